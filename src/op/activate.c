@@ -1,4 +1,4 @@
-/* y = act(x), each element alone. */
+/* y = act(x), elementwise. */
 #include "op.h"
 
 typedef struct attr {

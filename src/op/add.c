@@ -1,10 +1,10 @@
-/* y = a + b, of one shape. */
+/* y = a + b, elementwise; a and b have the same shape. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!ses_check_input(n, 0, "a", e) || !ses_check_input(n, 1, "b", e)) return false;
-    if (!ses_same_shape(n->in[0], n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
+    if (!ses_same_shape(n->in[0], n->in[1])) return ses_fail(e, SES_EARG, "a and b must have the same shape");
     return ses_node_out(n, n->in[0]->dim, e);
 }
 

@@ -1,10 +1,10 @@
-/* y = a + w[at] x: a term of a weighed sum, with a weight that is learned. a may be absent: 0. */
+/* y = a + w[i] x: one term of a sum with learned weights. a NULL: 0. */
 #include "op.h"
 
 #include "tensor/device_impl.h"
 
 typedef struct attr {
-    int64_t at;
+    int64_t index;
 } attr;
 
 static bool infer(ses_node *n, ses_err *e)
@@ -12,15 +12,16 @@ static bool infer(ses_node *n, ses_err *e)
     const ses_tensor *a = n->in[0], *x = n->in[1], *w = n->in[2];
     const attr *k = n->attr;
     if (!ses_check_input(n, 1, "x", e) || !ses_check_input(n, 2, "weights", e)) return false;
-    if (a && ses_count(a) != ses_count(x)) return ses_fail(e, SES_EARG, "a and x have two sizes");
-    if (k->at < 0 || k->at >= ses_count(w))
-        return ses_fail(e, SES_EARG, "weight %lld of %lld", (long long)k->at, (long long)ses_count(w));
+    if (a && ses_count(a) != ses_count(x)) return ses_fail(e, SES_EARG, "a and x must have the same size");
+    if (k->index < 0 || k->index >= ses_count(w))
+        return ses_fail(e, SES_EARG, "weight index %lld, expected below %lld", (long long)k->index,
+                        (long long)ses_count(w));
     if (!ses_tape_device(n->tape)->is_host)
-        return ses_fail(e, SES_EUNSUPPORTED, "a weighed sum is computed on the CPU only");
+        return ses_fail(e, SES_EUNSUPPORTED, "weighted sums run on the CPU only");
     return ses_node_out(n, x->dim, e);
 }
 
-static ses_real weight(const ses_node *n) { return n->in[2]->f[((const attr *)n->attr)->at]; }
+static ses_real weight(const ses_node *n) { return n->in[2]->f[((const attr *)n->attr)->index]; }
 
 static void forward(const ses_node *n)
 {
@@ -38,7 +39,7 @@ static void backward(const ses_node *n)
     if (da.data) n->k->scale(n->exec, da, n->out->grad, 1, count);
     if (dx.data) n->k->scale(n->exec, dx, n->out->grad, weight(n), count);
     if (dw) {
-        ses_gemm g = ses_gemm_nt(dw + ((const attr *)n->attr)->at, n->out->grad, x->f, 1, 1, count);
+        ses_gemm g = ses_gemm_nt(dw + ((const attr *)n->attr)->index, n->out->grad, x->f, 1, 1, count);
         g.accumulate = true;
         n->k->gemm(n->exec, &g);
     }
@@ -46,7 +47,7 @@ static void backward(const ses_node *n)
 
 static const ses_case cases[] = {
     { .dim = { { 4, 7 }, { 4, 7 }, { 3 } }, .attr = &(const attr){ 1 } },
-    { .dim = { { 0 }, { 5, 33 }, { 4 } }, .attr = &(const attr){ 3 } }, /* nothing to add to */
+    { .dim = { { 0 }, { 5, 33 }, { 4 } }, .attr = &(const attr){ 3 } }, /* a is NULL */
     { .dim = { { 3, 1 }, { 3, 1 }, { 1 } }, .attr = &(const attr){ 0 }, .scale = 1e4 },
 };
 const ses_op ses_op_add_weighted = {
@@ -59,7 +60,7 @@ const ses_op ses_op_add_weighted = {
     .backward = backward,
 };
 
-ses_tensor *ses_add_weighted(ses_tape *t, ses_tensor *a, ses_tensor *x, ses_tensor *w, int64_t at)
+ses_tensor *ses_add_weighted(ses_tape *t, ses_tensor *a, ses_tensor *x, ses_tensor *w, int64_t index)
 {
-    return ses_apply(t, &ses_op_add_weighted, SES_IN(a, x, w), &(attr){ at });
+    return ses_apply(t, &ses_op_add_weighted, SES_IN(a, x, w), &(attr){ index });
 }

@@ -1,4 +1,4 @@
-/* y = x gain + bias, each column with its own; gain or bias may be absent. */
+/* y = x gain + bias, by column. gain and bias may be NULL. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)
@@ -6,8 +6,8 @@ static bool infer(ses_node *n, ses_err *e)
     if (!ses_check_input(n, 0, "x", e)) return false;
     for (int i = 1; i <= 2; i++)
         if (n->in[i] && (!ses_check_input(n, i, "row", e) || ses_count(n->in[i]) != ses_cols(n->in[0])))
-            return ses_fail(e, SES_EARG, "a row of %lld for %lld columns", (long long)ses_count(n->in[i]),
-                            (long long)ses_cols(n->in[0]));
+            return ses_fail(e, SES_EARG, "gain or bias has %lld entries, x has %lld columns",
+                            (long long)ses_count(n->in[i]), (long long)ses_cols(n->in[0]));
     return ses_node_out(n, n->in[0]->dim, e);
 }
 

@@ -1,5 +1,4 @@
-/* softmax(scale q k' + dist + bias) v within each sequence and head; see ses_attn for what each part
- * means. */
+/* softmax(scale q k' + rel_bias + bias) v within each sequence and head; see ses_attn. */
 #include "op.h"
 
 #include "tensor/device_impl.h"
@@ -22,22 +21,22 @@ static int64_t head_size(const ses_node *n)
     return ses_cols(n->in[Q]) / (o->layout == SES_QKV_SEPARATE ? o->heads : 3 * o->heads);
 }
 
-/* Where each of query, key and value begins in its row, and from head to head, when they share one tensor. */
-static int64_t part_of(const ses_attn *a, ses_qkv_layout layout)
+/* Distance in columns between query, key and value when one tensor holds all three. */
+static int64_t part_stride(const ses_attn *a, ses_qkv_layout layout)
 {
     return layout == SES_QKV_FUSED ? a->heads * a->dim : a->dim;
 }
 
-static void place_shared(const ses_node *n, ses_attn *a, ses_qkv_layout layout, const ses_real *x)
+static void set_fused(const ses_node *n, ses_attn *a, ses_qkv_layout layout, const ses_real *x)
 {
-    int64_t part = part_of(a, layout);
+    int64_t part = part_stride(a, layout);
     a->q = x, a->k = ses_elem_at(n, x, part), a->v = ses_elem_at(n, x, 2 * part);
     a->q_row = a->k_row = a->v_row = 3 * a->heads * a->dim;
     a->q_head = a->k_head = a->v_head = layout == SES_QKV_FUSED ? a->dim : 3 * a->dim;
 }
 
-/* Keys and values of a tensor of their own, one after the other or side by side. */
-static void place_keys(const ses_node *n, ses_attn *a)
+/* Keys and values in tensors of their own, or in one tensor as k | v. */
+static void set_keys(const ses_node *n, ses_attn *a)
 {
     ses_tensor *const *in = n->in;
     int64_t C = a->heads * a->dim;
@@ -47,8 +46,8 @@ static void place_keys(const ses_node *n, ses_attn *a)
     a->k_head = a->v_head = by_head ? ses_rows(in[K]) * a->dim : 0;
 }
 
-/* Parts of x that came rounded: see ses_linear_fused. */
-static void place_rounded(const ses_attn *a, const ses_tensor *x, int n, ses_i8_rows *const part[])
+/* Parts of x that exist in int8 only: see ses_linear_fused. */
+static void set_i8(const ses_attn *a, const ses_tensor *x, int n, ses_i8_rows *const part[])
 {
     for (int i = 0; i < n; i++)
         *part[i] = ses_i8_rows_plane(x->i8_rows, i, ses_rows(x), a->heads, a->heads * a->dim);
@@ -75,13 +74,13 @@ static ses_attn arguments(const ses_node *n)
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
     if (in[Q]->i8_rows)
-        place_rounded(&a, in[Q], 3, (ses_i8_rows *const[]){ &a.q_i8, &a.k_i8, &a.v_i8 });
+        set_i8(&a, in[Q], 3, (ses_i8_rows *const[]){ &a.q_i8, &a.k_i8, &a.v_i8 });
     else if (o->layout != SES_QKV_SEPARATE)
-        place_shared(n, &a, o->layout, in[Q]->f);
+        set_fused(n, &a, o->layout, in[Q]->f);
     if (in[K] && in[K]->i8_rows)
-        place_rounded(&a, in[K], 2, (ses_i8_rows *const[]){ &a.k_i8, &a.v_i8 });
+        set_i8(&a, in[K], 2, (ses_i8_rows *const[]){ &a.k_i8, &a.v_i8 });
     else if (in[K])
-        place_keys(n, &a);
+        set_keys(n, &a);
     a.rel_bias = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
     if (a.lse && !on_host(n)) a.lse_lo = a.lse + a.heads * ses_rows(in[Q]);
@@ -89,9 +88,9 @@ static ses_attn arguments(const ses_node *n)
     return a;
 }
 
-/* Scores in all: [heads, queries, keys] of each sequence. Where the host cannot see the offsets a given bias
- * tells; without one the device is asked, and waited for. */
-static int64_t pairs(const ses_node *n)
+/* Number of scores: [heads, queries, keys] of each sequence. On a GPU the size of the bias gives it; without
+ * a bias the offsets are downloaded. */
+static int64_t score_count(const ses_node *n)
 {
     int64_t total = 0;
     if (n->in[BIAS] && !on_host(n)) return ses_count(n->in[BIAS]);
@@ -106,28 +105,28 @@ static bool fits(const ses_node *n, ses_err *e)
 {
     const ses_attention_options *o = &attr_of(n)->o;
     const ses_tensor *const *in = (const ses_tensor *const *)n->in;
-    bool apart = o->layout == SES_QKV_SEPARATE;
-    int64_t parts = apart ? o->heads : 3 * o->heads;
+    bool separate = o->layout == SES_QKV_SEPARATE;
+    int64_t parts = separate ? o->heads : 3 * o->heads;
     if (o->heads < 1 || ses_cols(in[Q]) % parts)
-        return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads",
+        return ses_fail(e, SES_EARG, "%lld columns are not a multiple of the %lld heads",
                         (long long)ses_cols(in[Q]), (long long)o->heads);
-    int64_t side = in[V] ? 1 : 2; /* parts in k */
+    int64_t side = in[V] ? 1 : 2; /* parts in k: keys, or keys | values */
     if (in[K] &&
         (ses_cols(in[K]) != side * o->heads * head_size(n) || (in[V] && !ses_same_shape(in[K], in[V]))))
-        return ses_fail(e, SES_EARG, "q, k and v do not fit each other");
+        return ses_fail(e, SES_EARG, "shapes of q, k and v do not match");
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]) ||
         (in[LEN_K] && ses_count(in[LEN_K]) != ses_count(in[CU_Q]) - 1))
-        return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
+        return ses_fail(e, SES_EARG, "offsets of queries and keys must have the same length");
     if (in[DIST] && ses_count(in[DIST]) != (2 * o->max_seqlen_k - 1) * o->heads)
-        return ses_fail(e, SES_EARG, "the bias by distance must be [%lld, %lld]",
+        return ses_fail(e, SES_EARG, "the relative position bias must be [%lld, %lld]",
                         (long long)(2 * o->max_seqlen_k - 1), (long long)o->heads);
-    if (in[BIAS] && ses_count(in[BIAS]) != pairs(n))
-        return ses_fail(e, SES_EARG, "the bias must have %lld numbers", (long long)pairs(n));
+    if (in[BIAS] && ses_count(in[BIAS]) != score_count(n))
+        return ses_fail(e, SES_EARG, "the bias must have %lld elements", (long long)score_count(n));
     return true;
 }
 
-/* Reals, or rounded where that is all there is of keys and values. */
-static bool comes(ses_node *n, int i, bool whole, const char *name, ses_err *e)
+/* Input i holds reals, or int8 rows if int8 is allowed and the tensor holds keys and values, too. */
+static bool check_real_or_i8(ses_node *n, int i, bool whole, const char *name, ses_err *e)
 {
     bool rounded = n->in[i] && n->in[i]->i8_rows && whole && attr_of(n)->narrow;
     return rounded || ses_check_input(n, i, name, e);
@@ -136,15 +135,16 @@ static bool comes(ses_node *n, int i, bool whole, const char *name, ses_err *e)
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    bool apart = a->o.layout == SES_QKV_SEPARATE, own_v = n->in[V] != NULL;
-    if (!comes(n, Q, !apart, "q", e) || !ses_check_ints(n, CU_Q, "cu_seqlens_q", e) ||
-        !ses_check_ints(n, CU_K, "cu_seqlens_k", e) || (apart && !comes(n, K, !own_v, "k", e)) ||
-        (own_v && !ses_check_input(n, V, "v", e)) || !fits(n, e))
+    bool separate = a->o.layout == SES_QKV_SEPARATE, own_v = n->in[V] != NULL;
+    if (!check_real_or_i8(n, Q, !separate, "q", e) || !ses_check_ints(n, CU_Q, "cu_seqlens_q", e) ||
+        !ses_check_ints(n, CU_K, "cu_seqlens_k", e) ||
+        (separate && !check_real_or_i8(n, K, !own_v, "k", e)) || (own_v && !ses_check_input(n, V, "v", e)) ||
+        !fits(n, e))
         return false;
     int64_t rows = ses_rows(n->in[Q]);
     if (!ses_node_out(n, SES_DIM(rows, a->o.heads * head_size(n)), e)) return false;
     if (a->want_probs) {
-        int64_t count = pairs(n);
+        int64_t count = score_count(n);
         ses_real *p = count > 0 && ses_node_save_elems(n, 1, count, e) ? n->saved[1] : NULL;
         n->aux = p ? ses_tensor_wrap(n->tape, p, n->dtype, SES_DIM(count), e) : NULL;
         if (!n->aux) return false;
@@ -161,31 +161,31 @@ static void forward(const ses_node *n)
         n->k->attention(n->exec, &a);
 }
 
-/* Keys that no sequence has (room to grow) get a gradient of zero. */
+/* Unused keys (spare capacity of a cache) get a zero gradient. */
 static ses_dst key_grad(const ses_node *n, int i)
 {
     return n->in[LEN_K] ? ses_grad_zeroed(n, i) : ses_grad(n, i);
 }
 
-/* Keys and values beside the queries that nobody reads (others are given) too. */
+/* The keys and values inside q get a zero gradient if separate ones are given. */
 static ses_dst query_grad(const ses_node *n)
 {
     bool part = n->in[K] && attr_of(n)->o.layout != SES_QKV_SEPARATE;
     return part ? ses_grad_zeroed(n, Q) : ses_grad(n, Q);
 }
 
-/* Scores so large that exp(S - lse) is no longer a probability: P once more, as the forward pass has it. Not
- * for rows too many to be laid out, nor on a GPU, which keeps what lse lacks. */
-static void keep_probs(const ses_node *n, ses_attn *a, ses_attn_grad *g)
+/* For very large scores exp(S - lse) is not a probability in float: recompute P as the forward pass does.
+ * Skipped for sequences that are too long, and on a GPU, which stores the low part of lse. */
+static void recompute_probs(const ses_node *n, ses_attn *a, ses_attn_grad *g)
 {
     static const ses_real large = 500;
-    static const int64_t most = (int64_t)1 << 26;
+    static const int64_t max_scores = (int64_t)1 << 26;
     int64_t rows = a->heads * ses_rows(n->in[Q]), count;
-    bool wild = false;
+    bool has_large = false;
     if (!on_host(n)) return;
-    for (int64_t i = 0; i < rows && !wild; i++)
-        wild = fabs((double)a->lse[i]) > large && isfinite((double)a->lse[i]);
-    if (!wild || (count = pairs(n)) > most) return;
+    for (int64_t i = 0; i < rows && !has_large; i++)
+        has_large = fabs((double)a->lse[i]) > large && isfinite((double)a->lse[i]);
+    if (!has_large || (count = score_count(n)) > max_scores) return;
     if (!a->probs && !(a->probs = ses_scratch(n, count))) return;
     n->k->attention(n->exec, a);
     g->probs = a->probs;
@@ -197,33 +197,34 @@ static void backward(const ses_node *n)
     ses_attn_grad g = { .dout = n->out->grad, .delta = ses_scratch(n, a.heads * ses_rows(n->in[Q])) };
     if (!g.delta) return;
     g.dq = query_grad(n), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
-    if (!n->in[K] && g.dq.data) { /* three parts of one gradient */
-        int64_t part = part_of(&a, attr_of(n)->o.layout);
+    if (!n->in[K] && g.dq.data) { /* q, k and v share one tensor */
+        int64_t part = part_stride(&a, attr_of(n)->o.layout);
         g.dk = ses_dst_at(n, g.dq, part), g.dv = ses_dst_at(n, g.dq, 2 * part);
     }
-    if (n->in[K] && !n->in[V] && g.dk.data) g.dv = ses_dst_at(n, g.dk, a.heads * a.dim); /* two of one */
+    /* k and v share one tensor */
+    if (n->in[K] && !n->in[V] && g.dk.data) g.dv = ses_dst_at(n, g.dk, a.heads * a.dim);
     g.drel_bias = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
-    keep_probs(n, &a, &g);
+    recompute_probs(n, &a, &g);
     n->k->attention_bwd(n->exec, &a, &g);
 }
 
 static const int32_t three[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 11 }, one[] = { 0, 70 };
 static const int32_t few[] = { 0, 3, 3, 5 }, many[] = { 0, 129, 131, 140 };
-static const int32_t roomy[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
+static const int32_t spare[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
 #define OFFSETS(q, k) .ints = { [CU_Q] = q, [CU_K] = k }
 static const ses_case cases[] = {
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
       OFFSETS(three, three),
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5 } } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
-      OFFSETS(three, other), /* cross */
+      OFFSETS(three, other), /* cross attention */
       .attr =
           &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .want_probs = true } },
     { .dim = { { 70, 34 }, { 70, 34 }, { 70, 34 }, { 2 }, { 2 } },
       OFFSETS(one, one),
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .causal = true } } },
     { .dim = { { 9, 3 }, { 9, 3 }, { 9, 3 }, { 4 }, { 4 } },
-      OFFSETS(three, three), /* one column a head */
+      OFFSETS(three, three), /* head size 1 */
       .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5, .scale = 0.7 },
                              .want_probs = true } },
     { .dim = { { 70, 32 }, { 70, 32 }, { 70, 32 }, { 2 }, { 2 } },
@@ -235,18 +236,18 @@ static const ses_case cases[] = {
       .scale = 1e4,
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .scale = 1e-8 } } },
     { .dim = { { 9, 30 }, { 0 }, { 0 }, { 4 }, { 4 } },
-      OFFSETS(three, three), /* one tensor, side by side */
+      OFFSETS(three, three), /* fused: q | k | v */
       .attr = &(
           const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .layout = SES_QKV_FUSED } } },
     { .dim = { { 70, 54 }, { 0 }, { 0 }, { 2 }, { 2 } },
-      OFFSETS(one, one), /* one tensor, head by head */
+      OFFSETS(one, one), /* interleaved by head */
       .attr = &(const attr){ .o = { .heads = 2,
                                     .max_seqlen_q = 70,
                                     .max_seqlen_k = 70,
                                     .layout = SES_QKV_INTERLEAVED,
                                     .causal = true } } },
     { .dim = { { 70, 16 }, { 70, 16 }, { 70, 16 }, { 2 }, { 2 }, { 0 }, { 139, 2 } },
-      OFFSETS(one, one), /* near ones */
+      OFFSETS(one, one), /* window */
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .window = 9 },
                              .want_probs = true } },
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 }, { 0 }, { 9, 2 }, { 70 } },
@@ -260,25 +261,26 @@ static const ses_case cases[] = {
                { 4 },
                { 4 },
                { 3 },
-               { 11, 2 } }, /* a cache with room to grow */
-      .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
+               { 11, 2 } }, /* a cache with spare capacity */
+      .ints = { [CU_Q] = three, [CU_K] = spare, [LEN_K] = lens },
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 6, .causal = true },
                              .want_probs = true } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
-      OFFSETS(three, other), /* keys and values head after head */
+      OFFSETS(three, other), /* head-major keys and values */
       .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .by_head = true } },
-    { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } }, /* queries of one tensor, other keys */
-      .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
+    /* queries of an interleaved tensor, separate keys */
+    { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } },
+      .ints = { [CU_Q] = three, [CU_K] = spare, [LEN_K] = lens },
       .attr = &(const attr){ .o = { .heads = 2,
                                     .max_seqlen_q = 5,
                                     .max_seqlen_k = 6,
                                     .causal = true,
                                     .layout = SES_QKV_INTERLEAVED } } },
-    { .dim = { { 9, 10 }, { 11, 20 }, { 0 }, { 4 }, { 4 } }, /* keys and values side by side */
+    { .dim = { { 9, 10 }, { 11, 20 }, { 0 }, { 4 }, { 4 } }, /* k | v in one tensor */
       OFFSETS(three, other),
       .attr =
           &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .want_probs = true } },
-    { .dim = { { 5, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* few queries, of one sequence none */
+    { .dim = { { 5, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* few queries, one empty sequence */
       OFFSETS(few, many),
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 3, .max_seqlen_k = 129 } } },
 };

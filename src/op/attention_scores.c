@@ -1,5 +1,5 @@
-/* Scores of attention before softmax, for losses that compare them: sequence after sequence
- *     y[s][h][i][j] = scale q_i . k_j over the head's columns. */
+/* Attention scores before the softmax, for losses that compare them: y[s][h][i][j] = scale q_i . k_j over the
+ * columns of head h, sequence after sequence. */
 #include "op.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 enum { Q, K };
 
 typedef struct attr {
-    const int32_t *cu; /* on the host: lives as long as the step */
+    const int32_t *cu_seqlens; /* on the host; must live until the end of the step */
     int64_t seqs, heads;
     double scale; /* 0: 1 / sqrt(head size) */
     ses_qkv_layout layout;
 } attr;
 
-/* Queries, or keys: the first token's first head, and from row to row and head to head. */
+/* Queries or keys: offset of the first head, distance between rows, distance between heads. */
 typedef struct side {
     int64_t first, row, head;
 } side;
@@ -48,18 +48,21 @@ static bool infer(ses_node *n, ses_err *e)
     int64_t pairs = 0, parts = a->layout == SES_QKV_SEPARATE ? a->heads : 3 * a->heads;
     if (!ses_check_input(n, Q, "q", e) || (a->layout == SES_QKV_SEPARATE && !ses_check_input(n, K, "k", e)))
         return false;
-    if (a->heads < 1 || ses_cols(n->in[Q]) % parts || a->cu[a->seqs] != ses_rows(n->in[Q]))
-        return ses_fail(e, SES_EARG, "%lld rows and %lld columns do not make %lld tokens of %lld heads",
+    if (a->heads < 1 || ses_cols(n->in[Q]) % parts || a->cu_seqlens[a->seqs] != ses_rows(n->in[Q]))
+        return ses_fail(e, SES_EARG,
+                        "q is [%lld, %lld], expected %lld rows (tokens) and a multiple of %lld heads",
                         (long long)ses_rows(n->in[Q]), (long long)ses_cols(n->in[Q]),
-                        (long long)a->cu[a->seqs], (long long)a->heads);
-    if (n->in[K] && (ses_cols(n->in[K]) != a->heads * head_size(n) || ses_rows(n->in[K]) != a->cu[a->seqs]))
-        return ses_fail(e, SES_EARG, "q and k do not fit each other");
+                        (long long)a->cu_seqlens[a->seqs], (long long)a->heads);
+    if (n->in[K] &&
+        (ses_cols(n->in[K]) != a->heads * head_size(n) || ses_rows(n->in[K]) != a->cu_seqlens[a->seqs]))
+        return ses_fail(e, SES_EARG, "shapes of q and k do not match");
     for (int64_t s = 0; s < a->seqs; s++)
-        pairs += (int64_t)(a->cu[s + 1] - a->cu[s]) * (a->cu[s + 1] - a->cu[s]);
+        pairs +=
+            (int64_t)(a->cu_seqlens[s + 1] - a->cu_seqlens[s]) * (a->cu_seqlens[s + 1] - a->cu_seqlens[s]);
     return ses_node_out(n, SES_DIM(pairs * a->heads), e);
 }
 
-/* One product for each sequence and head: scores, or what goes back to one side from the other. */
+/* One GEMM for each sequence and head: scores, or the gradient of queries or keys. */
 typedef enum { SCORES, TO_QUERY, TO_KEY } step;
 
 static void products(const ses_node *n, step what, ses_dst to, ses_real *scores)
@@ -70,7 +73,7 @@ static void products(const ses_node *n, step what, ses_dst to, ses_real *scores)
     int64_t dim = head_size(n);
     kx = ses_elem_at(n, kx, k.first);
     for (int64_t s = 0; s < a->seqs; s++)
-        for (int64_t h = 0, from = a->cu[s], len = a->cu[s + 1] - from; h < a->heads;
+        for (int64_t h = 0, from = a->cu_seqlens[s], len = a->cu_seqlens[s + 1] - from; h < a->heads;
              h++, scores = ses_elem_at(n, scores, len * len)) {
             ses_gemm g = { .m = len };
             if (what == SCORES) {
@@ -109,16 +112,16 @@ static void backward(const ses_node *n)
 
 static const int32_t three[] = { 0, 3, 4, 9 }, one[] = { 0, 33 };
 static const ses_case cases[] = {
-    { .dim = { { 9, 10 }, { 9, 10 } }, .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2 } },
+    { .dim = { { 9, 10 }, { 9, 10 } }, .attr = &(const attr){ .cu_seqlens = three, .seqs = 3, .heads = 2 } },
     { .dim = { { 33, 34 }, { 33, 34 } },
-      .attr = &(const attr){ .cu = one, .seqs = 1, .heads = 2, .scale = 0.3 } },
-    { .dim = { { 9, 3 }, { 9, 3 } }, .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 3 } },
+      .attr = &(const attr){ .cu_seqlens = one, .seqs = 1, .heads = 2, .scale = 0.3 } },
+    { .dim = { { 9, 3 }, { 9, 3 } }, .attr = &(const attr){ .cu_seqlens = three, .seqs = 3, .heads = 3 } },
     { .dim = { { 9, 30 }, { 0 } },
-      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2, .layout = SES_QKV_FUSED } },
+      .attr = &(const attr){ .cu_seqlens = three, .seqs = 3, .heads = 2, .layout = SES_QKV_FUSED } },
     { .dim = { { 9, 30 }, { 0 } },
-      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2, .layout = SES_QKV_INTERLEAVED } },
+      .attr = &(const attr){ .cu_seqlens = three, .seqs = 3, .heads = 2, .layout = SES_QKV_INTERLEAVED } },
     { .dim = { { 9, 8 }, { 9, 8 } },
-      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2 },
+      .attr = &(const attr){ .cu_seqlens = three, .seqs = 3, .heads = 2 },
       .scale = 1e4 },
 };
 const ses_op ses_op_attention_scores = {
@@ -131,9 +134,11 @@ const ses_op ses_op_attention_scores = {
     .backward = backward,
 };
 
-ses_tensor *ses_attention_scores(ses_tape *t, ses_tensor *q, ses_tensor *k, const int32_t *cu, int64_t seqs,
-                                 const ses_attention_options *o)
+ses_tensor *ses_attention_scores(ses_tape *t, ses_tensor *q, ses_tensor *k, const int32_t *cu_seqlens,
+                                 int64_t seqs, const ses_attention_options *o)
 {
-    attr a = { .cu = cu, .seqs = seqs, .heads = o->heads, .scale = o->scale, .layout = o->layout };
+    attr a = {
+        .cu_seqlens = cu_seqlens, .seqs = seqs, .heads = o->heads, .scale = o->scale, .layout = o->layout
+    };
     return ses_apply(t, &ses_op_attention_scores, SES_IN(q, k), &a);
 }

@@ -1,4 +1,4 @@
-/* Some neighboring columns: y = x[:, from .. from + count - 1]; the opposite of concat. */
+/* y = x[:, from .. from + count - 1]: a range of columns; the inverse of concat. */
 #include "op.h"
 
 typedef struct attr {
@@ -10,7 +10,7 @@ static bool infer(ses_node *n, ses_err *e)
     const attr *a = n->attr;
     if (!ses_check_input(n, 0, "x", e)) return false;
     if (a->from < 0 || a->count < 1 || a->from > ses_cols(n->in[0]) - a->count)
-        return ses_fail(e, SES_EARG, "columns %lld to %lld of %lld", (long long)a->from,
+        return ses_fail(e, SES_EARG, "columns %lld to %lld, but x has %lld", (long long)a->from,
                         (long long)(a->from + a->count - 1), (long long)ses_cols(n->in[0]));
     return ses_node_out(n, SES_DIM(ses_rows(n->in[0]), a->count), e);
 }

@@ -1,4 +1,4 @@
-/* Columns side by side: y = [x0 | x1 | ...], all with the same number of rows. */
+/* y = [x0 | x1 | ...]: concatenates columns. All inputs have the same number of rows. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)
@@ -7,7 +7,7 @@ static bool infer(ses_node *n, ses_err *e)
     for (int i = 0; i < n->n_in; i++) {
         if (!ses_check_input(n, i, "x", e)) return false;
         if (ses_rows(n->in[i]) != ses_rows(n->in[0]))
-            return ses_fail(e, SES_EARG, "part %d has %lld rows, the first %lld", i + 1,
+            return ses_fail(e, SES_EARG, "input %d has %lld rows, input 1 has %lld", i + 1,
                             (long long)ses_rows(n->in[i]), (long long)ses_rows(n->in[0]));
         cols += ses_cols(n->in[i]);
     }
@@ -53,6 +53,6 @@ const ses_op ses_op_concat = {
 ses_tensor *ses_concat(ses_tape *t, int n, ses_tensor *const x[])
 {
     if (n >= 1 && n <= SES_MAX_IN) return ses_apply(t, &ses_op_concat, x, n, NULL);
-    ses_tape_fail(t, SES_EARG, "concat: %d parts; from 1 to %d are possible", n, SES_MAX_IN);
+    ses_tape_fail(t, SES_EARG, "concat: %d inputs, expected 1 to %d", n, SES_MAX_IN);
     return NULL;
 }

@@ -1,7 +1,8 @@
 /* loss = mean over labeled rows of logsumexp(x[r]) - x[r][label[r]]. x [R, N]. */
 #include "op.h"
 
-/* saved 0: loss and 1 / count (the output is a view of the first); 1: log-sum-exp; 2: each row's loss. */
+/* saved 0: loss, 1 / count (the output is a view of the loss); 1: log-sum-exp of each row; 2: loss of each
+ * row. */
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0];
@@ -37,7 +38,7 @@ static const int32_t labels[] = { 2, SES_IGNORE_INDEX, 0, 6 },
 static const ses_case cases[] = {
     { .dim = { { 4, 7 }, { 4 } }, .ints = { [1] = labels } },
     { .dim = { { 4, 33 }, { 4 } }, .ints = { [1] = labels }, .scale = 30 },
-    { .dim = { { 2, 5 }, { 2 } }, .ints = { [1] = none } }, /* nothing to learn: 0, not NaN */
+    { .dim = { { 2, 5 }, { 2 } }, .ints = { [1] = none } }, /* no label: the loss is 0, not NaN */
     { .dim = { { 2, 1 }, { 2 } }, .ints = { [1] = zero }, .scale = 1e4 },
 };
 const ses_op ses_op_cross_entropy = {

@@ -1,5 +1,5 @@
-/* Each element is zero with probability p, else divided by 1 - p. The draw is a function of the step, the
- * place in it and the element, so backward draws it again and nothing is stored. */
+/* Each element is 0 with probability p, else divided by 1 - p. The random number is a function of the step,
+ * the call within the step and the element, so that backward draws it again and nothing is stored. */
 #include "op.h"
 
 typedef struct attr {
@@ -11,7 +11,7 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
     if (!(a->p >= 0 && a->p < 1))
-        return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", a->p);
+        return ses_fail(e, SES_EARG, "rate %g, expected at least 0 and below 1", a->p);
     return ses_check_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
 }
 
@@ -45,7 +45,8 @@ const ses_op ses_op_dropout = {
 
 ses_tensor *ses_dropout(ses_tape *t, ses_tensor *x, double p)
 {
-    attr a = { p, ses_tape_rng_key(t) }; /* the place counts whether or not it draws */
+    /* consumes a site even if nothing is drawn: later sites keep their numbers */
+    attr a = { p, ses_tape_rng_key(t) };
     if (p == 0 || !ses_tape_training(t)) return x;
     return ses_apply(t, &ses_op_dropout, SES_IN(x), &a);
 }

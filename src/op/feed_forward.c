@@ -1,13 +1,12 @@
-/* y = act(x u' + a) d' + b: x [T, K], u [F, K], d [N, F] as most checkpoints store them, or [K, F], [F, N];
- * a [F] and b [N] or none. Of [T, F] only what stands before act is kept; act of it is made again on the way
- * back, in its place, in the pass that needs its slope. */
+/* y = act(x u' + a) d' + b: x [T, K], u [F, K], d [N, F] (or [K, F], [F, N]), a [F] and b [N] or NULL. Saves
+ * only the pre-activation [T, F]; backward recomputes the activation in place. */
 #include "gemm_weight.h"
 
 enum { X, UP, UP_BIAS, DOWN, DOWN_BIAS };
 
 typedef struct attr {
     ses_act act;
-    ses_weight_layout order;
+    ses_weight_layout layout;
 } attr;
 
 typedef struct sizes {
@@ -16,26 +15,29 @@ typedef struct sizes {
 
 static sizes sizes_of(const ses_node *n)
 {
-    ses_weight_layout order = ((const attr *)n->attr)->order;
-    return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_out(n->in[UP], order),
-                    ses_weight_out(n->in[DOWN], order) };
+    ses_weight_layout layout = ((const attr *)n->attr)->layout;
+    return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_out(n->in[UP], layout),
+                    ses_weight_out(n->in[DOWN], layout) };
 }
 
-static bool fits(const ses_tensor *w, ses_weight_layout order, int64_t inputs, const ses_tensor *bias)
+static bool shapes_match(const ses_tensor *w, ses_weight_layout layout, int64_t inputs,
+                         const ses_tensor *bias)
 {
-    return ses_rank(w) == 2 && ses_weight_in(w, order) == inputs &&
-           (!bias || ses_count(bias) == ses_weight_out(w, order));
+    return ses_rank(w) == 2 && ses_weight_in(w, layout) == inputs &&
+           (!bias || ses_count(bias) == ses_weight_out(w, layout));
 }
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    ses_weight_layout order = ((const attr *)n->attr)->order;
-    if (!ses_check_input(n, X, "x", e) || !ses_check_input(n, UP, "the first weight", e) ||
-        !ses_check_input(n, DOWN, "the second weight", e))
+    ses_weight_layout layout = ((const attr *)n->attr)->layout;
+    if (!ses_check_input(n, X, "x", e) || !ses_check_input(n, UP, "up weight", e) ||
+        !ses_check_input(n, DOWN, "down weight", e))
         return false;
     sizes z = sizes_of(n);
-    if (!fits(n->in[UP], order, z.K, n->in[UP_BIAS]) || !fits(n->in[DOWN], order, z.F, n->in[DOWN_BIAS]))
-        return ses_fail(e, SES_EARG, "weights must have %lld and %lld inputs, and biases their outputs",
+    if (!shapes_match(n->in[UP], layout, z.K, n->in[UP_BIAS]) ||
+        !shapes_match(n->in[DOWN], layout, z.F, n->in[DOWN_BIAS]))
+        return ses_fail(e, SES_EARG,
+                        "weights must have %lld and %lld inputs, and biases one entry per output",
                         (long long)z.K, (long long)z.F);
     return ses_node_out(n, SES_DIM(z.T, z.N), e) &&
            (!ses_node_needs_backward(n) || ses_node_save_elems(n, 0, z.T * z.F, e));
@@ -47,18 +49,18 @@ static void forward(const ses_node *n)
     sizes z = sizes_of(n);
     ses_real *h = ses_scratch_elems(n, z.T * z.F);
     if (!h) return;
-    ses_gemm up = ses_gemm_for_weight(h, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
-    ses_gemm down = ses_gemm_for_weight(n->out->f, h, n->in[DOWN], a->order, z.T, z.N, z.F);
+    ses_gemm up = ses_gemm_for_weight(h, n->in[X]->f, n->in[UP], a->layout, z.T, z.F, z.K);
+    ses_gemm down = ses_gemm_for_weight(n->out->f, h, n->in[DOWN], a->layout, z.T, z.N, z.F);
     up.bias = n->in[UP_BIAS] ? n->in[UP_BIAS]->f : NULL;
     up.act = a->act;
     up.pre_act = n->saved[0];
     down.bias = n->in[DOWN_BIAS] ? n->in[DOWN_BIAS]->f : NULL;
-    ses_gemm_weight(n, &up, n->in[X], n->in[UP], a->order, NULL);
-    ses_gemm_weight(n, &down, NULL, n->in[DOWN], a->order, NULL);
+    ses_gemm_weight(n, &up, n->in[X], n->in[UP], a->layout, NULL);
+    ses_gemm_weight(n, &down, NULL, n->in[DOWN], a->layout, NULL);
 }
 
-/* dh becomes the gradient of what stood before act, pre becomes act of it. */
-static void through_act(const ses_node *n, ses_real *dh, ses_real *pre, sizes z)
+/* dh becomes the gradient of the pre-activation; pre_act becomes its activation. */
+static void act_backward(const ses_node *n, ses_real *dh, ses_real *pre, sizes z)
 {
     ses_act act = ((const attr *)n->attr)->act;
     ses_dst dz = { .data = dh }, sum = ses_grad_zeroed(n, UP_BIAS);
@@ -80,11 +82,11 @@ static void backward(const ses_node *n)
     if (!dh) return;
     ses_dst db = ses_grad_zeroed(n, DOWN_BIAS);
     if (db.data) n->k->col_sum(n->exec, db, dy, z.T, z.N, z.N);
-    ses_gemm_weight_bwd(n, (ses_dst){ .data = dh }, none, dy, NULL, n->in[DOWN], a->order, z.T, z.N, z.F);
-    through_act(n, dh, pre, z);
-    ses_gemm_weight_bwd(n, none, ses_grad(n, DOWN), dy, pre, n->in[DOWN], a->order, z.T, z.N, z.F);
+    ses_gemm_weight_bwd(n, (ses_dst){ .data = dh }, none, dy, NULL, n->in[DOWN], a->layout, z.T, z.N, z.F);
+    act_backward(n, dh, pre, z);
+    ses_gemm_weight_bwd(n, none, ses_grad(n, DOWN), dy, pre, n->in[DOWN], a->layout, z.T, z.N, z.F);
     ses_dst dx = ses_grad(n, X), dw = ses_grad(n, UP);
-    ses_gemm_weight_bwd(n, dx, dw, dh, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
+    ses_gemm_weight_bwd(n, dx, dw, dh, n->in[X]->f, n->in[UP], a->layout, z.T, z.F, z.K);
 }
 
 static const ses_case cases[] = {
@@ -113,7 +115,8 @@ const ses_op ses_op_feed_forward = {
 };
 
 ses_tensor *ses_feed_forward(ses_tape *t, ses_tensor *x, ses_tensor *up, ses_tensor *up_bias,
-                             ses_tensor *down, ses_tensor *down_bias, ses_act act, ses_weight_layout order)
+                             ses_tensor *down, ses_tensor *down_bias, ses_act act, ses_weight_layout layout)
 {
-    return ses_apply(t, &ses_op_feed_forward, SES_IN(x, up, up_bias, down, down_bias), &(attr){ act, order });
+    return ses_apply(t, &ses_op_feed_forward, SES_IN(x, up, up_bias, down, down_bias),
+                     &(attr){ act, layout });
 }

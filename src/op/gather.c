@@ -1,5 +1,4 @@
-/* y[i] = x[rows[i]]: the rows that matter, in any order, perhaps more than once; SES_IGNORE_INDEX is a row of
- * zeros. */
+/* y[i] = x[rows[i]], in any order and with repetition; SES_IGNORE_INDEX: a row of zeros. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)
@@ -39,7 +38,7 @@ const ses_op ses_op_gather = {
     .backward = backward,
 };
 
-ses_tensor *ses_gather(ses_tape *t, ses_tensor *x, ses_tensor *rows_wanted)
+ses_tensor *ses_gather(ses_tape *t, ses_tensor *x, ses_tensor *indices)
 {
-    return ses_apply(t, &ses_op_gather, SES_IN(x, rows_wanted), NULL);
+    return ses_apply(t, &ses_op_gather, SES_IN(x, indices), NULL);
 }

@@ -1,4 +1,4 @@
-/* Gated linear unit: y = act(a) b, where x [T, 2F] is a and b side by side. */
+/* Gated linear unit: y = act(a) b with x [T, 2F] = a | b. */
 #include "op.h"
 
 typedef struct attr {
@@ -8,7 +8,7 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!ses_check_input(n, 0, "x", e)) return false;
-    if (ses_cols(n->in[0]) % 2) return ses_fail(e, SES_EARG, "an odd number of columns has no halves");
+    if (ses_cols(n->in[0]) % 2) return ses_fail(e, SES_EARG, "the number of columns must be even");
     return ses_node_out(n, SES_DIM(ses_rows(n->in[0]), ses_cols(n->in[0]) / 2), e);
 }
 

@@ -1,4 +1,5 @@
-/* Work that is queued again and again in the same shape, kept as a graph: queueing it takes microseconds. */
+/* Work that is queued repeatedly with the same shapes, kept as a CUDA graph: launching it takes
+ * microseconds. */
 #include "tape_impl.h"
 
 #include "base/alloc.h"
@@ -8,33 +9,33 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ARENAS = 2, SLOTS = 16, TRIES = 4 };
+enum { N_ARENAS = 2, SLOTS = 16, MAX_FAILURES = 4 };
 
-/* All that decides which addresses the work reads and writes. */
-typedef struct replay_key {
+/* Everything that determines the addresses the work reads and writes. */
+typedef struct graph_key {
     unsigned char given[SES_MAX_GRAPH_KEY];
     const void *x;
     int64_t dim[SES_MAX_DIM];
-    ses_arena at[ARENAS]; /* where memory is taken from */
-    uint64_t moves;       /* of the device: nothing was given back since */
-} replay_key;
+    ses_arena at[N_ARENAS]; /* allocation state */
+    uint64_t moves;         /* of the device: memory freed since then invalidates the graph */
+} graph_key;
 
-typedef struct replay {
-    replay_key key;
+typedef struct graph_slot {
+    graph_key key;
     bool seen;
-    int failed; /* tries: kernels may want to find their way first, but something in it may be no graph's */
+    int failed; /* failed captures: kernels may autotune first, and some work cannot be captured */
     void *graph;
-    ses_arena end[ARENAS]; /* as they are after it */
+    ses_arena end[N_ARENAS]; /* allocation state after the work */
     ses_tensor out;
-} replay;
+} graph_slot;
 
 struct ses_graph_cache {
-    replay slot[SLOTS];
+    graph_slot slot[SLOTS];
 };
 
 static ses_arena *arena(ses_tape *t, int i) { return i ? &t->tmp : &t->mem; }
 
-static void forget(ses_tape *t, replay *r)
+static void clear_slot(ses_tape *t, graph_slot *r)
 {
     if (r->graph) t->dev->mem->graphs->free(t->dev, r->graph);
     memset(r, 0, sizeof *r);
@@ -42,39 +43,39 @@ static void forget(ses_tape *t, replay *r)
 
 void ses_graph_cache_free(ses_tape *t)
 {
-    for (int i = 0; t->graphs && i < SLOTS; i++) forget(t, &t->graphs->slot[i]);
+    for (int i = 0; t->graphs && i < SLOTS; i++) clear_slot(t, &t->graphs->slot[i]);
     ses_free(t->graphs);
     t->graphs = NULL;
 }
 
-static replay *slot_of(ses_tape *t, const replay_key *key)
+static graph_slot *slot_of(ses_tape *t, const graph_key *key)
 {
     if (!t->graphs) t->graphs = ses_alloc(sizeof *t->graphs, NULL);
     uint64_t hash = ses_hash((ses_hash_key){ 0 }, key, sizeof *key);
     return t->graphs ? &t->graphs->slot[hash % SLOTS] : NULL;
 }
 
-static void set(ses_tape *t, const ses_arena as[ARENAS])
+static void set_arenas(ses_tape *t, const ses_arena as[N_ARENAS])
 {
-    for (int i = 0; i < ARENAS; i++) *arena(t, i) = as[i];
+    for (int i = 0; i < N_ARENAS; i++) *arena(t, i) = as[i];
 }
 
-/* f is called, but what it queues is kept, not run. Where that fails nothing has happened: a graph gets no
- * memory, so arenas of one block have changed in what is taken only. */
-static void keep(ses_tape *t, replay *r, ses_segment_fn *f, void *ctx, ses_tensor *x)
+/* Calls f under stream capture: its work is recorded, not run. A failed capture has no effect: capturing
+ * allocates no memory, so only the used sizes of the arenas change, and they are restored. */
+static void capture(ses_tape *t, graph_slot *r, ses_segment_fn *f, void *ctx, ses_tensor *x)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
-    if (!g->begin(t->dev)) return; /* somebody else makes one: another time */
+    if (!g->begin(t->dev)) return; /* another thread captures: try again later */
     ses_tensor *y = f(ctx, x);
     void *graph = g->end(t->dev);
     if (graph && y) {
-        for (int i = 0; i < ARENAS; i++) r->end[i] = *arena(t, i);
+        for (int i = 0; i < N_ARENAS; i++) r->end[i] = *arena(t, i);
         r->graph = graph, r->out = *y;
         return;
     }
     if (graph) g->free(t->dev, graph);
     ses_err_clear(&t->err);
-    set(t, r->key.at);
+    set_arenas(t, r->key.at);
     r->failed++;
 }
 
@@ -83,25 +84,25 @@ ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tens
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
     if (!g || !x || t->err.code || t->opt.record || t->opt.train) return f(ctx, x);
-    replay_key now;
+    graph_key now;
     memset(&now, 0, sizeof now);
     assert(size <= sizeof now.given);
     memcpy(now.given, key, size);
     now.x = x->data, now.moves = g->free_epoch(t->dev);
     memcpy(now.dim, x->dim, sizeof now.dim);
-    for (int i = 0; i < ARENAS; i++) now.at[i] = *arena(t, i);
-    replay *r = slot_of(t, &now);
+    for (int i = 0; i < N_ARENAS; i++) now.at[i] = *arena(t, i);
+    graph_slot *r = slot_of(t, &now);
     bool known = r && r->seen && !memcmp(&r->key, &now, sizeof now), whole = true;
-    for (int i = 0; i < ARENAS; i++) whole &= ses_arena_is_single_block(arena(t, i));
+    for (int i = 0; i < N_ARENAS; i++) whole &= ses_arena_is_single_block(arena(t, i));
     if (r && !known) {
-        forget(t, r);
+        clear_slot(t, r);
         r->key = now, r->seen = true;
     }
-    if (!known || !whole || r->failed >= TRIES) return f(ctx, x);
-    ses_tensor given = *x; /* f may take the memory of its header back */
-    if (!r->graph) keep(t, r, f, ctx, x);
+    if (!known || !whole || r->failed >= MAX_FAILURES) return f(ctx, x);
+    ses_tensor given = *x; /* f may rewind the memory of this header */
+    if (!r->graph) capture(t, r, f, ctx, x);
     bool ran = r->graph && g->run(t->dev, r->graph, now.moves);
-    set(t, ran ? r->end : r->key.at);
+    set_arenas(t, ran ? r->end : r->key.at);
     const ses_tensor *at = ran ? &r->out : &given;
     ses_tensor *y = ses_tensor_wrap(t, at->data, at->dtype, at->dim, &t->err);
     return ran || !y ? y : f(ctx, y);

@@ -1,8 +1,8 @@
-/* y = mean over labeled rows of x[r][label[r]] - mean(x[r]). x [R, N]. What label smoothing adds to a cross
- * entropy, times its epsilon: (1 - eps) nll + eps mean(nll of each class) = nll + eps y. */
+/* y = mean over labeled rows of x[r][label[r]] - mean(x[r]). x [R, N]. Label smoothing adds eps y to a cross
+ * entropy: (1 - eps) nll + eps mean(nll of each class) = nll + eps y. */
 #include "op.h"
 
-/* saved 0: y and 1 / count (the output is a view of the first). */
+/* saved 0: y, 1 / count (the output is a view of y). */
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0];
@@ -33,7 +33,7 @@ static const int32_t labels[] = { 2, SES_IGNORE_INDEX, 0, 6 },
 static const ses_case cases[] = {
     { .dim = { { 4, 7 }, { 4 } }, .ints = { [1] = labels } },
     { .dim = { { 4, 33 }, { 4 } }, .ints = { [1] = labels }, .scale = 30 },
-    { .dim = { { 2, 5 }, { 2 } }, .ints = { [1] = none } }, /* nothing to learn: 0, not NaN */
+    { .dim = { { 2, 5 }, { 2 } }, .ints = { [1] = none } }, /* no label: 0, not NaN */
     { .dim = { { 2, 1 }, { 2 } }, .ints = { [1] = zero }, .scale = 1e4 },
 };
 const ses_op ses_op_label_smoothing = {

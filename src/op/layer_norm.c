@@ -1,17 +1,16 @@
-/* y = (s - mean) / sqrt(var + eps) * gain + bias over the last axis, with s = x + residual (or x). x may be
- * dropped out on the way. */
+/* y = (s - mean) / sqrt(var + eps) * gain + bias over the last axis, with s = dropout(x) + residual. */
 #include "op.h"
 
 typedef struct attr {
     double eps;
-    ses_dropout_spec drop; /* rate 0: none */
-    bool take;             /* x is given up: the sum takes its place */
+    ses_dropout_spec dropout; /* rate 0: none */
+    bool inplace;             /* the caller gives x up: s overwrites it */
 } attr;
 
-static const ses_dropout_spec *drop_of(const ses_node *n)
+static const ses_dropout_spec *dropout_of(const ses_node *n)
 {
     const attr *a = n->attr;
-    return a->drop.rate > 0 ? &a->drop : NULL;
+    return a->dropout.rate > 0 ? &a->dropout : NULL;
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -22,12 +21,12 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "the residual must have the shape of x");
     if (ses_count(gain) != ses_cols(x) || !ses_same_shape(gain, bias))
         return ses_fail(e, SES_EARG, "gain and bias must have %lld entries", (long long)ses_cols(x));
-    if (drop_of(n) && drop_of(n)->rate >= 1)
-        return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", drop_of(n)->rate);
+    if (dropout_of(n) && dropout_of(n)->rate >= 1)
+        return ses_fail(e, SES_EARG, "dropout rate %g, expected at least 0 and below 1", dropout_of(n)->rate);
     if (!ses_node_out(n, x->dim, e)) return false;
-    bool keeps = ses_node_needs_backward(n), sums = (keeps && residual) || drop_of(n);
+    bool keeps = ses_node_needs_backward(n), sums = (keeps && residual) || dropout_of(n);
     const attr *a = n->attr;
-    if (sums && a->take) n->saved[1] = x->f;
+    if (sums && a->inplace) n->saved[1] = x->f;
     return (!keeps || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
            (!sums || n->saved[1] || ses_node_save_elems(n, 1, ses_count(x), e));
 }
@@ -37,7 +36,7 @@ static void forward(const ses_node *n)
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0], *residual = n->in[1];
     n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL,
-               ses_input_f32(n, 2), ses_input_f32(n, 3), ses_rows(x), ses_cols(x), a->eps, drop_of(n));
+               ses_input_f32(n, 2), ses_input_f32(n, 3), ses_rows(x), ses_cols(x), a->eps, dropout_of(n));
 }
 
 static void backward(const ses_node *n)
@@ -46,7 +45,7 @@ static void backward(const ses_node *n)
     ses_dst dx = ses_grad(n, 0), dres = ses_grad(n, 1);
     ses_real *dgain = ses_grad_vector(n, 2), *dbias = ses_grad_vector(n, 3);
     n->k->norm_bwd(n->exec, dx, dres, dgain, dbias, n->out->grad, n->saved[1] ? n->saved[1] : x->f,
-                   n->saved[0], ses_input_f32(n, 2), ses_rows(x), ses_cols(x), drop_of(n));
+                   n->saved[0], ses_input_f32(n, 2), ses_rows(x), ses_cols(x), dropout_of(n));
 }
 
 static const ses_case cases[] = {
@@ -82,7 +81,7 @@ ses_tensor *ses_layer_norm(ses_tape *t, ses_tensor *x, ses_tensor *residual, ses
 ses_tensor *ses_layer_norm_dropout(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps)
 {
-    attr a = { eps, { rate, ses_tape_rng_key(t) }, true }; /* the place counts whether or not it draws */
-    if (!ses_tape_training(t)) a.drop.rate = 0;
+    attr a = { eps, { rate, ses_tape_rng_key(t) }, true }; /* consumes a site even if nothing is drawn */
+    if (!ses_tape_training(t)) a.dropout.rate = 0;
     return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &a);
 }

@@ -1,18 +1,18 @@
-/* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. The second
- * axis of w may be several. */
+/* y = act(x w' + b): x [T, K], w [N, K] (or [K, N]), b [N] or NULL. The second axis of w may be several
+ * axes. */
 #include "gemm_weight.h"
 #include "tensor/device_impl.h"
 
 typedef struct attr {
     ses_act act;
-    ses_weight_layout order;
-    bool round; /* to 8 bits, where there are rows enough to do it on the way */
-    bool gated; /* the same of act(a) b, x w' + b being a | b: there are enough */
+    ses_weight_layout layout;
+    bool i8_out; /* quantize the output to int8 if there are enough rows */
+    bool gated;  /* the output is act(a) b with x w' + b = a | b; only with int8 output */
 } attr;
 
 static int64_t width(const ses_node *n) /* N */
 {
-    return ses_weight_out(n->in[1], ((const attr *)n->attr)->order);
+    return ses_weight_out(n->in[1], ((const attr *)n->attr)->layout);
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -21,11 +21,11 @@ static bool infer(ses_node *n, ses_err *e)
     const attr *a = n->attr;
     bool rounded = x && x->i8_rows && ses_pack_dtype(w) == SES_I8;
     if ((!rounded && !ses_check_input(n, 0, "x", e)) || !ses_check_input(n, 1, "weight", e)) return false;
-    if (ses_rank(w) < 2 || ses_weight_in(w, a->order) != ses_cols(x))
+    if (ses_rank(w) < 2 || ses_weight_in(w, a->layout) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
-    if (a->round && ses_has_enough_rows(n->exec, ses_rows(x), width(n)))
+    if (a->i8_out && ses_has_enough_rows(n->exec, ses_rows(x), width(n)))
         return ses_node_out_i8(n, SES_DIM(ses_rows(x), width(n) / (a->gated ? 2 : 1)), e);
     if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
     bool keep_pre = a->act != SES_ACT_NONE && ses_node_needs_backward(n);
@@ -37,12 +37,12 @@ static void forward(const ses_node *n)
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
-    ses_gemm g = ses_gemm_for_weight(n->out->f, x->f, w, a->order, M, N, K);
+    ses_gemm g = ses_gemm_for_weight(n->out->f, x->f, w, a->layout, M, N, K);
     g.bias = b ? b->f : NULL;
     g.act = a->gated ? SES_ACT_NONE : a->act;
     g.pre_act = n->saved[0];
     const ses_i8_rows *to = n->out->i8_rows;
-    ses_gemm_weight(n, &g, x, w, a->order,
+    ses_gemm_weight(n, &g, x, w, a->layout,
                     to ? &(ses_gemm_epilogue){ .gated = a->gated, .gate = a->act, .i8_out = *to } : NULL);
 }
 
@@ -51,7 +51,7 @@ static void backward(const ses_node *n)
     const ses_tensor *x = n->in[0], *w = n->in[1];
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
-    ses_real *dz = n->out->grad; /* done with dy: its buffer takes the gradient of x w' + b */
+    ses_real *dz = n->out->grad; /* overwrites dy by the gradient of x w' + b */
     ses_dst db = ses_grad_zeroed(n, 2);
     if (a->act != SES_ACT_NONE && db.data)
         n->k->act_bwd_sum(n->exec, (ses_dst){ dz, false }, db, NULL, dz, n->saved[0], M, N, a->act);
@@ -61,7 +61,7 @@ static void backward(const ses_node *n)
         n->k->col_sum(n->exec, db, dz, M, N, N);
 
     ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
-    ses_gemm_weight_bwd(n, dx, dw, dz, x->f, w, a->order, M, N, K);
+    ses_gemm_weight_bwd(n, dx, dw, dz, x->f, w, a->layout, M, N, K);
 }
 
 static const ses_case cases[] = {
@@ -74,7 +74,7 @@ static const ses_case cases[] = {
     { .dim = { { 3, 1 }, { 4, 1 }, { 4 } }, .attr = &(const attr){ SES_ACT_GELU_TANH, SES_OUT_IN } },
     { .dim = { { 3, 900 }, { 7, 900 }, { 7 } },
       .tol = 3e-5,                                            /* slopes are exponentials of sums around 30 */
-      .attr = &(const attr){ SES_ACT_SIGMOID, SES_OUT_IN } }, /* several passes of K */
+      .attr = &(const attr){ SES_ACT_SIGMOID, SES_OUT_IN } }, /* K is split into several blocks */
     { .dim = { { 4, 8 }, { 6, 8 }, { 6 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN }, .scale = 1e4 },
     { .dim = { { 5, 7 }, { 7, 50 }, { 50 } }, .attr = &(const attr){ SES_ACT_GELU, SES_IN_OUT } },
     { .dim = { { 5, 7 }, { 7, 3, 6 }, { 3, 6 } }, .attr = &(const attr){ SES_ACT_NONE, SES_IN_OUT } },
@@ -91,23 +91,23 @@ const ses_op ses_op_linear = {
 };
 
 ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                       ses_weight_layout order)
+                       ses_weight_layout layout)
 {
-    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order });
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, layout });
 }
 
 ses_tensor *ses_linear_i8_out(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                              ses_weight_layout order)
+                              ses_weight_layout layout)
 {
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias),
-                     &(attr){ act, order, ses_output_may_be_i8(t, w) });
+                     &(attr){ act, layout, ses_output_may_be_i8(t, w) });
 }
 
 ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                             ses_weight_layout order)
+                             ses_weight_layout layout)
 {
-    bool round = x && ses_output_may_be_i8(t, w) &&
-                 ses_has_enough_rows(&ses_tape_device(t)->exec, ses_rows(x), ses_weight_out(w, order));
-    if (!round) return ses_glu(t, ses_linear(t, x, w, bias, SES_ACT_NONE, order), act);
-    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, true, true });
+    bool i8_out = x && ses_output_may_be_i8(t, w) &&
+                  ses_has_enough_rows(&ses_tape_device(t)->exec, ses_rows(x), ses_weight_out(w, layout));
+    if (!i8_out) return ses_glu(t, ses_linear(t, x, w, bias, SES_ACT_NONE, layout), act);
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, layout, true, true });
 }

@@ -1,14 +1,14 @@
-/* Cross entropy of x w' + b. Rows go through in chunks, and backward makes each chunk's logits again, unless
- * there are few enough to be kept. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or
- * none. */
+/* Cross entropy of x w' + b. x [R, C]: labeled rows only; w [V, C], b [V] or NULL. Logits are computed in
+ * chunks of rows. Backward recomputes each chunk, unless all logits are small enough to keep. */
 #include "gemm_weight.h"
 
 #include "tensor/device_impl.h"
 
-enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 };                   /* logits at a time */
-static const int64_t KEPT = 16 << 20, GPU_KEPT = INT64_C(1) << 31; /* at most kept for the way back */
-enum { GPU_ROW = 64 };       /* a GPU's products want rows of logits to begin on these */
-enum { LOSS, ROWS, LOGITS }; /* saved: as in cross_entropy.c; lse and each row's loss; logits */
+enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 }; /* logits per chunk */
+/* maximum number of logits kept for backward */
+static const int64_t MAX_KEPT = 16 << 20, GPU_MAX_KEPT = INT64_C(1) << 31;
+enum { GPU_ROW = 64 };       /* alignment of rows of logits on a GPU */
+enum { LOSS, ROWS, LOGITS }; /* saved: see cross_entropy.c; log-sum-exp and loss of each row; logits */
 
 static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->is_host; }
 
@@ -18,8 +18,8 @@ static int64_t pitch(const ses_node *n)
     return on_host(n) ? V : (V + GPU_ROW - 1) / GPU_ROW * GPU_ROW;
 }
 
-/* Columns of the products: where the weight has room for it, on whole packs of a GPU. Those past V are zeros
- * of the weight and get a gradient of zero. */
+/* Columns of the products: V rounded up for a GPU if the weight has the capacity. The extra rows of the
+ * weight are zero and get a zero gradient. */
 static int64_t columns(const ses_node *n)
 {
     enum { PACK = 8 };
@@ -32,7 +32,7 @@ static int64_t columns(const ses_node *n)
 static bool keeps_logits(const ses_node *n)
 {
     return ses_node_needs_backward(n) && !(on_host(n) && ses_tape_recomputing(n->tape)) &&
-           ses_rows(n->in[0]) * pitch(n) <= (on_host(n) ? KEPT : GPU_KEPT);
+           ses_rows(n->in[0]) * pitch(n) <= (on_host(n) ? MAX_KEPT : GPU_MAX_KEPT);
 }
 
 static int64_t rows_at_once(const ses_node *n)
@@ -58,7 +58,8 @@ static bool infer(ses_node *n, ses_err *e)
     if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
     bool kept =
         keeps_logits(n) && ses_node_save_elems(n, LOGITS, ses_rows(x) * pitch(n), on_host(n) ? e : NULL);
-    if (on_host(n) && keeps_logits(n) && !kept) return false; /* a GPU that has no room makes them again */
+    /* a GPU without enough memory recomputes them */
+    if (on_host(n) && keeps_logits(n) && !kept) return false;
     n->out = ses_tensor_wrap(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
 }
@@ -100,7 +101,7 @@ static void backward(const ses_node *n)
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         if (kept)
-            chunk = ses_elem_at(n, kept, from * ld); /* their gradient takes their place */
+            chunk = ses_elem_at(n, kept, from * ld); /* overwritten by their gradient */
         else
             logits(n, chunk, from, rows);
         n->k->xent_bwd(n->exec, (ses_dst){ chunk, false }, n->out->grad, n->saved[LOSS],

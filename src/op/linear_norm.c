@@ -1,11 +1,11 @@
-/* norm(x w' + b + residual) with a weight of 8 bits, for passes of which nothing is recorded: the rows are
- * normed before they leave the cache, and rounded for the next product. The bits are those of the two ops. */
+/* norm(x w' + b + residual) with an int8 weight, for inference. Each row is normalized while it is in the
+ * cache and quantized for the next product. The result has the bits of the two separate ops. */
 #include "gemm_weight.h"
 
 enum { X, W, B, RESIDUAL, GAIN, BIAS };
 
 typedef struct attr {
-    ses_weight_layout order;
+    ses_weight_layout layout;
     double eps;
 } attr;
 
@@ -17,11 +17,11 @@ static bool infer(ses_node *n, ses_err *e)
         !ses_check_input(n, RESIDUAL, "residual", e) || !ses_check_input(n, GAIN, "gain", e))
         return false;
     const attr *a = n->attr;
-    int64_t N = ses_weight_out(in[W], a->order);
-    if (ses_weight_in(in[W], a->order) != ses_cols(in[X]) || ses_rows(in[X]) != ses_rows(in[RESIDUAL]) ||
+    int64_t N = ses_weight_out(in[W], a->layout);
+    if (ses_weight_in(in[W], a->layout) != ses_cols(in[X]) || ses_rows(in[X]) != ses_rows(in[RESIDUAL]) ||
         ses_cols(in[RESIDUAL]) != N || (in[B] && ses_count(in[B]) != N) || ses_count(in[GAIN]) != N ||
         !ses_same_shape(in[GAIN], in[BIAS]))
-        return ses_fail(e, SES_EARG, "x, weight, residual and norm do not fit each other");
+        return ses_fail(e, SES_EARG, "shapes of x, weight, residual and norm do not match");
     return ses_node_out(n, in[RESIDUAL]->dim, e);
 }
 
@@ -29,7 +29,7 @@ static void forward(const ses_node *n)
 {
     ses_tensor *const *in = n->in;
     const attr *a = n->attr;
-    ses_packed_weight w = ses_pack_get(in[W], a->order, n->k, n->exec);
+    ses_packed_weight w = ses_pack_get(in[W], a->layout, n->k, n->exec);
     ses_gemm g = ses_gemm_nt(n->out->f, in[X]->f, NULL, ses_rows(in[X]), ses_cols(n->out), ses_cols(in[X]));
     g.packed = w.data, g.packed_dtype = w.dtype;
     g.bias = in[B] ? in[B]->f : NULL;
@@ -53,8 +53,9 @@ static const ses_op op = {
 
 bool ses_linear_norm_supports(const ses_tape *t, const ses_tensor *w) { return ses_output_may_be_i8(t, w); }
 
-ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight_layout order,
-                            ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps)
+ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b,
+                            ses_weight_layout layout, ses_tensor *residual, ses_tensor *gain,
+                            ses_tensor *bias, double eps)
 {
-    return ses_apply(t, &op, SES_IN(x, w, b, residual, gain, bias), &(attr){ order, eps });
+    return ses_apply(t, &op, SES_IN(x, w, b, residual, gain, bias), &(attr){ layout, eps });
 }

@@ -1,5 +1,6 @@
-/* What an op is, for those who write one: a file src/op/NAME.c with the shape rule, forward, backward
- * and cases, and a line in include/sesame/ops.def. See docs/ADDING.md. */
+/* The interface for implementing ops. An op is a file src/op/NAME.c with shape inference, forward, backward
+ * and test cases, and a line in include/sesame/ops.def; see docs/ADDING.md. Ownership: nodes, tensors and
+ * buffers belong to the tape. Threads: as the tape, one at a time; kernels run in parallel inside. */
 #ifndef SES_OP_H
 #define SES_OP_H
 
@@ -14,35 +15,37 @@ typedef struct ses_op ses_op;
 typedef struct ses_node {
     const ses_op *op;
     ses_tape *tape;
-    ses_dtype dtype; /* of its real inputs and outputs, losses apart */
+    ses_dtype dtype; /* of its real inputs and outputs; losses are always f32 */
     const ses_kernels *k;
     ses_exec *exec;
     int n_in;
     ses_tensor *in[SES_MAX_IN];     /* an optional input may be NULL */
-    ses_tensor *out, *aux;          /* aux: a second output without a gradient, where an op has one */
-    ses_real *saved[SES_MAX_SAVED]; /* buffers that backward reads */
-    const void *attr;               /* a copy, on the tape */
+    ses_tensor *out, *aux;          /* aux: second output without gradient; NULL: none */
+    ses_real *saved[SES_MAX_SAVED]; /* buffers for backward */
+    const void *attr;               /* a copy on the tape */
     struct ses_node *prev;
 } ses_node;
 
-/* A test case: what goes in. Every op is run on every case at every kernel level against `ref`, its
- * gradients against finite differences, by tests/test_ops.c and `sesame selftest`. */
+/* Inputs of a test case. tests/test_ops.c and `sesame selftest` run every case of every op at every kernel
+ * level against the reference kernels, and its gradients against finite differences. */
 typedef struct ses_case {
-    int64_t dim[SES_MAX_IN][SES_MAX_DIM]; /* {0} and no ints: the input is absent */
-    const int32_t *ints[SES_MAX_IN];      /* contents of an integer input; its dim is its length */
+    int64_t dim[SES_MAX_IN][SES_MAX_DIM]; /* {0} and no ints: the input is NULL */
+    const int32_t *ints[SES_MAX_IN];      /* values of an integer input; dim is its length */
     const void *attr;
-    double scale;      /* of the random reals; 0: 1 */
-    double tol;        /* allowed error relative to the largest magnitude; 0: 1e-5 */
-    unsigned constant; /* bit i: input i is given, nobody asks for its gradient */
+    double scale;      /* factor of the random values; 0: 1 */
+    double tol;        /* tolerance relative to the largest magnitude; 0: 1e-5 */
+    unsigned constant; /* bit i: input i has no gradient */
 } ses_case;
 
 struct ses_op {
     const char *name;
     size_t attr_size;
-    unsigned f32_inputs; /* bit i: input i is read in full, so it is a parameter or an input of the tape */
-    bool (*infer)(ses_node *n, ses_err *e); /* check inputs, make out and saved buffers */
+    /* bit i: input i is read in f32, so that it must be a parameter or a tape input */
+    unsigned f32_inputs;
+    bool (*infer)(ses_node *n, ses_err *e); /* checks inputs, makes out and saved buffers */
     void (*forward)(const ses_node *n);
-    void (*backward)(const ses_node *n); /* hands each wanted input its gradient by ses_grad */
+    /* adds the gradient of each input that requires one, by ses_grad */
+    void (*backward)(const ses_node *n);
     const ses_case *cases;
     size_t n_cases;
 };
@@ -51,101 +54,104 @@ struct ses_op {
 #include "sesame/ops.def"
 #undef SES_OP
 
-const ses_op *const *ses_ops(void); /* all of them, NULL at the end */
+const ses_op *const *ses_ops(void); /* all ops, NULL-terminated */
 
-/* Apply: makes the node, infers, runs forward, records. NULL once the tape has failed. */
+/* ses_apply_node makes the node, infers, runs forward and records; ses_apply returns its output. NULL: the
+ * tape has failed. */
 #define SES_IN(...) (ses_tensor *const[]){ __VA_ARGS__ }, (int)SES_LEN(((ses_tensor *const[]){ __VA_ARGS__ }))
 ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
 ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
 
-/* For infer. */
+/* Functions for infer. */
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e);
-bool ses_node_out_i8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e); /* 8 bits, nothing else */
-bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e); /* always made, recording or not; wide */
-bool ses_node_save_elems(ses_node *n, int i, int64_t count, ses_err *e); /* of the node's dtype */
+bool ses_node_out_i8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e); /* int8 only */
+/* f32; allocated even if the tape does not record */
+bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e);
+bool ses_node_save_elems(ses_node *n, int i, int64_t count, ses_err *e); /* in the node's dtype */
 bool ses_node_needs_backward(const ses_node *n);                         /* will backward run? */
 ses_tensor *ses_tensor_wrap(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
                             ses_err *e);
-bool ses_check_input(const ses_node *n, int i, const char *what, ses_err *e); /* present, and real */
-bool ses_check_ints(const ses_node *n, int i, const char *what, ses_err *e);  /* present, and integers */
-/* Every integer of input i in 0 .. limit - 1 (or SES_IGNORE_INDEX, if allowed). Checked where the host can see
- * them; on other devices whoever uploads them has checked. */
+bool ses_check_input(const ses_node *n, int i, const char *what, ses_err *e); /* not NULL, real */
+bool ses_check_ints(const ses_node *n, int i, const char *what, ses_err *e);  /* not NULL, integer */
+/* Every integer of input i must be in 0 .. limit - 1 (or SES_IGNORE_INDEX, if allowed). Checked on the host
+ * only; for other devices the uploader checks. */
 bool ses_check_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e);
-/* The integers of input i for the host to read: its own, or a copy (the device is waited for); NULL without
- * an input. */
+/* The integers of input i on the host: its own memory, or a copy (waits for the device). NULL: no input. */
 const int32_t *ses_node_ints(const ses_node *n, int i);
 #define SES_DIM(...) ((const int64_t[SES_MAX_DIM]){ __VA_ARGS__ })
 
-/* Reals are opaque to ops: a device may hold them narrow. Element i of an array of them, and of a sink. */
+/* Element i of an array in the node's dtype (a device may hold reals as bf16), and of a destination. */
 void *ses_elem_at(const ses_node *n, const void *array, int64_t i);
 ses_dst ses_dst_at(const ses_node *n, ses_dst s, int64_t i);
-/* Input i, of those that are read in full; NULL: absent. */
+/* Input i in f32, one of op->f32_inputs; NULL: absent. */
 const ses_real *ses_input_f32(const ses_node *n, int i);
 
-/* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */
+/* Functions for backward. ses_grad: destination of input i's gradient; data NULL: none required. The caller
+ * must write to it. */
 ses_dst ses_grad(const ses_node *n, int i);
-/* Input i takes the buffer of the output's gradient for its own, which n->out->grad then is no longer. Not
- * where it has a gradient already, wants none, or is of another size. */
+/* Moves the output's gradient buffer to input i; n->out->grad becomes NULL. False: input i requires no
+ * gradient, already has one, or has another size. */
 bool ses_grad_donate(const ses_node *n, int i);
-ses_dst ses_grad_zeroed(const ses_node *n, int i);   /* for scattered additions */
-ses_real *ses_grad_vector(const ses_node *n, int i); /* the same of a vector, wide; NULL when not wanted */
+ses_dst ses_grad_zeroed(const ses_node *n, int i); /* zeroed if new, for scattered additions */
+/* the same for a vector, in f32; NULL: none required */
+ses_real *ses_grad_vector(const ses_node *n, int i);
 
-/* Scratch for the time of one forward or backward call; NULL (and a failed tape) when there is none. */
+/* Scratch memory for one forward or backward call; NULL: the tape has failed. */
 ses_real *ses_scratch(const ses_node *n, int64_t count);
-ses_real *ses_scratch_elems(const ses_node *n, int64_t count); /* of the node's dtype */
+ses_real *ses_scratch_elems(const ses_node *n, int64_t count); /* in the node's dtype */
 
-/* Room for rows in 8 bits: the same, and until the tape is reset or rewound. */
+/* Memory for int8 rows: for one call, or until the tape is reset or rewound. */
 const ses_i8_rows *ses_scratch_i8_rows(const ses_node *n, int64_t rows, int64_t cols);
 const ses_i8_rows *ses_tape_i8_rows(ses_tape *t, int64_t rows, int64_t cols);
-/* x's rows in 8 bits, if they are there; those of the tensor that was rounded last are. */
+/* The int8 rows of x, if they exist; the tape remembers those of the tensor that was quantized last. */
 const ses_i8_rows *ses_tape_cached_i8(const ses_tape *t, const ses_tensor *x);
-void ses_tape_cache_i8(ses_tape *t, const ses_tensor *x, const ses_i8_rows *rounded);
+void ses_tape_cache_i8(ses_tape *t, const ses_tensor *x, const ses_i8_rows *rows_i8);
 
-/* Draws of this place in the step. */
+/* The RNG key of this call; every call in a step has its own. */
 ses_rng_key ses_tape_rng_key(ses_tape *t);
 bool ses_tape_training(const ses_tape *t);
 ses_device *ses_tape_device(const ses_tape *t);
 
-/* For measurements: the newest node recorded, and its passes once more, alone. The gradient of its output is
- * n->out->grad, which the first backward makes; grad_set of an input says whether its gradient is added. */
+/* For benchmarks: the last recorded node, and single runs of its passes. The first backward allocates the
+ * gradient of its output, n->out->grad; grad_set of an input means that its gradient is added. */
 ses_node *ses_tape_last_node(const ses_tape *t); /* NULL: none, or the tape has failed */
 void ses_node_forward(ses_node *n);
 void ses_node_backward(ses_node *n);
 
-/* f(ctx, x), of which only the result is kept: backward runs f once more, on the same draws, and goes back
- * through that. What f gives may depend on x, on parameters and on tensors made before; ctx lives on the
- * tape. Not inside another f. */
+/* Gradient checkpointing: computes f(ctx, x) and keeps only its result; backward runs f again with the same
+ * random numbers, then its backward pass. f may read x, parameters and earlier tensors; ctx must live until
+ * the tape is reset. Not reentrant. */
 typedef ses_tensor *ses_segment_fn(void *ctx, ses_tensor *x);
 ses_tensor *ses_recompute(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x);
-bool ses_tape_recomputing(const ses_tape *t); /* is it wanted? */
+bool ses_tape_recomputing(const ses_tape *t); /* does the tape recompute? */
 
-/* f(ctx, x) on a tape that does not record. Where a device can keep what was queued, and all is as it was the
- * last time, it is queued as one from then on, and f is not called. All: x, the tape's memory, and what f
- * depends on beside it, addresses of what it reads included, as `size` bytes of key. */
+/* Computes f(ctx, x) on a tape that does not record. If the device supports graphs and everything is as in
+ * the previous call (x, the tape's memory, and the `size` bytes of key, which must cover all other inputs of
+ * f, including the addresses it reads), the work is replayed as one graph and f is not called. */
 enum { SES_MAX_GRAPH_KEY = 96 };
 ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
                              size_t size);
 
-/* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
+/* Zeroed host memory until the tape is reset; NULL: the tape has failed. */
 void *ses_tape_host_alloc(ses_tape *t, size_t n, size_t size);
 
-/* ses_embed with an id for each table that passes no gradient; -1: none. */
+/* ses_embed with one id per table that gets no gradient; -1: none. */
 ses_tensor *ses_embed_with_pads(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
                                 const int32_t pad[SES_MAX_TABLES]);
 
-/* ses_linear for products with 8-bit weights alone to read: where w is such a weight, too, and nothing is
- * recorded, the result may be rounded only. The bits of what those products give are the same. */
+/* ses_linear for an output that only products with int8 weights read: in inference with an int8 weight w, the
+ * output may be int8 only. The results of these products have the same bits. */
 ses_tensor *ses_linear_i8_out(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                              ses_weight_layout order);
-/* The same of act(a) b, where a | b = x w' + bias. */
+                              ses_weight_layout layout);
+/* The same for act(a) b with a | b = x w' + bias. */
 ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                             ses_weight_layout order);
+                             ses_weight_layout layout);
 
-/* x w' + b of n weights of 8 bits and one shape, side by side, where nothing is recorded. heads not 0: for
- * attention alone to read, narrow and plain (see ses_attn_i8_supported), of at most SES_ATTN_I8_MAX_KEYS tokens a
- * sequence; it may be rounded by heads only. ses_i8_rows_plane is then what became of weight i. */
+/* [x w0' + b0 | x w1' + b1 | ...] with n int8 weights of the same shape, for inference. heads not 0: only
+ * attention reads the output, with ses_attn_i8_supported and at most SES_ATTN_I8_MAX_KEYS tokens per
+ * sequence; it may then be int8 only, quantized by head. ses_i8_rows_plane is the part of weight i. */
 ses_tensor *ses_linear_fused(ses_tape *t, ses_tensor *x, int n, ses_tensor *const w[], ses_tensor *const b[],
-                             ses_weight_layout order, int64_t heads);
+                             ses_weight_layout layout, int64_t heads);
 static inline ses_i8_rows ses_i8_rows_plane(const ses_i8_rows *all, int64_t i, int64_t rows, int64_t heads,
                                             int64_t cols)
 {
@@ -153,18 +159,18 @@ static inline ses_i8_rows ses_i8_rows_plane(const ses_i8_rows *all, int64_t i, i
                           all->scale + i * rows * heads };
 }
 
-/* norm(x w' + b + residual) in one, where w is of 8 bits and nothing is recorded: does it take w? */
+/* norm(x w' + b + residual) in one op. ses_linear_norm_supports: does it support w (int8, inference)? */
 bool ses_linear_norm_supports(const ses_tape *t, const ses_tensor *w);
-ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight_layout order,
-                            ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps);
+ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b,
+                            ses_weight_layout layout, ses_tensor *residual, ses_tensor *gain,
+                            ses_tensor *bias, double eps);
 
-/* ses_layer_norm of x dropped out at this rate. x is given up, since nothing needs it but what made it: its
- * memory takes the sum. */
+/* ses_layer_norm of dropout(x). The caller gives x up: its memory is overwritten by the sum. */
 ses_tensor *ses_layer_norm_dropout(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps);
 
-/* ses_rotary in place: x is given up. */
-ses_tensor *ses_rotary_inplace(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
-                               double theta);
+/* ses_rotary in place: the caller gives x up. */
+ses_tensor *ses_rotary_inplace(ses_tape *t, ses_tensor *x, ses_tensor *positions, int64_t rotary_cols,
+                               int64_t dim, double theta);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of all ops of ops.def. */
 #include "op.h"
 
 static const ses_op *const table[] = {

@@ -1,4 +1,4 @@
-/* One row a sequence: its first, its mean, or the maximum of each column. x [T, C], y [B, C]. */
+/* One row per sequence: its first token, the mean, or the maximum of each column. x [T, C], y [B, C]. */
 #include "op.h"
 
 typedef struct attr {
@@ -8,9 +8,9 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "cu", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "cu_seqlens", e)) return false;
     if (!ses_node_out(n, SES_DIM(ses_count(n->in[1]) - 1, ses_cols(n->in[0])), e)) return false;
-    return a->kind != SES_POOL_MAX || ses_node_save(n, 0, ses_count(n->out), e); /* argmax: an int32 each */
+    return a->kind != SES_POOL_MAX || ses_node_save(n, 0, ses_count(n->out), e); /* argmax, int32 */
 }
 
 static void forward(const ses_node *n)
@@ -29,16 +29,16 @@ static void backward(const ses_node *n)
                        ses_rows(n->out), ses_cols(n->out), a->kind);
 }
 
-static const int32_t cu[] = { 0, 3, 4, 9 };
+static const int32_t cu_seqlens[] = { 0, 3, 4, 9 };
 static const ses_case cases[] = {
-    { .dim = { { 9, 7 }, { 4 } }, .ints = { [1] = cu }, .attr = &(const attr){ SES_POOL_FIRST } },
-    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu }, .attr = &(const attr){ SES_POOL_MEAN } },
+    { .dim = { { 9, 7 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_FIRST } },
+    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MEAN } },
     { .dim = { { 9, 1 }, { 4 } },
-      .ints = { [1] = cu },
+      .ints = { [1] = cu_seqlens },
       .attr = &(const attr){ SES_POOL_MEAN },
       .scale = 1e4 },
-    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu }, .attr = &(const attr){ SES_POOL_MAX } },
-    { .dim = { { 9, 1 }, { 4 } }, .ints = { [1] = cu }, .attr = &(const attr){ SES_POOL_MAX } },
+    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
+    { .dim = { { 9, 1 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
 };
 const ses_op ses_op_pool_rows = {
     .name = "pool_rows",

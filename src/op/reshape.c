@@ -1,4 +1,4 @@
-/* The same numbers under other axes: no copy forward. */
+/* The same elements with other axes; forward copies nothing. */
 #include "op.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool infer(ses_node *n, ses_err *e)
     n->out = ses_tensor_wrap(n->tape, n->in[0]->data, n->dtype, a->dim, e);
     if (!n->out) return false;
     if (ses_count(n->out) == ses_count(n->in[0])) return true;
-    return ses_fail(e, SES_EARG, "%lld numbers cannot become %lld", (long long)ses_count(n->in[0]),
+    return ses_fail(e, SES_EARG, "%lld elements cannot be reshaped to %lld", (long long)ses_count(n->in[0]),
                     (long long)ses_count(n->out));
 }
 

@@ -1,4 +1,4 @@
-/* y = x / sqrt(mean(x^2) + eps) * gain over the last axis: no mean is taken off, no bias added. */
+/* y = x / sqrt(mean(x^2) + eps) * gain over the last axis. */
 #include "op.h"
 
 typedef struct attr {
@@ -33,7 +33,8 @@ static void backward(const ses_node *n)
 static const ses_case cases[] = {
     { .dim = { { 4, 7 }, { 7 } }, .attr = &(const attr){ 1e-6 } },
     { .dim = { { 65, 33 }, { 33 } }, .attr = &(const attr){ 1e-6 } },
-    { .dim = { { 3, 1 }, { 1 } }, .attr = &(const attr){ 0.5 } }, /* with none its gradient is 0 */
+    /* with eps 0 the gradient would be 0 */
+    { .dim = { { 3, 1 }, { 1 } }, .attr = &(const attr){ 0.5 } },
     { .dim = { { 2, 770 }, { 770 } }, .attr = &(const attr){ 1e-6 }, .scale = 1e4 },
 };
 const ses_op ses_op_rms_norm = {

@@ -1,4 +1,4 @@
-/* y[r] = w[r] x[r]: each row by a number of its own, which is given and learns nothing. x [R, C], w [R]. */
+/* y[r] = w[r] x[r]. The weights get no gradient. x [R, C], w [R]. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)

@@ -1,12 +1,12 @@
-/* Which position of its sequence? Column c of x [T, J] gives each token a score; the loss is the cross
- * entropy of label[s, c] among the tokens of sequence s, a mean over sequences for each column, then over
- * columns. */
+/* Cross entropy over the positions of a sequence (start and end of an answer). Column c of x [T, J] scores
+ * each token; the loss of sequence s compares label[s, c] with the tokens of s. Mean over sequences for each
+ * column, then over columns. */
 #include "op.h"
 
-/* saved 0: loss, then each column's weight (the output is a view of the first); 1: log-sum-exp [B, J]. */
+/* saved 0: loss, then the weight of each column (the output is a view of the loss); 1: log-sum-exp [B, J]. */
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "cu", e) ||
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "cu_seqlens", e) ||
         !ses_check_ints(n, 2, "labels", e))
         return false;
     int64_t seqs = ses_count(n->in[1]) - 1, cols = ses_cols(n->in[0]);
@@ -30,11 +30,11 @@ static void backward(const ses_node *n)
                         n->in[1]->i, n->in[2]->i, ses_count(n->in[1]) - 1, ses_cols(n->in[0]));
 }
 
-static const int32_t cu[] = { 0, 3, 4, 9 }, spans[] = { 0, 2, 0, 0, 1, 4 },
+static const int32_t cu_seqlens[] = { 0, 3, 4, 9 }, spans[] = { 0, 2, 0, 0, 1, 4 },
                      some[] = { 1, SES_IGNORE_INDEX, 3 };
 static const ses_case cases[] = {
-    { .dim = { { 9, 2 }, { 4 }, { 6 } }, .ints = { [1] = cu, [2] = spans } },
-    { .dim = { { 9, 1 }, { 4 }, { 3 } }, .ints = { [1] = cu, [2] = some }, .scale = 30 },
+    { .dim = { { 9, 2 }, { 4 }, { 6 } }, .ints = { [1] = cu_seqlens, [2] = spans } },
+    { .dim = { { 9, 1 }, { 4 }, { 3 } }, .ints = { [1] = cu_seqlens, [2] = some }, .scale = 30 },
 };
 const ses_op ses_op_span_cross_entropy = {
     .name = "span_cross_entropy",

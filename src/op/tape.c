@@ -1,4 +1,4 @@
-/* A tape: memory of a step, nodes run as they are made, the way back, and parts that are made again. */
+/* The tape: memory of one step, ops that run as they are recorded, backward pass, recomputation. */
 #include "tape_impl.h"
 
 #include "base/alloc.h"
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A gradient buffer whose work is done: the next tensor of its size takes it. */
-typedef struct ses_spare {
-    struct ses_spare *next;
+/* A gradient buffer that is no longer needed; the next tensor of its size reuses it. */
+typedef struct ses_free_buffer {
+    struct ses_free_buffer *next;
     ses_real *buffer;
     size_t bytes;
-} spare;
+} free_buffer;
 
-enum { DEVICE_GRAIN = 16 << 20 }; /* smallest block of a GPU's memory: asking for one takes long */
+enum { DEVICE_BLOCK = 16 << 20 }; /* smallest GPU allocation: allocating is slow */
 
 ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err *e)
 {
@@ -25,7 +25,7 @@ ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err
     t->dev = dev;
     t->acts = &t->mem;
     t->mem.allocator = t->recompute_mem.allocator = t->tmp.allocator = ses_device_allocator(dev);
-    if (!dev->is_host) t->mem.min_block = t->recompute_mem.min_block = t->tmp.min_block = DEVICE_GRAIN;
+    if (!dev->is_host) t->mem.min_block = t->recompute_mem.min_block = t->tmp.min_block = DEVICE_BLOCK;
     if (options) t->opt = *options;
     t->mem.limit = t->recompute_mem.limit = t->tmp.limit = t->opt.max_bytes;
     return t;
@@ -110,7 +110,7 @@ static void *device_bytes(ses_arena *a, int64_t count, size_t size, ses_err *e)
 {
     size_t bytes;
     if (count < 0 || !ses_mul_size((size_t)count, size, &bytes)) {
-        ses_fail(e, SES_ENOMEM, "out of memory (%lld numbers wanted)", (long long)count);
+        ses_fail(e, SES_ENOMEM, "out of memory (%lld elements requested)", (long long)count);
         return NULL;
     }
     return ses_arena_alloc(a, bytes, e);
@@ -179,18 +179,18 @@ ses_tape_mark ses_tape_get_mark(const ses_tape *t)
     return (ses_tape_mark){ { m.block, h.block }, { m.used, h.used } };
 }
 
-/* ---- rows in 8 bits, and memory given back ---- */
+/* ---- int8 rows, rewinding ---- */
 
-/* q and scale in one piece of an arena, so many bytes a row. */
-static int64_t row8_bytes(int64_t cols) { return 4 * ses_quad_count(cols) + (int64_t)sizeof(ses_real); }
+/* Bytes per row: q and scale are one allocation. */
+static int64_t i8_row_bytes(int64_t cols) { return 4 * ses_quad_count(cols) + (int64_t)sizeof(ses_real); }
 
-static const ses_i8_rows *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
+static const ses_i8_rows *i8_rows_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
 {
     int64_t bytes;
     ses_i8_rows *r = ses_tape_host_alloc(t, 1, sizeof *r);
     if (!r) return NULL;
-    if (!ses_mul_i64(rows, row8_bytes(cols), &bytes)) {
-        ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows wanted)", (long long)rows);
+    if (!ses_mul_i64(rows, i8_row_bytes(cols), &bytes)) {
+        ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows requested)", (long long)rows);
         return NULL;
     }
     if (!(r->scale = device_bytes(a, bytes, 1, &t->err))) return NULL;
@@ -200,7 +200,7 @@ static const ses_i8_rows *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int
 
 const ses_i8_rows *ses_tape_i8_rows(ses_tape *t, int64_t rows, int64_t cols)
 {
-    return rows8_new(t, t->acts, rows, cols);
+    return i8_rows_new(t, t->acts, rows, cols);
 }
 
 const ses_i8_rows *ses_tape_cached_i8(const ses_tape *t, const ses_tensor *x)
@@ -214,12 +214,12 @@ void ses_tape_cache_i8(ses_tape *t, const ses_tensor *x, const ses_i8_rows *roun
     t->i8_rows = rounded;
 }
 
-/* Without moving x: its memory, and that of its rows in 8 bits, stays taken until the next time. */
+/* Rewinds without moving x: its memory and that of its int8 rows stay allocated until the next rewind. */
 static ses_tensor *rewind_around(ses_tape *t, ses_mark mem, ses_mark host, const ses_tensor *x,
                                  ses_i8_rows rows)
 {
     const char *begin = x->data, *end = begin + (size_t)ses_count(x) * ses_dtype_size(x->dtype);
-    if (rows.q) end = (const char *)rows.scale + ses_rows(x) * row8_bytes(ses_cols(x));
+    if (rows.q) end = (const char *)rows.scale + ses_rows(x) * i8_row_bytes(ses_cols(x));
     if (end < begin || !ses_arena_rewind_except(&t->mem, mem, begin, (size_t)(end - begin))) return NULL;
     ses_arena_rewind(&t->host, host);
     ses_i8_rows *kept = rows.q ? ses_tape_host_alloc(t, 1, sizeof *kept) : NULL;
@@ -232,8 +232,8 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
 {
     if (t->opt.record || t->err.code || !keep) return keep;
     ses_mark mem = { m.block[0], m.used[0] }, host = { m.block[1], m.used[1] };
-    ses_tensor old = *keep;   /* its own header is about to go, */
-    ses_i8_rows rows = { 0 }; /* and that of its rows in 8 bits, which lie behind it */
+    ses_tensor old = *keep;   /* its header is about to be freed, */
+    ses_i8_rows rows = { 0 }; /* and the header of its int8 rows, which follow it in memory */
     if (t->i8_source == keep) rows = *t->i8_rows;
     ses_tape_cache_i8(t, NULL, NULL);
     ses_tensor *x = rewind_around(t, mem, host, &old, rows);
@@ -242,7 +242,7 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
     ses_arena_rewind(&t->host, host);
     x = tensor_new(t, old.dtype, old.dim, &t->err);
     if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
-    return x; /* its rows in 8 bits are made again: it may stand where they were */
+    return x; /* its int8 rows are dropped: x may overlap their old memory */
 }
 
 /* ---- nodes ---- */
@@ -257,7 +257,7 @@ bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
 
 const ses_i8_rows *ses_scratch_i8_rows(const ses_node *n, int64_t rows, int64_t cols)
 {
-    return rows8_new(n->tape, &n->tape->tmp, rows, cols);
+    return i8_rows_new(n->tape, &n->tape->tmp, rows, cols);
 }
 
 bool ses_node_out_i8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
@@ -283,13 +283,13 @@ bool ses_check_input(const ses_node *n, int i, const char *what, ses_err *e)
 {
     const ses_tensor *x = n->in[i];
     if (x && x->dtype == n->dtype && (x->data || !x->i8_rows)) return true;
-    return ses_fail(e, SES_EARG, "%s is missing or not real", what);
+    return ses_fail(e, SES_EARG, "%s is missing or not a real tensor", what);
 }
 
 bool ses_check_ints(const ses_node *n, int i, const char *what, ses_err *e)
 {
     if (n->in[i] && n->in[i]->dtype == SES_I32) return true;
-    return ses_fail(e, SES_EARG, "%s is missing or not of integers", what);
+    return ses_fail(e, SES_EARG, "%s is missing or not an integer tensor", what);
 }
 
 bool ses_check_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e)
@@ -298,7 +298,7 @@ bool ses_check_range(const ses_node *n, int i, int64_t limit, bool ignore, const
     int64_t count = n->tape->dev->is_host ? ses_count(n->in[i]) : 0;
     for (int64_t j = 0; j < count; j++)
         if ((x[j] < 0 || x[j] >= limit) && !(ignore && x[j] == SES_IGNORE_INDEX))
-            return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[j],
+            return ses_fail(e, SES_EARG, "%s %d at index %lld, expected 0 to %lld", what, (int)x[j],
                             (long long)j, (long long)limit - 1);
     return true;
 }
@@ -320,7 +320,7 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     n->op = op;
     n->tape = t;
     n->dtype = t->dev->activation_dtype;
-    for (int i = n_in; i-- > 0;) /* the first real input's: a loss stays wide */
+    for (int i = n_in; i-- > 0;) /* dtype of the first real input; losses stay f32 */
         if (in[i] && in[i]->dtype != SES_I32) n->dtype = in[i]->dtype;
     n->k = n->dtype == SES_REAL ? &t->dev->k_f32 : &t->dev->k;
     n->exec = &t->dev->exec;
@@ -334,11 +334,12 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     return n;
 }
 
-static bool wide_enough(const ses_node *n, ses_err *e)
+static bool check_f32_inputs(const ses_node *n, ses_err *e)
 {
     for (int i = 0; i < n->n_in; i++)
         if (n->op->f32_inputs >> i & 1 && n->in[i] && !n->in[i]->master && n->in[i]->dtype != SES_REAL)
-            return ses_fail(e, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
+            return ses_fail(e, SES_EUNSUPPORTED,
+                            "input %d must be a parameter on a device with bf16 activations", i);
     return true;
 }
 
@@ -346,17 +347,17 @@ ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, i
 {
     if (t->err.code) return NULL;
     ses_node *n = node_new(t, op, in, n_in, attr);
-    if (!n || !op->infer(n, &t->err) || !wide_enough(n, &t->err)) {
-        if (t->err.code == SES_OK) ses_fail(&t->err, SES_EARG, "bad input");
+    if (!n || !op->infer(n, &t->err) || !check_f32_inputs(n, &t->err)) {
+        if (t->err.code == SES_OK) ses_fail(&t->err, SES_EARG, "invalid input");
         ses_wrap(&t->err, "%s", op->name);
         return NULL;
     }
     op->forward(n);
     ses_arena_reset(&t->tmp);
     if (t->err.code) return NULL;
-    bool wants = false;
-    for (int i = 0; i < n_in; i++) wants |= in[i] && in[i]->requires_grad;
-    if (wants && ses_node_needs_backward(n)) {
+    bool needs_grad = false;
+    for (int i = 0; i < n_in; i++) needs_grad |= in[i] && in[i]->requires_grad;
+    if (needs_grad && ses_node_needs_backward(n)) {
         n->out->requires_grad = true;
         n->prev = t->last;
         t->last = n;
@@ -400,7 +401,7 @@ const ses_real *ses_input_f32(const ses_node *n, int i)
     return x ? ses_master_data(x) : NULL;
 }
 
-/* A parameter's gradient, and an input's, is wide. */
+/* Gradients of parameters and inputs are f32. */
 static size_t grad_bytes(const ses_tensor *x)
 {
     return (size_t)ses_count(x) * ses_dtype_size(x->master ? SES_REAL : x->dtype);
@@ -409,7 +410,7 @@ static size_t grad_bytes(const ses_tensor *x)
 static bool grad_ready(ses_tape *t, ses_tensor *x)
 {
     size_t bytes = grad_bytes(x);
-    for (spare **at = &t->free_buffers; !x->grad && *at; at = &(*at)->next)
+    for (free_buffer **at = &t->free_buffers; !x->grad && *at; at = &(*at)->next)
         if ((*at)->bytes == bytes) {
             x->grad = (*at)->buffer;
             *at = (*at)->next;
@@ -419,14 +420,14 @@ static bool grad_ready(ses_tape *t, ses_tensor *x)
     return x->grad != NULL;
 }
 
-/* A node's output has passed its gradient on. */
+/* The output of a node has passed its gradient on: recycles the buffer. */
 static void grad_done(ses_tape *t, ses_tensor *x)
 {
     x->has_grad = false;
-    if (!x->grad) return; /* given away */
-    spare *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
+    if (!x->grad) return; /* donated */
+    free_buffer *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
     if (!s) return;
-    *s = (spare){ t->free_buffers, x->grad, grad_bytes(x) };
+    *s = (free_buffer){ t->free_buffers, x->grad, grad_bytes(x) };
     t->free_buffers = s;
     x->grad = NULL;
 }
@@ -465,14 +466,15 @@ ses_real *ses_grad_vector(const ses_node *n, int i)
 {
     ses_dst s = ses_grad_zeroed(n, i);
     if (!s.data || s.is_f32 || n->dtype == SES_REAL) return s.data;
-    ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
+    ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter on a device with bf16 activations",
+                  i);
     return NULL;
 }
 
-static void walk_back(ses_tape *t, ses_node *last)
+static void run_backward(ses_tape *t, ses_node *last)
 {
     for (ses_node *n = last; n && !t->err.code; n = n->prev) {
-        if (!n->out->has_grad) continue; /* nothing of the loss came this way */
+        if (!n->out->has_grad) continue; /* the loss does not depend on this node */
         n->op->backward(n);
         ses_arena_reset(&t->tmp);
         grad_done(t, n->out);
@@ -494,19 +496,19 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
     if (!ses_convert(first, loss->dtype, &one, SES_REAL, 1, &t->err)) return;
     t->dev->mem->upload(t->dev, loss->grad, first, ses_dtype_size(loss->dtype));
     loss->has_grad = true;
-    walk_back(t, t->last);
+    run_backward(t, t->last);
 }
 
-/* ---- parts that are made again ---- */
+/* ---- recomputation (gradient checkpointing) ---- */
 
-typedef struct part {
+typedef struct segment {
     ses_segment_fn *f;
     void *ctx;
-    uint32_t site; /* where its draws begin */
-} part;
+    uint32_t site; /* first RNG site of the segment */
+} segment;
 
-/* Nodes of f(x), apart from those before; their activations last until part_end. */
-static ses_tensor *part_begin(ses_tape *t, const part *p, ses_tensor *x)
+/* Runs f on nodes of its own; their activations live until segment_end. */
+static ses_tensor *segment_begin(ses_tape *t, const segment *p, ses_tensor *x)
 {
     t->acts = &t->recompute_mem;
     t->last = NULL;
@@ -514,7 +516,7 @@ static ses_tensor *part_begin(ses_tape *t, const part *p, ses_tensor *x)
     return p->f(p->ctx, x);
 }
 
-static void part_end(ses_tape *t, ses_node *last, uint32_t site)
+static void segment_end(ses_tape *t, ses_node *last, uint32_t site)
 {
     ses_arena_reset(&t->recompute_mem);
     t->acts = &t->mem;
@@ -522,30 +524,33 @@ static void part_end(ses_tape *t, ses_node *last, uint32_t site)
     t->site = site;
 }
 
-/* Gradients lie where all others do: those of x and of what else came from outside stay. */
-static void part_backward(const ses_node *n)
+/* Gradients live in the tape's main arena, so that the gradient of x and of other outside tensors
+ * persists. */
+static void segment_backward(const ses_node *n)
 {
     ses_tape *t = n->tape;
     ses_node *last = t->last;
     uint32_t site = t->site;
-    ses_tensor *y = part_begin(t, n->attr, n->in[0]);
+    ses_tensor *y = segment_begin(t, n->attr, n->in[0]);
     if (y) {
         y->grad = n->out->grad;
         y->has_grad = true;
         n->out->grad = NULL;
-        walk_back(t, t->last);
+        run_backward(t, t->last);
     }
-    part_end(t, last, site);
+    segment_end(t, last, site);
 }
 
-static const ses_op part_op = { .name = "recompute", .attr_size = sizeof(part), .backward = part_backward };
+static const ses_op segment_op = { .name = "recompute",
+                                   .attr_size = sizeof(segment),
+                                   .backward = segment_backward };
 
 ses_tensor *ses_recompute(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x)
 {
-    part p = { f, ctx, t->site };
-    ses_node *last = t->last, *n = t->err.code ? NULL : node_new(t, &part_op, &x, 1, &p);
+    segment p = { f, ctx, t->site };
+    ses_node *last = t->last, *n = t->err.code ? NULL : node_new(t, &segment_op, &x, 1, &p);
     if (!n) return NULL;
-    ses_tensor *y = part_begin(t, &p, x);
+    ses_tensor *y = segment_begin(t, &p, x);
     t->acts = &t->mem;
     if (y) n->out = tensor_new(t, y->dtype, y->dim, &t->err);
     if (n->out) {
@@ -553,11 +558,11 @@ ses_tensor *ses_recompute(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor 
         n->out->requires_grad = y->requires_grad;
         n->prev = last;
     }
-    part_end(t, n->out && y->requires_grad ? n : last, t->site);
+    segment_end(t, n->out && y->requires_grad ? n : last, t->site);
     return n->out;
 }
 
-/* ---- one node run again and again: benchmarks ---- */
+/* ---- repeated runs of one node: benchmarks ---- */
 
 ses_node *ses_tape_last_node(const ses_tape *t) { return t->err.code ? NULL : t->last; }
 
@@ -573,5 +578,5 @@ void ses_node_backward(ses_node *n)
     n->out->has_grad = true;
     n->op->backward(n);
     ses_arena_reset(&n->tape->tmp);
-    if (!n->out->grad) grad_ready(n->tape, n->out); /* given away */
+    if (!n->out->grad) grad_ready(n->tape, n->out); /* donated */
 }
