@@ -1,5 +1,9 @@
-/* A batch: sequences laid end to end, no padding. Sequence s is tokens cu[s] .. cu[s+1] - 1.
- * All arrays are the caller's, on the host; NULL where a thing is absent. */
+/* A batch: the input of a model. Sequences are concatenated without padding; sequence s is tokens
+ * cu_seqlens[s] .. cu_seqlens[s + 1] - 1.
+ *
+ * Ownership: all arrays belong to the caller, are on the host, and must stay unchanged during the forward
+ * pass (on a recording tape with recompute: until the tape is reset). NULL: absent.
+ * Threads: a batch is plain data; several threads may read one batch, unless it uses a cache. */
 #ifndef SESAME_BATCH_H
 #define SESAME_BATCH_H
 
@@ -11,40 +15,40 @@ struct ses_cache;
 
 typedef struct ses_batch {
     int64_t seqs, tokens;
-    const int32_t *cu_seqlens; /* [seqs + 1], from 0 to tokens */
+    const int32_t *cu_seqlens; /* [seqs + 1], cumulative lengths from 0 to tokens */
     const int32_t *ids;        /* [tokens] */
-    const int32_t *segments;   /* [tokens]; NULL: all 0 */
-    const int32_t *positions;  /* [tokens]; NULL: counted in each sequence from 0 */
-    int64_t choices;           /* multiple choice: so many neighboring sequences are one question; 0: none */
-    const int32_t
-        *prefix_len; /* [seqs]: so many first tokens are seen by all of their sequence, each other one
-                                 by itself and those after it; NULL: as the model reads */
-    /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last. */
+    const int32_t *segments;   /* [tokens], token type ids (XLM: language ids); NULL: all 0 */
+    const int32_t *positions;  /* [tokens]; NULL: 0, 1, ... in each sequence */
+    int64_t choices;           /* multiple choice: consecutive sequences per question; 0: none */
+    /* [seqs]: prefix length. The first prefix_len tokens of a sequence are visible to all its tokens, later
+     * tokens are causal (prefix LM). NULL: the model's own attention mask. */
+    const int32_t *prefix_len;
+    /* [seqs]: position of the token that scores a choice (GPT-2 double heads); NULL: the last token. */
     const int32_t *choice_positions;
 
-    /* What the decoder of an encoder-decoder reads; target_ids NULL: the labels, shifted right. */
+    /* Input of the decoder of an encoder-decoder. target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu_seqlens; /* [seqs + 1] */
     const int32_t *target_ids;
-    const int32_t *target_positions; /* of target_ids; NULL: counted from 0 */
+    const int32_t *target_positions; /* of target_ids; NULL: 0, 1, ... */
 
-    /* Of models that read in any order (XLNet). */
-    const uint8_t *perm_mask; /* sequence after sequence [len, len]: 1 where a token does not see another */
-    /* Of target_cu: the places in its sequence a model is asked about, not seeing what stands there;
-     * target_ids is NULL and labels are [targets]. */
+    /* Permutation LMs (XLNet). */
+    const uint8_t *perm_mask; /* [len, len] of each sequence: 1 if query i must not attend to key j */
+    /* Positions to predict, in each sequence target_cu_seqlens[s + 1] - target_cu_seqlens[s] of them;
+     * target_ids is NULL, and labels are [targets]. */
     const int32_t *predict_positions;
-    const int32_t *mem_cu_seqlens; /* [seqs + 1]: tokens before each sequence, */
-    const ses_real *mems;          /* [layers, tokens before, hidden]: as each layer saw them */
+    const int32_t *mem_cu_seqlens; /* [seqs + 1]: tokens in the mems of each sequence */
+    const ses_real *mems;          /* [layers, mem tokens, hidden]: earlier inputs of each layer */
 
-    /* Sequences that go on where they stopped: see sesame/cache.h. */
+    /* Cached sequences: see sesame/cache.h. */
     struct ses_cache *cache;
     const int32_t *slots; /* [seqs], all different */
 
-    /* What the heads learn from; SES_IGNORE_INDEX counts for nothing. */
-    const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], as the head says */
-    /* [seqs]: next sentence, sentence order; [questions]: the choice, beside a text. */
+    /* Labels; SES_IGNORE_INDEX: not part of the loss. */
+    const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], depending on the head */
+    /* [seqs]: next sentence, sentence order; [questions]: the correct choice of double heads. */
     const int32_t *pair_labels;
-    const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
-    const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */
+    const int32_t *starts, *ends; /* [seqs]: first and last token of an answer, counted in its sequence */
+    const ses_real *targets;      /* [seqs, labels]: regression, multi-label classification */
 } ses_batch;
 
 SES_END_DECLS

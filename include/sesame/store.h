@@ -1,8 +1,10 @@
-/* Named parameters of a model. Declare everything, then give the numbers a home once:
- *   ses_store_alloc_trainable    one flat buffer of values and one of gradients, both owned by the store;
- *   ses_store_bind     inference: a parameter may stand where a file is mapped, nothing is copied.
- * Tensors the store hands out are borrowed and live until ses_store_free. Declaring and filling belong to one
- * thread; a filled store may be read by several. */
+/* A store: the named parameters of a model. Parameters are declared first; then their values get memory once:
+ *   ses_store_alloc_trainable   one flat buffer of values and one of gradients, both owned by the store;
+ *   ses_store_bind              inference: a parameter may point into a mapped file, nothing is copied.
+ *
+ * Ownership: the caller frees a store with ses_store_free, before its device. Tensors and ses_param structs
+ * that a store returns are borrowed and live until then.
+ * Threads: declaring and filling belong to one thread; several may read a filled store. */
 #ifndef SESAME_STORE_H
 #define SESAME_STORE_H
 
@@ -13,21 +15,21 @@ SES_BEGIN_DECLS
 
 typedef struct ses_store ses_store;
 
-/* How a parameter begins when it is not loaded. */
+/* Initial values of a parameter that is not loaded. */
 typedef enum {
     SES_INIT_ZERO,
     SES_INIT_ONE,
     SES_INIT_NORMAL,
-    SES_INIT_FAN_IN /* uniform, up to 1 / sqrt(last axis) either way */
+    SES_INIT_FAN_IN /* uniform in +-1 / sqrt(last axis) */
 } ses_init;
 
-/* Who makes a parameter's numbers. */
+/* Who sets a parameter's values. */
 typedef enum {
     SES_PARAM_TRAINED,
-    SES_PARAM_BUFFER,   /* never trained; made by the model where the file lacks it: a table of sines */
-    SES_PARAM_CONSTANT, /* stays as it begins: no file holds it */
+    SES_PARAM_BUFFER,   /* never trained; computed by the model if the file lacks it: sinusoidal positions */
+    SES_PARAM_CONSTANT, /* keeps its initial values; no file contains it */
     SES_PARAM_SHARED,   /* another store's: see ses_store_share */
-    SES_PARAM_BASE      /* of a model that an adapter is trained beside: read, never trained or written */
+    SES_PARAM_BASE      /* of the base model below a LoRA adapter: loaded, never trained or saved */
 } ses_param_role;
 
 typedef struct ses_param {
@@ -35,74 +37,97 @@ typedef struct ses_param {
     ses_tensor *tensor;
     ses_init init;
     ses_param_role role;
-    bool decay; /* by convention weight decay applies: false for biases and norms */
-    bool dense; /* a dense layer's weight, in this order: products may read it rounded */
-    ses_weight_layout layout;
-    bool embedding;  /* embeddings, too, which read it as it is */
-    bool keep_16bit; /* of a head: never rounded to less than 16 bits */
-    bool owned;      /* its values are in memory of the store's: see ses_store_alloc_one */
-    bool mapped;     /* they are pages of a file */
+    bool decay;               /* weight decay applies by default: not to biases and norms */
+    bool dense;               /* weight of a dense layer: products may read it quantized */
+    ses_weight_layout layout; /* of a dense weight */
+    bool embedding;           /* embedding lookups read it, too */
+    bool keep_16bit;          /* of a head: never quantized below 16 bits */
+    bool owned;               /* its values are in the store's memory: see ses_store_alloc_one */
+    bool mapped;              /* its values are pages of a file */
 } ses_param;
 
+/* Makes an empty store on a device, which must outlive it. NULL and an error: out of memory. */
 ses_store *ses_store_new(ses_device *dev, ses_err *e);
+
+/* Frees a store and its memory; s may be NULL. */
 void ses_store_free(ses_store *s);
+
+/* The device given to ses_store_new. */
 ses_device *ses_store_device(const ses_store *s);
 
-/* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
+/* ---- declaring ---- */
+
+/* Declares a parameter; the name is copied and must be new. Returns its tensor, without values yet. NULL:
+ * this or an earlier declaration failed; ses_store_ok reports the first error. */
 ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);
+
+/* Sets the role of parameter t. Here and below t NULL has no effect. */
 void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role);
-void ses_store_set_dense(ses_store *s, const ses_tensor *t,
-                         ses_weight_layout order);               /* t is a dense layer's weight */
-void ses_store_set_embedding(ses_store *s, const ses_tensor *t); /* and a table of embeddings, or only that */
-void ses_store_keep_16bit(ses_store *s, size_t from); /* parameters from this one on are of heads */
+
+/* Marks t as the weight of a dense layer. */
+void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout layout);
+
+/* Marks t as an embedding table; it may be a dense weight, too. */
+void ses_store_set_embedding(ses_store *s, const ses_tensor *t);
+
+/* Keeps parameters `from` and later (heads) at 16 bits or more. */
+void ses_store_keep_16bit(ses_store *s, size_t from);
+
+/* False and the first error if a declaration failed. */
 bool ses_store_ok(const ses_store *s, ses_err *e);
 
-/* Low-rank adapters (LoRA) beside dense layers, asked about as each is declared. While a store is told of
- * them, what is added to it is SES_PARAM_BASE, the adapters apart. */
-typedef struct ses_lora_hook {
-    int64_t rank;
-    double scale, dropout; /* y = x W' + scale (drop(x) A') B' */
-    bool (*is_target)(void *ctx, const char *dense, ses_weight_layout order); /* "layer.0.attn.query" */
-    void *ctx;
-} ses_lora_hook;
-void ses_store_set_lora_hook(ses_store *s,
-                             const ses_lora_hook *a); /* NULL: no more; a must outlive that call */
-const ses_lora_hook *ses_store_lora_hook(const ses_store *s);
+/* ---- access ---- */
 
+/* Number of parameters. */
 size_t ses_store_count(const ses_store *s);
-const ses_param *ses_store_at(const ses_store *s, size_t i);           /* in the order declared */
-const ses_param *ses_store_find(const ses_store *s, const char *name); /* NULL when there is none */
-int64_t ses_store_element_count(const ses_store *s);                   /* how many in all, */
-int64_t ses_store_trainable_count(const ses_store *s);                 /* how many of them have gradients */
 
-bool ses_store_alloc_trainable(ses_store *s,
-                               ses_err *e); /* values and gradients, zeroed; not of SES_PARAM_BASE */
-bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e); /* memory for one parameter */
-/* Parameter i is another store's from now on: values and gradients. Both are trained; who steps is the
- * other's optimizer. */
+/* Parameter i < ses_store_count, in the order of declaration. */
+const ses_param *ses_store_at(const ses_store *s, size_t i);
+
+/* The parameter of this name; NULL: none. */
+const ses_param *ses_store_find(const ses_store *s, const char *name);
+
+/* Number of elements in all parameters. */
+int64_t ses_store_element_count(const ses_store *s);
+
+/* Number of elements with gradients. */
+int64_t ses_store_trainable_count(const ses_store *s);
+
+/* ---- values ---- */
+
+/* Allocates zeroed values and gradients of all parameters except SES_PARAM_BASE. False and an error: out of
+ * memory. */
+bool ses_store_alloc_trainable(ses_store *s, ses_err *e);
+
+/* Allocates the values of parameter i alone, for inference. False and an error: out of memory. */
+bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e);
+
+/* Makes parameter i an alias of another store's parameter: values and gradients are the same memory, and that
+ * store's optimizer updates it. Both must have trainable memory and the same shape; `with` must outlive s. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
-/* Borrowed from elsewhere; mapped: from a map of a file. */
-void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped);
-/* After values changed: what ops read of them, where the device's reals are narrow. Optimizers do it, and all
- * that opens or restores. */
-void ses_store_sync_bf16(ses_store *s);
-/* Rounds a dense weight to the device's dtype, or to `as` where that is narrower; its values may go
- * afterwards. */
-bool ses_store_quantize(ses_store *s, size_t i, ses_dtype as, ses_err *e);
-/* Dense weight i from a file's numbers in fewer bits, with the scale of each output, where products may read
- * them as they are: else *taken is false. */
-struct ses_quant_rows;
-bool ses_store_load_quantized(ses_store *s, size_t i, const struct ses_quant_rows *from, bool mapped,
-                              bool *taken, ses_err *e);
-/* Table i stays where a file has it in fewer bits: SES_F16, SES_BF16, or SES_I8 with a float a row at
- * `scale`, which may be unaligned. */
-bool ses_store_bind_quantized(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale,
-                              ses_err *e);
-bool ses_store_finalize(ses_store *s, ses_err *e); /* values stay: may be packed, and dense ones rounded */
 
-void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, by each one's ses_init */
+/* Points parameter i to `data`, which is borrowed and read-only; mapped: data is in a mapped file. */
+void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped);
+
+/* Updates the bf16 copies that ops read on a device with bf16 activations. Call it after changing values;
+ * optimizers and functions that open or restore a model do so. */
+void ses_store_sync_bf16(ses_store *s);
+
+/* Declares the values final: weights may then be packed, and dense ones quantized to the device's dtype.
+ * False and an error: out of memory, or a value that cannot be quantized. */
+bool ses_store_finalize(ses_store *s, ses_err *e);
+
+/* Random values for all parameters by their ses_init; deviation: of SES_INIT_NORMAL. The same seed gives the
+ * same values on any number of threads. */
+void ses_store_init(ses_store *s, double deviation, uint64_t seed);
+
+/* Random values for parameter i: the same that ses_store_init sets. */
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed);
+
+/* Sets all gradients to zero. */
 void ses_store_zero_grad(ses_store *s);
+
+/* L2 norm of all gradients. */
 double ses_store_grad_norm(const ses_store *s);
 
 SES_END_DECLS

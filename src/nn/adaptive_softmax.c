@@ -1,11 +1,11 @@
-/* A vocabulary in clusters (Grave et al. 2016; Baevski and Auli 2018): rare tokens have narrow vectors and
- * are predicted in two steps, p(token) = p(cluster) p(token | cluster). */
+/* Adaptive embeddings and softmax (Grave et al. 2016; Baevski and Auli 2018): rare tokens have shorter
+ * vectors and are predicted in two steps, p(token) = p(cluster) p(token | cluster). */
 #include "nn.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Clusters of one width share a table. */
+/* With div_val 1 all clusters share one table. */
 static int tables(const ses_config *c) { return c->adaptive.div_val == 1 ? 1 : (int)c->adaptive.clusters; }
 
 static int64_t width(const ses_config *c, int i)
@@ -39,7 +39,7 @@ void ses_adaptive_softmax_add(ses_adaptive_softmax *k, ses_store *s, const ses_c
             add(s, "embed.cluster", i, ".project", SES_DIM(c->hidden, width(c, i)), SES_INIT_NORMAL);
 }
 
-/* A parameter of the embeddings that prediction shares. */
+/* A parameter of the embeddings that the softmax shares. */
 static ses_tensor *shared(const ses_store *s, int i, const char *tail)
 {
     char name[64];
@@ -66,7 +66,7 @@ void ses_adaptive_softmax_add_lm(ses_adaptive_softmax *k, ses_store *s, const se
 
 /* ---- embedding ---- */
 
-/* The tokens of cluster i: looked up, projected, and put where they stand; NULL: there are none. */
+/* Embeds the tokens of cluster i, zeros for all others; NULL: the batch has no token of the cluster. */
 static ses_tensor *embed_cluster(const ses_adaptive_softmax *k, ses_forward_ctx *p, const ses_seqs *q, int i)
 {
     const ses_config *c = p->c;
@@ -75,9 +75,10 @@ static ses_tensor *embed_cluster(const ses_adaptive_softmax *k, ses_forward_ctx 
             *row = ses_tape_host_alloc(t, (size_t)q->tokens, sizeof *row);
     int64_t n = 0;
     for (int64_t j = 0; id && row && j < q->tokens; j++) {
-        bool mine = q->host_ids[j] >= c->adaptive.cutoffs[i] && q->host_ids[j] < c->adaptive.cutoffs[i + 1];
-        row[j] = mine ? (int32_t)n : SES_IGNORE_INDEX;
-        if (mine) id[n++] = (int32_t)(q->host_ids[j] - c->adaptive.cutoffs[i]);
+        bool in_cluster =
+            q->host_ids[j] >= c->adaptive.cutoffs[i] && q->host_ids[j] < c->adaptive.cutoffs[i + 1];
+        row[j] = in_cluster ? (int32_t)n : SES_IGNORE_INDEX;
+        if (in_cluster) id[n++] = (int32_t)(q->host_ids[j] - c->adaptive.cutoffs[i]);
     }
     if (!n) return NULL;
     ses_tensor *x = ses_gather(t, k->table[i], ses_tape_ints(t, id, n));
@@ -104,18 +105,18 @@ ses_tensor *ses_adaptive_softmax_embed(const ses_adaptive_softmax *k, ses_forwar
 
 /* ---- prediction ---- */
 
-/* Hidden states in the width of cluster i. The projection is used the other way round than in embedding, so
- * it goes without its packed copy, which stands for one way only. */
-static ses_tensor *narrow(const ses_adaptive_softmax *k, ses_tape *t, ses_tensor *x, int i)
+/* Projects hidden states to the width of cluster i. The embedding uses the same matrix in the other
+ * direction, for which it is packed; the reshaped copy has no packed weights. */
+static ses_tensor *to_cluster_width(const ses_adaptive_softmax *k, ses_tape *t, ses_tensor *x, int i)
 {
     if (!k->project[i]) return x;
     ses_tensor *w = ses_reshape(t, k->project[i], k->project[i]->dim);
     return ses_linear(t, x, w, NULL, SES_ACT_NONE, SES_IN_OUT);
 }
 
-/* Logits of cluster i's tokens. */
-static ses_tensor *inside(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t, ses_tensor *x,
-                          int i)
+/* Logits of the tokens of cluster i. */
+static ses_tensor *cluster_logits(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t,
+                                  ses_tensor *x, int i)
 {
     if (c->adaptive.div_val != 1) return ses_linear(t, x, k->table[i], k->bias[i], SES_ACT_NONE, SES_OUT_IN);
     ses_tensor *y = ses_linear(t, x, k->table[0], k->bias[0], SES_ACT_NONE, SES_OUT_IN);
@@ -124,17 +125,18 @@ static ses_tensor *inside(const ses_adaptive_softmax *k, const ses_config *c, se
                                                    c->adaptive.cutoffs[i + 1] - c->adaptive.cutoffs[i]);
 }
 
-/* Logits of the short list, and of each other cluster as a whole. */
-static ses_tensor *first(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t, ses_tensor *x)
+/* Logits of the shortlist, followed by one logit per remaining cluster. */
+static ses_tensor *shortlist_logits(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t,
+                                    ses_tensor *x)
 {
-    ses_tensor *near = narrow(k, t, x, 0), *y = inside(k, c, t, near, 0);
+    ses_tensor *near = to_cluster_width(k, t, x, 0), *y = cluster_logits(k, c, t, near, 0);
     if (!k->cluster.w) return y;
     ses_tensor *const both[] = { y, ses_dense_run(t, k->cluster, near, SES_ACT_NONE) };
     return ses_concat(t, 2, both);
 }
 
-/* Each row's number in column `col`, n times. */
-static ses_tensor *spread(ses_tape *t, ses_tensor *x, int64_t col, int64_t n)
+/* Column `col` of x, repeated n times. */
+static ses_tensor *repeat_column(ses_tape *t, ses_tensor *x, int64_t col, int64_t n)
 {
     ses_real *one = ses_tape_host_alloc(t, (size_t)n, sizeof *one);
     if (!one) return NULL;
@@ -147,35 +149,36 @@ ses_tensor *ses_adaptive_softmax_logits(const ses_adaptive_softmax *k, ses_forwa
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    ses_tensor *head = ses_log_softmax(t, first(k, c, t, x)), *part[SES_MAX_CLUSTERS];
+    ses_tensor *head = ses_log_softmax(t, shortlist_logits(k, c, t, x)), *part[SES_MAX_CLUSTERS];
     if (c->adaptive.clusters == 1) return head;
     part[0] = ses_columns(t, head, 0, c->adaptive.cutoffs[1]);
     for (int i = 1; i < (int)c->adaptive.clusters; i++) {
-        ses_tensor *y = ses_log_softmax(t, inside(k, c, t, narrow(k, t, x, i), i));
-        part[i] = ses_add(t, y, spread(t, head, c->adaptive.cutoffs[1] + i - 1, ses_cols(y)));
+        ses_tensor *y = ses_log_softmax(t, cluster_logits(k, c, t, to_cluster_width(k, t, x, i), i));
+        part[i] = ses_add(t, y, repeat_column(t, head, c->adaptive.cutoffs[1] + i - 1, ses_cols(y)));
     }
     return ses_concat(t, (int)c->adaptive.clusters, part);
 }
 
-/* The loss of guessing right inside cluster i, as its share of n rows; NULL: no label is there. */
-static ses_tensor *loss_inside(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
-                               const int32_t *label, int64_t n, int i)
+/* Cross entropy within cluster i, weighted by its fraction of the n rows; NULL: no label is in the
+ * cluster. */
+static ses_tensor *cluster_loss(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
+                                const int32_t *label, int64_t n, int i)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     int32_t *row = ses_tape_host_alloc(t, (size_t)n, sizeof *row),
-            *kept = ses_tape_host_alloc(t, (size_t)n, sizeof *kept);
-    int64_t mine = 0;
-    for (int64_t j = 0; row && kept && j < n; j++)
+            *target = ses_tape_host_alloc(t, (size_t)n, sizeof *target);
+    int64_t n_rows = 0;
+    for (int64_t j = 0; row && target && j < n; j++)
         if (label[j] >= c->adaptive.cutoffs[i] && label[j] < c->adaptive.cutoffs[i + 1])
-            row[mine] = (int32_t)j, kept[mine++] = (int32_t)(label[j] - c->adaptive.cutoffs[i]);
-    if (!mine) return NULL;
-    ses_tensor *y = narrow(k, t, ses_gather(t, x, ses_tape_ints(t, row, mine)), i),
-               *want = ses_tape_ints(t, kept, mine);
+            row[n_rows] = (int32_t)j, target[n_rows++] = (int32_t)(label[j] - c->adaptive.cutoffs[i]);
+    if (!n_rows) return NULL;
+    ses_tensor *y = to_cluster_width(k, t, ses_gather(t, x, ses_tape_ints(t, row, n_rows)), i),
+               *want = ses_tape_ints(t, target, n_rows);
     ses_tensor *loss = c->adaptive.div_val == 1
-                           ? ses_cross_entropy(t, inside(k, c, t, y, i), want)
+                           ? ses_cross_entropy(t, cluster_logits(k, c, t, y, i), want)
                            : ses_linear_cross_entropy(t, y, k->table[i], k->bias[i], want);
-    return ses_scale(t, loss, (double)mine / (double)n);
+    return ses_scale(t, loss, (double)n_rows / (double)n);
 }
 
 ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
@@ -183,17 +186,17 @@ ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    int32_t *kept =
-        ses_tape_host_alloc(t, (size_t)n, sizeof *kept); /* a token of the short list, or a cluster */
-    if (!kept) return NULL;
+    int32_t *target =
+        ses_tape_host_alloc(t, (size_t)n, sizeof *target); /* a token of the shortlist, or a cluster */
+    if (!target) return NULL;
     for (int64_t j = 0; j < n; j++) {
         int64_t i = 0;
         while (i + 1 < c->adaptive.clusters && label[j] >= c->adaptive.cutoffs[i + 1]) i++;
-        kept[j] = i ? (int32_t)(c->adaptive.cutoffs[1] + i - 1) : label[j];
+        target[j] = i ? (int32_t)(c->adaptive.cutoffs[1] + i - 1) : label[j];
     }
-    ses_tensor *loss = ses_cross_entropy(t, first(k, c, t, x), ses_tape_ints(t, kept, n));
+    ses_tensor *loss = ses_cross_entropy(t, shortlist_logits(k, c, t, x), ses_tape_ints(t, target, n));
     for (int i = 1; i < (int)c->adaptive.clusters; i++) {
-        ses_tensor *more = loss_inside(k, p, x, label, n, i);
+        ses_tensor *more = cluster_loss(k, p, x, label, n, i);
         if (more) loss = ses_add(t, loss, more);
     }
     return loss;

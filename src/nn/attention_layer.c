@@ -1,4 +1,4 @@
-/* Attention as a layer: projections, and what a token knows of distances. */
+/* Attention parameters of a layer, and position biases on the scores (T5 buckets, ALiBi). */
 #include "nn.h"
 
 #include <math.h>
@@ -26,11 +26,12 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
     return a;
 }
 
-/* T5's buckets: near distances apart, far ones together, those beyond max_distance in the last. */
-static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
+/* T5's buckets: one per distance up to a point, then logarithmic; distances beyond max_distance share the
+ * last. */
+static int32_t bucket(const ses_config *c, int64_t distance, bool bidirectional)
 {
     int64_t n = c->rel_bias.buckets, from = 0, d = -distance;
-    if (both_ways) {
+    if (bidirectional) {
         n /= 2;
         if (distance > 0) from = n;
         d = distance < 0 ? -distance : distance;
@@ -39,13 +40,14 @@ static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
     }
     int64_t exact = n / 2;
     if (d < exact) return (int32_t)(from + d);
-    /* Rounded where the reference rounds. */
+    /* In float, as transformers computes it. */
     float far = logf((float)d / (float)exact) / (float)log((double)c->rel_bias.max_distance / (double)exact);
     int64_t b = exact + (int64_t)(far * (float)(n - exact));
     return (int32_t)(from + (b < n ? b : n - 1));
 }
 
-/* ALiBi's slope of a head: powers of 2^(-8/n), for n heads the nearest power of two, the rest interleaved. */
+/* ALiBi slope of a head: powers of 2^(-8/n), where n is the largest power of two <= heads; the remaining
+ * heads use the interleaved powers of 2^(-4/n). */
 static double slope(int64_t head, int64_t heads)
 {
     int64_t n = 1;

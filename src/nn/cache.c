@@ -1,4 +1,4 @@
-/* Storage of a cache: slots, sources, and rows that move between slots. */
+/* The KV cache: slots, cross-attention sources, and copies between slots. */
 #include "cache_impl.h"
 
 #include "base/alloc.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { KNOWN_SLOTS = 1024 }; /* with more of them, what slots have in common is not tracked */
+enum { MAX_TRACKED_SLOTS = 1024 }; /* with more slots, shared prefixes are not tracked */
 
 static void *at(const ses_kv_buffer *s, int64_t layer, int part, int64_t head, int64_t row)
 {
@@ -14,32 +14,32 @@ static void *at(const ses_kv_buffer *s, int64_t layer, int part, int64_t head, i
            (size_t)((((2 * layer + part) * s->heads + head) * s->rows + row) * s->dim) * s->elem_size;
 }
 
-static bool shelf_new(ses_device *dev, ses_kv_buffer *s, ses_err *e)
+static bool buffer_new(ses_device *dev, ses_kv_buffer *s, ses_err *e)
 {
     int64_t n;
     size_t bytes;
     if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) ||
         !ses_mul_i64(n, s->heads * s->dim, &n) ||
         !ses_mul_size((size_t)n, ses_dtype_size(dev->activation_dtype), &bytes))
-        return ses_fail(e, SES_ENOMEM, "a cache of %lld tokens is too large", (long long)s->rows);
+        return ses_fail(e, SES_ENOMEM, "a KV cache of %lld tokens is too large", (long long)s->rows);
     s->elem_size = ses_dtype_size(dev->activation_dtype);
     s->data = dev->mem->alloc(dev, bytes ? bytes : 1, e);
     return s->data != NULL;
 }
 
-static void shelf_free(ses_device *dev, ses_kv_buffer *s)
+static void buffer_free(ses_device *dev, ses_kv_buffer *s)
 {
     if (s->data) dev->mem->free(dev, s->data);
     s->data = NULL;
 }
 
-/* Of one head. */
+/* Bytes of `rows` rows of one head. */
 static size_t row_bytes(const ses_kv_buffer *s, int64_t rows)
 {
     return (size_t)(rows * s->dim) * s->elem_size;
 }
 
-/* Rows from .. from + n - 1 of one shelf go to `to` of another (or the same) in every layer. */
+/* Copies rows from .. from + n - 1 of one buffer to row `to` of another (or the same) in every layer. */
 static void move_rows(ses_device *dev, const ses_kv_buffer *a, int64_t to, const ses_kv_buffer *b,
                       int64_t from, int64_t n)
 {
@@ -52,8 +52,8 @@ static void move_rows(ses_device *dev, const ses_kv_buffer *a, int64_t to, const
 void ses_cache_free(ses_cache *c)
 {
     if (!c) return;
-    shelf_free(c->dev, &c->self);
-    shelf_free(c->dev, &c->cross);
+    buffer_free(c->dev, &c->self);
+    buffer_free(c->dev, &c->cross);
     if (c->staging) c->dev->mem->free(c->dev, c->staging);
     ses_free(c->len);
     ses_free(c->shared_prefix[0]);
@@ -75,10 +75,10 @@ size_t ses_cache_bytes(const ses_cache *c)
 
 /* ---- growing ---- */
 
-/* What is known of each slot, for more of them. */
+/* Enlarges the per-slot bookkeeping. */
 static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
 {
-    bool known = slots <= KNOWN_SLOTS;
+    bool known = slots <= MAX_TRACKED_SLOTS;
     size_t n = (size_t)slots;
     int64_t *len = ses_alloc_array(n, sizeof *len, e);
     int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
@@ -112,17 +112,18 @@ bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
     if (slots == c->slots && length == c->capacity) return true;
     ses_kv_buffer bigger = c->self;
     if (slots < 1 || length < 1 || !ses_mul_i64(slots, length, &bigger.rows))
-        return ses_fail(e, SES_EARG, "a cache of %lld slots with %lld tokens each", (long long)slots,
-                        (long long)length);
+        return ses_fail(e, SES_EARG,
+                        "a KV cache needs at least 1 slot and 1 token, not %lld slots of %lld tokens",
+                        (long long)slots, (long long)length);
     bigger.data = NULL;
-    if (!shelf_new(c->dev, &bigger, e)) return false;
+    if (!buffer_new(c->dev, &bigger, e)) return false;
     if (slots != c->slots && !grow_slots(c, slots, e)) {
-        shelf_free(c->dev, &bigger);
+        buffer_free(c->dev, &bigger);
         return false;
     }
     for (int64_t s = 0; s < c->slots; s++)
         move_rows(c->dev, &bigger, s * length, &c->self, s * c->capacity, c->len[s]);
-    shelf_free(c->dev, &c->self);
+    buffer_free(c->dev, &c->self);
     c->self = bigger, c->slots = slots, c->capacity = length;
     return true;
 }
@@ -142,7 +143,7 @@ ses_cache *ses_cache_create(ses_device *dev, const ses_stack *k, int64_t width, 
 
 /* ---- slots ---- */
 
-static void leave_source(ses_cache *c, int64_t slot)
+static void release_source(ses_cache *c, int64_t slot)
 {
     if (c->source_of[slot] >= 0) c->source[c->source_of[slot]].refcount--;
     c->source_of[slot] = -1;
@@ -152,7 +153,7 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
 {
     if (len < 0) len = 0;
     if (len < c->len[slot]) c->len[slot] = len;
-    if (!len) leave_source(c, slot);
+    if (!len) release_source(c, slot);
     for (int64_t x = 0; c->shared_prefix[0] && x < c->slots; x++) {
         int32_t *ab = &c->shared_prefix[0][slot * c->slots + x],
                 *ba = &c->shared_prefix[0][x * c->slots + slot];
@@ -160,13 +161,13 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
     }
 }
 
-/* From which row on slot b differs from slot a, as far as known. */
-static int64_t differ(const ses_cache *c, int64_t a, int64_t b)
+/* Number of leading rows in which slots a and b are known to be equal. */
+static int64_t equal_rows(const ses_cache *c, int64_t a, int64_t b)
 {
     return a == b ? c->len[a] : c->shared_prefix[0] ? c->shared_prefix[0][a * c->slots + b] : 0;
 }
 
-static bool stage_room(ses_cache *c, int64_t rows, ses_err *e)
+static bool reserve_staging(ses_cache *c, int64_t rows, ses_err *e)
 {
     if (rows <= c->staging_rows) return true;
     if (c->staging) c->dev->mem->free(c->dev, c->staging);
@@ -176,14 +177,14 @@ static bool stage_room(ses_cache *c, int64_t rows, ses_err *e)
     return c->staging != NULL;
 }
 
-static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, int64_t layer,
-                          int part, int64_t head)
+static void copy_via_staging(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, int64_t layer,
+                             int part, int64_t head)
 {
     const ses_device_memory *mem = c->dev->mem;
     for (int out = 0; out < 2; out++) {
         char *stage = c->staging;
         for (int64_t i = 0; i < n; i++) {
-            int64_t skip = differ(c, to[i], from[i]), rows = c->len[from[i]] - skip;
+            int64_t skip = equal_rows(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
             void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->capacity + skip);
             mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
@@ -192,15 +193,17 @@ static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int3
     }
 }
 
-/* What slots know of each other, their sources and lengths, after `was[s]` became s. */
-static void renumber(ses_cache *c, const int32_t *was)
+/* Updates shared prefixes and reference counts after the content of slot was[s] moved to slot s. */
+static void move_bookkeeping(ses_cache *c, const int32_t *was)
 {
     int64_t n = c->slots;
     for (int64_t a = 0; c->shared_prefix[0] && a < n; a++)
-        for (int64_t b = 0; b < n; b++) c->shared_prefix[1][a * n + b] = (int32_t)differ(c, was[a], was[b]);
+        for (int64_t b = 0; b < n; b++)
+            c->shared_prefix[1][a * n + b] = (int32_t)equal_rows(c, was[a], was[b]);
     int32_t *now = c->shared_prefix[1];
     c->shared_prefix[1] = c->shared_prefix[0], c->shared_prefix[0] = now;
-    for (int64_t s = 0; s < n; s++) /* all join before any leaves: a source in use is never free in between */
+    /* increment all before decrementing any, so that a source in use never becomes free */
+    for (int64_t s = 0; s < n; s++)
         if (c->source_of[was[s]] >= 0) c->source[c->source_of[was[s]]].refcount++;
     for (int64_t s = 0; s < n; s++)
         if (c->source_of[s] >= 0) c->source[c->source_of[s]].refcount--;
@@ -216,16 +219,18 @@ bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t
     for (int32_t s = 0; ok && s < c->slots; s++) was[s] = s;
     for (int64_t i = 0; ok && i < n; i++) {
         if (to[i] < 0 || to[i] >= c->slots || from[i] < 0 || from[i] >= c->slots || was[to[i]] != to[i])
-            ok = ses_fail(e, SES_EARG, "slot %d from slot %d: the cache has %lld, each is taken into once",
+            ok = ses_fail(e, SES_EARG,
+                          "cannot copy slot %d from slot %d: the cache has %lld slots, and each may be a "
+                          "destination once",
                           (int)to[i], (int)from[i], (long long)c->slots);
         if (!ok) break;
         was[to[i]] = from[i];
-        rows += c->len[from[i]] - differ(c, to[i], from[i]);
+        rows += c->len[from[i]] - equal_rows(c, to[i], from[i]);
     }
-    if (ok && stage_room(c, rows, e)) {
+    if (ok && reserve_staging(c, rows, e)) {
         for (int64_t l = 0; rows && l < c->self.layers; l++)
-            for (int64_t i = 0; i < 2 * c->self.heads; i++) through_stage(c, n, to, from, l, i % 2, i / 2);
-        renumber(c, was);
+            for (int64_t i = 0; i < 2 * c->self.heads; i++) copy_via_staging(c, n, to, from, l, i % 2, i / 2);
+        move_bookkeeping(c, was);
         for (int64_t s = 0; s < c->slots; s++) len[s] = c->len[was[s]], source[s] = c->source_of[was[s]];
         memcpy(c->len, len, (size_t)c->slots * sizeof *len);
         memcpy(c->source_of, source, (size_t)c->slots * sizeof *source);
@@ -239,8 +244,8 @@ bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t
 
 /* ---- sources ---- */
 
-/* Does [row, row + len) hit a source in use? The first row behind it then, else -1. */
-static int64_t behind(const ses_cache *c, int64_t row, int64_t len)
+/* First row after a source in use that overlaps [row, row + len); -1: none overlaps. */
+static int64_t end_of_overlap(const ses_cache *c, int64_t row, int64_t len)
 {
     for (int64_t i = 0; i < c->slots; i++) {
         const ses_cache_source *s = &c->source[i];
@@ -255,29 +260,30 @@ static bool grow_cross(ses_cache *c, int64_t rows, ses_err *e)
     if (rows <= c->cross.rows) return true;
     bigger.rows = rows > 2 * c->cross.rows ? rows : 2 * c->cross.rows;
     bigger.data = NULL;
-    if (!shelf_new(c->dev, &bigger, e)) return false;
+    if (!buffer_new(c->dev, &bigger, e)) return false;
     if (c->cross.data) move_rows(c->dev, &bigger, 0, &c->cross, 0, c->cross.rows);
-    shelf_free(c->dev, &c->cross);
+    buffer_free(c->dev, &c->cross);
     c->cross = bigger;
     return true;
 }
 
-/* An empty slot begins with a source of so many tokens. */
-static bool join_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
+/* Gives an empty slot a source of `len` tokens. */
+static bool acquire_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
 {
     int64_t row = 0, next, i = 0;
-    while ((next = behind(c, row, len)) >= 0) row = next;
+    while ((next = end_of_overlap(c, row, len)) >= 0) row = next;
     if (!grow_cross(c, row + len, e)) return false;
-    leave_source(c, slot);
-    while (c->source[i].refcount) i++; /* there are as many as slots, and this one has none */
+    release_source(c, slot);
+    /* terminates: there are as many sources as slots, and this slot has none */
+    while (c->source[i].refcount) i++;
     c->source[i] = (ses_cache_source){ row, len, 1 };
     c->source_of[slot] = (int32_t)i;
     return true;
 }
 
-/* ---- a pass ---- */
+/* ---- forward pass ---- */
 
-/* Where the sources of the batch's sequences lie; new ones are found a place first. */
+/* Rows of the sources of the batch's sequences; allocates the new ones. */
 static void begin_sources(ses_forward_ctx *p, ses_cache *c)
 {
     const ses_batch *b = p->batch;
@@ -288,7 +294,7 @@ static void begin_sources(ses_forward_ctx *p, ses_cache *c)
     int32_t *row = b->ids ? ses_tape_host_alloc(p->tape, (size_t)b->tokens, sizeof *row) : NULL;
     if (!begin || !len || (b->ids && !row)) return;
     for (int64_t s = 0; b->ids && s < b->seqs; s++)
-        if (!join_source(c, b->slots[s], b->cu_seqlens[s + 1] - b->cu_seqlens[s], &e)) {
+        if (!acquire_source(c, b->slots[s], b->cu_seqlens[s + 1] - b->cu_seqlens[s], &e)) {
             ses_tape_fail(p->tape, e.code, "%s", e.msg);
             return;
         }
@@ -337,17 +343,17 @@ void ses_cache_end(ses_forward_ctx *p, bool ok)
     const int32_t *cu = offsets(b);
     for (int64_t s = 0; s < b->seqs; s++) {
         if (ok) b->cache->len[b->slots[s]] += cu[s + 1] - cu[s];
-        if (!ok && !b->cache->len[b->slots[s]]) leave_source(b->cache, b->slots[s]);
+        if (!ok && !b->cache->len[b->slots[s]]) release_source(b->cache, b->slots[s]);
     }
 }
 
-typedef struct rows_from { /* heads of a row: from which column on, and how far apart */
+typedef struct rows_from { /* heads of a row: first column, row stride, head stride */
     const ses_tensor *x;
     int64_t column, row, head;
 } rows_from;
 
-static void put(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys, int i, int part,
-                rows_from a)
+static void store_heads(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys, int i, int part,
+                        rows_from a)
 {
     ses_device *dev = ses_tape_device(p->tape);
     if (!keys->key_rows) return;
@@ -356,7 +362,7 @@ static void put(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys
                          a.head, ses_count(keys->key_rows), s->heads, s->dim);
 }
 
-static ses_tensor *whole(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part)
+static ses_tensor *layer_view(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part)
 {
     ses_err e = { 0 };
     ses_tensor *x = ses_tensor_wrap(p->tape, at(s, i, part, 0, 0), ses_tape_device(p->tape)->activation_dtype,
@@ -371,15 +377,15 @@ void ses_cache_extend(ses_forward_ctx *p, int i, ses_attention_inputs *in)
     int64_t D = s->dim, C = s->heads * D;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
     if (in->k) {
-        put(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D });
-        put(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D });
+        store_heads(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D });
+        store_heads(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D });
     } else {
         bool side = p->c->attention.qkv_layout == SES_QKV_FUSED;
         int64_t part = side ? C : D, head = side ? D : 3 * D;
-        put(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head });
-        put(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head });
+        store_heads(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head });
+        store_heads(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->head_major = true;
+    in->k = layer_view(p, s, i, 0), in->v = layer_view(p, s, i, 1), in->head_major = true;
 }
 
 void ses_cache_cross(ses_forward_ctx *p, int i, ses_attention_inputs *in)
@@ -387,8 +393,8 @@ void ses_cache_cross(ses_forward_ctx *p, int i, ses_attention_inputs *in)
     const ses_kv_buffer *s = &p->batch->cache->cross;
     int64_t D = s->dim, C = s->heads * D;
     if (in->k && in->v) {
-        put(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D });
-        put(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D });
+        store_heads(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D });
+        store_heads(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->head_major = true;
+    in->k = layer_view(p, s, i, 0), in->v = layer_view(p, s, i, 1), in->head_major = true;
 }

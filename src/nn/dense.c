@@ -1,4 +1,4 @@
-/* Dense layers and norms: their parameters, and the ways to run them, with adapters beside. */
+/* Dense layers and norms: parameters, and the variants of running them (fused, int8, with LoRA). */
 #include "nn.h"
 
 #include "tensor/device_impl.h"
@@ -19,9 +19,9 @@ static ses_tensor *add(ses_store *s, const char *base, const char *part, const i
     return ses_store_add(s, name, dim, init);
 }
 
-/* A low-rank adapter beside the layer, where one is wanted: A begins at random, B at zero, so that nothing
- * changes at first (Hu et al. 2021). */
-static void adapt(ses_store *s, ses_dense *d, const char *base, int64_t out, int64_t in)
+/* Adds LoRA matrices if the layer is a target: A random, B zero, so that the initial output is unchanged (Hu
+ * et al. 2021). */
+static void add_lora(ses_store *s, ses_dense *d, const char *base, int64_t out, int64_t in)
 {
     const ses_lora_hook *a = ses_store_lora_hook(s);
     if (!a || !a->is_target(a->ctx, base, d->layout)) return;
@@ -40,7 +40,7 @@ ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout order, int64_t ou
     d.w = add(s, name, "weight", order == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
     ses_store_set_dense(s, d.w, order);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
-    adapt(s, &d, name, out, in);
+    add_lora(s, &d, name, out, in);
     return d;
 }
 
@@ -64,11 +64,11 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
     }
     for (int i = 0; i < n && bias == SES_BIAS; i++)
         d[i]->b = add(s, name[i], "bias", SES_DIM(out), SES_INIT_ZERO);
-    for (int i = 0; i < n; i++) adapt(s, d[i], name[i], out, in);
+    for (int i = 0; i < n; i++) add_lora(s, d[i], name[i], out, in);
 }
 
-/* `part`, which lies n numbers of `first` on, in each of its buffers. */
-static bool lies_at(const ses_tensor *first, const ses_tensor *part, int64_t n)
+/* Does `part` start n elements after `first`, in values, gradients and the f32 copy? */
+static bool follows(const ses_tensor *first, const ses_tensor *part, int64_t n)
 {
     const char *data = first->data, *at = part->data;
     return data && at == data + n * (int64_t)ses_dtype_size(first->dtype) &&
@@ -77,12 +77,13 @@ static bool lies_at(const ses_tensor *first, const ses_tensor *part, int64_t n)
            (!first->requires_grad || part->grad == first->grad + n);
 }
 
-/* Parameters of one shape that lie one after the other, as one of n times the rows; NULL: they do not. */
+/* Consecutive parameters of the same shape as one tensor with n times the rows; NULL: they are not
+ * consecutive. */
 static ses_tensor *joined(ses_tape *t, ses_tensor *const part[], int n)
 {
     const ses_tensor *first = part[0];
     for (int i = 0; i < n; i++)
-        if (!lies_at(first, part[i], i * ses_count(first))) return NULL;
+        if (!follows(first, part[i], i * ses_count(first))) return NULL;
     ses_tensor *all = ses_tape_host_alloc(t, 1, sizeof *all);
     if (!all) return NULL;
     *all = *first;
@@ -94,10 +95,10 @@ static ses_tensor *joined(ses_tape *t, ses_tensor *const part[], int n)
 
 ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads)
 {
-    enum { MOST = 4 };
-    ses_tensor *w[MOST], *b[MOST], *bias = NULL;
-    int packed = 0, narrow = 0; /* each by itself */
-    assert(n <= MOST);
+    enum { MAX_FUSED = 4 };
+    ses_tensor *w[MAX_FUSED], *b[MAX_FUSED], *bias = NULL;
+    int packed = 0, narrow = 0; /* number of weights with these properties */
+    assert(n <= MAX_FUSED);
     for (int i = 0; i < n; i++) {
         if (!d[i].w || d[i].lora_a || !d[i].b != !d[0].b) return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
@@ -138,28 +139,28 @@ ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
     return act == SES_ACT_NONE ? y : ses_activate(t, y, act);
 }
 
-/* Does `next` alone read what d makes, in 8 bits? */
-static bool goes_on(const ses_tape *t, const ses_dense *d, const ses_dense *next)
+/* May the output of d be int8 because only `next` reads it? */
+static bool i8_output_allowed(const ses_tape *t, const ses_dense *d, const ses_dense *next)
 {
     return !d->lora_a && !next->lora_a && ses_tape_device(t)->is_host && ses_pack_dtype(next->w) == SES_I8;
 }
 
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (goes_on(t, &d, next)) return ses_linear_i8_out(t, x, d.w, d.b, act, d.layout);
+    if (i8_output_allowed(t, &d, next)) return ses_linear_i8_out(t, x, d.w, d.b, act, d.layout);
     return ses_dense_run(t, d, x, act);
 }
 
 ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (goes_on(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.layout);
+    if (i8_output_allowed(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.layout);
     return ses_glu(t, ses_dense_run(t, d, x, SES_ACT_NONE), act);
 }
 
 ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
 {
-    bool alike = !up.lora_a && !down.lora_a && up.layout == down.layout;
-    if (!alike || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
+    bool fusable = !up.lora_a && !down.lora_a && up.layout == down.layout;
+    if (!fusable || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
     return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.layout);
 }
 
@@ -169,14 +170,14 @@ ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *res
     return ses_rms_norm(t, residual ? ses_add(t, x, residual) : x, n.gain, eps);
 }
 
-/* By way of x / sqrt(mean x^2) / sqrt(width). */
+/* As an RMS norm: x / sqrt(mean x^2) / sqrt(width). */
 ses_tensor *ses_l2_normalize(ses_tape *t, ses_tensor *x)
 {
     int64_t width = x ? ses_cols(x) : 0;
     ses_real *gain = x ? ses_tape_host_alloc(t, (size_t)width, sizeof *gain) : NULL;
     if (!gain) return NULL;
     for (int64_t i = 0; i < width; i++) gain[i] = (ses_real)(1 / sqrt((double)width));
-    /* not reshaped: where reals are narrow a norm wants the gain in full, which only an input itself has */
+    /* an input, not a reshaped tensor: on a device with bf16 activations norms need their gain in f32 */
     return ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(width)), 1e-24 / (double)width);
 }
 

@@ -1,40 +1,42 @@
-/* A batch on its way to the device, and what a pass gives. */
+/* Uploads a batch, derives positions, decoder inputs and masks, and collects the outputs of a forward
+ * pass. */
 #include "cache_impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Does this go on from a cache: what a lone decoder reads, or the decoder of a pair? */
+/* Does q continue cached sequences (a decoder-only model, or the decoder of an encoder-decoder)? */
 static bool continues(const ses_forward_ctx *p, const ses_seqs *q)
 {
     return p->batch->cache && (q == &p->target || !p->batch->target_cu_seqlens);
 }
 
-/* Places counted in each sequence from the table's first usable row. Where pads are not counted, a token
- * with the pad's id stands at the pad's own row. */
-static int32_t *count_up(ses_forward_ctx *p, const ses_seqs *q)
+/* Positions of each sequence from the first usable row of the table. With skips_pad, tokens with the padding
+ * id get the padding row and are not counted. */
+static int32_t *count_positions(ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
-    bool goes_on = continues(p, q);
-    int32_t *place = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *place);
-    for (int64_t s = 0; place && s < q->seqs; s++) {
-        int32_t next = (int32_t)(c->position.offset +
-                                 (goes_on ? ses_cache_len(p->batch->cache, p->batch->slots[s]) : 0));
+    bool cached = continues(p, q);
+    int32_t *position = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position);
+    for (int64_t s = 0; position && s < q->seqs; s++) {
+        int32_t next =
+            (int32_t)(c->position.offset + (cached ? ses_cache_len(p->batch->cache, p->batch->slots[s]) : 0));
         for (int32_t t = q->host_cu_seqlens[s]; t < q->host_cu_seqlens[s + 1]; t++) {
             bool skip = c->position.skips_pad && q->host_ids[t] == c->pad_id;
-            place[t] = skip ? (int32_t)c->pad_id : next++;
+            position[t] = skip ? (int32_t)c->pad_id : next++;
         }
     }
-    return place;
+    return position;
 }
 
 static ses_tensor *positions(ses_forward_ctx *p, const ses_seqs *q, const int32_t *given)
 {
-    int32_t *place = given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *place) : count_up(p, q);
-    for (int64_t t = 0; given && place && t < q->tokens; t++)
-        place[t] = given[t] + (int32_t)p->c->position.offset;
-    return place ? ses_tape_ints(p->tape, place, q->tokens) : NULL;
+    int32_t *position =
+        given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position) : count_positions(p, q);
+    for (int64_t t = 0; given && position && t < q->tokens; t++)
+        position[t] = given[t] + (int32_t)p->c->position.offset;
+    return position ? ses_tape_ints(p->tape, position, q->tokens) : NULL;
 }
 
 static ses_tensor *zeros(ses_forward_ctx *p, int64_t n)
@@ -43,7 +45,7 @@ static ses_tensor *zeros(ses_forward_ctx *p, int64_t n)
     return z ? ses_tape_ints(p->tape, z, n) : NULL;
 }
 
-static void measure(ses_seqs *q)
+static void set_lengths(ses_seqs *q)
 {
     for (int64_t s = 0; s < q->seqs; s++) {
         int64_t len = q->host_cu_seqlens[s + 1] - q->host_cu_seqlens[s];
@@ -54,16 +56,16 @@ static void measure(ses_seqs *q)
 
 static void upload(ses_forward_ctx *p, ses_seqs *q, const int32_t *segments, const int32_t *given)
 {
-    measure(q);
+    set_lengths(q);
     q->cu_seqlens = ses_tape_ints(p->tape, q->host_cu_seqlens, q->seqs + 1);
     q->ids = ses_tape_ints(p->tape, q->host_ids, q->tokens);
     q->segments = segments ? ses_tape_ints(p->tape, segments, q->tokens) : zeros(p, q->tokens);
     q->positions = positions(p, q, given);
 }
 
-/* The decoder's input: given, or the labels shifted right behind the start token (or the row's own last
+/* Decoder input: given, or the labels shifted right behind the start token (or the sequence's own last
  * label). */
-static const int32_t *shifted(ses_forward_ctx *p, const ses_batch *b, int64_t tokens)
+static const int32_t *decoder_input(ses_forward_ctx *p, const ses_batch *b, int64_t tokens)
 {
     const ses_config *c = p->c;
     if (b->target_ids) return b->target_ids;
@@ -80,8 +82,8 @@ static const int32_t *shifted(ses_forward_ctx *p, const ses_batch *b, int64_t to
     return ids;
 }
 
-/* The encoder's input shifted right, for models that read it twice. */
-static const int32_t *echoed(ses_forward_ctx *p, const ses_batch *b)
+/* The encoder's input shifted right, as decoder input (BART without decoder ids). */
+static const int32_t *shift_source_right(ses_forward_ctx *p, const ses_batch *b)
 {
     int32_t *ids = ses_tape_host_alloc(p->tape, (size_t)b->tokens, sizeof *ids);
     for (int64_t s = 0; ids && s < b->seqs; s++)
@@ -92,12 +94,12 @@ static const int32_t *echoed(ses_forward_ctx *p, const ses_batch *b)
     return ids;
 }
 
-static ses_attn_mask sight_of(const ses_batch *b)
+static ses_attn_mask mask_of(const ses_batch *b)
 {
     bool none = true, all = true;
     if (!b->prefix_len) return SES_ATTN_MASK_DEFAULT;
     for (int64_t s = 0; s < b->seqs; s++) {
-        none &= b->prefix_len[s] <= 1; /* a first token sees itself */
+        none &= b->prefix_len[s] <= 1; /* the first token attends to itself in any case */
         all &= b->prefix_len[s] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s];
     }
     return none ? SES_ATTN_MASK_CAUSAL : all ? SES_ATTN_MASK_FULL : SES_ATTN_MASK_PREFIX;
@@ -105,16 +107,16 @@ static ses_attn_mask sight_of(const ses_batch *b)
 
 void ses_forward_set_mask(ses_forward_ctx *p, int64_t heads)
 {
-    static const ses_real hidden = -1e30f;
+    static const ses_real masked = -1e30f;
     const ses_batch *b = p->batch;
-    p->attn_mask = sight_of(b);
+    p->attn_mask = mask_of(b);
     if (p->attn_mask != SES_ATTN_MASK_PREFIX) return;
     ses_real *x = ses_tape_host_alloc(p->tape, (size_t)(heads * p->in.token_pairs), sizeof *x), *at = x;
     for (int64_t s = 0; x && s < b->seqs; s++) {
         int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
         for (int64_t i = 0; i < heads * len; i++, at += len)
             for (int64_t j = i % len + 1; j < len; j++)
-                if (j >= b->prefix_len[s]) at[j] = hidden;
+                if (j >= b->prefix_len[s]) at[j] = masked;
     }
     p->mask_bias = x ? ses_tape_input(p->tape, x, SES_DIM(heads * p->in.token_pairs)) : NULL;
 }
@@ -132,14 +134,14 @@ void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
         p->target = (ses_seqs){ .seqs = b->seqs,
                                 .tokens = b->target_cu_seqlens[b->seqs],
                                 .host_cu_seqlens = b->target_cu_seqlens };
-        measure(&p->target);
+        set_lengths(&p->target);
         p->target.cu_seqlens = ses_tape_ints(p->tape, b->target_cu_seqlens, b->seqs + 1);
         return;
     }
     if (b->cache) ses_cache_begin(p);
     if (!b->target_cu_seqlens && !p->c->decoder.input_from_source) return;
     const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
-    const int32_t *ids = b->target_cu_seqlens ? shifted(p, b, cu[b->seqs]) : echoed(p, b);
+    const int32_t *ids = b->target_cu_seqlens ? decoder_input(p, b, cu[b->seqs]) : shift_source_right(p, b);
     p->target = (ses_seqs){ .seqs = b->seqs, .tokens = cu[b->seqs], .host_cu_seqlens = cu, .host_ids = ids };
     if (ids) upload(p, &p->target, NULL, b->target_positions);
 }

@@ -1,8 +1,7 @@
-/* SpanBERT's span boundary objective (Joshi et al. 2019): each token of a masked span from the two tokens
- * around it and its place in the span alone.
- *   h = norm(gelu(W1 [x_left | x_right | p_place])),  y = norm(gelu(W2 h)),  scores = E y + b
- * E is the token table. A span is a run of labeled tokens; one that touches an end of its sequence has no
- * boundary there and is left out, and so are tokens deeper in a span than there are rows of p. */
+/* SpanBERT's span boundary objective (Joshi et al. 2019): predicts each token of a masked span from the two
+ * tokens around the span and the position in it: h = norm(gelu(W1 [x_left | x_right | p])), y = norm(gelu(W2
+ * h)), logits = E y + b, where E is the token table. A span is a run of labeled tokens. Spans at an end of
+ * the sequence have no boundary token and are skipped, as are tokens beyond the last row of p. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }
@@ -22,13 +21,13 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     h->out.b = ses_store_add(s, "boundary.bias", SES_DIM(c->vocab), SES_INIT_ZERO);
 }
 
-/* Of each token to be said: the tokens around its span, its place there, its label. */
+/* For each predicted token: the tokens around its span, its position in the span, its label. */
 typedef struct spans {
-    int32_t *left, *right, *place, *label;
+    int32_t *left, *right, *position, *label;
     int64_t n;
 } spans;
 
-static void find(spans *f, const ses_seqs *q, const int32_t *labels, int64_t places)
+static void find(spans *f, const ses_seqs *q, const int32_t *labels, int64_t max_positions)
 {
     for (int64_t s = 0; s < q->seqs; s++) {
         int32_t first = q->host_cu_seqlens[s], end = q->host_cu_seqlens[s + 1], begin = first;
@@ -37,10 +36,11 @@ static void find(spans *f, const ses_seqs *q, const int32_t *labels, int64_t pla
                 begin = t + 1;
                 continue;
             }
-            if (t + 1 < end && labels[t + 1] != SES_IGNORE_INDEX) continue; /* the span goes on */
-            for (int32_t i = begin; begin > first && t + 1 < end && i <= t && i - begin < places; i++) {
+            if (t + 1 < end && labels[t + 1] != SES_IGNORE_INDEX) continue; /* the span continues */
+            for (int32_t i = begin; begin > first && t + 1 < end && i <= t && i - begin < max_positions;
+                 i++) {
                 f->left[f->n] = begin - 1, f->right[f->n] = t + 1;
-                f->place[f->n] = i - begin, f->label[f->n++] = labels[i];
+                f->position[f->n] = i - begin, f->label[f->n++] = labels[i];
             }
             begin = t + 1;
         }
@@ -52,7 +52,7 @@ static ses_tensor *transform(const ses_head_params *h, ses_forward_ctx *p, ses_t
     ses_tape *t = p->tape;
     ses_tensor *part[] = { ses_gather(t, x, ses_tape_ints(t, f->left, f->n)),
                            ses_gather(t, x, ses_tape_ints(t, f->right, f->n)),
-                           ses_gather(t, h->boundary_position, ses_tape_ints(t, f->place, f->n)) };
+                           ses_gather(t, h->boundary_position, ses_tape_ints(t, f->position, f->n)) };
     x = ses_dense_run(t, h->dense, ses_concat(t, SES_LEN(part), part), SES_ACT_GELU);
     x = ses_norm_run(t, h->norm, x, NULL, p->c->norm.eps);
     x = ses_dense_run(t, h->dense2, x, SES_ACT_GELU);
@@ -67,9 +67,9 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     if (!labels) return;
     spans f = { .left = ses_tape_host_alloc(t, T, sizeof *f.left),
                 .right = ses_tape_host_alloc(t, T, sizeof *f.right) };
-    f.place = ses_tape_host_alloc(t, T, sizeof *f.place),
+    f.position = ses_tape_host_alloc(t, T, sizeof *f.position),
     f.label = ses_tape_host_alloc(t, T, sizeof *f.label);
-    if (!f.left || !f.right || !f.place || !f.label) return;
+    if (!f.left || !f.right || !f.position || !f.label) return;
     find(&f, at->seqs, labels, p->c->head.boundary_positions);
     if (!f.n) return;
     ses_tensor *y = transform(h, p, at->x, &f);
@@ -81,7 +81,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 
 const ses_head ses_head_boundary = { .name = "span-boundary",
                                      .pretrained = true,
-                                     .description = "says a masked span from the tokens around it",
+                                     .description = "predicts a masked span from the tokens around it",
                                      .axis = SES_LABEL_PER_TOKEN,
                                      .class_count = classes,
                                      .add = add,

@@ -1,4 +1,4 @@
-/* Which token comes next? Each position is compared with its successor's label. */
+/* Causal LM: position t predicts the label of t + 1. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }
@@ -17,7 +17,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
 }
 
-static void reads(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)
+static void mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)
 {
     ses_lm_mark_used(use, p, q, 1, read);
 }
@@ -32,4 +32,4 @@ const ses_head ses_head_causal_lm = { .name = "causal-lm",
                                       .class_count = classes,
                                       .add = ses_lm_add,
                                       .run = run,
-                                      .mark_used = reads };
+                                      .mark_used = mark_used };

@@ -1,11 +1,11 @@
-/* Which of N continuations? Each is a sequence of its own and gets one score; the loss compares N
- * neighbors. */
+/* Multiple choice: each of N choices is a sequence and gets one score; the loss is the cross entropy over N
+ * consecutive sequences. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)
 {
     (void)c;
-    return 0; /* as many as the batch has choices */
+    return 0; /* given by the batch */
 }
 
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)

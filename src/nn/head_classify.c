@@ -1,4 +1,4 @@
-/* Labels for a whole sequence: one of several, several at once, or numbers. */
+/* Sequence classification: one label, several labels at once, or regression. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->labels; }
@@ -15,8 +15,8 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
                            c->head.no_classifier_bias ? SES_NO_BIAS : SES_BIAS, "classify.out");
 }
 
-/* The reference's rule where the config is silent: one output is a number to hit, else the labels' type
- * tells. */
+/* transformers' rule if config.json has no problem_type: one label is regression; otherwise float targets
+ * mean multi-label. */
 static ses_problem problem(const ses_forward_ctx *p)
 {
     if (p->c->head.problem != SES_PROBLEM_UNSET) return p->c->head.problem;

@@ -1,6 +1,5 @@
-/* Which token stood here (masked_lm)? What does the decoder say at t, having read the target up to t - 1
- * (seq2seq_lm)? Either way token t against label t; the loss runs over the labeled ones alone, from the
- * first dense layer on. */
+/* Masked LM, and the LM head of encoder-decoders (seq2seq_lm), whose input is already shifted: position t
+ * predicts label t. The loss computes the transform and the logits of labeled positions only. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }
@@ -19,7 +18,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
 }
 
-static void reads(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)
+static void mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)
 {
     ses_lm_mark_used(use, p, q, 0, read);
 }
@@ -32,14 +31,14 @@ const ses_head ses_head_masked_lm = { .name = "masked-lm",
                                       .class_count = classes,
                                       .add = ses_lm_add,
                                       .run = run,
-                                      .mark_used = reads };
+                                      .mark_used = mark_used };
 const ses_head ses_head_seq2seq_lm = { .name = "conditional-generation",
                                        .pretrained = true,
                                        .peft_task = "SEQ_2_SEQ_LM",
-                                       .description = "turns a text into another",
+                                       .description = "generates a text from another",
                                        .is_lm = true,
                                        .axis = SES_LABEL_PER_TARGET,
                                        .class_count = classes,
                                        .add = ses_lm_add,
                                        .run = run,
-                                       .mark_used = reads };
+                                       .mark_used = mark_used };

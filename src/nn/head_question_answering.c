@@ -1,4 +1,5 @@
-/* Where does the answer begin and end? Two scores a token, each compared within its sequence. */
+/* Extractive question answering: a start and an end logit per token, cross entropy over the tokens of the
+ * sequence. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)
@@ -14,8 +15,8 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     h->out = ses_dense_add(s, 2, ses_head_width(c), SES_BIAS, "span");
 }
 
-/* [B, 2]: start and end side by side. Positions past the sequence count for nothing, as in the reference. */
-static ses_tensor *ends(ses_forward_ctx *p)
+/* Labels [B, 2]: start and end. Positions beyond the sequence are ignored, as in transformers. */
+static ses_tensor *span_labels(ses_forward_ctx *p)
 {
     const ses_batch *b = p->batch;
     int32_t *both = ses_tape_host_alloc(p->tape, 2 * (size_t)b->seqs, sizeof *both);
@@ -25,14 +26,15 @@ static ses_tensor *ends(ses_forward_ctx *p)
 
 static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
-    (void)use; /* two outputs, with names of their own */
+    (void)use; /* two outputs with fixed names */
     ses_tensor *x = ses_dropout(p->tape, ses_prediction_head_run(h, p, at->x), p->c->dropout.span),
                *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
-    ses_axis axis = at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET; /* of the text, or of its echo */
+    /* tokens of the input, or of the decoder that reads it again */
+    ses_axis axis = at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET;
     ses_forward_output_column(p, axis, y, 0, "start_logits");
     ses_forward_output_column(p, axis, y, 1, "end_logits");
     if (p->batch->starts && p->batch->ends)
-        ses_forward_add_loss(p, ses_span_cross_entropy(p->tape, y, at->seqs->cu_seqlens, ends(p)));
+        ses_forward_add_loss(p, ses_span_cross_entropy(p->tape, y, at->seqs->cu_seqlens, span_labels(p)));
 }
 
 const ses_head ses_head_span = { .name = "span",

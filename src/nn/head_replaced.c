@@ -1,4 +1,4 @@
-/* Was this token replaced? One score a token (ELECTRA's discriminator); the loss is a yes-or-no for each. */
+/* Replaced token detection (ELECTRA's discriminator): one logit per token, binary cross entropy. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)
@@ -14,7 +14,7 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     h->out = ses_dense_add(s, 1, c->hidden, SES_BIAS, "replaced.out");
 }
 
-/* Labels as targets 0 and 1, and the rows that have one. */
+/* Loss over the labeled rows, labels as targets 0 and 1. */
 static ses_tensor *loss(ses_forward_ctx *p, ses_tensor *y, const int32_t *labels, int64_t T)
 {
     ses_tape *t = p->tape;
@@ -24,7 +24,7 @@ static ses_tensor *loss(ses_forward_ctx *p, ses_tensor *y, const int32_t *labels
     for (int64_t i = 0; rows && target && i < T; i++)
         if (labels[i] != SES_IGNORE_INDEX) rows[n] = (int32_t)i, target[n++] = (ses_real)labels[i];
     if (!rows || !target) return NULL;
-    bool none = !n; /* nothing is labeled: one row that counts for nothing keeps the loss a number */
+    bool none = !n; /* no label: a row with weight 0 keeps the loss a number */
     if (none) n = 1;
     if (n < T) y = ses_gather(t, y, ses_tape_ints(t, rows, n));
     ses_tensor *l = ses_target_loss(t, y, ses_tape_input(t, target, SES_DIM(n, 1)), SES_LOSS_BCE);
@@ -43,7 +43,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 
 const ses_head ses_head_replaced = { .name = "replaced-tokens",
                                      .pretrained = true,
-                                     .description = "tells which tokens were replaced",
+                                     .description = "detects replaced tokens",
                                      .axis = SES_LABEL_PER_TOKEN,
                                      .class_count = classes,
                                      .add = add,

@@ -1,5 +1,5 @@
-/* Is the second segment the one that follows? Two scores from the pooled first token: BERT's next
- * sentence, ALBERT's sentence order (the same with dropout). */
+/* Two scores from the pooled first token: BERT's next sentence prediction, ALBERT's sentence order prediction
+ * (with dropout). */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)
@@ -44,7 +44,7 @@ static void run_order(const ses_head_params *h, const ses_head_use *use, ses_for
 
 const ses_head ses_head_next_sentence = { .name = "next-sentence",
                                           .pretrained = true,
-                                          .description = "tells whether a sentence follows another",
+                                          .description = "predicts whether a sentence follows another",
                                           .axis = SES_LABEL_PER_SEQUENCE,
                                           .class_count = classes,
                                           .add = add_next,
@@ -52,7 +52,7 @@ const ses_head ses_head_next_sentence = { .name = "next-sentence",
                                           .mark_used = ses_summary_mark_used };
 const ses_head ses_head_sentence_order = { .name = "sentence-order",
                                            .pretrained = true,
-                                           .description = "tells whether two sentences are in order",
+                                           .description = "predicts whether two sentences are in order",
                                            .axis = SES_LABEL_PER_SEQUENCE,
                                            .class_count = classes,
                                            .add = add_order,

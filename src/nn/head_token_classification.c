@@ -1,4 +1,4 @@
-/* A label for every token. */
+/* Token classification: one label per token. */
 #include "nn.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* From hidden states to the vocabulary: a dense layer with norm where the model has one, then the
- * projection. */
+/* LM head: transform (dense layer and norm) if the model has one, then the projection to the vocabulary. */
 #include "nn.h"
 
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
@@ -21,7 +20,7 @@ void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     if (c->embed.tied) ses_store_set_embedding(s, h->out.w);
     if (c->lm.final_logits_bias) {
         h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(1, c->vocab), SES_INIT_ZERO);
-        ses_store_set_role(s, h->out.b, SES_PARAM_BUFFER); /* zero where the file lacks it */
+        ses_store_set_role(s, h->out.b, SES_PARAM_BUFFER); /* zero if the file lacks it */
     } else if (c->lm.bias)
         h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(c->vocab), SES_INIT_ZERO);
 }
@@ -57,16 +56,16 @@ void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_forwar
     if (x) ses_forward_output(p, axis, ses_lm_logits(h, p, x), "%s", use->output);
 }
 
-void ses_lm_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t ahead,
-                      int32_t *read)
+void ses_lm_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t shift,
+                      int32_t *used)
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t labeled = 0;
-    if (p->request->logits) ses_state_mark_used(p, q, read);
+    if (p->request->logits) ses_state_mark_used(p, q, used);
     for (int64_t s = 0; labels && s < q->seqs; s++)
-        for (int32_t t = q->host_cu_seqlens[s]; t + ahead < q->host_cu_seqlens[s + 1]; t++)
-            if (labels[t + ahead] != SES_IGNORE_INDEX) read[t] = 1, labeled++;
-    if (labels && !labeled) read[0] = 1; /* see ses_lm_loss */
+        for (int32_t t = q->host_cu_seqlens[s]; t + shift < q->host_cu_seqlens[s + 1]; t++)
+            if (labels[t + shift] != SES_IGNORE_INDEX) used[t] = 1, labeled++;
+    if (labels && !labeled) used[0] = 1; /* see ses_lm_loss */
 }
 
 ses_tensor *ses_lm_loss(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at, int32_t *token,
@@ -74,9 +73,8 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_forward_ctx *p, const ses_
 {
     ses_tape *t = p->tape;
     if (!token || !label) return NULL;
-    if (!n)
-        token[n] = 0, label[n++] = SES_IGNORE_INDEX; /* nothing is labeled: one ignored row keeps the loss a
-                                                      number */
+    if (!n) /* no label: one ignored row keeps the loss a number */
+        token[n] = 0, label[n++] = SES_IGNORE_INDEX;
     ses_tensor *x = ses_state_gather(p, at, token, n);
     if (p->c->adaptive.clusters) return ses_adaptive_softmax_loss(&h->adaptive, p, x, label, n);
     ses_tensor *y = transform(h, p, x), *labels = ses_tape_ints(t, label, n);

@@ -1,4 +1,4 @@
-/* A learned mix of all layers in place of the last. */
+/* ELMo's scalar mix: a learned weighted sum of all layers in place of the last one. */
 #include "nn.h"
 
 ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)
@@ -9,13 +9,14 @@ ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)
 
 ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n)
 {
-    ses_tensor *share = ses_softmax(t, ses_reshape(t, m->weight, SES_DIM(1, n))), *sum = NULL;
+    ses_tensor *probs = ses_softmax(t, ses_reshape(t, m->weight, SES_DIM(1, n))), *sum = NULL;
     for (int64_t i = 0; i < n; i++) {
         if (!h[i]) {
-            ses_tape_fail(t, SES_EUNSUPPORTED, "the layers of this model cannot be mixed");
+            ses_tape_fail(t, SES_EUNSUPPORTED,
+                          "this model does not expose its layers: a scalar mix is not supported");
             return NULL;
         }
-        sum = ses_add_weighted(t, sum, h[i], share, i);
+        sum = ses_add_weighted(t, sum, h[i], probs, i);
     }
     return ses_add_weighted(t, NULL, sum, m->gain, 0);
 }

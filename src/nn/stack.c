@@ -1,4 +1,4 @@
-/* A stack of layers: attention and feed-forward, each with its residual and norm, over embeddings. */
+/* A stack of layers over embeddings: attention and feed-forward, each with residual and norm. */
 #include "nn.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 
 static ses_bias bias_of(const ses_config *c) { return c->ffn.no_bias ? SES_NO_BIAS : SES_BIAS; }
 
-/* [out, in], or [in, out] where the model stores it so. */
+/* [out, in], or [in, out] if the model stores weights so. */
 static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
 {
     return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
@@ -95,20 +95,20 @@ void ses_stack_free(ses_stack *k)
     ses_free(k->priv);
 }
 
-/* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do
- * not. */
-static void sines(ses_real *row, int64_t place, int64_t width, ses_position_kind kind)
+/* Row `position` of a sinusoidal table. fairseq divides by half - 1, so that the last frequency is
+ * 1/10000. */
+static void sinusoid(ses_real *row, int64_t position, int64_t width, ses_position_kind kind)
 {
     bool fairseq = kind == SES_POS_FAIRSEQ, pairs = kind == SES_POS_INTERLEAVED;
-    int64_t half = width / 2, cut = fairseq ? half : (width + 1) / 2;
+    int64_t half = width / 2, n_sines = fairseq ? half : (width + 1) / 2;
     for (int64_t j = 0; j < width; j++) {
-        bool sine = pairs ? j % 2 == 0 : j < cut;
-        int64_t i = pairs ? j / 2 : sine ? j : j - cut;
+        bool sine = pairs ? j % 2 == 0 : j < n_sines;
+        int64_t i = pairs ? j / 2 : sine ? j : j - n_sines;
         double rate = fairseq ? exp(-log(10000.0) / (double)(half - 1) * (double)i)
                               : pow(10000, -2.0 * (double)i / (double)width);
         row[j] = (ses_real)(j >= 2 * half && fairseq ? 0
-                            : sine                   ? sin((double)place * rate)
-                                                     : cos((double)place * rate));
+                            : sine                   ? sin((double)position * rate)
+                                                     : cos((double)position * rate));
     }
 }
 
@@ -118,7 +118,7 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
     ses_device *dev = ses_store_device(s);
     ses_real *row = ses_alloc_array((size_t)width, sizeof *row, e);
     for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
-        sines(row, r, width, c->position.kind);
+        sinusoid(row, r, width, c->position.kind);
         for (int64_t j = 0; c->position.kind == SES_POS_FAIRSEQ && r == c->pad_id && j < width; j++)
             row[j] = 0;
         dev->mem->upload(dev, ses_master_data(k->position) + r * width, row, (size_t)width * sizeof *row);
@@ -129,21 +129,21 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 
 /* ---- forward ---- */
 
-/* The sequences' queries against keys that stand where `theirs` says; cross: of other sequences. */
-static ses_tensor *attend_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *mine,
-                              const ses_seqs *theirs, ses_attention_inputs in, ses_qkv_layout layout,
-                              int64_t reach, int i)
+/* Attention of the queries of `mine` to the keys of `theirs`. */
+static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *mine,
+                                 const ses_seqs *theirs, ses_attention_inputs in, ses_qkv_layout layout,
+                                 int64_t window, int i)
 {
     const ses_config *c = p->c;
     bool cross = theirs == &p->source || (mine == &p->target && theirs == &p->in);
-    bool want = p->request->attentions;
+    bool wanted = p->request->attentions;
     ses_attention_options o = { .heads = k->heads,
                                 .max_seqlen_q = mine->max_seqlen,
                                 .max_seqlen_k = theirs->max_seqlen,
                                 .scale = c->attention.scale,
                                 .dropout = c->dropout.attention,
                                 .causal = k->causal && !cross,
-                                .window = reach,
+                                .window = window,
                                 .layout = layout };
     if (c->attention.scale_by_layer) {
         double width = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads);
@@ -160,100 +160,101 @@ static ses_tensor *attend_run(const ses_stack *k, ses_forward_ctx *p, const ses_
         ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY,
                            ses_attention_scores(p->tape, in.q, in.k, mine->host_cu_seqlens, mine->seqs, &o),
                            "%sattention_scores.%d", k->outputs, i);
-    ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
-    if (want && cross) ses_forward_output(p, SES_PER_CROSS_QUERY_KEY, probs, "cross_attentions.%d", i);
-    if (want && !cross)
+    ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, wanted ? &probs : NULL);
+    if (wanted && cross) ses_forward_output(p, SES_PER_CROSS_QUERY_KEY, probs, "cross_attentions.%d", i);
+    if (wanted && !cross)
         ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY, probs,
                            "%sattentions.%d", k->outputs, i);
     return y;
 }
 
-ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
-                               ses_attention_inputs in, int64_t reach, int i)
+ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
+                               ses_attention_inputs in, int64_t window, int i)
 {
     ses_qkv_layout layout = in.k                                             ? SES_QKV_SEPARATE
                             : p->c->attention.qkv_layout == SES_QKV_SEPARATE ? SES_QKV_FUSED
                                                                              : p->c->attention.qkv_layout;
     bool cached = p->batch->cache && k->causal;
     if (cached) ses_cache_extend(p, i, &in);
-    return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
+    return run_attention(k, p, ctx->seqs, cached ? &p->past : ctx->seqs, in, layout, window, i);
 }
 
-/* Is a layer's attention products and a softmax over all of a sequence, wherever its queries stand, and
- * nobody looks into it? */
-static bool is_plain(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
-                     const ses_stack_ctx *all)
+/* Full bidirectional attention without position bias, no attention outputs requested? */
+static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                              const ses_stack_ctx *ctx)
 {
-    return !k->causal && !l->window && !all->rel_bias && p->attn_mask == SES_ATTN_MASK_DEFAULT &&
+    return !k->causal && !l->window && !ctx->rel_bias && p->attn_mask == SES_ATTN_MASK_DEFAULT &&
            !p->request->attentions && !p->request->attention_scores;
 }
 
-/* The heads of a layer whose attention reads what products of 8-bit weights left in as many bits; 0: it does
- * not. */
-static int64_t narrow_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
-                            const ses_stack_ctx *all)
+/* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
+static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                        const ses_stack_ctx *ctx)
 {
     const ses_config *c = p->c;
     int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
-    bool takes = is_plain(k, l, p, all) && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
-    return takes && all->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? k->heads : 0;
+    bool supported =
+        is_full_attention(k, l, p, ctx) && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
+    return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? k->heads : 0;
 }
 
-/* Does the last layer ask for the rows that are kept alone? */
-static bool asks_few(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
-                     const ses_stack_ctx *all, int i)
+/* Does the last layer compute only the rows that heads use? */
+static bool computes_used_rows_only(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                                    const ses_stack_ctx *ctx, int i)
 {
-    bool own = k->vtable && k->vtable->project;
-    return i + 1 == k->depth && ses_used_rows_active(p, all->seqs) && is_plain(k, l, p, all) && !k->cross &&
-           !own && p->c->attention.qkv_layout == SES_QKV_SEPARATE && p->c->position.kind != SES_POS_ROTARY;
+    bool custom = k->vtable && k->vtable->project;
+    return i + 1 == k->depth && ses_used_rows_active(p, ctx->seqs) && is_full_attention(k, l, p, ctx) &&
+           !k->cross && !custom && p->c->attention.qkv_layout == SES_QKV_SEPARATE &&
+           p->c->position.kind != SES_POS_ROTARY;
 }
 
-/* Queries from x, keys and values from `from`; NULL: a cache has them. heads: see narrow_heads. */
+/* Queries from x; keys and values from `from` (NULL: a cache holds them). heads: see i8_heads. */
 static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ctx *p,
-                    const ses_stack_ctx *all, ses_tensor *x, ses_tensor *from, int64_t heads,
+                    const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *from, int64_t heads,
                     ses_attention_inputs *in)
 {
     const ses_config *c = p->c;
-    bool apart = c->attention.qkv_layout == SES_QKV_SEPARATE;
-    if (apart && from == x && !p->batch->cache) /* all three by one product, where they lie so */
+    bool separate = c->attention.qkv_layout == SES_QKV_SEPARATE;
+    if (separate && from == x && !p->batch->cache) /* one fused product, if the weights allow it */
         in->q = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x, heads);
     if (in->q) return;
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
-    if (c->position.kind == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
+    if (c->position.kind == SES_POS_ROTARY) { /* rotates queries and keys, which precede the values */
         int64_t dim = ses_cols(in->q) / (3 * c->attention.heads);
-        in->q = ses_rotary_inplace(p->tape, in->q, all->seqs->positions, 2 * c->attention.heads * dim, dim,
+        in->q = ses_rotary_inplace(p->tape, in->q, ctx->seqs->positions, 2 * c->attention.heads * dim, dim,
                                    l->window ? c->position.local_rope_theta : c->position.rope_theta);
     }
-    if (!apart || !from) return;
-    if (!p->batch->cache && !p->request->attention_scores) /* both want keys by themselves */
+    if (!separate || !from) return;
+    /* a cache and attention scores need separate keys */
+    if (!p->batch->cache && !p->request->attention_scores)
         in->k = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
     if (in->k) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
-/* ask: the rows of x whose queries are wanted. */
-static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
-                          const ses_stack_ctx *all, ses_tensor *x, ses_tensor *ask, int i)
+/* query_rows: the rows of x whose queries are computed. */
+static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
+                                  const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
 {
-    ses_attention_inputs in = { .rel_bias = all->rel_bias };
+    ses_attention_inputs in = { .rel_bias = ctx->rel_bias };
     in.allow_i8 = l->self.query.w && ses_pack_dtype(l->self.query.w) == SES_I8;
     if (k->vtable && k->vtable->project)
-        k->vtable->project(k, p, all, x, &in, i);
+        k->vtable->project(k, p, ctx, x, &in, i);
     else
-        project(&l->self, l, p, all, ask, x, narrow_heads(k, l, p, all), &in);
-    if (ask == x) return ses_self_attention(k, p, all, in, l->window, i);
-    return attend_run(k, p, &p->used.seqs, all->seqs, in, SES_QKV_SEPARATE, 0, i);
+        project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx), &in);
+    if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
+    return run_attention(k, p, &p->used.seqs, ctx->seqs, in, SES_QKV_SEPARATE, 0, i);
 }
 
-static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
-                                const ses_stack_ctx *all, ses_tensor *x, int i)
+static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
+                                   const ses_stack_ctx *ctx, ses_tensor *x, int i)
 {
     ses_attention_inputs in = { 0 };
-    project(&l->cross, l, p, all, x, all->encoder_states, 0, &in);
+    project(&l->cross, l, p, ctx, x, ctx->encoder_states, 0, &in);
     if (p->batch->cache) ses_cache_cross(p, i, &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
-    return attend_run(k, p, all->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
+    return run_attention(k, p, ctx->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
 }
 
 static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
@@ -266,24 +267,24 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tens
     return ses_dropout(p->tape, h, c->dropout.act);
 }
 
-/* Its end included, where that is one with it; NULL: it is not. */
-static ses_tensor *feed_forward_whole(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
+/* The whole feed-forward block as one op; NULL: not possible. */
+static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
     bool more = c->ffn.gated || (c->dropout.act > 0 && ses_tape_training(p->tape));
     return more ? NULL : ses_dense_run_ffn(p->tape, l->up, x, c->ffn.act, l->down);
 }
 
-/* x + f(norm(x)), or norm(x + f(x)); what f gives, by the layer d at its end, is dropped out at this rate. d
- * NULL: y has come to that end. */
-static ses_tensor *before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
+/* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense
+ * layer of f; d NULL: y includes it. */
+static ses_tensor *norm_before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
     return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
                                                           : x;
 }
 
-static ses_tensor *after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_tensor *y, double rate,
-                         ses_tensor *x)
+static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_tensor *y,
+                                  double rate, ses_tensor *x)
 {
     ses_tape *t = p->tape;
     if (p->c->norm.placement == SES_PRE_NORM)
@@ -295,10 +296,10 @@ static ses_tensor *after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses
 ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *in = before(p, l->ffn_norm, x), *whole = feed_forward_whole(l, p, in);
-    return after(p, whole ? NULL : &l->down, l->ffn_norm, whole ? whole : feed_forward(l, p, in),
-                 c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
-                 c->norm.residual_post_norm ? in : x);
+    ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
+    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, fused ? fused : feed_forward(l, p, in),
+                          c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
+                          c->norm.residual_post_norm ? in : x);
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
@@ -307,11 +308,11 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     ses_tape *t = p->tape;
     ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
     double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
-    bool alone = scale != 1 ||
-                 c->embed.project_before_positions; /* something happens to tokens before places are added */
+    /* token vectors are scaled or projected before positions are added */
+    bool tokens_first = scale != 1 || c->embed.project_before_positions;
     int n = 1;
     ses_tensor *x = NULL;
-    if (alone) {
+    if (tokens_first) {
         x = ses_embed(t, 1, table, id, c->embed.train_pad ? -1 : (int32_t)c->pad_id);
         if (scale != 1) x = ses_scale(t, x, scale);
         if (c->embed.project_before_positions && k->project.w)
@@ -320,18 +321,19 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     }
     if (k->position) table[n] = k->position, id[n++] = q->positions;
     if (k->segment) table[n] = k->segment, id[n++] = q->segments;
-    int32_t pad[SES_MAX_TABLES] = { alone || c->embed.train_pad ? -1 : (int32_t)c->pad_id, -1, -1, -1 };
-    if (c->position.skips_pad && !alone)
-        pad[1] = (int32_t)c->pad_id; /* the row of tokens that are not counted */
-    ses_tensor *rest = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
-    x = x && rest ? ses_add(t, x, rest) : x ? x : rest;
+    int32_t pad[SES_MAX_TABLES] = { tokens_first || c->embed.train_pad ? -1 : (int32_t)c->pad_id, -1, -1,
+                                    -1 };
+    if (c->position.skips_pad && !tokens_first)
+        pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
+    ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
+    x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
     if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
     x = ses_dropout(t, x, c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed);
     return k->project.w && !c->embed.project_before_positions ? ses_dense_run(t, k->project, x, SES_ACT_NONE)
                                                               : x;
 }
 
-static void note_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
+static void output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
 {
     if (p->layer) p->layer[i] = x;
     if (p->request->hidden_states)
@@ -339,8 +341,7 @@ static void note_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, i
                            (int)i);
 }
 
-/* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow
- * each other. */
+/* The parameters of layer i. With parameter sharing, each group's layers repeat; groups follow each other. */
 static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
 {
     if (!c->layer_groups) return &k->layer[i];
@@ -348,72 +349,74 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
     return &k->layer[group * c->layers_per_group + i % c->layers_per_group];
 }
 
-ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
+ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
                                 ses_tensor *x, int i)
 {
-    return i + 1 == k->depth ? ses_used_rows_gather(p, all->seqs, x) : x;
+    return i + 1 == k->depth ? ses_used_rows_gather(p, ctx->seqs, x) : x;
 }
 
-ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                           int i)
 {
     const ses_config *c = p->c;
     const ses_layer *l = layer_at(k, c, i);
-    ses_tensor *in = before(p, l->self_norm, x), *rest = c->norm.residual_post_norm ? in : x, *ask = in;
-    bool same = rest == in;
-    if (!k->cross) rest = ses_layer_used_rows(k, p, all, rest, i);
-    if (asks_few(k, l, p, all, i)) ask = same ? rest : ses_used_rows_gather(p, all->seqs, in);
-    ses_tensor *y = attend(k, l, p, all, in, ask, i);
-    if (!k->cross) y = ses_layer_used_rows(k, p, all, y, i);
-    x = after(p, &l->self.out, l->self_norm, y, c->dropout.hidden, rest);
+    ses_tensor *in = norm_before(p, l->self_norm, x), *residual = c->norm.residual_post_norm ? in : x,
+               *query_rows = in;
+    bool same = residual == in;
+    if (!k->cross) residual = ses_layer_used_rows(k, p, ctx, residual, i);
+    if (computes_used_rows_only(k, l, p, ctx, i))
+        query_rows = same ? residual : ses_used_rows_gather(p, ctx->seqs, in);
+    ses_tensor *y = self_attention(k, l, p, ctx, in, query_rows, i);
+    if (!k->cross) y = ses_layer_used_rows(k, p, ctx, y, i);
+    x = residual_after(p, &l->self.out, l->self_norm, y, c->dropout.hidden, residual);
     if (k->cross) {
-        y = attend_cross(k, l, p, all, before(p, l->cross_norm, x), i);
-        y = ses_layer_used_rows(k, p, all, y, i), x = ses_layer_used_rows(k, p, all, x, i);
-        x = after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
+        y = cross_attention(k, l, p, ctx, norm_before(p, l->cross_norm, x), i);
+        y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
+        x = residual_after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
     }
     return ses_layer_ffn(l, p, x);
 }
 
-static ses_tensor *layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+static ses_tensor *layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                              int i)
 {
-    return k->vtable && k->vtable->layer ? k->vtable->layer(k, p, all, x, i) : ses_layer_run(k, p, all, x, i);
+    return k->vtable && k->vtable->layer ? k->vtable->layer(k, p, ctx, x, i) : ses_layer_run(k, p, ctx, x, i);
 }
 
-/* A layer and all it reads, as long as the tape: the pass itself ends before the way back. */
-typedef struct repeated {
+/* A layer and everything it reads. Lives until the tape is reset, because backward runs it again after
+ * ses_model_forward has returned. */
+typedef struct recomputed_layer {
     const ses_stack *k;
     ses_forward_ctx p;
-    ses_stack_ctx all;
+    ses_stack_ctx ctx;
     ses_batch batch;
-    ses_output_request want;
+    ses_output_request request;
     int i;
-} repeated;
+} recomputed_layer;
 
-static ses_tensor *run_again(void *ctx, ses_tensor *x)
+static ses_tensor *rerun_layer(void *ctx, ses_tensor *x)
 {
-    repeated *l = ctx;
-    return layer_run(l->k, &l->p, &l->all, x, l->i);
+    recomputed_layer *l = ctx;
+    return layer_run(l->k, &l->p, &l->ctx, x, l->i);
 }
 
-static ses_tensor *layer_recompute(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
+static ses_tensor *layer_recompute(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
                                    ses_tensor *x, int i)
 {
-    repeated *l = ses_tape_host_alloc(p->tape, 1, sizeof *l);
+    recomputed_layer *l = ses_tape_host_alloc(p->tape, 1, sizeof *l);
     if (!l) return NULL;
-    *l = (repeated){ k, *p, *all, *p->batch, *p->request, i };
-    l->p.batch = &l->batch, l->p.request = &l->want;
-    l->all.seqs = all->seqs == &p->target ? &l->p.target : &l->p.in;
-    return ses_recompute(p->tape, run_again, l, x);
+    *l = (recomputed_layer){ k, *p, *ctx, *p->batch, *p->request, i };
+    l->p.batch = &l->batch, l->p.request = &l->request;
+    l->ctx.seqs = ctx->seqs == &p->target ? &l->p.target : &l->p.in;
+    return ses_recompute(p->tape, rerun_layer, l, x);
 }
 
-/* All layers, one after the other. */
 typedef struct layers {
     const ses_stack *k;
     ses_forward_ctx *p;
-    const ses_stack_ctx *all;
+    const ses_stack_ctx *ctx;
     ses_tape_mark start;
-    bool lean, again;
+    bool rewinds, recompute;
 } layers;
 
 static ses_tensor *run_layers(void *ctx, ses_tensor *x)
@@ -421,78 +424,80 @@ static ses_tensor *run_layers(void *ctx, ses_tensor *x)
     const layers *l = ctx;
     ses_tape *t = l->p->tape;
     for (int64_t i = 0; i < l->k->depth; i++) {
-        note_hidden(l->k, l->p, x, i);
-        x = l->again ? layer_recompute(l->k, l->p, l->all, x, (int)i)
-                     : layer_run(l->k, l->p, l->all, x, (int)i);
-        if (l->lean) x = ses_tape_rewind(t, l->start, x);
+        output_hidden(l->k, l->p, x, i);
+        x = l->recompute ? layer_recompute(l->k, l->p, l->ctx, x, (int)i)
+                         : layer_run(l->k, l->p, l->ctx, x, (int)i);
+        if (l->rewinds) x = ses_tape_rewind(t, l->start, x);
         ses_tape_wrap_error(t, "%slayer %d", l->k->prefix, (int)i);
     }
     return x;
 }
 
-/* What the work of lean layers depends on, beside the hidden state. */
-typedef struct replay_key {
+/* Everything besides the hidden state that determines the work of all layers. */
+typedef struct graph_key {
     const ses_stack *k;
     const ses_config *c;
     const void *cu, *positions, *dist, *rows, *rows_cu;
-    int64_t seqs, tokens, longest, kept, kept_longest;
-} replay_key;
+    int64_t seqs, tokens, longest, used, kept_longest;
+} graph_key;
 
-/* Short passes of plain layers take longer to queue than to run; in others kernels follow closer, too. */
-static ses_tensor *replay_layers(layers *l, const ses_seqs *seqs, ses_tensor *x)
+/* Replays the layers as a CUDA graph: launching the kernels of a short pass takes longer than running
+ * them. */
+static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tensor *x)
 {
-    enum { MOST = 64 << 20 }; /* numbers of a hidden state; beyond, nothing of it shows */
+    enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
-    bool plain = !l->k->vtable && !l->k->cross && !p->batch->cache && p->attn_mask == SES_ATTN_MASK_DEFAULT;
-    if (!l->lean || !plain || seqs->tokens * p->c->hidden > MOST || !seqs->cu_seqlens)
+    bool default_layers =
+        !l->k->vtable && !l->k->cross && !p->batch->cache && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+    if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
-    const ses_used_rows *kept = &p->used;
-    replay_key key = { l->k,
-                       p->c,
-                       seqs->cu_seqlens->data,
-                       seqs->positions ? seqs->positions->data : NULL,
-                       l->all->rel_bias ? l->all->rel_bias->data : NULL,
-                       kept->rows ? kept->rows->data : NULL,
-                       kept->rows ? kept->seqs.cu_seqlens->data : NULL,
-                       seqs->seqs,
-                       seqs->tokens,
-                       seqs->max_seqlen,
-                       kept->seqs.tokens,
-                       kept->seqs.max_seqlen };
+    const ses_used_rows *used = &p->used;
+    graph_key key = { l->k,
+                      p->c,
+                      seqs->cu_seqlens->data,
+                      seqs->positions ? seqs->positions->data : NULL,
+                      l->ctx->rel_bias ? l->ctx->rel_bias->data : NULL,
+                      used->rows ? used->rows->data : NULL,
+                      used->rows ? used->seqs.cu_seqlens->data : NULL,
+                      seqs->seqs,
+                      seqs->tokens,
+                      seqs->max_seqlen,
+                      used->seqs.tokens,
+                      used->seqs.max_seqlen };
     return ses_graph_replay(p->tape, run_layers, l, x, &key, sizeof key);
 }
 
 ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
 {
     static const ses_stack_vtable none = { 0 };
-    const ses_stack_vtable *ways = k->vtable ? k->vtable : &none;
+    const ses_stack_vtable *vtable = k->vtable ? k->vtable : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool lean =
+    bool rewinds =
         !p->request->hidden_states && !p->request->attentions && !p->request->attention_scores && !p->layer;
-    bool again = ses_tape_recomputing(t) && !p->request->attentions && !p->request->attention_scores;
-    if (ways->run && again)
-        ses_tape_fail(
-            t, SES_EUNSUPPORTED,
-            "layers of this model cannot be recomputed, as it has its own way of running them: leave out "
-            "--recompute");
-    if (ways->run) return ses_used_rows_gather(p, seqs, ways->run(k, p, seqs));
-    ses_stack_ctx all = { .seqs = seqs,
+    bool recompute = ses_tape_recomputing(t) && !p->request->attentions && !p->request->attention_scores;
+    if (vtable->run && recompute)
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "this model cannot recompute its layers (gradient checkpointing): leave out "
+                      "--recompute");
+    if (vtable->run) return ses_used_rows_gather(p, seqs, vtable->run(k, p, seqs));
+    ses_stack_ctx ctx = { .seqs = seqs,
                           .encoder_states = memory,
                           .rel_bias =
                               ses_attn_rel_bias(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
-    if (ways->begin) ways->begin(k, p, &all);
+    if (vtable->begin) vtable->begin(k, p, &ctx);
     if (seqs == &p->in) ses_forward_set_mask(p, k->heads);
     ses_tape_mark start = ses_tape_get_mark(t);
-    ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
-    if (lean) x = ses_tape_rewind(t, start, x);
-    x = ses_used_rows_gather(p, seqs, replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x));
+    ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : embed(k, p, seqs);
+    if (rewinds) x = ses_tape_rewind(t, start, x);
+    x = ses_used_rows_gather(
+        p, seqs, run_layers_as_graph(&(layers){ k, p, &ctx, start, rewinds, recompute }, seqs, x));
     if (k->final_norm.gain)
         x = ses_dropout(
             t,
             ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
             c->dropout.final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
-    note_hidden(k, p, x, k->depth);
+    output_hidden(k, p, x, k->depth);
     return x;
 }

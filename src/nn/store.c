@@ -1,4 +1,5 @@
-#include "sesame/store.h"
+/* The parameter store: declaration, memory for training or inference, quantization, initialization. */
+#include "store_impl.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -12,32 +13,33 @@
 
 struct ses_store {
     ses_device *dev;
-    ses_arena names;     /* strings and tensor headers */
-    ses_arena own;       /* values of single parameters, on the device */
-    ses_arena copies;    /* their narrow ones: apart, so that neighbors lie side by side in both */
-    ses_pack_arena room; /* packed weights */
+    ses_arena names; /* parameter names and tensor headers */
+    ses_arena owned; /* values of parameters with memory of their own, on the device */
+    /* their bf16 copies, in a second arena, so that consecutive parameters are consecutive in both */
+    ses_arena copies;
+    ses_pack_arena packs; /* packed weights */
     ses_strmap index;
     ses_param *param;
     size_t n, cap;
-    ses_real *value, *grad; /* the flat buffers of training */
-    char *narrow;           /* what value is to ops where the device's reals are narrow */
-    bool fresh;             /* parameters of their own have come since the last refresh */
-    size_t flat;            /* numbers in each, gaps included */
-    const ses_lora_hook *adapting;
+    ses_real *value, *grad; /* training: flat buffers of all values and all gradients */
+    char *value_bf16;       /* bf16 copy of value, on devices with bf16 activations */
+    bool needs_sync;        /* parameters were allocated since the last ses_store_sync_bf16 */
+    size_t flat;            /* elements in each buffer, including alignment gaps */
+    const ses_lora_hook *lora;
     ses_err err;
 };
 
-enum { GRAIN = SES_ALIGN / sizeof(ses_real) }; /* parameters start on whole cache lines */
-enum { DEVICE_GRAIN = 128 << 20 };             /* bytes of a GPU's memory at a time, so that few lie apart */
+enum { ALIGN_ELEMS = SES_ALIGN / sizeof(ses_real) }; /* parameters start on cache lines */
+enum { DEVICE_BLOCK = 128 << 20 }; /* bytes per GPU allocation: consecutive parameters share a block */
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e)
 {
     ses_store *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->dev = dev;
-    ses_pack_arena_init(&s->room, dev);
-    s->own.allocator = s->copies.allocator = ses_device_allocator(dev);
-    if (!dev->is_host) s->own.min_block = s->copies.min_block = DEVICE_GRAIN;
+    ses_pack_arena_init(&s->packs, dev);
+    s->owned.allocator = s->copies.allocator = ses_device_allocator(dev);
+    if (!dev->is_host) s->owned.min_block = s->copies.min_block = DEVICE_BLOCK;
     return s;
 }
 
@@ -45,13 +47,13 @@ void ses_store_free(ses_store *s)
 {
     if (!s) return;
     for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
-    ses_pack_arena_free(&s->room);
+    ses_pack_arena_free(&s->packs);
     if (s->value) s->dev->mem->free(s->dev, s->value);
     if (s->grad) s->dev->mem->free(s->dev, s->grad);
-    if (s->narrow) s->dev->mem->free(s->dev, s->narrow);
+    if (s->value_bf16) s->dev->mem->free(s->dev, s->value_bf16);
     ses_free(s->param);
     ses_strmap_free(&s->index);
-    ses_arena_free(&s->own);
+    ses_arena_free(&s->owned);
     ses_arena_free(&s->copies);
     ses_arena_free(&s->names);
     ses_free(s);
@@ -73,24 +75,24 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     if (s->err.code || !grow(s)) return NULL;
     ses_tensor *t = ses_arena_array(&s->names, 1, sizeof *t, &s->err);
     char *copy = t ? ses_arena_strndup(&s->names, name, strlen(name), &s->err) : NULL;
-    bool fresh = false;
-    if (!copy || !ses_strmap_insert(&s->index, copy, strlen(copy), (int64_t)s->n, &fresh, &s->err))
+    bool is_new = false;
+    if (!copy || !ses_strmap_insert(&s->index, copy, strlen(copy), (int64_t)s->n, &is_new, &s->err))
         return NULL;
-    assert(fresh); /* a model declares each name once */
+    assert(is_new); /* each name is declared once */
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = s->dev->activation_dtype;
-    ses_param_role role = s->adapting ? SES_PARAM_BASE : SES_PARAM_TRAINED;
+    ses_param_role role = s->lora ? SES_PARAM_BASE : SES_PARAM_TRAINED;
     s->param[s->n++] =
         (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
     return t;
 }
 
-void ses_store_set_lora_hook(ses_store *s, const ses_lora_hook *a) { s->adapting = a; }
-const ses_lora_hook *ses_store_lora_hook(const ses_store *s) { return s->adapting; }
+void ses_store_set_lora_hook(ses_store *s, const ses_lora_hook *a) { s->lora = a; }
+const ses_lora_hook *ses_store_lora_hook(const ses_store *s) { return s->lora; }
 
 static ses_param *param_of(ses_store *s, const ses_tensor *t)
 {
-    for (size_t i = s->n; t && i-- > 0;) /* as a rule the one just added */
+    for (size_t i = s->n; t && i-- > 0;) /* usually the last one added */
         if (s->param[i].tensor == t) return &s->param[i];
     return NULL;
 }
@@ -148,22 +150,24 @@ int64_t ses_store_trainable_count(const ses_store *s)
     return n;
 }
 
-/* Numbers a parameter takes: matrices in groups of 8 rows, the rest zeros, for products that want it. */
+/* Elements allocated for a parameter: matrices are padded with zero rows to a multiple of 8 rows, as GPU
+ * products need it. */
 static size_t padded(const ses_tensor *t)
 {
     enum { ROWS = 8 };
-    size_t row = ses_rank(t) == 2 ? (size_t)t->dim[1] : 1, whole = ses_rank(t) == 2 ? ROWS * row : GRAIN;
+    size_t row = ses_rank(t) == 2 ? (size_t)t->dim[1] : 1,
+           whole = ses_rank(t) == 2 ? ROWS * row : ALIGN_ELEMS;
     size_t n = ((size_t)ses_count(t) + whole - 1) / whole * whole;
-    return (n + GRAIN - 1) / GRAIN * GRAIN;
+    return (n + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
 }
 
-static bool narrow(const ses_store *s) { return s->dev->activation_dtype != SES_REAL; }
+static bool has_bf16(const ses_store *s) { return s->dev->activation_dtype != SES_REAL; }
 
 static ses_real *flat_new(ses_store *s, ses_err *e)
 {
     size_t bytes;
     if (!ses_mul_size(s->flat, sizeof(ses_real), &bytes)) {
-        ses_fail(e, SES_ENOMEM, "out of memory (%zu numbers wanted)", s->flat);
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu elements requested)", s->flat);
         return NULL;
     }
     ses_real *p = s->dev->mem->alloc(s->dev, bytes, e);
@@ -180,12 +184,12 @@ bool ses_store_alloc_trainable(ses_store *s, ses_err *e)
     s->grad = s->value ? flat_new(s, e) : NULL;
     if (!s->grad) return false;
     size_t at = 0, cell = ses_dtype_size(s->dev->activation_dtype);
-    if (narrow(s) && !(s->narrow = s->dev->mem->alloc(s->dev, s->flat * cell, e))) return false;
+    if (has_bf16(s) && !(s->value_bf16 = s->dev->mem->alloc(s->dev, s->flat * cell, e))) return false;
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
         if (s->param[i].role == SES_PARAM_BASE) continue;
         t->f = s->value + at;
-        if (narrow(s)) t->master = t->f, t->data = s->narrow + at * cell;
+        if (has_bf16(s)) t->master = t->f, t->data = s->value_bf16 + at * cell;
         t->grad = s->grad + at;
         t->capacity = (int64_t)padded(t);
         t->requires_grad = s->param[i].role == SES_PARAM_TRAINED;
@@ -208,72 +212,73 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
 bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
-    t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
+    t->data = ses_arena_alloc(&s->owned, (size_t)ses_count(t) * sizeof(ses_real), e);
     s->param[i].owned = t->data != NULL;
-    if (!t->data || !narrow(s)) return t->data != NULL;
+    if (!t->data || !has_bf16(s)) return t->data != NULL;
     t->master = t->f;
     t->data = ses_arena_alloc(&s->copies, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
-    s->fresh = true;
+    s->needs_sync = true;
     return t->data != NULL;
 }
 
 void ses_store_sync_bf16(ses_store *s)
 {
-    if (!narrow(s)) return;
-    if (s->value) s->dev->mem->to_bf16(s->dev, s->narrow, s->value, (int64_t)s->flat);
-    for (size_t i = 0; (!s->value || s->fresh) && i < s->n; i++) {
+    if (!has_bf16(s)) return;
+    if (s->value) s->dev->mem->to_bf16(s->dev, s->value_bf16, s->value, (int64_t)s->flat);
+    for (size_t i = 0; (!s->value || s->needs_sync) && i < s->n; i++) {
         const ses_tensor *t = s->param[i].tensor;
         if (t->master) s->dev->mem->to_bf16(s->dev, t->data, t->master, ses_count(t));
     }
-    s->fresh = false;
+    s->needs_sync = false;
 }
 
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped)
 {
     s->param[i].mapped = mapped;
-    s->param[i].tensor->data = (void *)(uintptr_t)data; /* read only: such a store is never trained */
+    s->param[i].tensor->data = (void *)(uintptr_t)data; /* read-only: such a store is never trained */
 }
 
-/* What products read of weight p, which is `as` wherever it is stored or wanted so. Deep sums of 8-bit
- * products would overflow. */
-static ses_dtype rounded(const ses_store *s, const ses_param *p, ses_dtype as)
+/* Storage type of weight p in products; `as` is the requested or stored type. Large K would overflow int32
+ * accumulators of int8 products. */
+static ses_dtype packed_type(const ses_store *s, const ses_param *p, ses_dtype as)
 {
     ses_dtype want = as == SES_REAL ? s->dev->weight_dtype : as;
-    bool deep = ses_weight_dim(p->tensor, p->layout == SES_OUT_IN) > SES_GEMM_I8_MAX_K;
+    bool too_deep = ses_weight_dim(p->tensor, p->layout == SES_OUT_IN) > SES_GEMM_I8_MAX_K;
     if (!p->dense) return SES_REAL;
-    return want == SES_I8 && (deep || (p->keep_16bit && as != SES_I8)) ? SES_F16 : want;
+    return want == SES_I8 && (too_deep || (p->keep_16bit && as != SES_I8)) ? SES_F16 : want;
 }
 
-/* Numbers that cannot be rounded: NaN, infinity, too large for 16 bits. */
-static bool can_round(const ses_tensor *t, ses_dtype to, ses_err *e)
+/* Reports values that cannot be quantized: NaN, infinity, too large for f16. */
+static bool check_quantizable(const ses_tensor *t, ses_dtype to, ses_err *e)
 {
     static const double largest_f16 = 65504;
-    double most = 0, odd = 0; /* odd: NaN if anything is not finite */
+    double largest = 0, not_finite = 0; /* not_finite becomes NaN if any value is not finite */
     for (int64_t i = 0, n = ses_count(t); i < n; i++) {
         double x = (double)t->f[i];
-        odd += x - x;
-        most = fabs(x) > most ? fabs(x) : most;
+        not_finite += x - x;
+        largest = fabs(x) > largest ? fabs(x) : largest;
     }
-    if (odd != 0) return ses_fail(e, SES_EFORMAT, "NaN or infinity among the weights, expected finite ones");
-    if (to != SES_F16 || most <= largest_f16) return true;
-    return ses_fail(e, SES_EARG, "a weight of %.4g is too large for f16: use bf16", most);
+    if (not_finite != 0) return ses_fail(e, SES_EFORMAT, "a weight is NaN or infinite");
+    if (to != SES_F16 || largest <= largest_f16) return true;
+    return ses_fail(e, SES_EARG, "a weight of %.4g is too large for f16: use bf16", largest);
 }
 
 static ses_pack *new_pack(ses_store *s, ses_dtype as, bool mapped, ses_err *e)
 {
-    enum { BLOCK = 64 << 20 }; /* or the model, if smaller: what nobody takes of a block is no memory */
+    /* or the model's size, if smaller; untouched pages of a block cost nothing */
+    enum { BLOCK = 64 << 20 };
     size_t whole = (size_t)ses_store_element_count(s) * sizeof(ses_real);
-    s->room.arena.min_block = whole < BLOCK ? whole : BLOCK;
-    return ses_pack_new(&s->room, as, mapped, e);
+    s->packs.arena.min_block = whole < BLOCK ? whole : BLOCK;
+    return ses_pack_new(&s->packs, as, mapped, e);
 }
 
 bool ses_store_quantize(ses_store *s, size_t i, ses_dtype as, ses_err *e)
 {
     const ses_param *p = &s->param[i];
     ses_tensor *t = p->tensor;
-    ses_dtype to = rounded(s, p, as);
+    ses_dtype to = packed_type(s, p, as);
     if (to == SES_REAL || t->pack) return true;
-    if (!can_round(t, to, e)) return false;
+    if (!check_quantizable(t, to, e)) return false;
     t->pack = new_pack(s, to, p->mapped, e);
     return t->pack && ses_pack_build(t, p->layout, &s->dev->k, &s->dev->exec, e);
 }
@@ -283,7 +288,7 @@ bool ses_store_load_quantized(ses_store *s, size_t i, const ses_quant_rows *from
 {
     const ses_param *p = &s->param[i];
     *taken =
-        rounded(s, p, from->dtype) == from->dtype &&
+        packed_type(s, p, from->dtype) == from->dtype &&
         (from->dtype == SES_I8 || s->dev->weight_dtype == SES_REAL || s->dev->weight_dtype == from->dtype);
     if (!*taken) return true;
     p->tensor->pack = new_pack(s, from->dtype, mapped, e);
@@ -304,17 +309,17 @@ bool ses_store_finalize(ses_store *s, ses_err *e)
     for (size_t i = 0; i < s->n; i++) {
         const ses_param *p = &s->param[i];
         ses_tensor *t = p->tensor;
-        bool rounds = p->embedding && s->dev->embedding_dtype == SES_I8;
-        if (!ses_store_quantize(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
+        bool quantize = p->embedding && s->dev->embedding_dtype == SES_I8;
+        if (!ses_store_quantize(s, i, quantize ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
         if (ses_rank(t) > 1 && !t->pack && !(t->pack = new_pack(s, SES_REAL, p->mapped, e))) return false;
-        if (rounds && !ses_pack_quant_rows(t) &&
-            (!can_round(t, SES_I8, e) || !ses_pack_quantize_rows(t, SES_I8, e)))
+        if (quantize && !ses_pack_quant_rows(t) &&
+            (!check_quantizable(t, SES_I8, e) || !ses_pack_quantize_rows(t, SES_I8, e)))
             return ses_wrap(e, "%s", p->name);
     }
     return true;
 }
 
-static double drawn(const ses_param *p, double deviation, ses_rng_key key, uint64_t i)
+static double initial_value(const ses_param *p, double deviation, ses_rng_key key, uint64_t i)
 {
     switch (p->init) {
     case SES_INIT_NORMAL: return deviation * ses_rand_normal(key, i);
@@ -325,33 +330,33 @@ static double drawn(const ses_param *p, double deviation, ses_rng_key key, uint6
     return 0;
 }
 
-/* Initial values of a parameter, by all threads. */
-enum { DRAWN = 1024 };
+/* Initializes a parameter in parallel. */
+enum { CHUNK = 1024 };
 
-typedef struct drawing {
+typedef struct init_job {
     ses_store *store;
     const ses_param *param;
     double deviation;
     ses_rng_key key;
-} drawing;
+} init_job;
 
-static void draw_values(void *ctx, int64_t chunk, void *scratch)
+static void init_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const drawing *d = ctx;
+    const init_job *d = ctx;
     ses_device *dev = d->store->dev;
-    ses_real row[DRAWN];
-    int64_t at = chunk * DRAWN, count = ses_count(d->param->tensor),
-            len = count - at < DRAWN ? count - at : DRAWN;
+    ses_real row[CHUNK];
+    int64_t at = chunk * CHUNK, count = ses_count(d->param->tensor),
+            len = count - at < CHUNK ? count - at : CHUNK;
     for (int64_t j = 0; j < len; j++)
-        row[j] = (ses_real)drawn(d->param, d->deviation, d->key, (uint64_t)(at + j));
+        row[j] = (ses_real)initial_value(d->param, d->deviation, d->key, (uint64_t)(at + j));
     dev->mem->upload(dev, ses_master_data(d->param->tensor) + at, row, (size_t)len * sizeof *row);
 }
 
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
-    drawing d = { s, &s->param[i], deviation, { .seed = seed, .site = (uint32_t)i } };
-    ses_parallel_for(s->dev->exec.pool, (ses_count(d.param->tensor) + DRAWN - 1) / DRAWN, draw_values, &d);
+    init_job d = { s, &s->param[i], deviation, { .seed = seed, .site = (uint32_t)i } };
+    ses_parallel_for(s->dev->exec.pool, (ses_count(d.param->tensor) + CHUNK - 1) / CHUNK, init_chunk, &d);
 }
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed)

@@ -1,5 +1,4 @@
-/* What a head looks at before it says something: one vector a sequence, or each token's; through a dense
- * layer where the model has one. */
+/* The input of a classifier: one vector per sequence, or one per token, with the dense layers before it. */
 #include "nn.h"
 
 int64_t ses_head_width(const ses_config *c)
@@ -24,15 +23,14 @@ ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p
 
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
 {
-    bool as_it_is = c->summary.kind == SES_SUMMARY_LAST_NON_PAD || c->summary.kind == SES_SUMMARY_CLS_INDEX;
+    bool unchanged = c->summary.kind == SES_SUMMARY_LAST_NON_PAD || c->summary.kind == SES_SUMMARY_CLS_INDEX;
     ses_prediction_head_add(h, s, c, name);
-    if (!h->dense.w && !c->pooler.present && !c->summary.no_proj && !as_it_is)
+    if (!h->dense.w && !c->pooler.present && !c->summary.no_proj && !unchanged)
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
-/* The token of sequence s that stands for it: the first, or by the batch's word, the last, the last that is
- * no pad, or the last that ends a text. */
-static int32_t place_of(const ses_forward_ctx *p, const ses_seqs *q, int64_t s)
+/* The summary token of sequence s: first, batch-given, last, last non-padding, or last EOS. */
+static int32_t summary_token(const ses_forward_ctx *p, const ses_seqs *q, int64_t s)
 {
     const int32_t *id = p->batch->ids;
     int32_t first = q->host_cu_seqlens[s], last = q->host_cu_seqlens[s + 1] - 1, t = last;
@@ -48,46 +46,46 @@ static int32_t place_of(const ses_forward_ctx *p, const ses_seqs *q, int64_t s)
     return t < first ? last : t;
 }
 
-static ses_tensor *take(ses_forward_ctx *p, const ses_state *at, bool firsts)
+static ses_tensor *gather_tokens(ses_forward_ctx *p, const ses_state *at, bool first_tokens)
 {
     const ses_seqs *q = at->seqs;
     int32_t *token = ses_tape_host_alloc(p->tape, (size_t)q->seqs, sizeof *token);
     for (int64_t s = 0; token && s < q->seqs; s++)
-        token[s] = firsts ? q->host_cu_seqlens[s] : place_of(p, q, s);
+        token[s] = first_tokens ? q->host_cu_seqlens[s] : summary_token(p, q, s);
     return token ? ses_state_gather(p, at, token, q->seqs) : NULL;
 }
 
-ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at) { return take(p, at, true); }
+ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at) { return gather_tokens(p, at, true); }
 
 ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at)
 {
     if (p->c->summary.kind == SES_SUMMARY_MEAN)
         return ses_pool_rows(p->tape, at->x, at->seqs->cu_seqlens, SES_POOL_MEAN);
-    return take(p, at, false);
+    return gather_tokens(p, at, false);
 }
 
 void ses_summary_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q,
-                           int32_t *read)
+                           int32_t *used)
 {
     (void)use;
     bool all = p->c->summary.kind == SES_SUMMARY_MEAN || ses_custom_head_is_recurrent(p->c);
-    if (p->c->pooler.present) return; /* it has done so */
-    for (int64_t t = 0; all && t < q->tokens; t++) read[t] = 1;
-    for (int64_t s = 0; !all && s < q->seqs; s++) read[place_of(p, q, s)] = 1;
+    if (p->c->pooler.present) return; /* the pooler has marked the first tokens */
+    for (int64_t t = 0; all && t < q->tokens; t++) used[t] = 1;
+    for (int64_t s = 0; !all && s < q->seqs; s++) used[summary_token(p, q, s)] = 1;
 }
 
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
-    double drop = ses_head_dropout_rate(p->c);
-    if (at->pooled) return ses_dropout(t, at->pooled, drop);
+    double rate = ses_head_dropout_rate(p->c);
+    if (at->pooled) return ses_dropout(t, at->pooled, rate);
     ses_tensor *x = ses_summary_gather(p, at);
     if (p->c->summary.kind == SES_SUMMARY_LAST_NON_PAD) return x;
     if (p->c->summary.kind == SES_SUMMARY_CLS_INDEX) return ses_dropout(t, x, p->c->dropout.summary_first);
-    x = ses_dropout(t, x, p->c->dropout.head_on_summary_input ? drop : p->c->dropout.summary_first);
+    x = ses_dropout(t, x, p->c->dropout.head_on_summary_input ? rate : p->c->dropout.summary_first);
     if (h->dense.w)
         x = ses_prediction_head_run(h, p, x);
     else if (p->c->summary.act != SES_ACT_NONE)
         x = ses_activate(t, x, p->c->summary.act);
-    return ses_dropout(t, x, drop);
+    return ses_dropout(t, x, rate);
 }

@@ -1,15 +1,16 @@
-/* Which rows of the last hidden state anyone reads. Heads that look at a first token, or at masked ones,
- * leave the rest unread, so the last layer asks for those rows alone, of keys and values of all: of BERT-
- * base that saves a fifteenth of a pass, of DistilBERT a seventh. A row's bits stay as they are. */
+/* Rows of the last hidden state that heads read. Heads that read the first token, or masked tokens only, need
+ * few rows: the last layer then computes queries and feed-forward for these rows only (keys and values for
+ * all tokens). This saves 7 % of a pass of BERT-base and 14 % of DistilBERT. The bits of each row are
+ * unchanged. */
 #include "nn.h"
 
 #include <assert.h>
 
-/* Fewer than all by so much that moving them pays. */
-static bool pays(int64_t rows, int64_t tokens) { return rows > 0 && rows < tokens - tokens / 8; }
+/* Few enough rows to be worth gathering. */
+static bool worthwhile(int64_t rows, int64_t tokens) { return rows > 0 && rows < tokens - tokens / 8; }
 
-/* The tokens that are marked: their rows and places, and where each sequence's begin. */
-static bool lay_out(ses_used_rows *k, ses_tape *t, const ses_seqs *q, int32_t *row, int32_t *cu)
+/* Rows of the marked tokens, in order, and the offsets of each sequence. */
+static bool select_rows(ses_used_rows *k, ses_tape *t, const ses_seqs *q, int32_t *row, int32_t *cu)
 {
     int64_t n = 0;
     k->seqs = (ses_seqs){ .seqs = q->seqs, .host_cu_seqlens = cu };
@@ -19,7 +20,7 @@ static bool lay_out(ses_used_rows *k, ses_tape *t, const ses_seqs *q, int32_t *r
         cu[s + 1] = (int32_t)n;
         if (n - cu[s] > k->seqs.max_seqlen) k->seqs.max_seqlen = n - cu[s];
     }
-    if (!pays(n, q->tokens)) return false;
+    if (!worthwhile(n, q->tokens)) return false;
     k->seqs.tokens = n;
     k->seqs.cu_seqlens = ses_tape_ints(t, cu, q->seqs + 1);
     k->rows = ses_tape_ints(t, row, n);
@@ -40,7 +41,7 @@ void ses_used_rows_select(ses_forward_ctx *p, const ses_seqs *q, const ses_head_
     if (!n) ses_state_mark_used(p, q, k.row_plus_1);
     for (int64_t s = 0; p->c->pooler.present && s < q->seqs; s++) k.row_plus_1[q->host_cu_seqlens[s]] = 1;
     for (size_t i = 0; i < n; i++) use[i].head->mark_used(&use[i], p, q, k.row_plus_1);
-    if (lay_out(&k, p->tape, q, row, cu)) p->used = k;
+    if (select_rows(&k, p->tape, q, row, cu)) p->used = k;
 }
 
 bool ses_used_rows_active(const ses_forward_ctx *p, const ses_seqs *q)
@@ -54,26 +55,26 @@ ses_tensor *ses_used_rows_gather(ses_forward_ctx *p, const ses_seqs *q, ses_tens
     return more ? ses_gather(p->tape, x, p->used.rows) : x;
 }
 
-void ses_state_mark_used(const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)
+void ses_state_mark_used(const ses_forward_ctx *p, const ses_seqs *q, int32_t *used)
 {
-    const ses_output_request *want = p->request;
-    for (int64_t i = 0; i < (want->rows ? want->n_rows : q->tokens); i++) {
-        int64_t t = want->rows ? want->rows[i] : i;
-        if (t >= 0 && t < q->tokens) read[t] = 1; /* others are refused later */
+    const ses_output_request *request = p->request;
+    for (int64_t i = 0; i < (request->rows ? request->n_rows : q->tokens); i++) {
+        int64_t t = request->rows ? request->rows[i] : i;
+        if (t >= 0 && t < q->tokens) used[t] = 1; /* ses_state_requested reports invalid rows */
     }
 }
 
 ses_tensor *ses_state_requested(ses_forward_ctx *p, const ses_state *at, ses_axis *axis)
 {
-    const ses_output_request *want = p->request;
-    if (!want->rows) return at->x;
-    for (int64_t i = 0; i < want->n_rows; i++)
-        if (want->rows[i] < 0 || want->rows[i] >= at->seqs->tokens)
-            ses_tape_fail(p->tape, SES_EARG, "row %d of %lld is asked for", (int)want->rows[i],
+    const ses_output_request *request = p->request;
+    if (!request->rows) return at->x;
+    for (int64_t i = 0; i < request->n_rows; i++)
+        if (request->rows[i] < 0 || request->rows[i] >= at->seqs->tokens)
+            ses_tape_fail(p->tape, SES_EARG, "requested row %d, but there are %lld", (int)request->rows[i],
                           (long long)at->seqs->tokens);
-    if (!want->n_rows || !ses_tape_ok(p->tape, NULL)) return NULL;
+    if (!request->n_rows || !ses_tape_ok(p->tape, NULL)) return NULL;
     *axis = SES_PER_ROW;
-    return ses_state_gather(p, at, want->rows, want->n_rows);
+    return ses_state_gather(p, at, request->rows, request->n_rows);
 }
 
 ses_tensor *ses_state_gather(ses_forward_ctx *p, const ses_state *at, const int32_t *token, int64_t n)
@@ -83,7 +84,7 @@ ses_tensor *ses_state_gather(ses_forward_ctx *p, const ses_state *at, const int3
     bool same = n == p->used.seqs.tokens;
     int32_t *row = ses_tape_host_alloc(p->tape, (size_t)n, sizeof *row);
     for (int64_t i = 0; row && i < n; i++) {
-        assert(p->used.row_plus_1[token[i]]); /* its head said it reads it */
+        assert(p->used.row_plus_1[token[i]]); /* mark_used of the head has marked it */
         row[i] = p->used.row_plus_1[token[i]] - 1;
         same &= row[i] == i;
     }

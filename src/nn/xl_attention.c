@@ -1,26 +1,27 @@
+/* Transformer-XL attention: keys and values over mems and batch, relative position scores. */
 #include "xl_attention.h"
 
 #include <math.h>
 
-static int64_t given(const ses_batch *b, int64_t s)
+static int64_t mem_count(const ses_batch *b, int64_t s)
 {
     return b->mem_cu_seqlens[s + 1] - b->mem_cu_seqlens[s];
 }
 
 int64_t ses_xl_mem_len(const ses_xl_keys *r, int64_t s)
 {
-    return r->p->batch->mem_cu_seqlens ? given(r->p->batch, s) : r->zero_mem_len;
+    return r->p->batch->mem_cu_seqlens ? mem_count(r->p->batch, s) : r->zero_mem_len;
 }
 
-/* Keys: offsets, where each comes from, segments. */
-static bool lay_keys(ses_xl_keys *r)
+/* Offsets, source rows and segments of the keys. */
+static bool set_keys(ses_xl_keys *r)
 {
     const ses_batch *b = r->p->batch;
     ses_tape *t = r->p->tape;
     int64_t M = b->mem_cu_seqlens ? b->mem_cu_seqlens[b->seqs] : 0, n = 0;
     r->tokens = b->tokens + (b->mem_cu_seqlens ? M : r->zero_mem_len * b->seqs);
     int32_t *cu = ses_tape_host_alloc(t, (size_t)b->seqs + 1, sizeof *cu);
-    int32_t *row[3]; /* in the memory, in the batch, segment */
+    int32_t *row[3]; /* row in the mems, row in the batch, segment */
     for (int i = 0; i < 3; i++) row[i] = ses_tape_host_alloc(t, (size_t)r->tokens, sizeof **row);
     if (!cu || !row[0] || !row[1] || !row[2]) return false;
     for (int64_t s = 0; s < b->seqs; s++) {
@@ -42,17 +43,17 @@ static bool lay_keys(ses_xl_keys *r)
     return true;
 }
 
-/* Sines and cosines of every distance, rounded as the reference rounds. Row of query minus key d: d + back,
- * with back the farthest that a key may stand behind its query. */
-static bool lay_sines(ses_xl_keys *r, bool ahead)
+/* Sinusoidal embedding of every distance, in float as transformers computes it. The row of distance d = query
+ * - key is d + back; back is the largest distance of a key after its query. */
+static bool set_sines(ses_xl_keys *r, bool bidirectional)
 {
     const ses_config *c = r->p->c;
     ses_tape *t = r->p->tape;
-    int64_t longest = r->max_seqlen, far = longest - 1, half = c->hidden / 2;
+    int64_t max_len = r->max_seqlen, far = max_len - 1, half = c->hidden / 2;
     if (c->xl.clamp_len && c->xl.clamp_len < far) far = c->xl.clamp_len;
-    int64_t back = ahead ? far : 0, rows = far + back + 1;
+    int64_t back = bidirectional ? far : 0, rows = far + back + 1;
     ses_real *x = ses_tape_host_alloc(t, (size_t)(rows * c->hidden), sizeof *x);
-    int32_t *at = ses_tape_host_alloc(t, (size_t)(2 * longest - 1), sizeof *at);
+    int32_t *at = ses_tape_host_alloc(t, (size_t)(2 * max_len - 1), sizeof *at);
     if (!x || !at) return false;
     for (int64_t j = 0; j < half; j++) {
         float rate = 1 / powf(10000, (float)(2 * j) / (float)c->hidden);
@@ -62,31 +63,34 @@ static bool lay_sines(ses_xl_keys *r, bool ahead)
             x[(back + d) * c->hidden + j + half] = (ses_real)cos(angle);
         }
     }
-    for (int64_t i = 0; i < 2 * longest - 1; i++) {
-        int64_t d = longest - 1 - i;
+    for (int64_t i = 0; i < 2 * max_len - 1; i++) {
+        int64_t d = max_len - 1 - i;
         at[i] = (int32_t)((d > far ? far : d < -back ? -back : d) + back);
     }
     r->sines = ses_dropout(t, ses_tape_input(t, x, SES_DIM(rows, c->hidden)), c->dropout.hidden);
-    r->dist_to_row = ses_tape_ints(t, at, 2 * longest - 1);
+    r->dist_to_row = ses_tape_ints(t, at, 2 * max_len - 1);
     return true;
 }
 
-bool ses_xl_keys_begin(ses_xl_keys *r, bool ahead) { return lay_keys(r) && lay_sines(r, ahead); }
+bool ses_xl_keys_begin(ses_xl_keys *r, bool bidirectional)
+{
+    return set_keys(r) && set_sines(r, bidirectional);
+}
 
 ses_tensor *ses_xl_concat_mems(const ses_xl_keys *r, ses_tensor *h, int i)
 {
     const ses_batch *b = r->p->batch;
     ses_tape *t = r->p->tape;
     if (r->tokens == b->tokens) return h;
-    ses_tensor *own = ses_gather(t, h, r->batch_rows);
-    if (!r->mem_rows) return own;
+    ses_tensor *tokens = ses_gather(t, h, r->batch_rows);
+    if (!r->mem_rows) return tokens;
     int64_t M = b->mem_cu_seqlens[b->seqs], C = r->p->c->hidden;
     ses_tensor *mem = ses_tape_input(t, b->mems + i * M * C, SES_DIM(M, C));
-    return ses_add(t, ses_gather(t, mem, r->mem_rows), own);
+    return ses_add(t, ses_gather(t, mem, r->mem_rows), tokens);
 }
 
-/* The last mem_len of each sequence's keys, of the batch's own only the first reuse_len. */
-void ses_xl_output_mems(const ses_xl_keys *r, ses_tensor *all, int i)
+/* The last mem_len keys of each sequence; of the batch's own tokens only the first reuse_len. */
+void ses_xl_output_mems(const ses_xl_keys *r, ses_tensor *keys, int i)
 {
     const ses_config *c = r->p->c;
     int64_t n = 0;
@@ -101,9 +105,9 @@ void ses_xl_output_mems(const ses_xl_keys *r, ses_tensor *all, int i)
         for (int64_t j = begin; j < end; j++) row[n++] = (int32_t)j;
         cu[s + 1] = (int32_t)n;
     }
-    ses_tensor *kept = ses_gather(r->p->tape, all, ses_tape_ints(r->p->tape, row, n));
+    ses_tensor *mems = ses_gather(r->p->tape, keys, ses_tape_ints(r->p->tape, row, n));
     r->p->mem_cu_seqlens = cu;
-    ses_forward_output(r->p, SES_PER_MEMORY, kept, "mems.%d", i);
+    ses_forward_output(r->p, SES_PER_MEMORY, mems, "mems.%d", i);
 }
 
 ses_tensor *ses_xl_attention(const ses_xl_keys *r, const ses_xl_attention_inputs *a, ses_tensor **probs)
