@@ -1,3 +1,4 @@
+/* LoRA adapters: target layers while a model is declared, merging, tensor names in adapter files. */
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const DOWN = ".lora_A.weight", *const UP = ".lora_B.weight";
+static const char *const LORA_A = ".lora_A.weight", *const LORA_B = ".lora_B.weight";
 
 /* ---- opening ---- */
 
@@ -23,7 +24,10 @@ ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e)
     a->targets = a->base ? ses_strdup(l->targets ? l->targets : "", e) : NULL;
     if (a->targets && l->rank >= 1 && l->dropout >= 0 && l->dropout < 1) return a;
     if (a->targets)
-        ses_fail(e, SES_EARG, "an adapter of rank %lld, dropout %g", (long long)l->rank, l->dropout);
+        ses_fail(
+            e, SES_EARG,
+            "rank %lld and dropout %g, expected a rank of at least 1 and a dropout rate from 0 to below 1",
+            (long long)l->rank, l->dropout);
     ses_adapter_free(a);
     return NULL;
 }
@@ -58,16 +62,16 @@ void ses_adapter_free(ses_adapter *a)
 const char *ses_adapter_base(const ses_adapter *a) { return a->base; }
 bool ses_adapter_is_new(const ses_adapter *a) { return a && a->is_new; }
 
-/* ---- which layers ---- */
+/* ---- target layers ---- */
 
-/* Is `name` the module `end`, or something's: "...self.query" is "query" and "self.query"? */
+/* Is `end` the last part of the dotted `name`? "...self.query" ends in "query" and in "self.query". */
 static bool ends_in(const char *name, const char *end, size_t n)
 {
     size_t len = strlen(name);
     return len >= n && !strncmp(name + len - n, end, n) && (len == n || name[len - n - 1] == '.');
 }
 
-/* Without a word about it: queries and values, alone or with the keys in one matrix. */
+/* Default targets: query and value projections, or the matrix that holds both. */
 static const char *targets_of(const ses_adapter *a) { return *a->targets ? a->targets : "query,value,qkv"; }
 
 static bool targeted(const ses_adapter *a, const ses_lora_target *d)
@@ -89,27 +93,28 @@ static const ses_tensor_entry *entry(const ses_adapter *a, const ses_model *m, c
     return ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
 }
 
-static void use(ses_adapter *a, const ses_tensor_entry *x)
+static void mark_used(ses_adapter *a, const ses_tensor_entry *x)
 {
     a->used[x - ses_safetensors_at(a->file, 0)] = true;
 }
 
-/* Asked as each dense layer is declared. One that was read is merged, so nothing is declared for it. */
-static bool wants(void *ctx, const char *dense, ses_weight_layout order)
+/* Called for each dense layer as it is declared. A loaded adapter is merged, so nothing is declared for
+ * it. */
+static bool is_target(void *ctx, const char *dense, ses_weight_layout order)
 {
     ses_adapter *a = ctx;
-    char name[200], theirs[200];
+    char name[200], hf_name[200];
     ses_lora_target d = { .layout = order };
     snprintf(name, sizeof name, "%s.weight", dense);
-    if (a->err.code || !ses_name_to_hf(a->declaring, name, theirs, sizeof theirs)) return false;
-    size_t n = strlen(theirs), end = strlen(".weight");
-    if (n < end || strcmp(theirs + n - end, ".weight")) return false; /* no module of the reference's */
+    if (a->err.code || !ses_name_to_hf(a->declaring, name, hf_name, sizeof hf_name)) return false;
+    size_t n = strlen(hf_name), end = strlen(".weight");
+    if (n < end || strcmp(hf_name + n - end, ".weight")) return false; /* not a module of transformers */
     snprintf(d.name, sizeof d.name, "%s", dense);
-    snprintf(d.hf_name, sizeof d.hf_name, "%.*s", (int)(n - end), theirs);
+    snprintf(d.hf_name, sizeof d.hf_name, "%.*s", (int)(n - end), hf_name);
     if (a->is_new) {
         d.has_lora = targeted(a, &d);
     } else {
-        d.lora_a = entry(a, a->declaring, &d, DOWN), d.lora_b = entry(a, a->declaring, &d, UP);
+        d.lora_a = entry(a, a->declaring, &d, LORA_A), d.lora_b = entry(a, a->declaring, &d, LORA_B);
         d.has_lora = d.lora_a && d.lora_b;
     }
     if (!ses_array_reserve(&a->dense, &a->cap, a->n + 1, sizeof *a->dense, &a->err)) return false;
@@ -120,20 +125,20 @@ static bool wants(void *ctx, const char *dense, ses_weight_layout order)
 void ses_adapter_begin(ses_adapter *a, ses_model *m)
 {
     a->hook =
-        (ses_lora_hook){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.dropout, wants, a };
+        (ses_lora_hook){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.dropout, is_target, a };
     a->declaring = m;
     a->n = 0;
     ses_store_set_lora_hook(m->store, &a->hook);
 }
 
-/* The names a target could have had, each once. */
+/* All module names that are valid targets, each once. */
 static void list_modules(const ses_adapter *a, ses_buf *list)
 {
     for (size_t i = 0; i < a->n; i++) {
         const char *last = strrchr(a->dense[i].hf_name, '.'), *name = last ? last + 1 : a->dense[i].hf_name;
-        bool there = false;
-        for (size_t j = 0; j < i && !there; j++) there = ends_in(a->dense[j].hf_name, name, strlen(name));
-        if (!there) ses_buf_appendf(list, "%s%s", list->len ? ", " : "", name);
+        bool listed = false;
+        for (size_t j = 0; j < i && !listed; j++) listed = ends_in(a->dense[j].hf_name, name, strlen(name));
+        if (!listed) ses_buf_appendf(list, "%s%s", list->len ? ", " : "", name);
     }
 }
 
@@ -146,11 +151,11 @@ bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e)
         size_t n = strcspn(at, ","), hits = n == 3 && !strncmp(at, "all", n);
         for (size_t i = 0; i < a->n; i++)
             hits += *a->targets ? ends_in(a->dense[i].hf_name, at, n) || ends_in(a->dense[i].name, at, n)
-                                : a->dense[i].has_lora; /* of the usual ones any will do */
+                                : a->dense[i].has_lora; /* one of the default targets suffices */
         if (!hits) {
             ses_buf list = { 0 };
             list_modules(a, &list);
-            ses_fail(e, SES_EARG, "no layer to adapt is called \"%.*s\"; there are %s", (int)n, at,
+            ses_fail(e, SES_EARG, "no LoRA target is called \"%.*s\"; choose from %s", (int)n, at,
                      list.len ? list.data : "none");
             ses_buf_free(&list);
             return false;
@@ -168,24 +173,24 @@ const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, con
     const ses_tensor_entry *x = NULL;
     for (int i = 0; a->file && !x && ses_name_to_hf_any(m, ours, i, name, sizeof name); i++)
         x = ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
-    if (x) use(a, x);
+    if (x) mark_used(a, x);
     return x;
 }
 
-static bool shapes(const ses_lora_target *d, const ses_tensor *w, ses_err *e)
+static bool check_shapes(const ses_lora_target *d, const ses_tensor *w, ses_err *e)
 {
     const ses_tensor_entry *A = d->lora_a, *B = d->lora_b;
     int64_t out = w->dim[d->layout == SES_IN_OUT], in = w->dim[d->layout != SES_IN_OUT];
     if (A->rank == 2 && B->rank == 2 && A->dim[0] == B->dim[1] && A->dim[1] == in && B->dim[0] == out)
         return true;
     return ses_fail(e, SES_EFORMAT,
-                    "tensors \"%s\" and \"%s\" must be [rank, %lld] and [%lld, rank] to adapt a layer from "
+                    "tensors \"%s\" and \"%s\" must be [rank, %lld] and [%lld, rank] for a layer from "
                     "%lld to %lld",
                     ses_quoted_of(A->name, strlen(A->name)).s, ses_quoted_of(B->name, strlen(B->name)).s,
                     (long long)in, (long long)out, (long long)in, (long long)out);
 }
 
-static ses_real *numbers(ses_device *dev, const ses_tensor_entry *x, double scale, ses_err *e)
+static ses_real *upload_values(ses_device *dev, const ses_tensor_entry *x, double scale, ses_err *e)
 {
     size_t n = (size_t)x->count;
     ses_real *host = ses_alloc_array(n, sizeof *host, e), *on = NULL;
@@ -197,13 +202,14 @@ static ses_real *numbers(ses_device *dev, const ses_tensor_entry *x, double scal
     return on;
 }
 
-/* w += scale B A, or its transpose where w is stored [in, out]. */
+/* w += scale B A, or its transpose if w is stored [in, out]. */
 static bool add_product(const ses_adapter *a, ses_device *dev, const ses_lora_target *d, ses_tensor *w,
                         ses_err *e)
 {
     int64_t rank = d->lora_a->dim[0], in = d->lora_a->dim[1], out = d->lora_b->dim[0];
     double scale = a->lora.alpha / (a->use_rslora ? sqrt((double)rank) : (double)rank);
-    ses_real *A = numbers(dev, d->lora_a, 1, e), *B = A ? numbers(dev, d->lora_b, scale, e) : NULL;
+    ses_real *A = upload_values(dev, d->lora_a, 1, e),
+             *B = A ? upload_values(dev, d->lora_b, scale, e) : NULL;
     if (B) {
         ses_gemm g = ses_gemm_nn(ses_master_data(w), B, A, out, in, rank);
         if (d->layout == SES_IN_OUT) {
@@ -226,25 +232,25 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_lora_target *d, co
     snprintf(name, sizeof name, "%s.weight", d->name);
     while (strcmp(ses_store_at(m->store, i)->name, name)) i++;
     const ses_param *p = ses_store_at(m->store, i);
-    use(a, d->lora_a), use(a, d->lora_b);
-    if (!shapes(d, p->tensor, e)) return false;
+    mark_used(a, d->lora_a), mark_used(a, d->lora_b);
+    if (!check_shapes(d, p->tensor, e)) return false;
     if (o->check_only) return true;
-    const ses_real *was = ses_master_data(p->tensor);
-    if (!p->tensor->grad && !p->owned) { /* a file's: not to be written to */
+    const ses_real *values = ses_master_data(p->tensor);
+    if (!p->tensor->grad && !p->owned) { /* mapped from a file: read-only */
         if (!ses_store_alloc_one(m->store, i, e)) return false;
-        m->dev->mem->move(m->dev, ses_master_data(p->tensor), was,
-                          (size_t)ses_count(p->tensor) * sizeof *was);
+        m->dev->mem->move(m->dev, ses_master_data(p->tensor), values,
+                          (size_t)ses_count(p->tensor) * sizeof *values);
     }
     return add_product(a, m->dev, d, p->tensor, e);
 }
 
-/* Tensors of the adapter that found no place. Of a model without its head, the head's may. */
+/* Fails if a tensor of the adapter was not used. In a model without head the head's tensors may remain. */
 static bool all_used(const ses_adapter *a, const ses_model *m, const ses_model_options *o, ses_err *e)
 {
     for (size_t i = 0; i < ses_safetensors_count(a->file); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(a->file, i);
         if (a->used[i] || o->no_head || (o->class_name && !strstr(x->name, ".lora_"))) continue;
-        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" has no place in a %s",
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" does not belong to a %s",
                         ses_quoted_of(x->name, strlen(x->name)).s, m->class->name);
     }
     return true;

@@ -1,4 +1,4 @@
-/* adapter_config.json as the peft library reads and writes it; the config of a folder that has only that. */
+/* adapter_config.json in the peft library's format, and the config of a folder that holds only an adapter. */
 #define _XOPEN_SOURCE 700
 #include "adapter_impl.h"
 
@@ -14,7 +14,7 @@ enum { CONFIG_MAX = 16 << 20 };
 
 static bool has_file(const char *dir, const char *name)
 {
-    char path[4096]; /* no allocation: one that fails must not look like a file that is missing */
+    char path[4096]; /* on the stack: a failed allocation must not look like a missing file */
     int n = snprintf(path, sizeof path, "%s/%s", dir, name);
     return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
 }
@@ -31,8 +31,8 @@ bool ses_model_is_adapter(const char *dir) { return has_file(dir, SES_ADAPTER_CO
 
 /* ---- reading ---- */
 
-/* Ways of peft that change what an adapter does, and are not known here. */
-static bool known(const ses_json *c, ses_err *e)
+/* Rejects peft options that change the computation and are not implemented. */
+static bool check_supported(const ses_json *c, ses_err *e)
 {
     static const char *const off[] = { "use_dora", "use_qalora", "use_bdlora", "lora_bias" };
     static const char *const empty[] = { "alpha_pattern", "layer_replication", "target_parameters",
@@ -43,23 +43,25 @@ static bool known(const ses_json *c, ses_err *e)
     bool on = false;
     if (!type || strcmp(type, "LORA"))
         return ses_fail(e, SES_EUNSUPPORTED, "\"peft_type\" is %s%s%s, expected \"LORA\"", type ? "\"" : "",
-                        type ? ses_quoted_of(type, strlen(type)).s : "missing or no string",
+                        type ? ses_quoted_of(type, strlen(type)).s : "missing or not a string",
                         type ? "\"" : "");
     for (size_t i = 0; i < SES_LEN(off); i++)
         if (ses_json_bool(ses_json_get(c, off[i]), &on) && on)
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: plain LoRA is supported", off[i]);
+            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: only plain LoRA is supported", off[i]);
     for (size_t i = 0; i < SES_LEN(empty); i++)
         if (ses_json_len(ses_json_get(c, empty[i])))
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is not empty: plain LoRA is supported", empty[i]);
+            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is not empty: only plain LoRA is supported",
+                            empty[i]);
     if (how && strcmp(how, "gaussian"))
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"init_lora_weights\" is \"%s\": the base model's weights were changed with it",
-                        ses_quoted_of(how, strlen(how)).s);
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "\"init_lora_weights\" is \"%s\", which changes the base model's weights: not supported",
+            ses_quoted_of(how, strlen(how)).s);
     return true;
 }
 
-/* Where a folder says its model is: as seen from that folder, or as it stands. The first is first, so that a
- * pair of folders means the same wherever one is. */
+/* Resolves base_model_name_or_path: first relative to the adapter's folder, so that both folders can be moved
+ * together, then as given. */
 static char *find_base(const char *dir, const char *named, ses_err *e)
 {
     char *beside = *named == '/' ? NULL : ses_path_join(dir, named, e);
@@ -67,8 +69,9 @@ static char *find_base(const char *dir, const char *named, ses_err *e)
     ses_free(beside);
     if (has_file(named, "config.json")) return ses_strdup(named, e);
     ses_fail(e, SES_EIO,
-             "%s: \"base_model_name_or_path\" is \"%s\", and there is no such folder with a model; --adapter "
-             "with the model's folder as --model says where it is",
+             "%s: \"base_model_name_or_path\" is \"%s\", which is not a folder with a model: give the "
+             "model's folder "
+             "as --model, and this folder as --adapter",
              dir, ses_quoted_of(named, strlen(named)).s);
     return NULL;
 }
@@ -78,7 +81,7 @@ static char *base_of(const ses_json *c, const char *dir, const char *base, ses_e
     const char *named = ses_json_string(ses_json_get(c, "base_model_name_or_path"), NULL);
     if (base) return ses_strdup(base, e);
     if (named) return find_base(dir, named, e);
-    ses_fail(e, SES_EFORMAT, "%s: \"base_model_name_or_path\" is missing or no string", dir);
+    ses_fail(e, SES_EFORMAT, "%s: \"base_model_name_or_path\" is missing or not a string", dir);
     return NULL;
 }
 
@@ -96,13 +99,13 @@ bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, 
     ses_json_doc *d = load(dir, SES_ADAPTER_CONFIG, e);
     const ses_json *c = d ? ses_json_root(d) : NULL;
     bool ok = d != NULL;
-    if (ok && !known(c, e)) ok = ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
+    if (ok && !check_supported(c, e)) ok = ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
     if (ok && !ses_json_real(ses_json_get(c, "lora_alpha"), &a->lora.alpha))
-        ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or no number",
+        ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or not a number",
                       dir);
     if (ok) {
         ses_json_bool(ses_json_get(c, "use_rslora"), &a->use_rslora);
-        a->lora.rank = 1; /* each layer's is its tensors' */
+        a->lora.rank = 1; /* each layer's rank follows from its tensors */
         a->base = base_of(c, dir, base, e);
         ok = a->base != NULL;
     }
@@ -130,23 +133,23 @@ static const char *class_of(const ses_json *adapter, const ses_json *config)
     return NULL;
 }
 
-/* How many labels a head in the file has: its last matrix is the one of the fewest rows. 0: there is none. */
+/* Number of labels of a head in the file: rows of its smallest matrix. 0: no head. */
 static int64_t count_labels(const char *dir)
 {
     char *path = ses_path_join(dir, SES_ADAPTER_FILE, NULL);
     ses_safetensors *f = path ? ses_safetensors_open(path, NULL) : NULL;
-    int64_t least = 0;
+    int64_t smallest = 0;
     for (size_t i = 0; f && i < ses_safetensors_count(f); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(f, i);
         if (x->rank != 2 || strstr(x->name, ".lora_")) continue;
-        if (!least || x->dim[0] < least) least = x->dim[0];
+        if (!smallest || x->dim[0] < smallest) smallest = x->dim[0];
     }
     ses_safetensors_free(f);
     ses_free(path);
-    return least;
+    return smallest;
 }
 
-/* The base's config with the adapter's class, and as many labels as its head has. */
+/* The base model's config with the adapter's class and number of labels. */
 static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_json *config, ses_err *e)
 {
     const char *class = class_of(adapter, config);
@@ -212,7 +215,7 @@ static const char *last_of(const char *module)
     return dot ? dot + 1 : module;
 }
 
-/* The shortest name that means this layer and no layer without an adapter, as peft reads names: by their
+/* The shortest name that selects this layer and no layer without an adapter; peft matches names by their
  * end. */
 static const char *target_name(const ses_adapter *a, const ses_lora_target *d)
 {
@@ -229,15 +232,15 @@ static void put_targets(const ses_adapter *a, ses_json_writer *w)
     for (size_t i = 0; i < a->n; i++) {
         if (!a->dense[i].has_lora) continue;
         const char *name = target_name(a, &a->dense[i]);
-        bool there = false;
-        for (size_t j = 0; j < i && !there; j++)
-            there = a->dense[j].has_lora && !strcmp(target_name(a, &a->dense[j]), name);
-        if (!there) ses_json_put_string(w, name);
+        bool listed = false;
+        for (size_t j = 0; j < i && !listed; j++)
+            listed = a->dense[j].has_lora && !strcmp(target_name(a, &a->dense[j]), name);
+        if (!listed) ses_json_put_string(w, name);
     }
     ses_json_end_array(w);
 }
 
-/* A module whose parameters are trained and kept whole: of a head its outermost one. */
+/* A module that is trained and saved as a whole; for a head its outermost module. */
 static bool saved_module(const ses_model *m, size_t i, char *buf, size_t n)
 {
     const ses_param *p = ses_store_at(m->store, i);
@@ -252,15 +255,15 @@ static bool saved_module(const ses_model *m, size_t i, char *buf, size_t n)
 static void put_saved(const ses_model *m, ses_json_writer *w)
 {
     size_t n = ses_store_count(m->store), put = 0;
-    char name[256], before[256];
+    char name[256], earlier[256];
     ses_json_put_key(w, "modules_to_save");
     for (size_t i = 0; i < n; i++) {
         if (!saved_module(m, i, name, sizeof name)) continue;
-        bool there = false;
-        for (size_t j = 0; j < i && !there; j++)
-            there = saved_module(m, j, before, sizeof before) && !strcmp(name, before);
-        if (!there && !put++) ses_json_begin_array(w);
-        if (!there) ses_json_put_string(w, name);
+        bool listed = false;
+        for (size_t j = 0; j < i && !listed; j++)
+            listed = saved_module(m, j, earlier, sizeof earlier) && !strcmp(name, earlier);
+        if (!listed && !put++) ses_json_begin_array(w);
+        if (!listed) ses_json_put_string(w, name);
     }
     if (put)
         ses_json_end_array(w);
@@ -270,15 +273,17 @@ static void put_saved(const ses_model *m, ses_json_writer *w)
 
 char *ses_adapter_base_name(const char *base, const char *dir)
 {
-    char *whole = realpath(base, NULL), *own = whole ? realpath(dir, NULL) : NULL;
-    const char *last = own ? ses_path_basename(own) : NULL, *name = own ? ses_path_basename(whole) : NULL;
-    size_t n = own ? (size_t)(name - whole) : 0;
-    if (n >= 3 && n == (size_t)(last - own) && !strncmp(own, whole, n) && strcmp(name, last)) {
-        memmove(whole + 3, name, strlen(name) + 1); /* "/x/NAME" to "../NAME" */
-        memcpy(whole, "../", 3);
+    char *absolute = realpath(base, NULL), *adapter_dir = absolute ? realpath(dir, NULL) : NULL;
+    const char *last = adapter_dir ? ses_path_basename(adapter_dir) : NULL,
+               *name = adapter_dir ? ses_path_basename(absolute) : NULL;
+    size_t n = adapter_dir ? (size_t)(name - absolute) : 0;
+    if (n >= 3 && n == (size_t)(last - adapter_dir) && !strncmp(adapter_dir, absolute, n) &&
+        strcmp(name, last)) {
+        memmove(absolute + 3, name, strlen(name) + 1); /* "/x/NAME" to "../NAME" */
+        memcpy(absolute, "../", 3);
     }
-    ses_free(own);
-    return whole;
+    ses_free(adapter_dir);
+    return absolute;
 }
 
 static void put_config(const ses_model *m, ses_json_writer *w)
@@ -288,11 +293,11 @@ static void put_config(const ses_model *m, ses_json_writer *w)
     static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
-    char *whole = realpath(a->base, NULL); /* found from any folder */
+    char *absolute = realpath(a->base, NULL); /* absolute: valid from any folder */
     ses_json_begin_object(w);
     put_pair(w, "peft_type", "LORA");
     put_pair(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
-    put_pair(w, "base_model_name_or_path", whole ? whole : a->base);
+    put_pair(w, "base_model_name_or_path", absolute ? absolute : a->base);
     ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
     ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
     ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.dropout);
@@ -311,7 +316,7 @@ static void put_config(const ses_model *m, ses_json_writer *w)
         ses_json_end_object(w);
     }
     ses_json_end_object(w);
-    ses_free(whole);
+    ses_free(absolute);
 }
 
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e)

@@ -1,5 +1,6 @@
-/* Low-rank adapters (LoRA), in the peft library's files: the inside shared by adapter.c (beside and into a
- * model) and adapter_files.c (adapter_config.json, the config of a folder). */
+/* LoRA adapters in the peft library's format: internals shared by adapter.c (declaring, merging) and
+ * adapter_files.c (adapter_config.json, the config of an adapter folder). Ownership: an adapter belongs to
+ * its model. Threads: as sesame/model.h. */
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
@@ -9,20 +10,20 @@
 #define SES_ADAPTER_FILE "adapter_model.safetensors"
 #define SES_ADAPTER_PREFIX "base_model.model."
 
-/* A dense layer that could have an adapter. */
+/* A dense layer that can have LoRA matrices. */
 typedef struct ses_lora_target {
     char name[96], hf_name[160]; /* "layer.0.attn.query", "bert.encoder.layer.0.attention.self.query" */
     ses_weight_layout layout;
     bool has_lora;
-    const ses_tensor_entry *lora_a, *lora_b; /* of an adapter that was read */
+    const ses_tensor_entry *lora_a, *lora_b; /* of a loaded adapter */
 } ses_lora_target;
 
 struct ses_adapter {
-    bool is_new; /* to be trained; else read */
-    char *base;  /* folder of the model */
+    bool is_new; /* to be trained; false: loaded */
+    char *base;  /* folder of the base model */
     ses_lora lora;
     char *targets;
-    bool use_rslora; /* scaled by alpha / sqrt(rank), "use_rslora" */
+    bool use_rslora; /* scaled by alpha / sqrt(rank) */
     ses_safetensors *file;
     bool *used; /* [tensors of file] */
     ses_lora_hook hook;

@@ -1,5 +1,5 @@
-/* ALBERT (Lan et al. 2019): narrow token table, layers that share their parameters in groups, sentence
- * order. */
+/* ALBERT (Lan et al. 2019): factorized embeddings, parameters shared by groups of layers, sentence order
+ * prediction. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -16,8 +16,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         "\"num_hidden_groups\" %lld x \"inner_group_num\" %lld are more than %d layers",
                         (long long)c->layer_groups, (long long)c->layers_per_group, SES_MAX_LAYERS);
     if (c->layers * c->layers_per_group > SES_MAX_LAYERS)
-        return ses_fail(e, SES_EARG, "%lld layers of %lld each are more than %d", (long long)c->layers,
-                        (long long)c->layers_per_group, SES_MAX_LAYERS);
+        return ses_fail(e, SES_EARG, "%lld applications of %lld layers exceed the maximum of %d",
+                        (long long)c->layers, (long long)c->layers_per_group, SES_MAX_LAYERS);
     c->layers *= c->layers_per_group; /* every application counts as a layer */
     return ses_bert_post_read(c, config, e);
 }

@@ -1,9 +1,9 @@
-/* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table. mBART puts norms first
- * and starts the target with its language's code; Marian and Pegasus have sinusoids. MASS (Song et al. 2019)
- * is the same network, trained to fill in a span: only its decoder sees what stood there before. */
+/* BART (Lewis et al. 2019) and its variants: encoder-decoders with a shared token table. mBART is pre-norm
+ * and starts the target with its language code; Marian and Pegasus use sinusoidal positions. MASS (Song et
+ * al. 2019) is the same network, pretrained to predict a span that the encoder does not contain. */
 #include "model_desc.h"
 
-enum { APART_NAMES = 1 }; /* of the tables below */
+enum { SEPARATE_NAMES = 1 }; /* index in the tensor tables below */
 
 const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
@@ -29,7 +29,7 @@ const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-/* One table for both, unless nothing is tied; Marian may say it of the two alone. */
+/* The token table is shared unless config.json ties nothing; Marian has a key for the two tables alone. */
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool shared = true;
@@ -42,7 +42,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         "\"decoder_vocab_size\" %lld other than \"vocab_size\" %lld is not supported",
                         (long long)targets, (long long)c->vocab);
     c->decoder.separate_embeddings = !c->embed.tied || !shared;
-    if (c->decoder.separate_embeddings) c->name_table = APART_NAMES;
+    if (c->decoder.separate_embeddings) c->name_table = SEPARATE_NAMES;
     return true;
 }
 
@@ -104,7 +104,7 @@ static const ses_class marian[] = { CLASSES("Marian", "MTModel") };
 static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneration") };
 static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
 
-/* What all share; `more` says what is special. */
+/* Settings of all variants; `more` adds those of one. */
 #define BART(id, more)                                                \
     const ses_model_desc ses_model_##id = {                           \
         .name = #id,                                                  \

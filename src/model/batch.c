@@ -1,32 +1,32 @@
-/* Everything a batch may get wrong, said before a kernel reads it. */
+/* Validates a batch before any kernel reads it. */
 #include "model_desc.h"
 
 #include "nn/cache_impl.h"
 
-/* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any
+/* Offsets must rise from 0 to the number of tokens, without empty or too long sequences (max_len 0: any
  * length). */
-static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64_t longest, const char *what,
+static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64_t max_len, const char *what,
                           ses_err *e)
 {
     if (cu[0] != 0 || cu[seqs] != tokens)
-        return ses_fail(e, SES_EARG, "%soffsets go from %d to %d, expected 0 to %lld", what, (int)cu[0],
+        return ses_fail(e, SES_EARG, "%scu_seqlens goes from %d to %d, expected 0 to %lld", what, (int)cu[0],
                         (int)cu[seqs], (long long)tokens);
     for (int64_t s = 0; s < seqs; s++) {
         int64_t len = (int64_t)cu[s + 1] - cu[s];
         if (len < 1) return ses_fail(e, SES_EARG, "%ssequence %lld is empty", what, (long long)s);
-        if (longest && len > longest)
-            return ses_fail(e, SES_EARG, "%ssequence %lld has %lld tokens, the model takes at most %lld",
-                            what, (long long)s, (long long)len, (long long)longest);
+        if (max_len && len > max_len)
+            return ses_fail(e, SES_EARG, "%ssequence %lld has %lld tokens, the model's maximum is %lld", what,
+                            (long long)s, (long long)len, (long long)max_len);
     }
     return true;
 }
 
-/* Each of n values in 0 .. limit - 1, or SES_IGNORE_INDEX where that is allowed. */
+/* All values must be in 0 .. limit - 1, or SES_IGNORE_INDEX if allowed. */
 static bool check_range(const int32_t *x, int64_t n, int64_t limit, bool ignore, const char *what, ses_err *e)
 {
     for (int64_t i = 0; x && i < n; i++)
         if ((x[i] < 0 || x[i] >= limit) && !(ignore && x[i] == SES_IGNORE_INDEX))
-            return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[i],
+            return ses_fail(e, SES_EARG, "%s %d at index %lld, expected 0 to %lld", what, (int)x[i],
                             (long long)i, (long long)limit - 1);
     return true;
 }
@@ -44,19 +44,19 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
     case SES_LABEL_PER_TARGET:
         return check_range(labels, b->target_cu_seqlens ? b->target_cu_seqlens[b->seqs] : 0, classes, true,
                            "label", e);
-    case SES_LABEL_SPAN: return true; /* positions outside the sequence count for nothing */
+    case SES_LABEL_SPAN: return true; /* positions outside the sequence are ignored */
     }
     return true;
 }
 
-/* A decoder that reads a target needs one: given, or by its labels. */
+/* A decoder needs input: target ids or labels. */
 static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     bool reads = m->stack[1].layer && (b->target_cu_seqlens || !m->c.decoder.input_from_source);
     if (!reads) return true;
     if (!b->target_cu_seqlens || (!b->target_ids && !b->labels))
         return ses_fail(e, SES_EARG,
-                        "the decoder has nothing to read: target_cu with target_ids or labels is needed");
+                        "the decoder has no input: set target_cu_seqlens and target_ids or labels");
     int64_t tokens = b->target_cu_seqlens[b->seqs];
     return check_offsets(b->target_cu_seqlens, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
            check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e) &&
@@ -70,77 +70,82 @@ static bool rises(const int32_t *cu, int64_t seqs)
     return ok;
 }
 
-/* What only a model that reads in any order understands. */
-static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
+/* Permutation masks, positions to predict and mems: XLNet only. */
+static bool check_permutation(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_head *head = m->class->head[0].head;
     bool memory = b->mem_cu_seqlens || b->mems, order = b->perm_mask || b->predict_positions;
     if (!memory && !order) return true;
     if (!m->c.xl.permutation_lm && (order || !m->c.xl.segment_recurrence))
-        return ses_fail(e, SES_EARG, "%s takes no permutation mask, target places or memory", m->desc->name);
-    if (!b->mem_cu_seqlens != !b->mems) return ses_fail(e, SES_EARG, "memory needs both mem_cu and mems");
+        return ses_fail(e, SES_EARG, "%s does not support perm_mask, predict_positions or mems",
+                        m->desc->name);
+    if (!b->mem_cu_seqlens != !b->mems)
+        return ses_fail(e, SES_EARG, "mems and mem_cu_seqlens must be set together");
     if (b->mem_cu_seqlens && !rises(b->mem_cu_seqlens, b->seqs))
-        return ses_fail(e, SES_EARG, "memory offsets do not rise from 0");
+        return ses_fail(e, SES_EARG, "mem_cu_seqlens must rise from 0");
     if (!b->predict_positions) return true;
     if (head && head->axis != SES_LABEL_PER_TOKEN)
-        return ses_fail(e, SES_EARG, "%s is not asked about places", m->class->name);
+        return ses_fail(e, SES_EARG, "%s does not support predict_positions", m->class->name);
     if (!b->target_cu_seqlens || b->target_ids)
-        return ses_fail(e, SES_EARG, "target places need target_cu, and no target_ids");
+        return ses_fail(e, SES_EARG, "predict_positions needs target_cu_seqlens and no target_ids");
     if (!rises(b->target_cu_seqlens, b->seqs))
-        return ses_fail(e, SES_EARG, "target offsets do not rise from 0");
+        return ses_fail(e, SES_EARG, "target_cu_seqlens must rise from 0");
     for (int64_t s = 0; s < b->seqs; s++)
         for (int32_t t = b->target_cu_seqlens[s]; t < b->target_cu_seqlens[s + 1]; t++)
             if (b->predict_positions[t] < 0 ||
                 b->predict_positions[t] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s])
-                return ses_fail(e, SES_EARG, "target place %d in sequence %lld of %d tokens",
+                return ses_fail(e, SES_EARG, "predicted position %d in sequence %lld of %d tokens",
                                 (int)b->predict_positions[t], (long long)s,
                                 (int)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]));
     return true;
 }
 
-/* Who sees whom, of models that leave it to the batch. A model of its own ways may be told what it does
- * anyway. */
-static bool check_seen(const ses_model *m, const ses_batch *b, ses_err *e)
+/* Prefix lengths: for models that can switch their attention mask. Models with a vtable accept a prefix that
+ * matches their own mask. */
+static bool check_prefix(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     bool causal = true;
     for (int64_t s = 0; b->prefix_len && s < b->seqs; s++) {
         int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
         if (b->prefix_len[s] < 0 || b->prefix_len[s] > len)
-            return ses_fail(e, SES_EARG, "%d tokens seen by all in sequence %lld of %lld",
+            return ses_fail(e, SES_EARG, "prefix_len %d in sequence %lld of %lld tokens",
                             (int)b->prefix_len[s], (long long)s, (long long)len);
         causal &= b->prefix_len[s] <= 1;
     }
     if (!b->prefix_len || (m->c.attention.causal && causal)) return true;
-    if (b->cache) return ses_fail(e, SES_EARG, "a cache reads word by word: nobody sees what follows");
+    if (b->cache)
+        return ses_fail(e, SES_EARG, "a batch with a KV cache is causal: prefix_len must not exceed 1");
     return !(m->stack[0].vtable && m->stack[0].vtable->run) ||
-           ses_fail(e, SES_EARG, "%s cannot be told which tokens are seen", m->desc->name);
+           ses_fail(e, SES_EARG, "%s does not support prefix_len", m->desc->name);
 }
 
-/* Sequences that go on in a cache: slots that exist, with room, and a source to look at. */
+/* Cached sequences: valid slots with free capacity, and a source for cross attention. */
 static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_cache *k = b->cache;
     const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
-    if (k->model != m) return ses_fail(e, SES_EARG, "the cache was made for another model");
+    if (k->model != m) return ses_fail(e, SES_EARG, "the KV cache belongs to another model");
     if (!b->slots || b->labels || (b->target_cu_seqlens && !b->target_ids))
-        return ses_fail(e, SES_EARG, "a cache needs slots, and takes tokens, no labels");
+        return ses_fail(e, SES_EARG,
+                        "a batch with a KV cache needs slots and token ids, and must not have labels");
     for (int64_t s = 0; s < b->seqs; s++) {
         int32_t slot = b->slots[s];
         if (slot < 0 || slot >= k->slots)
-            return ses_fail(e, SES_EARG, "slot %d of a cache with %lld", (int)slot, (long long)k->slots);
+            return ses_fail(e, SES_EARG, "slot %d, but the cache has %lld", (int)slot, (long long)k->slots);
         for (int64_t i = 0; i < s; i++)
-            if (b->slots[i] == slot) return ses_fail(e, SES_EARG, "slot %d twice in a batch", (int)slot);
-        int64_t len = k->len[slot] + cu[s + 1] - cu[s], longest = ses_model_max_tokens(m);
+            if (b->slots[i] == slot)
+                return ses_fail(e, SES_EARG, "slot %d occurs twice in the batch", (int)slot);
+        int64_t len = k->len[slot] + cu[s + 1] - cu[s], max_len = ses_model_max_tokens(m);
         if (len > k->capacity)
-            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has room for %lld", (int)slot,
+            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has capacity for %lld", (int)slot,
                             (long long)len, (long long)k->capacity);
-        if (len > longest)
-            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model takes at most %lld", (int)slot,
-                            (long long)len, (long long)longest);
+        if (len > max_len)
+            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model's maximum is %lld", (int)slot,
+                            (long long)len, (long long)max_len);
         if (k->cross.layers && b->ids && k->len[slot])
-            return ses_fail(e, SES_EARG, "slot %d has begun: its source cannot change", (int)slot);
+            return ses_fail(e, SES_EARG, "slot %d is not empty: its source cannot change", (int)slot);
         if (k->cross.layers && !b->ids && k->source_of[slot] < 0)
-            return ses_fail(e, SES_EARG, "slot %d has no source yet: ids are needed", (int)slot);
+            return ses_fail(e, SES_EARG, "slot %d has no source: set ids", (int)slot);
     }
     return true;
 }
@@ -148,26 +153,26 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_config *c = &m->c;
-    int64_t longest = ses_model_max_tokens(m);
+    int64_t max_len = ses_model_max_tokens(m);
     bool goes_on = b->cache && b->cache->cross.layers && !b->ids;
     if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu_seqlens || !b->ids)))
         return ses_fail(e, SES_EARG, "empty batch");
     if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
-    if (!check_offsets(b->cu_seqlens, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
-        !check_target(m, b, e) || !check_order(m, b, e) || !check_seen(m, b, e) ||
+    if (!check_offsets(b->cu_seqlens, b->seqs, b->tokens, b->positions ? 0 : max_len, "", e) ||
+        !check_target(m, b, e) || !check_permutation(m, b, e) || !check_prefix(m, b, e) ||
         (b->cache && !check_cache(m, b, e)) ||
         !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
         (c->embed.segments &&
          !check_range(b->segments, b->tokens, c->embed.segments, false, "segment id", e)) ||
-        !check_range(b->positions, b->tokens, longest, false, "position", e))
+        !check_range(b->positions, b->tokens, max_len, false, "position", e))
         return false;
     if (b->choices < 0 || (b->choices && b->seqs % b->choices))
-        return ses_fail(e, SES_EARG, "%lld sequences do not make questions of %lld choices",
-                        (long long)b->seqs, (long long)b->choices);
+        return ses_fail(e, SES_EARG, "%lld sequences are not a multiple of %lld choices", (long long)b->seqs,
+                        (long long)b->choices);
     for (int64_t s = 0; b->choice_positions && s < b->seqs; s++)
         if (b->choice_positions[s] < 0 || b->choice_positions[s] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s])
-            return ses_fail(e, SES_EARG, "choice place %d in sequence %lld of %d tokens",
+            return ses_fail(e, SES_EARG, "choice position %d in sequence %lld of %d tokens",
                             (int)b->choice_positions[s], (long long)s,
                             (int)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]));
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)

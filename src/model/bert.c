@@ -1,4 +1,4 @@
-/* BERT (Devlin et al. 2018): post-norm encoder, learned positions, two segments. */
+/* BERT (Devlin et al. 2018): post-norm encoder with learned positions and two segments. */
 #include "model_desc.h"
 
 #include <string.h>
@@ -46,9 +46,8 @@ bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
         !ses_config_bool(config, "add_cross_attention", &cross, e))
         return false;
     if (cross)
-        return ses_fail(
-            e, SES_EUNSUPPORTED,
-            "\"add_cross_attention\" is true: a model that reads another one's output is not supported");
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"add_cross_attention\" is true: cross attention is not supported");
     if (kind && strcmp(kind, "absolute"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"position_embedding_type\" is \"%s\": only \"absolute\" is supported", kind);
@@ -57,7 +56,7 @@ bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
 }
 
 static const ses_config_key keys[] = {
-    /* of SpanBERT's head, which the reference does not have */
+    /* SpanBERT's head, which transformers does not have */
     SES_KEY_INTEGER("span_boundary_places", head.boundary_positions, 1, SES_MAX_POSITIONS),
     SES_KEY_INTEGER("span_boundary_size", head.boundary_width, 1, SES_MAX_WIDTH),
 };

@@ -1,4 +1,4 @@
-/* BLOOM (2022): pre-norm decoder, positions by ALiBi, query, key and value of each head side by side. */
+/* BLOOM (2022): pre-norm decoder with ALiBi; query, key and value are interleaved by head in one matrix. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -24,7 +24,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (!c->hidden || !c->layers || !c->attention.heads)
         return ses_fail(e, SES_EFORMAT, "\"hidden_size\", \"n_layer\" or \"n_head\" is missing");
     c->ffn.width = 4 * c->hidden;
-    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return true;
 }
 

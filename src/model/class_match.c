@@ -1,9 +1,8 @@
-/* Which classes of its model type a checkpoint has all the weights of: what to say when the one asked for is
- * not among them. */
+/* Finds the classes whose weights a checkpoint contains, for the error about a missing tensor. */
 #include "base/str.h"
 #include "model_desc.h"
 
-/* Does the file have every trained parameter, each in its shape? */
+/* Does the file contain every trained parameter in its shape? */
 static bool has_all(const ses_model *m)
 {
     static const ses_model_options dry = { .check_only = true };
@@ -17,7 +16,7 @@ static bool has_all(const ses_model *m)
     return true;
 }
 
-/* A model of the given class over the same file, its parameters declared and nothing more. */
+/* Declares a model of the given class over the same file, without values. */
 static bool fits(const ses_model *m, const ses_class *class)
 {
     ses_err none = { 0 };
@@ -39,11 +38,10 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
     if (!list.len)
         ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", tensor, shape);
     else if (ses_buf_ok(&list, e))
-        ses_fail(
-            e, SES_EFORMAT,
-            "tensor \"%s\" %s is missing: the checkpoint has no such head, and a new one's weights would be "
-            "random; it can be opened as %s",
-            tensor, shape, list.data);
+        ses_fail(e, SES_EFORMAT,
+                 "tensor \"%s\" %s is missing: the checkpoint has no such head, and new weights would be "
+                 "random; it can be opened as %s",
+                 tensor, shape, list.data);
     ses_buf_free(&list);
     return false;
 }

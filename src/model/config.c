@@ -1,4 +1,4 @@
-/* config.json, checked key by key against a model's table before anything is allocated. */
+/* Reads and validates config.json against a model's key table, before anything is allocated. */
 #include "base/str.h"
 #include "base/suggest.h"
 #include "model_desc.h"
@@ -17,18 +17,18 @@ static const ses_model_desc *const table[] = {
 
 const ses_model_desc *const *ses_models(void) { return table; }
 
-/* A type of model nobody here knows: the nearest one, and whether the folder brings code for it. */
-static void unknown(const char *type, const char *known, const ses_json *config, ses_err *e)
+/* Error for an unknown model type: suggests the nearest one, mentions auto_map code. */
+static void fail_unknown(const char *type, const char *names, const ses_json *config, ses_err *e)
 {
     const ses_json *code = ses_json_get(config, "auto_map"), *first = ses_json_at(code, 0);
     const char *name = ses_json_string(first, NULL);
-    ses_suggestion near = { .word = type };
+    ses_suggestion nearest = { .word = type };
     for (const ses_model_desc *const *d = table; *d; d++)
-        ses_suggest_offer(&near, (*d)->name, strlen((*d)->name));
+        ses_suggest_offer(&nearest, (*d)->name, strlen((*d)->name));
     ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" is not supported%s%s%s (supported: %s)",
              ses_quoted_of(type, strlen(type)).s, name ? ", and \"auto_map\" names code (" : "",
-             name ? ses_quoted_of(name, strlen(name)).s : "", name ? "), which is never run" : "", known);
-    ses_suggest_add(&near, "", e);
+             name ? ses_quoted_of(name, strlen(name)).s : "", name ? "), which is never run" : "", names);
+    ses_suggest_add(&nearest, "", e);
 }
 
 /* "DebertaV2TokenizerFast" is a tokenizer class of model_type "deberta-v2". */
@@ -50,20 +50,20 @@ bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char known[512] = "";
+    char names[512] = "";
     if (ses_json_type_of(config) != SES_JSON_OBJECT) {
-        ses_fail(e, SES_EFORMAT, "not an object but %s", ses_json_type_name(ses_json_type_of(config)));
+        ses_fail(e, SES_EFORMAT, "%s, expected an object", ses_json_type_name(ses_json_type_of(config)));
         return NULL;
     }
     for (const ses_model_desc *const *d = table; *d; d++) {
         if (type && !strcmp(type, (*d)->name)) return *d;
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*d)->name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*d)->name);
     }
     if (type)
-        unknown(type, known, config, e);
+        fail_unknown(type, names, config, e);
     else
-        ses_fail(e, SES_EFORMAT, "\"model_type\" is missing or not a string (supported: %s)", known);
+        ses_fail(e, SES_EFORMAT, "\"model_type\" is missing or not a string (supported: %s)", names);
     return NULL;
 }
 
@@ -113,7 +113,7 @@ static bool read_key(const ses_config_key *k, const ses_json *config, ses_config
 {
     const ses_json *v = ses_json_get(config, k->key);
     bool yes;
-    if (ses_json_type_of(v) == SES_JSON_NULL) /* what the model's arch says stays */
+    if (ses_json_type_of(v) == SES_JSON_NULL) /* keeps the default */
         return !k->required || ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
     if (k->type == SES_KEY_TYPE_ACT) return read_act(k, v, c, e);
     if (k->type != SES_KEY_TYPE_BOOL) return read_number(k, v, c, e);
@@ -163,7 +163,7 @@ bool ses_config_name(const ses_json *config, const char *key, const char *const 
     return false;
 }
 
-/* id2label, or num_labels, or the reference's default of two. */
+/* id2label, or num_labels, or transformers' default of two labels. */
 static bool read_labels(const ses_json *config, ses_config *c, ses_err *e)
 {
     const ses_json *names = ses_json_get(config, "id2label"), *n = ses_json_get(config, "num_labels");
@@ -203,7 +203,7 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                     names[2], names[3]);
 }
 
-/* "sesame_head": what stands on the model in place of the reference's. */
+/* "sesame_head": a custom task head in place of the model's. */
 static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 {
     static const char *const kinds[] = { "none", "linear", "mlp", "lstm", "gru" };
@@ -231,14 +231,14 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     return true;
 }
 
-/* What holds for every model. */
+/* Checks that hold for every model. */
 static bool check(const ses_config *c, ses_err *e)
 {
     if (!c->attention.head_size && c->hidden % c->attention.heads)
-        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)c->hidden,
+        return ses_fail(e, SES_EARG, "a width of %lld is not a multiple of %lld heads", (long long)c->hidden,
                         (long long)c->attention.heads);
     if (c->decoder.heads && !c->attention.head_size && c->hidden % c->decoder.heads)
-        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld decoder heads",
+        return ses_fail(e, SES_EARG, "a width of %lld is not a multiple of %lld decoder heads",
                         (long long)c->hidden, (long long)c->decoder.heads);
     if (c->pad_id >= c->vocab)
         return ses_fail(e, SES_EARG, "\"pad_token_id\" %lld is outside the vocabulary of %lld",
@@ -248,14 +248,14 @@ static bool check(const ses_config *c, ses_err *e)
                         "\"decoder_start_token_id\" or \"eos_token_id\" is outside the vocabulary of %lld",
                         (long long)c->vocab);
     if (c->position.max + c->position.extra_rows <= c->position.offset)
-        return ses_fail(e, SES_EARG, "%lld positions leave room for no token", (long long)c->position.max);
+        return ses_fail(e, SES_EARG, "%lld positions are too few for any token", (long long)c->position.max);
     return true;
 }
 
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
     *c = d->defaults;
-    if (!c->dropout.ffn) c->dropout.ffn = -1; /* as the rest, unless the model says otherwise */
+    if (!c->dropout.ffn) c->dropout.ffn = -1; /* 0 in a model's defaults means: the hidden dropout */
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
@@ -277,16 +277,16 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
         if (!name) wrong_type("architectures[0]", ses_json_at(list, 0), "a string", e);
         if (!name) return NULL;
     }
-    if (!name) return &d->class[0]; /* nothing is said: the base model */
+    if (!name) return &d->class[0]; /* not specified: the base model */
     for (size_t i = 0; i < d->n_classes; i++)
         if (!strcmp(name, d->class[i].name)) return &d->class[i];
-    char known[512] = "";
+    char names[512] = "";
     for (size_t i = 0; i < d->n_classes; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", d->class[i].name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", d->class[i].name);
     }
     ses_fail(e, SES_EUNSUPPORTED, "class \"%s\" is not supported for model_type \"%s\" (supported: %s)", name,
-             d->name, known);
+             d->name, names);
     return NULL;
 }
 
@@ -295,6 +295,6 @@ const ses_class *ses_config_headless_class(const ses_model_desc *d, ses_err *e)
     for (size_t i = 0; i < d->n_classes; i++)
         if (d->class[i].encoder_only && !d->class[i].head[0].head) return &d->class[i];
     if (!d->encoder_decoder) return &d->class[0];
-    ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" has no class that is its encoder alone", d->name);
+    ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" has no encoder-only class", d->name);
     return NULL;
 }

@@ -1,18 +1,18 @@
-/* A config with some of its settings changed: each model type has keys of its own for them. */
+/* Copies a config.json with settings changed; each model type has its own keys for them. */
 #include "base/str.h"
 #include "model_desc.h"
 
 #include <string.h>
 
-/* A setting: what it is called to people, and the fields it fills. */
+/* A setting: its name in messages, and the config fields it sets. */
 typedef struct change {
     const char *name;
-    double value; /* below 0: as it is */
+    double value; /* below 0: unchanged */
     size_t field[3];
     size_t n;
 } change;
 
-/* A key of the model that fills one of the fields. Of several spellings, one the config has already. */
+/* The model's key for a field. Among several spellings, the one the config uses. */
 static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field)
 {
     const ses_config_key *first = NULL;
@@ -42,10 +42,10 @@ static bool plan(edit *x, const ses_model_desc *d, const ses_json *config, const
         x->key[x->n] = k;
         x->value[x->n++] = c->value;
         if (!(c->value <= k->max))
-            return ses_fail(e, SES_EARG, "%s of %g: at most %g (\"%s\")", c->name, c->value, k->max, k->key);
+            return ses_fail(e, SES_EARG, "%s %g exceeds the maximum of %g (\"%s\")", c->name, c->value,
+                            k->max, k->key);
     }
-    return any ||
-           ses_fail(e, SES_EUNSUPPORTED, "models of type %s have no setting for the %s", d->name, c->name);
+    return any || ses_fail(e, SES_EUNSUPPORTED, "%s models have no setting for %s", d->name, c->name);
 }
 
 static bool planned(const edit *x, const char *key)
@@ -78,7 +78,7 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
           { offsetof(ses_config, dropout.hidden), offsetof(ses_config, dropout.embed),
             offsetof(ses_config, dropout.ffn) },
           3 },
-        { "dropout of attention", c->attention_dropout, { offsetof(ses_config, dropout.attention) }, 1 },
+        { "attention dropout", c->attention_dropout, { offsetof(ses_config, dropout.attention) }, 1 },
         { "dropout of the classifier",
           c->head_dropout,
           { offsetof(ses_config, dropout.head), offsetof(ses_config, dropout.summary_first),

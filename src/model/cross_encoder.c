@@ -1,5 +1,4 @@
-/* Cross-encoders of the sentence-transformers library: a classifier of pairs whose logits go through what its
- * files say. */
+/* Cross-encoders of sentence-transformers: pair classifiers with an activation on the logits. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model_desc.h"
@@ -7,8 +6,9 @@
 
 #include <string.h>
 
-/* config_sentence_transformers.json of today, then config.json of today and of before. NULL: none says. */
-static const char *said(const ses_json *about, const ses_json *config)
+/* The activation's name in config_sentence_transformers.json, or in config.json (current and older key);
+ * NULL: none. */
+static const char *activation_name(const ses_json *about, const ses_json *config)
 {
     const ses_json *own = ses_json_get(config, "sentence_transformers");
     const char *path = ses_json_string(ses_json_get(about, "activation_fn"), NULL);
@@ -21,7 +21,7 @@ static bool is_classifier(const ses_model *m, ses_err *e)
 {
     const ses_head *h = m->class->head[0].head;
     return h == &ses_head_classify ||
-           ses_fail(e, SES_EUNSUPPORTED, "a cross-encoder labels sequences, but %s does not",
+           ses_fail(e, SES_EUNSUPPORTED, "a cross-encoder needs a sequence classification head, %s has none",
                     ses_model_class_name(m));
 }
 
@@ -34,7 +34,7 @@ bool ses_cross_encoder_activation(const ses_model *m, const char *dir, ses_act *
     bool ok = path != NULL;
     if (ok && ses_path_exists(path)) ok = (about = ses_json_load(path, CONFIG_MAX, e)) != NULL;
     *out = ses_model_label_count(m) == 1 ? SES_ACT_SIGMOID : SES_ACT_NONE;
-    const char *name = said(ses_json_root(about), ses_model_config(m));
+    const char *name = activation_name(ses_json_root(about), ses_model_config(m));
     if (ok && name) ok = ses_act_from_path(name, out, e) || ses_wrap(e, "%s", dir);
     ses_json_free(about);
     ses_free(path);

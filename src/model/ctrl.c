@@ -1,5 +1,5 @@
-/* CTRL (Keskar et al. 2019): pre-norm decoder steered by a control code; sinusoids for positions, scaled
- * tokens. */
+/* CTRL (Keskar et al. 2019): pre-norm decoder conditioned on a control code; sinusoidal positions, scaled
+ * embeddings. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -43,7 +43,7 @@ const ses_model_desc ses_model_ctrl = {
     .name = "ctrl",
     .prefix = "transformer.",
     .defaults = { .pad_id = -1,
-                  .norm.eps = 1e-6, /* in layers, whatever the config says */
+                  .norm.eps = 1e-6, /* of the layers; config.json has another one */
                   .dropout.hidden = 0.1,
                   .dropout.embed = 0.1,
                   .init.range = 0.02,

@@ -1,7 +1,7 @@
-/* DeBERTa (He et al. 2020): content and place are apart. A score is a sum of content with content, content
- * with the distance (c2p) and the distance with content (p2c); distances have a table of vectors. Version 1
- * has query, key and value in one matrix; versions 2 and 3 have them apart, may use them for the distances
- * too, put far distances into buckets, and may convolve the first layer's input. */
+/* DeBERTa (He et al. 2020): disentangled attention. A score is the sum of content-to-content,
+ * content-to-position (c2p) and position-to-content (p2c) terms, with a table of relative position vectors.
+ * Version 1 has query, key and value in one matrix. Versions 2 and 3 have three matrices, may share them with
+ * the positions, put large distances into buckets, and may add a convolution to the first layer. */
 #include "model_desc.h"
 
 #include "base/alloc.h"
@@ -25,18 +25,18 @@ static const ses_config_key keys_v2[] = {
     SES_KEY_ACTIVATION("conv_act", conv.act),
 };
 
-enum { NAMES_MODERN = 3 }; /* of the tables below, the head's names where "legacy" is false */
+enum { NAMES_MODERN = 3 }; /* index in the tensor tables below: head names if "legacy" is false */
 
 /* ---- config ---- */
 
-/* One kind of score by distance; its name is n bytes at s. */
-static bool add_kind(ses_config *c, const char *s, size_t n, ses_err *e)
+/* Enables the term named by the n bytes at s. */
+static bool enable_term(ses_config *c, const char *s, size_t n, ses_err *e)
 {
     while (n && isspace((unsigned char)*s)) s++, n--;
     while (n && isspace((unsigned char)s[n - 1])) n--;
     bool content = n == 3 && (s[0] | 32) == 'c' && s[1] == '2' && (s[2] | 32) == 'p';
-    bool place = n == 3 && (s[0] | 32) == 'p' && s[1] == '2' && (s[2] | 32) == 'c';
-    if (!content && !place)
+    bool position = n == 3 && (s[0] | 32) == 'p' && s[1] == '2' && (s[2] | 32) == 'c';
+    if (!content && !position)
         return ses_fail(e, SES_EUNSUPPORTED, "\"pos_att_type\" has \"%.*s\", expected p2c and c2p", (int)n,
                         s);
     if (content ? c->disentangled.c2p : c->disentangled.p2c)
@@ -45,8 +45,8 @@ static bool add_kind(ses_config *c, const char *s, size_t n, ses_err *e)
     return true;
 }
 
-/* A list, or names with | between them. */
-static bool read_kinds(ses_config *c, const ses_json *v, ses_err *e)
+/* An array of names, or names separated by |. */
+static bool read_terms(ses_config *c, const ses_json *v, ses_err *e)
 {
     const char *text = ses_json_string(v, NULL);
     if (ses_json_type_of(v) == SES_JSON_NULL || (text && !*text)) return true;
@@ -55,18 +55,18 @@ static bool read_kinds(ses_config *c, const ses_json *v, ses_err *e)
                         ses_json_type_name(ses_json_type_of(v)));
     while (text) {
         size_t n = strcspn(text, "|");
-        if (!add_kind(c, text, n, e)) return false;
+        if (!enable_term(c, text, n, e)) return false;
         text = text[n] ? text + n + 1 : NULL;
     }
     for (size_t i = 0; i < ses_json_len(v); i++) {
         const char *kind = ses_json_string(ses_json_at(v, i), NULL);
-        if (!kind) return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" holds something that is no string");
-        if (!add_kind(c, kind, strlen(kind), e)) return false;
+        if (!kind) return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" must contain strings only");
+        if (!enable_term(c, kind, strlen(kind), e)) return false;
     }
     return true;
 }
 
-/* Is `word` among the parts of a text with | between them? */
+/* Is `word` among the parts of a text separated by |? */
 static bool has_word(const char *text, const char *word)
 {
     for (; text && *text; text += strcspn(text, "|"), text += *text == '|') {
@@ -76,24 +76,24 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
-    bool legacy = true, biased = true, talking = false;
+    bool legacy = true, biased = true, talking_head = false;
     int64_t width = c->hidden, pooled = c->hidden;
     if (!ses_config_bool(config, "legacy", &legacy, e) ||
         !ses_config_bool(config, "position_biased_input", &biased, e) ||
-        !ses_config_bool(config, "talking_head", &talking, e) ||
+        !ses_config_bool(config, "talking_head", &talking_head, e) ||
         !ses_config_int(config, "embedding_size", &width, e) ||
         !ses_config_int(config, "pooler_hidden_size", &pooled, e))
         return false;
     if (width != c->hidden || pooled != c->hidden)
         return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" other than \"hidden_size\" is not supported",
                         width != c->hidden ? "embedding_size" : "pooler_hidden_size");
-    if (talking) return ses_fail(e, SES_EUNSUPPORTED, "\"talking_head\" is not supported");
-    if (!read_kinds(c, ses_json_get(config, "pos_att_type"), e)) return false;
+    if (talking_head) return ses_fail(e, SES_EUNSUPPORTED, "\"talking_head\" is not supported");
+    if (!read_terms(c, ses_json_get(config, "pos_att_type"), e)) return false;
     if (!c->disentangled.enabled &&
         (c->disentangled.c2p || c->disentangled.p2c || c->disentangled.buckets > 0))
-        return ses_fail(e, SES_EARG, "\"relative_attention\" is false, but \"%s\" asks for it",
+        return ses_fail(e, SES_EARG, "\"relative_attention\" is false, but \"%s\" needs it",
                         c->disentangled.buckets > 0 ? "position_buckets" : "pos_att_type");
     if (c->disentangled.max_relative_positions < 1) c->disentangled.max_relative_positions = c->position.max;
     if (c->disentangled.buckets == 1 ||
@@ -102,8 +102,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         return ses_fail(
             e, SES_EARG, "distances up to %lld (\"max_relative_positions\") cannot fill %lld buckets",
             (long long)c->disentangled.max_relative_positions, (long long)c->disentangled.buckets);
-    if (!biased)
-        c->position.kind = SES_POS_NONE, c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    if (!biased) /* no position table: any length */
+        c->position.kind = SES_POS_NONE, c->position.max = SES_MAX_POSITIONS;
     c->attention.scale = 1 / sqrt((double)(c->hidden / c->attention.heads) *
                                   (1 + (c->disentangled.c2p ? 1 : 0) + (c->disentangled.p2c ? 1 : 0)));
     c->name_table = legacy ? 0 : NAMES_MODERN;
@@ -112,7 +112,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     return ses_bert_post_read(c, config, e);
 }
 
-static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read_v2(ses_config *c, const ses_json *config, ses_err *e)
 {
     int64_t groups = 1;
     const char *norm = NULL;
@@ -126,25 +126,25 @@ static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
         return ses_fail(e, SES_EARG, "\"conv_kernel_size\" is %lld, expected an odd number",
                         (long long)c->conv.kernel_size);
     c->disentangled.norm_table = has_word(norm, "layer_norm");
-    return finish(c, config, e);
+    return post_read(c, config, e);
 }
 
 /* ---- parameters ---- */
 
-typedef struct far { /* of a layer: what projects the table of distances */
+typedef struct rel_params { /* projections of the relative position table, per layer */
     ses_dense key, query;
-    ses_tensor *q_bias, *v_bias; /* of version 1: its one matrix has no bias */
-} far;
+    ses_tensor *q_bias, *v_bias; /* version 1: its fused matrix has no bias */
+} rel_params;
 
-typedef struct own {
+typedef struct deberta_params {
     ses_tensor *table;
     ses_norm norm;
-    ses_tensor *conv, *conv_bias; /* [C, C, width], [C] */
+    ses_tensor *conv, *conv_bias; /* [C, C, kernel size], [C] */
     ses_norm conv_norm;
-    far layer[];
-} own;
+    rel_params layer[];
+} deberta_params;
 
-static void add_far(far *d, const ses_stack *k, ses_store *s, const ses_config *c, int i)
+static void add_rel_params(rel_params *d, const ses_stack *k, ses_store *s, const ses_config *c, int i)
 {
     char name[64];
     bool one = c->attention.qkv_layout != SES_QKV_SEPARATE;
@@ -154,7 +154,7 @@ static void add_far(far *d, const ses_stack *k, ses_store *s, const ses_config *
         snprintf(name, sizeof name, "layer.%d.attn.v_bias", i);
         d->v_bias = ses_store_add(s, name, SES_DIM(c->hidden), SES_INIT_ZERO);
     }
-    if (c->disentangled.share_att_key) { /* the same as tokens' */
+    if (c->disentangled.share_att_key) { /* shared with the content projections */
         d->key = k->layer[i].self.key, d->query = k->layer[i].self.query;
         return;
     }
@@ -167,7 +167,7 @@ static void add_far(far *d, const ses_stack *k, ses_store *s, const ses_config *
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
+    deberta_params *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
     k->priv = o;
     if (!o || !ses_stack_add_default(k, s, c, e)) return false;
     int64_t rows = 2 * (c->disentangled.buckets > 0 ? c->disentangled.buckets
@@ -180,50 +180,52 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
         o->conv_bias = ses_store_add(s, "conv.bias", SES_DIM(C), SES_INIT_ZERO);
         o->conv_norm = ses_norm_add(s, C, SES_NORM_LAYER, "conv.norm");
     }
-    for (int i = 0; i < (int)k->depth; i++) add_far(&o->layer[i], k, s, c, i);
+    for (int i = 0; i < (int)k->depth; i++) add_rel_params(&o->layer[i], k, s, c, i);
     return ses_store_ok(s, e);
 }
 
 /* ---- forward ---- */
 
-/* Near distances as they are, far ones by their logarithm. */
-static int64_t bucket(int64_t distance, int64_t buckets, int64_t most)
+/* Small distances unchanged, large ones logarithmic. */
+static int64_t bucket(int64_t distance, int64_t buckets, int64_t last_row)
 {
     int64_t mid = buckets / 2, d = distance < 0 ? -distance : distance;
     if (buckets < 1 || d <= mid) return distance;
-    /* Rounded where the reference rounds. */
-    float share = logf((float)d / (float)mid) / logf((float)((double)(most - 1) / (double)mid));
-    d = (int64_t)ceilf(share * (float)(mid - 1)) + mid;
+    /* In float, as transformers computes it. */
+    float ratio = logf((float)d / (float)mid) / logf((float)((double)(last_row - 1) / (double)mid));
+    d = (int64_t)ceilf(ratio * (float)(mid - 1)) + mid;
     return distance < 0 ? -d : d;
 }
 
-/* The rows of the table that distances within the batch have, and which of them for each distance. */
+/* The table rows for distances within the batch, and the row of each distance. */
 static void begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *all)
 {
-    const own *o = k->priv;
+    const deberta_params *o = k->priv;
     const ses_config *c = p->c;
-    int64_t span = ses_rows(o->table) / 2, n = 2 * all->seqs->max_seqlen - 1, least = 2 * span, most = 0;
-    int32_t *at = o->table ? ses_tape_host_alloc(p->tape, (size_t)n, sizeof *at) : NULL;
-    for (int64_t i = 0; at && i < n; i++) { /* query minus key */
+    int64_t half = ses_rows(o->table) / 2, n = 2 * all->seqs->max_seqlen - 1, first_row = 2 * half,
+            last_row = 0;
+    int32_t *dist_to_row = o->table ? ses_tape_host_alloc(p->tape, (size_t)n, sizeof *dist_to_row) : NULL;
+    for (int64_t i = 0; dist_to_row && i < n; i++) { /* query minus key */
         int64_t row = bucket(all->seqs->max_seqlen - 1 - i, c->disentangled.buckets,
                              c->disentangled.max_relative_positions) +
-                      span;
-        row = row < 0 ? 0 : row >= 2 * span ? 2 * span - 1 : row;
-        at[i] = (int32_t)row;
-        if (row < least) least = row;
-        if (row > most) most = row;
+                      half;
+        row = row < 0 ? 0 : row >= 2 * half ? 2 * half - 1 : row;
+        dist_to_row[i] = (int32_t)row;
+        if (row < first_row) first_row = row;
+        if (row > last_row) last_row = row;
     }
-    int32_t *used = at ? ses_tape_host_alloc(p->tape, (size_t)(most - least + 1), sizeof *used) : NULL;
+    int32_t *used =
+        dist_to_row ? ses_tape_host_alloc(p->tape, (size_t)(last_row - first_row + 1), sizeof *used) : NULL;
     if (!used) return;
-    for (int64_t i = 0; i < n; i++) at[i] -= (int32_t)least;
-    for (int64_t i = 0; i <= most - least; i++) used[i] = (int32_t)(least + i);
-    all->rel_dist_to_row = ses_tape_ints(p->tape, at, n);
-    all->rel = ses_gather(p->tape, o->table, ses_tape_ints(p->tape, used, most - least + 1));
+    for (int64_t i = 0; i < n; i++) dist_to_row[i] -= (int32_t)first_row;
+    for (int64_t i = 0; i <= last_row - first_row; i++) used[i] = (int32_t)(first_row + i);
+    all->rel_dist_to_row = ses_tape_ints(p->tape, dist_to_row, n);
+    all->rel = ses_gather(p->tape, o->table, ses_tape_ints(p->tape, used, last_row - first_row + 1));
     if (c->disentangled.norm_table) all->rel = ses_norm_run(p->tape, o->norm, all->rel, NULL, c->norm.eps);
 }
 
-/* Version 1's bias [3 C]: for each head that of its query, none, that of its value. */
-static ses_tensor *fused_bias(ses_tape *t, const far *d, int64_t heads)
+/* Version 1's bias [3 C], interleaved by head: query bias, zeros, value bias. */
+static ses_tensor *fused_bias(ses_tape *t, const rel_params *d, int64_t heads)
 {
     int64_t C = ses_count(d->q_bias), dim = C / heads;
     ses_real *zero = ses_tape_host_alloc(t, (size_t)C, sizeof *zero);
@@ -237,7 +239,7 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
                     ses_attention_inputs *in, int i)
 {
     const ses_config *c = p->c;
-    const far *d = &((const own *)k->priv)->layer[i];
+    const rel_params *d = &((const deberta_params *)k->priv)->layer[i];
     const ses_attn_params *a = &k->layer[i].self;
     ses_tape *t = p->tape;
     if (d->q_bias) {
@@ -269,11 +271,11 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
                                                             .scale = c->attention.scale });
 }
 
-/* norm(y + act(conv(x))), conv over neighbors: a product for each of them. */
+/* norm(y + act(conv(x))); the convolution is one product per neighbor. */
 static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
                             ses_tensor *y)
 {
-    const own *o = k->priv;
+    const deberta_params *o = k->priv;
     ses_tape *t = p->tape;
     int64_t C = p->c->hidden, width = p->c->conv.kernel_size;
     ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
@@ -290,12 +292,12 @@ static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_st
 static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
                          int i)
 {
-    const own *o = k->priv;
+    const deberta_params *o = k->priv;
     ses_tensor *y = ses_layer_run(k, p, all, x, i);
     return i == 0 && o->conv ? convolve(k, p, all, x, y) : y;
 }
 
-static const ses_stack_vtable ways = { .add = add, .begin = begin, .project = project, .layer = layer };
+static const ses_stack_vtable vtable = { .add = add, .begin = begin, .project = project, .layer = layer };
 
 /* ---- tables ---- */
 
@@ -353,12 +355,12 @@ static const ses_class classes_v2[] = {
     SES_CLASS("DebertaV2ForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
-#define DEBERTA(id, type, v, layout, finish_)                                                          \
+#define DEBERTA(id, type, v, layout, post_read_)                                                       \
     const ses_model_desc ses_model_##id = {                                                            \
         .name = type,                                                                                  \
         .prefix = "deberta.",                                                                          \
         .tokenizer_sets_segments = true,                                                               \
-        .vtable = &ways,                                                                               \
+        .vtable = &vtable,                                                                             \
         .defaults = { .norm.eps = 1e-7,                                                                \
                       .disentangled.max_relative_positions = -1,                                       \
                       .dropout.hidden = 0.1,                                                           \
@@ -375,11 +377,11 @@ static const ses_class classes_v2[] = {
                       .embed.tied = true,                                                              \
                       .lm.bias = true },                                                               \
         .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                     \
-        .post_read = finish_,                                                                          \
+        .post_read = post_read_,                                                                       \
         .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(modern) }, \
         .class = classes_##v,                                                                          \
         .n_classes = SES_LEN(classes_##v),                                                             \
     };
 
-DEBERTA(deberta, "deberta", v1, SES_QKV_INTERLEAVED, finish)
-DEBERTA(deberta_v2, "deberta-v2", v2, SES_QKV_SEPARATE, finish_v2)
+DEBERTA(deberta, "deberta", v1, SES_QKV_INTERLEAVED, post_read)
+DEBERTA(deberta_v2, "deberta-v2", v2, SES_QKV_SEPARATE, post_read_v2)

@@ -18,7 +18,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     (void)config, (void)e;
     c->lm.act = c->ffn.act;
@@ -75,7 +75,7 @@ const ses_model_desc ses_model_distilbert = {
                   .embed.tied = true,
                   .lm.bias = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -1,5 +1,5 @@
-/* ELECTRA (Clark et al. 2020): BERT with a token table of its own width; a generator that fills masks and a
- * discriminator that tells what was replaced. */
+/* ELECTRA (Clark et al. 2020): BERT with factorized embeddings; a generator (masked LM) and a discriminator
+ * (replaced token detection). */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {

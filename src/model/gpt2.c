@@ -1,5 +1,5 @@
-/* GPT-2 (Radford et al. 2019): pre-norm decoder, weights stored [in, out], query, key and value in one.
- * GPT (2018) is the same with the norms after the sublayers. */
+/* GPT-2 (Radford et al. 2019): pre-norm decoder, weights stored [in, out], query, key and value in one
+ * matrix. GPT (2018) is the same network with post-norm. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -23,9 +23,10 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
-    static const char *const summaries[] = { "cls_index", "last" }; /* what double heads read a choice off */
+    /* summary token of the double heads model */
+    static const char *const summaries[] = { "cls_index", "last" };
     bool scaled = true, cross = false;
     size_t kind;
     if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e) ||
@@ -40,11 +41,11 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-/* In GPT's config "gelu" means what others call "gelu_new". */
-static bool finish_gpt(ses_config *c, const ses_json *config, ses_err *e)
+/* In GPT's config "gelu" means "gelu_new". */
+static bool post_read_gpt(ses_config *c, const ses_json *config, ses_err *e)
 {
     if (c->ffn.act == SES_ACT_GELU) c->ffn.act = SES_ACT_GELU_TANH;
-    return finish(c, config, e);
+    return post_read(c, config, e);
 }
 
 static const ses_tensor_name tensors[] = {
@@ -65,12 +66,12 @@ static const ses_tensor_name tensors[] = {
 };
 
 static const ses_tensor_name tensors_gpt[] = {
-    /* before the ones above */
+    /* searched before the table above */
     { "embed.token", "tokens_embed.weight" },
     { "embed.position", "positions_embed.weight" },
 };
 
-/* One head continues the text, the other scores it among several by the token the batch names. */
+/* One head is the LM, the other scores multiple choices by the token at choice_positions. */
 #define DOUBLE_HEADS(class)                                                                \
     {                                                                                      \
         .name = class, .summary = SES_SUMMARY_CLS_INDEX, .head = {                         \
@@ -117,7 +118,7 @@ const ses_model_desc ses_model_gpt2 = {
                   .embed.tied = true,
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
@@ -144,7 +145,7 @@ const ses_model_desc ses_model_openai_gpt = {
                   .embed.tied = true,
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish_gpt,
+    .post_read = post_read_gpt,
     .tensors = { SES_TABLE(tensors_gpt), SES_TABLE(tensors) },
     .class = classes_gpt,
     .n_classes = SES_LEN(classes_gpt),

@@ -1,5 +1,5 @@
-/* GPT-Neo (Black et al. 2021): GPT-2 with plain weights, unscaled scores, and every other layer looking
- * back only so far. */
+/* GPT-Neo (Black et al. 2021): GPT-2 with separate projections, unscaled scores, and local attention in
+ * alternate layers. */
 #include "model_desc.h"
 
 #include <string.h>
@@ -33,9 +33,9 @@ static bool mark(ses_config *c, int64_t layer, const ses_json *kind, ses_err *e)
     return true;
 }
 
-/* "attention_layers" names each layer; the older "attention_types" repeats lists: [[["global", "local"],
+/* "attention_layers" lists each layer; the older "attention_types" repeats lists: [[["global", "local"],
  * 12]]. */
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *each = ses_json_get(config, "attention_layers"),
                    *types = ses_json_get(config, "attention_types");
@@ -102,7 +102,7 @@ const ses_model_desc ses_model_gpt_neo = {
                   .embed.tied = true,
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

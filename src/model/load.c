@@ -1,5 +1,5 @@
-/* Weights from a checkpoint: each parameter by the reference's name, its shape checked, then mapped as it
- * stands or converted. */
+/* Loads weights from a checkpoint: finds each parameter by its transformers name, checks its shape, and maps,
+ * quantizes or converts it. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model_desc.h"
@@ -20,15 +20,15 @@ static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
     if (at < n) snprintf(buf + at, n - at, "]");
 }
 
-/* The spellings a tensor may have: as it is, with or without the base model's prefix, and a norm's weight and
- * bias under their old names gamma and beta. */
+/* Spellings of a tensor name: as given, with or without the base model's prefix, and with the old names gamma
+ * and beta of norm parameters. */
 const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
                                        const char *name)
 {
     static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
     char spelling[2][NAME + 32];
     const char *mine = ses_class_prefix(m);
-    const char *prefix = *mine ? mine : m->desc->prefix; /* another class's file */
+    const char *prefix = *mine ? mine : m->desc->prefix; /* the file is of another class */
     snprintf(spelling[0], sizeof spelling[0], "%s%s", before, name);
     if (!strncmp(name, prefix, strlen(prefix)))
         snprintf(spelling[1], sizeof spelling[1], "%s%s", before, name + strlen(prefix));
@@ -53,36 +53,36 @@ static const ses_tensor_entry *find(const ses_model *m, const char *name)
     return ses_entry_find(m, m->file, "", name);
 }
 
-/* A parameter of ours, by any name it ever had. */
-const ses_tensor_entry *ses_model_find(const ses_model *m, const char *ours)
+/* Finds a parameter by any of its transformers names. */
+const ses_tensor_entry *ses_model_find(const ses_model *m, const char *name)
 {
-    char name[NAME];
+    char hf_name[NAME];
     const ses_tensor_entry *x = NULL;
-    for (int i = 0; !x && ses_name_to_hf_any(m, ours, i, name, sizeof name); i++) x = find(m, name);
+    for (int i = 0; !x && ses_name_to_hf_any(m, name, i, hf_name, sizeof hf_name); i++) x = find(m, hf_name);
     return x;
 }
 
 static bool shape_fits(const ses_tensor *t, const ses_tensor_entry *x, const ses_tensor_entry *scale,
                        ses_err *e)
 {
-    char want[96], got[160];
+    char expected[96], got[160];
     bool same = x->rank == ses_rank(t);
     for (int i = 0; same && i < x->rank; i++) same = x->dim[i] == t->dim[i];
-    shape_text(want, sizeof want, t->dim, ses_rank(t));
+    shape_text(expected, sizeof expected, t->dim, ses_rank(t));
     shape_text(got, sizeof got, x->dim, x->rank);
-    if (!same) return ses_fail(e, SES_EFORMAT, "shape %s, expected %s by config.json", got, want);
+    if (!same) return ses_fail(e, SES_EFORMAT, "shape %s, config.json requires %s", got, expected);
     if (x->dtype == SES_F32 || x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_F64)
         return true;
     if (x->dtype == SES_I8 && scale) return true;
     if (x->dtype == SES_I8)
         return ses_fail(e, SES_EFORMAT,
-                        "dtype I8, but there is no \"%s_scale\" with a finite number of at least 0 for each "
+                        "dtype I8 without \"%s_scale\" with a finite, non-negative scale for each "
                         "output",
                         ses_quoted_of(x->name, strlen(x->name)).s);
     return ses_fail(e, SES_EFORMAT, "dtype %s, expected F32, F16, BF16 or F64", ses_dtype_name(x->dtype));
 }
 
-/* The scales of a weight of 8 bits, one for each output of the dense layer; NULL: x has none. */
+/* Scales of an int8 weight, one per output of the dense layer; NULL: none. */
 static const ses_tensor_entry *scale_of(const ses_safetensors *file, const ses_param *p,
                                         const ses_tensor_entry *x)
 {
@@ -100,7 +100,7 @@ static const ses_tensor_entry *scale_of(const ses_safetensors *file, const ses_p
     return fits ? scale : NULL;
 }
 
-/* n numbers of x from `at` on. */
+/* Converts n elements of x, starting at `at`, to reals. */
 static bool convert(ses_real *to, const ses_param *p, const ses_tensor_entry *x,
                     const ses_tensor_entry *scale, size_t at, size_t n, ses_err *e)
 {
@@ -119,41 +119,41 @@ static bool convert(ses_real *to, const ses_param *p, const ses_tensor_entry *x,
     return true;
 }
 
-/* Piece by piece, through a buffer on the stack, so that any device's memory will do. */
+/* Chunk by chunk through a stack buffer, for any device. */
 static bool copy_in(ses_device *dev, const ses_param *p, const ses_tensor_entry *x,
                     const ses_tensor_entry *scale, ses_err *e)
 {
-    enum { PIECE = 2048 };
-    ses_real piece[PIECE];
+    enum { CHUNK = 2048 };
+    ses_real chunk[CHUNK];
     size_t count = (size_t)x->count;
-    for (size_t at = 0; at < count; at += PIECE) {
-        size_t n = count - at < PIECE ? count - at : PIECE;
-        if (!convert(piece, p, x, scale, at, n, e)) return false;
-        dev->mem->upload(dev, ses_master_data(p->tensor) + at, piece, n * sizeof *piece);
+    for (size_t at = 0; at < count; at += CHUNK) {
+        size_t n = count - at < CHUNK ? count - at : CHUNK;
+        if (!convert(chunk, p, x, scale, at, n, e)) return false;
+        dev->mem->upload(dev, ses_master_data(p->tensor) + at, chunk, n * sizeof *chunk);
     }
     return true;
 }
 
-/* Packed straight from the file, where products read what it has. */
-static bool take(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
-                 const ses_tensor_entry *scale, bool *taken, ses_err *e)
+/* Packs the weight directly from the file if products can read its dtype. */
+static bool pack_quantized(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                           const ses_tensor_entry *scale, bool *packed, ses_err *e)
 {
     const float *by = scale ? scale->data : NULL;
     ses_quant_rows from = { .data = x->data, .dtype = x->dtype, .scale = by };
-    *taken = false;
+    *packed = false;
     if (x->dtype != SES_I8 && x->dtype != SES_F16 && x->dtype != SES_BF16) return true;
     if ((uintptr_t)by % sizeof *by) return true;
-    return ses_store_load_quantized(s, i, &from, ses_safetensors_is_mapped(file, x), taken, e);
+    return ses_store_load_quantized(s, i, &from, ses_safetensors_is_mapped(file, x), packed, e);
 }
 
-/* A weight that products read rounded, and nobody else reads: only that form of it stays. */
-static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
-                         const ses_tensor_entry *scale, ses_err *e)
+/* Loads a weight that only quantized products read; the f32 values are not kept. */
+static bool load_quantized(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                           const ses_tensor_entry *scale, ses_err *e)
 {
     const ses_param *p = ses_store_at(s, i);
-    bool taken;
-    if (!take(s, i, file, x, scale, &taken, e)) return false;
-    if (taken) return true;
+    bool packed;
+    if (!pack_quantized(s, i, file, x, scale, &packed, e)) return false;
+    if (packed) return true;
     ses_real *all = ses_alloc_array((size_t)x->count, sizeof *all, e);
     bool ok = all && convert(all, p, x, scale, 0, (size_t)x->count, e);
     p->tensor->f = all;
@@ -163,11 +163,11 @@ static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, co
     return ok;
 }
 
-/* Embeddings read a table where the file has it, products what is made of it. */
-static bool load_table(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
-                       const ses_tensor_entry *scale, ses_err *e)
+/* Embedding lookups read the mapped table, products the packed weight. */
+static bool load_embedding(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                           const ses_tensor_entry *scale, ses_err *e)
 {
-    return (!ses_store_at(s, i)->dense || load_rounded(s, i, file, x, scale, e)) &&
+    return (!ses_store_at(s, i)->dense || load_quantized(s, i, file, x, scale, e)) &&
            ses_store_bind_quantized(s, i, x->data, x->dtype, scale ? scale->data : NULL, e);
 }
 
@@ -186,30 +186,30 @@ bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const s
         ses_store_bind(s, i, x->data, ses_safetensors_is_mapped(file, x));
         return true;
     }
-    bool stays = final && !train && !o->no_packing && dev->is_host,
-         narrow = x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8;
-    if (stays && p->embedding && narrow) return load_table(s, i, file, x, scale, e);
-    if (stays && p->dense && !p->embedding && (narrow || ses_device_dtype(dev) != SES_REAL))
-        return load_rounded(s, i, file, x, scale, e);
+    bool is_final = final && !train && !o->no_packing && dev->is_host,
+         is_quantized = x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8;
+    if (is_final && p->embedding && is_quantized) return load_embedding(s, i, file, x, scale, e);
+    if (is_final && p->dense && !p->embedding && (is_quantized || ses_device_dtype(dev) != SES_REAL))
+        return load_quantized(s, i, file, x, scale, e);
     return (train || ses_store_alloc_one(s, i, e)) && copy_in(dev, p, x, scale, e);
 }
 
-/* The entry that was read for what x is another name of; NULL: x is none. */
-static const ses_tensor_entry *twin(const ses_model *m, const ses_tensor_entry *x)
+/* The entry that was loaded under another name of x; NULL: x is not an alias. */
+static const ses_tensor_entry *alias_of(const ses_model *m, const ses_tensor_entry *x)
 {
-    char name[NAME];
+    char hf_name[NAME];
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
-        const char *ours = ses_store_at(m->store, i)->name;
-        for (int k = 1; ses_name_to_hf_any(m, ours, k, name, sizeof name); k++)
-            if (find(m, name) == x) return ses_model_find(m, ours);
+        const char *name = ses_store_at(m->store, i)->name;
+        for (int k = 1; ses_name_to_hf_any(m, name, k, hf_name, sizeof hf_name); k++)
+            if (find(m, hf_name) == x) return ses_model_find(m, name);
     }
     return NULL;
 }
 
-/* A tensor nobody asked for. What is tied may be stored more than once if it is the same. */
-static bool pass_over(ses_model *m, const ses_tensor_entry *x, ses_buf *list, ses_err *e)
+/* Handles an unused tensor. A tied tensor may be stored repeatedly if the copies are equal. */
+static bool note_unused(ses_model *m, const ses_tensor_entry *x, ses_buf *list, ses_err *e)
 {
-    const ses_tensor_entry *first = m->c.embed.tied ? twin(m, x) : NULL;
+    const ses_tensor_entry *first = m->c.embed.tied ? alias_of(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,
                         "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
@@ -218,7 +218,7 @@ static bool pass_over(ses_model *m, const ses_tensor_entry *x, ses_buf *list, se
            ses_buf_ok(list, e);
 }
 
-/* Sines, zeros or ones: what no file needs to hold. */
+/* Fills a buffer: sinusoidal positions, zeros or ones. */
 bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e)
 {
     const ses_param *p = ses_store_at(m->store, i);
@@ -236,27 +236,27 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
     return m->file && ses_model_find(m, p->name);
 }
 
-static bool of_adapter(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
+static bool is_lora(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
 
-/* Of a new adapter; or of a head, where heads may be new, and not in the file in this shape. */
-static bool begins_anew(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
+/* A LoRA matrix; or, with new_heads, a head's parameter that the file lacks in this shape. */
+static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-    if (of_adapter(ses_store_at(m->store, i))) return true;
+    if (is_lora(ses_store_at(m->store, i))) return true;
     if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
     return !same;
 }
 
-static bool begin_anew(ses_model *m, size_t i, const ses_model_options *o, ses_err *e)
+static bool init_new_param(ses_model *m, size_t i, const ses_model_options *o, ses_err *e)
 {
     if (!o->train && !ses_store_alloc_one(m->store, i, e)) return false;
     ses_model_init_param(m, i, o->seed);
     return true;
 }
 
-/* Parameter i, from the file or computed. */
+/* Loads or computes parameter i. */
 static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
 {
     char name[NAME] = "", shape[96];
@@ -269,17 +269,17 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     if (!x && computed)
         return o->check_only ||
                ((o->train || ses_store_alloc_one(m->store, i, e)) && ses_model_compute_buffer(m, i, e));
-    if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
-    if (begins_anew(m, i, x, o)) {
-        ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED); /* with an adapter, too */
-        return o->check_only || begin_anew(m, i, o, e);
+    if (!named) return ses_fail(e, SES_EUNSUPPORTED, "parameter \"%s\" has no transformers name", p->name);
+    if (is_new_param(m, i, x, o)) {
+        ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED); /* also beside an adapter */
+        return o->check_only || init_new_param(m, i, o, e);
     }
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_model_missing_tensor(m, name, shape, e);
     const ses_tensor_entry *scale = base ? scale_of(m->file, p, x) : NULL;
-    const ses_tensor_entry *instead =
-        base ? x : ses_model_find(m, p->name); /* the adapter's own stands for it */
-    if (instead) used[instead - ses_safetensors_at(m->file, 0)] = true;
+    const ses_tensor_entry *replaced =
+        base ? x : ses_model_find(m, p->name); /* replaced by the adapter's own */
+    if (replaced) used[replaced - ses_safetensors_at(m->file, 0)] = true;
     if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
     return ses_param_load(m->store, i, m->file, x, o, !m->adapter, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
@@ -292,16 +292,16 @@ static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_e
     return !m->adapter || ses_adapter_is_new(m->adapter) || ses_adapter_merge(m->adapter, m, o, e);
 }
 
-/* What began anew, by the reference's names. */
-static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
+/* Lists the newly initialized parameters by their transformers names. */
+static bool list_missing_keys(ses_model *m, const ses_model_options *o, ses_err *e)
 {
     ses_buf list = { 0 };
     for (size_t i = m->first_head_param; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role != SES_PARAM_TRAINED || of_adapter(p)) continue;
+        if (p->role != SES_PARAM_TRAINED || is_lora(p)) continue;
         const ses_tensor_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
-        if (!begins_anew(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
+        if (!is_new_param(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))
             ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
     }
@@ -321,19 +321,19 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);
     ses_model_options check = *o;
-    check.check_only = true; /* every shape against the file first, memory after */
+    check.check_only = true; /* check all shapes before allocating */
     if (!used || !load_all(m, &check, used, e) || (train && !ses_store_alloc_trainable(m->store, e)) ||
         (!o->check_only && !load_all(m, o, used, e)))
         goto done;
     for (size_t i = 0; i < n; i++)
-        if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
+        if (!used[i] && !note_unused(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
     if (o->strict && list.len) {
-        ses_fail(e, SES_EFORMAT, "a %s does not use: %s", m->class->name, list.data);
+        ses_fail(e, SES_EFORMAT, "%s does not use: %s", m->class->name, list.data);
         goto done;
     }
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->unexpected_keys = ses_strndup(list.len ? list.data : "", list.len, e);
-    ok = m->unexpected_keys && list_fresh(m, o, e) &&
+    ok = m->unexpected_keys && list_missing_keys(m, o, e) &&
          (train || o->check_only || o->no_packing || ses_store_finalize(m->store, e));
     if (ok && !o->check_only) ses_store_sync_bf16(m->store);
 done:

@@ -1,6 +1,6 @@
-/* MobileBERT (Sun et al. 2020): a deep, narrow BERT. Each layer goes through a bottleneck, several
- * feed-forwards and back to full width; a norm may be a scale and a shift without statistics; a token's input
- * is it and its two neighbors. */
+/* MobileBERT (Sun et al. 2020): a deep, thin BERT. Each layer has an input and an output bottleneck and
+ * several feed-forward blocks; norms may be NoNorm (scale and shift without statistics); the input of a token
+ * is its vector and both neighbors'. */
 #include "model_desc.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("key_query_shared_bottleneck", bottleneck.key_query_shared),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *norm = NULL;
     bool narrow = true, activate = true;
@@ -31,7 +31,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (!narrow) c->bottleneck.width = 0;
     int64_t width = narrow ? c->bottleneck.width : c->hidden;
     if (width % c->attention.heads)
-        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)width,
+        return ses_fail(e, SES_EARG, "a width of %lld is not a multiple of %lld heads", (long long)width,
                         (long long)c->attention.heads);
     if (narrow && !c->bottleneck.for_attention && !c->bottleneck.key_query_shared && width != c->hidden)
         return ses_fail(e, SES_EARG,
@@ -49,35 +49,35 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 
 /* ---- parameters ---- */
 
-static const double norm_eps = 1e-5; /* of norms that the reference gives none */
+static const double norm_eps = 1e-5; /* of norms without an epsilon in config.json */
 
-typedef struct change { /* of width: into a bottleneck, or back */
+typedef struct bottleneck { /* into or out of a bottleneck */
     ses_dense dense;
     ses_norm norm;
-} change;
+} bottleneck;
 
-typedef struct block { /* a feed-forward */
+typedef struct block { /* a feed-forward block */
     ses_dense up, down;
     ses_norm norm;
 } block;
 
-typedef struct bottleneck {
-    change in, attend, back; /* of the residual and the feed-forwards; of queries and keys; to full width */
-    block *more;             /* [ffns - 1]: feed-forwards before the last */
-} bottleneck;
+typedef struct layer_params {
+    bottleneck in, attention, back; /* residual and feed-forward; queries and keys; back to full width */
+    block *more;                    /* [ffns - 1]: all blocks but the last */
+} layer_params;
 
-typedef struct own {
+typedef struct mobilebert_params {
     ses_dense embed; /* from a token and its neighbors */
-    bottleneck layer[];
-} own;
+    layer_params layer[];
+} mobilebert_params;
 
-static change change_add(ses_store *s, int64_t out, int64_t in, int i, const char *what)
+static bottleneck bottleneck_add(ses_store *s, int64_t out, int64_t in, int i, const char *what)
 {
-    return (change){ .dense = ses_dense_add(s, out, in, SES_BIAS, "layer.%d.%s.dense", i, what),
-                     .norm = ses_norm_add(s, out, SES_NORM_LAYER, "layer.%d.%s.norm", i, what) };
+    return (bottleneck){ .dense = ses_dense_add(s, out, in, SES_BIAS, "layer.%d.%s.dense", i, what),
+                         .norm = ses_norm_add(s, out, SES_NORM_LAYER, "layer.%d.%s.norm", i, what) };
 }
 
-static void add_layer(ses_layer *l, bottleneck *b, ses_store *s, const ses_config *c, int i)
+static void add_layer(ses_layer *l, layer_params *b, ses_store *s, const ses_config *c, int i)
 {
     int64_t C = c->hidden, W = c->attention.head_size * c->attention.heads,
             V = c->bottleneck.width && c->bottleneck.for_attention ? W : C;
@@ -90,11 +90,11 @@ static void add_layer(ses_layer *l, bottleneck *b, ses_store *s, const ses_confi
     l->down = ses_dense_add(s, W, c->ffn.width, SES_BIAS, "layer.%d.ffn.down", i);
     l->ffn_norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.ffn.norm", i);
     if (c->bottleneck.width) {
-        b->in = change_add(s, W, C, i, "narrow.input");
-        if (c->bottleneck.key_query_shared) b->attend = change_add(s, W, C, i, "narrow.attention");
-        b->back = change_add(s, C, W, i, "back");
+        b->in = bottleneck_add(s, W, C, i, "narrow.input");
+        if (c->bottleneck.key_query_shared) b->attention = bottleneck_add(s, W, C, i, "narrow.attention");
+        b->back = bottleneck_add(s, C, W, i, "back");
     }
-    for (int j = 0; j < (int)c->bottleneck.ffns - 1; j++) { /* their names end as the reference's */
+    for (int j = 0; j < (int)c->bottleneck.ffns - 1; j++) { /* numbered as in transformers */
         b->more[j].up =
             ses_dense_add(s, c->ffn.width, W, SES_BIAS, "layer.%d.stack.%d.intermediate.dense", i, j);
         b->more[j].down = ses_dense_add(s, W, c->ffn.width, SES_BIAS, "layer.%d.stack.%d.output.dense", i, j);
@@ -105,7 +105,7 @@ static void add_layer(ses_layer *l, bottleneck *b, ses_store *s, const ses_confi
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     size_t n = (size_t)k->depth, more = (size_t)c->bottleneck.ffns - 1;
-    own *o = ses_alloc(sizeof *o + n * (sizeof *o->layer + more * sizeof(block)), e);
+    mobilebert_params *o = ses_alloc(sizeof *o + n * (sizeof *o->layer + more * sizeof(block)), e);
     k->priv = o;
     k->n_unique = k->depth;
     k->layer = o ? ses_alloc_array(n, sizeof *k->layer, e) : NULL;
@@ -126,7 +126,7 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 
 /* ---- forward ---- */
 
-/* The norm of x + residual, or their scale and shift alone. */
+/* norm(x + residual), or scale and shift only (NoNorm). */
 static ses_tensor *norm(ses_forward_ctx *p, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
 {
     if (!p->c->norm.affine_only) return ses_norm_run(p->tape, n, x, residual, eps);
@@ -142,7 +142,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
         x = ses_concat(t, 3,
                        (ses_tensor *const[]){ ses_seqs_shift(p, q, x, 1), x, ses_seqs_shift(p, q, x, -1) });
     if (c->embed.trigram || c->embed.width != c->hidden)
-        x = ses_dense_run(t, ((const own *)k->priv)->embed, x, SES_ACT_NONE);
+        x = ses_dense_run(t, ((const mobilebert_params *)k->priv)->embed, x, SES_ACT_NONE);
     x = ses_add(t, x, ses_embed(t, 1, &k->position, &q->positions, -1));
     x = norm(p, k->embed_norm, x, ses_embed(t, 1, &k->segment, &q->segments, -1), norm_eps);
     return ses_dropout(t, x, c->dropout.hidden);
@@ -153,7 +153,7 @@ static ses_tensor *feed_forward(ses_forward_ctx *p, ses_dense up, ses_dense down
     return ses_dense_run(p->tape, down, ses_dense_run(p->tape, up, x, p->c->ffn.act), SES_ACT_NONE);
 }
 
-static ses_tensor *into(ses_forward_ctx *p, const change *n, ses_tensor *x)
+static ses_tensor *into(ses_forward_ctx *p, const bottleneck *n, ses_tensor *x)
 {
     return norm(p, n->norm, ses_dense_run(p->tape, n->dense, x, SES_ACT_NONE), NULL, p->c->norm.eps);
 }
@@ -163,18 +163,19 @@ static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack
 {
     const ses_config *c = p->c;
     const ses_layer *l = &k->layer[i];
-    const bottleneck *b = &((const own *)k->priv)->layer[i];
+    const layer_params *b = &((const mobilebert_params *)k->priv)->layer[i];
     ses_tape *t = p->tape;
     bool narrow = c->bottleneck.width > 0;
-    double drop = narrow ? 0 : c->dropout.hidden; /* a bottleneck has its dropout at the end */
-    ses_tensor *in = narrow ? into(p, &b->in, x) : x, *ask = x;
+    /* with bottlenecks, dropout follows the output bottleneck */
+    double drop = narrow ? 0 : c->dropout.hidden;
+    ses_tensor *in = narrow ? into(p, &b->in, x) : x, *qk_in = x;
     if (narrow && c->bottleneck.for_attention)
-        ask = in;
+        qk_in = in;
     else if (narrow && c->bottleneck.key_query_shared)
-        ask = into(p, &b->attend, x);
+        qk_in = into(p, &b->attention, x);
     ses_attention_inputs a = {
-        .q = ses_dense_run(t, l->self.query, ask, SES_ACT_NONE),
-        .k = ses_dense_run(t, l->self.key, ask, SES_ACT_NONE),
+        .q = ses_dense_run(t, l->self.query, qk_in, SES_ACT_NONE),
+        .k = ses_dense_run(t, l->self.key, qk_in, SES_ACT_NONE),
         .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck.for_attention ? in : x, SES_ACT_NONE)
     };
     ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, all, a, 0, i), SES_ACT_NONE);
@@ -187,7 +188,7 @@ static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack
     return norm(p, b->back.norm, y, x, c->norm.eps);
 }
 
-static const ses_stack_vtable ways = { .add = add, .embed = embed, .layer = layer };
+static const ses_stack_vtable vtable = { .add = add, .embed = embed, .layer = layer };
 
 /* ---- tables ---- */
 
@@ -219,7 +220,7 @@ const ses_model_desc ses_model_mobilebert = {
     .name = "mobilebert",
     .prefix = "mobilebert.",
     .tokenizer_sets_segments = true,
-    .vtable = &ways,
+    .vtable = &vtable,
     .defaults = { .embed.segments = 2,
                   .pad_id = 0,
                   .embed.width = 128,
@@ -237,7 +238,7 @@ const ses_model_desc ses_model_mobilebert = {
                   .lm.bias = true,
                   .lm.extra_cols = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

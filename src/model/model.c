@@ -1,4 +1,4 @@
-/* A model from its config and weights to its outputs: stacks, pooler, heads. */
+/* A model: opening, stacks, pooler and heads, the forward pass, and queries about the model. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ses_head_use *uses(const ses_model *m, size_t *n)
+static const ses_head_use *head_uses(const ses_model *m, size_t *n)
 {
     for (*n = 0; *n < SES_LEN(m->class->head) && m->class->head[*n].head;) ++*n;
     return m->class->head;
 }
 
-/* An encoder, a decoder, or one after the other over the same token table. */
+/* Encoder-decoder class (and not one of its halves)? */
 static bool has_decoder(const ses_model *m)
 {
     return m->desc->encoder_decoder && !m->class->encoder_only && !m->class->decoder_only;
@@ -64,21 +64,20 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (m->c.pooler.present && !m->c.pooler.no_dense)
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
-    const ses_head_use *use = uses(m, &n);
+    const ses_head_use *use = head_uses(m, &n);
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
-    bool apart = m->adapter && n && !use[0].head->pretrained; /* the head is the adapter's */
-    if (apart && !ses_adapter_end(m->adapter, m, e)) return false;
+    bool adapter_head = m->adapter && n && !use[0].head->pretrained; /* the head belongs to the adapter */
+    if (adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     if (m->c.custom_head.scalar_mix && n)
         m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth);
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
-    if (m->adapter && !apart && !ses_adapter_end(m->adapter, m, e)) return false;
+    if (m->adapter && !adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
     return ses_store_ok(m->store, e);
 }
 
-/* A decoder's (one that stands alone may have the head that fills places: it sees none behind the last), or
- * of a model that reads in any order the one that fills any place, the next too. Models with ways of their
- * own keep no keys and values: they must remember in theirs. */
+/* The generation head: of a decoder (a decoder-only class may use the masked LM head, which is causal there),
+ * or the masked LM head of a permutation LM. Models that override the stack lack a KV cache and need mems. */
 const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c)
 {
     if (d->vtable && !d->defaults.xl.permutation_lm && !d->defaults.xl.segment_recurrence) return NULL;
@@ -91,7 +90,7 @@ const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *
     return NULL;
 }
 
-/* T5's deviations: scores are not scaled, so queries begin smaller by the square root of the head's size. */
+/* T5's initialization: its scores are not scaled, so that queries are smaller by sqrt(head size). */
 void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
 {
     const ses_config *c = &m->c;
@@ -103,8 +102,8 @@ void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
     ses_store_init_one(m->store, i, plain ? c->init.range : c->init.range / sqrt(inputs), seed);
 }
 
-/* Memory for every parameter, then random numbers. */
-static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
+/* Allocates every parameter and initializes it. */
+static bool init_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
     m->unexpected_keys = ses_strdup("", e);
     if (!m->unexpected_keys || o->check_only) return m->unexpected_keys != NULL;
@@ -129,21 +128,22 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (o.lora) ses_fail(e, SES_EARG, "an adapter needs a trained model to stand beside");
-    if (!o.lora && ses_model_declare(m, config, &o, e) && begin_random(m, &o, e)) return m;
+    if (o.lora) ses_fail(e, SES_EARG, "a LoRA adapter needs pretrained weights");
+    if (!o.lora && ses_model_declare(m, config, &o, e) && init_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
 }
 
-/* The folder's own adapter, or a new one beside its model. */
+/* The folder's own adapter, or a new one for its model. */
 static bool open_adapter(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
-    bool adapted = ses_model_is_adapter(dir);
-    if (!adapted && !o->lora) return true;
-    if (o->lora && (adapted || !o->train || o->random_init))
-        return ses_fail(e, SES_EARG, "%s: %s", dir,
-                        adapted ? "has an adapter already; merge it first (sesame convert)"
-                                : "an adapter is trained beside a trained model");
+    bool has_adapter = ses_model_is_adapter(dir);
+    if (!has_adapter && !o->lora) return true;
+    if (o->lora && (has_adapter || !o->train || o->random_init))
+        return ses_fail(
+            e, SES_EARG, "%s: %s", dir,
+            has_adapter ? "already has an adapter; merge it first (sesame convert)"
+                        : "LoRA trains an adapter for pretrained weights: set train, and not random_init");
     m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
     return m->adapter != NULL;
 }
@@ -152,11 +152,11 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
 {
     m->dir = ses_strdup(dir, e);
     if (!m->dir || !open_adapter(m, dir, o, e)) return false;
-    m->doc = o->config ? NULL : ses_model_config_open(dir, o->base, e); /* its errors name the file */
+    m->doc = o->config ? NULL : ses_model_config_open(dir, o->base, e); /* errors name the file */
     if (!o->config && !m->doc) return false;
     if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
         return ses_wrap(e, "%s/config.json", dir);
-    if (o->random_init) return begin_random(m, o, e);
+    if (o->random_init) return init_random(m, o, e);
     return ses_model_load(m, m->adapter ? ses_adapter_base(m->adapter) : dir, o, e);
 }
 
@@ -185,19 +185,19 @@ void ses_model_free(ses_model *m)
     ses_free(m);
 }
 
-/* The stacks and the pooler: what heads look at. */
+/* Runs the stacks and the pooler: the input of the heads. */
 static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
 {
     ses_state at = { .seqs = &p->in };
     int64_t depth = m->stack[has_decoder(m)].depth;
     size_t n;
-    const ses_head_use *use = uses(m, &n);
+    const ses_head_use *use = head_uses(m, &n);
     if (m->scalar_mix.weight)
         p->layer = ses_tape_host_alloc(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1,
                                        sizeof *p->layer);
     ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
-    if (p->batch->ids)
-        at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL); /* else a cache has what it said */
+    if (p->batch->ids) /* otherwise a cache holds the encoder's keys and values */
+        at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL);
     if (p->batch->predict_positions) at.seqs = &p->target;
     if (has_decoder(m)) {
         if (at.x) ses_forward_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
@@ -216,12 +216,12 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 {
     if (!ses_model_check_batch(m, b, e)) return false;
     if (b->cache && ses_tape_recording(t))
-        return ses_fail(e, SES_EARG, "a tape that records cannot use a cache: nothing goes back through it");
+        return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
     ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = want };
     ses_forward_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder.layers + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
-    const ses_head_use *use = uses(m, &n);
+    const ses_head_use *use = head_uses(m, &n);
     ses_axis axis = at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET;
     ses_tensor *last = n ? NULL : ses_state_requested(&p, &at, &axis);
     if (last) ses_forward_output(&p, axis, last, "last_hidden_state");
@@ -245,9 +245,8 @@ ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
     if (m->stack[0].vtable || !k->causal || m->c.decoder.input_from_source || m->c.position.skips_pad) {
-        ses_fail(e, SES_EUNSUPPORTED,
-                 "%s (%s) has no key-value cache: it is no decoder that reads word by word", m->class->name,
-                 m->desc->name);
+        ses_fail(e, SES_EUNSUPPORTED, "%s (%s) does not support a KV cache: it is not a causal decoder",
+                 m->class->name, m->desc->name);
         return NULL;
     }
     int64_t width = m->c.attention.head_size ? m->c.attention.head_size * k->heads : m->c.hidden;
@@ -278,7 +277,7 @@ ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
 const char *ses_model_unexpected_keys(const ses_model *m) { return m->unexpected_keys; }
 const char *ses_model_missing_keys(const ses_model *m) { return m->missing_keys ? m->missing_keys : ""; }
 
-/* Does the class have these heads and no other, in any order? */
+/* Does the class have exactly these heads, in any order? */
 static bool has_heads(const ses_class *c, const char *const head[], size_t n)
 {
     size_t has = 0, found = 0;
@@ -294,10 +293,9 @@ const char *ses_model_class_for_heads(const ses_json *config, const char *const 
     ses_buf names = { 0 };
     for (size_t i = 0; d && i < d->n_classes; i++)
         if (has_heads(&d->class[i], head, n)) return d->class[i].name;
-    for (size_t i = 0; i < n; i++) ses_buf_appendf(&names, "%s%s", i ? " and to " : "", head[i]);
+    for (size_t i = 0; i < n; i++) ses_buf_appendf(&names, "%s%s", i ? " and " : "", head[i]);
     if (d && ses_buf_ok(&names, e))
-        ses_fail(e, SES_EUNSUPPORTED, "model_type \"%s\" has no class with a head to %s", d->name,
-                 names.data);
+        ses_fail(e, SES_EUNSUPPORTED, "model_type \"%s\" has no class with the head %s", d->name, names.data);
     ses_buf_free(&names);
     return NULL;
 }
@@ -319,29 +317,29 @@ bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n)
     return ses_name_to_hf(m, ses_store_at(m->store, i)->name, buf, n);
 }
 
-int64_t ses_model_find_tensor(const ses_model *m, const char *theirs)
+int64_t ses_model_find_tensor(const ses_model *m, const char *hf_name)
 {
     char name[256];
     bool tied =
-        m->c.embed.tied && ses_name_to_hf(m, "lm.out.weight", name, sizeof name) && !strcmp(name, theirs);
+        m->c.embed.tied && ses_name_to_hf(m, "lm.out.weight", name, sizeof name) && !strcmp(name, hf_name);
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         if (tied && ses_store_at(m->store, i)->tensor == ses_model_projection(m)) return (int64_t)i;
-        if (ses_model_tensor_name(m, i, name, sizeof name) && !strcmp(name, theirs)) return (int64_t)i;
+        if (ses_model_tensor_name(m, i, name, sizeof name) && !strcmp(name, hf_name)) return (int64_t)i;
     }
     return -1;
 }
 
-/* Where the first NaN or infinity of x stands, or -1. */
+/* Index of the first NaN or infinity in x; -1: none. */
 static int64_t first_bad(const ses_model *m, const ses_tensor *x)
 {
-    enum { PIECE = 2048 };
-    ses_real piece[PIECE];
+    enum { CHUNK = 2048 };
+    ses_real chunk[CHUNK];
     int64_t count = ses_count(x);
-    for (int64_t at = 0; at < count; at += PIECE) {
-        int64_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, ses_master_data(x) + at, (size_t)n * sizeof *piece);
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        int64_t n = count - at < CHUNK ? count - at : CHUNK;
+        m->dev->mem->download(m->dev, chunk, ses_master_data(x) + at, (size_t)n * sizeof *chunk);
         for (int64_t i = 0; i < n; i++)
-            if (!isfinite(piece[i])) return at + i;
+            if (!isfinite(chunk[i])) return at + i;
     }
     return -1;
 }
@@ -351,11 +349,10 @@ bool ses_model_check_finite(const ses_model *m, ses_err *e)
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         char name[256];
         const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-        int64_t at = t->f ? first_bad(m, t) : -1; /* what was rounded is gone */
+        int64_t at = t->f ? first_bad(m, t) : -1; /* the values of quantized weights are gone */
         if (at < 0) continue;
         ses_model_tensor_name(m, i, name, sizeof name);
-        return ses_fail(e, SES_EFORMAT,
-                        "tensor \"%s\": number %lld is NaN or infinite, expected finite weights", name,
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\": element %lld is NaN or infinite", name,
                         (long long)at);
     }
     return true;

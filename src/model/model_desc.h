@@ -1,4 +1,6 @@
-/* What a model type is: tables. One file src/model/NAME.c and a line in models.def. */
+/* The description of a model type: tables of config keys, tensor names and classes. Each type is a file
+ * src/model/NAME.c and a line in models.def. Also the internals of ses_model. Ownership: descriptions are
+ * static; a ses_model owns what its comments do not call borrowed. Threads: as sesame/model.h. */
 #ifndef SES_MODEL_DESC_H
 #define SES_MODEL_DESC_H
 
@@ -6,8 +8,8 @@
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
 
-/* A key of config.json: where it goes, what it may be. Several keys may fill one field: old and new
- * spellings. */
+/* A key of config.json: the field it sets, its type and range. Several keys may set one field: older and
+ * newer spellings. */
 typedef enum { SES_KEY_TYPE_INT, SES_KEY_TYPE_REAL, SES_KEY_TYPE_BOOL, SES_KEY_TYPE_ACT } ses_key_type;
 
 typedef struct ses_config_key {
@@ -15,7 +17,7 @@ typedef struct ses_config_key {
     ses_key_type type;
     size_t offset; /* in ses_config */
     double min, max;
-    bool required; /* else what the model's arch says stays */
+    bool required; /* false: the model's default applies */
 } ses_config_key;
 
 #define SES_KEY_INTEGER(key, field, min, max)                               \
@@ -43,27 +45,28 @@ typedef struct ses_config_key {
         key, SES_KEY_TYPE_ACT, offsetof(ses_config, field), 0, 0, false \
     }
 
-/* Sizes no model of this kind comes near; a config beyond them is a mistake or an attack. */
+/* Limits far beyond any real model: larger values in a config are a mistake or an attack. */
 enum { SES_MAX_VOCAB = 1 << 24, SES_MAX_WIDTH = 1 << 16, SES_MAX_FFN = 1 << 20, SES_MAX_POSITIONS = 1 << 20 };
 
-/* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the
- * rest of the name. A leading / marks a head's tensor, which has no prefix. Several rows for one of ours: the
- * first is its name, a file may have any. A leading ~ marks a row for models that tie no weights. */
+/* A parameter's name in Sesame and in transformers. # is a layer number (or its group's), @ its number in the
+ * group, * the rest of the name. A leading / marks a tensor of a head, which has no prefix. If a name has
+ * several rows, the first is canonical, and files may use any. A leading ~ marks a row for models without
+ * tied weights. */
 typedef struct ses_tensor_name {
     const char *name, *hf_name;
 } ses_tensor_name;
 
-/* A class of the reference library: which heads stand on the model. */
+/* A class of transformers: the model with these heads. */
 typedef struct ses_class {
     const char *name;
     bool pooler;
     ses_head_use head[SES_MAX_OUTPUT_HEADS];
-    bool encoder_only, decoder_only; /* of an encoder and decoder, one alone */
-    bool
-        decoder_input_from_source; /* the decoder reads the input once more, where it is given nothing else */
-    ses_summary summary;           /* in place of the config's; 0: as the config says */
-    bool uses_sequence_summary_act; /* the summary's activation is the config's told_act */
-    const char *prefix;             /* in place of the model's; NULL: as the model's */
+    bool encoder_only, decoder_only; /* one half of an encoder-decoder */
+    /* without decoder input: the decoder reads the encoder's input, shifted */
+    bool decoder_input_from_source;
+    ses_summary summary;            /* replaces the config's; 0: the config's */
+    bool uses_sequence_summary_act; /* the summary's activation is summary.sequence_summary_act */
+    const char *prefix;             /* replaces the model's; NULL: the model's */
 } ses_class;
 
 #define SES_USE_HEAD(head_, output_)                                                               \
@@ -83,7 +86,7 @@ typedef struct ses_class {
         .name = class, .pooler = true, .head = { __VA_ARGS__ } \
     }
 
-/* A table and its length; desc lists end with an empty one. */
+/* A table and its length; lists of tables end with an empty one. */
 typedef struct ses_key_table {
     const ses_config_key *key;
     size_t n;
@@ -100,18 +103,19 @@ typedef struct ses_name_table {
     }
 
 typedef struct ses_model_desc {
-    const char *name;    /* config.json's model_type */
-    const char *prefix;  /* of the base model's tensors in a model with a head; files may lack it */
-    ses_config defaults; /* how this model differs from others, and what absent keys mean */
-    const ses_stack_vtable *vtable; /* what it does in a way of its own; NULL: nothing */
+    const char *name; /* model_type of config.json */
+    /* prefix of the base model's tensors in classes with a head; files may lack it */
+    const char *prefix;
+    ses_config defaults;            /* of this model type, and values of absent keys */
+    const ses_stack_vtable *vtable; /* functions that it overrides; NULL: none */
     bool encoder_decoder;           /* an encoder and a decoder */
-    int sentinels; /* tokens of its own that mark what was left out of a text, where it has such */
-    bool tokenizer_sets_segments; /* the reference's tokenizer for it says which segment each token is of */
+    int sentinels;                  /* number of sentinel tokens (T5's <extra_id_N>); 0: none */
+    bool tokenizer_sets_segments;   /* transformers' tokenizer for it returns token type ids */
     ses_key_table keys[2];
-    bool (*post_read)(ses_config *c, const ses_json *config,
-                      ses_err *e); /* what a table cannot say; or NULL */
-    ses_name_table tensors[4];     /* asked in this order, config.first_names before all */
-    const ses_class *class;        /* the first is the base model */
+    /* reads what the tables cannot; or NULL */
+    bool (*post_read)(ses_config *c, const ses_json *config, ses_err *e);
+    ses_name_table tensors[4]; /* in search order; the table config.name_table is searched first */
+    const ses_class *class;    /* the first is the base model */
     size_t n_classes;
 } ses_model_desc;
 
@@ -119,16 +123,17 @@ typedef struct ses_model_desc {
 #include "models.def"
 #undef SES_MODEL
 
-const ses_model_desc *const *ses_models(void); /* all of them, NULL at the end */
-/* Do the transformers tokenizers of this class ("DebertaV2TokenizerFast") give the model segment ids?
+const ses_model_desc *const *ses_models(void); /* all descriptions, NULL-terminated */
+
+/* Do transformers' tokenizers of this class ("DebertaV2TokenizerFast") return token type ids?
  * tokenizer_class NULL: the class that belongs to model_type. */
 bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
-/* Shared tables: BERT's config keys and encoder names, BART's. */
+/* Shared tables: BERT's and BART's config keys and tensor names. */
 enum { SES_BERT_KEYS = 15, SES_BERT_TENSORS = 13 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
-enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of what stands on them */
+enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
 extern const ses_tensor_name ses_bert_heads[SES_BERT_HEADS], ses_roberta_heads[SES_ROBERTA_HEADS];
 enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
@@ -141,18 +146,18 @@ struct ses_model {
     const ses_model_desc *desc;
     const ses_class *class;
     ses_device *dev;
-    ses_json_doc *doc; /* owns config when the model was opened from a folder */
+    ses_json_doc *doc; /* owns config, if the model was opened from a folder; else NULL */
     const ses_json *config;
     ses_config c;
     ses_store *store;
-    ses_stack stack[2]; /* encoder and decoder, or the only one */
+    ses_stack stack[2]; /* encoder and decoder, or the only stack */
     ses_dense pooler;
     ses_scalar_mix scalar_mix;
     ses_head_params head[SES_MAX_OUTPUT_HEADS];
-    ses_safetensors *file; /* mapped weights; NULL when copied */
+    ses_safetensors *file; /* mapped weights; NULL: copied */
     ses_dtype dtype;
-    char *unexpected_keys, *missing_keys; /* fresh NULL: nothing */
-    size_t first_head_param;              /* parameters from here on are the pooler's and the heads' */
+    char *unexpected_keys, *missing_keys; /* missing_keys NULL: none */
+    size_t first_head_param; /* parameters from this index on belong to the pooler and the heads */
     char *dir;
     ses_adapter *adapter; /* NULL: none */
 };
@@ -160,79 +165,83 @@ struct ses_model {
 /* config.c */
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e);
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
-/* A key for finish(): where it is absent or null the value stays, another type is an error. */
+/* Reads a key, for post_read: an absent or null key keeps the value, another type is an error. */
 bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_err *e);
 bool ses_config_int(const ses_json *config, const char *key, int64_t *value, ses_err *e);
 bool ses_config_text(const ses_json *config, const char *key, const char **value, ses_err *e);
-/* Which of n names a key's value is; the first is what an absent key means. */
+/* Index of a key's value among n names; an absent key is the first name. */
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
                      size_t *out, ses_err *e);
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
 const ses_class *ses_config_headless_class(const ses_model_desc *d,
-                                           ses_err *e); /* no head, no decoder behind it */
+                                           ses_err *e); /* no head, no decoder after an encoder */
 
-/* The head a text is written with, a token after the other; NULL: there is none. */
+/* The head that generates text token by token; NULL: none. */
 const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c);
 
 const char *ses_class_prefix(const ses_model *m); /* of the base model's tensors */
 
-/* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it; and
- * which = 1, 2, ..., other names it has in some files. */
-bool ses_name_to_hf(const ses_model *m, const char *ours, char *buf, size_t n);
-bool ses_name_to_hf_alias(const ses_model *m, const char *ours, int which, char *buf, size_t n);
-/* The same, and then the names of what it is tied to. */
-bool ses_name_to_hf_any(const ses_model *m, const char *ours, int which, char *buf, size_t n);
-/* The token table that is the vocabulary's projection too where the two are tied. */
+/* names.c: transformers' name of a parameter, with the base model's prefix if the class has one; and for
+ * which = 1, 2, ... its other names in some files. */
+bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
+bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* The same, followed by the names of the tensors it is tied to. */
+bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* The token table, if it is also the vocabulary projection (tied weights). */
 const ses_tensor *ses_model_projection(const ses_model *m);
 
-/* model.c: config read and checked, parameters declared: everything but the numbers. */
+/* model.c: reads and checks the config, and declares the parameters: everything but the values. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 
-void ses_model_init_param(ses_model *m, size_t i, uint64_t seed); /* random numbers of one */
+/* initializes one parameter at random */
+void ses_model_init_param(ses_model *m, size_t i, uint64_t seed);
 
 /* load.c */
-/* By any name it ever had; NULL: none. */
-const ses_tensor_entry *ses_model_find(const ses_model *m, const char *ours);
+/* Finds a parameter in the file by any of its names; NULL: none. */
+const ses_tensor_entry *ses_model_find(const ses_model *m, const char *name);
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
-/* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. final: nothing
- * is going to change it, so that a dense weight may be rounded and its values left out. */
+/* Loads parameter i of a store from a tensor of a file, which must stay open: maps it if possible. final: the
+ * values will not change, so that a dense weight may be quantized and its f32 values dropped. */
 bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
                     const ses_model_options *o, bool final, ses_err *e);
-bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
+/* fills a parameter that no file contains */
+bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e);
 
-/* load.c: a tensor of a file by the reference's name, `before` in front, in any spelling it ever had. */
+/* load.c: finds a tensor of a file by transformers' name after the prefix `before`, in any spelling. */
 const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
                                        const char *name);
 
-/* adapter.c: an adapter of a folder, or a new one. */
+/* adapter.c: the adapter of a folder, or a new one. */
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
 ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e);
 void ses_adapter_free(ses_adapter *a);
-const char *ses_adapter_base(const ses_adapter *a); /* folder of the model's weights */
+const char *ses_adapter_base(const ses_adapter *a); /* folder of the base model */
 bool ses_adapter_is_new(const ses_adapter *a);
-void ses_adapter_begin(ses_adapter *a, ses_model *m);           /* what is declared now may be adapted, */
-bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e); /* until now; false: a target is nowhere */
-/* A trained head of the adapter, by our name; NULL: the adapter has none such. */
-const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours);
+/* layers declared from here on may be LoRA targets */
+void ses_adapter_begin(ses_adapter *a, ses_model *m);
+/* ends this; false: a target does not exist */
+bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
+/* The adapter's trained tensor of a head parameter; NULL: none. */
+const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n);
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e);
 
-/* save.c: a parameter on its way into a file, a source for ses_safetensors_writer_add_source. */
+/* save.c: a parameter as the data source of ses_safetensors_writer_add_source. */
 typedef struct ses_param_source {
     ses_device *dev;
     const ses_tensor *t;
     ses_dtype dtype;
-    const float *scale; /* of SES_I8: what each output's numbers are multiples of */
+    const float *scale; /* SES_I8: scale of each output */
     ses_weight_layout layout;
 } ses_param_source;
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
 
-/* class_match.c: the error for a tensor that is missing: what the checkpoint could be opened as. */
+/* class_match.c: the error for a missing tensor, with the classes that the checkpoint supports. */
 bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char *shape, ses_err *e);
 
-/* batch.c: everything a batch may get wrong. */
+/* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 
 #endif

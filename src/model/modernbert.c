@@ -1,5 +1,5 @@
 /* ModernBERT (Warner et al. 2024): pre-norm encoder without biases, rotary positions, gated feed-forward,
- * most layers seeing only their neighborhood. */
+ * local attention in most layers. */
 #include "model_desc.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("decoder_bias", lm.bias),
 };
 
-/* Which layers are local: by "layer_types", or all but every n-th. */
+/* Local layers: "layer_types", or all but every n-th. */
 static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *types = ses_json_get(config, "layer_types");
@@ -49,7 +49,7 @@ static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-/* rope_parameters (new) or the two thetas (old). */
+/* "rope_parameters", or the two older theta keys. */
 static bool read_theta(double *theta, const ses_json *ropes, const char *kind, ses_err *e)
 {
     const ses_json *rope = ses_json_get(ropes, kind);
@@ -63,7 +63,7 @@ static bool read_theta(double *theta, const ses_json *ropes, const char *kind, s
     return true;
 }
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const biases[] = { "attention_bias", "mlp_bias", "norm_bias", "classifier_bias" };
     static const char *const poolings[] = { "cls", "mean" };
@@ -146,7 +146,7 @@ const ses_model_desc ses_model_modernbert = {
                   .lm.bias = true,
                   .embed.tied = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -1,21 +1,21 @@
-/* MPNet (Song et al. 2020): as RoBERTa, with a learned bias on the scores by bucketed distance. */
+/* MPNet (Song et al. 2020): RoBERTa with a learned bias on the scores by bucketed distance. */
 #include "model_desc.h"
 
-/* The reference has 32 buckets, whatever the table's size. */
+/* transformers always uses 32 buckets, whatever the table's size. */
 enum { BUCKETS = 32 };
 
 static const ses_config_key keys[] = { SES_KEY_INTEGER("relative_attention_num_buckets", rel_bias.table_rows,
                                                        BUCKETS, SES_MAX_WIDTH) };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
-    c->pad_id = 1; /* the reference's tables know no other, whatever the config says */
+    c->pad_id = 1; /* transformers ignores the config's value */
     c->position.offset = c->pad_id + 1;
     return ses_bert_post_read(c, config, e);
 }
 
 static const ses_tensor_name tensors[] = {
-    /* before RoBERTa's and BERT's */
+    /* searched before RoBERTa's and BERT's tables */
     { "buckets", "encoder.relative_attention_bias.weight" },
     { "layer.#.attn.query.*", "encoder.layer.#.attention.attn.q.*" },
     { "layer.#.attn.key.*", "encoder.layer.#.attention.attn.k.*" },
@@ -55,7 +55,7 @@ const ses_model_desc ses_model_mpnet = {
                   .embed.tied = true,
                   .lm.bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors), SES_TABLE(ses_roberta_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

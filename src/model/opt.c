@@ -1,5 +1,5 @@
-/* OPT (Zhang et al. 2022): decoder with learned positions from row 2; the smallest and the 350M one have
- * a narrower token table, projected in and out, and the latter puts its norms after the sublayers. */
+/* OPT (Zhang et al. 2022): decoder with learned positions from row 2. The 350M model is post-norm and has a
+ * narrower token table with projections in and out. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -18,7 +18,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool before = true, removed = false, bias = true, affine = true;
     if (!ses_config_bool(config, "do_layer_norm_before", &before, e) ||
@@ -79,7 +79,7 @@ const ses_model_desc ses_model_opt = {
                   .embed.tied = true,
                   .embed.project_before_positions = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

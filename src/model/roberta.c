@@ -1,5 +1,5 @@
-/* RoBERTa (Liu et al. 2019): BERT with another tokenizer; positions start behind the pad's id, which they
- * skip; the classifier has a dense layer of its own. XLM-R and CamemBERT are the same under other names. */
+/* RoBERTa (Liu et al. 2019): BERT with another tokenizer. Positions start after the padding id and skip
+ * padding; the classifier has a dense layer. XLM-R and CamemBERT are the same under other names. */
 #include "model_desc.h"
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)

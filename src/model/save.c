@@ -1,4 +1,5 @@
-/* A folder the reference library reads: config.json and the weights under its names. */
+/* Saves a model as a folder that transformers reads: config.json, and weights under their transformers
+ * names. */
 #include "adapter_impl.h"
 #include "base/alloc.h"
 #include "base/file.h"
@@ -10,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Which output of a dense layer number i of its weight belongs to. */
-static size_t output_of(const ses_tensor *t, ses_weight_layout order, size_t i)
+/* The output of a dense layer that element i of its weight belongs to. */
+static size_t output_of(const ses_tensor *t, ses_weight_layout layout, size_t i)
 {
     size_t cols = (size_t)ses_weight_dim(t, 1);
-    return order == SES_OUT_IN ? i / cols : i % cols;
+    return layout == SES_OUT_IN ? i / cols : i % cols;
 }
 
 static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size_t n)
@@ -25,7 +26,7 @@ static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size
     }
 }
 
-/* What parameter p is stored as: of SES_I8, heads and, unless asked otherwise, tables in 16 bits, vectors in
+/* Storage dtype of parameter p. With SES_I8: heads and (unless requested) embeddings in 16 bits, vectors in
  * 32. */
 static ses_dtype stored_as(const ses_param *p, const ses_save_options *o)
 {
@@ -56,7 +57,7 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
 bool ses_model_saved_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
     if (ses_adapter_is_new(m->adapter)) return ses_adapter_name(m, i, buf, n);
-    return ses_store_at(m->store, i)->role != SES_PARAM_CONSTANT && /* which no file holds */
+    return ses_store_at(m->store, i)->role != SES_PARAM_CONSTANT && /* not stored in files */
            ses_model_tensor_name(m, i, buf, n);
 }
 
@@ -79,7 +80,7 @@ static bool save_adapter(const ses_model *m, ses_safetensors_writer *w, const ch
     return ok;
 }
 
-/* The largest magnitude of each output's weights / 127. */
+/* Largest magnitude of each output's weights / 127. */
 static const float *scales(const ses_model *m, const ses_param *p, ses_arena *mem, ses_err *e)
 {
     enum { PIECE = 2048 };
@@ -107,7 +108,9 @@ static bool add_param(const ses_model *m, size_t i, const ses_save_options *o, s
     const ses_tensor *t = p->tensor;
     *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, o), .layout = p->layout };
     if (!ses_model_saved_name(m, i, name, sizeof name)) return true;
-    if (!t->f) return ses_fail(e, SES_EARG, "\"%s\" is held rounded: open the model lean to save it", name);
+    if (!t->f)
+        return ses_fail(e, SES_EARG,
+                        "\"%s\" is held quantized only: open the model with no_packing to save it", name);
     if (from->dtype == SES_I8) {
         int64_t outputs = ses_weight_dim(t, p->layout == SES_IN_OUT);
         snprintf(scale_name, sizeof scale_name, "%s_scale", name);
@@ -141,7 +144,7 @@ done:
     return ok;
 }
 
-/* The config as it was read, with what this model is. */
+/* config.json as read, with this model's class and dtype. */
 static bool save_config(const ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     static const char *const dtypes[] = {
@@ -158,7 +161,7 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
     ses_json_end_array(w);
     ses_json_put_key(w, "dtype");
     ses_json_put_string(w, dtypes[o->dtype]);
-    if (o->dtype == SES_I8) { /* so that nobody else takes the multiples for weights */
+    if (o->dtype == SES_I8) { /* so that other programs do not take the integers for weights */
         ses_json_put_key(w, "quantization_config");
         ses_json_begin_object(w);
         ses_json_put_key(w, "quant_method");
@@ -187,7 +190,7 @@ bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options 
 {
     ses_save_options o = options ? *options : (ses_save_options){ .dtype = SES_F32 };
     if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16 && o.dtype != SES_I8)
-        return ses_fail(e, SES_EARG, "weights cannot be saved as %s, only as F32, F16, BF16 or I8",
+        return ses_fail(e, SES_EARG, "weights can be saved as F32, F16, BF16 or I8, not as %s",
                         ses_dtype_name(o.dtype));
     return ses_dir_make(dir, e) && save_weights(m, dir, &o, e) && save_config(m, dir, &o, e);
 }

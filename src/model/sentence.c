@@ -1,4 +1,4 @@
-/* A sentence encoder: a model's hidden states, pooled, and what follows. */
+/* Sentence encoders: pooled hidden states of a model, and the modules that follow. */
 #include "sentence_impl.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ enum { CONFIG_MAX = 16 << 20 };
 
 /* ---- opening ---- */
 
-/* dir/path/name, or NULL in *doc where there is no such file. */
+/* Loads dir/path/name; *doc is NULL if the file does not exist. */
 static bool load_json(const char *dir, const char *path, const char *name, ses_json_doc **doc, ses_err *e)
 {
     char *folder = ses_path_join(dir, path, e), *full = folder ? ses_path_join(folder, name, e) : NULL;
@@ -37,7 +37,7 @@ static bool read_list(ses_sentence *s, const ses_sentence_options *o, ses_err *e
     if (!ok) return false;
     if (!listed) m->item[m->n++] = (ses_module){ .kind = ses_module_find("Transformer") };
     if (m->n == 1 && listed && !o->pooling)
-        return ses_fail(e, SES_EUNSUPPORTED, "%s/modules.json: no Pooling: this is no sentence encoder",
+        return ses_fail(e, SES_EUNSUPPORTED, "%s/modules.json: no Pooling module: not a sentence encoder",
                         s->dir);
     if (m->n == 1) {
         m->item[m->n] =
@@ -47,7 +47,7 @@ static bool read_list(ses_sentence *s, const ses_sentence_options *o, ses_err *e
     return true;
 }
 
-/* What the modules' folders say. Those the list did not bring (path NULL) say nothing. */
+/* Reads the configs of the modules. Modules added by options (path NULL) have none. */
 static bool read_modules(ses_sentence *s, const ses_sentence_options *o, ses_err *e)
 {
     for (size_t i = 1; i < s->modules.n; i++) {
@@ -55,7 +55,7 @@ static bool read_modules(ses_sentence *s, const ses_sentence_options *o, ses_err
         ses_json_doc *doc = NULL;
         if (!m->path) continue;
         if (!load_json(s->dir, m->path, "config.json", &doc, e)) return false;
-        bool ok = doc || !m->kind->config || ses_fail(e, SES_EFORMAT, "the file is missing");
+        bool ok = doc || !m->kind->config || ses_fail(e, SES_EFORMAT, "file not found");
         ok = ok && m->kind->read(m, ses_json_root(doc), e);
         ses_json_free(doc);
         if (!ok) return ses_wrap(e, "%s/%s/config.json", s->dir, m->path);
@@ -75,7 +75,7 @@ static void choose_normalize(ses_sentence *s, ses_normalize choice)
         m->item[m->n++] = (ses_module){ .kind = ses_module_find("Normalize") };
 }
 
-/* The model's own part: sentence_bert_config.json (or another of its names), tokenizer_config.json. */
+/* Maximum length and case: sentence_bert_config.json (or its other names), tokenizer_config.json. */
 static bool read_limits(ses_sentence *s, ses_err *e)
 {
     static const char *const names[] = {
@@ -116,7 +116,7 @@ static bool choose_layer(ses_sentence *s, int64_t layer, ses_err *e)
 {
     int64_t depth = s->model->stack[0].depth, i = layer < 0 ? depth + 1 + layer : layer;
     if (i < 0 || i > depth)
-        return ses_fail(e, SES_EARG, "layer %lld is asked for, the model has %lld", (long long)layer,
+        return ses_fail(e, SES_EARG, "layer %lld requested, but the model has %lld", (long long)layer,
                         (long long)depth);
     s->needs_hidden_states = layer && i != depth;
     snprintf(s->layer, sizeof s->layer, "last_hidden_state");
@@ -144,7 +144,7 @@ static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_opti
 
 /* ---- weights of the modules ---- */
 
-/* The checkpoint of module i: its parameters are the store's from `from` on. */
+/* Loads the checkpoint of module i into the store's parameters from `from` on. */
 static bool load_module(ses_sentence *s, size_t i, size_t from, size_t to, const ses_model_options *o,
                         ses_err *e)
 {
@@ -152,7 +152,8 @@ static bool load_module(ses_sentence *s, size_t i, size_t from, size_t to, const
     if (path && !s->file[i]) s->file[i] = ses_checkpoint_open(path, e);
     bool ok = path && s->file[i];
     for (size_t p = from; ok && p < to; p++) {
-        const char *name = strchr(ses_store_at(s->store, p)->name, '.') + 1; /* behind the module's number */
+        /* after the module's number */
+        const char *name = strchr(ses_store_at(s->store, p)->name, '.') + 1;
         const ses_tensor_entry *x = ses_safetensors_find(s->file[i], name);
         ok = x ? ses_param_load(s->store, p, s->file[i], x, o, true, e) ||
                      ses_wrap(e, "%s: tensor \"%s\"", x->file, name)
@@ -171,7 +172,7 @@ static bool load_modules(ses_sentence *s, const size_t *first, const ses_model_o
     return true;
 }
 
-/* The width of hidden states. */
+/* Width of the hidden states. */
 static int64_t model_width(const ses_model *m)
 {
     const ses_tensor *out = m->stack[0].project_out.w;
@@ -231,17 +232,17 @@ void ses_sentence_free(ses_sentence *s)
 
 /* ---- pooling ---- */
 
-/* Tokens that are pooled: all, or those behind the prompts, which may be none. */
-typedef struct field {
+/* The pooled tokens: all, or those after the prompt, which may be none. */
+typedef struct pooled_tokens {
     const ses_batch *b;
-    int32_t *skipped;       /* [seqs]: tokens in front that are left out */
-    const int32_t *host_cu; /* of the others */
+    int32_t *skipped;       /* [seqs]: leading tokens that are not pooled */
+    const int32_t *host_cu; /* offsets of the pooled tokens */
     ses_tensor *x, *cu;
-} field;
+} pooled_tokens;
 
-static bool field_of(field *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
+static bool pooled_tokens_of(pooled_tokens *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
 {
-    *f = (field){ .b = b, .host_cu = b->cu_seqlens };
+    *f = (pooled_tokens){ .b = b, .host_cu = b->cu_seqlens };
     f->skipped = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *f->skipped);
     int32_t *cu = ses_tape_host_alloc(t, (size_t)b->seqs + 1, sizeof *cu);
     if (!f->skipped || !cu) return false;
@@ -254,8 +255,8 @@ static bool field_of(field *f, ses_tape *t, const ses_batch *b, const int32_t *p
     return true;
 }
 
-/* x: of all tokens. */
-static bool field_fill(field *f, ses_tape *t, ses_tensor *x)
+/* x: rows of all tokens. */
+static bool pooled_fill(pooled_tokens *f, ses_tape *t, ses_tensor *x)
 {
     const ses_batch *b = f->b;
     int64_t n = 0;
@@ -266,26 +267,28 @@ static bool field_fill(field *f, ses_tape *t, ses_tensor *x)
     if (!row) return false;
     for (int64_t s = 0; s < b->seqs; s++)
         for (int32_t i = b->cu_seqlens[s] + f->skipped[s]; i < b->cu_seqlens[s + 1]; i++) row[n++] = i;
-    f->x = ses_gather(t, x, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
+    /* a tensor has at least one row, even if unused */
+    f->x = ses_gather(t, x, ses_tape_ints(t, row, n ? n : 1));
     return true;
 }
 
-/* One token a sequence, the first or the last; none is left: the first all the same, or SES_IGNORE_INDEX. */
-static int32_t *pick(const field *f, ses_tape *t, ses_sentence_pool how)
+/* The first or last token of each sequence. If no token remains: the first one anyway, or
+ * SES_IGNORE_INDEX. */
+static int32_t *single_token(const pooled_tokens *f, ses_tape *t, ses_sentence_pool mode)
 {
     const ses_batch *b = f->b;
     int32_t *row = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *row);
     for (int64_t s = 0; row && s < b->seqs; s++) {
         int32_t begin = b->cu_seqlens[s], end = b->cu_seqlens[s + 1], first = begin + f->skipped[s];
-        row[s] = how == SES_SENTENCE_POOL_LAST ? (first == end ? SES_IGNORE_INDEX : end - 1)
-                 : first == end                ? begin
-                                               : first;
+        row[s] = mode == SES_SENTENCE_POOL_LAST ? (first == end ? SES_IGNORE_INDEX : end - 1)
+                 : first == end                 ? begin
+                                                : first;
     }
     return row;
 }
 
-/* The mean, with token i of a sequence (counted from 1, the prompt's too) weighing i. */
-static ses_tensor *weighted(const field *f, ses_tape *t)
+/* Weighted mean; token i of the sequence (from 1, including the prompt) has weight i. */
+static ses_tensor *weighted(const pooled_tokens *f, ses_tape *t)
 {
     ses_real *w = ses_tape_host_alloc(t, (size_t)ses_rows(f->x), sizeof *w);
     for (int64_t s = 0; w && s < f->b->seqs; s++) {
@@ -298,8 +301,8 @@ static ses_tensor *weighted(const field *f, ses_tape *t)
     return ses_pool_rows(t, ses_scale_rows(t, f->x, weight), f->cu, SES_POOL_MEAN);
 }
 
-/* The sum over the root of the length. */
-static ses_tensor *by_root(const field *f, ses_tape *t)
+/* Sum divided by the square root of the length. */
+static ses_tensor *sum_by_sqrt_len(const pooled_tokens *f, ses_tape *t)
 {
     int64_t seqs = f->b->seqs;
     ses_real *w = ses_tape_host_alloc(t, (size_t)seqs, sizeof *w);
@@ -309,26 +312,26 @@ static ses_tensor *by_root(const field *f, ses_tape *t)
                           ses_tape_input(t, w, SES_DIM(seqs)));
 }
 
-/* x: as the model gave it. */
-static ses_tensor *pool_one(const field *f, ses_tape *t, ses_tensor *x, ses_sentence_pool how)
+/* x: the model's output for all tokens. */
+static ses_tensor *pool_one(const pooled_tokens *f, ses_tape *t, ses_tensor *x, ses_sentence_pool mode)
 {
-    switch (how) {
+    switch (mode) {
     case SES_SENTENCE_POOL_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
     case SES_SENTENCE_POOL_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
-    case SES_SENTENCE_POOL_SQRT: return by_root(f, t);
+    case SES_SENTENCE_POOL_SQRT: return sum_by_sqrt_len(f, t);
     case SES_SENTENCE_POOL_WEIGHTED: return weighted(f, t);
     case SES_SENTENCE_POOL_FIRST:
     case SES_SENTENCE_POOL_LAST:
     case SES_SENTENCE_POOL_COUNT: break;
     }
-    const int32_t *row = pick(f, t, how);
+    const int32_t *row = single_token(f, t, mode);
     return row ? ses_gather(t, x, ses_tape_ints(t, row, f->b->seqs)) : NULL;
 }
 
-/* All the ways side by side. */
-static ses_tensor *pool(const ses_module *m, ses_tape *t, field *f, ses_tensor *x)
+/* All pooling modes, concatenated. */
+static ses_tensor *pool(const ses_module *m, ses_tape *t, pooled_tokens *f, ses_tensor *x)
 {
-    if (!x || !field_fill(f, t, x)) return NULL;
+    if (!x || !pooled_fill(f, t, x)) return NULL;
     ses_tensor *y = pool_one(f, t, x, m->pool[0]);
     for (int i = 1; y && i < m->pools; i++) {
         ses_tensor *const pair[] = { y, pool_one(f, t, x, m->pool[i]) };
@@ -337,13 +340,13 @@ static ses_tensor *pool(const ses_module *m, ses_tape *t, field *f, ses_tensor *
     return y;
 }
 
-/* The rows the model is asked for where one stands for each sequence; NULL: it is not so. */
-static const int32_t *rows_asked(const ses_sentence *s, ses_tape *t, const field *f)
+/* The rows to request from the model if one token per sequence is pooled; NULL: all are needed. */
+static const int32_t *requested_rows(const ses_sentence *s, ses_tape *t, const pooled_tokens *f)
 {
     const ses_module *m = &s->modules.item[1];
     bool one =
         m->pools == 1 && (m->pool[0] == SES_SENTENCE_POOL_FIRST || m->pool[0] == SES_SENTENCE_POOL_LAST);
-    const int32_t *row = one && !s->needs_hidden_states ? pick(f, t, m->pool[0]) : NULL;
+    const int32_t *row = one && !s->needs_hidden_states ? single_token(f, t, m->pool[0]) : NULL;
     for (int64_t i = 0; row && i < f->b->seqs; i++)
         if (row[i] == SES_IGNORE_INDEX) return NULL;
     return row;
@@ -355,13 +358,13 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
     const ses_module *m = &s->modules.item[1];
     ses_outputs out;
     ses_tensor *x = NULL;
-    field f;
-    if (!field_of(&f, t, b, m->skip_prompt ? prompt : NULL)) {
-        ses_tape_ok(t, e); /* tells why */
+    pooled_tokens f;
+    if (!pooled_tokens_of(&f, t, b, m->skip_prompt ? prompt : NULL)) {
+        ses_tape_ok(t, e); /* sets the error */
         return NULL;
     }
     ses_output_request want = { .hidden_states = s->needs_hidden_states,
-                                .rows = rows_asked(s, t, &f),
+                                .rows = requested_rows(s, t, &f),
                                 .n_rows = b->seqs };
     if (!ses_model_forward(s->model, t, b, &want, &out, e)) return NULL;
     for (size_t i = 0; i < out.n; i++)
@@ -374,7 +377,7 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
     return ses_tape_ok(t, e) ? x : NULL;
 }
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
 ses_model *ses_sentence_model(const ses_sentence *s) { return s->model; }
 ses_store *ses_sentence_store(const ses_sentence *s) { return s->store; }

@@ -1,4 +1,4 @@
-/* modules.json and each module's config.json, of all ages of the sentence-transformers library. */
+/* modules.json and the modules' config.json, in the formats of all versions of sentence-transformers. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model_desc.h"
@@ -28,8 +28,8 @@ static bool read_switch(const ses_json *config, const char *key, bool *out, ses_
     return ses_json_type_of(v) == SES_JSON_NULL || ses_json_bool(v, out) || wrong(key, v, "true or false", e);
 }
 
-/* Modules may say what they read and write; sentences' vectors is all there is here. */
-static bool on_sentences(const ses_json *config, ses_err *e)
+/* Modules may name their input and output; only "sentence_embedding" is supported. */
+static bool check_input_output(const ses_json *config, ses_err *e)
 {
     static const char *const keys[] = { "module_input_name", "module_output_name" };
     for (size_t i = 0; i < SES_LEN(keys); i++) {
@@ -58,7 +58,7 @@ const char *ses_act_path(ses_act act)
     return acts[i].path;
 }
 
-/* By the last part, under any path of torch's own. */
+/* By the last part of the path, which must be below torch.nn. */
 bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 {
     const char *name = strrchr(path, '.');
@@ -74,7 +74,7 @@ bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 /* ---- pooling ---- */
 
 static const struct {
-    const char *name, *old; /* today's, and a switch in older folders */
+    const char *name, *legacy_key; /* current name; boolean key in older folders */
 } pools[SES_SENTENCE_POOL_COUNT] = {
     [SES_SENTENCE_POOL_FIRST] = { "cls", "pooling_mode_cls_token" },
     [SES_SENTENCE_POOL_MAX] = { "max", "pooling_mode_max_tokens" },
@@ -85,12 +85,11 @@ static const struct {
 };
 
 const char *ses_sentence_pool_name(ses_sentence_pool p) { return pools[p].name; }
-const char *ses_sentence_pool_legacy_key(ses_sentence_pool p) { return pools[p].old; }
+const char *ses_sentence_pool_legacy_key(ses_sentence_pool p) { return pools[p].legacy_key; }
 
 static bool add_pool(ses_module *m, const char *name, size_t len, ses_err *e)
 {
-    if (m->pools == SES_MAX_POOLS)
-        return ses_fail(e, SES_EARG, "more than %d ways of pooling", SES_MAX_POOLS);
+    if (m->pools == SES_MAX_POOLS) return ses_fail(e, SES_EARG, "more than %d pooling modes", SES_MAX_POOLS);
     for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++)
         if (strlen(pools[i].name) == len && !memcmp(pools[i].name, name, len)) {
             m->pool[m->pools++] = (ses_sentence_pool)i;
@@ -136,10 +135,10 @@ static bool read_pooling(ses_module *m, const ses_json *config, ses_err *e)
     if (ses_json_type_of(mode) != SES_JSON_NULL) return read_modes(m, mode, e);
     for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++) {
         bool on = false;
-        if (!read_switch(config, pools[i].old, &on, e)) return false;
+        if (!read_switch(config, pools[i].legacy_key, &on, e)) return false;
         if (on) m->pool[m->pools++] = (ses_sentence_pool)i;
     }
-    if (!m->pools) m->pool[m->pools++] = SES_SENTENCE_POOL_MEAN; /* nothing is said */
+    if (!m->pools) m->pool[m->pools++] = SES_SENTENCE_POOL_MEAN; /* not specified */
     return true;
 }
 
@@ -151,12 +150,13 @@ static bool add_pooling(ses_module *m, ses_store *s, int number, int64_t *width,
     return true;
 }
 
-/* ---- what may follow ---- */
+/* ---- modules after pooling ---- */
 
-static bool fits(int64_t says, int64_t width, ses_err *e)
+static bool check_width(int64_t expected, int64_t width, ses_err *e)
 {
-    return says == width || ses_fail(e, SES_EFORMAT, "takes vectors of %lld numbers, but is given %lld",
-                                     (long long)says, (long long)width);
+    return expected == width ||
+           ses_fail(e, SES_EFORMAT, "expects vectors of size %lld, but its input has %lld",
+                    (long long)expected, (long long)width);
 }
 
 static bool read_dense(ses_module *m, const ses_json *config, ses_err *e)
@@ -165,10 +165,10 @@ static bool read_dense(ses_module *m, const ses_json *config, ses_err *e)
     bool bias = true;
     if (!read_size(config, "in_features", &m->in, e) || !read_size(config, "out_features", &m->out, e) ||
         !read_switch(config, "bias", &bias, e) || !read_switch(config, "use_residual", &m->residual, e) ||
-        !on_sentences(config, e))
+        !check_input_output(config, e))
         return false;
     m->no_bias = !bias;
-    m->act = act ? SES_ACT_NONE : SES_ACT_TANH; /* null is nothing, absent the library's default */
+    m->act = act ? SES_ACT_NONE : SES_ACT_TANH; /* null: none; absent: the library's default */
     if (ses_json_type_of(act) == SES_JSON_NULL) return true;
     const char *path = ses_json_string(act, NULL);
     return path ? ses_act_from_path(path, &m->act, e) : wrong("activation_function", act, "a string", e);
@@ -176,7 +176,7 @@ static bool read_dense(ses_module *m, const ses_json *config, ses_err *e)
 
 static bool add_dense(ses_module *m, ses_store *s, int number, int64_t *width, ses_err *e)
 {
-    if (!fits(m->in, *width, e)) return false;
+    if (!check_width(m->in, *width, e)) return false;
     m->dense = ses_dense_add(s, m->out, m->in, m->no_bias ? SES_NO_BIAS : SES_BIAS, "%d.linear", number);
     if (m->residual && m->in != m->out)
         m->residual_proj = ses_dense_add(s, m->out, m->in, SES_NO_BIAS, "%d.residual", number);
@@ -193,12 +193,12 @@ static ses_tensor *run_dense(const ses_module *m, ses_tape *t, ses_tensor *x)
 
 static bool read_norm(ses_module *m, const ses_json *config, ses_err *e)
 {
-    return read_size(config, "dimension", &m->in, e) && on_sentences(config, e);
+    return read_size(config, "dimension", &m->in, e) && check_input_output(config, e);
 }
 
 static bool add_norm(ses_module *m, ses_store *s, int number, int64_t *width, ses_err *e)
 {
-    if (!fits(m->in, *width, e)) return false;
+    if (!check_width(m->in, *width, e)) return false;
     m->norm = ses_norm_add(s, m->in, SES_NORM_LAYER, "%d.norm", number);
     return ses_store_ok(s, e);
 }
@@ -211,7 +211,7 @@ static ses_tensor *run_norm(const ses_module *m, ses_tape *t, ses_tensor *x)
 static bool read_normalize(ses_module *m, const ses_json *config, ses_err *e)
 {
     (void)m;
-    return on_sentences(config, e);
+    return check_input_output(config, e);
 }
 
 static ses_tensor *run_normalize(const ses_module *m, ses_tape *t, ses_tensor *x)
@@ -270,13 +270,14 @@ const ses_module_kind *ses_module_find(const char *name)
     return NULL;
 }
 
-/* By the last part of the type, under any path of the library's: "sentence_transformers.models.Pooling". */
-static const ses_module_kind *kind_of(const char *type, ses_err *e)
+/* By the last part of the type, which must be below sentence_transformers:
+ * "sentence_transformers.models.Pooling". */
+static const ses_module_kind *find_kind(const char *type, ses_err *e)
 {
     const char *own = "sentence_transformers.", *name = strrchr(type, '.');
     ses_quoted q = ses_quoted_of(type, strlen(type));
     if (strncmp(type, own, strlen(own)) != 0) {
-        ses_fail(e, SES_EUNSUPPORTED, "\"type\" is \"%s\": code of the folder's own is never run", q.s);
+        ses_fail(e, SES_EUNSUPPORTED, "\"type\" is \"%s\": code in the folder is never run", q.s);
         return NULL;
     }
     const ses_module_kind *k = ses_module_find(name + 1);
@@ -288,8 +289,8 @@ static const ses_module_kind *kind_of(const char *type, ses_err *e)
     return k;
 }
 
-/* Below the folder and nowhere else: no way up, no root. */
-static bool stays_inside(const char *path, size_t len)
+/* A relative path without "..": below the folder. */
+static bool is_inside(const char *path, size_t len)
 {
     if (strlen(path) != len || *path == '/' || strchr(path, '\\') || strchr(path, ':')) return false;
     for (;;) {
@@ -307,9 +308,9 @@ static bool read_module(ses_module *m, const ses_json *entry, ses_err *e)
     const char *path = ses_json_string(ses_json_get(entry, "path"), &len);
     if (!type) return wrong("type", ses_json_get(entry, "type"), "a string", e);
     if (!path) return wrong("path", ses_json_get(entry, "path"), "a string", e);
-    if (!stays_inside(path, len))
+    if (!is_inside(path, len))
         return ses_fail(e, SES_EFORMAT, "\"path\" \"%s\" leaves the folder", ses_quoted_of(path, len).s);
-    m->kind = kind_of(type, e);
+    m->kind = find_kind(type, e);
     m->path = m->kind ? ses_strndup(path, len, e) : NULL;
     return m->path != NULL;
 }
@@ -317,7 +318,7 @@ static bool read_module(ses_module *m, const ses_json *entry, ses_err *e)
 bool ses_modules_read(ses_modules *m, const ses_json *list, ses_err *e)
 {
     if (ses_json_type_of(list) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "not an array but %s", ses_json_type_name(ses_json_type_of(list)));
+        return ses_fail(e, SES_EFORMAT, "%s, expected an array", ses_json_type_name(ses_json_type_of(list)));
     if (ses_json_len(list) > SES_MAX_MODULES - 2) /* the caller may add two */
         return ses_fail(e, SES_EARG, "%zu modules, expected at most %d", ses_json_len(list),
                         SES_MAX_MODULES - 2);
@@ -331,10 +332,10 @@ bool ses_modules_read(ses_modules *m, const ses_json *list, ses_err *e)
         if (x->kind == &transformer)
             return ses_fail(e, SES_EUNSUPPORTED, "module %zu is a second Transformer", i);
         if (pooled && x->kind == &pooling)
-            return ses_fail(e, SES_EUNSUPPORTED, "module %zu pools once more", i);
+            return ses_fail(e, SES_EUNSUPPORTED, "module %zu is a second Pooling", i);
         pooled |= x->kind == &pooling;
         if (!pooled)
-            return ses_fail(e, SES_EUNSUPPORTED, "module %zu (%s) stands before any Pooling", i,
+            return ses_fail(e, SES_EUNSUPPORTED, "module %zu (%s) precedes the Pooling module", i,
                             x->kind->name);
     }
     return true;

@@ -1,5 +1,5 @@
-/* A sentence encoder as a folder of the sentence-transformers library: the model at its root, a folder for
- * each module, and in spellings that every version of it reads. */
+/* Saves a sentence encoder as a sentence-transformers folder: the model at the root, one folder per module,
+ * in a format that every version of the library reads. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model_desc.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the JSON text of `write` is to be, into dir/name. */
+/* Writes the JSON text made by `write` to dir/name. */
 typedef void put_json(ses_json_writer *w, const ses_sentence *s, const ses_module *m);
 
 static bool write_json(const char *dir, const char *name, put_json *put, const ses_sentence *s,
@@ -43,7 +43,7 @@ static void put_string(ses_json_writer *w, const char *key, const char *x)
     ses_json_put_string(w, x);
 }
 
-/* "1_Pooling"; the model has none. */
+/* "1_Pooling"; the Transformer module has no folder. */
 static void folder_of(char buf[64], const ses_sentence *s, const ses_module *m)
 {
     int i = (int)(m - s->modules.item);
@@ -85,7 +85,8 @@ static void put_about(ses_json_writer *w, const ses_sentence *s, const ses_modul
     ses_json_put_value(w, ses_json_root(s->st_config));
 }
 
-/* A module's config.json. Pooling in the usual order is written in switches, which every version reads. */
+/* A module's config.json. Pooling modes in the default order are written as boolean keys, which every version
+ * reads. */
 static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
 {
     (void)s;
@@ -120,7 +121,7 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     ses_json_end_object(w);
 }
 
-/* The parameters whose names begin with the module's number. */
+/* Saves the parameters whose names begin with the module's number. */
 static bool save_weights(const ses_sentence *s, const ses_module *m, const char *dir,
                          const ses_save_options *o, ses_err *e)
 {
@@ -168,5 +169,5 @@ bool ses_sentence_save(const ses_sentence *s, const char *dir, const ses_save_op
            (!s->st_config ||
             write_json(dir, "config_sentence_transformers.json", put_about, s, NULL, o.overwrite, e)) &&
            write_json(dir, "modules.json", put_list, s, NULL, o.overwrite,
-                      e); /* last: it makes the folder one */
+                      e); /* last: this file makes the folder a sentence encoder */
 }

@@ -1,6 +1,5 @@
-/* T5 (Raffel et al. 2019): everything is text to text. Pre-norm without means and biases, unscaled
- * scores, positions as a learned bias on the scores by bucketed distance. Version 1.1 and mT5 gate their
- * feed-forward. */
+/* T5 (Raffel et al. 2019): text-to-text encoder-decoder. Pre-norm RMS norms, no biases, unscaled scores,
+ * learned position bias by bucketed distance. Version 1.1 and mT5 have gated feed-forward layers. */
 #include "model_desc.h"
 
 #include <math.h>
@@ -26,7 +25,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-/* "relu", "gated-gelu", ...: in the gated form "gelu" means the tanh one. */
+/* "relu", "gated-gelu", ...; in the gated form "gelu" is the tanh approximation. */
 static bool read_ffn(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *kind = "relu";
@@ -39,12 +38,12 @@ static bool read_ffn(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     if (!c->decoder.layers) c->decoder.layers = c->layers;
     c->decoder.heads = c->attention.heads, c->decoder.ffn_width = c->ffn.width;
     c->dropout.attention = c->dropout.act = c->dropout.final = c->dropout.hidden;
-    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     if (c->rel_bias.max_distance <= c->rel_bias.buckets / 2)
         return ses_fail(e, SES_EARG,
                         "\"relative_attention_max_distance\" %lld leaves no room for %lld buckets",
@@ -52,13 +51,13 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     return read_ffn(c, config, e);
 }
 
-/* A tied model scales its output, unless the config says otherwise. */
-static bool finish_t5(ses_config *c, const ses_json *config, ses_err *e)
+/* A tied model scales its logits, unless config.json has scale_decoder_outputs. */
+static bool post_read_t5(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool scale = c->embed.tied;
     if (!ses_config_bool(config, "scale_decoder_outputs", &scale, e)) return false;
     c->lm.logit_scale = scale ? 1 / sqrt((double)c->hidden) : 0;
-    return finish(c, config, e);
+    return post_read(c, config, e);
 }
 
 #define STACK(ours, theirs, ffn)                                                               \
@@ -95,7 +94,7 @@ static const ses_tensor_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-#define T5(id, stem, finish_)                                                \
+#define T5(id, stem, post_read_)                                             \
     static const ses_class classes_##id[] = {                                \
         { .name = stem "Model" },                                            \
         { .name = stem "ForConditionalGeneration",                           \
@@ -141,11 +140,11 @@ static const ses_tensor_name tensors[] = {
                       .lm.no_transform = true,                               \
                       .embed.train_pad = true },                             \
         .keys = { SES_TABLE(keys) },                                         \
-        .post_read = finish_,                                                \
+        .post_read = post_read_,                                             \
         .tensors = { SES_TABLE(tensors) },                                   \
         .class = classes_##id,                                               \
         .n_classes = SES_LEN(classes_##id),                                  \
     };
 
-T5(t5, "T5", finish_t5)
-T5(mt5, "MT5", finish)
+T5(t5, "T5", post_read_t5)
+T5(mt5, "MT5", post_read)

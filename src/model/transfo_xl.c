@@ -1,8 +1,8 @@
-/* Transformer-XL (Dai et al. 2019): a decoder that remembers. Each layer's keys are what it saw of earlier
- * segments and then the batch's tokens; scores are by content and by distance. The vocabulary is in clusters.
- *
- * A batch without a memory starts as the reference starts it: with "mem_len" zeros for each sequence, which
- * take their part of the attention. A batch whose mem_cu says 0 for a sequence starts it with nothing. */
+/* Transformer-XL (Dai et al. 2019): a decoder with segment recurrence. The keys of each layer are its inputs
+ * for earlier segments (mems), then the batch's tokens; scores depend on content and distance. Embeddings and
+ * softmax are adaptive. A batch without mems starts as in transformers: with mem_len zero vectors per
+ * sequence, which take part in attention. A batch with mem_cu_seqlens may give a sequence 0 mems, which then
+ * attends to nothing before it. */
 #include "model_desc.h"
 
 #include "base/alloc.h"
@@ -32,9 +32,9 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool wrong(const char *key, ses_err *e)
+static bool fail_list(const char *key, ses_err *e)
 {
-    return ses_fail(e, SES_EFORMAT, "\"%s\" is not as expected: %s", key,
+    return ses_fail(e, SES_EFORMAT, "\"%s\" is invalid, expected %s", key,
                     key[0] == 'c' ? "rising token ids, at most 7, below the vocabulary's size"
                                   : "true or false for every cluster");
 }
@@ -43,70 +43,71 @@ static bool read_clusters(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *list = ses_json_get(config, "cutoffs");
     size_t n = ses_json_len(list);
-    if (list && ses_json_type_of(list) != SES_JSON_ARRAY) return wrong("cutoffs", e);
-    if (n >= SES_MAX_CLUSTERS) return wrong("cutoffs", e);
+    if (list && ses_json_type_of(list) != SES_JSON_ARRAY) return fail_list("cutoffs", e);
+    if (n >= SES_MAX_CLUSTERS) return fail_list("cutoffs", e);
     for (size_t i = 0; i < n; i++)
         if (!ses_json_int(ses_json_at(list, i), &c->adaptive.cutoffs[i + 1]) ||
             c->adaptive.cutoffs[i + 1] <= c->adaptive.cutoffs[i] || c->adaptive.cutoffs[i + 1] >= c->vocab)
-            return wrong("cutoffs", e);
+            return fail_list("cutoffs", e);
     c->adaptive.clusters = (int64_t)n + 1;
     c->adaptive.cutoffs[n + 1] = c->vocab;
     int64_t width = c->embed.width ? c->embed.width : c->hidden;
     for (size_t i = 0; i < n && c->adaptive.div_val > 1; i++) width /= c->adaptive.div_val;
-    return width > 0 || ses_fail(e, SES_EARG, "\"div_val\" %lld leaves the last cluster no width",
+    return width > 0 || ses_fail(e, SES_EARG, "\"div_val\" %lld leaves no columns for the last cluster",
                                  (long long)c->adaptive.div_val);
 }
 
 static bool read_ties(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *list = ses_json_get(config, "tie_projs");
-    bool share = true;
+    bool tied = true;
     if (ses_json_type_of(list) == SES_JSON_NULL) {
-        if (!ses_config_bool(config, "proj_share_all_but_first", &share, e)) return false;
-        c->adaptive.tie_projs = share ? ~1u : 0;
+        if (!ses_config_bool(config, "proj_share_all_but_first", &tied, e)) return false;
+        c->adaptive.tie_projs = tied ? ~1u : 0;
         return true;
     }
     if (ses_json_type_of(list) != SES_JSON_ARRAY || (int64_t)ses_json_len(list) > c->adaptive.clusters)
-        return wrong("tie_projs", e);
+        return fail_list("tie_projs", e);
     for (size_t i = 0; i < ses_json_len(list); i++) {
-        if (!ses_json_bool(ses_json_at(list, i), &share)) return wrong("tie_projs", e);
-        if (share) c->adaptive.tie_projs |= 1u << i;
+        if (!ses_json_bool(ses_json_at(list, i), &tied)) return fail_list("tie_projs", e);
+        if (tied) c->adaptive.tie_projs |= 1u << i;
     }
     return true;
 }
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     int64_t kind = 0;
-    bool before = false, apart = true;
+    bool before = false, untied = true;
     if (!ses_config_int(config, "attn_type", &kind, e) || !ses_config_bool(config, "pre_lnorm", &before, e) ||
-        !ses_config_bool(config, "untie_r", &apart, e))
+        !ses_config_bool(config, "untie_r", &untied, e))
         return false;
     if (kind)
         return ses_fail(e, SES_EUNSUPPORTED, "\"attn_type\" is %lld: only 0 is supported", (long long)kind);
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
     if (c->hidden % 2)
-        return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sines need pairs", (long long)c->hidden);
+        return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sinusoidal positions need pairs of columns",
+                        (long long)c->hidden);
     if (!read_clusters(c, config, e) || !read_ties(c, config, e)) return false;
     if (c->xl.clamp_len < 0) c->xl.clamp_len = 0;
     c->norm.placement = before ? SES_PRE_NORM : SES_POST_NORM;
-    c->xl.shared_biases = !apart;
+    c->xl.shared_biases = !untied;
     c->dropout.act = c->dropout.hidden;
-    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return true;
 }
 
 /* ---- parameters ---- */
 
 typedef struct relative { /* of a layer */
-    ses_dense distance;   /* projects the sines */
-    ses_tensor *bias[2];  /* [heads, D], of queries: for contents, for distances */
+    ses_dense distance;   /* projects the sinusoidal embeddings of the distances */
+    ses_tensor *bias[2];  /* [heads, D], added to queries: for content, for distance */
 } relative;
 
-typedef struct own {
+typedef struct xl_params {
     ses_adaptive_softmax clusters;
     relative layer[];
-} own;
+} xl_params;
 
 static void add_biases(ses_tensor *bias[2], ses_store *s, const ses_config *c, const char *where)
 {
@@ -136,7 +137,7 @@ static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config 
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
+    xl_params *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
     ses_tensor *bias[2] = { NULL };
     k->priv = o;
     k->n_unique = k->depth;
@@ -153,19 +154,19 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 
 /* ---- forward ---- */
 
-typedef struct scene {
+typedef struct pass_state {
     const ses_stack *k;
     ses_forward_ctx *p;
     const ses_seqs *seqs;
     ses_xl_keys keys;
     ses_tensor *mask;
     int64_t pairs;
-} scene;
+} pass_state;
 
-/* Token i of a sequence sees its memory and the tokens before it; with same_length all see as many. */
-static bool lay_mask(scene *v)
+/* Causal mask over mems and tokens; with same_length all tokens attend to equally many keys. */
+static bool set_mask(pass_state *v)
 {
-    static const ses_real hidden = -1e30f;
+    static const ses_real mask_value = -1e30f;
     const ses_config *c = v->p->c;
     const int32_t *cu = v->seqs->host_cu_seqlens, *cu_seqlens_k = v->keys.host_cu_seqlens;
     for (int64_t s = 0; s < v->seqs->seqs; s++)
@@ -173,30 +174,30 @@ static bool lay_mask(scene *v)
     ses_real *mask = ses_tape_host_alloc(v->p->tape, (size_t)v->pairs, sizeof *mask), *at = mask;
     for (int64_t s = 0; mask && s < v->seqs->seqs; s++) {
         int64_t len = cu[s + 1] - cu[s], all = cu_seqlens_k[s + 1] - cu_seqlens_k[s];
-        /* Keys of token i: from i - first. */
+        /* The keys of token i start at i - first. */
         int64_t first = all > c->xl.mem_len ? c->xl.mem_len - (all - len) : len;
         for (int64_t i = 0; i < len; i++)
             for (int64_t j = 0; j < all; j++, at++)
-                if (j > i + all - len || (c->xl.same_length && j <= i - first)) *at = hidden;
+                if (j > i + all - len || (c->xl.same_length && j <= i - first)) *at = mask_value;
     }
     if (mask) v->mask = ses_tape_input(v->p->tape, mask, SES_DIM(v->pairs));
     return mask != NULL;
 }
 
-static ses_tensor *attend(const scene *v, ses_tensor *all, int i)
+static ses_tensor *attend(const pass_state *v, ses_tensor *all, int i)
 {
     ses_tape *t = v->p->tape;
     const ses_config *c = v->p->c;
     const ses_layer *l = &v->k->layer[i];
-    const relative *r = &((const own *)v->k->priv)->layer[i];
+    const relative *r = &((const xl_params *)v->k->priv)->layer[i];
     int64_t inner = c->attention.heads * c->attention.head_size;
-    bool want = v->p->request->attentions, remembers = v->keys.tokens > v->seqs->tokens;
+    bool want = v->p->request->attentions, has_mems = v->keys.tokens > v->seqs->tokens;
     ses_tensor *qkv = ses_dense_run(t, l->self.query, all, SES_ACT_NONE), *probs;
     ses_xl_attention_inputs in = { .seqs = v->seqs, .mask = v->mask, .pairs = v->pairs };
     in.query = ses_columns(t, qkv, 0, inner);
     in.key = ses_columns(t, qkv, inner, inner);
     in.value = ses_columns(t, qkv, 2 * inner, inner);
-    if (remembers) { /* queries are the batch's tokens only */
+    if (has_mems) { /* queries are the batch's tokens only */
         int32_t *row = ses_tape_host_alloc(t, (size_t)v->seqs->tokens, sizeof *row);
         int64_t n = 0;
         for (int64_t s = 0; row && s < v->seqs->seqs; s++)
@@ -212,7 +213,7 @@ static ses_tensor *attend(const scene *v, ses_tensor *all, int i)
     return ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->dropout.hidden);
 }
 
-static ses_tensor *layer(const scene *v, ses_tensor *x, int i)
+static ses_tensor *layer(const pass_state *v, ses_tensor *x, int i)
 {
     ses_tape *t = v->p->tape;
     const ses_config *c = v->p->c;
@@ -229,16 +230,16 @@ static ses_tensor *layer(const scene *v, ses_tensor *x, int i)
 static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
     ses_tape *t = p->tape;
-    const own *o = k->priv;
-    scene v = { .k = k, .p = p, .seqs = seqs, .keys = { .p = p, .zero_mem_len = p->c->xl.mem_len } };
-    if (!ses_xl_keys_begin(&v.keys, false) || !lay_mask(&v)) return NULL;
-    bool lean = !p->request->hidden_states && !p->request->attentions && !p->request->mems;
+    const xl_params *o = k->priv;
+    pass_state v = { .k = k, .p = p, .seqs = seqs, .keys = { .p = p, .zero_mem_len = p->c->xl.mem_len } };
+    if (!ses_xl_keys_begin(&v.keys, false) || !set_mask(&v)) return NULL;
+    bool rewinds = !p->request->hidden_states && !p->request->attentions && !p->request->mems;
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = ses_dropout(t, ses_adaptive_softmax_embed(&o->clusters, p, seqs), p->c->dropout.hidden);
     for (int i = 0; i < (int)k->depth; i++) {
         if (p->request->hidden_states) ses_forward_output(p, SES_PER_TOKEN, x, "hidden_states.%d", i);
         x = layer(&v, x, i);
-        if (lean) x = ses_tape_rewind(t, start, x);
+        if (rewinds) x = ses_tape_rewind(t, start, x);
         ses_tape_wrap_error(t, "layer %d", i);
     }
     x = ses_dropout(t, x, p->c->dropout.hidden);
@@ -246,7 +247,7 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     return x;
 }
 
-static const ses_stack_vtable ways = { .add = add, .run = run };
+static const ses_stack_vtable vtable = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
@@ -282,7 +283,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_transfo_xl = {
     .name = "transfo-xl",
     .prefix = "transformer.",
-    .vtable = &ways,
+    .vtable = &vtable,
     .defaults = { .pad_id = -1,
                   .eos_id = -1,
                   .decoder.start_id = -1,
@@ -301,7 +302,7 @@ const ses_model_desc ses_model_transfo_xl = {
                   .xl.segment_recurrence = true,
                   .head.no_classifier_bias = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

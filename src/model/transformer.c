@@ -1,15 +1,15 @@
-/* The Transformer of "Attention is all you need" (Vaswani et al. 2017): encoder and decoder, norms after the
- * residual sums, one table for source, target and prediction, tokens times sqrt(d_model), fixed sinusoids.
- * Its config.json has BART's keys (see docs/MODELS.md), and two of its own, whose defaults are the paper's:
- *   "attention_bias": false      projections of attention have no bias
- *   "sinusoids": "interleaved"   sin, cos, sin, cos, ... of rising wavelength; or "halves": sines first */
+/* The Transformer of "Attention is all you need" (Vaswani et al. 2017): post-norm encoder-decoder, one table
+ * for source, target and prediction, embeddings times sqrt(d_model), sinusoidal positions. config.json has
+ * BART's keys (see docs/MODELS.md) and two more, with the paper's values as defaults: "attention_bias": false
+ * (attention projections have no bias); "sinusoids": "interleaved" (sin, cos, sin, cos, ... by rising
+ * wavelength) or "halves" (all sines, then all cosines). */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_KEY_NUMBER("layer_norm_eps", norm.eps, 0, 1),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const layouts[] = { "interleaved", "halves" };
     bool biased = false;
@@ -45,7 +45,7 @@ const ses_model_desc ses_model_transformer = {
                   .embed.tied = true,
                   .lm.no_transform = true },
     .keys = { { ses_bart_keys, SES_BART_KEYS }, SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { { ses_bart_tensors, SES_BART_TENSORS } },
     .class = classes,
     .n_classes = SES_LEN(classes),

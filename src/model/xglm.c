@@ -1,4 +1,5 @@
-/* XGLM (Lin et al. 2021): multilingual pre-norm decoder, fairseq's sinusoids, scaled tokens. */
+/* XGLM (Lin et al. 2021): multilingual pre-norm decoder with fairseq's sinusoidal positions and scaled
+ * embeddings. */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {

@@ -1,5 +1,5 @@
-/* XLM (Lample and Conneau 2019): post-norm encoder that is told each token's language (in the batch's
- * segments). */
+/* XLM (Lample and Conneau 2019): post-norm encoder with language embeddings (the batch's segments are
+ * language ids). */
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
@@ -22,26 +22,28 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const summaries[] = { "first", "last", "mean", "cls_index" };
     static const ses_summary summary[] = { SES_SUMMARY_FIRST, SES_SUMMARY_LAST_TOKEN, SES_SUMMARY_MEAN,
                                            SES_SUMMARY_LAST_TOKEN };
-    bool gelu = true, told = true, adaptive = false, project = true, to_labels = true;
+    bool gelu = true, lang_embeddings = true, adaptive = false, project = true, to_labels = true;
     size_t kind;
     if (!ses_config_bool(config, "summary_use_proj", &project, e) ||
         !ses_config_bool(config, "summary_proj_to_labels", &to_labels, e) ||
         !ses_config_bool(config, "gelu_activation", &gelu, e) ||
-        !ses_config_bool(config, "use_lang_emb", &told, e) || !ses_config_bool(config, "asm", &adaptive, e))
+        !ses_config_bool(config, "use_lang_emb", &lang_embeddings, e) ||
+        !ses_config_bool(config, "asm", &adaptive, e))
         return false;
     if (adaptive) return ses_fail(e, SES_EUNSUPPORTED, "\"asm\" is true: adaptive softmax is not supported");
     if (!project || !to_labels)
-        return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is false: a summary that is no label is not supported",
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"%s\" is false: a summary without label scores is not supported",
                         project ? "summary_proj_to_labels" : "summary_use_proj");
     if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e)) return false;
     c->summary.kind = summary[kind];
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
-    if (!told || c->embed.segments < 2) c->embed.segments = 0;
+    if (!lang_embeddings || c->embed.segments < 2) c->embed.segments = 0;
     c->ffn.act = gelu ? SES_ACT_GELU : SES_ACT_RELU;
     c->ffn.width = 4 * c->hidden;
     return true;
@@ -96,7 +98,7 @@ const ses_model_desc ses_model_xlm = {
                   .lm.bias = true,
                   .embed.tied = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -1,7 +1,6 @@
-/* XLNet (Yang et al. 2019): predicts tokens in any order of reading. Attention is Transformer-XL's: to
- * content, to the distance (sines, projected), to whether two tokens are of one segment, and to a memory of
- * what came before. Where places are to be predicted, a second stream of queries goes along, which knows the
- * place but not the token there. */
+/* XLNet (Yang et al. 2019): permutation language model. Attention is Transformer-XL's: scores of content,
+ * distance (projected sinusoids) and segment, with mems. To predict positions, a second stream of queries
+ * knows the position but not the token (two-stream attention). */
 #include "model_desc.h"
 
 #include "base/alloc.h"
@@ -34,22 +33,22 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-/* Is the key there, and null? */
+/* Is the key present and null? */
 static bool is_null(const ses_json *config, const char *key)
 {
     const ses_json *v = ses_json_get(config, key);
     return v && ses_json_type_of(v) == SES_JSON_NULL;
 }
 
-static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
-    static const char *const ways[] = { "bi", "uni" };
+    static const char *const directions[] = { "bi", "uni" };
     static const char *const summaries[] = { "last", "first", "mean", "cls_index" };
     static const ses_summary summary[] = { SES_SUMMARY_LAST_TOKEN, SES_SUMMARY_FIRST, SES_SUMMARY_MEAN,
                                            SES_SUMMARY_LAST_TOKEN };
-    size_t way, kind;
+    size_t direction, kind;
     bool project = true;
-    if (!ses_config_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
+    if (!ses_config_name(config, "attn_type", directions, SES_LEN(directions), &direction, e) ||
         !ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e) ||
         !ses_config_bool(config, "summary_use_proj", &project, e))
         return false;
@@ -58,33 +57,35 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         (c->attention.head_size && c->attention.head_size != c->hidden / c->attention.heads))
         return ses_fail(e, SES_EARG, "\"d_head\" must be \"d_model\" / \"n_head\"");
     if (c->hidden % 2)
-        return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sines need pairs", (long long)c->hidden);
+        return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sinusoidal positions need pairs of columns",
+                        (long long)c->hidden);
     if (is_null(config, "mem_len")) c->xl.mem_len = 0;
     if (is_null(config, "summary_activation")) c->summary.act = SES_ACT_NONE;
     if (c->xl.clamp_len < 0) c->xl.clamp_len = 0;
-    c->attention.causal = way == 1;
+    c->attention.causal = direction == 1;
     c->summary.kind = summary[kind];
     c->summary.no_proj = !project;
     c->dropout.attention = c->dropout.act = c->dropout.hidden;
-    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return true;
 }
 
 /* ---- parameters ---- */
 
-typedef struct relative {                                 /* of a layer */
-    ses_dense place;                                      /* projects the sines */
-    ses_tensor *content_bias, *place_bias, *segment_bias; /* [heads, D]: what a query is worth on its own */
-    ses_tensor *segment;                                  /* [2, heads, D]: one segment, two */
+typedef struct relative {                                    /* of a layer */
+    ses_dense position;                                      /* projects the sinusoidal embeddings */
+    ses_tensor *content_bias, *position_bias, *segment_bias; /* [heads, D], added to queries */
+    ses_tensor *segment;                                     /* [2, heads, D]: same segment, other segment */
 } relative;
 
-typedef struct own {
-    ses_tensor *mask; /* [1, 1, C]: the query stream's first state */
+typedef struct xlnet_params {
+    ses_tensor *mask; /* [1, 1, C]: initial state of the query stream */
     relative layer[];
-} own;
+} xlnet_params;
 
-/* [C, heads, D], as the reference stores every projection of attention. */
-static ses_dense cube(ses_store *s, const ses_config *c, ses_weight_layout order, int i, const char *what)
+/* [C, heads, D], as transformers stores the attention projections. */
+static ses_dense attn_projection(ses_store *s, const ses_config *c, ses_weight_layout order, int i,
+                                 const char *what)
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
@@ -95,7 +96,7 @@ static ses_dense cube(ses_store *s, const ses_config *c, ses_weight_layout order
     return d;
 }
 
-static ses_tensor *matrix(ses_store *s, const ses_config *c, int i, const char *what)
+static ses_tensor *attn_bias(ses_store *s, const ses_config *c, int i, const char *what)
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
@@ -106,14 +107,14 @@ static ses_tensor *matrix(ses_store *s, const ses_config *c, int i, const char *
 static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config *c, int i)
 {
     char name[64];
-    l->self.query = cube(s, c, SES_IN_OUT, i, "query");
-    l->self.key = cube(s, c, SES_IN_OUT, i, "key");
-    l->self.value = cube(s, c, SES_IN_OUT, i, "value");
-    l->self.out = cube(s, c, SES_OUT_IN, i, "out");
-    r->place = cube(s, c, SES_IN_OUT, i, "place");
-    r->content_bias = matrix(s, c, i, "content_bias");
-    r->place_bias = matrix(s, c, i, "place_bias");
-    r->segment_bias = matrix(s, c, i, "segment_bias");
+    l->self.query = attn_projection(s, c, SES_IN_OUT, i, "query");
+    l->self.key = attn_projection(s, c, SES_IN_OUT, i, "key");
+    l->self.value = attn_projection(s, c, SES_IN_OUT, i, "value");
+    l->self.out = attn_projection(s, c, SES_OUT_IN, i, "out");
+    r->position = attn_projection(s, c, SES_IN_OUT, i, "place");
+    r->content_bias = attn_bias(s, c, i, "content_bias");
+    r->position_bias = attn_bias(s, c, i, "place_bias");
+    r->segment_bias = attn_bias(s, c, i, "segment_bias");
     snprintf(name, sizeof name, "layer.%d.attn.segment", i);
     r->segment = ses_store_add(s, name, SES_DIM(2, c->attention.heads, c->hidden / c->attention.heads),
                                SES_INIT_NORMAL);
@@ -125,7 +126,7 @@ static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config 
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
+    xlnet_params *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
     k->priv = o;
     k->n_unique = k->depth;
     k->layer = o ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
@@ -139,28 +140,27 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 
 /* ---- forward ---- */
 
-/* Queries of one kind: all tokens (content), or the places asked about (query). */
+/* Queries of one stream: all tokens (content), or the predicted positions (query). */
 typedef struct stream {
     const ses_seqs *seqs;
-    ses_tensor *place; /* among the keys, where queries are not the last of them */
-    ses_tensor *mask;  /* NULL: all is seen */
+    ses_tensor *position; /* positions among the keys; NULL: queries are the last keys */
+    ses_tensor *mask;     /* NULL: no mask */
     int64_t pairs;
     ses_axis state, pair;
     const char *attentions; /* output name */
 } stream;
 
-/* What all layers see. */
-typedef struct scene {
+/* State shared by all layers. */
+typedef struct pass_state {
     const ses_stack *k;
     ses_forward_ctx *p;
-    stream content, query; /* query.seqs NULL: no place is asked about */
+    stream content, query; /* query.seqs NULL: no positions to predict */
     ses_xl_keys keys;
-} scene;
+} pass_state;
 
-/* May the query at token i, counted in its sequence, see key j of sequence s? A token of the content stream
- * always sees itself. */
-static bool sees(const scene *v, const stream *q, int64_t s, int64_t i, int64_t j, const uint8_t *perm,
-                 int64_t len)
+/* May query i of sequence s attend to key j? In the content stream a token always attends to itself. */
+static bool may_attend(const pass_state *v, const stream *q, int64_t s, int64_t i, int64_t j,
+                       const uint8_t *perm, int64_t len)
 {
     const ses_config *c = v->p->c;
     int64_t mem = ses_xl_mem_len(&v->keys, s);
@@ -169,10 +169,11 @@ static bool sees(const scene *v, const stream *q, int64_t s, int64_t i, int64_t 
     return !(perm && j >= mem && perm[i * len + j - mem]);
 }
 
-/* A mask of the stream's queries over the keys: added to scores, so a large negative number hides. */
-static void lay_stream(scene *v, stream *q, const ses_seqs *seqs, const int32_t *places)
+/* The additive mask of the stream's queries over the keys. */
+static void set_stream(pass_state *v, stream *q, const ses_seqs *seqs, const int32_t *positions)
 {
-    static const ses_real hidden = -1e30f; /* the reference's: where all is hidden, all is seen alike */
+    /* transformers' value: if all keys are masked, all get the same weight */
+    static const ses_real mask_value = -1e30f;
     const ses_batch *b = v->p->batch;
     ses_tape *t = v->p->tape;
     bool masked = b->perm_mask || v->p->c->attention.causal;
@@ -182,37 +183,40 @@ static void lay_stream(scene *v, stream *q, const ses_seqs *seqs, const int32_t 
         q->pairs += (int64_t)(seqs->host_cu_seqlens[s + 1] - seqs->host_cu_seqlens[s]) *
                     (v->keys.host_cu_seqlens[s + 1] - v->keys.host_cu_seqlens[s]);
     ses_real *mask = masked ? ses_tape_host_alloc(t, (size_t)q->pairs, sizeof *mask) : NULL;
-    int32_t *place = places ? ses_tape_host_alloc(t, (size_t)seqs->tokens, sizeof *place) : NULL;
-    for (int64_t s = 0; (mask || place) && s < b->seqs; s++) {
+    int32_t *position = positions ? ses_tape_host_alloc(t, (size_t)seqs->tokens, sizeof *position) : NULL;
+    for (int64_t s = 0; (mask || position) && s < b->seqs; s++) {
         int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
         for (int32_t r = seqs->host_cu_seqlens[s]; r < seqs->host_cu_seqlens[s + 1]; r++) {
-            int64_t i = places ? places[r] : r - seqs->host_cu_seqlens[s];
-            if (place) place[r] = (int32_t)(i + ses_xl_mem_len(&v->keys, s));
+            int64_t i = positions ? positions[r] : r - seqs->host_cu_seqlens[s];
+            if (position) position[r] = (int32_t)(i + ses_xl_mem_len(&v->keys, s));
             for (int64_t j = 0; mask && j < v->keys.host_cu_seqlens[s + 1] - v->keys.host_cu_seqlens[s];
                  j++, n++)
-                if (!sees(v, q, s, i, j, b->perm_mask ? b->perm_mask + perm : NULL, len)) mask[n] = hidden;
+                if (!may_attend(v, q, s, i, j, b->perm_mask ? b->perm_mask + perm : NULL, len))
+                    mask[n] = mask_value;
         }
         perm += len * len;
     }
     if (mask) q->mask = ses_tape_input(t, mask, SES_DIM(q->pairs));
-    if (place) q->place = ses_tape_ints(t, place, seqs->tokens);
+    if (position) q->position = ses_tape_ints(t, position, seqs->tokens);
 }
 
-typedef struct keys_of { /* a layer's, for both streams */
-    ses_tensor *key, *value, *place;
+typedef struct keys_of { /* keys and values of a layer, for both streams */
+    ses_tensor *key, *value, *position;
 } keys_of;
 
-static ses_tensor *attend(const scene *v, const stream *q, const keys_of *keyed, ses_tensor *x, int i)
+static ses_tensor *attend(const pass_state *v, const stream *q, const keys_of *keyed, ses_tensor *x, int i)
 {
     ses_tape *t = v->p->tape;
     const ses_config *c = v->p->c;
     const ses_layer *l = &v->k->layer[i];
-    const relative *r = &((const own *)v->k->priv)->layer[i];
+    const relative *r = &((const xlnet_params *)v->k->priv)->layer[i];
     bool want = v->p->request->attentions;
-    ses_xl_attention_inputs in = { .seqs = q->seqs, .q_pos = q->place, .mask = q->mask, .pairs = q->pairs };
+    ses_xl_attention_inputs in = {
+        .seqs = q->seqs, .q_pos = q->position, .mask = q->mask, .pairs = q->pairs
+    };
     in.query = ses_dense_run(t, l->self.query, x, SES_ACT_NONE);
-    in.key = keyed->key, in.value = keyed->value, in.distance = keyed->place;
-    in.content_bias = r->content_bias, in.distance_bias = r->place_bias, in.segment_bias = r->segment_bias;
+    in.key = keyed->key, in.value = keyed->value, in.distance = keyed->position;
+    in.content_bias = r->content_bias, in.distance_bias = r->position_bias, in.segment_bias = r->segment_bias;
     if (v->keys.label) in.segment = ses_reshape(t, r->segment, SES_DIM(2, c->hidden));
     in.reversed_from = c->xl.bi_data ? v->p->batch->seqs / 2 : 0;
     ses_tensor *probs, *y = ses_xl_attention(&v->keys, &in, want ? &probs : NULL);
@@ -221,72 +225,72 @@ static ses_tensor *attend(const scene *v, const stream *q, const keys_of *keyed,
     return ses_layer_ffn(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm.eps));
 }
 
-/* Both streams through layer i: g asks h, h asks itself. */
-static void layer(const scene *v, ses_tensor **h, ses_tensor **g, int i)
+/* Runs layer i on both streams: both attend to the content stream h. */
+static void layer(const pass_state *v, ses_tensor **h, ses_tensor **g, int i)
 {
     ses_tape *t = v->p->tape;
     const ses_layer *l = &v->k->layer[i];
-    const relative *r = &((const own *)v->k->priv)->layer[i];
+    const relative *r = &((const xlnet_params *)v->k->priv)->layer[i];
     ses_tensor *all = ses_xl_concat_mems(&v->keys, *h, i);
     ses_xl_output_mems(&v->keys, all, i);
     keys_of keyed = { .key = ses_dense_run(t, l->self.key, all, SES_ACT_NONE),
                       .value = ses_dense_run(t, l->self.value, all, SES_ACT_NONE),
-                      .place = ses_dense_run(t, r->place, v->keys.sines, SES_ACT_NONE) };
+                      .position = ses_dense_run(t, r->position, v->keys.sines, SES_ACT_NONE) };
     *h = attend(v, &v->content, &keyed, *h, i);
     if (*g) *g = attend(v, &v->query, &keyed, *g, i);
 }
 
-/* hidden_states.N: with two streams the content's and the query's take turns. */
-static void note_hidden(const scene *v, ses_tensor *h, ses_tensor *g, int i)
+/* hidden_states.N: with two streams, content and query states alternate. */
+static void output_hidden(const pass_state *v, ses_tensor *h, ses_tensor *g, int i)
 {
     if (!v->p->request->hidden_states) return;
     ses_forward_output(v->p, SES_PER_TOKEN, h, "hidden_states.%d", g ? 2 * i : i);
     if (g) ses_forward_output(v->p, SES_PER_TARGET, g, "hidden_states.%d", 2 * i + 1);
 }
 
-static scene scene_of(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
+static pass_state scene_of(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
-    scene v = { .k = k, .p = p, .keys = { .p = p } };
+    pass_state v = { .k = k, .p = p, .keys = { .p = p } };
     v.content = (stream){ .pair = SES_PER_QUERY_KEY, .attentions = "attentions" };
     v.query = (stream){ .pair = SES_PER_CROSS_QUERY_KEY, .attentions = "query_attentions" };
     if (p->c->xl.bi_data && p->batch->seqs % 2)
         ses_tape_fail(p->tape, SES_EARG,
-                      "\"bi_data\" is true: the second half of a batch is read backwards, but "
-                      "%lld sequences have no halves",
+                      "\"bi_data\" is true: the second half of a batch is reversed, but "
+                      "%lld sequences are an odd number",
                       (long long)p->batch->seqs);
     if (!ses_xl_keys_begin(&v.keys, true)) return v;
-    lay_stream(&v, &v.content, seqs, NULL);
-    if (p->batch->predict_positions) lay_stream(&v, &v.query, &p->target, p->batch->predict_positions);
+    set_stream(&v, &v.content, seqs, NULL);
+    if (p->batch->predict_positions) set_stream(&v, &v.query, &p->target, p->batch->predict_positions);
     return v;
 }
 
 static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
     ses_tape *t = p->tape;
-    const own *o = k->priv;
-    scene v = scene_of(k, p, seqs);
-    if (!ses_tape_ok(t, NULL)) return NULL; /* there may be no keys, no queries */
+    const xlnet_params *o = k->priv;
+    pass_state v = scene_of(k, p, seqs);
+    if (!ses_tape_ok(t, NULL)) return NULL; /* keys or queries may be NULL */
     bool lean = !p->request->hidden_states && !p->request->attentions && !p->request->mems && !v.query.seqs;
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *g = NULL,
                *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->dropout.hidden);
-    if (v.query.seqs) { /* every place begins alike */
+    if (v.query.seqs) { /* all positions start with the same state */
         const int32_t *zero = ses_tape_host_alloc(t, (size_t)p->target.tokens, sizeof *zero);
         ses_tensor *mask = ses_reshape(t, o->mask, SES_DIM(1, p->c->hidden));
         g = zero ? ses_gather(t, mask, ses_tape_ints(t, zero, p->target.tokens)) : NULL;
         g = ses_dropout(t, g, p->c->dropout.hidden);
     }
     for (int i = 0; i < (int)k->depth; i++) {
-        note_hidden(&v, h, g, i);
+        output_hidden(&v, h, g, i);
         layer(&v, &h, &g, i);
         if (lean) h = ses_tape_rewind(t, start, h);
         ses_tape_wrap_error(t, "layer %d", i);
     }
-    note_hidden(&v, h, g, (int)k->depth);
+    output_hidden(&v, h, g, (int)k->depth);
     return ses_dropout(t, g ? g : h, p->c->dropout.hidden);
 }
 
-static const ses_stack_vtable ways = { .add = add, .run = run };
+static const ses_stack_vtable directions = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
@@ -297,9 +301,9 @@ static const ses_tensor_name tensors[] = {
     { "layer.#.attn.key", "layer.#.rel_attn.k" },
     { "layer.#.attn.value", "layer.#.rel_attn.v" },
     { "layer.#.attn.out", "layer.#.rel_attn.o" },
-    { "layer.#.attn.place", "layer.#.rel_attn.r" },
+    { "layer.#.attn.position", "layer.#.rel_attn.r" },
     { "layer.#.attn.content_bias", "layer.#.rel_attn.r_w_bias" },
-    { "layer.#.attn.place_bias", "layer.#.rel_attn.r_r_bias" },
+    { "layer.#.attn.position_bias", "layer.#.rel_attn.r_r_bias" },
     { "layer.#.attn.segment_bias", "layer.#.rel_attn.r_s_bias" },
     { "layer.#.attn.segment", "layer.#.rel_attn.seg_embed" },
     { "layer.#.attn.norm.*", "layer.#.rel_attn.layer_norm.*" },
@@ -328,7 +332,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_xlnet = {
     .name = "xlnet",
     .prefix = "transformer.",
-    .vtable = &ways,
+    .vtable = &directions,
     .defaults = { .pad_id = 5,
                   .xl.mem_len = 512,
                   .norm.eps = 1e-12,
@@ -346,7 +350,7 @@ const ses_model_desc ses_model_xlnet = {
                   .embed.train_pad = true,
                   .xl.permutation_lm = true },
     .keys = { SES_TABLE(keys) },
-    .post_read = finish,
+    .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
