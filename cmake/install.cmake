@@ -7,7 +7,7 @@ install(TARGETS sesame sesame-shared EXPORT sesame-targets ARCHIVE DESTINATION $
 install(TARGETS sesame-bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
-if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/cli/bundled_models.h
+if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/model/bundled_models.c
   install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame
     PATTERN compare.txt EXCLUDE PATTERN facts.txt EXCLUDE PATTERN scores.jsonl EXCLUDE)
 endif()

@@ -108,7 +108,7 @@ static int64_t numbers(const ses_model *m, const ses_batch *b, const char *name,
         ses_tape_read(t, o.loss, x);
         n = 1;
     } else if (e.code == SES_OK) {
-        const ses_output *y = ses_output_named(&o, name);
+        const ses_output *y = ses_outputs_find(&o, name);
         if (y && ses_tape_read(t, y->tensor, x)) n = ses_count(y->tensor);
     }
     CHECK_MSG(n > 0, "%s: %s", name, e.msg);

@@ -189,7 +189,8 @@ typedef struct ses_output_request {
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
                        ses_outputs *out, ses_err *e);
 
-/* The output of this name ("logits", "last_hidden_state", "hidden_states.3"); NULL: none. */
+/* The output of this name ("logits", "last_hidden_state", "hidden_states.3"); NULL: none. name may be
+ * NULL. The result lives as long as the outputs. */
 const ses_output *ses_outputs_find(const ses_outputs *out, const char *name);
 
 /* ---- properties ---- */

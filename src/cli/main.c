@@ -1,8 +1,8 @@
 /* sesame: finds the command, parses its options, runs it, reports its error. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
-#include "bundled_models.h"
 #include "command.h"
+#include "model_args.h"
 #include "task/task.h"
 
 #include <errno.h>
@@ -69,9 +69,9 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     } else if (ok && cmd->max_operands >= 0 && call.n_operands > cmd->max_operands) {
         ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.operands[cmd->max_operands]);
     } else if (ok) {
-        char *own[SES_BUNDLED_MAX_ARGS] = { 0 };
+        char *own[SES_MAX_MODEL_ARGS] = { 0 };
         ok = ses_options_check_required(group, SES_LEN(group), e) &&
-             ses_bundled_resolve_args(cmd, args, call.operands, own, e) && cmd->run(&call, e);
+             ses_model_args_resolve(cmd, args, call.operands, own, e) && cmd->run(&call, e);
         for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     }
     ses_options_free(group, SES_LEN(group));

@@ -231,9 +231,8 @@ static bool pass(ses_generate_ctx *w, const ses_batch *b, ses_err *e)
     ses_output_request want = { .logits = true, .rows = last, .n_rows = b->seqs, .mems = w->memory };
     ses_tape_reset(w->tape, NULL);
     bool ok = last && row_room(w, b->seqs, e) && ses_model_forward(w->model, w->tape, b, &want, &out, e);
-    const ses_tensor *x = NULL;
-    for (size_t i = 0; ok && i < out.n; i++)
-        if (out.item[i].axis == SES_PER_ROW && !strcmp(out.item[i].name, w->output)) x = out.item[i].tensor;
+    const ses_output *logits = ok ? ses_outputs_find(&out, w->output) : NULL;
+    const ses_tensor *x = logits && logits->axis == SES_PER_ROW ? logits->tensor : NULL;
     ok = x && ses_count(x) == b->seqs * w->vocab && ses_tape_read(w->tape, x, w->raw);
     ses_free(last);
     w->out->tokens_read += cu[b->seqs] + (b->target_cu_seqlens && b->ids ? b->tokens : 0);

@@ -195,10 +195,9 @@ bool ses_mems_end_pass(ses_mems *k, ses_tape *tape, const ses_outputs *out, ses_
     ses_real **mem = ses_arena_array(&k->work, (size_t)k->layers, sizeof(ses_real *), e);
     for (int64_t l = 0; mem && l < k->layers; l++) {
         char name[32];
-        const ses_tensor *x = NULL;
         snprintf(name, sizeof name, "mems.%d", (int)l);
-        for (size_t i = 0; i < out->n; i++)
-            if (!strcmp(out->item[i].name, name)) x = out->item[i].tensor;
+        const ses_output *found = ses_outputs_find(out, name);
+        const ses_tensor *x = found ? found->tensor : NULL;
         if (!x || ses_count(x) != all * k->hidden)
             return ses_fail(e, SES_EARG, "the model gave no memory of its layer %d", (int)l);
         mem[l] = ses_arena_array(&k->work, (size_t)(all * k->hidden), sizeof **mem, e);

@@ -115,10 +115,9 @@ static bool judge(ses_scorer *s, asked *a, ses_err *e)
     ses_tape_reset(s->tape, NULL);
     if (!a->n) return a->seqs = 0, true;
     if (!ses_model_forward(s->model, s->tape, &b, &want, &out, e)) return false;
-    size_t at = 0;
-    while (at + 1 < out.n && strcmp(out.item[at].name, s->output) != 0) at++;
-    if (!read_losses(s, a, out.item[at].tensor, lost) || !ses_tape_ok(s->tape, e))
-        return ses_tape_ok(s->tape, e);
+    const ses_output *logits = ses_outputs_find(&out, s->output);
+    if (!logits) return ses_fail(e, SES_EARG, "the model has no output \"%s\"", s->output);
+    if (!read_losses(s, a, logits->tensor, lost) || !ses_tape_ok(s->tape, e)) return ses_tape_ok(s->tape, e);
     for (int64_t i = 0; i < a->n; i++) s->each[a->token[i]] = (float)-lost[i];
     a->n = a->seqs = 0;
     return true;

@@ -148,11 +148,11 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
     return m->adapter != NULL;
 }
 
-static bool open_folder(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
+static bool open_folder(ses_model *m, const ses_model_options *o, ses_err *e)
 {
-    m->dir = ses_strdup(dir, e);
-    if (!m->dir || !open_adapter(m, dir, o, e)) return false;
-    m->doc = o->config ? NULL : ses_model_config_open(dir, o->base, e); /* errors name the file */
+    const char *dir = m->dir;
+    if (!dir || !open_adapter(m, dir, o, e)) return false;
+    if (!o->config && !m->doc) m->doc = ses_model_config_open(dir, o->base, e); /* errors name the file */
     if (!o->config && !m->doc) return false;
     if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
         return ses_wrap(e, "%s/config.json", dir);
@@ -160,15 +160,26 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
     return ses_model_load(m, m->adapter ? ses_adapter_base(m->adapter) : dir, o, e);
 }
 
-ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e)
+ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_device *dev,
+                                 const ses_model_options *options, ses_err *e)
 {
     ses_model_options o = options ? *options : (ses_model_options){ 0 };
     ses_model *m = ses_alloc(sizeof *m, e);
-    if (!m) return NULL;
+    if (!m) {
+        ses_json_free(config);
+        return NULL;
+    }
     m->dev = dev;
-    if (open_folder(m, dir, &o, e)) return m;
+    m->doc = config;
+    m->dir = ses_model_resolve(name, NULL, e);
+    if (open_folder(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
+}
+
+ses_model *ses_model_open(const char *name, ses_device *dev, const ses_model_options *options, ses_err *e)
+{
+    return ses_model_open_config(name, NULL, dev, options, e);
 }
 
 void ses_model_free(ses_model *m)
@@ -253,6 +264,13 @@ ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_
     ses_cache *c = ses_cache_create(m->dev, k, width, slots, length, e);
     if (c) c->model = m;
     return c;
+}
+
+const ses_output *ses_outputs_find(const ses_outputs *out, const char *name)
+{
+    for (size_t i = 0; name && i < out->n; i++)
+        if (!strcmp(out->item[i].name, name)) return &out->item[i];
+    return NULL;
 }
 
 ses_store *ses_model_store(const ses_model *m) { return m->store; }

@@ -191,6 +191,11 @@ bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *b
 /* The token table, if it is also the vocabulary projection (tied weights). */
 const ses_tensor *ses_model_projection(const ses_model *m);
 
+/* model.c: ses_model_open with a config that ses_model_config_open returned for the same folder and base, so
+ * that it is not parsed again; NULL: reads it. Takes ownership of config, also on failure. */
+ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_device *dev,
+                                 const ses_model_options *options, ses_err *e);
+
 /* model.c: reads and checks the config, and declares the parameters: everything but the values. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 

@@ -200,14 +200,14 @@ static bool add_modules(ses_sentence *s, ses_device *dev, const ses_sentence_opt
     return ok;
 }
 
-ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sentence_options *options,
+ses_sentence *ses_sentence_open(const char *name, ses_device *dev, const ses_sentence_options *options,
                                 ses_err *e)
 {
     ses_sentence_options o = options ? *options : (ses_sentence_options){ 0 };
     ses_sentence *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
-    if (dir && !(s->dir = ses_strdup(dir, e))) goto fail;
-    if ((dir && !load_json(dir, "", "config_sentence_transformers.json", &s->st_config, e)) ||
+    if (name && !(s->dir = ses_model_resolve(name, NULL, e))) goto fail;
+    if ((s->dir && !load_json(s->dir, "", "config_sentence_transformers.json", &s->st_config, e)) ||
         !read_list(s, &o, e) || !read_modules(s, &o, e))
         goto fail;
     choose_normalize(s, o.normalize);
@@ -367,8 +367,8 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
                                 .rows = requested_rows(s, t, &f),
                                 .n_rows = b->seqs };
     if (!ses_model_forward(s->model, t, b, &want, &out, e)) return NULL;
-    for (size_t i = 0; i < out.n; i++)
-        if (!strcmp(out.item[i].name, s->layer)) x = out.item[i].tensor;
+    const ses_output *states = ses_outputs_find(&out, s->layer);
+    if (states) x = states->tensor;
     if (!want.rows) x = pool(m, t, &f, x);
     for (size_t i = 2; i < s->modules.n; i++) {
         x = s->modules.item[i].kind->run(&s->modules.item[i], t, x);

@@ -47,12 +47,13 @@ static bool open_model(ses_pipeline *p, ses_err *e)
 {
     ses_json_doc *doc = ses_model_config_open(p->dir, p->base, e);
     ses_model_options o = { .base = p->base };
-    if (doc && !pick_class(p, ses_json_root(doc), &o, e))
-        ses_wrap(e, "%s/config.json", p->dir);
-    else if (doc)
-        p->model = ses_model_open(p->dir, p->dev, &o, e);
+    if (!doc) return false;
+    if (!pick_class(p, ses_json_root(doc), &o, e)) {
+        ses_json_free(doc);
+        return ses_wrap(e, "%s/config.json", p->dir);
+    }
+    p->model = ses_model_open_config(p->dir, doc, p->dev, &o, e);
     if (p->model) p->use = find_use(p->task, p->model->class);
-    ses_json_free(doc);
     return p->model != NULL;
 }
 
@@ -102,7 +103,7 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     p->args = args;
     p->want.logits = true;
     p->budget = dev->is_host ? HOST_BUDGET : DEVICE_BUDGET;
-    p->dir = ses_strdup(dir, e);
+    p->dir = ses_model_resolve(dir, NULL, e);
     if (p->dir && base && !(p->base = ses_strdup(base, e))) goto fail;
     p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
     if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;

@@ -345,13 +345,6 @@ const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_er
 
 /* ---- outputs ---- */
 
-static const ses_output *find(const ses_pipeline *p, const char *name)
-{
-    for (size_t i = 0; i < p->out.n; i++)
-        if (!strcmp(p->out.item[i].name, name)) return &p->out.item[i];
-    return NULL;
-}
-
 /* The rows of an output that are the sequence's. */
 static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_t *first, int64_t *n)
 {
@@ -380,7 +373,7 @@ static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t f
 
 ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
 {
-    const ses_output *o = find(p, output);
+    const ses_output *o = ses_outputs_find(&p->out, output);
     assert(o);
     int64_t wide = ses_cols(o->tensor), first = 0;
     ses_output_rows r = { .cols = o->cols ? o->cols : wide };

@@ -122,7 +122,7 @@ static const ses_output *numbered(const ses_outputs *o, const char *what, int64_
 {
     char name[40];
     snprintf(name, sizeof name, "%s.%d", what, (int)i);
-    return ses_output_named(o, name);
+    return ses_outputs_find(o, name);
 }
 
 static int64_t count_of(const ses_outputs *o, const char *what)
@@ -134,8 +134,8 @@ static int64_t count_of(const ses_outputs *o, const char *what)
 
 static bool learn_scores(lesson *l)
 {
-    const ses_output *x = ses_output_named(&l->ours, l->ours.head[0].output);
-    const ses_output *y = ses_output_named(&l->theirs, l->theirs.head[0].output);
+    const ses_output *x = ses_outputs_find(&l->ours, l->ours.head[0].output);
+    const ses_output *y = ses_outputs_find(&l->theirs, l->theirs.head[0].output);
     ses_tensor *right = answer(l, x ? x->tensor : NULL, y, "scores");
     if (!right) return false;
     /* Regression has no choice. */

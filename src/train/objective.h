@@ -212,8 +212,7 @@ bool ses_build_causal(const ses_build_ctx *w, const ses_passage *p, const int32_
                       ses_ints *to, ses_err *e);
 /* w->text: the passage masked; w->chosen: its labels. */
 bool ses_build_masked(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_err *e);
-int32_t ses_control_code_of(const ses_build_ctx *w, const ses_passage *p);    /* -1: none */
-const ses_output *ses_output_named(const ses_outputs *out, const char *name); /* NULL: none */
+int32_t ses_control_code_of(const ses_build_ctx *w, const ses_passage *p); /* -1: none */
 /* Rows of a head's scores that are compared with a label, and the labels; arrays on the tape. */
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels);
 /* Loss and accuracy of head i over n labels. */

@@ -181,13 +181,6 @@ bool ses_build_masked(ses_build_ctx *w, const ses_objective *o, const ses_passag
 
 /* ---- labels found again ---- */
 
-const ses_output *ses_output_named(const ses_outputs *out, const char *name)
-{
-    for (size_t i = 0; name && i < out->n; i++)
-        if (!strcmp(out->item[i].name, name)) return &out->item[i];
-    return NULL;
-}
-
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels)
 {
     const ses_head *h = ses_head_find(head);

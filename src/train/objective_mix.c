@@ -384,7 +384,7 @@ bool ses_metric_sums_add_head(ses_metric_sums *tally, const char *objective, ses
     if (!n) return true;
     if (!ses_tape_read(t, out->head[i].loss, &loss)) return ses_tape_ok(t, e);
     ses_metric_sums_add(tally, objective, "loss", (double)loss * (double)n, (double)n);
-    const ses_output *x = ses_output_named(out, out->head[i].output);
+    const ses_output *x = ses_outputs_find(out, out->head[i].output);
     if (!x || ses_rows(x->tensor) != n) return true;
     int64_t right = ses_count_correct(t, x->tensor, label, n, e);
     if (right >= 0) ses_metric_sums_add(tally, objective, "accuracy", (double)right, (double)n);

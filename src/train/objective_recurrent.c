@@ -159,12 +159,12 @@ static bool remember(ses_tape *t, const ses_outputs *out, ses_batch *next)
     char name[32];
     int64_t layers = 0, count = 0;
     const ses_output *x;
-    for (; snprintf(name, sizeof name, "mems.%d", (int)layers), (x = ses_output_named(out, name)); layers++)
+    for (; snprintf(name, sizeof name, "mems.%d", (int)layers), (x = ses_outputs_find(out, name)); layers++)
         count = ses_count(x->tensor);
     ses_real *mems = ses_tape_host_alloc(t, (size_t)(layers * count), sizeof *mems);
     for (int64_t i = 0; mems && i < layers; i++) {
         snprintf(name, sizeof name, "mems.%d", (int)i);
-        if (!ses_tape_read(t, ses_output_named(out, name)->tensor, mems + i * count)) return false;
+        if (!ses_tape_read(t, ses_outputs_find(out, name)->tensor, mems + i * count)) return false;
     }
     next->mems = mems;
     next->mem_cu_seqlens = out->mem_cu_seqlens;

@@ -56,7 +56,7 @@ static bool generate(ses_objective_mix *a, const ses_objective *o, ses_tape *t, 
     int32_t *ids = copy(t, b->ids, b->tokens), *labels = copy(t, b->ids, b->tokens);
     g->drawn = ses_tape_host_alloc(t, (size_t)g->n, sizeof *g->drawn);
     if (!ids || !labels || !g->drawn) return ses_tape_ok(t, e);
-    const ses_output *x = g->n ? ses_output_named(&g->generator, g->generator.head[0].output) : NULL;
+    const ses_output *x = g->n ? ses_outputs_find(&g->generator, g->generator.head[0].output) : NULL;
     if (x && !draw_tokens(t, x->tensor, a->build.o.sampling_temperature, g->n, g->drawn, e)) return false;
     bool every = !(o->rtd_targets & SES_RTD_MASKED_ONLY), tokens = o->rtd_targets & SES_RTD_PREDICT_TOKENS;
     for (int64_t i = 0; i < b->tokens; i++) {
@@ -135,7 +135,7 @@ static bool measure(ses_objective_mix *a, const ses_objective *o, ses_tape *t, c
         return ses_tape_ok(t, e);
     ses_metric_sums_add(tally, "generator", "loss", (double)of_generator * (double)g.n, (double)g.n);
     ses_metric_sums_add(tally, o->name, "loss", (double)of_model * (double)n, (double)n);
-    const ses_output *x = ses_output_named(&out, out.head[0].output);
+    const ses_output *x = ses_outputs_find(&out, out.head[0].output);
     if (!x) return true;
     if (!tokens) return count_found(t, &g, x->tensor, o->name, tally, e);
     int64_t right = ses_count_correct(t, x->tensor, label, n, e);

@@ -177,9 +177,8 @@ static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
 /* (1 - s) nll + s (mean nll of all classes), over the rows that have a label. */
 static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
 {
-    ses_tensor *x = NULL;
-    for (size_t i = 0; i < out->n; i++)
-        if (!strcmp(out->item[i].name, "logits")) x = out->item[i].tensor;
+    const ses_output *logits = ses_outputs_find(out, "logits");
+    ses_tensor *x = logits ? logits->tensor : NULL;
     if (!x || !b->labels) {
         ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class_name(t->o.model));
         return NULL;

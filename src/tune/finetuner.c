@@ -331,13 +331,6 @@ bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const 
 
 enum { EVAL_TOKENS = 4096 };
 
-static const ses_output *named(const ses_outputs *out, const char *name)
-{
-    for (size_t i = 0; i < out->n; i++)
-        if (!strcmp(out->item[i].name, name)) return &out->item[i];
-    return NULL;
-}
-
 /* Outputs of a batch on the host. */
 typedef struct host {
     ses_real *raw;
@@ -349,8 +342,8 @@ typedef struct host {
 /* The head's output, whole. An answer's two scores are columns of one tensor. */
 static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
 {
-    const ses_output *o = named(out, "logits");
-    if (!o) o = named(out, "start_logits");
+    const ses_output *o = ses_outputs_find(out, "logits");
+    if (!o) o = ses_outputs_find(out, "start_logits");
     if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class_name(t->model));
     size_t n = (size_t)ses_count(o->tensor);
     h->cols = ses_cols(o->tensor);

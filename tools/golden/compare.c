@@ -153,10 +153,8 @@ bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gol
 {
     for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
-        const ses_output *found = NULL;
         if (strncmp(x->name, "output.", 7) || !strcmp(x->name, "output.loss")) continue;
-        for (size_t j = 0; j < out->n; j++)
-            if (!strcmp(out->item[j].name, x->name + 7)) found = &out->item[j];
+        const ses_output *found = ses_outputs_find(out, x->name + 7);
         if (!found)
             note(r, &r->out, x->name + 7, INFINITY, 1); /* the reference gives it, we do not */
         else if (!compare_output(c, t, found, x, r, e))

@@ -56,13 +56,11 @@ bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outpu
         const int32_t *cu = stack[i].target ? b->target_cu_seqlens : b->cu_seqlens;
         int64_t width = stack[i].target ? c->target_width : c->width,
                 offset = ses_rows(p->tensor) - ses_model_max_tokens(m);
-        for (size_t j = 0; cu && j < out->n; j++)
-            if (!strcmp(out->item[j].name, stack[i].output) &&
-                count == c->rows * width * ses_cols(p->tensor)) {
-                if (!correct(c, t, &out->item[j], p->tensor, theirs, width, cu, offset, e)) return false;
-                ses_store_sync_bf16(ses_model_store(m));
-                *restored = true;
-            }
+        const ses_output *states = cu ? ses_outputs_find(out, stack[i].output) : NULL;
+        if (!states || count != c->rows * width * ses_cols(p->tensor)) continue;
+        if (!correct(c, t, states, p->tensor, theirs, width, cu, offset, e)) return false;
+        ses_store_sync_bf16(ses_model_store(m));
+        *restored = true;
     }
     return true;
 }

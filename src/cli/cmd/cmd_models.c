@@ -2,10 +2,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/bundled_models.h"
+#include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "model/bundled_models.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_bundled_dirs p;
     job j = { 0 };
-    bool ok = ses_bundled_find_dirs(&p, e);
+    bool ok = ses_bundled_find_dirs(&p, NULL, e);
     if (!ok) return false;
     ok = look(&j, &p, e);
     if (ok && a->json)

@@ -10,9 +10,7 @@
 
 const ses_output *ses_run_find(const ses_runner *r, const char *name)
 {
-    for (size_t i = 0; i < r->out.n; i++)
-        if (!strcmp(r->out.item[i].name, name)) return &r->out.item[i];
-    return NULL;
+    return ses_outputs_find(&r->out, name);
 }
 
 const ses_output *ses_run_output(const ses_runner *r, const char *name)
