@@ -34,7 +34,7 @@ for pack in gzip xz zstd; do
         continue
     fi
     $pack -c "$tmp/text.txt" >"$tmp/packed"
-    if "$sesame" --version --verbose | grep -q "texts packed with $pack.*: in this build" || {
+    if "$sesame" --version --verbose | grep -q "texts compressed with $pack.*: in this build" || {
         [ $pack = zstd ] && "$sesame" --version --verbose | grep -q 'Zstandard.*: in this build'
     }; then
         gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/c.$pack" "$tmp/packed"

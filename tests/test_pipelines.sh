@@ -192,22 +192,22 @@ same fill-mask -m $m/bert-mask -k 2 --do-sample --temperature 2 --seed 3 -f "$tm
 run 0 fill-mask -m $m/bert-mask --json -k 2 --do-sample --temperature 2 --seed 4 -q -f "$tmp/masks"
 cmp -s "$tmp/one" "$tmp/out" && bad 'another seed, the same tokens' || ok
 
-# long texts: windows, or a word about what was cut
+# long texts: windows, or a notice of truncation
 awk 'BEGIN { for (i = 0; i < 120; i++) printf "Anna Keller went to Lindau. "; print "" }' >"$tmp/long"
 run 0 ner -m $m/bert-tag -a simple --json -f "$tmp/long"
 says '"end": 33'
-grep -q 'left out' "$tmp/err" && bad 'windows leave nothing out' || ok
+grep -q 'truncated' "$tmp/err" && bad 'windows truncate nothing' || ok
 run 0 ner -m $m/bert-tag --json -f "$tmp/long"
 says '"end": 33'
 run 0 text-classification -m $m/bert-label --json -f "$tmp/long"
-tells 'long: line 1: ' ' tokens were left out: the model reads 48 at once'
+tells 'long: line 1: truncated by ' ' tokens: the maximum sequence length is 48'
 run 0 fill-mask -m $m/bert-mask --json "$(cat "$tmp/long") and [MASK]."
 says '"token_str"'
-tells 'text 1: ' ' tokens were left out: the model reads 48 at once'
+tells 'text 1: truncated by ' ' tokens: the maximum sequence length is 48'
 run 0 fill-mask -m $m/bert-mask --json "Anna and [MASK]."
-grep -q 'left out' "$tmp/err" && bad 'a short text is seen whole' || ok
+grep -q 'truncated' "$tmp/err" && bad 'a short text is not truncated' || ok
 run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
-tells 'the model reads 8 at once'
+tells 'the maximum sequence length is 8'
 run 3 ner -m $m/bert-tag --max-seq-len 2 "The bell rings."
 tells 'windows of 2 tokens have no room for the text'
 run 3 ner -m $m/bert-tag --stride 46 -f "$tmp/long"
@@ -259,7 +259,7 @@ run 0 text-classification -m $m/bert-label --json --jsonl "$tmp/one.jsonl" "$tmp
 lines 2
 run 3 text-classification -m $m/bert-label --json --jsonl "$tmp/none.jsonl"
 tells 'none.jsonl: No such file'
-for wrong in 'exclude each other|--file x y' '--top-k: 0 is out of range|--top-k 0 y' \
+for wrong in 'mutually exclusive|--file x y' '--top-k: 0 is out of range|--top-k 0 y' \
     'is not a whole number or all|--top-k some y' '--model DIR is required|' "unknown option '--topk'|--topk 1 y" \
     'out of range|--batch-tokens 0 y' 'is not one of|--function-to-apply x y'; do
     # shellcheck disable=SC2086  # several words
@@ -281,7 +281,7 @@ run 3 text-classification -m $m/bert-label --jsonl
 tells 'sesame: line 2: column 10 (byte 9): '
 : >"$tmp/in"
 run 2 embed -m $m/bert-mask -o npy --json x
-tells 'exclude each other'
+tells 'mutually exclusive'
 run 3 zero-shot-classification -m $m/bert-label y
 tells 'no labels'
 run 3 rerank -m $m/bert-label q d

@@ -88,7 +88,7 @@ out_has '"eval_accuracy": 0.5, "eval_pairs_accuracy": 0.5, "eval_samples": 2'
 printf 'form\tclass\tlen_prefix\tsent\nw10\tcorrect\t1\tw1 x w31 <eos>\nw10\twrong\t1\tw1 x w31 <eos>\n' >"$tmp/p.tab"
 "$sesame" eval "$tmp/a" --task agreement "$tmp/p.tab" --json >"$tmp/out" 2>"$tmp/err"
 out_has '"eval_accuracy": 0.0'
-if command -v xz >/dev/null && "$sesame" --version --verbose | grep -q 'texts packed with xz.*: in this build'; then
+if command -v xz >/dev/null && "$sesame" --version --verbose | grep -q 'texts compressed with xz.*: in this build'; then
     printf 'good\tbad\nw1 w10\tw1 w1 w1 w1 w1 w1\n' | xz >"$tmp/pairs.tsv.xz"
     "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv.xz" --json >"$tmp/out" 2>"$tmp/err"
     out_has '"eval_accuracy": 1.0'

@@ -1,3 +1,4 @@
+/* Describes this build: compiler, instruction sets, optional libraries. */
 #include "build_info.h"
 
 #include "sesame/version.h"
@@ -29,56 +30,58 @@ bool ses_isa_built(ses_isa isa)
 #endif
 }
 
-/* Libraries are looked for when asked, not linked: the command starts the same with and without them. */
+/* Found by dlopen on demand, not linked: the start-up time does not depend on them. */
 typedef struct library {
     const char *name, *use, *file[2];
 } library;
 
 static const library libraries[] = {
-    { "OpenBLAS", "opponent in 'sesame bench gemm'", { "libopenblas.so.0", NULL } },
-    { "oneDNN", "opponent in 'sesame bench gemm'", { "libdnnl.so.3", "libdnnl.so.2" } },
+    { "OpenBLAS", "peer in 'sesame bench gemm'", { "libopenblas.so.0", NULL } },
+    { "oneDNN", "peer in 'sesame bench gemm'", { "libdnnl.so.3", "libdnnl.so.2" } },
 };
 
-static ses_build_feature find(const library *l)
+static ses_build_feature find_library(const library *l)
 {
-    ses_build_feature p = { l->name, l->use, false, "not found" };
-    for (size_t i = 0; i < SES_LEN(l->file) && l->file[i] && !p.here; i++) {
+    ses_build_feature f = { l->name, l->use, false, "not found" };
+    for (size_t i = 0; i < SES_LEN(l->file) && l->file[i] && !f.available; i++) {
         void *h = dlopen(l->file[i], RTLD_LAZY | RTLD_LOCAL);
         if (!h) continue;
-        p.here = true;
-        p.how = l->file[i];
+        f.available = true;
+        f.status = l->file[i];
         dlclose(h);
     }
-    return p;
+    return f;
 }
 
-size_t ses_build_features(ses_build_feature out[SES_MAX_PARTS])
+size_t ses_build_features(ses_build_feature out[SES_MAX_BUILD_FEATURES])
 {
     size_t n = 0;
 #ifdef SES_CUDA
     ses_gpu gpu;
-    bool gpu_here = ses_gpu_describe(0, &gpu);
-    out[n++] = (ses_build_feature){ "CUDA", "GPU device", gpu_here,
-                                    gpu_here ? "GPU found" : "in this build, no GPU found" };
+    bool has_gpu = ses_gpu_describe(0, &gpu);
+    out[n++] = (ses_build_feature){ "CUDA", "GPU device", has_gpu,
+                                    has_gpu ? "GPU found" : "in this build, no GPU found" };
 #else
     out[n++] = (ses_build_feature){ "CUDA", "GPU device", false, "not in this build" };
 #endif
 #ifdef SES_PCRE2
-    out[n++] = (ses_build_feature){ "PCRE2", "unusual patterns of tokenizers", true, "in this build" };
+    out[n++] = (ses_build_feature){ "PCRE2", "regular expressions beyond the built-in engine", true,
+                                    "in this build" };
 #else
-    out[n++] = (ses_build_feature){ "PCRE2", "unusual patterns of tokenizers", false, "not in this build" };
+    out[n++] = (ses_build_feature){ "PCRE2", "regular expressions beyond the built-in engine", false,
+                                    "not in this build" };
 #endif
     static const struct {
-        const char *name, *unpacks, *use;
-    } packed[] = { { "zlib", "gzip", "texts packed with gzip" },
-                   { "liblzma", "xz", "texts packed with xz" },
-                   { "libzstd", "zstd", "texts packed with Zstandard" } };
-    for (size_t i = 0; i < SES_LEN(packed); i++) {
-        bool here = ses_input_stream_supports(packed[i].unpacks);
-        out[n++] = (ses_build_feature){ packed[i].name, packed[i].use, here,
-                                        here ? "in this build" : "not in this build" };
+        const char *name, *format, *use;
+    } compression[] = { { "zlib", "gzip", "texts compressed with gzip" },
+                        { "liblzma", "xz", "texts compressed with xz" },
+                        { "libzstd", "zstd", "texts compressed with Zstandard" } };
+    for (size_t i = 0; i < SES_LEN(compression); i++) {
+        bool available = ses_input_stream_supports(compression[i].format);
+        out[n++] = (ses_build_feature){ compression[i].name, compression[i].use, available,
+                                        available ? "in this build" : "not in this build" };
     }
-    for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find(&libraries[i]);
+    for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find_library(&libraries[i]);
     return n;
 }
 
@@ -90,8 +93,9 @@ void ses_version_print(FILE *out, bool verbose)
     fputs("instruction sets built:", out);
     for (int i = 0; i < SES_ISA_COUNT; i++)
         if (ses_isa_built((ses_isa)i)) fprintf(out, " %s", ses_isa_name((ses_isa)i));
-    fprintf(out, "; best here: %s\n", ses_isa_name(ses_isa_best()));
-    ses_build_feature part[SES_MAX_PARTS];
-    size_t n = ses_build_features(part);
-    for (size_t i = 0; i < n; i++) fprintf(out, "%s (%s): %s\n", part[i].name, part[i].use, part[i].how);
+    fprintf(out, "; best on this CPU: %s\n", ses_isa_name(ses_isa_best()));
+    ses_build_feature feature[SES_MAX_BUILD_FEATURES];
+    size_t n = ses_build_features(feature);
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%s (%s): %s\n", feature[i].name, feature[i].use, feature[i].status);
 }

@@ -1,19 +1,21 @@
-/* What this build is: version, compiler, and the parts it can use. */
-#ifndef SES_CLI_VERSION_H
-#define SES_CLI_VERSION_H
+/* Describes this build: compiler, instruction sets, optional libraries and devices.
+ * All strings are static. Safe in all threads. */
+#ifndef SES_CLI_BUILD_INFO_H
+#define SES_CLI_BUILD_INFO_H
 
 #include "sesame/types.h"
 
-/* A library or device Sesame works without and uses where it is. */
+/* An optional library or device. */
 typedef struct ses_build_feature {
     const char *name, *use;
-    bool here;
-    const char *how; /* "libopenblas.so.0", "not in this build", ... */
+    bool available;
+    const char *status; /* "libopenblas.so.0", "not in this build", ... */
 } ses_build_feature;
 
-enum { SES_MAX_PARTS = 12 };
+enum { SES_MAX_BUILD_FEATURES = 12 };
 
-size_t ses_build_features(ses_build_feature out[SES_MAX_PARTS]); /* looks for libraries: milliseconds */
+size_t ses_build_features(
+    ses_build_feature out[SES_MAX_BUILD_FEATURES]); /* opens libraries: takes milliseconds */
 const char *ses_compiler(void);
 bool ses_isa_built(ses_isa isa);
 

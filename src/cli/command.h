@@ -1,4 +1,7 @@
-/* A command is one file, cmd_NAME.c, that defines ses_command_NAME, and one line in commands.def. */
+/* Commands. A command is one file, cmd/cmd_NAME.c, that defines ses_command_NAME, and one line in commands.def.
+ *
+ * Ownership: commands are constant; a call borrows its arguments from main, which frees them after run.
+ * Threads: commands run on the main thread; stdout and stderr belong to them. */
 #ifndef SES_CLI_COMMAND_H
 #define SES_CLI_COMMAND_H
 
@@ -7,41 +10,40 @@
 
 typedef struct ses_command ses_command;
 
-/* What a command is called with. */
 typedef struct ses_call {
     const ses_command *command;
-    const void *args; /* the command's struct, filled from its table */
-    void *task_args;  /* of a pipeline: its task's */
+    const void *args; /* struct filled from the command's options */
+    void *task_args;  /* pipelines: struct filled from the task's options */
     char **operands;  /* operands, then NULL */
     int n_operands;
-    ses_term out, err; /* what stdout and stderr are: terminal, width, color */
+    ses_term out, err; /* of stdout and stderr */
     bool quiet;
 } ses_call;
 
 struct ses_command {
     const char *name;
-    const char *usage;                 /* the operands: "DIR", "[FILE...]", "" */
+    const char *usage;                 /* operands: "DIR", "[FILE...]", "" */
     const char *summary;               /* one line, lower case, no period */
-    const char *description;           /* paragraphs, a blank line (\n\n) between them */
+    const char *description;           /* paragraphs separated by \n\n */
     const ses_usage_example *examples; /* ends with { 0 } */
     const ses_opt *opt;
     size_t n_opt, args_size;
-    int min_operands, max_operands; /* how many operands; max_rest < 0: any number */
-    const char
-        *operand_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
-                                NULL for files */
-    bool hidden;        /* not in the list of commands */
-    bool
-        has_model_operand; /* the first operand is a model: its folder or its name; or --model is, if it has it */
-    const struct ses_task *task; /* of a pipeline: its options come first, its words are the description */
-    /* Data on stdout, talk on stderr. false with an error in e: main prints it and picks the exit code;
-     * false without one: the work failed and the command has said so (exit 1). */
+    int min_operands, max_operands; /* number of operands; max_operands < 0: unlimited */
+    /* completion of operands: "bash|zsh|fish"; "COMMAND": command names; NULL: files */
+    const char *operand_words;
+    bool hidden; /* not listed by help */
+    /* the first operand is a model (folder or name), unless --model gives it */
+    bool has_model_operand;
+    const struct ses_task *task; /* pipelines: provides more options, the description and examples */
+    /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks the exit
+     * code; false without one: the command has reported the failure (exit 1). */
     bool (*run)(ses_call *c, ses_err *e);
 };
 
 const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
-const ses_command *ses_command_find(const char *name); /* NULL: none */
-const ses_command *ses_command_require(const char *name, ses_err *e); /* with "did you mean" */
+const ses_command *ses_command_find(const char *name); /* NULL: unknown */
+/* Fails for an unknown name and suggests a similar one. */
+const ses_command *ses_command_require(const char *name, ses_err *e);
 
 /* Iterates over the options, those of a pipeline's task first. Their offsets refer to different structs, so
  * this is for names and help texts. */
@@ -54,14 +56,15 @@ const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: no
 #include "task/tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS
-extern const char ses_pipeline_description[]; /* what is to be said of every pipeline */
+extern const char ses_pipeline_description[]; /* common to all pipelines */
 
-/* Options of every command: --help, --color, --quiet; and of sesame itself. */
+/* Options of every command. */
 typedef struct ses_general_args {
     bool help, quiet;
     int color; /* ses_color_when */
 } ses_general_args;
 
+/* Options before the command. */
 typedef struct ses_top_args {
     bool version, verbose;
 } ses_top_args;

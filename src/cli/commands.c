@@ -1,4 +1,4 @@
-/* The table of commands, and options that all of them have. */
+/* The list of commands and the options common to all of them. */
 #include "command.h"
 
 #include "base/suggest.h"
@@ -49,7 +49,7 @@ const ses_command *ses_command_find(const char *name)
 {
     for (size_t i = 0; list[i]; i++)
         if (!strcmp(list[i]->name, name)) return list[i];
-    const ses_task_entry *t = ses_task_find(name); /* by a name that says more */
+    const ses_task_entry *t = ses_task_find(name); /* an alias such as translation_en_to_de */
     for (size_t i = 0; t && list[i]; i++)
         if (list[i]->task == t->task) return list[i];
     return NULL;
@@ -73,12 +73,12 @@ const ses_opt ses_general_opt[] = {
       .offset = offsetof(ses_general_args, color),
       .def = "auto",
       .choices = "auto|always|never",
-      .help = "color the output; auto: on a terminal, unless NO_COLOR is set" },
+      .help = "color the output; auto: on a terminal unless NO_COLOR is set" },
     { .name = "quiet",
       .letter = 'q',
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_general_args, quiet),
-      .help = "no progress and no remarks on stderr, only errors" },
+      .help = "print only errors on stderr, no progress or notices" },
     { .name = "help",
       .letter = 'h',
       .type = SES_OPT_FLAG,
@@ -97,6 +97,6 @@ const ses_opt ses_top_opt[] = {
       .letter = 'v',
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_top_args, verbose),
-      .help = "with --version: compiler, instruction sets and optional parts too" },
+      .help = "with --version: show compiler, instruction sets and optional libraries" },
 };
 const size_t ses_n_top_opt = SES_LEN(ses_top_opt);

@@ -1,3 +1,4 @@
+/* Reads CPU, memory and limits from /proc and /sys; measures memory bandwidth. */
 #define _DEFAULT_SOURCE
 #include "machine.h"
 
@@ -11,7 +12,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The rest of the first line of `path` that starts with `key`, past blanks, ':' and '='. */
+/* Copies the value of the first line "KEY: VALUE" or "KEY=VALUE" of the file to out. */
 static bool line_after(const char *path, const char *key, char *out, size_t size)
 {
     char line[4096];
@@ -34,7 +35,7 @@ static uint64_t number_after(const char *path, const char *key)
     return line_after(path, key, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
 }
 
-static void look_cpu(ses_machine *m)
+static void detect_cpu(ses_machine *m)
 {
     static const char *const wanted[] = { "sse4_2",      "avx",         "avx2",     "fma",      "f16c",
                                           "avx512f",     "avx512bw",    "avx512dq", "avx512vl", "avx512_vnni",
@@ -55,7 +56,8 @@ static void look_cpu(ses_machine *m)
     }
 }
 
-static void look_limits(ses_machine *m) /* control groups version 2 */
+/* Control groups, version 2. */
+static void detect_limits(ses_machine *m)
 {
     char text[64] = "";
     long long quota = 0, period = 0;
@@ -68,8 +70,8 @@ static void look_limits(ses_machine *m) /* control groups version 2 */
 ses_machine ses_machine_detect(void)
 {
     ses_machine m = { 0 };
-    look_cpu(&m);
-    look_limits(&m);
+    detect_cpu(&m);
+    detect_limits(&m);
     long cores = sysconf(_SC_NPROCESSORS_ONLN), page = sysconf(_SC_PAGESIZE);
     m.cores = cores > 0 ? (int)cores : 1;
     m.usable = ses_cpu_count();
@@ -88,17 +90,17 @@ ses_machine ses_machine_detect(void)
     return m;
 }
 
-enum { CHUNK = 4 << 20 }; /* bytes one call of the loop body reads */
+enum { CHUNK = 4 << 20 }; /* bytes per loop body */
 
-typedef struct reading {
+typedef struct read_ctx {
     const uint64_t *data;
-    uint64_t *sum; /* one a chunk, so that the loads cannot be dropped */
-} reading;
+    uint64_t *sum; /* one per chunk; keeps the compiler from dropping the loads */
+} read_ctx;
 
 static void read_chunk(void *ctx, int64_t i, void *scratch)
 {
     (void)scratch;
-    reading *r = ctx;
+    read_ctx *r = ctx;
     const uint64_t *p = r->data + i * (CHUNK / 8);
     uint64_t s[8] = { 0 };
     for (int64_t j = 0; j < CHUNK / 8; j += 8)
@@ -109,21 +111,21 @@ static void read_chunk(void *ctx, int64_t i, void *scratch)
 double ses_memory_bandwidth(int threads, double seconds, ses_err *e)
 {
     double best = -1;
-    int64_t chunks = 32; /* 128 MiB, past most caches; less where memory is short */
-    uint64_t room = ses_machine_detect().free / 4 / CHUNK;
-    if (room && room < 32) chunks = (int64_t)room;
+    int64_t chunks = 32; /* 128 MiB exceed most caches; fewer if memory is short */
+    uint64_t available = ses_machine_detect().free / 4 / CHUNK;
+    if (available && available < 32) chunks = (int64_t)available;
     ses_thread_pool *pool = ses_thread_pool_new(threads, e);
     uint64_t *data = ses_alloc_aligned((size_t)chunks * CHUNK, e);
     uint64_t *sum = ses_alloc_array((size_t)chunks, sizeof *sum, e);
     if (pool && data && sum) {
-        memset(data, 1, (size_t)chunks * CHUNK); /* pages of their own, not the shared zero page */
-        reading r = { data, sum };
+        memset(data, 1, (size_t)chunks * CHUNK); /* own pages instead of the shared zero page */
+        read_ctx r = { data, sum };
         double start = ses_seconds();
         do {
             double t = ses_seconds();
             ses_parallel_for(pool, chunks, read_chunk, &r);
-            double speed = (double)chunks * CHUNK / (ses_seconds() - t);
-            if (speed > best) best = speed;
+            double bandwidth = (double)chunks * CHUNK / (ses_seconds() - t);
+            if (bandwidth > best) best = bandwidth;
         } while (ses_seconds() - start < seconds);
     }
     ses_free(sum);

@@ -1,4 +1,4 @@
-/* sesame: finds the command, parses its options, runs it, reports its error. */
+/* The program: finds the command, parses its options, runs it and reports its error. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "command.h"
@@ -11,21 +11,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_FINE, EXIT_WORK, EXIT_USAGE, EXIT_INPUT };
+enum { EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_INPUT };
 
-/* If the caller closed 0, 1 or 2, the next file opened would take its place and be written over. */
+/* If the caller closed descriptor 0, 1 or 2, the next opened file would get that number and be overwritten. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            /* Opened the wrong way, so that using it is an error. */
+            /* the wrong direction, so that using it fails */
             int got = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
             if (got >= 0 && got != fd) close(got);
         }
 }
 
-/* --model in place of the first operand; in argv its own words have left room. */
-static void put_model_first(ses_call *c, void *args)
+/* Inserts the value of --model as first operand. argv has space: --model and its value were removed. */
+static void insert_model_operand(ses_call *c, void *args)
 {
     const ses_command *cmd = c->command;
     const ses_opt *o;
@@ -60,7 +60,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
         call.err = ses_term_of(stderr, (ses_color_when)general->color);
         call.quiet = general->quiet;
-        if (cmd->has_model_operand) put_model_first(&call, args);
+        if (cmd->has_model_operand) insert_model_operand(&call, args);
     }
     if (ok && general->help) {
         ses_help_command(cmd, &call.out, stdout);
@@ -80,7 +80,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     return ok;
 }
 
-/* The options before the command, then the command. *cmd tells main whose usage was wrong. */
+/* Parses the options before the command, then runs it. Sets *cmd for usage errors. */
 static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
 {
     ses_general_args general = { 0 };
@@ -107,19 +107,19 @@ static int exit_code(const ses_err *e)
 {
     switch (e->code) {
     case SES_OK:
-    case SES_ENOMEM: return EXIT_WORK;
+    case SES_ENOMEM: return EXIT_FAILED;
     case SES_EUSAGE: return EXIT_USAGE;
     case SES_EIO:
     case SES_EFORMAT:
     case SES_EARG:
     case SES_EUNSUPPORTED: return EXIT_INPUT;
     }
-    return EXIT_WORK;
+    return EXIT_FAILED;
 }
 
 static void report(const ses_err *e, const ses_command *cmd)
 {
-    if (e->code == SES_OK) return; /* the command has said it itself */
+    if (e->code == SES_OK) return; /* the command has reported it */
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, e->msg);
     putc('\n', stderr);
@@ -133,7 +133,7 @@ static void report(const ses_err *e, const ses_command *cmd)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    signal(SIGPIPE, SIG_DFL); /* a closed pipe ends us as it ends cat, even where the parent ignores it */
+    signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program even if the parent ignores SIGPIPE */
     ses_err e = { 0 };
     const ses_command *cmd = NULL;
     char *none[] = { NULL };
@@ -141,9 +141,9 @@ int main(int argc, char **argv)
     int code = ok ? EXIT_FINE : exit_code(&e);
     errno = 0;
     bool lost = ferror(stdout) != 0;
-    if (fclose(stdout) != 0 || lost) { /* a full disk shows here at the latest */
+    if (fclose(stdout) != 0 || lost) { /* a full disk is detected here at the latest */
         fprintf(stderr, "sesame: standard output: %s\n", errno ? strerror(errno) : "write error");
-        if (code == EXIT_FINE) code = EXIT_WORK;
+        if (code == EXIT_FINE) code = EXIT_FAILED;
     }
     if (!ok) report(&e, cmd);
     return code;

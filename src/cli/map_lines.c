@@ -1,3 +1,4 @@
+/* Maps a function over the lines of files on several threads, writing results in input order. */
 #include "map_lines.h"
 
 #include "base/alloc.h"
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
+enum { CHUNK = 4 << 20, MIN_BYTES_PER_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
 
 typedef struct worker {
     const char *p, *end;
@@ -46,11 +47,12 @@ static void work(void *ctx, int64_t i, void *scratch)
     }
 }
 
-/* Whole lines [p, end): a stretch for each worker, then their words in order. */
+/* Processes whole lines [p, end): a span per worker, then writes the outputs in order. */
 static bool run(stream *s, const char *p, const char *end, ses_err *e)
 {
     size_t n = (size_t)(end - p);
-    int parts = n / WORTH_A_THREAD < (size_t)s->threads ? 1 + (int)(n / WORTH_A_THREAD) : s->threads;
+    int parts =
+        n / MIN_BYTES_PER_THREAD < (size_t)s->threads ? 1 + (int)(n / MIN_BYTES_PER_THREAD) : s->threads;
     if (parts > s->threads) parts = s->threads;
     for (int i = 0; i < parts; i++) {
         const char *stop = i + 1 == parts ? end : p + (size_t)(end - p) / (size_t)(parts - i);
@@ -68,10 +70,10 @@ static bool run(stream *s, const char *p, const char *end, ses_err *e)
         *e = w->e;
         return ses_wrap(e, "line %lld", (long long)s->lines);
     }
-    return fflush(stdout) == 0; /* main tells why */
+    return fflush(stdout) == 0; /* main reports why */
 }
 
-/* Read until a chunk is full, a line is there and no more waits, or the end (*done). */
+/* Reads until a chunk is full, a line is complete and no more input is ready, or the input ends (*done). */
 static bool fill(stream *s, ses_input_stream *file, size_t have, bool *done, ses_err *e)
 {
     size_t want = have + CHUNK;
@@ -88,7 +90,7 @@ static bool fill(stream *s, ses_input_stream *file, size_t have, bool *done, ses
     return true;
 }
 
-/* Where the last line in p[0, n) ends, none ending in p[0, known); 0: nowhere. */
+/* End of the last complete line in p[0, n); 0: none. p[0, known) holds no line end. */
 static size_t last_line_end(const char *p, size_t known, size_t n)
 {
     while (n > known && p[n - 1] != '\n') n--;
@@ -101,8 +103,8 @@ static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
     s->lines = 0;
     s->in.len = 0;
     while (!done) {
-        size_t have = s->in.len; /* of a line that goes on */
-        ses_err broken = { 0 };  /* told after the lines before it are done */
+        size_t have = s->in.len; /* start of an incomplete line */
+        ses_err broken = { 0 };  /* reported after the lines before it */
         if (!fill(s, file, have, &done, &broken)) done = false;
         size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
         if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
@@ -112,7 +114,7 @@ static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
         }
         if (rest > MAX_LINE)
             return ses_fail(e, SES_EARG,
-                            "line %lld is longer than %d MiB; a text is a line, and lines end in LF",
+                            "line %lld is longer than %d MiB; expected one text per line, lines ending in LF",
                             (long long)s->lines + 1, MAX_LINE >> 20);
         if (end && rest) memmove(s->in.data, s->in.data + end, rest);
         s->in.len = rest;

@@ -1,16 +1,18 @@
-/* Lines of files or stdin, unpacked on the way where they are packed, through a function, on several
- * threads, output in the order of the input. What is there is worked on at once: a person who types sees
- * each line's answer. Memory: a few chunks, or the longest line, which may have 256 MiB. */
-#ifndef SES_CLI_TEXT_LINES_H
-#define SES_CLI_TEXT_LINES_H
+/* Maps a function over the lines of files or standard input on several threads and writes the results to
+ * standard output in input order. Compressed files are decompressed. Input is processed as it arrives, so that
+ * interactive use answers each line. Memory: a few chunks, or the longest line (at most 256 MiB).
+ *
+ * Threads: fn runs on `threads` workers at once; `worker` tells them apart. */
+#ifndef SES_CLI_MAP_LINES_H
+#define SES_CLI_MAP_LINES_H
 
 #include "base/str.h"
 
-/* One line, without its line end (LF or CRLF), by one of the workers; what it says goes to out. False: stop
- * here; the lines before it are written, then the error told with the file's name and the line's number. */
+/* Processes a line without its line end (LF or CRLF) and appends the result to out. false: stop; the lines before
+ * it are written, and the error gets the file name and line number. */
 typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e);
 
-/* files ends with NULL; empty: stdin, as is "-". */
+/* files ends with NULL; an empty list and "-" mean standard input. */
 bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
 
 #endif

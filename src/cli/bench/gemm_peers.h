@@ -1,6 +1,6 @@
 /* Other libraries' matrix products, found at run time: to compare with, never to use. */
-#ifndef SES_CLI_OPPONENTS_H
-#define SES_CLI_OPPONENTS_H
+#ifndef SES_CLI_GEMM_PEERS_H
+#define SES_CLI_GEMM_PEERS_H
 
 #include "sesame/types.h"
 

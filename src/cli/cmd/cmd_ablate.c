@@ -410,7 +410,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_ablate = {
     .name = "ablate",
     .usage = "RECIPE",
-    .summary = "compare pretraining settings: many runs, one table",
+    .summary = "run an ablation study",
     .description = "RECIPE is a JSON object. \"common\" has options of sesame pretrain for all runs, by "
                    "their names; \"runs\" has for each run, by its name, the options that it changes; "
                    "\"grid\" has options with arrays of values, and every combination is run (for each of "

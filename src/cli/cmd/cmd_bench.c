@@ -144,7 +144,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_bench = {
     .name = "bench",
     .usage = "gemm|ops|model|tokenizer|generate|pipelines...",
-    .summary = "measure the speed of matrix products, ops, models, tokenizers, generation and pipelines",
+    .summary = "benchmark kernels, models, tokenizers, pipelines",
     .description =
         "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed before "
         "(from the cache, and cold: rotating over weights too many for it), packed on the way, with bias "

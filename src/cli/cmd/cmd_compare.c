@@ -149,7 +149,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_compare = {
     .name = "compare",
     .usage = "RUN...",
-    .summary = "show training runs side by side",
+    .summary = "compare training runs",
     .description =
         "A line for each run: the settings that differ, the score at the end and the best on the way, "
         "losses, time, tokens a second, energy, the curve of the loss. RUN is a folder that finetune wrote, "

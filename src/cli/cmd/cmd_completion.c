@@ -1,10 +1,10 @@
-/* Completion scripts for bash, zsh and fish, from the same tables as --help. */
+/* completion: prints completion scripts for bash, zsh and fish, from the same tables as --help. */
 #include "base/suggest.h"
 #include "cli/command.h"
 
 #include <string.h>
 
-/* Call fn for every option of a command, the general ones included; c NULL: those of sesame itself. */
+/* Calls fn for every option of a command, then for the general ones. c NULL: the options before the command. */
 typedef void option_fn(const ses_command *c, const ses_opt *o);
 
 static void each_option(const ses_command *c, option_fn *fn)
@@ -25,12 +25,13 @@ static void put_names(void)
         }
 }
 
-static void put_words(const char *choices) /* "a|b" as "a b" */
+/* Writes "a|b" as "a b". */
+static void put_words(const char *choices)
 {
     for (; *choices; choices++) putchar(*choices == '|' ? ' ' : *choices);
 }
 
-static void put_rest_words(const ses_command *c)
+static void put_operand_words(const ses_command *c)
 {
     if (!c->operand_words) return;
     if (!strcmp(c->operand_words, "COMMAND"))
@@ -41,7 +42,7 @@ static void put_rest_words(const ses_command *c)
 
 static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_TEXT || o->type == SES_OPT_LIST; }
 
-/* Single-quoted text for a shell; `extra` gets a backslash too. */
+/* Writes text for use inside single quotes of a shell; characters of `extra` get a backslash. */
 static void put_quoted(const char *s, const char *extra)
 {
     for (; *s; s++) {
@@ -54,7 +55,7 @@ static void put_quoted(const char *s, const char *extra)
     }
 }
 
-/* bash: the words that fit, by command and previous word */
+/* ---- bash: candidate words by command and previous word ---- */
 
 static void bash_word(const ses_command *c, const ses_opt *o)
 {
@@ -81,7 +82,7 @@ static void bash_value(const ses_command *c, const ses_opt *o)
 static void bash_command(const ses_command *c)
 {
     printf("        %s) words='", c ? c->name : "''");
-    if (c) put_rest_words(c);
+    if (c) put_operand_words(c);
     if (!c) put_names();
     each_option(c, bash_word);
     puts("' ;;");
@@ -95,7 +96,7 @@ static void bash(void)
           stdout);
     put_names();
     puts("'\n"
-         "    # bash makes '=' a word of its own\n"
+         "    # bash splits words at '='\n"
          "    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; "
          "fi\n"
          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -111,14 +112,14 @@ static void bash(void)
         if (!(*c)->hidden) bash_command(*c);
     puts("        esac ;;\n"
          "    esac\n"
-         "    # options alone are offered after a dash; else files, by -o default\n"
+         "    # options are offered after a dash, else files (-o default)\n"
          "    if [[ $cur == -* || $words != ' '* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); "
          "fi\n"
          "}\n"
          "complete -o default -F _sesame sesame");
 }
 
-/* zsh: _arguments specifications */
+/* ---- zsh: _arguments specifications ---- */
 
 static void zsh_option(const ses_command *c, const ses_opt *o)
 {
@@ -156,7 +157,7 @@ static void zsh_command(const ses_command *c)
     fputs(" \\\n            '*:argument:", stdout);
     if (c->operand_words) {
         putchar('(');
-        put_rest_words(c);
+        put_operand_words(c);
         putchar(')');
     } else if (c->max_operands) {
         fputs("_files", stdout);
@@ -181,10 +182,10 @@ static void zsh(void)
         }
     fputs("    )\n    _arguments -C", stdout);
     each_option(NULL, zsh_option);
-    puts(" \\\n            '1:command:->command' '*::argument:->rest'\n"
+    puts(" \\\n            '1:command:->command' '*::argument:->operands'\n"
          "    case $state in\n"
          "    command) _describe command commands ;;\n"
-         "    rest)\n"
+         "    operands)\n"
          "        case $words[1] in");
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden) zsh_command(*c);
@@ -194,7 +195,7 @@ static void zsh(void)
          "if [ \"$funcstack[1]\" = _sesame ]; then _sesame \"$@\"; else compdef _sesame sesame; fi");
 }
 
-/* fish: one line an option */
+/* ---- fish: a line per option ---- */
 
 static void fish_option(const ses_command *c, const ses_opt *o)
 {
@@ -228,7 +229,7 @@ static void fish(void)
         puts("'");
         if ((*c)->operand_words) {
             printf("complete -c sesame -n '__fish_seen_subcommand_from %s' -xa '", (*c)->name);
-            put_rest_words(*c);
+            put_operand_words(*c);
             puts("'");
         }
         each_option(*c, fish_option);
@@ -256,18 +257,19 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "source <(sesame completion bash)", "in ~/.bashrc" },
-    { "sesame completion zsh > ~/.zfunc/_sesame", "in a folder of $fpath" },
-    { "sesame completion fish > ~/.config/fish/completions/sesame.fish", "for fish" },
+    { "source <(sesame completion bash)", "bash: a line for ~/.bashrc" },
+    { "sesame completion zsh > ~/.zfunc/_sesame", "zsh: a folder in $fpath" },
+    { "sesame completion fish > ~/.config/fish/completions/sesame.fish", "fish" },
     { 0 },
 };
 
 const ses_command ses_command_completion = {
     .name = "completion",
     .usage = "bash|zsh|fish",
-    .summary = "write a completion script for a shell",
-    .description = "Writes a script that makes the shell complete commands, options and their values. "
-                   "'make install' puts them where the shells look.",
+    .summary = "print a shell completion script",
+    .description =
+        "Prints a script that completes commands, options and their values. 'make install' installs the "
+        "scripts for all three shells.",
     .examples = examples,
     .min_operands = 1,
     .max_operands = 1,

@@ -337,7 +337,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_convert = {
     .name = "convert",
     .usage = "DIR OUT",
-    .summary = "write a model in another number format, or in shards",
+    .summary = "convert weight type, shards, adapters",
     .description =
         "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to "
         "folder OUT: config.json and safetensors weights, as the reference library reads and writes them, "

@@ -160,7 +160,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_corpus = {
     .name = "corpus",
     .usage = "build [FILE...] | info C...",
-    .summary = "turn texts into a file of tokens to pretrain on",
+    .summary = "build or inspect a tokenized corpus",
     .description =
         "build tokenizes texts of any size on all threads and writes one file: token ids with the borders "
         "of words, sentences and documents. Plain text has blank lines between documents; a line is a "

@@ -146,7 +146,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_data = {
     .name = "data",
     .usage = "[FILE_OR_FOLDER...]",
-    .summary = "show what is in files of labeled text: counts, labels, lengths, examples",
+    .summary = "show dataset statistics and examples",
     .description =
         "Reads files of labeled text as training will, and shows what a person wants to know before: how "
         "many examples there are, how labels are distributed, how long texts are, whether examples stand "

@@ -101,7 +101,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_detokenize = {
     .name = "detokenize",
     .usage = "[FILE...]",
-    .summary = "turn token ids back into text",
+    .summary = "decode token ids to text",
     .description =
         "Reads files, or standard input, one JSON array of ids a line, and writes the text of each. An id "
         "beyond the vocabulary is an error.",

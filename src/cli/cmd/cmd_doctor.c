@@ -42,7 +42,7 @@ typedef struct speed {
 
 typedef struct report {
     ses_machine machine;
-    ses_build_feature part[SES_MAX_PARTS];
+    ses_build_feature part[SES_MAX_BUILD_FEATURES];
     size_t n_parts;
     ses_isa isa, best;
     int threads;
@@ -129,7 +129,7 @@ static void show_machine(const ses_call *c, const report *r)
     snprintf(text, sizeof text, "%d", r->threads);
     line(c, "Threads", text);
     for (size_t i = 0; i < r->n_parts; i++) {
-        snprintf(text, sizeof text, "%s (%s)", r->part[i].how, r->part[i].use);
+        snprintf(text, sizeof text, "%s (%s)", r->part[i].status, r->part[i].use);
         line(c, r->part[i].name, text);
     }
 }
@@ -281,7 +281,7 @@ static bool show_json(const report *r, ses_err *e)
         ses_json_begin_object(w);
         json_pair(w, "name", r->part[i].name);
         ses_json_put_key(w, "found");
-        ses_json_put_bool(w, r->part[i].here);
+        ses_json_put_bool(w, r->part[i].available);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -333,7 +333,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_doctor = {
     .name = "doctor",
     .usage = "",
-    .summary = "show what this machine offers and how fast it is",
+    .summary = "show hardware, features, peak speed",
     .description =
         "Shows the processor and its features, the instruction set and threads Sesame will use, memory, "
         "the optional parts found, and which kernels exist for which instruction set.\n\n"

@@ -66,7 +66,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_eval = {
     .name = "eval",
     .usage = "DIR FILE",
-    .summary = "measure a model on a labeled file",
+    .summary = "evaluate a model on labeled data",
     .description =
         "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the task's "
         "scores, those of each class and what was taken for what. Files are read as finetune reads them.\n\n"

@@ -150,7 +150,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_finetune = {
     .name = "finetune",
     .usage = "",
-    .summary = "train a model on labeled data, and measure it",
+    .summary = "fine-tune and evaluate a model",
     .description =
         "Trains a model for a task on a file of labeled examples, measures it on another, keeps the best "
         "weights and writes a folder that every command here, and the reference library, can load: "

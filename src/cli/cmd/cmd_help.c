@@ -1,3 +1,4 @@
+/* help: shows help for a command. */
 #include "cli/command.h"
 
 static bool run(ses_call *c, ses_err *e)
@@ -20,7 +21,7 @@ const ses_command ses_command_help = {
     .name = "help",
     .usage = "[COMMAND]",
     .summary = "show help for a command",
-    .description = "Shows the options of a command with examples, or, without a name, the list of commands.",
+    .description = "Shows the description, examples and options of a command, or the list of commands.",
     .examples = examples,
     .max_operands = 1,
     .operand_words = "COMMAND",

@@ -58,7 +58,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_info = {
     .name = "info",
     .usage = "DIR",
-    .summary = "show what a model is: architecture, parameters, memory, labels",
+    .summary = "show architecture, parameters, memory, labels",
     .description =
         "Looks at a model folder (config.json and weights) without running it: architecture and heads, "
         "sizes, parameters by part, labels, files, and the memory it needs.\n\n"

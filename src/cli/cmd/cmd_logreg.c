@@ -306,7 +306,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_logreg = {
     .name = "logreg",
     .usage = "FEATURES LABELS",
-    .summary = "logistic regression on vectors: train, cross-validate, test",
+    .summary = "train and test logistic regression",
     .description = "FEATURES is a NumPy file (.npy, a row an example) or a table of numbers without a "
                    "header; LABELS a NumPy vector of whole numbers or a table with a column of labels. What "
                    "a model says about texts becomes a classifier this way without training the model.\n\n"

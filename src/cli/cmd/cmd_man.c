@@ -1,4 +1,4 @@
-/* Manual pages in roff, from the same tables as --help. */
+/* man: prints manual pages in roff, from the same tables as --help. */
 #include "cli/command.h"
 #include "sesame/version.h"
 
@@ -14,14 +14,14 @@ static void put_char(char c, bool dash)
         putchar(c);
 }
 
-/* One text line: nothing in it is a request, and dashes can be copied as typed where that matters. */
+/* Writes a text line without roff requests. dash: write all dashes as \-, so that they can be copied. */
 static void put_text(const char *s, bool dash)
 {
     if (*s == '.' || *s == '\'') fputs("\\&", stdout);
     for (const char *c = s; *c; c++) put_char(*c, dash || c[1] == '-' || (c > s && c[-1] == '-'));
 }
 
-/* Source lines of at most 78 bytes, as mandoc likes them. */
+/* Writes source lines of at most 78 bytes, which mandoc recommends. */
 static void put_paragraphs(const char *s)
 {
     size_t col = 0;
@@ -35,7 +35,7 @@ static void put_paragraphs(const char *s)
         char word[80];
         snprintf(word, sizeof word, "%.*s", (int)n, s);
         put_text(word, false);
-        col = n && s[n - 1] == '.' ? 79 : col + n + (col > 0); /* a new sentence, a new line */
+        col = n && s[n - 1] == '.' ? 79 : col + n + (col > 0); /* a sentence starts a new line */
         s += n;
         if (s[0] == '\n' && s[1] == '\n') {
             fputs("\n.PP\n", stdout);
@@ -81,7 +81,7 @@ static void put_option(const ses_opt *o)
         put_text(o->def, true);
         puts(".");
     }
-    if (o->env) printf("The variable \\fB%s\\fR gives it too.\n", o->env);
+    if (o->env) printf("Environment variable: \\fB%s\\fR.\n", o->env);
 }
 
 static void put_options(const ses_opt *opt, size_t n)
@@ -96,7 +96,7 @@ static void put_item(const char *name, const char *what)
     putchar('\n');
 }
 
-static bool named_before(const ses_command *const *upto, const ses_opt *o)
+static bool listed_before(const ses_command *const *upto, const ses_opt *o)
 {
     const ses_opt *other;
     for (const ses_command *const *c = ses_commands(); c != upto; c++)
@@ -111,23 +111,22 @@ static void put_environment(void)
     const ses_opt *o;
     for (const ses_command *const *c = ses_commands(); *c; c++)
         for (ses_opt_iter it = ses_command_options(*c); (o = ses_opt_next(&it));) {
-            if (!o->env || named_before(c, o)) continue;
-            printf(".TP\n\\fB%s\\fR\nStands for \\fB\\-\\-%s\\fR where that is not given.\n", o->env,
-                   o->name);
+            if (!o->env || listed_before(c, o)) continue;
+            printf(".TP\n\\fB%s\\fR\nDefault of \\fB\\-\\-%s\\fR.\n", o->env, o->name);
         }
-    put_item("NO_COLOR", "Not empty: no color, unless --color=always.");
-    put_item("CLICOLOR_FORCE", "Not empty and not 0: color even where the output is no terminal.");
-    put_item("LC_ALL, LC_CTYPE, LANG", "A UTF-8 locale lets bars be drawn with block characters.");
-    put_item("COLUMNS", "Width of the text where the output is no terminal.");
+    put_item("NO_COLOR", "If not empty: no color, unless --color=always.");
+    put_item("CLICOLOR_FORCE", "If neither empty nor 0: color even if the output is not a terminal.");
+    put_item("LC_ALL, LC_CTYPE, LANG", "A UTF-8 locale enables block characters in bars.");
+    put_item("COLUMNS", "Text width if the output is not a terminal.");
 }
 
 static void put_exit_status(void)
 {
     puts(".SH EXIT STATUS");
     put_item("0", "Success.");
-    put_item("1", "The work failed.");
-    put_item("2", "Wrong usage: an unknown option, a value out of range, a missing argument.");
-    put_item("3", "An input file cannot be read or is not what it should be.");
+    put_item("1", "The command failed.");
+    put_item("2", "Usage error: an unknown option, a value out of range, a missing argument.");
+    put_item("3", "An input file cannot be read or has an unexpected format.");
 }
 
 static void put_command_page(const ses_command *c)
@@ -170,8 +169,8 @@ static void put_overview(void)
          ".SH DESCRIPTION\n"
          "Runs and inspects pretrained Transformer models of the BERT generation.\n"
          "It reads their Hugging Face checkpoint folders as they are.\n"
-         "Results go to standard output and nothing else does;\n"
-         "progress and remarks go to standard error.\n"
+         "Results go to standard output;\n"
+         "progress, notices and errors go to standard error.\n"
          "The file name \\fB\\-\\fR is standard input.\n"
          ".SH COMMANDS");
     for (const ses_command *const *c = ses_commands(); *c; c++)
@@ -205,10 +204,10 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_man = {
     .name = "man",
     .usage = "[COMMAND]",
-    .summary = "write a manual page",
-    .description =
-        "Writes the manual page of a command, or of sesame itself, in roff to standard output. The "
-        "installation uses it; it is not in the list of commands.",
+    .summary = "print a manual page",
+    .description = "Prints the manual page of a command, or of sesame itself, in roff. 'make install' uses "
+                   "it; help does not "
+                   "list it.",
     .examples = examples,
     .max_operands = 1,
     .operand_words = "COMMAND",

@@ -200,7 +200,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_perplexity = {
     .name = "perplexity",
     .usage = "[FILE...]",
-    .summary = "say how well a model predicts texts",
+    .summary = "compute perplexity of texts",
     .description =
         "Prints the perplexity of texts, the exponential of a token's mean surprise, and how many tokens it "
         "is of. A causal model reads a long text in windows: each token is judged once, with at least a "

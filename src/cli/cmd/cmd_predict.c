@@ -46,7 +46,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_predict = {
     .name = "predict",
     .usage = "DIR FILE",
-    .summary = "say what a fine-tuned model makes of each row of a file",
+    .summary = "predict each row of a file",
     .description =
         "Runs the model in folder DIR over the rows of FILE and prints a line of JSON for each: the label "
         "with its probability, the number, the labels, the tags, or the answer. Labels in the file are "

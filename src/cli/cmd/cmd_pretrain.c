@@ -184,7 +184,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_pretrain = {
     .name = "pretrain",
     .usage = "",
-    .summary = "train a model on a corpus, from nothing or further",
+    .summary = "pretrain from scratch or a checkpoint",
     .description =
         "Learns from corpora that sesame corpus build has made, with the tokenizer they were made with.\n\n"
         "Objectives: mlm (masked language modeling), clm (causal), rtd (replaced token detection, ELECTRA), "

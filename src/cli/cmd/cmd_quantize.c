@@ -116,7 +116,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_quantize = {
     .name = "quantize",
     .usage = "DIR OUT",
-    .summary = "write a model with weights of 8 or 16 bits, and measure what that costs",
+    .summary = "quantize weights and measure score loss",
     .description =
         "Writes the model in folder DIR to folder OUT with its weights rounded: int8, dense weights in 8 "
         "bits with a scale for each output, heads and tables of embeddings in 16 (with --embeddings int8 "

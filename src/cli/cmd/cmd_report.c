@@ -41,7 +41,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_report = {
     .name = "report",
     .usage = "RUN...",
-    .summary = "write training runs as a page of HTML",
+    .summary = "write an HTML report of runs",
     .description =
         "Curves of losses, scores and rates with a line for each run, settings, scores of each class and "
         "confusion matrices, as one file that needs no other and no network. RUN is as compare takes "

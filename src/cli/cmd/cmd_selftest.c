@@ -133,7 +133,7 @@ static const ses_usage_example examples[] = { { "sesame selftest", "check this m
 const ses_command ses_command_selftest = {
     .name = "selftest",
     .usage = "",
-    .summary = "check every op and kernel variant against the plain reference",
+    .summary = "test ops and kernels against reference loops",
     .description =
         "Runs each op on its own test cases, forwards and backwards, with every instruction set up to the "
         "chosen one, and compares with plain C loops in double precision. Takes seconds. Exit code 1 when "

@@ -252,7 +252,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_tokenize = {
     .name = "tokenize",
     .usage = "[FILE...]",
-    .summary = "split text into tokens, with ids and offsets",
+    .summary = "tokenize text",
     .description =
         "Reads files, or standard input, one text a line, and writes the tokens of each on a line. On a "
         "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked on "

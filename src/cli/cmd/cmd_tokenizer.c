@@ -32,7 +32,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_tokenizer = {
     .name = "tokenizer",
     .usage = "convert PATH OUT",
-    .summary = "write a tokenizer of any file set as one tokenizer.json",
+    .summary = "convert a tokenizer to tokenizer.json",
     .description =
         "PATH is a model folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder "
         "without tokenizer.json the files are read that older models have: vocab.txt; vocab.json and "

@@ -210,7 +210,7 @@ static const ses_usage_example examples[] = {
 const ses_command ses_command_train_tokenizer = {
     .name = "train-tokenizer",
     .usage = "[FILE...]",
-    .summary = "make a tokenizer from texts, one a line",
+    .summary = "train a tokenizer",
     .description =
         "Counts words and makes a vocabulary of the size asked for, as the reference library's trainers do. "
         "The result is the same on any number of threads. Files are read once, line by line, and unpacked "

@@ -1,6 +1,6 @@
 /* What quantize has of convert. */
-#ifndef SES_CLI_CONVERT_H
-#define SES_CLI_CONVERT_H
+#ifndef SES_CLI_CONVERT_MODEL_H
+#define SES_CLI_CONVERT_MODEL_H
 
 #include "cli/command.h"
 #include "sesame/types.h"

@@ -1,8 +1,8 @@
 /* Runs as one page of HTML that needs nothing else: no script, no file, no network. Curves, settings, scores
  * of each class, confusion matrices. Readable in the dark and in the light; every text from outside is
  * escaped. */
-#ifndef SES_CLI_REPORT_H
-#define SES_CLI_REPORT_H
+#ifndef SES_CLI_HTML_REPORT_H
+#define SES_CLI_HTML_REPORT_H
 
 #include "run_record.h"
 

@@ -1,7 +1,7 @@
 /* Sequences of token ids from the command line, files or standard input, one a line; nothing but the batch in
  * hand is kept. */
-#ifndef SES_CLI_RUN_INPUT_H
-#define SES_CLI_RUN_INPUT_H
+#ifndef SES_CLI_ID_READER_H
+#define SES_CLI_ID_READER_H
 
 #include "cli/option_parser.h"
 

@@ -1,6 +1,6 @@
 /* What `sesame info` finds out about a folder, and how it shows it. */
-#ifndef SES_CLI_INFO_H
-#define SES_CLI_INFO_H
+#ifndef SES_CLI_MODEL_INFO_H
+#define SES_CLI_MODEL_INFO_H
 
 #include "cli/command.h"
 #include "sesame/model.h"

@@ -1,6 +1,6 @@
 /* `sesame run`: one batch at a time through the model, then each sequence shown by the views of its heads. */
-#ifndef SES_CLI_RUN_H
-#define SES_CLI_RUN_H
+#ifndef SES_CLI_RUN_MODEL_H
+#define SES_CLI_RUN_MODEL_H
 
 #include "cli/command.h"
 #include "cli/compute_args.h"

@@ -1,3 +1,4 @@
+/* Redirects standard output to a temporary file that is renamed on success. */
 #define _POSIX_C_SOURCE 200809L
 #include "atomic_output.h"
 
@@ -16,7 +17,7 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
     ses_buf name = { 0 };
     *r = (ses_atomic_output){ .before = -1 };
     if (!overwrite && ses_path_exists(path))
-        return ses_fail(e, SES_EIO, "%s: is there already; --overwrite replaces it", path);
+        return ses_fail(e, SES_EIO, "%s: already exists; use --overwrite to replace it", path);
     ses_buf_appendf(&name, "%.*s.sesame-%ld.tmp", (int)(ses_path_basename(path) - path), path,
                     (long)getpid());
     r->path = ses_strdup(path, e);
@@ -26,7 +27,7 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
     if (r->temp && fd < 0) {
         ses_fail(e, SES_EIO, "%s: cannot be written: %s", path, strerror(errno));
         ses_free(r->temp);
-        r->temp = NULL; /* not ours to remove */
+        r->temp = NULL; /* created by another process */
     }
     fflush(stdout);
     r->before = fd >= 0 ? dup(STDOUT_FILENO) : -1;

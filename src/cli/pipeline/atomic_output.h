@@ -1,17 +1,18 @@
-/* Standard output into a file that is there whole or not at all. */
-#ifndef SES_CLI_REDIRECT_H
-#define SES_CLI_REDIRECT_H
+/* Redirects standard output to a file that is created completely or not at all.
+ * Ownership: ses_atomic_output_end frees the strings and restores standard output. Main thread only: standard output
+ * belongs to the process. */
+#ifndef SES_CLI_ATOMIC_OUTPUT_H
+#define SES_CLI_ATOMIC_OUTPUT_H
 
 #include "sesame/err.h"
 
 typedef struct ses_atomic_output {
-    char *path, *temp; /* temp: until it has its name */
-    int before;        /* what standard output was */
+    char *path, *temp; /* temp: temporary name, NULL after the commit */
+    int before;        /* duplicate of the original standard output */
 } ses_atomic_output;
 
 bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwrite, ses_err *e);
-bool ses_atomic_output_commit(ses_atomic_output *r,
-                              ses_err *e);        /* all of it is on the disk, and has its name */
-void ses_atomic_output_end(ses_atomic_output *r); /* before a commit: as if it had never been */
+bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e); /* syncs and renames */
+void ses_atomic_output_end(ses_atomic_output *r);                /* without a commit: removes the file */
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads lines of files and standard input. */
 #define _POSIX_C_SOURCE 200809L
 #include "line_reader.h"
 
@@ -10,7 +11,7 @@
 
 enum { CHUNK = 1 << 16 };
 
-static const char *shown(const char *name) { return strcmp(name, "-") ? name : "standard input"; }
+static const char *display_name(const char *name) { return strcmp(name, "-") ? name : "standard input"; }
 
 static bool open_next(ses_line_reader *r, ses_err *e)
 {
@@ -29,20 +30,20 @@ static void close_one(ses_line_reader *r)
     r->name = NULL;
 }
 
-/* More bytes behind what is left of the buffer. */
-static bool more(ses_line_reader *r, ses_err *e)
+/* Reads more bytes, after the unread rest of the buffer. */
+static bool read_more(ses_line_reader *r, ses_err *e)
 {
     if (r->at) {
         memmove(r->buf.data, r->buf.data + r->at, r->buf.len - r->at);
         r->buf.len -= r->at;
         r->at = 0;
     }
-    size_t want = r->buf.len < CHUNK ? CHUNK : r->buf.len; /* a long line doubles */
+    size_t want = r->buf.len < CHUNK ? CHUNK : r->buf.len; /* doubles for a long line */
     if (!ses_buf_reserve(&r->buf, want)) return ses_buf_ok(&r->buf, e);
     ssize_t got;
     do got = read(r->fd, r->buf.data + r->buf.len, want);
     while (got < 0 && errno == EINTR);
-    if (got < 0) return ses_fail(e, SES_EIO, "%s: %s", shown(r->name), strerror(errno));
+    if (got < 0) return ses_fail(e, SES_EIO, "%s: %s", display_name(r->name), strerror(errno));
     r->buf.len += (size_t)got;
     r->bytes += (int64_t)got;
     r->end = got == 0;
@@ -51,7 +52,7 @@ static bool more(ses_line_reader *r, ses_err *e)
 
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e)
 {
-    size_t seen = 0; /* bytes after at known to hold no end of a line */
+    size_t scanned = 0; /* bytes after `at` that hold no line end */
     for (;;) {
         if (!r->name) {
             if (!r->n_files) return SES_LINE_END;
@@ -59,7 +60,7 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
         }
         char *p = r->buf.data ? r->buf.data + r->at : NULL;
         size_t have = r->buf.len - r->at;
-        char *lf = have > seen ? memchr(p + seen, '\n', have - seen) : NULL;
+        char *lf = have > scanned ? memchr(p + scanned, '\n', have - scanned) : NULL;
         if (lf || (r->end && have)) {
             *n = lf ? (size_t)(lf - p) : have;
             r->at += *n + (lf != NULL);
@@ -68,11 +69,11 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
             r->line++;
             return SES_LINE_OK;
         }
-        seen = have;
+        scanned = have;
         if (r->end) {
             close_one(r);
-            seen = 0;
-        } else if (!more(r, e)) {
+            scanned = 0;
+        } else if (!read_more(r, e)) {
             return SES_LINE_ERROR;
         }
     }

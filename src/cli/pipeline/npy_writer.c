@@ -1,3 +1,4 @@
+/* Writes rows of floats as a NumPy array. */
 #define _POSIX_C_SOURCE 200809L
 #include "npy_writer.h"
 
@@ -8,7 +9,7 @@
 
 enum { HEADER = 128 };
 
-/* Format 1.0: magic, version, length, a Python dictionary padded with blanks to a line. */
+/* Format 1.0: magic, version, header length, a Python dictionary padded with spaces. */
 static void put_header(const ses_npy *n)
 {
     char h[HEADER + 1];

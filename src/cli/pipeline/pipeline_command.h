@@ -1,6 +1,7 @@
-/* The commands of pipelines: one implementation, whose names, options and words are the tasks'. */
-#ifndef SES_CLI_PIPELINE_H
-#define SES_CLI_PIPELINE_H
+/* Pipeline commands: one implementation for all tasks; a task provides name, options, description and examples.
+ * Ownership: a call borrows its arguments. Threads: main thread only. */
+#ifndef SES_CLI_PIPELINE_COMMAND_H
+#define SES_CLI_PIPELINE_COMMAND_H
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -17,7 +18,7 @@ typedef struct ses_pipeline_args {
 
 bool ses_pipeline_command(ses_call *c, ses_err *e);
 
-/* An answer for a person; `several`: more follow, so each names its text. */
-bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses_err *e);
+/* Prints a result as text. has_title: print the input text above it, because the command has several inputs. */
+bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool has_title, ses_err *e);
 
 #endif

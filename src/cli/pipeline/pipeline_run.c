@@ -1,4 +1,4 @@
-/* A pipeline over arguments, files or standard input. */
+/* Runs a pipeline on arguments, files or standard input. */
 #define _POSIX_C_SOURCE 200809L
 #include "atomic_output.h"
 #include "cli/ui/show_values.h"
@@ -15,42 +15,42 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CUT_LINES = 5 };
+enum { MAX_TRUNCATION_NOTICES = 5 };
 
-typedef struct job {
+typedef struct pipeline_job {
     const ses_call *call;
     const ses_pipeline_args *a;
     ses_pipeline *p;
     ses_line_reader in;
-    const char *name; /* of the file whose lines are at work */
+    const char *name; /* current file */
     ses_progress progress;
     ses_npy npy;
     ses_atomic_output to;
-    bool lines;     /* numbers of items are those of lines; else of arguments */
-    bool several;   /* more than one item */
-    int64_t cut;    /* texts of which something was left out */
-    int64_t failed; /* items that could not be answered */
-    bool over;      /* one of them ended the work */
-} job;
+    bool lines;   /* item numbers are line numbers, else argument numbers */
+    bool several; /* more than one item */
+    int64_t n_truncated;
+    int64_t failed; /* items with an error */
+    bool aborted;   /* an item error ended the run */
+} pipeline_job;
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
-static void where(char *buf, size_t size, const job *j, int64_t number)
+static void format_location(char *buf, size_t size, const pipeline_job *j, int64_t number)
 {
     bool named = j->name && strcmp(j->name, "-") != 0;
     snprintf(buf, size, "%s%s%s %" PRId64, named ? j->name : "", named ? ": " : "",
              j->lines ? "line" : "text", number);
 }
 
-static void tell_cut(job *j, const ses_result *r)
+static void notify_truncated(pipeline_job *j, const ses_result *r)
 {
     char at[300];
-    if (!r->truncated || j->call->quiet || ++j->cut > CUT_LINES) return;
-    where(at, sizeof at, j, r->item->number);
+    if (!r->truncated || j->call->quiet || ++j->n_truncated > MAX_TRUNCATION_NOTICES) return;
+    format_location(at, sizeof at, j, r->item->number);
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, at);
-    fprintf(stderr, ": %" PRId64 " tokens were left out: the model reads %" PRId64 " at once\n", r->truncated,
-            j->p->limit);
+    fprintf(stderr, ": truncated by %" PRId64 " tokens: the maximum sequence length is %" PRId64 "\n",
+            r->truncated, j->p->limit);
 }
 
 static bool put_json(const ses_result *r, ses_err *e)
@@ -61,23 +61,23 @@ static bool put_json(const ses_result *r, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-/* A piece of a text that is being written. */
+/* Prints a piece of generated text (streaming). */
 static bool put_piece(void *ctx, const char *piece, size_t n)
 {
     (void)ctx;
-    for (size_t i = 0; i < n; i++) { /* control characters do not reach the terminal */
+    for (size_t i = 0; i < n; i++) { /* replace control characters */
         unsigned char c = (unsigned char)piece[i];
         putchar(c >= ' ' ? c == 0x7F ? '?' : c : c == '\n' || c == '\t' ? c : '?');
     }
     return !fflush(stdout);
 }
 
-/* A signal ends the work at once, but not inside an answer that is being written: it waits for the end,
- * or for a write that cannot go on. */
-static volatile sig_atomic_t writing, ended_by;
-static const int ends[] = { SIGINT, SIGTERM };
+/* A signal ends the program at once, unless a result is being written: then after the result, or when a write
+ * fails. */
+static volatile sig_atomic_t writing, pending_signal;
+static const int handled_signals[] = { SIGINT, SIGTERM };
 
-static void die_by(int sig)
+static void raise_default(int sig)
 {
     signal(sig, SIG_DFL);
     raise(sig);
@@ -86,32 +86,32 @@ static void die_by(int sig)
 static void on_signal(int sig)
 {
     if (writing)
-        ended_by = sig;
+        pending_signal = sig;
     else
-        die_by(sig);
+        raise_default(sig);
 }
 
 static void catch_signals(void)
 {
-    for (size_t i = 0; i < SES_LEN(ends); i++) {
+    for (size_t i = 0; i < SES_LEN(handled_signals); i++) {
         struct sigaction a = { .sa_handler = on_signal }, before;
         sigemptyset(&a.sa_mask);
-        sigaction(ends[i], NULL, &before);
-        if (before.sa_handler != SIG_IGN) sigaction(ends[i], &a, NULL);
+        sigaction(handled_signals[i], NULL, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(handled_signals[i], &a, NULL);
     }
 }
 
-/* Threads inherit what is blocked while they start: then this one alone is told. */
+/* Blocks the signals while threads start, which inherit the mask: only the main thread receives them. */
 static sigset_t block_signals(void)
 {
     sigset_t s, was;
     sigemptyset(&s);
-    for (size_t i = 0; i < SES_LEN(ends); i++) sigaddset(&s, ends[i]);
+    for (size_t i = 0; i < SES_LEN(handled_signals); i++) sigaddset(&s, handled_signals[i]);
     pthread_sigmask(SIG_BLOCK, &s, &was);
     return was;
 }
 
-static bool put_rows(job *j, const ses_result *r, ses_err *e)
+static bool put_rows(pipeline_job *j, const ses_result *r, ses_err *e)
 {
     for (int64_t i = 0; i < r->n_vectors; i++)
         if (!ses_npy_add(&j->npy, r->vectors + i * r->vector_size, r->vector_size, e)) return false;
@@ -119,10 +119,10 @@ static bool put_rows(job *j, const ses_result *r, ses_err *e)
     return true;
 }
 
-static bool put_answer(job *j, const ses_result *r, ses_err *e)
+static bool put_result(pipeline_job *j, const ses_result *r, ses_err *e)
 {
-    tell_cut(j, r);
-    if (j->p->streamed) { /* it stands there */
+    notify_truncated(j, r);
+    if (j->p->streamed) { /* already printed */
         j->p->streamed = false;
         putchar('\n');
         return true;
@@ -135,21 +135,21 @@ static bool put_answer(job *j, const ses_result *r, ses_err *e)
 static bool put(void *ctx, const ses_result *r, ses_err *e)
 {
     writing = 1;
-    bool ok = put_answer(ctx, r, e) && !fflush(stdout);
+    bool ok = put_result(ctx, r, e) && !fflush(stdout);
     writing = 0;
-    if (ended_by) die_by(ended_by);
+    if (pending_signal) raise_default(pending_signal);
     return ok;
 }
 
-/* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
-static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
+/* Handles an item error: ends the run, or reports the error and continues (--keep-going). */
+static bool on_item_error(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
 {
-    job *j = ctx;
+    pipeline_job *j = ctx;
     char at[300];
-    where(at, sizeof at, j, item->number);
+    format_location(at, sizeof at, j, item->number);
     ses_wrap(bad, "%s", at);
-    j->over = !j->a->keep_going;
-    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
+    j->aborted = !j->a->keep_going;
+    if (j->aborted) return ses_fail(e, bad->code, "%s", bad->msg);
     j->failed++;
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, bad->msg);
@@ -163,42 +163,42 @@ static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *
     return ses_json_writer_print(w, e) && !fflush(stdout);
 }
 
-/* An item that was not taken; those before it are answered first. */
-static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
+/* Handles an item that the pipeline did not accept, after the results of the items before it. */
+static bool reject_item(pipeline_job *j, int64_t number, ses_err *bad, ses_err *e)
 {
-    if (!bad->code) return false; /* not the item: nothing can be written */
-    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
-    return ses_pipeline_flush(j->p, e) && put_refusal(j, &(ses_item){ .number = number }, bad, e);
+    if (!bad->code) return false; /* not the item: writing failed */
+    if (j->aborted) return ses_fail(e, bad->code, "%s", bad->msg);
+    return ses_pipeline_flush(j->p, e) && on_item_error(j, &(ses_item){ .number = number }, bad, e);
 }
 
-static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
+static bool feed(pipeline_job *j, ses_item *item, int64_t number, ses_err *e)
 {
     ses_err bad = { 0 };
     item->number = number;
-    return ses_pipeline_feed(j->p, item, &bad) || refuse(j, number, &bad, e);
+    return ses_pipeline_feed(j->p, item, &bad) || reject_item(j, number, &bad, e);
 }
 
 /* ---- items ---- */
 
-static bool pair_given(const job *j)
+static bool has_pair_option(const pipeline_job *j)
 {
     return ses_task_has_pair_option(j->call->command->task, j->call->task_args);
 }
 
-/* How many of n words make the next item: its text, its pair, its list. */
-static size_t item_of(const job *j, ses_string *word, size_t n, ses_item *item)
+/* Fills the next item (text, pair, list) from n words; returns the number of words used. */
+static size_t build_item(const pipeline_job *j, ses_string *word, size_t n, ses_item *item)
 {
     const ses_item_schema *parts = &j->call->command->task->item_schema;
     *item = (ses_item){ .text = word[0] };
     size_t used = 1;
-    if (used < n && parts->requires_pair && !pair_given(j)) item->pair = word[used++];
+    if (used < n && parts->requires_pair && !has_pair_option(j)) item->pair = word[used++];
     if (!parts->requires_list || parts->list_replaces_text) return used;
     item->list = word + used;
     item->n_list = n - used;
     return n;
 }
 
-static bool run_arguments(job *j, ses_err *e)
+static bool run_arguments(pipeline_job *j, ses_err *e)
 {
     size_t n = (size_t)j->call->n_operands;
     ses_string *word = ses_alloc_array(n, sizeof *word, e);
@@ -207,7 +207,7 @@ static bool run_arguments(job *j, ses_err *e)
     int64_t number = 0;
     for (size_t at = 0; ok && at < n;) {
         ses_item item;
-        at += item_of(j, word + at, n - at, &item);
+        at += build_item(j, word + at, n - at, &item);
         j->several |= at < n;
         ok = feed(j, &item, ++number, e);
     }
@@ -216,25 +216,25 @@ static bool run_arguments(job *j, ses_err *e)
     return ok;
 }
 
-static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
+static bool feed_json(pipeline_job *j, const char *line, size_t n, ses_err *e)
 {
     ses_err bad = { 0 };
     ses_item item = { 0 };
     ses_string *list = NULL;
     ses_json_doc *doc = ses_json_parse_line(line, n, &bad);
     bool ok = doc && ses_pipeline_item_from_json(j->p, ses_json_root(doc), &item, &list, &bad);
-    ok = ok ? feed(j, &item, j->in.line, e) : refuse(j, j->in.line, &bad, e);
+    ok = ok ? feed(j, &item, j->in.line, e) : reject_item(j, j->in.line, &bad, e);
     ses_free(list);
     ses_json_free(doc);
     return ok;
 }
 
-/* A line of text; where the task reads several, they are apart by tabs. */
-static bool feed_line(job *j, const char *line, size_t n, ses_err *e)
+/* Feeds a line of text. A task with several texts per item expects them separated by tabs. */
+static bool feed_line(pipeline_job *j, const char *line, size_t n, ses_err *e)
 {
     const ses_item_schema *parts = &j->call->command->task->item_schema;
     bool several =
-        (parts->requires_pair && !pair_given(j)) || (parts->requires_list && !parts->list_replaces_text);
+        (parts->requires_pair && !has_pair_option(j)) || (parts->requires_list && !parts->list_replaces_text);
     size_t words = 1;
     for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
     ses_string *word = ses_alloc_array(words, sizeof *word, e);
@@ -246,20 +246,20 @@ static bool feed_line(job *j, const char *line, size_t n, ses_err *e)
         if (tab) line += len + 1, n -= len + 1;
     }
     ses_item item;
-    item_of(j, word, words, &item);
+    build_item(j, word, words, &item);
     bool ok = feed(j, &item, j->in.line, e);
     ses_free(word);
     return ok;
 }
 
-static bool run_lines(job *j, ses_err *e)
+static bool run_lines(pipeline_job *j, ses_err *e)
 {
     const char *line;
     size_t n;
     ses_line_status got;
     j->several = true;
     while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_OK) {
-        if (j->in.line == 1) { /* another file: messages about lines name theirs */
+        if (j->in.line == 1) { /* next file: results of the last one come first, under its name */
             if (!ses_pipeline_flush(j->p, e)) return false;
             j->name = j->in.name;
         }
@@ -267,7 +267,7 @@ static bool run_lines(job *j, ses_err *e)
         if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
         ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
     }
-    if (got == SES_LINE_ERROR) { /* what was read is answered */
+    if (got == SES_LINE_ERROR) { /* write the results of what was read */
         ses_err ignored = { 0 };
         ses_pipeline_flush(j->p, &ignored);
         return false;
@@ -275,8 +275,8 @@ static bool run_lines(job *j, ses_err *e)
     return ses_pipeline_flush(j->p, e);
 }
 
-/* The texts are a column of each file. */
-static bool run_column(job *j, ses_err *e)
+/* Reads the texts from a column of each file. */
+static bool run_column(pipeline_job *j, ses_err *e)
 {
     ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
     const ses_field *row;
@@ -298,7 +298,7 @@ static bool run_column(job *j, ses_err *e)
 
 /* ---- the command ---- */
 
-static void tell_speed(const job *j, double seconds)
+static void notify_speed(const pipeline_job *j, double seconds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     int64_t tokens = j->p->written ? j->p->written : j->p->read;
@@ -307,22 +307,22 @@ static void tell_speed(const job *j, double seconds)
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
     fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, j->p->items, seconds),
             ses_rate_text(b, tokens, seconds));
-    if (j->cut > CUT_LINES)
-        fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped_text(a, j->cut));
+    if (j->n_truncated > MAX_TRUNCATION_NOTICES)
+        fprintf(stderr, "sesame: %s texts were truncated\n", ses_grouped_text(a, j->n_truncated));
 }
 
-static void tell_stopped(const job *j)
+static void notify_context_limited(const pipeline_job *j)
 {
     char a[SES_NUMBER_TEXT];
     if (!j->p->stopped || j->call->quiet) return;
     fprintf(stderr,
-            "sesame: %s text%s before the length asked for: the model holds %" PRId64
-            " tokens, prompt and answer together\n",
+            "sesame: %s text%s before the requested length: the context of the model is %" PRId64
+            " tokens, prompt included\n",
             ses_grouped_text(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
             ses_model_max_tokens(j->p->model));
 }
 
-static bool output_given(const ses_call *c)
+static bool has_output_option(const ses_call *c)
 {
     const ses_task *t = c->command->task;
     for (size_t i = 0; i < t->n_opt; i++)
@@ -331,11 +331,11 @@ static bool output_given(const ses_call *c)
     return false;
 }
 
-/* An array of no rows still has its columns: those of any text. */
-static bool end_array(job *j, ses_err *e)
+/* An array without rows still has a number of columns: run any text to learn it. */
+static bool end_array(pipeline_job *j, ses_err *e)
 {
     if (j->npy.begun) return ses_npy_end(&j->npy, e);
-    if (j->p->items || !output_given(j->call)) return true;
+    if (j->p->items || !has_output_option(j->call)) return true;
     const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
     if (!r || r->schema->view != SES_VIEW_ARRAY) return r != NULL;
     j->npy.cols = r->vector_size;
@@ -345,15 +345,15 @@ static bool end_array(job *j, ses_err *e)
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
     if (c->n_operands && a->files.n)
-        return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
+        return ses_fail(e, SES_EUSAGE, "arguments and --file are mutually exclusive");
     if (a->column && a->jsonl)
-        return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
-    if (a->compute.json && output_given(c)) /* --json is a form of output, too */
-        return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
+        return ses_fail(e, SES_EUSAGE, "--jsonl does not apply to --column, which detects JSON lines");
+    if (a->compute.json && has_output_option(c)) /* both select the output format */
+        return ses_fail(e, SES_EUSAGE, "--json and --output are mutually exclusive");
     return true;
 }
 
-static void tell_remarks(const job *j)
+static void notify_warnings(const pipeline_job *j)
 {
     const char *s = ses_pipeline_warnings(j->p);
     while (*s && !j->call->quiet) {
@@ -367,23 +367,23 @@ static void tell_remarks(const job *j)
     }
 }
 
-static bool run(job *j, ses_err *e)
+static bool run(pipeline_job *j, ses_err *e)
 {
     static const char *const standard[] = { "-" };
     const ses_call *c = j->call;
-    bool texts = c->n_operands && !j->a->jsonl && !j->a->column; /* else arguments are files */
+    bool texts = c->n_operands && !j->a->jsonl && !j->a->column; /* else the arguments are files */
     ses_pipeline_set_callback(j->p, put, j);
-    j->p->refuse = put_refusal;
+    j->p->refuse = on_item_error;
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
     if (j->p->task->can_stream && !j->a->compute.json && (c->out.tty || j->p->wants_stream)) {
         ses_pipeline_set_stream(j->p, put_piece, j);
-        ses_pipeline_set_batch_tokens(j->p, 1); /* one text after the other */
+        ses_pipeline_set_batch_tokens(j->p, 1); /* one text at a time */
     }
     if (j->a->max_seq_len && j->p->uncut &&
-        !ses_pipeline_warn(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
+        !ses_pipeline_warn(j->p, e, "--max-seq-len has no effect: this task does not truncate texts"))
         return false;
-    tell_remarks(j);
+    notify_warnings(j);
     if (texts) return run_arguments(j, e);
     j->lines = true;
     j->in.file = j->a->files.item;
@@ -392,19 +392,19 @@ static bool run(job *j, ses_err *e)
     bool given = j->in.n_files > 0;
     if (!given) j->in.file = standard, j->in.n_files = 1;
     if (!given && !c->quiet && isatty(STDIN_FILENO))
-        fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
+        fputs("Reading texts from the terminal, one per line; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
                                      j->a->column ? 0 : ses_line_total_bytes(&j->in));
     bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
-    if (ok && !c->quiet) tell_speed(j, ses_seconds() - j->progress.start);
+    if (ok && !c->quiet) notify_speed(j, ses_seconds() - j->progress.start);
     return ok;
 }
 
 bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
-    job j = { .call = c, .a = a, .npy = { .f = stdout } };
+    pipeline_job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e) || (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
         return false;
     ses_device_options o = ses_compute_device_options(&a->compute);
@@ -416,7 +416,7 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
                                  a->adapter ? a->model : NULL, dev, c->task_args, e)
               : NULL;
     bool ok = j.p && run(&j, e);
-    if (j.p) tell_stopped(&j);
+    if (j.p) notify_context_limited(&j);
     ok = ok && end_array(&j, e) && (!a->to || ses_atomic_output_commit(&j.to, e));
     if (a->to) ses_atomic_output_end(&j.to);
     ses_npy_free(&j.npy);

@@ -1,18 +1,19 @@
-/* Answers for a person: bars for probabilities, marked stretches of text, numbers of vectors. */
+/* Prints results as text: bars for probabilities, marked spans of the text, vector values. */
 #include "cli/ui/text_table.h"
 #include "pipeline_command.h"
 #include "task/task.h"
 
 #include <inttypes.h>
 
-enum { MAX_WIDTH = 100, BAR = 30, NUMBERS = 6 };
+enum { MAX_WIDTH = 100, BAR = 30, MAX_VALUES = 6 };
 
-static void put_bytes(const char *p, size_t n) /* control characters do not reach the terminal */
+/* Escapes control characters. */
+static void put_bytes(const char *p, size_t n)
 {
     char piece[256];
     while (n) {
         size_t k = n < sizeof piece - 1 ? n : sizeof piece - 1;
-        while (k > 1 && k < n && ((unsigned char)p[k] & 0xC0) == 0x80) k--; /* not inside a character */
+        while (k > 1 && k < n && ((unsigned char)p[k] & 0xC0) == 0x80) k--; /* do not split a character */
         memcpy(piece, p, k);
         piece[k] = 0;
         for (size_t i = 0; i < k; i++)
@@ -36,8 +37,8 @@ static bool has_field(const ses_result_schema *s, ses_result_field_kind kind)
     return false;
 }
 
-/* What a row is about: its label, or its word. */
-static ses_string name_of(const ses_result_row *row)
+/* The label, word or text of a row. */
+static ses_string row_name(const ses_result_row *row)
 {
     if (row->label.p) return row->label;
     return row->word.p ? row->word : row->text.p ? row->text : ses_str("");
@@ -53,7 +54,7 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
         for (; i < r->n && r->row[i].group == g; i++) {
             const ses_result_row *row = &r->row[i];
             char bar[SES_BAR_SIZE], name[100], whole[200];
-            ses_escape_controls(name, sizeof name, name_of(row).p);
+            ses_escape_controls(name, sizeof name, row_name(row).p);
             ses_text_table_cell(table, "%s", name);
             ses_text_table_style(table, SES_BOLD);
             ses_text_table_cell(table, "%.4f", row->score);
@@ -71,7 +72,7 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
     return true;
 }
 
-/* The text with its stretches marked: color, and in brackets what they are. */
+/* Prints the text with its labeled spans in color, or in brackets without color. */
 static bool show_spans(const ses_result *r, const ses_term *t)
 {
     static const ses_style cycle[] = { SES_GREEN, SES_BLUE, SES_YELLOW, SES_RED };
@@ -83,7 +84,7 @@ static bool show_spans(const ses_result *r, const ses_term *t)
         if (row->byte_span.begin < at || row->byte_span.end > text.n) continue;
         uint32_t hash = 0;
         const char *tag = row->label.p;
-        if (tag[0] && tag[1] == '-') tag += 2; /* B-PER and I-PER are one color */
+        if (tag[0] && tag[1] == '-') tag += 2; /* B-PER and I-PER share a color */
         for (; *tag; tag++) hash = hash * 31 + (unsigned char)*tag;
         ses_style s = cycle[hash % SES_LEN(cycle)];
         put_bytes(text.p + at, row->byte_span.begin - at);
@@ -100,10 +101,10 @@ static bool show_spans(const ses_result *r, const ses_term *t)
     return true;
 }
 
-/* The answers, the best in its context. */
+/* Prints each answer within its context. */
 static bool show_answer(const ses_result *r, const ses_term *t)
 {
-    enum { AROUND = 60 };
+    enum { CONTEXT = 60 };
     for (size_t i = 0; i < r->n; i++) {
         const ses_result_row *row = &r->row[i];
         printf("  %.4f  ", row->score);
@@ -113,7 +114,7 @@ static bool show_answer(const ses_result *r, const ses_term *t)
         }
         ses_string c = r->item->pair;
         size_t begin = row->byte_span.begin, end = row->byte_span.end;
-        size_t from = begin > AROUND ? begin - AROUND : 0, to = end + AROUND < c.n ? end + AROUND : c.n;
+        size_t from = begin > CONTEXT ? begin - CONTEXT : 0, to = end + CONTEXT < c.n ? end + CONTEXT : c.n;
         while (from && ((unsigned char)c.p[from] & 0xC0) == 0x80) from--;
         while (to < c.n && ((unsigned char)c.p[to] & 0xC0) == 0x80) to++;
         if (from) fputs("...", stdout);
@@ -134,17 +135,17 @@ static bool show_vectors(const ses_result *r, const ses_term *t)
         fputs("  ", stdout);
         if ((size_t)i < r->n) {
             char name[24];
-            ses_escape_controls(name, sizeof name, name_of(&r->row[i]).p);
+            ses_escape_controls(name, sizeof name, row_name(&r->row[i]).p);
             printf("%s%-14s%s", ses_style_on(t, SES_BOLD), name, ses_style_on(t, SES_PLAIN));
         }
-        for (int64_t k = 0; k < r->vector_size && k < NUMBERS; k++)
+        for (int64_t k = 0; k < r->vector_size && k < MAX_VALUES; k++)
             printf(" %8.4f", (double)r->vectors[i * r->vector_size + k]);
-        puts(r->vector_size > NUMBERS ? " ..." : "");
+        puts(r->vector_size > MAX_VALUES ? " ..." : "");
     }
     return true;
 }
 
-/* A line each vector; of words and tokens behind their text's number and themselves. */
+/* Prints a line per vector, tab-separated; for words and tokens after the text number and the word. */
 static bool show_numbers(const ses_result *r)
 {
     for (int64_t i = 0; i < r->n_vectors; i++) {
@@ -177,15 +178,15 @@ static bool show_text(const ses_result *r)
     return true;
 }
 
-/* Where the text itself is not in what is shown. */
+/* Views that do not show the input text. */
 static bool needs_title(ses_result_view v)
 {
     return v == SES_VIEW_BARS || v == SES_VIEW_ANSWER || v == SES_VIEW_VECTORS;
 }
 
-bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses_err *e)
+bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool has_title, ses_err *e)
 {
-    if (several && needs_title(r->schema->view)) {
+    if (has_title && needs_title(r->schema->view)) {
         put_styled(t, SES_BOLD, r->item->text);
         putchar('\n');
     }
@@ -197,7 +198,7 @@ bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses
     case SES_VIEW_NUMBERS: return show_numbers(r);
     case SES_VIEW_TEXT: return show_text(r);
     case SES_VIEW_ARRAY:
-    case SES_VIEW_JSON: break; /* no view of one answer */
+    case SES_VIEW_JSON: break; /* written by the command */
     }
     return true;
 }

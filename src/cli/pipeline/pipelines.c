@@ -1,4 +1,4 @@
-/* A command for each task and each of its other names. */
+/* Defines a command for each task and for each alias. */
 #include "pipeline_command.h"
 #include "task/task.h"
 
@@ -9,67 +9,63 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_pipeline_args, model),
       .value = "DIR",
       .is_model = true,
-      .help =
-          "model folder, with its tokenizer, or a name that 'sesame models' lists; without it the one that "
-          "comes with Sesame for this" },
+      .help = "model folder, or a name listed by 'sesame models'; default: the bundled model" },
     SES_OPT_ADAPTER(ses_pipeline_args, adapter),
     { .name = "file",
       .letter = 'f',
       .type = SES_OPT_LIST,
       .offset = offsetof(ses_pipeline_args, files),
       .value = "FILE",
-      .help = "read texts from this file, one a line; - is standard input" },
+      .help = "read texts from this file, one per line; -: standard input" },
     { .name = "jsonl",
       .letter = 'l',
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_pipeline_args, jsonl),
-      .help = "lines are JSON: an object, or a string that is the text" },
+      .help = "input lines are JSON: an object, or a string (the text)" },
     { .name = "column",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_pipeline_args, column),
       .value = "COLUMN",
-      .help =
-          "files are TSV, CSV or JSON lines by their names: the texts are this column, by name or number" },
+      .help = "read texts from this column (name or number) of TSV, CSV or JSON lines files" },
     { .name = "no-header",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_pipeline_args, no_header),
-      .help = "--column: the first line is a row, too" },
+      .help = "with --column: the first line is a row, not a header" },
     { .name = "to",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_pipeline_args, to),
       .value = "FILE",
-      .help = "write answers to this file; it is there whole or not at all" },
+      .help = "write results to FILE atomically" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_pipeline_args, overwrite),
-      .help = "replace the file of --to" },
+      .help = "replace an existing --to file" },
     { .name = "keep-going",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_pipeline_args, keep_going),
-      .help = "a line that cannot be answered is told and the others are answered; exit 1 at the end" },
+      .help = "report failed lines and continue; exit status 1" },
     { .name = "max-seq-len",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_pipeline_args, max_seq_len),
       .def = "0",
       .max = 1 << 24,
-      .help = "most tokens the model is given at once; 0: as many as it takes" },
+      .help = "maximum sequence length in tokens; 0: the model's maximum" },
     { .name = "batch-tokens",
       .letter = 'b',
       .type = SES_OPT_INT,
       .offset = offsetof(ses_pipeline_args, batch_tokens),
       .min = 1,
       .max = 1 << 24,
-      .help = "run texts together up to this many tokens (default 2048, on a GPU 16384); answers do not "
-              "depend on it" },
+      .help = "tokens per batch (default 2048, on a GPU 16384); does not change results" },
     SES_OPT_INCLUDE(ses_pipeline_args, compute, ses_compute_options),
 };
 
-const char ses_pipeline_description[] =
-    "The texts are the arguments, or the lines of each --file; without either, those of standard input. "
-    "With --jsonl or --column arguments are files. "
-    "Answers come in the order of the texts and as soon as they are there. With --json each is one line, in "
-    "the shape the reference library's pipeline of this name gives. Texts longer than the model reads are "
-    "never cut without a word.";
+const char ses_pipeline_description[] = "The texts are the arguments, or the lines of each --file, or "
+                                        "standard input. With --jsonl or --column the "
+                                        "arguments are files. Results are written in input order, each as "
+                                        "soon as it is available. With --json each "
+                                        "result is a line in the format of the transformers pipeline of this "
+                                        "name. Truncation is always reported.";
 
 #define SES_PIPELINE(id_, name_, summary_, task_, hidden_)                           \
     const ses_command ses_pipeline_##id_ = { .name = name_,                          \
@@ -83,5 +79,5 @@ const char ses_pipeline_description[] =
                                              .task = &ses_task_##task_,              \
                                              .run = ses_pipeline_command };
 #define SES_TASK(id, name, summary) SES_PIPELINE(id, name, summary, id, false)
-#define SES_TASK_ALIAS(alias, id, name) SES_PIPELINE(alias, name, "another name for ses_task_" #id, id, true)
+#define SES_TASK_ALIAS(alias, id, name) SES_PIPELINE(alias, name, "alias of ses_task_" #id, id, true)
 #include "task/tasks.def"

@@ -1,19 +1,19 @@
-/* Help as it is printed: of the program, of a command. */
+/* Prints the help of the program and of a command. */
 #include "cli/command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WIDTH = 100, LEFT = 26 }; /* lines no longer than this; where the second column starts */
+enum { MAX_WIDTH = 100, SECOND_COLUMN = 26 };
 
-static int width_of(const ses_term *t) { return t->width < MAX_WIDTH ? t->width : MAX_WIDTH; }
+static int text_width(const ses_term *t) { return t->width < MAX_WIDTH ? t->width : MAX_WIDTH; }
 
-static void heading(const ses_term *t, FILE *out, const char *title)
+static void put_heading(const ses_term *t, FILE *out, const char *title)
 {
     fprintf(out, "\n%s%s:%s\n", ses_style_on(t, SES_BOLD), title, ses_style_on(t, SES_PLAIN));
 }
 
-static void row(const ses_term *t, FILE *out, const char *left, int left_width, const char *right)
+static void put_row(const ses_term *t, FILE *out, const char *left, int left_width, const char *right)
 {
     int n = (int)strlen(left);
     fprintf(out, "  %s%s%s", ses_style_on(t, SES_BOLD), left, ses_style_on(t, SES_PLAIN));
@@ -21,17 +21,17 @@ static void row(const ses_term *t, FILE *out, const char *left, int left_width, 
         fprintf(out, "\n%*s", left_width, "");
     else
         fprintf(out, "%*s", left_width - n - 2, "");
-    ses_put_wrapped(out, right, left_width, left_width, width_of(t));
+    ses_put_wrapped(out, right, left_width, left_width, text_width(t));
 }
 
-static void option(const ses_opt *o, const ses_term *t, FILE *out)
+static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
 {
     char left[128], right[512], letter[8] = "    ";
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     const char *value = ses_opt_value_name(o);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value ? " " : "", value);
     int n = snprintf(right, sizeof right, "%s", o->help);
-    const char *mark = o->def && !strcmp(o->def, " ") ? "\"" : ""; /* else a blank would not show */
+    const char *mark = o->def && !strcmp(o->def, " ") ? "\"" : ""; /* makes a space visible */
     if (o->def)
         n += snprintf(right + n, sizeof right - (size_t)n, " (default %s%s%s%s%s)", mark, o->def, mark,
                       o->env ? ", or " : "", o->env ? o->env : "");
@@ -39,45 +39,45 @@ static void option(const ses_opt *o, const ses_term *t, FILE *out)
         n += snprintf(right + n, sizeof right - (size_t)n, " (or %s)", o->env);
     if (o->required) n += snprintf(right + n, sizeof right - (size_t)n, " (required)");
     if (o->type == SES_OPT_LIST) snprintf(right + n, sizeof right - (size_t)n, " (may be repeated)");
-    row(t, out, left, LEFT, right);
+    put_row(t, out, left, SECOND_COLUMN, right);
 }
 
 void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
 {
     fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
-    ses_put_wrapped(out, ses_command_description(c), 0, 0, width_of(t));
+    ses_put_wrapped(out, ses_command_description(c), 0, 0, text_width(t));
     if (c->task) {
         putc('\n', out);
-        ses_put_wrapped(out, ses_pipeline_description, 0, 0, width_of(t));
+        ses_put_wrapped(out, ses_pipeline_description, 0, 0, text_width(t));
     }
     const ses_usage_example *examples = ses_command_examples(c);
     if (examples) {
-        heading(t, out, "Examples");
+        put_heading(t, out, "Examples");
         for (const ses_usage_example *x = examples; x->line; x++) {
             fprintf(out, "  %s\n      ", x->line);
-            ses_put_wrapped(out, x->what, 6, 6, width_of(t));
+            ses_put_wrapped(out, x->what, 6, 6, text_width(t));
         }
     }
-    heading(t, out, "Options");
+    put_heading(t, out, "Options");
     const ses_opt *o;
-    for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) option(o, t, out);
-    for (size_t i = 0; i < ses_n_general_opt; i++) option(&ses_general_opt[i], t, out);
+    for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) put_option(o, t, out);
+    for (size_t i = 0; i < ses_n_general_opt; i++) put_option(&ses_general_opt[i], t, out);
 }
 
 void ses_help_top(const ses_term *t, FILE *out)
 {
     fprintf(out, "Sesame: BERT and friends in C.\n\nUsage: sesame COMMAND [OPTION...] [ARGUMENT...]\n");
-    heading(t, out, "Commands");
+    put_heading(t, out, "Commands");
     int left = 0;
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden && (int)strlen((*c)->name) > left) left = (int)strlen((*c)->name);
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && !(*c)->task) row(t, out, (*c)->name, left + 5, (*c)->summary);
-    heading(t, out, "Pipelines");
+        if (!(*c)->hidden && !(*c)->task) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
+    put_heading(t, out, "Pipelines");
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && (*c)->task) row(t, out, (*c)->name, left + 5, (*c)->summary);
-    heading(t, out, "Options");
-    for (size_t i = 0; i < ses_n_top_opt; i++) option(&ses_top_opt[i], t, out);
-    for (size_t i = 0; i < ses_n_general_opt; i++) option(&ses_general_opt[i], t, out);
-    fprintf(out, "\n'sesame help COMMAND' tells about one command, with examples.\n");
+        if (!(*c)->hidden && (*c)->task) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
+    put_heading(t, out, "Options");
+    for (size_t i = 0; i < ses_n_top_opt; i++) put_option(&ses_top_opt[i], t, out);
+    for (size_t i = 0; i < ses_n_general_opt; i++) put_option(&ses_general_opt[i], t, out);
+    fprintf(out, "\nRun 'sesame help COMMAND' for the options and examples of a command.\n");
 }

@@ -1,10 +1,11 @@
+/* Labeled lines, grouped numbers and JSON on standard output. */
 #include "show_values.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-enum { NAME = 14, MAX_WIDTH = 100 };
+enum { NAME_WIDTH = 14, MAX_WIDTH = 100 };
 
 const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n)
 {
@@ -36,8 +37,8 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
     ses_escape_controls(value, sizeof value, raw);
-    printf("%s%-*s%s", ses_style_on(t, SES_BOLD), NAME, name, ses_style_on(t, SES_PLAIN));
-    ses_put_wrapped(stdout, value, NAME, NAME, t->width < MAX_WIDTH ? t->width : MAX_WIDTH);
+    printf("%s%-*s%s", ses_style_on(t, SES_BOLD), NAME_WIDTH, name, ses_style_on(t, SES_PLAIN));
+    ses_put_wrapped(stdout, value, NAME_WIDTH, NAME_WIDTH, t->width < MAX_WIDTH ? t->width : MAX_WIDTH);
 }
 
 const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank)

@@ -1,25 +1,26 @@
-/* What the commands that look at models share: labeled lines, numbers with commas, one-line JSON. */
-#ifndef SES_CLI_SHOW_H
-#define SES_CLI_SHOW_H
+/* Labeled lines, grouped numbers and JSON for the output of commands.
+ * Text functions write into a buffer of the caller and return it. Not for concurrent use: stdout is shared. */
+#ifndef SES_CLI_SHOW_VALUES_H
+#define SES_CLI_SHOW_VALUES_H
 
 #include "sesame/json.h"
 #include "term.h"
 
-/* "12,403". Returns buf. */
+/* "12,403" */
 const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n);
 const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n,
-                          double seconds); /* n a second: "2,837", "5.3" */
+                          double seconds); /* n per second: "2,837", "5.3" */
 
-/* "name   value": a bold name in a column of its own, the value wrapped to the terminal, at most 100 wide. */
+/* Prints "name   value": the name in bold, the value wrapped to the terminal width, at most 100 columns. */
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);
 
-/* "[24, 24]"; "[]" of a scalar. Returns buf. */
+/* "[24, 24]"; "[]" for a scalar */
 const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
 
-/* A value for people: a text without quotes, anything else as JSON, "-" for null. Returns buf. */
+/* A string without quotes, "-" for null, other values as JSON. */
 const char *ses_json_value_text(char *buf, size_t size, const ses_json *v);
 
-/* Writes the finished text as a line to stdout and frees the writer. */
+/* Prints the text as a line and frees the writer, also on failure. */
 bool ses_json_writer_print(ses_json_writer *w, ses_err *e);
 
 #endif

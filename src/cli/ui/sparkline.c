@@ -1,3 +1,4 @@
+/* Sparklines and durations as text. */
 #include "sparkline.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@ enum { COLUMNS = 32 };
 void ses_sparkline_add(ses_sparkline *s, double x)
 {
     if (!s->each) s->each = 1;
-    if (s->n == COLUMNS * s->each) { /* full: two columns become one */
+    if (s->n == COLUMNS * s->each) { /* full: merge pairs of columns */
         for (int i = 0; i < COLUMNS / 2; i++) {
             s->sum[i] = s->sum[2 * i] + s->sum[2 * i + 1];
             s->count[i] = s->count[2 * i] + s->count[2 * i + 1];
@@ -33,8 +34,8 @@ const char *ses_sparkline_text(const ses_sparkline *s, const ses_term *t, char b
         high = fmax(high, s->sum[i] / (double)s->count[i]);
     }
     for (int i = 0; t->unicode && i < COLUMNS && s->count[i]; i++) {
-        double share = high > low ? (s->sum[i] / (double)s->count[i] - low) / (high - low) : 0;
-        used += (size_t)snprintf(buf + used, SES_BAR_SIZE - used, "%s", block[(int)(share * 7.999)]);
+        double height = high > low ? (s->sum[i] / (double)s->count[i] - low) / (high - low) : 0;
+        used += (size_t)snprintf(buf + used, SES_BAR_SIZE - used, "%s", block[(int)(height * 7.999)]);
     }
     return buf;
 }

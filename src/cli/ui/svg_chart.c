@@ -1,3 +1,4 @@
+/* Line charts as SVG. */
 #include "svg_chart.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ typedef struct range {
     double low, high;
 } range;
 
-static range range_of(const ses_chart_line *line, size_t n, bool steps)
+static range find_range(const ses_chart_line *line, size_t n, bool steps)
 {
     range r = { INFINITY, -INFINITY };
     for (size_t i = 0; i < n; i++)
@@ -37,46 +38,47 @@ static range range_of(const ses_chart_line *line, size_t n, bool steps)
     return r;
 }
 
-/* 1, 2 or 5 times a power of ten: about `parts` of it in the range. */
+/* A tick distance of 1, 2 or 5 times a power of ten, with about `parts` ticks in the range. */
 static double round_step(range r, int parts)
 {
     double raw = (r.high - r.low) / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
     return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
 }
 
-static double across(range r, double x)
+static double svg_x(range r, double x)
 {
     return LEFT + (x - r.low) / (r.high - r.low) * (WIDTH - LEFT - RIGHT);
 }
 
-static double down(range r, double y)
+static double svg_y(range r, double y)
 {
     return HEIGHT - BOTTOM - (y - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-static double no_minus(double x, double step) { return fabs(x) < 1e-9 * step ? 0 : x; } /* -0 */
+/* Rounds values near zero to 0, never -0. */
+static double snap_zero(double x, double step) { return fabs(x) < 1e-9 * step ? 0 : x; }
 
 static void put_axes(ses_buf *out, range x, range y)
 {
     double step = round_step(y, 4);
     for (double v = ceil(y.low / step - 1e-9) * step; v <= y.high + 1e-9 * step; v += step) {
-        double at = down(y, v);
+        double at = svg_y(y, v);
         ses_buf_appendf(
             out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">%.4g</text>",
-            LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, no_minus(v, step));
+            LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, snap_zero(v, step));
     }
     step = fmax(1, round_step(x, 6));
     for (double v = ceil(x.low / step - 1e-9) * step; v <= x.high + 1e-9 * step; v += step)
-        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">%.6g</text>", across(x, v), HEIGHT - 10,
-                        no_minus(v, step));
+        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">%.6g</text>", svg_x(x, v), HEIGHT - 10,
+                        snap_zero(v, step));
 }
 
-/* More points than columns are averaged, neighbors with neighbors. */
+/* Neighboring points are averaged if there are more than POINTS. */
 static void put_line(ses_buf *out, const ses_chart_line *l, range x, range y)
 {
     const ses_series *s = l->series;
     size_t each = (s->n + POINTS - 1) / POINTS, color = l->color % SES_CHART_COLORS;
-    bool pen = false;
+    bool in_path = false;
     ses_buf_appendf(out, "<g stroke=\"var(--c%zu)\" fill=\"var(--c%zu)\"><title>", color, color);
     ses_html_text(out, l->name);
     ses_buf_puts(out, "</title><path class=\"line\" d=\"");
@@ -84,23 +86,23 @@ static void put_line(ses_buf *out, const ses_chart_line *l, range x, range y)
         double step = 0, value = 0, n = 0;
         for (size_t k = i; k < s->n && k < i + each; k++, n++) step += s->step[k], value += s->value[k];
         if (!isfinite(value)) {
-            pen = false;
+            in_path = false;
             continue;
         }
-        ses_buf_appendf(out, "%c%.1f %.1f", pen ? 'L' : 'M', across(x, step / n), down(y, value / n));
-        pen = true;
+        ses_buf_appendf(out, "%c%.1f %.1f", in_path ? 'L' : 'M', svg_x(x, step / n), svg_y(y, value / n));
+        in_path = true;
     }
     ses_buf_puts(out, "\"/>");
     for (size_t i = 0; s->n <= DOTS && i < s->n; i++)
         if (isfinite(s->value[i]))
-            ses_buf_appendf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", across(x, s->step[i]),
-                            down(y, s->value[i]));
+            ses_buf_appendf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", svg_x(x, s->step[i]),
+                            svg_y(y, s->value[i]));
     ses_buf_puts(out, "</g>");
 }
 
 void ses_chart_put(ses_buf *out, const char *title, const ses_chart_line *line, size_t n)
 {
-    range x = range_of(line, n, true), y = range_of(line, n, false);
+    range x = find_range(line, n, true), y = find_range(line, n, false);
     if (!(x.low <= x.high) || !(y.low <= y.high)) return;
     double pad = y.high > y.low ? 0.05 * (y.high - y.low) : fmax(fabs(y.high) * 0.1, 1e-6);
     y = (range){ y.low - pad, y.high + pad };

@@ -1,3 +1,4 @@
+/* Terminal output: color, width, wrapping, bars, human-readable sizes, the progress line. */
 #define _DEFAULT_SOURCE
 #include "term.h"
 
@@ -8,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *env(const char *name) /* NULL for empty too */
+/* NULL if unset or empty. */
+static const char *env(const char *name)
 {
     const char *s = getenv(name);
     return s && *s ? s : NULL;
@@ -67,8 +69,8 @@ size_t ses_text_width(const char *s)
     return n;
 }
 
-/* One byte, or its \xNN where it is a control character; moves *s past it. */
-static int clean_next(char out[8], const char **s)
+/* Writes the next byte, or \xNN for a control character, and advances *s. */
+static int escape_next(char out[8], const char **s)
 {
     unsigned char c = (unsigned char)*(*s)++, next = (unsigned char)**s;
     if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* C1 controls */
@@ -82,7 +84,7 @@ void ses_put_escaped(FILE *f, const char *s)
 {
     char piece[8];
     while (*s) {
-        clean_next(piece, &s);
+        escape_next(piece, &s);
         fputs(piece, f);
     }
 }
@@ -92,7 +94,7 @@ void ses_escape_controls(char *out, size_t size, const char *s)
     char piece[8];
     size_t at = 0;
     while (*s) {
-        size_t n = (size_t)clean_next(piece, &s);
+        size_t n = (size_t)escape_next(piece, &s);
         if (at + n + 1 > size) break;
         memcpy(out + at, piece, n);
         at += n;
@@ -125,18 +127,18 @@ void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width)
     putc('\n', f);
 }
 
-const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width)
+const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width)
 {
     if (width > SES_BAR_MAX) width = SES_BAR_MAX;
-    if (!(share > 0)) share = 0;
-    if (share > 1) share = 1;
-    int eighths = (int)(share * width * 8 + 0.5);
-    if (share > 0 && !eighths) eighths = 1;
+    if (!(fraction > 0)) fraction = 0;
+    if (fraction > 1) fraction = 1;
+    int eighths = (int)(fraction * width * 8 + 0.5);
+    if (fraction > 0 && !eighths) eighths = 1;
     char *at = buf;
     for (int i = 0; i < width && eighths > 0; i++, eighths -= 8) {
         if (!t->unicode) {
             if (eighths >= 4 || !i) *at++ = '#';
-        } else { /* U+2588 is a full block; U+2589 to U+258F lose an eighth each */
+        } else { /* U+2588 is a full block; U+2589 to U+258F are an eighth narrower each */
             *at++ = '\xE2';
             *at++ = '\x96';
             *at++ = (char)(0x88 + (eighths >= 8 ? 0 : 8 - eighths));
@@ -146,8 +148,8 @@ const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double share
     return buf;
 }
 
-static const char *human(char buf[SES_NUMBER_TEXT], uint64_t n, double step, const char *const unit[],
-                         size_t n_units)
+static const char *scaled_text(char buf[SES_NUMBER_TEXT], uint64_t n, double step, const char *const unit[],
+                               size_t n_units)
 {
     double x = (double)n;
     size_t u = 0;
@@ -166,13 +168,13 @@ static const char *human(char buf[SES_NUMBER_TEXT], uint64_t n, double step, con
 const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n)
 {
     static const char *const unit[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB" };
-    return human(buf, n, 1024, unit, SES_LEN(unit));
+    return scaled_text(buf, n, 1024, unit, SES_LEN(unit));
 }
 
 const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n)
 {
     static const char *const unit[] = { "", " k", " M", " G", " T" };
-    return human(buf, n, 1000, unit, SES_LEN(unit));
+    return scaled_text(buf, n, 1000, unit, SES_LEN(unit));
 }
 
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total)
@@ -190,11 +192,11 @@ void ses_progress_show(ses_progress *p, int64_t done)
     p->drawn = now;
     char bar[SES_BAR_SIZE];
     if (p->total > 0) {
-        double share = (double)done / (double)p->total,
-               left = share > 0 ? (now - p->start) * (1 / share - 1) : 0;
-        ses_bar_text(&p->term, bar, share, 20);
+        double fraction = (double)done / (double)p->total,
+               left = fraction > 0 ? (now - p->start) * (1 / fraction - 1) : 0;
+        ses_bar_text(&p->term, bar, fraction, 20);
         int pad = 20 - (int)ses_text_width(bar);
-        fprintf(p->f, "\r%s [%s%*s] %3.0f%% %02d:%02d left\033[K", p->label, bar, pad, "", 100 * share,
+        fprintf(p->f, "\r%s [%s%*s] %3.0f%% %02d:%02d left\033[K", p->label, bar, pad, "", 100 * fraction,
                 (int)left / 60, (int)left % 60);
     } else {
         fprintf(p->f, "\r%s %lld\033[K", p->label, (long long)done);

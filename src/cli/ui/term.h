@@ -1,5 +1,5 @@
-/* What a stream can show, and how to show numbers and pictures on it: color, width, bars, sizes, a moving
- * progress line. */
+/* Terminal output: color, width, wrapping, bars, human-readable sizes, a progress line.
+ * Text functions write into a buffer of the caller and return it. No state is shared between threads. */
 #ifndef SES_CLI_TERM_H
 #define SES_CLI_TERM_H
 
@@ -22,45 +22,44 @@ typedef enum {
 
 typedef struct ses_term {
     bool tty, color, unicode;
-    int width; /* columns; 80 where nobody knows */
+    int width; /* columns; 80 if unknown */
 } ses_term;
 
 /* auto: color on a terminal unless NO_COLOR is set or TERM is dumb; CLICOLOR_FORCE forces it. */
 ses_term ses_term_of(FILE *f, ses_color_when when);
 
-/* The escape sequence that starts a style; SES_PLAIN ends it. "" without color. */
+/* The escape sequence that starts a style; SES_PLAIN ends it. "" if color is off. */
 const char *ses_style_on(const ses_term *t, ses_style s);
 
-/* Columns a UTF-8 string takes, one a code point. */
+/* Columns of a UTF-8 string, one per code point. */
 size_t ses_text_width(const char *s);
 
-/* Write s with control characters as \xNN, so that names from files cannot steer the terminal. */
+/* Writes s with control characters as \xNN, so that names from files cannot control the terminal. */
 void ses_put_escaped(FILE *f, const char *s);
-void ses_escape_controls(char *out, size_t size, const char *s); /* the same to memory, cut to size */
+void ses_escape_controls(char *out, size_t size, const char *s); /* the same into memory, truncated to size */
 
-/* Break text at blanks to `width` columns, every line after `indent` blanks; the first line is taken to
- * stand at column `at` already. */
+/* Wraps text at spaces to `width` columns and indents every line but the first, which starts at column `at`. */
 void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
 
 enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_NUMBER_TEXT = 24 };
 
-/* A bar of share (0 to 1) of `width` columns, in eighths of blocks, or in '#'. Returns buf. */
-const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width);
+/* A bar for a fraction (0 to 1) of `width` columns, in eighths of blocks, or in '#' without Unicode. */
+const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width);
 
 const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "417.6 MiB" */
 const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "109.5 M" */
 
-/* One moving line on a terminal, nothing elsewhere. Redrawn at most ten times a second. */
+/* A progress line on a terminal, redrawn at most ten times a second; nothing elsewhere. */
 typedef struct ses_progress {
-    FILE *f; /* NULL: shows nothing */
+    FILE *f; /* NULL: disabled */
     ses_term term;
     const char *label;
-    int64_t total; /* 0: not known */
+    int64_t total; /* 0: unknown */
     double start, drawn;
 } ses_progress;
 
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total);
 void ses_progress_show(ses_progress *p, int64_t done);
-void ses_progress_end(ses_progress *p); /* wipes the line */
+void ses_progress_end(ses_progress *p); /* clears the line */
 
 #endif

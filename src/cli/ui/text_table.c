@@ -1,3 +1,4 @@
+/* Aligned text tables on a terminal. */
 #include "text_table.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@ struct ses_text_table {
     column *col;
     size_t n_cols;
     cell *cell;
-    size_t n, room;
+    size_t n, cap;
     ses_err err;
 };
 
@@ -59,14 +60,14 @@ void ses_text_table_free(ses_text_table *t)
 
 void ses_text_table_cell(ses_text_table *t, const char *fmt, ...)
 {
-    char raw[512], text[512]; /* a longer cell is cut: nobody reads a wider table */
+    char raw[512], text[512]; /* longer cells are truncated */
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
     ses_escape_controls(text, sizeof text, raw);
     if (t->err.code) return;
-    if (!ses_array_reserve(&t->cell, &t->room, t->n + 1, sizeof *t->cell, &t->err)) return;
+    if (!ses_array_reserve(&t->cell, &t->cap, t->n + 1, sizeof *t->cell, &t->err)) return;
     char *copy = ses_strdup(text, &t->err);
     if (copy) t->cell[t->n++] = (cell){ .text = copy };
 }
@@ -76,12 +77,12 @@ void ses_text_table_style(ses_text_table *t, ses_style s)
     if (t->n && !t->err.code) t->cell[t->n - 1].style = s;
 }
 
-/* Blanks are owed, not written, so that no line ends in them. */
-static void put(FILE *f, const ses_term *term, const char *text, ses_style style, int *owed)
+/* Writes *pending spaces, then text. Spaces are deferred, so that no line ends in spaces. */
+static void put(FILE *f, const ses_term *term, const char *text, ses_style style, int *pending)
 {
     if (!*text) return;
-    fprintf(f, "%*s", *owed, "");
-    *owed = 0;
+    fprintf(f, "%*s", *pending, "");
+    *pending = 0;
     if (style != SES_PLAIN) fputs(ses_style_on(term, style), f);
     fputs(text, f);
     if (style != SES_PLAIN) fputs(ses_style_on(term, SES_PLAIN), f);
@@ -90,7 +91,7 @@ static void put(FILE *f, const ses_term *term, const char *text, ses_style style
 bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e)
 {
     if (t->err.code) return ses_fail(e, t->err.code, "%s", t->err.msg);
-    assert(t->n % t->n_cols == 0); /* rows are whole */
+    assert(t->n % t->n_cols == 0); /* complete rows */
     size_t *width = ses_alloc_array(t->n_cols, sizeof *width, e);
     if (!width) return false;
     size_t titles = 0;
@@ -102,15 +103,15 @@ bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term
         size_t w = ses_text_width(t->cell[i].text);
         if (w > width[i % t->n_cols]) width[i % t->n_cols] = w;
     }
-    int owed = 0;
+    int pending = 0;
     for (size_t i = titles ? 0 : t->n_cols; i < t->n_cols + t->n; i++) { /* the first n_cols are the titles */
         size_t c = i % t->n_cols;
         cell x = i < t->n_cols ? (cell){ t->col[c].title, SES_BOLD } : t->cell[i - t->n_cols];
         int pad = (int)(width[c] - ses_text_width(x.text));
-        owed = c ? owed + 2 : indent;
-        if (t->col[c].right) owed += pad;
-        put(f, term, x.text, x.style, &owed);
-        if (!t->col[c].right) owed += pad;
+        pending = c ? pending + 2 : indent;
+        if (t->col[c].right) pending += pad;
+        put(f, term, x.text, x.style, &pending);
+        if (!t->col[c].right) pending += pad;
         if (c + 1 == t->n_cols) putc('\n', f);
     }
     ses_free(width);

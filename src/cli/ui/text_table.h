@@ -1,19 +1,19 @@
-/* Tables for people: columns as wide as their widest cell, numbers on the right. Cells are kept until the
- * table is printed. Out of memory shows in ses_text_table_print. */
-#ifndef SES_CLI_LISTING_H
-#define SES_CLI_LISTING_H
+/* Aligned text tables: columns as wide as their widest cell. Cells are copied and kept until the table is
+ * printed; out-of-memory errors are reported by ses_text_table_print. One thread per table. */
+#ifndef SES_CLI_TEXT_TABLE_H
+#define SES_CLI_TEXT_TABLE_H
 
 #include "term.h"
 
 typedef struct ses_text_table ses_text_table;
 
-/* Column titles apart by '|'; a title that starts with '>' is of a right-aligned column. No title is
- * printed where all are empty. */
+/* columns: titles separated by '|'; a leading '>' right-aligns the column. If all titles are empty, no title row
+ * is printed. */
 ses_text_table *ses_text_table_new(const char *columns, ses_err *e);
 void ses_text_table_free(ses_text_table *t);
 void ses_text_table_cell(ses_text_table *t, const char *fmt, ...)
-    SES_PRINTF(2, 3);                                      /* row by row, left to right */
-void ses_text_table_style(ses_text_table *t, ses_style s); /* of the last cell */
+    SES_PRINTF(2, 3);                                      /* cells in row-major order */
+void ses_text_table_style(ses_text_table *t, ses_style s); /* of the last cell added */
 bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e);
 
 #endif
