@@ -209,14 +209,14 @@ static void refusals(ses_device *dev)
     refuse_config("{\"peft_type\": \"LORA\"}", dev, "\"lora_alpha\" is missing");
     refuse_config("{\"peft_type\": \"LORA\", \"lora_alpha\": 1, \"init_lora_weights\": \"pissa\"}", dev,
                   "pissa");
-    refuse_config("[]", dev, "adapter_config.json: not an object but an array");
+    refuse_config("[]", dev, "adapter_config.json: an object expected, not an array");
     char base[64], path[96];
     ses_err e = { 0 };
     snprintf(base, sizeof base, "%s/base", tmp);
     snprintf(path, sizeof path, "%s/config.json", base);
     CHECK(ses_dir_make(base, &e) && ses_file_write(path, "[1]", 3, true, &e));
     refuse_open(adapter, &(ses_model_options){ .base = base }, dev,
-                "config.json: not an object but an array");
+                "config.json: an object expected, not an array");
 }
 
 /* An adapter folder without a config.json has its base's, for its task. */

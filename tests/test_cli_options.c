@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
+#include "base/str.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/option_parser.h"
@@ -126,7 +127,7 @@ static void test_values(void)
     check_error("--number 0x4", "--number: \"0x4\" is not a whole number");
     check_error("--number 1.5", "--number: \"1.5\" is not a whole number");
     check_error("--big 9223372036854775808", "--big: 9223372036854775808 is out of range");
-    check_error("--real -1", "--real: -1 is too small: 0 is the least");
+    check_error("--real -1", "--real: -1 is too small: the minimum is 0");
     check_error("--real nan", "--real: \"nan\" is not a number");
     check_error("--real inf", "--real: \"inf\" is not a number");
     check_error("--real 1e999", "--real: 1e999 is out of range");
@@ -180,7 +181,7 @@ static void check_suggest(const char *word, const char *candidates, const char *
     ses_suggestion s = { .word = word };
     const char *c;
     size_t len;
-    for (int i = 0; ses_choice_at(candidates, i, &c, &len); i++) ses_suggest_offer(&s, c, len);
+    for (size_t i = 0; ses_list_at(candidates, i, &c, &len); i++) ses_suggest_offer(&s, c, len);
     char best[64] = "";
     if (s.best) snprintf(best, sizeof best, "%.*s", (int)s.best_len, s.best);
     CHECK_STR(best, want);

@@ -52,7 +52,7 @@ ok "odd options" exits 0 "$sesame" compare "$tmp/odd" "$tmp/two"
 ok "and on the page" exits 0 "$sesame" report "$tmp/odd" "$tmp/two" -o "$tmp/odd-options.html"
 echo '[1]' >"$tmp/odd/all_results.json"
 ok "odd results" exits 3 "$sesame" compare "$tmp/odd" "$tmp/two"
-ok "says which" says 'odd/all_results.json: not an object but an array'
+ok "says which" says 'odd/all_results.json: an object expected, not an array'
 
 # The page: everything in it, nothing from elsewhere, nothing unescaped.
 ok "each run has one" test -s "$tmp/one/report.html"

@@ -86,30 +86,28 @@ static const text_case texts[] = {
     { "\"\t\"", AT(1, 2, 1, "control character in a string: byte 0x09"), 0 },
     { "\"abcdefgh\x1f\"", AT(1, 10, 9, "control character in a string: byte 0x1f"), 0 },
     { "\"a\0\"", AT(1, 3, 2, "control character in a string: byte 0x00"), 4 },
-    { "\"\\x41\"", AT(1, 2, 1, "bad escape in a string: 'x' after the backslash"), 0 },
-    { "\"\\", AT(1, 2, 1, "bad escape in a string: the end of the text after the backslash"), 0 },
-    { "\"\\\0\"", AT(1, 2, 1, "bad escape in a string: byte 0x00 after the backslash"), 4 },
+    { "\"\\x41\"", AT(1, 2, 1, "invalid escape in a string: 'x' after the backslash"), 0 },
+    { "\"\\", AT(1, 2, 1, "invalid escape in a string: the end of the text after the backslash"), 0 },
+    { "\"\\\0\"", AT(1, 2, 1, "invalid escape in a string: byte 0x00 after the backslash"), 4 },
     { "\"\\u12\"", AT(1, 2, 1, "\\u needs four hexadecimal digits"), 0 },
     { "\"\\u12g4\"", AT(1, 2, 1, "\\u needs four hexadecimal digits"), 0 },
     { "\"\\u", AT(1, 2, 1, "\\u needs four hexadecimal digits"), 0 },
-    { "\"\\ud800\"", AT(1, 2, 1, "\\ud800 is the first half of a surrogate pair without its second"), 0 },
-    { "\"\\ud800x\"", AT(1, 2, 1, "\\ud800 is the first half of a surrogate pair without its second"), 0 },
-    { "\"\\ud800\\u0041\"", AT(1, 2, 1, "\\ud800 is the first half of a surrogate pair without its second"),
-      0 },
-    { "\"\\uDBFF\\uDBFF\"", AT(1, 2, 1, "\\udbff is the first half of a surrogate pair without its second"),
-      0 },
-    { "\"\\ud800\\n\"", AT(1, 2, 1, "\\ud800 is the first half of a surrogate pair without its second"), 0 },
-    { "\"x\\udc00\"", AT(1, 3, 2, "\\udc00 is the second half of a surrogate pair without its first"), 0 },
+    { "\"\\ud800\"", AT(1, 2, 1, "\\ud800: high surrogate without a low surrogate after it"), 0 },
+    { "\"\\ud800x\"", AT(1, 2, 1, "\\ud800: high surrogate without a low surrogate after it"), 0 },
+    { "\"\\ud800\\u0041\"", AT(1, 2, 1, "\\ud800: high surrogate without a low surrogate after it"), 0 },
+    { "\"\\uDBFF\\uDBFF\"", AT(1, 2, 1, "\\udbff: high surrogate without a low surrogate after it"), 0 },
+    { "\"\\ud800\\n\"", AT(1, 2, 1, "\\ud800: high surrogate without a low surrogate after it"), 0 },
+    { "\"x\\udc00\"", AT(1, 3, 2, "\\udc00: low surrogate without a high surrogate before it"), 0 },
     /* UTF-8 */
-    { "\"\xc0\x80\"", AT(1, 2, 1, "not UTF-8: byte 0xc0"), 0 },
-    { "\"ab\xe0\x80\x80\"", AT(1, 4, 3, "not UTF-8: byte 0xe0"), 0 },
-    { "\"\xed\xa0\x80\"", AT(1, 2, 1, "not UTF-8: byte 0xed"), 0 },
-    { "\"\xf4\x90\x80\x80\"", AT(1, 2, 1, "not UTF-8: byte 0xf4"), 0 },
-    { "\"\xf0\x8f\xbf\xbf\"", AT(1, 2, 1, "not UTF-8: byte 0xf0"), 0 },
-    { "\"\xe2\x82\"", AT(1, 2, 1, "not UTF-8: byte 0xe2"), 0 },
-    { "\"\xe2\\u0082\"", AT(1, 2, 1, "not UTF-8: byte 0xe2"), 0 },
-    { "\"a\x80\"", AT(1, 3, 2, "not UTF-8: byte 0x80"), 0 },
-    { "\"\xff\"", AT(1, 2, 1, "not UTF-8: byte 0xff"), 0 },
+    { "\"\xc0\x80\"", AT(1, 2, 1, "invalid UTF-8: byte 0xc0"), 0 },
+    { "\"ab\xe0\x80\x80\"", AT(1, 4, 3, "invalid UTF-8: byte 0xe0"), 0 },
+    { "\"\xed\xa0\x80\"", AT(1, 2, 1, "invalid UTF-8: byte 0xed"), 0 },
+    { "\"\xf4\x90\x80\x80\"", AT(1, 2, 1, "invalid UTF-8: byte 0xf4"), 0 },
+    { "\"\xf0\x8f\xbf\xbf\"", AT(1, 2, 1, "invalid UTF-8: byte 0xf0"), 0 },
+    { "\"\xe2\x82\"", AT(1, 2, 1, "invalid UTF-8: byte 0xe2"), 0 },
+    { "\"\xe2\\u0082\"", AT(1, 2, 1, "invalid UTF-8: byte 0xe2"), 0 },
+    { "\"a\x80\"", AT(1, 3, 2, "invalid UTF-8: byte 0x80"), 0 },
+    { "\"\xff\"", AT(1, 2, 1, "invalid UTF-8: byte 0xff"), 0 },
     { "\xc3\xa9", AT(1, 1, 0, "a value expected, not byte 0xc3"), 0 },
     /* arrays and objects */
     { "[", AT(1, 2, 1, "a value expected, not the end of the text"), 0 },
@@ -380,11 +378,11 @@ static const char *const misuse[][2] = {
     { "{[", "JSON writer: a member without a key" },
     { "{k1{", "JSON writer: a member without a key" },
     { "{k}", "JSON writer: a key without a value" },
-    { "{kk", "JSON writer: a key where none can stand" },
-    { "[k", "JSON writer: a key where none can stand" },
-    { "k", "JSON writer: a key where none can stand" },
-    { "[u1]", "JSON writer: string is not UTF-8 at byte 1" },
-    { "{U1}", "JSON writer: string is not UTF-8 at byte 0" },
+    { "{kk", "JSON writer: a key outside an object, or after another key" },
+    { "[k", "JSON writer: a key outside an object, or after another key" },
+    { "k", "JSON writer: a key outside an object, or after another key" },
+    { "[u1]", "JSON writer: invalid UTF-8 at byte 1 of a string" },
+    { "{U1}", "JSON writer: invalid UTF-8 at byte 0 of a string" },
 };
 
 static void check_misuse(void)
@@ -423,7 +421,7 @@ static void check_load(void)
     CHECK(!ses_json_load("tests/check.h", 100000, &e) && e.code == SES_EFORMAT);
     CHECK_STR(e.msg, "tests/check.h: line 1, column 1 (byte 0): a value expected, not '/'");
     ses_err_clear(&e);
-    CHECK(!ses_json_load("CMakePresets.json", 10, &e) && strstr(e.msg, "at most 10 are read"));
+    CHECK(!ses_json_load("CMakePresets.json", 10, &e) && strstr(e.msg, "the maximum is 10"));
     ses_err_clear(&e);
     ses_json_doc *d = ses_json_load_object("CMakePresets.json", 100000, &e);
     CHECK_MSG(ses_json_get(ses_json_root(d), "configurePresets"), "%s", e.msg);

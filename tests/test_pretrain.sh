@@ -131,7 +131,7 @@ err_has 'runs "a b" and "a-b" would have one folder, a-b'
 # What it refuses.
 echo '[{}]' >"$tmp/array.json"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/array.json" -o "$tmp/x"
-err_has 'sesame: '"$tmp"'/array.json: not an object but an array'
+err_has 'sesame: '"$tmp"'/array.json: an object expected, not an array'
 echo '{"model_type": "bert"}' >"$tmp/bare-config.json"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/bare-config.json" -o "$tmp/x"
 err_has 'sesame: '"$tmp"'/bare-config.json: "vocab_size" is missing'

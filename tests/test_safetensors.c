@@ -26,7 +26,7 @@ static const bad_case bad[] = {
     { "{", 0, F, HEAD "2 (byte 1): a key expected, not the end of the text" },
     { "{}x", 0, F, HEAD "3 (byte 2): nothing expected after the value, not 'x'" },
     { "{\"a\":1,}", 0, F, HEAD "8 (byte 7): a key expected, not '}'" },
-    { "{\"a\xff\":1}", 0, F, HEAD "4 (byte 3): not UTF-8: byte 0xff" },
+    { "{\"a\xff\":1}", 0, F, HEAD "4 (byte 3): invalid UTF-8: byte 0xff" },
     { "{\"a\":{},\"a\":{}}", 0, F, HEAD "9 (byte 8): key \"a\" appears twice" },
     { "[]", 0, F, "header does not begin with '{'" },
     { " {}", 0, F, "header does not begin with '{'" },

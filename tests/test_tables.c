@@ -16,7 +16,7 @@ static void add(const char *s)
 
 static const char *drain(ses_records *r, ses_err *e)
 {
-    const ses_field *row = NULL;
+    const ses_string *row = NULL;
     out[0] = 0;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e)) && row)
@@ -123,7 +123,7 @@ static void jsonl(void)
     const char *text = "{\"a\":{\"b\":7}, \"k\":1}";
     ses_records *r =
         ses_records_from_text(text, strlen(text), O(.format = SES_TABLE_JSONL, COLUMNS("k")), &e);
-    const ses_field *row;
+    const ses_string *row;
     int64_t seven = 0;
     CHECK(r && ses_records_next(r, &row, &e) && row && ses_records_line(r) == 1);
     CHECK(ses_json_int(ses_json_get(ses_json_get(ses_records_json(r), "a"), "b"), &seven) && seven == 7);
@@ -178,7 +178,7 @@ static void files(void)
     for (int i = 0; i < ROWS; i++) n += big_row(big + n, i, i * 7919 % 300);
     e = (ses_err){ 0 };
     ses_records *r = ses_records_open(file("big.tsv", big, n), NULL, &e);
-    const ses_field *row;
+    const ses_string *row;
     int count = 0;
     bool same = r != NULL;
     for (; same && ses_records_next(r, &row, &e) && row; count++)

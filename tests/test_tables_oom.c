@@ -7,7 +7,7 @@ static bool records(const char *text, ses_table_format format, ses_err *e)
     const char *columns[] = { "b", "a" };
     ses_records_options o = { .format = format, .columns = columns, .n_columns = 2 };
     ses_records *r = ses_records_from_text(text, strlen(text), &o, e);
-    const ses_field *row;
+    const ses_string *row;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e)) && row) {}
     ses_records_free(r);
@@ -30,7 +30,7 @@ static bool jsonl(void *ctx, ses_err *e)
 static bool file(void *ctx, ses_err *e)
 {
     ses_records *r = ses_records_open(ctx, NULL, e);
-    const ses_field *row;
+    const ses_string *row;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e)) && row) {}
     ses_records_free(r);

@@ -92,7 +92,7 @@ static bool is_part(const char *names, const char *key)
 {
     const char *word;
     size_t n;
-    for (int i = 0; names && ses_choice_at(names, i, &word, &n); i++)
+    for (size_t i = 0; names && ses_list_at(names, i, &word, &n); i++)
         if (strlen(key) == n && !memcmp(key, word, n)) return true;
     return false;
 }

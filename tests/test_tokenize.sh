@@ -76,7 +76,7 @@ says '[CLS] a b [SEP] hello [SEP]
     tokenize -m "$m" --jsonl
 
 says '[CLS] a [SEP] b hello [SEP]
-{"error":"key \"words_pair\" must be an array"}
+{"error":"key \"words_pair\": must be an array of strings, not an integer"}
 {"error":"\"words_pair\" needs \"words\""}' 1 '{"words": ["a"], "words_pair": ["b", "Hello"]}\n{"words": ["a"], "words_pair": 3}\n{"text": "a", "words_pair": []}\n' \
     tokenize -m "$m" --jsonl
 

@@ -1,8 +1,9 @@
-/* A corpus: texts as token ids in one file, with the borders of documents, sentences and words. Mapped, not
- * read: it may be larger than memory. Built by ses_corpus_build; what the file holds is told in
- * docs/TRAINING.md.
+/* A corpus: tokenized text in one file, with the boundaries of documents, sentences and words.
+ * docs/TRAINING.md describes the file format.
  *
- * An open corpus never changes and is shared between threads. */
+ * The file is mapped, not read: it may be larger than memory. ses_corpus_build creates it. Ownership: results
+ * by value or copied to the caller's arrays. Threads: an open corpus is immutable; several threads may read
+ * it. */
 #ifndef SESAME_CORPUS_H
 #define SESAME_CORPUS_H
 
@@ -12,91 +13,103 @@ SES_BEGIN_DECLS
 
 enum { SES_STARTS_WORD = 1, SES_STARTS_SENTENCE = 2, SES_STARTS_DOCUMENT = 4 };
 
-/* A piece of text to learn from, before any corruption: no special tokens in it. */
+/* A training passage before any corruption, without special tokens. */
 typedef struct ses_passage {
-    const int32_t *id;     /* [n] */
-    const uint8_t *starts; /* [n] SES_STARTS_*: what begins at this token */
+    const int32_t *id;     /* [n] token ids */
+    const uint8_t *starts; /* [n] SES_STARTS_* flags of each token */
     int64_t n;
-    int64_t split;    /* where the second segment begins; n: there is none */
+    int64_t split;    /* first token of the second segment; n: one segment only */
     bool is_negative; /* the second segment does not follow the first: random (NSP) or swapped (SOP) */
-    uint64_t number;  /* place in the run's order: the key of everything random about it */
-    int32_t corpus;   /* which of a mixture's: its language or control code */
+    uint64_t number;  /* unique in the run; key of all random draws for this passage */
+    int32_t corpus;   /* index in the mixture: selects the language or control code */
 } ses_passage;
 
 typedef struct ses_corpus ses_corpus;
 
-/* What the head of the file says. */
+/* The header of a corpus file. */
 typedef struct ses_corpus_info {
     int64_t vocab_size; /* ids are below it */
     int64_t documents, sentences, tokens;
-    int64_t unknown_tokens;    /* tokens that stand for what the vocabulary has not */
-    int64_t bytes;             /* of text, as it was read */
-    int64_t duplicates, empty; /* documents left out */
-    int64_t invalid_lines;     /* that are not UTF-8; bad bytes count as U+FFFD */
-    int64_t split_documents;   /* documents begun where one was too long to be kept in one piece */
+    int64_t unknown_tokens;    /* occurrences of the unknown token */
+    int64_t bytes;             /* of input text */
+    int64_t duplicates, empty; /* documents skipped */
+    int64_t invalid_lines;     /* lines with invalid UTF-8, which becomes U+FFFD */
+    int64_t split_documents;   /* documents that continue a text that was too long for one */
     int64_t held_out,
-        held_out_tokens;            /* documents kept for evaluation, and their tokens; counted above too */
-    double held_out_fraction;       /* as it was asked for */
-    uint64_t tokenizer_fingerprint; /* ses_tokenizer_fingerprint of the one that made it */
-    uint64_t content_hash;          /* hash of all that follows the head: two corpora are the same */
+        held_out_tokens;            /* documents held out for evaluation, and their tokens; included above */
+    double held_out_fraction;       /* as requested */
+    uint64_t tokenizer_fingerprint; /* ses_tokenizer_fingerprint of the tokenizer */
+    uint64_t content_hash;          /* hash of everything after the header: equal for equal corpora */
     char label[32];                 /* language or control code; "" */
 } ses_corpus_info;
 
-ses_corpus *ses_corpus_open(const char *path, ses_err *e);
-/* A file in memory, aligned to 8; borrowed. */
-ses_corpus *ses_corpus_from_memory(const void *data, size_t n, ses_err *e);
-void ses_corpus_free(ses_corpus *c);
-const ses_corpus_info *ses_corpus_info_of(const ses_corpus *c);
-bool ses_corpus_verify(const ses_corpus *c, ses_err *e); /* reads it all: false where a byte has changed */
+/* ---- reading ---- */
 
-/* One document: sentences [sentence, sentence + sentences) are its tokens [token, token + tokens). */
+/* Opens a corpus file and checks its index. NULL on failure. Free with ses_corpus_free. */
+ses_corpus *ses_corpus_open(const char *path, ses_err *e);
+/* The same for a file in memory: n bytes, aligned to 8, borrowed until ses_corpus_free. */
+ses_corpus *ses_corpus_from_memory(const void *data, size_t n, ses_err *e);
+/* Closes a corpus. c may be NULL. */
+void ses_corpus_free(ses_corpus *c);
+/* The header; valid until ses_corpus_free. */
+const ses_corpus_info *ses_corpus_info_of(const ses_corpus *c);
+/* Reads all of the file; false if a byte has changed since it was written. */
+bool ses_corpus_verify(const ses_corpus *c, ses_err *e);
+
+/* A document: its sentences and tokens as ranges of the corpus. */
 typedef struct ses_document {
     int64_t index;
     int64_t first_sentence, n_sentences, first_token, n_tokens;
     bool held_out;
 } ses_document;
+
+/* Document i; i must be below ses_corpus_info.documents. */
 ses_document ses_corpus_document(const ses_corpus *c, int64_t i);
 
-/* The first token of sentence s of document d, counted in the document; s == d->sentences: d->tokens. */
+/* First token of sentence s of document d, relative to the document; d->n_tokens if s is d->n_sentences. */
 int64_t ses_corpus_sentence_start(const ses_corpus *c, const ses_document *d, int64_t s);
-/* The sentence a token is in, both counted in the document. */
+/* The sentence that contains a token, both relative to the document. */
 int64_t ses_corpus_sentence_of_token(const ses_corpus *c, const ses_document *d, int64_t token);
 
-/* Tokens [first, first + n) of a document: their ids, and what starts at each. Either may be NULL. */
+/* Copies tokens [first, first + n) of a document: ids to id[n], SES_STARTS_* flags to starts[n]. Either may
+ * be NULL. */
 void ses_corpus_read(const ses_corpus *c, const ses_document *d, int64_t first, int64_t n, int32_t *id,
                      uint8_t *starts);
 
-typedef enum { SES_CORPUS_AUTO, SES_CORPUS_TEXT, SES_CORPUS_JSONL } ses_corpus_format;
+/* ---- building ---- */
 
-/* How texts become a corpus. A plain text is documents with blank lines between, each line a sentence (or a
- * paragraph; split_sentences cuts it). A line of JSON lines is a document, its field a text whose lines are
- * sentences. What is longer than 16 MiB without a blank line is cut at a line's end. */
+typedef enum { SES_CORPUS_AUTO /* by the file name */, SES_CORPUS_TEXT, SES_CORPUS_JSONL } ses_corpus_format;
+
+/* Plain text: blank lines separate documents; each line is a sentence, or a paragraph if split_sentences.
+ * JSON lines: each line is a document, one field of it is the text, whose lines are sentences. A document
+ * longer than 16 MiB is split at a line end. */
 typedef struct ses_corpus_options {
-    const ses_tokenizer *tokenizer;
-    int32_t unk_id;           /* its unknown token, to be counted; -1: none */
-    const char *const *files; /* "-": standard input. Packed ones are unpacked: see docs/DEPENDENCIES.md */
+    const ses_tokenizer *tokenizer; /* borrowed during the build */
+    int32_t unk_id;                 /* id of the unknown token, to count it; -1: none */
+    const char *const *files;       /* "-": standard input; compressed files: see docs/DEPENDENCIES.md */
     size_t n_files;
     ses_corpus_format format;
     const char *field; /* of JSON lines; NULL: "text" */
     bool split_sentences, keep_duplicates;
     bool
-        newline_tokens; /* a sentence but a document's last ends in a line end, as a token: for causal models */
+        newline_tokens; /* sentences but the last of a document end with a line-end token: for causal models */
     double held_out_fraction;
     const char *label;
     bool restart, overwrite;
-    int threads;         /* the result depends neither on it nor on */
-    int64_t chunk_bytes; /* of text tokenized at once; 0: 8 MiB */
-    /* Told every so often how many bytes of the files have been read; false: stop here. NULL: nobody. */
-    bool (*progress)(void *ctx, uint64_t done, uint64_t of);
+    int threads;         /* does not change the result; 0: 1 */
+    int64_t chunk_bytes; /* text tokenized at once; does not change the result; 0: 8 MiB */
+    /* Called regularly with the bytes read so far and in total; false stops the build. NULL: none. */
+    bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
 } ses_corpus_options;
 
-/* Writes the corpus at path. On the way its parts lie in the folder PATH.part; where that is there, from a
- * build of the same texts that was stopped or killed, the work goes on from what it holds, and *resumed is
- * the number of documents it held. The bytes are the same as without an interruption. */
+/* Writes the corpus to `path`. Intermediate files are in the folder PATH.part. If that folder holds an
+ * interrupted build of the same texts and options, the build resumes there, and *resumed is the number of
+ * documents it already has. The resulting bytes are the same with and without interruptions. */
 bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *resumed, ses_err *e);
 
-/* A fingerprint of what a tokenizer does, not of how its file is written: equal ones give equal ids. */
+/* A fingerprint of a tokenizer's behavior, independent of how its file is written: equal fingerprints mean
+ * equal ids. Thread-safe. */
 bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err *e);
 
 SES_END_DECLS

@@ -1,12 +1,15 @@
-/* Tensors in files: safetensors, one file or a folder of shards with an index; PyTorch's .bin, for reading.
+/* Tensors in files: reads and writes safetensors, as one file or a folder of shards with an index; reads
+ * PyTorch's .bin.
  *
- * Reading maps the files; a tensor's bytes are borrowed until ses_safetensors_free, and copied only where a
- * .bin holds them out of order. All of the header is checked before anything is handed out: sizes against
- * shapes and dtypes, offsets against the file, no hole, no overlap. A .bin's pickle is read as data: nothing
- * in it is ever run, and what asks to be run is refused by name; its tensors may share bytes. An open file
- * may be read from several threads.
+ * Reading maps the files into memory. The whole header is checked before any tensor is returned: sizes
+ * against shapes and dtypes, offsets against the file, no gap, no overlap. The pickle in a .bin is read as
+ * data: nothing in it is executed, and globals that are not on a list of known ones are refused by name.
+ * Tensors of a .bin may share bytes.
  *
- * Writing is atomic: until the last step succeeded an older file of the same name stands as it was. */
+ * Ownership: an open file owns its entries and their data; both are valid until ses_safetensors_free. Data is
+ * copied only if a .bin stores a tensor non-contiguously. Threads: several threads may read one open file. A
+ * writer belongs to one thread. Writing is atomic: an existing file stays unchanged until the new one is
+ * complete on the disk. */
 #ifndef SESAME_SAFETENSORS_H
 #define SESAME_SAFETENSORS_H
 
@@ -14,64 +17,83 @@
 
 SES_BEGIN_DECLS
 
-enum { SES_ENTRY_MAX_DIM = 8, SES_SAFETENSORS_MAX_HEADER = 100000000 };
+enum {
+    SES_ENTRY_MAX_DIM = 8,
+    SES_SAFETENSORS_MAX_HEADER = 100000000 /* bytes, as the safetensors library */
+};
 
 typedef struct ses_safetensors ses_safetensors; /* an open file, or an open folder of shards */
 
+/* A tensor in a file. */
 typedef struct ses_tensor_entry {
     const char *name;
     ses_dtype dtype;
     int rank; /* 0: a scalar */
     int64_t dim[SES_ENTRY_MAX_DIM];
-    int64_t count;    /* of numbers */
-    const void *data; /* may be unaligned: read it by ses_convert, or memcpy */
+    int64_t count;    /* elements */
+    const void *data; /* may be unaligned: read it with ses_convert or memcpy */
     size_t bytes;
-    const char *file; /* its name without folder */
+    const char *file; /* file name without its folder */
 } ses_tensor_entry;
 
-ses_safetensors *ses_safetensors_open(const char *path, ses_err *e); /* one file */
-/* A folder with model.safetensors, or model.safetensors.index.json and its shards, or else
- * pytorch_model.bin, or its index and shards; or one file of either kind. */
+/* ---- reading ---- */
+
+/* Opens one safetensors file. NULL on failure. Free with ses_safetensors_free. */
+ses_safetensors *ses_safetensors_open(const char *path, ses_err *e);
+/* Opens the weights of a model folder: model.safetensors, else model.safetensors.index.json with its shards,
+ * else pytorch_model.bin, else its index with its shards. `dir` may also be one file of either format. */
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e);
+/* Frees s with all its entries. s may be NULL. */
 void ses_safetensors_free(ses_safetensors *s);
 
+/* Number of tensors. */
 size_t ses_safetensors_count(const ses_safetensors *s);
-/* By offset, a .bin's as its dict has them; shards in order. */
+/* Tensor i; NULL if i is out of range. Order: by offset, or by position in the dict of a .bin; shard after
+ * shard. */
 const ses_tensor_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
-const ses_tensor_entry *ses_safetensors_find(const ses_safetensors *s,
-                                             const char *name); /* NULL when absent */
-
-/* Are a tensor's bytes pages of its file, or a copy? */
+/* The tensor of this name; NULL if there is none. */
+const ses_tensor_entry *ses_safetensors_find(const ses_safetensors *s, const char *name);
+/* Whether the data of x lies in the mapped file; false: it is a copy on the heap. */
 bool ses_safetensors_is_mapped(const ses_safetensors *s, const ses_tensor_entry *x);
 
-/* The pairs of __metadata__. */
+/* Number of pairs in __metadata__. */
 size_t ses_safetensors_meta_count(const ses_safetensors *s);
+/* Pair i of __metadata__, borrowed; false if i is out of range. */
 bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **key, const char **value);
 
-bool ses_tensor_entry_to_f32(const ses_tensor_entry *t, float *out, ses_err *e); /* count numbers */
+/* Converts a tensor of any dtype to t->count floats at out. */
+bool ses_tensor_entry_to_f32(const ses_tensor_entry *t, float *out, ses_err *e);
 
-/* Writer: declare all tensors, then write. Order of the calls does not matter: a file's tensors are
- * sorted as the reference library sorts them (wide dtypes first, then by name). */
+/* ---- writing ---- */
+
+/* A writer collects tensors and metadata, then saves them. The order of the calls does not matter: tensors
+ * are sorted as the safetensors library sorts them (wide dtypes first, then by name). */
 typedef struct ses_safetensors_writer ses_safetensors_writer;
 
-/* Puts bytes [offset, offset + bytes) of the tensor into out. */
+/* Callback that produces bytes [offset, offset + bytes) of a tensor. False and *e set: the save fails. */
 typedef bool ses_tensor_source(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e);
 
+/* An empty writer; NULL on failure. Free with ses_safetensors_writer_free. */
 ses_safetensors_writer *ses_safetensors_writer_new(ses_err *e);
+/* Frees the writer, not the data it borrowed. w may be NULL. */
 void ses_safetensors_writer_free(ses_safetensors_writer *w);
-/* data is borrowed until the file is written. */
+/* Adds a tensor. name and dim are copied; data is borrowed until the file is saved. Fails if the name
+ * exists. */
 bool ses_safetensors_writer_add(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
                                 const int64_t *dim, const void *data, ses_err *e);
+/* Adds a tensor whose bytes are produced by a callback during the save, in order and in chunks. ctx is
+ * borrowed. */
 bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
                                        const int64_t *dim, ses_tensor_source *source, void *ctx, ses_err *e);
+/* Adds a pair to __metadata__; both strings are copied. Fails if the key exists. */
 bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key, const char *value,
                                      ses_err *e);
 
-/* One file. An existing one is refused unless overwrite. */
+/* Saves one file. Fails if the file exists, unless overwrite. */
 bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, bool overwrite, ses_err *e);
-/* model.safetensors in dir, or, when the tensors take more than max_shard_bytes (0: never), shards
- * model-00001-of-0000N.safetensors and then the index. With overwrite, what an earlier save left in another
- * layout is removed once the new files stand. */
+/* Saves model.safetensors in dir. If the tensors take more than max_shard_bytes (0: no limit), saves shards
+ * model-00001-of-0000N.safetensors and then their index. With overwrite, files of an earlier save in another
+ * layout are removed after the new files are complete. */
 bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
                          bool overwrite, ses_err *e);
 

@@ -1,14 +1,18 @@
-/* Labeled text as people keep it: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns,
- * questions of SQuAD. Files are UTF-8, with or without a byte order mark, lines end with LF or CRLF; anything
- * else is refused with its line. Rows and sentences are read one at a time: memory is the longest one's.
+/* Readers of labeled text: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns, questions of
+ * SQuAD.
+ *
+ * Files are UTF-8, with or without a byte order mark; lines end with LF or CRLF. Invalid input fails with its
+ * line number. Rows and sentences are read one at a time: memory is that of the longest one.
  *
  *     ses_records_options o = { .columns = (const char *[]){ "sentence", "label" }, .n_columns = 2 };
  *     ses_records *r = ses_records_open("train.tsv", &o, &e);
- *     while (r && ses_records_next(r, &row, &e) && row) use(row[0].s, row[1].s);
+ *     while (r && ses_records_next(r, &row, &e) && row) use(row[0].p, row[1].p);
  *     ses_records_free(r);
  *
- * What a reader gives is borrowed until its next call; a reader belongs to one thread. An _open that fails
- * names the file, a _next the line. */
+ * Ownership: results are valid until the next call on the same reader. Every string of a result is followed
+ * by a NUL and contains none. Options are read during the open; only `columns` lists are copied. Threads: a
+ * reader belongs to one thread. Errors: those of an _open begin with the path, those of a _next with the
+ * line. */
 #ifndef SESAME_TABLE_H
 #define SESAME_TABLE_H
 
@@ -16,109 +20,121 @@
 
 SES_BEGIN_DECLS
 
-typedef struct ses_field {
-    const char *p; /* NUL after n bytes, none within */
-    size_t n;
-} ses_field;
-
 /* ---- rows ---- */
 
 typedef enum {
-    SES_TABLE_AUTO, /* by the name: .csv, .jsonl .ndjson .json; else TSV */
+    SES_TABLE_AUTO, /* by the file name: .csv; .jsonl, .ndjson and .json; else TSV */
     SES_TABLE_TSV,
     SES_TABLE_CSV,
     SES_TABLE_JSONL
 } ses_table_format;
 
 typedef enum {
-    SES_QUOTES_AUTO, /* CSV has them, TSV does not */
-    SES_QUOTES_OFF,  /* '"' is a character as any other: right for GLUE */
-    SES_QUOTES_ON    /* "a field", with "" for a quote, may hold delimiters and line ends */
+    SES_QUOTES_AUTO, /* on for CSV, off for TSV */
+    SES_QUOTES_OFF,  /* '"' is an ordinary character: right for GLUE */
+    SES_QUOTES_ON    /* "a field", with "" for a quote, may contain delimiters and line ends */
 } ses_quotes;
 
 typedef struct ses_records_options {
     ses_table_format format;
-    char delimiter; /* 0: tab or comma */
+    char delimiter; /* 0: tab or comma, by the format */
     bool no_header; /* the first line is a row; columns are numbers */
     ses_quotes quotes;
-    bool ragged;                /* rows may have different numbers of fields, if they have those wanted */
-    const char *const *columns; /* wanted: a name of the header, or a number from 1; of JSON a
-                                   key, "a.b" for b in a; NULL: all */
+    bool ragged; /* rows may differ in length, as long as they have the requested columns */
+    const char *const
+        *columns; /* requested columns: names of the header, or numbers from 1; for JSON keys, "a.b"
+                                   for key b of object a. NULL: all */
     size_t n_columns;
-    size_t max_row; /* bytes; 0: 64 MiB */
+    size_t max_row; /* maximum bytes of a row; 0: 64 MiB */
 } ses_records_options;
 
 typedef struct ses_records ses_records;
 
-/* "-" is standard input; o may be NULL. Wrong columns are told here, those present listed. */
+/* Opens a file; "-" is standard input. o may be NULL. Fails if a requested column does not exist, and lists
+ * the existing ones. NULL on failure. Free with ses_records_free. */
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e);
-/* The text is borrowed until the records are freed. */
+/* The same for n bytes of text, which are borrowed until ses_records_free. */
 ses_records *ses_records_from_text(const char *text, size_t n, const ses_records_options *o, ses_err *e);
+/* Closes the reader. r may be NULL. */
 void ses_records_free(ses_records *r);
 
-/* The next row, its wanted fields in the order they were asked for; *row NULL at the end. Of JSON:
- * numbers and booleans as their text, null as "", an array of these joined by ','. Empty lines are
- * skipped. */
-bool ses_records_next(ses_records *r, const ses_field **row, ses_err *e);
-size_t ses_records_field_count(const ses_records *r); /* fields of a row */
-const char *ses_records_column_name(const ses_records *r,
-                                    size_t i);          /* field i's column; NULL: it has no name */
-uint64_t ses_records_line(const ses_records *r);        /* where the last row begins, from 1 */
-const ses_json *ses_records_json(const ses_records *r); /* the last row's whole object; NULL: no JSON */
+/* The next row: the requested fields in the requested order; *row is NULL at the end. Empty lines are
+ * skipped. JSON numbers and booleans become their text, null becomes "", an array of scalars is joined by
+ * ','. */
+bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e);
+/* Fields of a row. */
+size_t ses_records_field_count(const ses_records *r);
+/* Column name of field i; NULL if it has none. */
+const char *ses_records_column_name(const ses_records *r, size_t i);
+/* Line number where the last row begins, from 1. */
+uint64_t ses_records_line(const ses_records *r);
+/* The whole object of the last row; NULL if the format is not JSON lines. */
+const ses_json *ses_records_json(const ses_records *r);
 
 /* ---- sentences ---- */
 
 typedef struct ses_conll_options {
-    const int *columns; /* wanted: from 1, or from the end: -1 is the last; NULL: first and last */
+    const int *columns; /* requested columns: from 1, or from the end: -1 is the last; NULL: first and last */
     size_t n_columns;
-    bool conllu;         /* tab-separated; # lines, ranges (3-4) and empty nodes (8.1) are skipped */
-    bool keep_documents; /* give -DOCSTART- lines as sentences too */
-    size_t max_sentence; /* bytes; 0: 16 MiB */
+    bool conllu;         /* CoNLL-U: tab-separated; skips # lines, ranges (3-4) and empty nodes (8.1) */
+    bool keep_documents; /* return -DOCSTART- lines as sentences too */
+    size_t max_sentence; /* maximum bytes of a sentence; 0: 16 MiB */
 } ses_conll_options;
 
 typedef struct ses_conll_sentence {
     size_t n, n_columns;
-    const ses_field *field; /* [n, n_columns] */
-    uint64_t line;          /* where it begins */
-    bool starts_document;   /* the first after a -DOCSTART- line */
+    const ses_string *field; /* [n, n_columns] */
+    uint64_t line;           /* line number of its first token, from 1 */
+    bool starts_document;    /* the first sentence after a -DOCSTART- line */
 } ses_conll_sentence;
 
 typedef struct ses_conll ses_conll;
 
+/* Opens a file; "-" is standard input. o may be NULL. NULL on failure. Free with ses_conll_free. */
 ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err *e);
+/* The same for n bytes of text, which are borrowed until ses_conll_free. */
 ses_conll *ses_conll_from_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e);
+/* Closes the reader. c may be NULL. */
 void ses_conll_free(ses_conll *c);
-bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e); /* s->n is 0 at the end */
+/* The next sentence; s->n is 0 at the end. Fails if tokens differ in their number of columns. */
+bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e);
 
 /* ---- questions ---- */
 
 typedef struct ses_answer {
-    ses_field text;
-    size_t char_start; /* in the context, code points */
-    size_t byte_start; /* the same, bytes */
+    ses_string text;
+    size_t char_start; /* offset in the context, in code points */
+    size_t byte_start; /* the same offset in bytes */
 } ses_answer;
 
 typedef struct ses_question {
-    ses_field id, title, context, question; /* id and title may be empty */
+    ses_string id, title, context, question; /* id and title may be empty */
     const ses_answer *answers;
     size_t n_answers;
-    bool is_impossible; /* the file says it has no answer (2.0) */
+    bool is_impossible; /* SQuAD 2.0's is_impossible */
 } ses_question;
 
+/* Handling of answers whose text is not at their answer_start. Default: ses_squad_next fails. */
 typedef struct ses_squad_options {
-    bool skip_bad_answers; /* leave out answers that do not stand where they should, instead of failing, */
-    bool search_context;   /* or take the first place in the context where they do, if there is one */
+    bool skip_bad_answers; /* skip the answer */
+    bool search_context;   /* use the first occurrence in the context, if there is one */
 } ses_squad_options;
 
 typedef struct ses_squad ses_squad;
 
-/* The whole file is parsed first: memory is some five times its size. */
+/* Opens and parses a whole file; memory is about five times its size. o may be NULL. NULL on failure. Free
+ * with ses_squad_free. */
 ses_squad *ses_squad_open(const char *path, const ses_squad_options *o, ses_err *e);
+/* The same for n bytes of text, which may be freed afterwards. */
 ses_squad *ses_squad_from_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e);
+/* Closes the reader. q may be NULL. */
 void ses_squad_free(ses_squad *q);
+/* The next question; *end is true after the last one. */
 bool ses_squad_next(ses_squad *q, ses_question *out, bool *end, ses_err *e);
-const char *ses_squad_version(const ses_squad *q); /* "1.1", "v2.0"; "" when it says none */
-size_t ses_squad_skipped(const ses_squad *q);      /* answers left out so far */
+/* The file's "version": "1.1", "v2.0"; "" if it has none. Valid until ses_squad_free. */
+const char *ses_squad_version(const ses_squad *q);
+/* Answers skipped so far by skip_bad_answers. */
+size_t ses_squad_skipped(const ses_squad *q);
 
 SES_END_DECLS
 

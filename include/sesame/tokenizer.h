@@ -68,12 +68,6 @@ ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t);
 
 /* ---- encoding ---- */
 
-/* A string of n bytes, not necessarily NUL-terminated. */
-typedef struct ses_string {
-    const char *p;
-    size_t n;
-} ses_string;
-
 /* Input of ses_encode: a text, optionally a second text (pair). Words that are split already may be given
  * instead of a text; each is tokenized separately. Borrowed during the call and for ses_tokens_overflow. */
 typedef struct ses_input {

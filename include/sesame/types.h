@@ -1,5 +1,5 @@
-/* Types every part of Sesame shares: the number type, sizes, dtypes, small enums.
- * Plain C11; safe to include from C++ and CUDA. */
+/* Types shared by all of Sesame: the compute type, string views, dtypes and small enums.
+ * Plain C11, safe to include from C++ and CUDA. Nothing here owns memory or has state. */
 #ifndef SESAME_TYPES_H
 #define SESAME_TYPES_H
 
@@ -19,17 +19,23 @@ SES_BEGIN_DECLS
 #define SES_PRINTF(fmt, args)
 #endif
 
-/* The number every op computes in. Float in the product; the gradient checks compile the same
- * sources with double, where finite differences are sharp. */
+/* The type all ops compute in: float, or double in the builds that check gradients against finite
+ * differences. */
 #ifdef SES_DOUBLE
 typedef double ses_real;
 #else
 typedef float ses_real;
 #endif
 
-enum { SES_MAX_DIM = 4 };
+/* A borrowed range of bytes: p[0, n), usually UTF-8. p is not necessarily followed by a NUL. */
+typedef struct ses_string {
+    const char *p;
+    size_t n;
+} ses_string;
 
-/* How one number is stored in a tensor or a file. */
+enum { SES_MAX_DIM = 4 }; /* axes of a tensor */
+
+/* Storage type of the elements of a tensor or a file. */
 typedef enum {
     SES_F32,
     SES_F16,
@@ -50,11 +56,11 @@ typedef enum {
 #define SES_REAL SES_F32
 #endif
 
-/* Pointwise functions, in the names config.json uses; see ses_act_from_name. */
+/* Activation functions; see ses_act_from_name for their names in config.json. */
 typedef enum {
     SES_ACT_NONE,
     SES_ACT_GELU,      /* x Phi(x), by erf */
-    SES_ACT_GELU_TANH, /* its tanh approximation */
+    SES_ACT_GELU_TANH, /* tanh approximation of GELU */
     SES_ACT_RELU,
     SES_ACT_SILU,
     SES_ACT_TANH,
@@ -62,32 +68,32 @@ typedef enum {
     SES_ACT_COUNT
 } ses_act;
 
-/* How a dense layer's weight is stored. */
+/* Storage order of a dense layer's weight: [out, in] as nn.Linear, or [in, out] as GPT-2's Conv1D. */
 typedef enum { SES_OUT_IN, SES_IN_OUT } ses_weight_layout;
-typedef enum { SES_RNN_LSTM, SES_RNN_GRU } ses_rnn_type; /* of recurrent layers */
+typedef enum { SES_RNN_LSTM, SES_RNN_GRU } ses_rnn_type;
 
-/* How the rows of a sequence become one. */
+/* Pooling: how the rows of a sequence become one vector. */
 typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;
 
-/* A loss between an output and a target of real numbers, each element alone. */
+/* Element-wise losses of an output x against a real-valued target t. */
 typedef enum {
     SES_LOSS_MSE, /* (x - t)^2 */
-    SES_LOSS_BCE, /* cross entropy of the yes-or-no t in [0, 1], x a logit */
+    SES_LOSS_BCE, /* binary cross entropy with logits: x a logit, t in [0, 1] */
     SES_LOSS_COUNT
 } ses_loss;
 
-/* How far a row is from one it should be like. */
+/* Distillation losses of a student row x against a teacher row y. */
 typedef enum {
     SES_TEACHER_KL,     /* T^2 KL(softmax(y / T) || softmax(x / T)) */
     SES_TEACHER_COSINE, /* 1 - cos(x, y) */
-    SES_TEACHER_MSE,    /* the mean of (x - y)^2 */
+    SES_TEACHER_MSE,    /* mean of (x - y)^2 */
     SES_TEACHER_LOSS_COUNT
 } ses_teacher_loss_kind;
 
 /* Instruction set levels of the CPU kernels; each includes the ones before it. */
 typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_isa;
 
-/* The label that counts for nothing in a loss. */
+/* Label that a loss ignores, PyTorch's ignore_index. */
 enum { SES_IGNORE_INDEX = -100 };
 
 SES_END_DECLS

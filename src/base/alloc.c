@@ -1,3 +1,4 @@
+/* Heap allocation with overflow checks, and growth of arrays. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "alloc.h"
 
@@ -7,7 +8,7 @@
 
 static void *no_memory(size_t size, ses_err *e)
 {
-    ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", size);
+    ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes requested)", size);
     return NULL;
 }
 
@@ -34,7 +35,7 @@ void *ses_alloc_huge(size_t n, size_t size, ses_err *e)
 #ifdef MADV_HUGEPAGE
     enum { PAGE = 4096 };
     size_t skip = p ? (PAGE - (uintptr_t)p % PAGE) % PAGE : 0;
-    /* advice: what comes of it does not matter */
+    /* a hint: failure does not matter */
     if (p && n * size > skip + PAGE) (void)madvise(p + skip, (n * size - skip) / PAGE * PAGE, MADV_HUGEPAGE);
 #endif
     return p;
@@ -50,7 +51,7 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
 
 bool ses_array_reserve(void *array, size_t *room, size_t n, size_t size, ses_err *e)
 {
-    void *p; /* whatever type the pointer at `array` has */
+    void *p; /* the pointer at `array`, of any type */
     if (n <= *room) return true;
     size_t more = n < SIZE_MAX / 2 ? n + n / 2 + 64 : n;
     memcpy(&p, array, sizeof p);
@@ -60,8 +61,8 @@ bool ses_array_reserve(void *array, size_t *room, size_t n, size_t size, ses_err
     return true;
 }
 
-/* Large blocks begin on a huge page, where the system has them for who asks: a fault for 2 MB, not for each
- * 4 KB, and fewer misses when they are read. */
+/* Large blocks are aligned to transparent huge pages: one page fault per 2 MB instead of per 4 KB, and fewer
+ * TLB misses. */
 void *ses_alloc_aligned(size_t size, ses_err *e)
 {
     enum { HUGE = 2 << 20 };
@@ -69,7 +70,7 @@ void *ses_alloc_aligned(size_t size, ses_err *e)
     if (!ses_add_size(size ? size : 1, align - 1, &padded)) return no_memory(size, e);
     void *p = aligned_alloc(align, padded & ~(align - 1));
 #ifdef MADV_HUGEPAGE
-    if (p && align == HUGE) (void)madvise(p, size / HUGE * HUGE, MADV_HUGEPAGE); /* advice */
+    if (p && align == HUGE) (void)madvise(p, size / HUGE * HUGE, MADV_HUGEPAGE); /* a hint */
 #endif
     return p ? p : no_memory(size, e);
 }

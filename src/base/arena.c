@@ -1,3 +1,4 @@
+/* Bump allocator on a list of blocks. */
 #include "arena.h"
 
 #include "alloc.h"
@@ -5,11 +6,11 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { DEFAULT_GRAIN = 16 * 1024 };
+enum { DEFAULT_MIN_BLOCK = 16 * 1024 };
 
 struct ses_block {
     ses_block *prev;
-    size_t size, used; /* used: once it is no longer the newest */
+    size_t size, used; /* used: valid once the block is not the newest */
     unsigned char *data;
 };
 
@@ -21,8 +22,9 @@ static void push(ses_arena *a, ses_block *b)
     a->used = 0;
 }
 
-/* Bytes that everything taken would have in one block; after a rewind only blocks tell. */
-static size_t taken(const ses_arena *a)
+/* Bytes in use if they were in one block. After a rewind the exact number is unknown: the bytes of all
+ * blocks. */
+static size_t used_bytes(const ses_arena *a)
 {
     size_t sum = 0;
     if (a->free_blocks) return a->total;
@@ -31,7 +33,7 @@ static size_t taken(const ses_arena *a)
     return sum;
 }
 
-/* The first spare block that is large enough, or NULL. */
+/* The first free block that is large enough, or NULL. */
 static ses_block *reuse(ses_arena *a, size_t want)
 {
     for (ses_block **at = &a->free_blocks; *at; at = &(*at)->prev)
@@ -43,7 +45,8 @@ static ses_block *reuse(ses_arena *a, size_t want)
     return NULL;
 }
 
-static size_t drop(ses_arena *a, ses_block *b)
+/* Frees a list of blocks; returns their bytes. */
+static size_t free_list(ses_arena *a, ses_block *b)
 {
     size_t bytes = 0;
     while (b) {
@@ -66,19 +69,21 @@ static bool over_limit(const ses_arena *a, size_t want)
 
 static bool grow(ses_arena *a, size_t want, ses_err *e)
 {
-    ses_block *spare = reuse(a, want);
-    if (spare) {
-        push(a, spare);
+    ses_block *reused = reuse(a, want);
+    if (reused) {
+        push(a, reused);
         return true;
     }
-    size_t grain = a->min_block ? a->min_block : DEFAULT_GRAIN, size = want > grain ? want : grain;
+    size_t smallest = a->min_block ? a->min_block : DEFAULT_MIN_BLOCK,
+           size = want > smallest ? want : smallest;
     if (!a->total && a->high_water > size) size = a->high_water;
-    if (over_limit(a, want)) { /* spare blocks, all too small, make room */
-        a->total -= drop(a, a->free_blocks);
+    if (over_limit(a, want)) { /* the free blocks are all too small: release them */
+        a->total -= free_list(a, a->free_blocks);
         a->free_blocks = NULL;
     }
     if (over_limit(a, want))
-        return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more wanted)", a->limit, want);
+        return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more requested)", a->limit,
+                        want);
     if (a->limit && size > a->limit - a->total) size = want;
     ses_block *b = ses_alloc(sizeof *b, e);
     if (!b) return false;
@@ -93,7 +98,7 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
     return true;
 }
 
-static void *take(ses_arena *a, size_t size, size_t align, ses_err *e)
+static void *bump(ses_arena *a, size_t size, size_t align, ses_err *e)
 {
     size_t start = (a->used + align - 1) & ~(align - 1);
     if (a->head && a->head == a->pinned && start < a->pinned_to && start + size > a->pinned_from)
@@ -108,17 +113,17 @@ static void *take(ses_arena *a, size_t size, size_t align, ses_err *e)
 
 void *ses_arena_alloc(ses_arena *a, size_t size, ses_err *e)
 {
-    return take(a, size ? size : 1, SES_ALIGN, e);
+    return bump(a, size ? size : 1, SES_ALIGN, e);
 }
 
 void *ses_arena_array(ses_arena *a, size_t n, size_t size, ses_err *e)
 {
     size_t total;
     if (!ses_mul_size(n, size, &total)) {
-        ses_fail(e, SES_ENOMEM, "out of memory (%zu x %zu bytes wanted)", n, size);
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu x %zu bytes requested)", n, size);
         return NULL;
     }
-    void *p = take(a, total ? total : 1, 16, e);
+    void *p = bump(a, total ? total : 1, 16, e);
     if (p) memset(p, 0, total);
     return p;
 }
@@ -127,21 +132,21 @@ char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
 {
     size_t size;
     if (!ses_add_size(n, 1, &size)) {
-        ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", n);
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes requested)", n);
         return NULL;
     }
-    char *p = take(a, size, 1, e);
+    char *p = bump(a, size, 1, e);
     if (!p) return NULL;
     memcpy(p, s, n);
     p[n] = 0;
     return p;
 }
 
-/* Behind what a rewind left alone: it came before. */
+/* After a pinned range: it was allocated before the mark. */
 ses_mark ses_arena_mark(const ses_arena *a)
 {
-    bool before = a->head && a->head == a->pinned && a->used < a->pinned_to;
-    return (ses_mark){ a->head, before ? a->pinned_to : a->used };
+    bool below_pinned = a->head && a->head == a->pinned && a->used < a->pinned_to;
+    return (ses_mark){ a->head, below_pinned ? a->pinned_to : a->used };
 }
 
 bool ses_arena_rewind_except(ses_arena *a, ses_mark m, const void *p, size_t size)
@@ -170,8 +175,8 @@ bool ses_arena_is_single_block(const ses_arena *a) { return !a->free_blocks && !
 
 void ses_arena_reset(ses_arena *a)
 {
-    if (!ses_arena_is_single_block(a)) { /* several blocks: next time one that holds it all */
-        size_t all = taken(a);
+    if (!ses_arena_is_single_block(a)) { /* replace several blocks by one that holds everything */
+        size_t all = used_bytes(a);
         if (all > a->high_water) a->high_water = all;
         ses_arena_free(a);
     }
@@ -181,8 +186,8 @@ void ses_arena_reset(ses_arena *a)
 
 void ses_arena_free(ses_arena *a)
 {
-    drop(a, a->head);
-    drop(a, a->free_blocks);
+    free_list(a, a->head);
+    free_list(a, a->free_blocks);
     a->head = a->free_blocks = a->pinned = NULL;
     a->used = a->total = 0;
 }

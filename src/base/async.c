@@ -1,3 +1,4 @@
+/* Async worker: one thread that waits for a function to run. */
 #include "async.h"
 
 #include "alloc.h"
@@ -6,7 +7,7 @@
 
 struct ses_async {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the state; what stands below it is the thread's own while it runs */
+    pthread_mutex_t lock; /* guards `state`; while it is RUNNING, the fields after it belong to the thread */
     pthread_cond_t change;
     enum { IDLE, RUNNING, STOP } state;
     ses_async_fn *fn;
@@ -52,7 +53,7 @@ ses_async *ses_async_new(ses_err *e)
     return NULL;
 }
 
-static void await(ses_async *a)
+static void wait_until_idle(ses_async *a)
 {
     while (a->state == RUNNING) pthread_cond_wait(&a->change, &a->lock);
 }
@@ -61,7 +62,7 @@ void ses_async_free(ses_async *a)
 {
     if (!a) return;
     pthread_mutex_lock(&a->lock);
-    await(a);
+    wait_until_idle(a);
     change_to(a, STOP);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
@@ -82,7 +83,7 @@ void ses_async_start(ses_async *a, ses_async_fn *fn, void *ctx)
 bool ses_async_wait(ses_async *a, ses_err *e)
 {
     pthread_mutex_lock(&a->lock);
-    await(a);
+    wait_until_idle(a);
     bool ok = a->ok;
     if (!ok && e) *e = a->err;
     pthread_mutex_unlock(&a->lock);

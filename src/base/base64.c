@@ -1,3 +1,4 @@
+/* Base64 encoding and strict decoding. */
 #include "base64.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -25,13 +26,13 @@ bool ses_base64_decode(const char *text, size_t n, void *out, size_t *bytes, ses
 {
     unsigned char *p = out;
     size_t got = 0;
-    if (n % 4) return ses_fail(e, SES_EFORMAT, "base64 of %zu characters", n);
+    if (n % 4) return ses_fail(e, SES_EFORMAT, "base64 of %zu characters, expected a multiple of 4", n);
     for (size_t i = 0; i < n; i += 4) {
         size_t pad = i + 4 < n || text[i + 3] != '=' ? 0 : text[i + 2] == '=' ? 2 : 1;
         uint32_t bits = 0;
         for (size_t j = 0; j < 4; j++) {
             int d = j + pad < 4 ? value_of(text[i + j]) : 0;
-            if (d < 0) return ses_fail(e, SES_EFORMAT, "not base64 at character %zu", i + j);
+            if (d < 0) return ses_fail(e, SES_EFORMAT, "invalid base64 at character %zu", i + j);
             bits = bits << 6 | (uint32_t)d;
         }
         if (bits & ((1u << 8 * pad) - 1)) return ses_fail(e, SES_EFORMAT, "stray bits in base64");

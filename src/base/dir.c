@@ -1,3 +1,4 @@
+/* Atomic replacement of folders, and locks. */
 #define _DEFAULT_SOURCE /* flock */
 #include "dir.h"
 
@@ -24,35 +25,26 @@ bool ses_dir_sync(const char *path, ses_err *e)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return failed(path, "cannot open", e);
     bool ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to sync */
-    if (!ok) failed(path, "cannot be made durable", e);
+    if (!ok) failed(path, "cannot sync", e);
     close(fd);
     return ok;
 }
 
-typedef struct removal {
-    const char *dir;
-    ses_buf list; /* names, each ended by NUL */
-} removal;
-
-static bool note(void *ctx, const char *name)
-{
-    removal *r = ctx;
-    return ses_buf_append(&r->list, name, strlen(name) + 1);
-}
+/* Callback of ses_dir_each: appends the name and its NUL to a ses_buf. */
+static bool collect(void *ctx, const char *name) { return ses_buf_append(ctx, name, strlen(name) + 1); }
 
 bool ses_dir_remove(const char *path, ses_err *e)
 {
-    removal r = { .dir = path };
-    bool ok = true;
+    ses_buf names = { 0 };
     if (!ses_path_exists(path)) return true;
-    ok = ses_dir_each(path, note, &r, e) && ses_buf_ok(&r.list, e);
-    for (size_t at = 0; ok && at < r.list.len; at += strlen(r.list.data + at) + 1) {
-        char *file = ses_path_join(path, r.list.data + at, e);
+    bool ok = ses_dir_each(path, collect, &names, e) && ses_buf_ok(&names, e);
+    for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1) {
+        char *file = ses_path_join(path, names.data + at, e);
         ok = file && ses_file_remove(file, e);
         ses_free(file);
     }
-    ses_buf_free(&r.list);
-    if (ok && rmdir(path)) ok = failed(path, "cannot be removed", e);
+    ses_buf_free(&names);
+    if (ok && rmdir(path)) ok = failed(path, "cannot remove", e);
     return ok;
 }
 
@@ -62,64 +54,65 @@ static char *parent(const char *path, ses_err *e)
     return base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
 }
 
-/* What a folder is called while another takes its name: its own, so that it can be given back. */
+/* Prefix of a folder that is being replaced; the rest is its name, so that ses_dir_recover can restore it. */
 static const char *const OLD = ".sesame-old-";
 
 bool ses_dir_replace(const char *from, const char *to, ses_err *e)
 {
-    ses_buf aside = { 0 };
-    bool ok = false, there = ses_path_exists(to);
+    ses_buf backup = { 0 };
+    bool ok = false, exists = ses_path_exists(to);
     const char *base = ses_path_basename(to);
     char *above = parent(to, e);
-    ses_buf_append(&aside, to, (size_t)(base - to));
-    ses_buf_appendf(&aside, "%s%s", OLD, base);
-    if (!above || !ses_buf_ok(&aside, e) || !ses_dir_sync(from, e)) goto done;
-    if (there && !ses_dir_remove(aside.data, e)) goto done;
-    if (there && rename(to, aside.data)) {
-        failed(to, "cannot be renamed", e);
+    ses_buf_append(&backup, to, (size_t)(base - to));
+    ses_buf_appendf(&backup, "%s%s", OLD, base);
+    if (!above || !ses_buf_ok(&backup, e) || !ses_dir_sync(from, e)) goto done;
+    if (exists && !ses_dir_remove(backup.data, e)) goto done;
+    if (exists && rename(to, backup.data)) {
+        failed(to, "cannot rename", e);
         goto done;
     }
     if (rename(from, to)) {
-        failed(to, "cannot be given its name", e);
-        if (there) rename(aside.data, to);
+        failed(to, "cannot rename a folder to it", e);
+        if (exists) rename(backup.data, to);
         goto done;
     }
-    ok = ses_dir_sync(above, e) && (!there || ses_dir_remove(aside.data, e));
+    ok = ses_dir_sync(above, e) && (!exists || ses_dir_remove(backup.data, e));
 done:
-    ses_buf_free(&aside);
+    ses_buf_free(&backup);
     ses_free(above);
     return ok;
 }
 
-static bool note_old(void *ctx, const char *name)
+static bool collect_old(void *ctx, const char *name)
 {
-    return strncmp(name, OLD, strlen(OLD)) || note(ctx, name);
+    return strncmp(name, OLD, strlen(OLD)) || collect(ctx, name);
 }
 
 bool ses_dir_recover(const char *dir, ses_err *e)
 {
-    removal r = { .dir = dir };
-    bool ok = ses_dir_each(dir, note_old, &r, e) && ses_buf_ok(&r.list, e);
-    for (size_t at = 0; ok && at < r.list.len; at += strlen(r.list.data + at) + 1) {
-        const char *name = r.list.data + at;
+    ses_buf names = { 0 };
+    bool ok = ses_dir_each(dir, collect_old, &names, e) && ses_buf_ok(&names, e);
+    for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1) {
+        const char *name = names.data + at;
         char *old = ses_path_join(dir, name, e), *to = old ? ses_path_join(dir, name + strlen(OLD), e) : NULL;
         ok = to != NULL;
         if (ok && ses_path_exists(to))
             ok = ses_dir_remove(old, e);
         else if (ok && rename(old, to))
-            ok = failed(old, "cannot be renamed", e);
+            ok = failed(old, "cannot rename", e);
         ses_free(old);
         ses_free(to);
     }
-    ses_buf_free(&r.list);
+    ses_buf_free(&names);
     return ok;
 }
 
 static bool move_file(const char *from, const char *to, const char *name, ses_err *e)
 {
     char *a = ses_path_join(from, name, e), *b = a ? ses_path_join(to, name, e) : NULL;
-    if (b && ses_path_is_dir(b) && !ses_dir_remove(b, e)) ses_free(b), b = NULL; /* a folder replaces none */
-    bool ok = b && (rename(a, b) == 0 || failed(b, "cannot be given its name", e));
+    if (b && ses_path_is_dir(b) && !ses_dir_remove(b, e))
+        ses_free(b), b = NULL; /* rename cannot replace a folder */
+    bool ok = b && (rename(a, b) == 0 || failed(b, "cannot rename a file to it", e));
     ses_free(a);
     ses_free(b);
     return ok;
@@ -127,15 +120,15 @@ static bool move_file(const char *from, const char *to, const char *name, ses_er
 
 bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_err *e)
 {
-    removal r = { .dir = from };
+    ses_buf names = { 0 };
     char *old = ses_path_join(to, last, e);
-    bool ok = old && ses_dir_each(from, note, &r, e) && ses_buf_ok(&r.list, e) && ses_dir_sync(from, e) &&
-              ses_file_remove(old, e) && ses_dir_sync(to, e);
-    for (size_t at = 0; ok && at < r.list.len; at += strlen(r.list.data + at) + 1)
-        if (strcmp(r.list.data + at, last)) ok = move_file(from, to, r.list.data + at, e);
+    bool ok = old && ses_dir_each(from, collect, &names, e) && ses_buf_ok(&names, e) &&
+              ses_dir_sync(from, e) && ses_file_remove(old, e) && ses_dir_sync(to, e);
+    for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1)
+        if (strcmp(names.data + at, last)) ok = move_file(from, to, names.data + at, e);
     ok = ok && ses_dir_sync(to, e) && move_file(from, to, last, e) && ses_dir_sync(to, e) &&
          ses_dir_remove(from, e);
-    ses_buf_free(&r.list);
+    ses_buf_free(&names);
     ses_free(old);
     return ok;
 }
@@ -146,7 +139,7 @@ struct ses_dir_lock {
 
 ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e)
 {
-    char who[32] = "";
+    char pid[32] = "";
     ses_dir_lock *l = ses_alloc(sizeof *l, e);
     char *path = l ? ses_path_join(dir, ".lock", e) : NULL;
     if (!path) goto fail;
@@ -156,14 +149,14 @@ ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e)
         goto fail;
     }
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
-        ssize_t n = read(l->fd, who, sizeof who - 1);
-        for (who[n > 0 ? n : 0] = 0; n > 0 && (who[n - 1] < '0' || who[n - 1] > '9');) who[--n] = 0;
-        ses_fail(e, SES_EIO, "%s: another run (process %s) is writing there", dir, *who ? who : "unknown");
+        ssize_t n = read(l->fd, pid, sizeof pid - 1);
+        for (pid[n > 0 ? n : 0] = 0; n > 0 && (pid[n - 1] < '0' || pid[n - 1] > '9');) pid[--n] = 0;
+        ses_fail(e, SES_EIO, "%s: locked by another run (process %s)", dir, *pid ? pid : "unknown");
         goto fail;
     }
-    int n = snprintf(who, sizeof who, "%ld\n", (long)getpid());
-    bool told = ftruncate(l->fd, 0) == 0 && write(l->fd, who, (size_t)n) == n;
-    (void)told; /* the name is a courtesy; the lock holds without it */
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    bool written = ftruncate(l->fd, 0) == 0 && write(l->fd, pid, (size_t)n) == n;
+    (void)written; /* the process id is for messages only */
     ses_free(path);
     return l;
 fail:

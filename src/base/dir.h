@@ -1,24 +1,26 @@
-/* Folders that appear whole: written under another name, made durable, renamed. And a lock on a folder. */
+/* Folders: atomic replacement (written under another name, synced, renamed), and a lock per folder. */
 #ifndef SES_BASE_DIR_H
 #define SES_BASE_DIR_H
 
 #include "sesame/err.h"
 
-bool ses_dir_sync(const char *path, ses_err *e); /* its entries are on the disk */
-/* Removes a folder and the files in it, but no folders; fine when it is not there. */
+bool ses_dir_sync(const char *path, ses_err *e); /* fsyncs the folder's entries */
+/* Removes a folder and the files in it; fails if it has subfolders. Succeeds if the folder does not exist. */
 bool ses_dir_remove(const char *path, ses_err *e);
 
-/* `from` becomes `to` in the same folder, durably; what stood at `to` is removed afterwards. A crash leaves
- * the old one or the new one, the old one perhaps under a name that ses_dir_recover(its folder) undoes. */
+/* Renames folder `from` to `to` in the same parent, durably, then removes the previous `to`. A crash leaves
+ * the old or the new folder; the old one possibly under a temporary name, which ses_dir_recover(parent)
+ * reverts. */
 bool ses_dir_replace(const char *from, const char *to, ses_err *e);
-bool ses_dir_recover(const char *dir, ses_err *e); /* only while nobody replaces anything there */
+bool ses_dir_recover(const char *dir,
+                     ses_err *e); /* must not run while another process replaces folders there */
 
-/* Moves the files of `from` into `to` and removes `from`. The file `last` of `to` goes first and comes last,
- * so whoever reads it first finds the old files or the new ones, at every moment, or no `last`. Only names
- * change: a full disk is no obstacle. */
+/* Moves the files of `from` into `to` and removes `from`. File `last` of `to` is removed first and moved
+ * last, so a reader that opens `last` first finds all old files, all new files, or no `last`. Only names
+ * change: this works on a full disk. */
 bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_err *e);
 
-/* Held by one process at a time, and given back when it ends, however it ends. The file is DIR/.lock. */
+/* Exclusive lock of a folder between processes, released when the process ends. The file is DIR/.lock. */
 typedef struct ses_dir_lock ses_dir_lock;
 ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e);
 void ses_dir_lock_free(ses_dir_lock *l);

@@ -1,3 +1,4 @@
+/* Filling and extending ses_err. */
 #include "sesame/err.h"
 
 #include <stdarg.h>
@@ -27,7 +28,7 @@ bool ses_wrap(ses_err *e, const char *fmt, ...)
     int n = snprintf(e->msg, sizeof e->msg, "%s: ", where);
     if (n < 0 || (size_t)n >= sizeof e->msg) return false;
     size_t room = sizeof e->msg - (size_t)n - 1, len = strlen(old);
-    if (len > room) len = room; /* a very long tail is cut, the place stays */
+    if (len > room) len = room; /* truncate the message, not the location */
     memcpy(e->msg + n, old, len);
     e->msg[(size_t)n + len] = 0;
     return false;

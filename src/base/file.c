@@ -1,3 +1,4 @@
+/* Reading and mapping files; paths and folders. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "file.h"
 
@@ -16,7 +17,7 @@
 static int open_regular(const char *path, size_t *size, ses_err *e)
 {
     int fd;
-    do /* O_NONBLOCK: a pipe without a writer must not hang us */
+    do /* O_NONBLOCK: opening a pipe without a writer must not block */
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     if (fd < 0) {
@@ -45,7 +46,7 @@ static bool read_all(int fd, char *data, size_t size, ses_err *e)
         if (k < 0 && errno == EINTR) continue;
         if (k < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
         if (k == 0)
-            return ses_fail(e, SES_EIO, "ends after %zu of %zu bytes: it changed while being read", got,
+            return ses_fail(e, SES_EIO, "only %zu of %zu bytes: the file changed while it was read", got,
                             size);
         got += (size_t)k;
     }
@@ -59,7 +60,7 @@ char *ses_file_read(const char *path, size_t max_bytes, size_t *n, ses_err *e)
     int fd = open_regular(path, &size, e);
     if (fd < 0) goto fail;
     if (size > max_bytes) {
-        ses_fail(e, SES_EFORMAT, "file of %zu bytes: at most %zu are read", size, max_bytes);
+        ses_fail(e, SES_EFORMAT, "file of %zu bytes, the maximum is %zu", size, max_bytes);
         goto fail;
     }
     data = ses_realloc_array(NULL, size + 1, 1, e);
@@ -101,7 +102,7 @@ void ses_mmap_release(const void *p, size_t n)
     if (page <= 0) return;
     uintptr_t size = (uintptr_t)page, begin = ((uintptr_t)p + size - 1) / size * size,
               end = ((uintptr_t)p + n) / size * size;
-    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* advice */
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint */
 }
 
 char *ses_path_join(const char *dir, const char *name, ses_err *e)
@@ -136,7 +137,7 @@ void ses_path_trim(char *path)
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/';) path[--n] = 0;
 }
 
-/* A link that leads nowhere is there: who opens it is told so. */
+/* A dangling link exists: opening it reports the error. */
 bool ses_path_exists(const char *path)
 {
     struct stat st;
@@ -171,11 +172,11 @@ bool ses_dir_make(const char *path, ses_err *e)
         *at = 0;
         if (*part && mkdir(part, 0777) != 0 && errno != EEXIST) why = errno;
         if (why == EROFS || why == EACCES)
-            why = ses_path_is_dir(part) ? 0 : why; /* some systems say so first */
+            why = ses_path_is_dir(part) ? 0 : why; /* some systems report these before EEXIST */
         *at = end;
     }
     ses_free(part);
-    if (why) return ses_fail(e, SES_EIO, "%s: cannot make this folder: %s", path, strerror(why));
+    if (why) return ses_fail(e, SES_EIO, "%s: cannot create the folder: %s", path, strerror(why));
     return ses_dir_check(path, e);
 }
 
@@ -196,5 +197,5 @@ bool ses_dir_each(const char *path, bool (*fn)(void *ctx, const char *name), voi
 bool ses_file_remove(const char *path, ses_err *e)
 {
     if (unlink(path) == 0 || errno == ENOENT) return true;
-    return ses_fail(e, SES_EIO, "%s: cannot remove it: %s", path, strerror(errno));
+    return ses_fail(e, SES_EIO, "%s: cannot remove: %s", path, strerror(errno));
 }

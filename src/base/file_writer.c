@@ -1,4 +1,4 @@
-/* Writing a file as a whole: a temporary beside it, made durable, then renamed. */
+/* Atomic replacement of a file: writes a temporary in the same folder, syncs it, renames it. */
 #define _POSIX_C_SOURCE 200809L
 #include "file.h"
 
@@ -17,15 +17,15 @@
 enum { BUFFER = 64 * 1024, TRIES = 8 };
 
 struct ses_file_writer {
-    char *path, *dir, *temp; /* temp: NULL when there is nothing to remove */
+    char *path, *dir, *temp; /* temp: NULL if there is no temporary to remove */
     int fd;                  /* -1 once synced */
     bool overwrite, failed, synced, committed;
     uint64_t written;
-    size_t used;  /* of the buffer */
-    char *buffer; /* gone once synced */
+    size_t used;  /* bytes in buffer */
+    char *buffer; /* freed once synced */
 };
 
-static bool broken(ses_file_writer *w, const char *doing, ses_err *e)
+static bool failed(ses_file_writer *w, const char *doing, ses_err *e)
 {
     int why = errno;
     w->failed = true;
@@ -56,7 +56,7 @@ static bool make_temp(ses_file_writer *w, ses_err *e)
         ses_free(temp);
         if (errno != EEXIST && errno != EINTR) break;
     }
-    return broken(w, "cannot create a file there", e);
+    return failed(w, "cannot create a temporary file in its folder", e);
 }
 
 ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e)
@@ -70,22 +70,22 @@ ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err 
     w->buffer = ses_realloc_array(NULL, BUFFER, 1, e);
     if (!w->path || !w->dir || !w->buffer) goto fail;
     struct stat st;
-    bool there = stat(path, &st) == 0;
-    if (there && S_ISDIR(st.st_mode)) {
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode)) {
         ses_fail(e, SES_EIO, "%s: %s", path, strerror(EISDIR));
         goto fail;
     }
-    if (there && !overwrite) {
+    if (exists && !overwrite) {
         ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
         goto fail;
     }
-    if (there && !S_ISREG(st.st_mode)) { /* the new file's name would take the device's place */
-        ses_fail(e, SES_EIO, "%s: a device or a pipe, expected a plain file to replace", path);
+    if (exists && !S_ISREG(st.st_mode)) { /* the rename would replace the device */
+        ses_fail(e, SES_EIO, "%s: a device or a pipe, expected a regular file", path);
         goto fail;
     }
     if (!make_temp(w, e)) goto fail;
-    if (there && fchmod(w->fd, st.st_mode & 0777) != 0) { /* a private file stays private */
-        broken(w, "cannot set its permissions", e);
+    if (exists && fchmod(w->fd, st.st_mode & 0777) != 0) { /* keep the permissions of the replaced file */
+        failed(w, "cannot set permissions", e);
         goto fail;
     }
     return w;
@@ -97,12 +97,12 @@ fail:
 bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e)
 {
     struct statvfs fs;
-    if (statvfs(w->dir, &fs) != 0 || fs.f_blocks == 0) return true; /* unknown: the writes will tell */
+    if (statvfs(w->dir, &fs) != 0 || fs.f_blocks == 0) return true; /* unknown: a write may still fail */
     uint64_t room;
     if (__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &room) || bytes <= room)
         return true;
     w->failed = true;
-    return ses_fail(e, SES_EIO, "%s: %" PRIu64 " bytes needed, the disk has room for %" PRIu64, w->path,
+    return ses_fail(e, SES_EIO, "%s: %" PRIu64 " bytes needed, %" PRIu64 " available on the disk", w->path,
                     bytes, room);
 }
 
@@ -115,7 +115,7 @@ static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
         if (k <= 0) {
             char doing[96];
             snprintf(doing, sizeof doing, "cannot write %zu bytes after %" PRIu64, n - done, w->written);
-            return broken(w, doing, e);
+            return failed(w, doing, e);
         }
         done += (size_t)k;
         w->written += (uint64_t)k;
@@ -127,7 +127,7 @@ static bool usable(ses_file_writer *w, ses_err *e)
 {
     if (!w->failed && !w->committed) return true;
     return ses_fail(e, SES_EIO, "%s: %s", w->path,
-                    w->failed ? "an earlier write failed" : "already complete");
+                    w->failed ? "an earlier write failed" : "already committed");
 }
 
 static bool flush(ses_file_writer *w, ses_err *e)
@@ -140,7 +140,7 @@ static bool flush(ses_file_writer *w, ses_err *e)
 bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e)
 {
     if (!usable(w, e)) return false;
-    if (w->synced) return ses_fail(e, SES_EIO, "%s: already complete", w->path);
+    if (w->synced) return ses_fail(e, SES_EIO, "%s: write after sync", w->path);
     if (n > BUFFER - w->used && !flush(w, e)) return false;
     if (n >= BUFFER) return write_all(w, p, n, e);
     if (n) memcpy(w->buffer + w->used, p, n);
@@ -155,44 +155,45 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
     if (!flush(w, e)) return false;
     int done;
     while ((done = fsync(w->fd)) != 0 && errno == EINTR) continue;
-    if (done != 0) return broken(w, "cannot bring it to the disk", e);
+    if (done != 0) return failed(w, "cannot sync", e);
     int fd = w->fd;
     w->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) return broken(w, "cannot close it", e);
+    if (close(fd) != 0 && errno != EINTR) return failed(w, "cannot close", e);
     w->synced = true;
     ses_free(w->buffer);
     w->buffer = NULL;
     return true;
 }
 
-/* Gives the temporary its name. Without overwrite a file that came up meanwhile must win: link refuses then,
- * rename would not; where there are no hard links a check just before must do. */
-static bool take_name(ses_file_writer *w, ses_err *e)
+/* Renames the temporary. Without overwrite an existing file must not be replaced, even if it was created
+ * meanwhile: link fails then, rename would not. On file systems without hard links the file is checked just
+ * before. */
+static bool rename_temp(ses_file_writer *w, ses_err *e)
 {
     if (!w->overwrite) {
         if (link(w->temp, w->path) == 0) {
             unlink(w->temp);
             return true;
         }
-        if (errno == EEXIST) return broken(w, "cannot take its name", e);
-        if (ses_path_exists(w->path)) return errno = EEXIST, broken(w, "cannot take its name", e);
+        if (errno == EEXIST) return failed(w, "cannot rename the temporary file", e);
+        if (ses_path_exists(w->path)) return errno = EEXIST, failed(w, "cannot rename the temporary file", e);
     }
-    return rename(w->temp, w->path) == 0 || broken(w, "cannot take its name", e);
+    return rename(w->temp, w->path) == 0 || failed(w, "cannot rename the temporary file", e);
 }
 
 static bool sync_folder(ses_file_writer *w, ses_err *e)
 {
     int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return true; /* a folder we may write but not read; the rename itself was atomic */
+    if (fd < 0) return true; /* a folder without read permission; the rename itself was atomic */
     bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EINTR;
-    if (!ok) broken(w, "written, but its folder cannot be brought to the disk", e);
+    if (!ok) failed(w, "written, but its folder cannot be synced", e);
     close(fd);
     return ok;
 }
 
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e)
 {
-    if (!ses_file_writer_sync(w, e) || !take_name(w, e)) return false;
+    if (!ses_file_writer_sync(w, e) || !rename_temp(w, e)) return false;
     ses_free(w->temp);
     w->temp = NULL;
     w->committed = true;

@@ -1,5 +1,5 @@
-/* One number from one storage format to another. Into a narrower float: round to nearest, ties to even; too
- * large becomes infinity; a NaN stays one. */
+/* Conversion of single numbers between float formats. To a narrower format: round to nearest, ties to even;
+ * overflow becomes infinity; NaN stays NaN. */
 #ifndef SES_BASE_HALF_H
 #define SES_BASE_HALF_H
 
@@ -27,11 +27,11 @@ static inline uint16_t ses_f32_to_bf16(float x)
 {
     uint32_t u = ses_f32_bits(x);
     if ((u & 0x7FFFFFFF) > 0x7F800000)
-        return (uint16_t)(u >> 16 | 0x40); /* quiet, or its payload may vanish */
+        return (uint16_t)(u >> 16 | 0x40); /* quiet NaN: the payload could become 0 */
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-/* All three cases computed and one chosen: a loop over it becomes SIMD. */
+/* Branchless, so that loops vectorize: computes all three cases and selects one. */
 static inline float ses_f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = h & 0x7FFF;
@@ -42,7 +42,7 @@ static inline float ses_f16_to_f32(uint16_t h)
 }
 
 uint16_t ses_f32_to_f16(float x);
-/* In one rounding; by way of float there would be two. */
+/* One rounding; converting through float would round twice. */
 uint16_t ses_f64_to_f16(double x);
 uint16_t ses_f64_to_bf16(double x);
 

@@ -1,3 +1,4 @@
+/* SipHash-1-3 and random keys for it. */
 #define _DEFAULT_SOURCE /* getentropy */
 #include "hash.h"
 
@@ -9,7 +10,7 @@ ses_hash_key ses_hash_key_new(void)
 {
     ses_hash_key key;
     if (getentropy(&key, sizeof key) == 0) return key;
-    struct timespec now = { 0 }; /* no such system call: the clock and where the stack lies must do */
+    struct timespec now = { 0 }; /* fallback: the clock and the stack address */
     clock_gettime(CLOCK_MONOTONIC, &now);
     key.k0 = (uint64_t)now.tv_nsec * 0x9E3779B97F4A7C15u;
     key.k1 = (uint64_t)(uintptr_t)&key ^ (uint64_t)now.tv_sec << 32;

@@ -1,4 +1,4 @@
-/* Reading JSON: one pass over the text, without recursion. */
+/* JSON parser: one pass over the text, without recursion. */
 #include "json_impl.h"
 
 #include "alloc.h"
@@ -20,7 +20,7 @@ typedef struct parser {
     const char *text;
     size_t n, at;
     ses_json_doc *d;
-    ses_json *top;  /* next free place of the stack */
+    ses_json *top;  /* next free slot of the stack */
     ses_json *done; /* lowest final node */
     char *str;      /* next free byte of d->str */
     ses_hash_key key;
@@ -42,14 +42,14 @@ SES_PRINTF(3, 4) static bool refuse(parser *p, size_t at, const char *fmt, ...)
     return ses_fail(p->e, SES_EFORMAT, "line %zu, column %zu (byte %zu): %s", line, at - start + 1, at, what);
 }
 
-/* What stands at `at`, for messages: "'x'", "byte 0x01" or "the end". */
-typedef struct seen {
+/* The character at `at`, for messages: "'x'", "byte 0x01" or "the end of the text". */
+typedef struct found {
     char s[24];
-} seen;
+} found;
 
-static seen look(const parser *p, size_t at)
+static found char_at(const parser *p, size_t at)
 {
-    seen out = { "the end of the text" };
+    found out = { "the end of the text" };
     if (at >= p->n) return out;
     unsigned char c = (unsigned char)p->text[at];
     if (c > 0x20 && c < 0x7F)
@@ -102,14 +102,12 @@ static bool unicode_escape(parser *p)
     if (x < 0) return refuse(p, start, "\\u needs four hexadecimal digits");
     p->at += 6;
     if (x >= 0xDC00 && x <= 0xDFFF)
-        return refuse(p, start, "\\u%04x is the second half of a surrogate pair without its first",
-                      (unsigned)x);
+        return refuse(p, start, "\\u%04x: low surrogate without a high surrogate before it", (unsigned)x);
     if (x >= 0xD800 && x <= 0xDBFF) {
         int32_t y =
             p->at + 1 < p->n && p->text[p->at] == '\\' && p->text[p->at + 1] == 'u' ? hex4(p, p->at + 2) : -1;
         if (y < 0xDC00 || y > 0xDFFF)
-            return refuse(p, start, "\\u%04x is the first half of a surrogate pair without its second",
-                          (unsigned)x);
+            return refuse(p, start, "\\u%04x: high surrogate without a low surrogate after it", (unsigned)x);
         p->at += 6;
         x = 0x10000 + ((x & 0x3FF) << 10 | (y & 0x3FF));
     }
@@ -123,13 +121,16 @@ static bool escape(parser *p)
     char c = p->at + 1 < p->n ? p->text[p->at + 1] : 0;
     if (c == 'u') return unicode_escape(p);
     const char *at = c ? strchr(from, c) : NULL;
-    if (!at) return refuse(p, p->at, "bad escape in a string: %s after the backslash", look(p, p->at + 1).s);
+    if (!at)
+        return refuse(p, p->at, "invalid escape in a string: %s after the backslash",
+                      char_at(p, p->at + 1).s);
     *p->str++ = to[at - from];
     p->at += 2;
     return true;
 }
 
-/* The first byte in memory of x whose top bit is set in mask (not 0), and what came before it in *before. */
+/* Index of the first byte in memory whose top bit is set in mask (not 0); *before: the bytes of x before
+ * it. */
 static inline size_t first_byte(uint64_t mask, uint64_t x, uint64_t *before)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -139,42 +140,42 @@ static inline size_t first_byte(uint64_t mask, uint64_t x, uint64_t *before)
 #else
     (void)mask, (void)x;
     *before = 0;
-    return 0; /* the bytes are looked at one by one */
+    return 0; /* the caller checks byte by byte */
 #endif
 }
 
-/* Moves p->at to the next quote, backslash, control character or the end; *high: bytes above 0x7F came
- * by. */
+/* Advances p->at to the next quote, backslash, control character or the end; *high: it skipped bytes above
+ * 0x7F. */
 static void plain_run(parser *p, bool *high)
 {
     const uint64_t one = 0x0101010101010101u, top = 0x8080808080808080u;
     const char *s = p->text;
     size_t i = p->at, n = p->n;
-    uint64_t seen_bits = 0;
+    uint64_t all_bits = 0;
     for (uint64_t x; n - i >= sizeof x; i += sizeof x) {
         memcpy(&x, s + i, sizeof x);
         uint64_t quote = x ^ one * '"', slash = x ^ one * '\\';
-        /* Top bits: of bytes below 0x20, or zero after the xor. A borrow can set more, but only after a
-         * true one. */
+        /* Sets the top bit of bytes below 0x20 or zero after the xor. A borrow may set further bits, but only
+         * after a correct one. */
         uint64_t stop = ((x - one * 0x20) & ~x) | ((quote - one) & ~quote) | ((slash - one) & ~slash);
         if (stop & top) {
             uint64_t before;
             i += first_byte(stop & top, x, &before);
-            seen_bits |= before;
+            all_bits |= before;
             break;
         }
-        seen_bits |= x;
+        all_bits |= x;
     }
     for (; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
         if (c == '"' || c == '\\' || c < 0x20) break;
-        seen_bits |= c;
+        all_bits |= c;
     }
-    *high = (seen_bits & top) != 0;
+    *high = (all_bits & top) != 0;
     p->at = i;
 }
 
-/* The string whose opening quote is at p->at, on the stack. */
+/* Pushes the string whose opening quote is at p->at. */
 static bool read_string(parser *p)
 {
     size_t start = p->at++;
@@ -185,13 +186,13 @@ static bool read_string(parser *p)
         bool high;
         plain_run(p, &high);
         size_t len = p->at - run, good = high ? ses_utf8_valid(p->text + run, len) : len;
-        if (good < len) return refuse(p, run + good, "not UTF-8: %s", look(p, run + good).s);
+        if (good < len) return refuse(p, run + good, "invalid UTF-8: %s", char_at(p, run + good).s);
         memcpy(p->str, p->text + run, len);
         p->str += len;
         if (p->at == p->n) return refuse(p, start, "string without its closing quote");
         char c = p->text[p->at];
         if (c == '"') break;
-        if (c != '\\') return refuse(p, p->at, "control character in a string: %s", look(p, p->at).s);
+        if (c != '\\') return refuse(p, p->at, "control character in a string: %s", char_at(p, p->at).s);
         if (!escape(p)) return false;
     }
     p->at++;
@@ -209,7 +210,7 @@ static void skip_digits(parser *p)
     while (is_digit(peek(p))) p->at++;
 }
 
-/* -?(0|[1-9][0-9]*); *exact when it fits 64 bits, in v. */
+/* Reads -?(0|[1-9][0-9]*) into v; *exact: it fits 64 bits. */
 static bool read_integer(parser *p, ses_json *v, bool *exact)
 {
     const char *s = p->text + p->at, *end = p->text + p->n;
@@ -227,7 +228,7 @@ static bool read_integer(parser *p, ses_json *v, bool *exact)
     }
     size_t start = p->at;
     p->at = (size_t)(s - p->text);
-    if (s == first) return refuse(p, p->at, "a digit expected after '-', not %s", look(p, p->at).s);
+    if (s == first) return refuse(p, p->at, "a digit expected after '-', not %s", char_at(p, p->at).s);
     if (*first == '0' && s - first > 1) return refuse(p, start, "number with a leading zero");
     *exact = fits && !(negative && u > (uint64_t)INT64_MAX + 1);
     v->type = !negative && u > INT64_MAX ? SES_JSON_UINT : SES_JSON_INT;
@@ -247,7 +248,7 @@ static bool read_number(parser *p)
     if (c == '.') {
         p->at++;
         if (!is_digit(peek(p)))
-            return refuse(p, p->at, "a digit expected after '.', not %s", look(p, p->at).s);
+            return refuse(p, p->at, "a digit expected after '.', not %s", char_at(p, p->at).s);
         skip_digits(p);
         c = peek(p);
     }
@@ -255,7 +256,7 @@ static bool read_number(parser *p)
         p->at++;
         if (peek(p) == '+' || peek(p) == '-') p->at++;
         if (!is_digit(peek(p)))
-            return refuse(p, p->at, "a digit expected in the exponent, not %s", look(p, p->at).s);
+            return refuse(p, p->at, "a digit expected in the exponent, not %s", char_at(p, p->at).s);
         skip_digits(p);
     }
     v->type = SES_JSON_REAL;
@@ -283,18 +284,18 @@ static bool read_word(parser *p)
     }
     if (p->at == 0 && p->n >= 3 && memcmp(p->text, "\xEF\xBB\xBF", 3) == 0)
         return refuse(p, 0, "byte order mark at the start");
-    return refuse(p, p->at, "a value expected, not %s", look(p, p->at).s);
+    return refuse(p, p->at, "a value expected, not %s", char_at(p, p->at).s);
 }
 
 /* ---- containers ---- */
 
-static bool refuse_twice(parser *p, const ses_json *key)
+static bool refuse_duplicate(parser *p, const ses_json *key)
 {
     char name[80];
     return refuse(p, key->pos, "key \"%s\" appears twice", ses_quote(name, sizeof name, key->str, key->len));
 }
 
-/* Puts a member's key into the table unless it is there: then false. */
+/* Inserts the key of a member into the table; false if it exists. */
 static bool claim_slot(ses_json_lookup *t, const ses_json *kid, size_t member, uint64_t hash)
 {
     const ses_json *key = kid + 2 * member;
@@ -308,14 +309,14 @@ static bool claim_slot(ses_json_lookup *t, const ses_json *kid, size_t member, u
     return true;
 }
 
-/* Refuses a key that comes twice; large objects get their lookup in the node before kid. */
+/* Refuses duplicate keys. A large object gets a lookup table in the node before kid. */
 static bool index_object(parser *p, const ses_json *kid, size_t members)
 {
     if (members <= SES_JSON_LINEAR) {
         for (size_t i = 1; i < members; i++)
             for (size_t j = 0; j < i; j++)
                 if (ses_json_same(kid + 2 * j, kid[2 * i].str, kid[2 * i].len))
-                    return refuse_twice(p, kid + 2 * i);
+                    return refuse_duplicate(p, kid + 2 * i);
         return true;
     }
     size_t slots = 32;
@@ -324,7 +325,7 @@ static bool index_object(parser *p, const ses_json *kid, size_t members)
     if (!t) return false;
     t->key = p->key;
     t->mask = (uint32_t)slots - 1;
-    uint64_t hash[16]; /* some keys ahead, so that their slots are in the cache when wanted */
+    uint64_t hash[16]; /* computed some keys ahead, to prefetch their slots */
     for (size_t i = 0; i < members; i += SES_LEN(hash)) {
         size_t n = members - i < SES_LEN(hash) ? members - i : SES_LEN(hash);
         for (size_t j = 0; j < n; j++) {
@@ -333,7 +334,7 @@ static bool index_object(parser *p, const ses_json *kid, size_t members)
             __builtin_prefetch(&t->slot[hash[j] & t->mask], 1);
         }
         for (size_t j = 0; j < n; j++)
-            if (!claim_slot(t, kid, i + j, hash[j])) return refuse_twice(p, kid + 2 * (i + j));
+            if (!claim_slot(t, kid, i + j, hash[j])) return refuse_duplicate(p, kid + 2 * (i + j));
     }
     p->done--;
     p->done->lookup = t;
@@ -360,15 +361,15 @@ static bool close(parser *p)
 static bool read_key(parser *p)
 {
     skip_space(p);
-    if (peek(p) != '"') return refuse(p, p->at, "a key expected, not %s", look(p, p->at).s);
+    if (peek(p) != '"') return refuse(p, p->at, "a key expected, not %s", char_at(p, p->at).s);
     if (!read_string(p)) return false;
     skip_space(p);
-    if (peek(p) != ':') return refuse(p, p->at, "':' expected after a key, not %s", look(p, p->at).s);
+    if (peek(p) != ':') return refuse(p, p->at, "':' expected after a key, not %s", char_at(p, p->at).s);
     p->at++;
     return true;
 }
 
-typedef enum { FAILED, WHOLE /* a value ends here */, MORE /* a value is to be read */ } step;
+typedef enum { FAILED, WHOLE /* a value is complete */, MORE /* a value must follow */ } step;
 
 static step open(parser *p)
 {
@@ -398,7 +399,7 @@ static step after_value(parser *p)
     char c = peek(p);
     if (c == (object ? '}' : ']')) return close(p) ? WHOLE : FAILED;
     if (c != ',') {
-        refuse(p, p->at, "',' or '%c' expected, not %s", object ? '}' : ']', look(p, p->at).s);
+        refuse(p, p->at, "',' or '%c' expected, not %s", object ? '}' : ']', char_at(p, p->at).s);
         return FAILED;
     }
     p->at++;
@@ -412,17 +413,18 @@ static bool read_document(parser *p)
         if (s == FAILED) return false;
     }
     skip_space(p);
-    if (p->at < p->n) return refuse(p, p->at, "nothing expected after the value, not %s", look(p, p->at).s);
+    if (p->at < p->n)
+        return refuse(p, p->at, "nothing expected after the value, not %s", char_at(p, p->at).s);
     return true;
 }
 
-/* Of the bytes that come before a value or key. */
+/* Number of bytes that can precede a value or key. */
 static size_t count_structure(const char *s, size_t n)
 {
     size_t total = 0;
     while (n) {
         size_t part = n < 255 ? n : 255;
-        unsigned char count = 0; /* narrow, so that it is done 16 or 32 bytes at a time */
+        unsigned char count = 0; /* a byte, so that the loop vectorizes */
         for (size_t i = 0; i < part; i++)
             count = (unsigned char)(count + ((s[i] == ',') | (s[i] == ':') | (s[i] == '[') | (s[i] == '{')));
         total += count;
@@ -435,13 +437,13 @@ static size_t count_structure(const char *s, size_t n)
 ses_json_doc *ses_json_parse(const char *text, size_t n, ses_err *e)
 {
     if (n > SES_JSON_MAX_BYTES) {
-        ses_fail(e, SES_EFORMAT, "JSON text of %zu bytes: at most %d are read", n, SES_JSON_MAX_BYTES);
+        ses_fail(e, SES_EFORMAT, "JSON text of %zu bytes, the maximum is %d", n, SES_JSON_MAX_BYTES);
         return NULL;
     }
     ses_json_doc *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
     size_t marks = count_structure(text, n);
-    size_t nodes = marks + marks / 16 + 1; /* an object with a lookup's node has 17 marks or more */
+    size_t nodes = marks + marks / 16 + 1; /* an object with a lookup node has at least 17 marks */
     d->node = ses_realloc_array(NULL, nodes, sizeof *d->node, e);
     d->str = ses_realloc_array(NULL, n + 1, 1, e);
     if (!d->node || !d->str) goto fail;
@@ -480,7 +482,7 @@ ses_json_doc *ses_json_load_object(const char *path, size_t max_bytes, ses_err *
 {
     ses_json_doc *d = ses_json_load(path, max_bytes, e);
     if (!d || ses_json_type_of(ses_json_root(d)) == SES_JSON_OBJECT) return d;
-    ses_fail(e, SES_EFORMAT, "%s: not an object but %s", path,
+    ses_fail(e, SES_EFORMAT, "%s: an object expected, not %s", path,
              ses_json_type_name(ses_json_type_of(ses_json_root(d))));
     ses_json_free(d);
     return NULL;

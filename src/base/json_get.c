@@ -1,5 +1,7 @@
-/* Asking a parsed document: members, elements, values. */
+/* Accessors of parsed JSON: members, elements, values, lists of strings. */
+#include "alloc.h"
 #include "json_impl.h"
+#include "json_list.h"
 
 const ses_json *ses_json_root(const ses_json_doc *d) { return d ? d->node : NULL; }
 
@@ -98,3 +100,22 @@ const char *ses_json_string(const ses_json *v, size_t *len)
 }
 
 size_t ses_json_pos(const ses_json *v) { return v ? v->pos : 0; }
+
+ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e)
+{
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) {
+        ses_fail(e, SES_EFORMAT, "must be an array of strings, not %s",
+                 ses_json_type_name(ses_json_type_of(v)));
+        return NULL;
+    }
+    *n = v->len;
+    ses_string *list = ses_alloc_array(v->len, sizeof *list, e);
+    for (size_t i = 0; list && i < v->len; i++) {
+        list[i].p = ses_json_string(v->kid + i, &list[i].n);
+        if (list[i].p) continue;
+        ses_fail(e, SES_EFORMAT, "element %zu must be a string", i);
+        ses_free(list);
+        return NULL;
+    }
+    return list;
+}

@@ -1,4 +1,4 @@
-/* What a parsed document looks like in memory: shared by the reader and the accessors. */
+/* In-memory representation of parsed JSON, shared by parser, accessors and writer. */
 #ifndef SES_BASE_JSON_NODE_H
 #define SES_BASE_JSON_NODE_H
 
@@ -9,12 +9,13 @@
 
 #include <string.h>
 
-/* A value takes 16 bytes. Children of a container lie side by side: elements, or key and value in turn.
+/* A value takes 16 bytes. The children of a container are contiguous: elements, or alternating keys and
+ * values.
  *
- * All nodes of a document are one array whose size is known before parsing: each value and each key but
- * the root follows one of  , : [ {  so counting those bounds it. Values read but not yet inside a closed
- * container are a stack growing from the array's low end; closing a container moves its children to their
- * final place, growing down from the high end. A node is in one place at a time, so the two never meet. */
+ * All nodes of a document are in one array whose size is known before parsing: each value and each key but
+ * the root follows one of  , : [ {  so counting these bounds it. Values whose container is still open form a
+ * stack that grows from the low end of the array; closing a container moves its children to the final area,
+ * which grows down from the high end. A node is in one of the two at a time, so they never overlap. */
 struct ses_json {
     union {
         bool b;
@@ -23,7 +24,7 @@ struct ses_json {
         double d;
         const char *str;
         const ses_json *kid;
-        const struct ses_json_lookup *lookup; /* only in the node before the first key of a large object */
+        const struct ses_json_lookup *lookup; /* in the node before the first key of a large object */
     };
     uint32_t pos;
     uint32_t type : 3;
@@ -32,23 +33,24 @@ struct ses_json {
 
 enum {
     SES_JSON_MAX_BYTES = (1 << 29) - 1, /* bytes of text */
-    SES_JSON_LINEAR = 8,                /* members found by comparing; more get a lookup */
-    SES_JSON_WAS_INTEGER = 1            /* len of a real whose text was an integer too large for 64 bits */
+    SES_JSON_LINEAR = 8,                /* members searched linearly; larger objects have a lookup table */
+    SES_JSON_WAS_INTEGER = 1            /* `len` of a real whose text was an integer too large for 64 bits */
 };
 
 typedef struct ses_json_lookup {
     ses_hash_key key;
     uint32_t mask;
-    uint32_t slot[]; /* open addressing; 0: free, else member + 1 and above it five bits of the key's hash */
+    uint32_t
+        slot[]; /* open addressing; 0: free, else member + 1 in the low 27 bits, hash bits in the high 5 */
 } ses_json_lookup;
 
 struct ses_json_doc {
     ses_json *node;
-    char *str;       /* all strings, each ended by NUL; the text has two quotes around each and is longer */
-    ses_arena arena; /* lookups */
+    char *str;       /* all strings, NUL-terminated; each takes less than its quoted text */
+    ses_arena arena; /* lookup tables */
 };
 
-enum { SES_JSON_SLOT = (1 << 27) - 1 /* the member in a slot: a text has room for fewer than 2^27 */ };
+enum { SES_JSON_SLOT = (1 << 27) - 1 /* mask of the member in a slot: a text has fewer than 2^27 */ };
 
 static inline uint32_t ses_json_tag(uint64_t hash)
 {

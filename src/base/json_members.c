@@ -9,10 +9,22 @@ void ses_json_member_string(ses_json_writer *w, const char *key, const char *val
     ses_json_put_string(w, value);
 }
 
+void ses_json_member_stringn(ses_json_writer *w, const char *key, const char *value, size_t n)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_stringn(w, value, n);
+}
+
 void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value)
 {
     ses_json_put_key(w, key);
     ses_json_put_int(w, value);
+}
+
+void ses_json_member_uint(ses_json_writer *w, const char *key, uint64_t value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_uint(w, value);
 }
 
 void ses_json_member_real(ses_json_writer *w, const char *key, double value)
@@ -31,6 +43,12 @@ void ses_json_member_array(ses_json_writer *w, const char *key)
 {
     ses_json_put_key(w, key);
     ses_json_begin_array(w);
+}
+
+void ses_json_member_object(ses_json_writer *w, const char *key)
+{
+    ses_json_put_key(w, key);
+    ses_json_begin_object(w);
 }
 
 void ses_json_member_list(ses_json_writer *w, const char *key, const char *list)

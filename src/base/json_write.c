@@ -1,4 +1,4 @@
-/* Writing JSON, call by call. */
+/* JSON writer. */
 #include "json_impl.h"
 
 #include "alloc.h"
@@ -11,18 +11,18 @@
 #include <stdio.h>
 
 typedef struct level {
-    bool object, any; /* any: it has a member or element */
+    bool object, any; /* any: it has at least one member or element */
 } level;
 
 struct ses_json_writer {
     ses_buf out;
     int indent;
     bool ascii;
-    bool keyed; /* a key waits for its value */
-    bool done;  /* the outermost value is complete */
+    bool keyed; /* a key was written, its value must follow */
+    bool done;  /* the root value is complete */
     int depth;
     level level[SES_JSON_MAX_DEPTH];
-    ses_err err; /* the first */
+    ses_err err; /* the first error */
 };
 
 ses_json_writer *ses_json_writer_new(int indent, ses_err *e)
@@ -53,7 +53,7 @@ static void new_line(ses_json_writer *w)
     for (int i = 0; i < w->indent * w->depth; i++) ses_buf_put(&w->out, ' ');
 }
 
-/* What goes before a key, an element or the outermost value. */
+/* Writes the separator before a key, an element or the root value. */
 static void separate(ses_json_writer *w)
 {
     if (!w->depth) return;
@@ -63,7 +63,7 @@ static void separate(ses_json_writer *w)
     new_line(w);
 }
 
-/* Ready for a value here? */
+/* Checks that a value may follow, and writes its separator. */
 static bool start(ses_json_writer *w)
 {
     if (w->err.code) return false;
@@ -137,7 +137,7 @@ static void quote(ses_json_writer *w, const char *s, size_t n)
         uint32_t cp = c;
         size_t k = c < 0x80 ? 1 : ses_utf8_decode(s + i, n - i, &cp);
         if (!k) {
-            ses_fail(&w->err, SES_EFORMAT, "JSON writer: string is not UTF-8 at byte %zu", i);
+            ses_fail(&w->err, SES_EFORMAT, "JSON writer: invalid UTF-8 at byte %zu of a string", i);
             return;
         }
         if (c == '"' || c == '\\' || c < 0x20 || (c >= 0x7F && w->ascii)) {
@@ -155,7 +155,7 @@ void ses_json_put_keyn(ses_json_writer *w, const char *key, size_t n)
 {
     if (w->err.code) return;
     if (!w->depth || !w->level[w->depth - 1].object || w->keyed) {
-        misuse(w, "a key where none can stand");
+        misuse(w, "a key outside an object, or after another key");
         return;
     }
     separate(w);
@@ -221,7 +221,7 @@ void ses_json_put_null(ses_json_writer *w) { put_text(w, "null"); }
 
 static void put_number(ses_json_writer *w, const ses_json *v)
 {
-    char s[320]; /* an integer too large for 64 bits stays one; %.0f has no decimal point to localize */
+    char s[320]; /* integers beyond 64 bits stay integers; %.0f writes no locale-dependent decimal point */
     if (v->type == SES_JSON_INT) {
         ses_json_put_int(w, v->i);
     } else if (v->type == SES_JSON_UINT) {
@@ -234,7 +234,7 @@ static void put_number(ses_json_writer *w, const ses_json *v)
     }
 }
 
-/* All but containers. */
+/* Any value except containers. */
 static void put_scalar(ses_json_writer *w, const ses_json *v)
 {
     ses_json_type t = ses_json_type_of(v);

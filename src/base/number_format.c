@@ -1,8 +1,10 @@
-/* Shortest decimal of a binary float: Schubfach (R. Giulietti, "The Schubfach way to render doubles",
- * 2020). The numbers that round to x = c * 2^q are an interval; k is the largest exponent at which some s
- * * 10^k can lie in it, and one of at most four candidates, s and s + 1 at k + 1 and at k, is the answer.
- * The interval's ends and x are scaled by 10^-k to integers with two extra bits, the last made odd when
- * inexact, which is enough to compare as if they were exact. */
+/* Shortest decimal text of a binary float by Schubfach (R. Giulietti, "The Schubfach way to render doubles",
+ * 2020).
+ *
+ * The numbers that round to x = c * 2^q form an interval; k is the largest exponent for which some s * 10^k
+ * can lie in it. The result is one of at most four candidates: s and s + 1 at k + 1 and at k. The ends of the
+ * interval and x are scaled by 10^-k to integers with two extra bits, the last of them sticky, which suffices
+ * for exact comparisons. */
 #include "number.h"
 
 #include <string.h>
@@ -24,8 +26,7 @@ static uint64_t scale(ses_pow10 g, uint64_t c)
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* c: the significand, q: its binary exponent; step: x is a power of two, so the next lower float is
- * nearer. */
+/* c: significand, q: binary exponent; step: x is a power of two, so the next lower float is closer. */
 static shortest shorten(uint64_t c, int q, bool step)
 {
     int k = step ? floor_log10_pow2_34(q) : floor_log10_pow2(q);
@@ -44,7 +45,7 @@ static shortest shorten(uint64_t c, int q, bool step)
     return (shortest){ s + (mid > half || (mid == half && (s & 1))), k };
 }
 
-/* As Python's repr: plain from 1e-4 to below 1e16, else with an exponent of two digits or more. */
+/* Python's repr: fixed notation from 1e-4 to below 1e16, else an exponent of at least two digits. */
 static size_t format(bool negative, shortest d, char *out)
 {
     char digit[24], *o = out;
@@ -115,8 +116,8 @@ size_t ses_format_float(float x, char out[SES_NUMBER_CHARS])
         d = shorten(frac | 1u << 23, exp - 150, frac == 0 && exp > 1);
     else if (frac)
         d = shorten(frac, -149, false);
-    /* Of all floats this one alone has a shortest text, 7.038531e-26, that read as a double and then
-     * narrowed gives its neighbor. */
+    /* The only float whose shortest text, 7.038531e-26, gives its neighbor if it is read as a double and then
+     * rounded to float. */
     if ((bits & 0x7FFFFFFF) == 0x15AE43FD) d = (shortest){ 703853069, -34 };
     return format(bits >> 31, d, out);
 }

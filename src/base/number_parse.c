@@ -1,3 +1,4 @@
+/* Decimal text to double, correctly rounded (after Eisel and Lemire; exact fallback to strtod). */
 #define _GNU_SOURCE /* strtod_l */
 #include "number.h"
 
@@ -9,12 +10,11 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* A decimal number: w * 10^exp, with what follows the first 19 digits cut off (`cut`: it was not all
- * zeros). */
+/* A decimal number w * 10^exp, truncated to 19 digits; `truncated`: nonzero digits were dropped. */
 typedef struct decimal {
     uint64_t w;
     int64_t exp;
-    bool negative, cut;
+    bool negative, truncated;
 } decimal;
 
 enum { DIGITS = 19 /* always fit 64 bits */, EXACT = 22 /* 10^22 is a double */, EXP_LIMIT = 1 << 30 };
@@ -45,7 +45,7 @@ static decimal read_decimal(const char *s, const char *end)
             digits += d.w != 0; /* leading zeros do not count */
             d.exp -= point;
         } else {
-            d.cut = d.cut || *s != '0';
+            d.truncated = d.truncated || *s != '0';
             d.exp += !point;
         }
     }
@@ -53,16 +53,16 @@ static decimal read_decimal(const char *s, const char *end)
     return d;
 }
 
-/* w * 10^exp to the nearest double by one 64 x 128 bit product. False when the product's error (below)
- * leaves open to which side it rounds, or the result is subnormal: rare, and somebody else's work. w > 0. */
+/* Rounds w * 10^exp to the nearest double by one 64 x 128 bit product; w > 0. False if the error of the
+ * product leaves the rounding open, or if the result is subnormal: both are rare and left to read_slowly. */
 static bool round_product(uint64_t w, int exp, double *out)
 {
     ses_pow10 g = ses_pow10_table[exp - SES_POW10_MIN];
     int shift = __builtin_clzll(w);
     w <<= shift;
     u128 low = (u128)w * g.lo, high = (u128)w * g.hi + (uint64_t)(low >> 64);
-    /* The value is high * 2^(binary + 64). The table is rounded up by less than 1 and high is cut, so the
-     * true high is less than 1 away, 2 after the shift. */
+    /* The value is high * 2^(binary + 64). The table is rounded up by less than 1 and high is truncated, so
+     * its error is less than 1, or 2 after the shift. */
     int binary = ((217706 * exp) >> 16) - 127 - shift; /* floor(log2(10^exp)) - 127 - shift */
     if (!(high >> 127)) high <<= 1, binary--;
     uint64_t kept = (uint64_t)(high >> 75);
@@ -78,8 +78,8 @@ static bool round_product(uint64_t w, int exp, double *out)
     return true;
 }
 
-/* The magnitude by the C library's reader, exact but slow, on at most 800 digits: no halfway point
- * between doubles has as many, so beyond them only whether anything follows can matter. */
+/* The magnitude by strtod, exact but slow, from at most 800 digits. No halfway point between doubles has as
+ * many digits, so of the rest only matters whether it is zero. */
 static double read_slowly(const char *s, const char *end)
 {
     char text[840];
@@ -118,10 +118,11 @@ bool ses_parse_double(const char *text, size_t n, double *out)
         x = 0;
     } else if (d.exp > 308) {
         return false;
-    } else if (!d.cut && d.w <= (uint64_t)1 << 53 && d.exp >= -EXACT && d.exp <= EXACT) { /* one rounding */
+    } else if (!d.truncated && d.w <= (uint64_t)1 << 53 && d.exp >= -EXACT &&
+               d.exp <= EXACT) { /* one rounding */
         x = d.exp < 0 ? (double)d.w / ten[-d.exp] : (double)d.w * ten[d.exp];
     } else if (!round_product(d.w, (int)d.exp, &x) ||
-               (d.cut && (!round_product(d.w + 1, (int)d.exp, &y) || x != y))) {
+               (d.truncated && (!round_product(d.w + 1, (int)d.exp, &y) || x != y))) {
         x = read_slowly(text, end);
     }
     *out = d.negative ? -x : x;

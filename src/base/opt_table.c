@@ -1,6 +1,8 @@
+/* Parsing of option values. */
 #include "opt_table.h"
 
 #include "alloc.h"
+#include "str.h"
 #include "suggest.h"
 
 #include <assert.h>
@@ -11,23 +13,11 @@
 
 const char *ses_opt_value_name(const ses_opt *o)
 {
-    static const char *const usual[] = {
+    static const char *const by_type[] = {
         [SES_OPT_FLAG] = "",     [SES_OPT_TEXT] = "TEXT",  [SES_OPT_INT] = "N",     [SES_OPT_REAL] = "X",
         [SES_OPT_SIZE] = "SIZE", [SES_OPT_CHOICE] = "ONE", [SES_OPT_LIST] = "TEXT",
     };
-    return o->value ? o->value : o->choices ? o->choices : usual[o->type];
-}
-
-bool ses_choice_at(const char *choices, int i, const char **word, size_t *len)
-{
-    for (; i > 0 && choices; i--) {
-        choices = strchr(choices, '|');
-        if (choices) choices++;
-    }
-    if (!choices) return false;
-    *word = choices;
-    *len = strcspn(choices, "|");
-    return true;
+    return o->value ? o->value : o->choices ? o->choices : by_type[o->type];
 }
 
 static bool in_range(const ses_opt *o, double x)
@@ -38,14 +28,14 @@ static bool in_range(const ses_opt *o, double x)
 static bool range_error(const ses_opt *o, const char *from, const char *text, ses_err *e)
 {
     if (o->max == HUGE_VAL && strtod(text, NULL) < o->min)
-        return ses_fail(e, SES_EUSAGE, "%s: %s is too small: %.15g is the least", from, text, o->min);
+        return ses_fail(e, SES_EUSAGE, "%s: %s is too small: the minimum is %.15g", from, text, o->min);
     if (o->max == HUGE_VAL || o->min == o->max)
         return ses_fail(e, SES_EUSAGE, "%s: %s is out of range", from, text);
     return ses_fail(e, SES_EUSAGE, "%s: %s is out of range: %.15g to %.15g", from, text, o->min, o->max);
 }
 
-static bool starts_number(
-    const char *text) /* strtol and strtod would skip blanks and take hex, nan and inf */
+/* Rejects leading blanks, hex, nan and inf, which strtoll and strtod accept. */
+static bool starts_number(const char *text)
 {
     text += *text == '-' || *text == '+';
     text += *text == '.';
@@ -107,8 +97,8 @@ static bool set_choice(const ses_opt *o, int *out, const char *from, const char 
     const char *word;
     size_t len;
     ses_suggestion s = { .word = text };
-    for (int i = 0; ses_choice_at(o->choices, i, &word, &len); i++) {
-        if (strlen(text) == len && !memcmp(word, text, len)) {
+    for (int i = 0; ses_list_at(o->choices, (size_t)i, &word, &len); i++) {
+        if (ses_equal(word, len, text)) {
             *out = i;
             return true;
         }
@@ -162,8 +152,8 @@ bool ses_opt_is_choice(const ses_opt *o, const char *text)
 {
     const char *word;
     size_t len;
-    for (int i = 0; text && ses_choice_at(o->choices, i, &word, &len); i++)
-        if (strlen(text) == len && !memcmp(word, text, len)) return true;
+    for (size_t i = 0; text && ses_list_at(o->choices, i, &word, &len); i++)
+        if (ses_equal(word, len, text)) return true;
     return false;
 }
 

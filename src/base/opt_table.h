@@ -1,7 +1,8 @@
-/* Options as tables: a name, a type, where the value goes, what it may be. The command line, --help, manual
- * pages, shell completion and settings by name all read the same table, so an option is described once. */
-#ifndef SES_BASE_OPT_H
-#define SES_BASE_OPT_H
+/* Option tables: name, type, destination and allowed values of each option. The command line, --help, manual
+ * pages, shell completion and settings by name read the same table. Strings are static or borrowed; tables
+ * are read-only. */
+#ifndef SES_BASE_OPT_TABLE_H
+#define SES_BASE_OPT_TABLE_H
 
 #include "sesame/err.h"
 
@@ -12,7 +13,7 @@ typedef enum {
     SES_OPT_REAL,   /* double, finite */
     SES_OPT_SIZE,   /* int64_t, bytes: 4096, 512K, 64M, 2G, 1T (powers of 1024) */
     SES_OPT_CHOICE, /* int, the index in `choices`; -1 without a default */
-    SES_OPT_LIST    /* ses_opt_list; may be given again and again */
+    SES_OPT_LIST    /* ses_opt_list; may be repeated */
 } ses_opt_type;
 
 typedef struct ses_opt_list {
@@ -24,20 +25,20 @@ typedef struct ses_opt {
     const char *name; /* without the dashes */
     char letter;      /* -x, or 0 */
     ses_opt_type type;
-    size_t offset;
-    const char *value;     /* what help calls the value: N, FILE; of a choice: its choices */
-    const char *def;       /* as it would be typed; NULL: zero, false, none */
-    const char *choices;   /* of a choice: "ref|avx2|avx512" */
-    const char *zero_word; /* of a whole number: a word that stands for 0, "all" */
-    const char *env; /* variable that gives the value when the option is absent; empty counts as unset */
-    double min, max; /* of a number, both included; both 0: any */
-    bool required;   /* text, choice, list */
-    bool is_model;   /* text: a model's folder, or the name of one that comes with Sesame */
-    const char
-        *implicit_value; /* of a choice: what it is without a value. A value then follows = or is, as the next
-                            word, exactly one of the choices */
-    size_t was_set;      /* offset of a bool that tells the option was used; 0: nobody asks */
-    const char *help;    /* one sentence without a period */
+    size_t offset;         /* of the value in the args struct */
+    const char *value;     /* placeholder in help: N, FILE; NULL for a choice: its choices */
+    const char *def;       /* default as typed; NULL: zero, false, none */
+    const char *choices;   /* of SES_OPT_CHOICE: "ref|avx2|avx512" */
+    const char *zero_word; /* of SES_OPT_INT: a word that means 0, "all" */
+    const char *env;       /* environment variable used if the option is absent; empty counts as unset */
+    double min, max;       /* inclusive range of a number; both 0: any */
+    bool required;         /* of text, choice, list */
+    bool is_model;         /* of text: a model folder or the name of a bundled model */
+    /* Of a choice: the value if none follows. A value follows after '=', or as the next word if that is
+     * exactly one of the choices. */
+    const char *implicit_value;
+    size_t was_set;   /* offset of a bool that is set if the option was used; 0: none */
+    const char *help; /* one sentence without a period */
     const struct ses_opt_table
         *table; /* includes these options; `offset` is that of their struct. NULL: none */
 } ses_opt;
@@ -70,20 +71,17 @@ ses_opt_iter ses_opt_begin(const ses_opt *opt, size_t n);
 const ses_opt *ses_opt_next(ses_opt_iter *it); /* valid until the next call; NULL past the end */
 
 typedef struct ses_usage_example {
-    const char *line, *what; /* the command as typed, and what it does */
+    const char *line, *what; /* the command as typed, and its description */
 } ses_usage_example;
 
-/* The value of an option, from its text, into args. `from` names the option in messages (SES_EUSAGE). Texts
- * are borrowed. A flag's text is NULL, "true" or "false". */
+/* Parses the text of an option's value and stores it in args. `from` names the option in messages
+ * (SES_EUSAGE). Text values are borrowed. The text of a flag is NULL, "true" or "false". */
 bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e);
 bool ses_opt_is_choice(const ses_opt *o, const char *text);
-bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args is zeroed */
-void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* gives back the lists */
+bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args must be zeroed */
+void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* frees the lists in args */
 
-/* What help prints for the value: "N", "ref|avx2|avx512", "" for a flag. */
+/* Placeholder of the value in help: "N", "ref|avx2|avx512", "" for a flag. */
 const char *ses_opt_value_name(const ses_opt *o);
-
-/* The i-th of "a|b|c" by pointer and length; false past the end. */
-bool ses_choice_at(const char *choices, int i, const char **word, size_t *len);
 
 #endif

@@ -1,6 +1,6 @@
 /* Generated data: 128-bit significands of the powers of ten from -342 to 324.
  * Entry k is 10^k / 2^(floor(log2(10^k)) - 127), rounded up, so it lies in [2^127, 2^128);
- * tests/test_number.c computes each anew. */
+ * tests/test_number.c verifies each entry. */
 #include "number.h"
 
 /* clang-format off */

@@ -1,3 +1,4 @@
+/* Normal random numbers. */
 #include "rng.h"
 
 #include <math.h>

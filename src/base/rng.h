@@ -1,19 +1,18 @@
-/* Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a pure function of
- * (seed, step, site, index). Nothing is stored, so a resumed run, another thread count or a GPU draws
- * the same numbers. */
+/* Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a pure function of (seed, step, site,
+ * index). There is no state, so a resumed run, another number of threads or a GPU draws the same numbers. */
 #ifndef SES_BASE_RNG_H
 #define SES_BASE_RNG_H
 
 #include "sesame/types.h"
 
-/* A function that device code calls too: nvcc compiles these very lines, so a GPU draws the same numbers. */
+/* Marks functions for host and device: nvcc compiles the same source. */
 #ifdef __CUDACC__
 #define SES_HD __host__ __device__
 #else
 #define SES_HD
 #endif
 
-/* Where in a run a draw happens: the run, the step, and which use within the step. */
+/* Key of a draw: the run, the step, and the use within the step. */
 typedef struct ses_rng_key {
     uint64_t seed;
     uint32_t step, site;
@@ -37,7 +36,7 @@ SES_HD static inline void ses_philox(uint32_t out[4], ses_rng_key key, uint64_t 
     ses_philox_rounds(out, key, index, 10);
 }
 
-/* One 32-bit draw for element i: four neighbors share a Philox block. */
+/* 32 random bits for element i; four consecutive elements share a Philox block. */
 SES_HD static inline uint32_t ses_rand32(ses_rng_key key, uint64_t i)
 {
     uint32_t b[4];
@@ -45,14 +44,14 @@ SES_HD static inline uint32_t ses_rand32(ses_rng_key key, uint64_t i)
     return b[i & 3];
 }
 
-/* In [0, 1), 24 bits. */
+/* Uniform in [0, 1), 24 bits. */
 SES_HD static inline float ses_rand_unit(ses_rng_key key, uint64_t i)
 {
     return (float)(ses_rand32(key, i) >> 8) * 0x1p-24f;
 }
 
-/* Dropout draws 16 bits an element, so that eight neighbors share a block; of 7 rounds, which pass every test
- * of the paper's. */
+/* Dropout draws 16 bits per element: eight consecutive elements share a block. Seven rounds pass all tests of
+ * the paper. */
 enum { SES_DROPOUT_ROUNDS = 7 };
 
 SES_HD static inline uint32_t ses_dropout_draw(ses_rng_key key, uint64_t i)
@@ -62,15 +61,15 @@ SES_HD static inline uint32_t ses_dropout_draw(ses_rng_key key, uint64_t i)
     return b[(i >> 1) & 3] >> 16 * (i & 1) & 0xffff;
 }
 
-/* It keeps element i iff its draw is at least this threshold: the rate is right within 1 / 131072. */
+/* Dropout keeps element i if its draw is at least this threshold; the rate is exact to 1 / 131072. */
 SES_HD static inline uint32_t ses_dropout_threshold(double p)
 {
     return p <= 0 ? 0 : p >= 1 ? 65536 : (uint32_t)(p * 65536 + 0.5);
 }
 
-/* Which of its row's draws key j takes where rows of attention are dropped out: of 32 keys 8 b + 2 c + d the
- * one at 8 c + 2 b + d. So a lane of a GPU's tensor cores, which holds columns 2 c and 2 c + 1 of every 8,
- * finds all its draws in one block. Rows begin on whole groups of 32. */
+/* Index of the draw for key j of an attention row: within 32 keys, key 8 b + 2 c + d uses draw 8 c + 2 b + d.
+ * A lane of a GPU's tensor cores holds columns 2 c and 2 c + 1 of every 8, so all its draws are in one block.
+ * Rows start at multiples of 32. */
 SES_HD static inline uint64_t ses_dropout_swizzle(uint64_t j)
 {
     return (j & ~(uint64_t)30) | (j >> 3 & 3) << 1 | (j >> 1 & 3) << 3;

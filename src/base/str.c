@@ -1,3 +1,4 @@
+/* Growing byte buffer; lists separated by '|'; escaping for messages. */
 #include "str.h"
 
 #include "alloc.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST = 64 };
+enum { MIN_CAPACITY = 64 };
 
 bool ses_buf_reserve(ses_buf *b, size_t more)
 {
@@ -15,7 +16,7 @@ bool ses_buf_reserve(ses_buf *b, size_t more)
     size_t need, cap;
     if (!ses_add_size(b->len, more, &need) || !ses_add_size(need, need / 2, &cap) || cap == SIZE_MAX)
         return b->wanted = SIZE_MAX, false;
-    if (cap < FIRST) cap = FIRST;
+    if (cap < MIN_CAPACITY) cap = MIN_CAPACITY;
     if (b->limit && need > b->limit) return b->wanted = need, false;
     if (b->limit && cap > b->limit) cap = b->limit;
     char *data = ses_realloc_array(b->data, cap + 1, 1, NULL);
@@ -64,8 +65,9 @@ bool ses_buf_ok(const ses_buf *b, ses_err *e)
 {
     if (!b->wanted) return true;
     if (b->limit && b->wanted > b->limit)
-        return ses_fail(e, SES_ENOMEM, "buffer limit of %zu bytes reached (%zu wanted)", b->limit, b->wanted);
-    return ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", b->wanted);
+        return ses_fail(e, SES_ENOMEM, "buffer limit of %zu bytes reached (%zu requested)", b->limit,
+                        b->wanted);
+    return ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes requested)", b->wanted);
 }
 
 void ses_buf_free(ses_buf *b)
@@ -75,6 +77,26 @@ void ses_buf_free(ses_buf *b)
 }
 
 bool ses_equal(const char *s, size_t n, const char *word) { return strlen(word) == n && !memcmp(s, word, n); }
+
+bool ses_list_at(const char *list, size_t i, const char **item, size_t *len)
+{
+    for (; i && list; i--) {
+        list = strchr(list, '|');
+        if (list) list++;
+    }
+    if (!list) return false;
+    *item = list;
+    *len = strcspn(list, "|");
+    return true;
+}
+
+size_t ses_list_len(const char *list)
+{
+    const char *item;
+    size_t len, n = 0;
+    while (ses_list_at(list, n, &item, &len)) n++;
+    return n;
+}
 
 int ses_hex_digit(char c)
 {
@@ -86,17 +108,17 @@ int ses_hex_digit(char c)
 const char *ses_quote(char *out, size_t size, const char *s, size_t n)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t used = 0, cut = 0; /* cut: how much to keep if "..." has to follow */
+    size_t used = 0, keep = 0; /* keep: bytes to keep if "..." must follow */
     if (!size) return out;
     for (size_t i = 0; i < n;) {
         uint32_t cp = 0;
         size_t k = ses_utf8_decode(s + i, n - i, &cp);
         bool plain = k && cp >= 0x20 && !(cp >= 0x7F && cp < 0xA0);
         size_t take = k ? k : 1, room = plain ? take : 4 * take;
-        if (used + 4 <= size) cut = used;
+        if (used + 4 <= size) keep = used;
         if (used + room + 1 > size) {
-            memcpy(out + cut, "...", size < 4 ? size - 1 : 3);
-            used = size < 4 ? size - 1 : cut + 3;
+            memcpy(out + keep, "...", size < 4 ? size - 1 : 3);
+            used = size < 4 ? size - 1 : keep + 3;
             break;
         }
         for (size_t j = 0; j < take; j++) {

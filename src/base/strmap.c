@@ -1,3 +1,4 @@
+/* Open-addressing hash map over an array of entries. */
 #include "strmap.h"
 
 #include "alloc.h"
@@ -6,7 +7,7 @@
 
 enum { MAX_ENTRIES = 1 << 30 };
 
-static void place(ses_strmap *m, uint32_t hash, size_t entry)
+static void insert_slot(ses_strmap *m, uint32_t hash, size_t entry)
 {
     size_t at = hash & (m->slots - 1);
     while (m->slot[at]) at = (at + 1) & (m->slots - 1);
@@ -16,7 +17,8 @@ static void place(ses_strmap *m, uint32_t hash, size_t entry)
 bool ses_strmap_reserve(ses_strmap *m, size_t n, ses_err *e)
 {
     if (n <= m->cap) return true;
-    if (n > MAX_ENTRIES) return ses_fail(e, SES_ENOMEM, "map of %zu entries (at most %d)", n, MAX_ENTRIES);
+    if (n > MAX_ENTRIES)
+        return ses_fail(e, SES_ENOMEM, "map of %zu entries, the maximum is %d", n, MAX_ENTRIES);
     size_t slots = m->slots ? m->slots : 16;
     while (slots < 2 * n) slots *= 2;
     size_t cap = slots / 2;
@@ -32,7 +34,7 @@ bool ses_strmap_reserve(ses_strmap *m, size_t n, ses_err *e)
     m->slots = slots;
     m->entry = entry;
     m->cap = cap;
-    for (size_t i = 0; i < m->count; i++) place(m, entry[i].hash, i);
+    for (size_t i = 0; i < m->count; i++) insert_slot(m, entry[i].hash, i);
     return true;
 }
 
@@ -58,7 +60,7 @@ int64_t *ses_strmap_insert(ses_strmap *m, const char *key, size_t n, int64_t val
     *fresh = !x;
     if (x) return &x->value;
     m->entry[m->count] = (ses_strmap_entry){ key, (uint32_t)n, hash, value };
-    place(m, hash, m->count);
+    insert_slot(m, hash, m->count);
     return &m->entry[m->count++].value;
 }
 

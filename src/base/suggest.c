@@ -1,3 +1,4 @@
+/* Closest candidate by edit distance. */
 #include "suggest.h"
 
 #include <stdio.h>
@@ -5,9 +6,10 @@
 
 enum { MAX_WORD = 48 };
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Edits between a and b: a letter added, dropped, changed, or two neighbors swapped. */
+/* Edit distance of a and b: insertions, deletions, substitutions, swaps of neighbors
+ * (Damerau-Levenshtein). */
 static size_t edits(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t row[3][MAX_WORD + 1]; /* rows i - 2, i - 1 and i, by i mod 3 */
@@ -16,9 +18,9 @@ static size_t edits(const char *a, size_t na, const char *b, size_t nb)
         size_t *now = row[i % 3], *above = row[(i + 2) % 3], *two = row[(i + 1) % 3];
         now[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            now[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], now[j - 1]) + 1);
+            now[j] = min_size(above[j - 1] + (a[i - 1] != b[j - 1]), min_size(above[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], two[j - 2] + 1);
+                now[j] = min_size(now[j], two[j - 2] + 1);
         }
     }
     return row[na % 3][nb];
@@ -29,7 +31,7 @@ void ses_suggest_offer(ses_suggestion *s, const char *candidate, size_t len)
     size_t n = strlen(s->word);
     if (!n || n > MAX_WORD || len > MAX_WORD) return;
     size_t d = edits(s->word, n, candidate, len);
-    if (n >= 2 && n < len && !memcmp(s->word, candidate, n)) d = 1; /* the beginning of it */
+    if (n >= 2 && n < len && !memcmp(s->word, candidate, n)) d = 1; /* a prefix of the candidate */
     if (d > (n < 3 ? 1 : (n + 2) / 3)) return;                      /* a third of the letters may be wrong */
     if (s->best && d >= s->distance) return;
     s->best = candidate;

@@ -1,3 +1,4 @@
+/* Thread pool with work stealing between the parts of a loop. */
 #define _GNU_SOURCE
 #include "thread_pool.h"
 
@@ -8,26 +9,29 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A job is one parallel loop. Its chunks are cut into parts, one a thread, so that each thread walks
- * through neighboring chunks: what it fetches ahead of one is the next one's, and jobs of one shape find
- * their data in the cache of the core that wrote it. Who is done with its part goes on with the others'.
- * The caller publishes a job by setting how many chunks of each part are `left`; whoever takes one off that
- * number runs a chunk, and the job is over when none is `pending`. So nobody waits for a worker that has
- * not begun (others may need its core), and a late worker meets either no chunk or one of the job that runs
- * then, whose fn, ctx and parts stand as long as a chunk is pending. Workers spin a little, then sleep. */
+/* A job is one parallel loop. Its chunks are divided into parts, one per thread, so that each thread runs
+ * consecutive chunks: the prefetcher then loads data of the next chunk, and jobs of the same shape find their
+ * data in the cache of the core that wrote it. A thread that has finished its part takes chunks from the
+ * other parts.
+ *
+ * The caller publishes a job by setting the number of chunks `left` in each part. A thread that decrements
+ * this number runs a chunk. The job is finished when no chunk is `pending`. The caller therefore never waits
+ * for a worker that has not started (another process may use its core). A late worker finds either no chunk,
+ * or a chunk of the job that runs then, whose fn, ctx and parts are valid while a chunk is pending. Workers
+ * spin briefly, then sleep. */
 enum { SPINS = 20000, JOIN_SPINS = 2000, PARTS = 16, LINE = 64 };
 
 typedef struct worker {
     ses_thread_pool *pool;
     pthread_t thread;
     void *scratch;
-    int part; /* the first it draws from */
+    int part; /* the part it starts with */
 } worker;
 
 typedef struct part {
-    atomic_llong left; /* chunks not drawn */
-    int64_t end;       /* behind its last chunk */
-    char apart[LINE - 16];
+    atomic_llong left;       /* chunks not started */
+    int64_t end;             /* its last chunk + 1 */
+    char padding[LINE - 16]; /* parts are on separate cache lines */
 } part;
 
 struct ses_thread_pool {
@@ -41,8 +45,8 @@ struct ses_thread_pool {
     void *ctx;
     worker *w;
     int parts;
-    char apart[LINE];
-    atomic_llong pending; /* chunks not done */
+    char padding[LINE];
+    atomic_llong pending; /* chunks not finished */
     part part[PARTS];
 };
 
@@ -55,7 +59,7 @@ static void relax(void)
 #endif
 }
 
-static void draw_part(ses_thread_pool *p, part *from, void *scratch)
+static void run_part(ses_thread_pool *p, part *from, void *scratch)
 {
     long long left = atomic_load_explicit(&from->left, memory_order_relaxed);
     while (left > 0) {
@@ -68,9 +72,9 @@ static void draw_part(ses_thread_pool *p, part *from, void *scratch)
     }
 }
 
-static void draw(ses_thread_pool *p, const worker *w)
+static void run_chunks(ses_thread_pool *p, const worker *w)
 {
-    for (int i = 0; i < p->parts; i++) draw_part(p, &p->part[(w->part + i) % p->parts], w->scratch);
+    for (int i = 0; i < p->parts; i++) run_part(p, &p->part[(w->part + i) % p->parts], w->scratch);
 }
 
 static bool idle(ses_thread_pool *p)
@@ -99,12 +103,12 @@ static void *work(void *arg)
     for (;;) {
         await_job(w->pool);
         if (atomic_load(&w->pool->stop)) return NULL;
-        draw(w->pool, w);
+        run_chunks(w->pool, w);
     }
 }
 
-/* After what workers wait for has changed, sequentially consistent: a worker either sees it or is counted
- * asleep. */
+/* Call after the condition that workers wait for has changed, with sequential consistency: a worker either
+ * observes the change or is counted in `sleepers`. */
 static void wake_up(ses_thread_pool *p)
 {
     if (!atomic_load(&p->sleepers)) return;
@@ -113,8 +117,8 @@ static void wake_up(ses_thread_pool *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Wait until every chunk is done. Where threads outnumber cores a worker amid one may not even be running:
- * give it the core rather than spin through a time slice. */
+/* Waits until every chunk is finished. If threads outnumber cores, a worker in a chunk may be descheduled:
+ * yield the core to it instead of spinning for a whole time slice. */
 static void join(ses_thread_pool *p)
 {
     for (int spins = 0; atomic_load_explicit(&p->pending, memory_order_acquire) > 0;) {
@@ -135,7 +139,7 @@ ses_thread_pool *ses_thread_pool_new(int threads, ses_err *e)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     if (threads < 1 || threads > 1024) {
-        ses_fail(e, SES_EARG, "%d threads: from 1 to 1024 are possible", threads);
+        ses_fail(e, SES_EARG, "%d threads, expected 1 to 1024", threads);
         goto fail;
     }
     p->threads = threads;
@@ -175,12 +179,12 @@ void ses_thread_pool_free(ses_thread_pool *p)
 
 int ses_thread_pool_size(const ses_thread_pool *p) { return p->threads; }
 
-/* The workers' parts before the caller's own: who sees a job begins with its part. */
+/* Publishes the caller's own part last: workers start as soon as they see theirs. */
 static void publish(ses_thread_pool *p, int64_t chunks)
 {
-    int64_t some = chunks / p->parts, more = chunks % p->parts, end = chunks;
+    int64_t base = chunks / p->parts, rest = chunks % p->parts, end = chunks;
     for (int i = p->parts; i-- > 0;) {
-        int64_t n = some + (i < more);
+        int64_t n = base + (i < rest);
         p->part[i].end = end;
         atomic_store(&p->part[i].left, n);
         end -= n;
@@ -199,7 +203,7 @@ void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void
         atomic_store_explicit(&p->pending, chunks, memory_order_relaxed);
         publish(p, chunks);
         wake_up(p);
-        draw(p, &p->w[0]);
+        run_chunks(p, &p->w[0]);
         join(p);
     }
     pthread_mutex_unlock(&p->turn);

@@ -1,4 +1,5 @@
 /* Writes option values as JSON and as a command line. */
+#include "base/str.h"
 #include "option_parser.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
     case SES_OPT_SIZE: ses_json_put_int(w, *(const int64_t *)at); break;
     case SES_OPT_REAL: ses_json_put_real(w, *(const double *)at); break;
     case SES_OPT_CHOICE:
-        if (*(const int *)at >= 0 && ses_choice_at(o->choices, *(const int *)at, &word, &len))
+        if (*(const int *)at >= 0 && ses_list_at(o->choices, (size_t)(*(const int *)at), &word, &len))
             ses_json_put_stringn(w, word, len);
         else
             ses_json_put_null(w);
@@ -128,7 +129,8 @@ void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args
             if (*(const double *)at != def.x) put_real(out, o, *(const double *)at);
             break;
         case SES_OPT_CHOICE:
-            if (*(const int *)at != def.choice && ses_choice_at(o->choices, *(const int *)at, &word, &len))
+            if (*(const int *)at != def.choice &&
+                ses_list_at(o->choices, (size_t)(*(const int *)at), &word, &len))
                 put_option(out, o, word, len);
             break;
         case SES_OPT_LIST:

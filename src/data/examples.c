@@ -19,27 +19,6 @@ const char *ses_data_kind_name(ses_data_kind k)
     return name[k];
 }
 
-bool ses_list_at(const char *list, size_t i, const char **s, size_t *n)
-{
-    if (!list) return false;
-    for (; i; i--) {
-        list = strchr(list, '|');
-        if (!list) return false;
-        list++;
-    }
-    *s = list;
-    *n = strcspn(list, "|");
-    return true;
-}
-
-size_t ses_list_len(const char *list)
-{
-    const char *s;
-    size_t n, k = 0;
-    while (ses_list_at(list, k, &s, &n)) k++;
-    return k;
-}
-
 bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e)
 {
     if (!ses_array_reserve(&d->item, &d->cap, d->n + 1, sizeof *d->item, e)) return false;
@@ -47,7 +26,7 @@ bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e)
     return true;
 }
 
-bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e)
+bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e)
 {
     f->p = ses_arena_strndup(&d->arena, f->p, f->n, e);
     return f->p != NULL;

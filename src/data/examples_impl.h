@@ -20,14 +20,10 @@ struct ses_examples {
 };
 
 bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e);
-bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e); /* a copy that stays */
+bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* a copy that stays */
 
 /* The label of this text, a new one if there may be. */
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
-
-/* The i-th of a list with '|' between; false past the last. */
-bool ses_list_at(const char *list, size_t i, const char **s, size_t *n);
-size_t ses_list_len(const char *list);
 
 bool ses_read_table(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);

@@ -57,7 +57,7 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     return true;
 }
 
-static bool read_number(const ses_field *f, double *x, ses_err *e)
+static bool read_number(const ses_string *f, double *x, ses_err *e)
 {
     const char *s = f->p;
     size_t n = f->n, i = 0, digits = 0;
@@ -78,7 +78,7 @@ static bool read_number(const ses_field *f, double *x, ses_err *e)
 }
 
 /* Labels with ',' between; an empty field: none applies. */
-static bool read_set(ses_examples *d, const ses_field *f, ses_labeled_example *x, ses_err *e)
+static bool read_set(ses_examples *d, const ses_string *f, ses_labeled_example *x, ses_err *e)
 {
     size_t most = 1, at = 0;
     for (size_t i = 0; i < f->n; i++) most += f->p[i] == ',';
@@ -99,10 +99,10 @@ static bool read_set(ses_examples *d, const ses_field *f, ses_labeled_example *x
     return true;
 }
 
-static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, ses_labeled_example *x,
+static bool read_choices(ses_examples *d, const ses_string *row, const roles *r, ses_labeled_example *x,
                          ses_err *e)
 {
-    ses_field *part = ses_arena_array(&d->arena, r->n_choices, sizeof *part, e);
+    ses_string *part = ses_arena_array(&d->arena, r->n_choices, sizeof *part, e);
     if (!part) return false;
     for (size_t k = 0; k < r->n_choices; k++) {
         part[k] = row[r->choice + k];
@@ -115,21 +115,21 @@ static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, 
     return true;
 }
 
-static bool read_text(ses_examples *d, const ses_field *text, const ses_field *lead, ses_field *out,
+static bool read_text(ses_examples *d, const ses_string *text, const ses_string *lead, ses_string *out,
                       ses_err *e)
 {
     ses_buf b = { 0 };
     if (lead) ses_buf_appendf(&b, "%s: %s", lead->p, text->p);
-    *out = lead ? (ses_field){ b.data, b.len } : *text;
+    *out = lead ? (ses_string){ b.data, b.len } : *text;
     bool ok = ses_buf_ok(&b, e) && ses_examples_keep(d, out, e);
     ses_buf_free(&b);
     return ok;
 }
 
-static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_labeled_example *x,
+static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses_labeled_example *x,
                      ses_err *e)
 {
-    const ses_field *label = r->label ? &row[r->label] : NULL;
+    const ses_string *label = r->label ? &row[r->label] : NULL;
     if (!read_text(d, &row[TEXT_A], r->lead ? &row[r->lead] : NULL, &x->text_a, e)) return false;
     if (r->b) x->text_b = row[r->b];
     if (r->b && !ses_examples_keep(d, &x->text_b, e)) return false;
@@ -156,7 +156,7 @@ bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
     const ses_data_spec *s = d->spec;
     roles r = { 0 };
     ses_records *in = NULL;
-    const ses_field *row;
+    const ses_string *row;
     bool ok = fits(s->kind)
                   ? make_roles(&r, s, e)
                   : ses_fail(e, SES_EARG, "%s is not read from a table", ses_data_kind_name(s->kind));

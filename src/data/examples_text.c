@@ -9,7 +9,7 @@
 
 enum { MAX_LINE = 64 << 20 };
 
-static const ses_field empty = { "", 0 };
+static const ses_string empty = { "", 0 };
 
 bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
 {
@@ -25,7 +25,7 @@ bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
         b.len = 0;
         ses_buf_append(&b, s, n);
         ses_buf_put(&b, '\n');
-        x.text_a = (ses_field){ b.data, b.len };
+        x.text_a = (ses_string){ b.data, b.len };
         ok = ses_buf_ok(&b, e) && ses_examples_keep(d, &x.text_a, e) && ses_examples_add(d, &x, e);
     }
     ses_buf_free(&b);
@@ -35,7 +35,7 @@ bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
 
 static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_labeled_example *x, ses_err *e)
 {
-    ses_field *part = ses_arena_array(&d->arena, s->n, sizeof *part, e);
+    ses_string *part = ses_arena_array(&d->arena, s->n, sizeof *part, e);
     bool tags = s->n_columns > 1;
     x->labels = part && tags ? ses_arena_array(&d->arena, s->n, sizeof *x->labels, e) : NULL;
     if (!part || (tags && !x->labels)) return false;
@@ -43,7 +43,7 @@ static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_labe
     x->n_parts = s->n;
     x->n_labels = tags ? s->n : 0;
     for (size_t i = 0; i < s->n; i++) {
-        const ses_field *f = s->field + i * s->n_columns;
+        const ses_string *f = s->field + i * s->n_columns;
         part[i] = f[0];
         if (!ses_examples_keep(d, &part[i], e)) return false;
         if (tags && !ses_examples_take_label(d, f[1].p, f[1].n, &x->labels[i], e))
@@ -98,7 +98,7 @@ bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
         return ses_fail(e, SES_EARG, "%s is not read from SQuAD's JSON", ses_data_kind_name(d->spec->kind));
     ses_squad *in = ses_squad_open(path, &o, e);
     ses_question q;
-    ses_field context = empty; /* the last, kept once for all its questions */
+    ses_string context = empty; /* the last, kept once for all its questions */
     const char *was = NULL;
     bool end = false, ok = in != NULL;
     while (ok && (ok = ses_squad_next(in, &q, &end, e) || ses_wrap(e, "%s", path)) && !end) {
@@ -122,7 +122,7 @@ bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
 
 /* ---- SuperGLUE ---- */
 
-static bool text_of(const ses_json *v, const char *key, ses_field *out, ses_err *e)
+static bool text_of(const ses_json *v, const char *key, ses_string *out, ses_err *e)
 {
     out->p = ses_json_string(ses_json_get(v, key), &out->n);
     if (out->p && strlen(out->p) == out->n) return true;
@@ -130,12 +130,12 @@ static bool text_of(const ses_json *v, const char *key, ses_field *out, ses_err 
 }
 
 /* An id as text: those files have numbers. */
-static bool id_of(ses_examples *d, const ses_json *v, ses_field *out, ses_err *e)
+static bool id_of(ses_examples *d, const ses_json *v, ses_string *out, ses_err *e)
 {
     char text[32];
     int64_t i = 0;
     if (ses_json_int(ses_json_get(v, "idx"), &i)) {
-        *out = (ses_field){ text, (size_t)snprintf(text, sizeof text, "%lld", (long long)i) };
+        *out = (ses_string){ text, (size_t)snprintf(text, sizeof text, "%lld", (long long)i) };
         return ses_examples_keep(d, out, e);
     }
     *out = empty;
@@ -150,7 +150,7 @@ static bool each(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
     const char *none[] = { "" };
     ses_records_options o = { .format = SES_TABLE_JSONL, .columns = none, .n_columns = 0 };
     ses_records *in = ses_records_open(path, &o, e);
-    const ses_field *row;
+    const ses_string *row;
     bool ok = in != NULL;
     while (ok && (ok = ses_records_next(in, &row, e) || ses_wrap(e, "%s", path)) && row) {
         uint64_t line = ses_records_line(in);
@@ -162,10 +162,10 @@ static bool each(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
 }
 
 static bool add_multirc(ses_examples *d, const ses_json *question, const ses_json *answer,
-                        const ses_field *passage, uint64_t line, ses_err *e)
+                        const ses_string *passage, uint64_t line, ses_err *e)
 {
     ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_a = *passage };
-    ses_field q, a;
+    ses_string q, a;
     int64_t right = 0;
     if (!text_of(question, "question", &q, e) || !text_of(answer, "text", &a, e)) return false;
     if (!d->spec->no_labels) {
@@ -181,7 +181,7 @@ static bool add_multirc(ses_examples *d, const ses_json *question, const ses_jso
     ses_buf b = { 0 }; /* question and answer are the second text */
     ses_buf_appendf(&b, "%s %s", q.p, a.p);
     bool ok = ses_buf_ok(&b, e) && id_of(d, question, &x.id, e);
-    x.text_b = (ses_field){ b.data, b.len };
+    x.text_b = (ses_string){ b.data, b.len };
     ok = ok && ses_examples_keep(d, &x.text_b, e) && ses_examples_add(d, &x, e);
     ses_buf_free(&b);
     return ok;
@@ -190,7 +190,7 @@ static bool add_multirc(ses_examples *d, const ses_json *question, const ses_jso
 static bool multirc(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e)
 {
     const ses_json *p = ses_json_get(root, "passage"), *list = ses_json_get(p, "questions");
-    ses_field passage;
+    ses_string passage;
     if (!text_of(p, "text", &passage, e)) return ses_wrap(e, "passage");
     if (!ses_examples_keep(d, &passage, e)) return false;
     for (size_t i = 0; i < ses_json_len(list); i++) {
@@ -205,7 +205,7 @@ static bool multirc(ses_examples *d, const ses_json *root, uint64_t line, ses_er
 bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e) { return each(d, path, multirc, e); }
 
 /* Offsets are characters, the end included; the text says the same. */
-static bool add_record(ses_examples *d, const ses_json *qa, const ses_field *passage, uint64_t line,
+static bool add_record(ses_examples *d, const ses_json *qa, const ses_string *passage, uint64_t line,
                        ses_err *e)
 {
     ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_b = *passage };
@@ -235,7 +235,7 @@ static bool add_record(ses_examples *d, const ses_json *qa, const ses_field *pas
 static bool record(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e)
 {
     const ses_json *list = ses_json_get(root, "qas");
-    ses_field passage;
+    ses_string passage;
     if (!text_of(ses_json_get(root, "passage"), "text", &passage, e)) return ses_wrap(e, "passage");
     if (!ses_examples_keep(d, &passage, e)) return false;
     for (size_t k = 0; k < ses_json_len(list); k++)

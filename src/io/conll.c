@@ -18,7 +18,7 @@ struct ses_conll {
     ses_buf bytes;
     size_t *begin, *len; /* [n, n_want] */
     size_t n, cap;       /* tokens */
-    ses_field *out;
+    ses_string *out;
     size_t out_cap;
     bool document, any;
 };
@@ -26,20 +26,20 @@ struct ses_conll {
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 /* Fields of a line; how many there are, at most MAX_COLUMNS. */
-static size_t columns(const ses_conll *c, const char *s, size_t n, ses_field *f)
+static size_t columns(const ses_conll *c, const char *s, size_t n, ses_string *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < n && count < MAX_COLUMNS;) {
         while (!c->conllu && i < n && is_blank(s[i])) i++;
         size_t begin = i;
         while (i < n && !(c->conllu ? s[i] == '\t' : is_blank(s[i]))) i++;
-        if (c->conllu || i > begin) f[count++] = (ses_field){ s + begin, i - begin };
+        if (c->conllu || i > begin) f[count++] = (ses_string){ s + begin, i - begin };
         if (c->conllu) i++;
     }
     return count;
 }
 
-static bool is_document(const ses_field *f) { return f->n == 10 && !memcmp(f->p, "-DOCSTART-", 10); }
+static bool is_document(const ses_string *f) { return f->n == 10 && !memcmp(f->p, "-DOCSTART-", 10); }
 
 static bool make_room(ses_conll *c, ses_err *e)
 {
@@ -55,7 +55,7 @@ static bool make_room(ses_conll *c, ses_err *e)
     return true;
 }
 
-static bool take(ses_conll *c, const ses_field *f, size_t n, ses_err *e)
+static bool take(ses_conll *c, const ses_string *f, size_t n, ses_err *e)
 {
     if (!make_room(c, e)) return false;
     for (size_t k = 0; k < c->n_want; k++) {
@@ -76,7 +76,7 @@ static bool take(ses_conll *c, const ses_field *f, size_t n, ses_err *e)
 /* One line: a token, or nothing that counts. */
 static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
 {
-    ses_field f[MAX_COLUMNS];
+    ses_string f[MAX_COLUMNS];
     if (c->conllu && *s == '#') return true;
     size_t count = columns(c, s, n, f);
     if (!count) return true;
@@ -97,7 +97,7 @@ static bool give(ses_conll *c, ses_conll_sentence *s, ses_err *e)
 {
     size_t count = c->n * c->n_want;
     if (!ses_array_reserve(&c->out, &c->out_cap, count, sizeof *c->out, e)) return false;
-    for (size_t i = 0; i < count; i++) c->out[i] = (ses_field){ c->bytes.data + c->begin[i], c->len[i] };
+    for (size_t i = 0; i < count; i++) c->out[i] = (ses_string){ c->bytes.data + c->begin[i], c->len[i] };
     s->n = c->n;
     s->field = c->out;
     s->starts_document = c->document;

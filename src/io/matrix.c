@@ -136,7 +136,7 @@ bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
 
 /* ---- tables ---- */
 
-static bool read_field(const ses_field *f, float *out)
+static bool read_field(const ses_string *f, float *out)
 {
     const char *s = f->p;
     size_t i = *s == '-', digits = 0;
@@ -155,7 +155,7 @@ static bool read_field(const ses_field *f, float *out)
 
 static bool read_rows(ses_matrix *m, ses_records *r, ses_err *e)
 {
-    const ses_field *row = NULL;
+    const ses_string *row = NULL;
     size_t cap = 0;
     bool ok = true;
     m->cols = ses_records_field_count(r);

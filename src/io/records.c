@@ -32,7 +32,7 @@ struct ses_records {
     ses_buf bytes; /* fields of the row, a NUL after each */
     place *place;
     size_t n, cap;
-    ses_field *out;
+    ses_string *out;
     size_t n_out;
     uint64_t line;
     ses_json_doc *doc;
@@ -225,7 +225,7 @@ static bool give(ses_records *r, ses_err *e)
             ses_fail(e, SES_EFORMAT, "%zu field%s, field %zu is wanted", r->n, r->n == 1 ? "" : "s", c + 1);
             return at_line(r, e);
         }
-        r->out[k] = (ses_field){ r->bytes.data + r->place[c].begin, r->place[c].n };
+        r->out[k] = (ses_string){ r->bytes.data + r->place[c].begin, r->place[c].n };
     }
     return true;
 }
@@ -360,7 +360,7 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
         if (!end_field(r, from, e)) return at_line(r, e);
     }
     for (size_t k = 0; k < r->n; k++)
-        r->out[k] = (ses_field){ r->bytes.data + r->place[k].begin, r->place[k].n };
+        r->out[k] = (ses_string){ r->bytes.data + r->place[k].begin, r->place[k].n };
     return true;
 }
 
@@ -444,7 +444,7 @@ void ses_records_free(ses_records *r)
     ses_free(r);
 }
 
-bool ses_records_next(ses_records *r, const ses_field **row, ses_err *e)
+bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
 {
     bool there = true, json = r->format == SES_TABLE_JSONL;
     *row = NULL;

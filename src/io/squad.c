@@ -17,10 +17,10 @@ struct ses_squad {
     size_t cap, skipped;
 };
 
-static bool text_of(const ses_json *object, const char *key, bool optional, ses_field *out, ses_err *e)
+static bool text_of(const ses_json *object, const char *key, bool optional, ses_string *out, ses_err *e)
 {
     const ses_json *v = ses_json_get(object, key);
-    *out = (ses_field){ "", 0 };
+    *out = (ses_string){ "", 0 };
     if (!v && optional) return true;
     const char *s = ses_json_string(v, &out->n);
     if (!s)
@@ -39,7 +39,7 @@ static bool list_of(const ses_json *object, const char *key, const ses_json **ou
 }
 
 /* The byte of the n-th character; false: the text is shorter. */
-static bool byte_of(const ses_field *text, size_t n, size_t *byte)
+static bool byte_of(const ses_string *text, size_t n, size_t *byte)
 {
     size_t at = 0;
     uint32_t cp;
@@ -48,20 +48,20 @@ static bool byte_of(const ses_field *text, size_t n, size_t *byte)
     return n == 0;
 }
 
-static size_t points_before(const ses_field *text, size_t byte)
+static size_t points_before(const ses_string *text, size_t byte)
 {
     size_t n = 0;
     for (size_t i = 0; i < byte; i++) n += ((unsigned char)text->p[i] & 0xC0) != 0x80;
     return n;
 }
 
-static bool stands_at(const ses_field *context, const ses_field *text, size_t byte)
+static bool stands_at(const ses_string *context, const ses_string *text, size_t byte)
 {
     return byte <= context->n && context->n - byte >= text->n && !memcmp(context->p + byte, text->p, text->n);
 }
 
 /* Where the answer stands; false and the reason when not where it should. */
-static bool place(const ses_squad *q, const ses_field *context, int64_t start, ses_answer *a, ses_err *e)
+static bool place(const ses_squad *q, const ses_string *context, int64_t start, ses_answer *a, ses_err *e)
 {
     ses_quoted text = ses_quoted_of(a->text.p, a->text.n > 60 ? 60 : a->text.n);
     bool within = start >= 0 && byte_of(context, (size_t)start, &a->byte_start);

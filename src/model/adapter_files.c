@@ -197,18 +197,6 @@ ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *
 
 /* ---- writing ---- */
 
-static void put_pair(ses_json_writer *w, const char *key, const char *value)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_string(w, value);
-}
-
-static void put_flag(ses_json_writer *w, const char *key, bool value)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_bool(w, value);
-}
-
 static const char *last_of(const char *module)
 {
     const char *dot = strrchr(module, '.');
@@ -295,21 +283,21 @@ static void put_config(const ses_model *m, ses_json_writer *w)
     const ses_head *head = m->class->head[0].head;
     char *absolute = realpath(a->base, NULL); /* absolute: valid from any folder */
     ses_json_begin_object(w);
-    put_pair(w, "peft_type", "LORA");
-    put_pair(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
-    put_pair(w, "base_model_name_or_path", absolute ? absolute : a->base);
+    ses_json_member_string(w, "peft_type", "LORA");
+    ses_json_member_string(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
+    ses_json_member_string(w, "base_model_name_or_path", absolute ? absolute : a->base);
     ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
     ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
     ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.dropout);
     put_targets(a, w);
     put_saved(m, w);
-    put_flag(w, "fan_in_fan_out", m->c.weights_in_out);
-    put_flag(w, "inference_mode", true);
-    put_flag(w, "init_lora_weights", true);
-    put_pair(w, "bias", "none");
-    put_flag(w, "use_dora", false);
-    put_flag(w, "use_rslora", false);
-    for (size_t i = 0; i < SES_LEN(nothing); i++) put_pair(w, nothing[i], NULL);
+    ses_json_member_bool(w, "fan_in_fan_out", m->c.weights_in_out);
+    ses_json_member_bool(w, "inference_mode", true);
+    ses_json_member_bool(w, "init_lora_weights", true);
+    ses_json_member_string(w, "bias", "none");
+    ses_json_member_bool(w, "use_dora", false);
+    ses_json_member_bool(w, "use_rslora", false);
+    for (size_t i = 0; i < SES_LEN(nothing); i++) ses_json_member_string(w, nothing[i], NULL);
     for (size_t i = 0; i < SES_LEN(empty); i++) {
         ses_json_put_key(w, empty[i]);
         ses_json_begin_object(w);

@@ -25,24 +25,6 @@ static bool write_json(const char *dir, const char *name, put_json *put, const s
     return ok;
 }
 
-static void put_bool(ses_json_writer *w, const char *key, bool x)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_bool(w, x);
-}
-
-static void put_int(ses_json_writer *w, const char *key, int64_t x)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_int(w, x);
-}
-
-static void put_string(ses_json_writer *w, const char *key, const char *x)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_string(w, x);
-}
-
 /* "1_Pooling"; the Transformer module has no folder. */
 static void folder_of(char buf[64], const ses_sentence *s, const ses_module *m)
 {
@@ -61,10 +43,10 @@ static void put_list(ses_json_writer *w, const ses_sentence *s, const ses_module
         folder_of(folder, s, &s->modules.item[i]);
         snprintf(type, sizeof type, "sentence_transformers.models.%s", s->modules.item[i].kind->name);
         ses_json_begin_object(w);
-        put_int(w, "idx", (int64_t)i);
-        put_string(w, "name", number);
-        put_string(w, "path", folder);
-        put_string(w, "type", type);
+        ses_json_member_int(w, "idx", (int64_t)i);
+        ses_json_member_string(w, "name", number);
+        ses_json_member_string(w, "path", folder);
+        ses_json_member_string(w, "type", type);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -74,8 +56,8 @@ static void put_limits(ses_json_writer *w, const ses_sentence *s, const ses_modu
 {
     (void)m;
     ses_json_begin_object(w);
-    put_int(w, "max_seq_length", s->max_tokens);
-    put_bool(w, "do_lower_case", s->lower_case);
+    ses_json_member_int(w, "max_seq_length", s->max_tokens);
+    ses_json_member_bool(w, "do_lower_case", s->lower_case);
     ses_json_end_object(w);
 }
 
@@ -93,7 +75,7 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     bool rising = true;
     for (int i = 1; i < m->pools; i++) rising &= m->pool[i] > m->pool[i - 1];
     ses_json_begin_object(w);
-    if (m->pools) put_int(w, "word_embedding_dimension", m->in);
+    if (m->pools) ses_json_member_int(w, "word_embedding_dimension", m->in);
     if (m->pools && !rising) {
         ses_json_put_key(w, "pooling_mode");
         ses_json_begin_array(w);
@@ -103,17 +85,17 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     for (int p = 0; m->pools && rising && p < SES_SENTENCE_POOL_COUNT; p++) {
         bool on = false;
         for (int i = 0; i < m->pools; i++) on |= (int)m->pool[i] == p;
-        put_bool(w, ses_sentence_pool_legacy_key((ses_sentence_pool)p), on);
+        ses_json_member_bool(w, ses_sentence_pool_legacy_key((ses_sentence_pool)p), on);
     }
-    if (m->pools) put_bool(w, "include_prompt", !m->skip_prompt);
+    if (m->pools) ses_json_member_bool(w, "include_prompt", !m->skip_prompt);
     if (m->dense.w) {
-        put_int(w, "in_features", m->in);
-        put_int(w, "out_features", m->out);
-        put_bool(w, "bias", !m->no_bias);
-        put_string(w, "activation_function", ses_act_path(m->act));
+        ses_json_member_int(w, "in_features", m->in);
+        ses_json_member_int(w, "out_features", m->out);
+        ses_json_member_bool(w, "bias", !m->no_bias);
+        ses_json_member_string(w, "activation_function", ses_act_path(m->act));
     }
-    if (m->residual) put_bool(w, "use_residual", true);
-    if (m->norm.gain) put_int(w, "dimension", m->in);
+    if (m->residual) ses_json_member_bool(w, "use_residual", true);
+    if (m->norm.gain) ses_json_member_int(w, "dimension", m->in);
     if (m->kind == ses_module_find("Dropout")) {
         ses_json_put_key(w, "dropout");
         ses_json_put_real(w, m->dropout);

@@ -1,6 +1,8 @@
 /* A pipeline: a task, a model with the head it needs, the tokenizer beside it. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json_list.h"
+#include "base/str.h"
 #include "base/suggest.h"
 #include "task.h"
 #include "tensor/device_impl.h"
@@ -217,7 +219,7 @@ static const ses_json *get_any(const ses_json *v, const char *names)
 {
     const char *word;
     size_t n;
-    for (int i = 0; ses_choice_at(names, i, &word, &n); i++) {
+    for (size_t i = 0; ses_list_at(names, i, &word, &n); i++) {
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)n, word);
         const ses_json *found = ses_json_get(v, key);
@@ -246,17 +248,9 @@ static bool read_list(const ses_json *v, const char *names, bool need, ses_item 
     if (!a)
         return !need || !names ||
                ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(names), names);
-    if (ses_json_type_of(a) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "key \"%.*s\" must be an array of strings", first_len(names), names);
-    size_t n = ses_json_len(a);
-    *list = ses_alloc_array(n + 1, sizeof **list, e);
-    if (!*list) return false;
-    for (size_t i = 0; i < n; i++) {
-        (*list)[i].p = ses_json_string(ses_json_at(a, i), &(*list)[i].n);
-        if (!(*list)[i].p)
-            return ses_fail(e, SES_EFORMAT, "key \"%.*s\": element %zu must be a string", first_len(names),
-                            names, i);
-    }
+    size_t n;
+    *list = ses_json_strings(a, &n, e);
+    if (!*list) return ses_wrap(e, "key \"%.*s\"", first_len(names), names);
     item->list = *list;
     item->n_list = n;
     return true;

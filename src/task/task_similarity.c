@@ -1,4 +1,5 @@
 /* similarity: how alike the first text and each of others are. */
+#include "base/str.h"
 #include "sentence_task.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ static bool begin(ses_pipeline *p, ses_err *e)
     my->measure = a->measure < 0 ? COSINE : (measure)a->measure;
     const char *named = ses_sentence_similarity(my->encoder.sentence), *word;
     size_t n;
-    for (int i = 0; a->measure < 0 && named && ses_choice_at(opt[0].choices, i, &word, &n); i++)
+    for (int i = 0; a->measure < 0 && named && ses_list_at(opt[0].choices, (size_t)i, &word, &n); i++)
         if (strlen(named) == n && !memcmp(named, word, n)) my->measure = (measure)i;
     return true;
 }

@@ -1,4 +1,5 @@
 /* The list of tasks, and which of them a model can serve. */
+#include "base/str.h"
 #include "base/suggest.h"
 #include "task.h"
 
@@ -54,7 +55,7 @@ bool ses_task_has_pair_option(const ses_task *t, const void *args)
 {
     const char *word;
     size_t n;
-    for (int k = 0; t->item_schema.pair_option && ses_choice_at(t->item_schema.pair_option, k, &word, &n);
+    for (size_t k = 0; t->item_schema.pair_option && ses_list_at(t->item_schema.pair_option, k, &word, &n);
          k++)
         for (size_t i = 0; i < t->n_opt; i++) {
             const void *at = (const char *)args + t->opt[i].offset;

@@ -64,7 +64,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
     (void)t;
     double probability;
     int64_t best = ses_finetuner_softmax(p->score + row * choices(s), choices(s), &probability);
-    const ses_field *text = &ses_examples_at(s->rows, row)->parts[best];
+    const ses_string *text = &ses_examples_at(s->rows, row)->parts[best];
     ses_json_put_key(w, "choice");
     ses_json_put_int(w, best);
     ses_json_put_key(w, "score");

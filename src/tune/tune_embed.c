@@ -20,7 +20,7 @@ static int64_t group(const ses_finetuner *t, const ses_examples *rows)
     return 2 + (tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
 }
 
-static bool add_text(ses_finetuner *t, const ses_field *text, int32_t row, ses_real value,
+static bool add_text(ses_finetuner *t, const ses_string *text, int32_t row, ses_real value,
                      ses_finetune_set *s, bool *cut, ses_err *e)
 {
     ses_string x = { text->p, text->n };

@@ -4,7 +4,7 @@
 
 static void drain(ses_records *r, size_t most)
 {
-    const ses_field *row = NULL;
+    const ses_string *row = NULL;
     ses_err e = { 0 };
     uint64_t line = 0;
     size_t rows = 0;

@@ -1,14 +1,14 @@
-/* Extended grapheme clusters, by the rules of Unicode Standard Annex 29 (GB3 to GB13). */
+/* Extended grapheme clusters by the rules GB3 to GB13 of Unicode Standard Annex 29. */
 #include "unicode.h"
 #include "utf8.h"
 
-/* What the characters of the cluster so far remember. */
+/* State of the cluster so far. */
 typedef struct cluster {
     ses_gb last;
-    bool odd;        /* an odd number of regional indicators */
-    bool pictograph; /* a pictograph and its extensions */
-    bool consonant;  /* a consonant and its extensions; */
-    bool linked;     /* with a linker among them */
+    bool odd;        /* it ends in an odd number of regional indicators */
+    bool pictograph; /* it ends in a pictograph and its extensions */
+    bool consonant;  /* it ends in a consonant and its extensions */
+    bool linked;     /* these contain a linker */
 } cluster;
 
 static cluster after(const cluster *c, ses_gb g)

@@ -1,3 +1,4 @@
+/* Properties of code points, lower case, and normalization forms (Unicode Standard Annex 15). */
 #include "unicode.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@ static bool is_old(ses_nf form) { return form >= SES_NFC9; }
 static bool is_compat(ses_nf form) { return (form & 3) >= SES_NFKC; }
 static bool composes(ses_nf form) { return (form & 1) == 0; }
 
-/* In Unicode 9 a new character is unassigned: no mark, no decomposition. */
+/* A character added after Unicode 9 is unassigned in Unicode 9: no combining class, no decomposition. */
 static uint8_t class_of(const ses_cp_info *c, bool old)
 {
     return old && c->flags & SES_CP_AFTER9 ? 0 : c->ccc;
@@ -22,7 +23,7 @@ static uint32_t flags_of(const ses_cp_info *c, bool old)
 
 size_t ses_cp_lower(uint32_t cp, uint32_t out[2])
 {
-    if (cp == 0x130) return out[0] = 'i', out[1] = 0x307, 2; /* the only one with two */
+    if (cp == 0x130) return out[0] = 'i', out[1] = 0x307, 2; /* the only character with two */
     int32_t delta = ses_lower_delta[ses_lower_row[(size_t)ses_lower_page[cp >> 7] << 7 | (cp & 127)]];
     out[0] = (uint32_t)((int32_t)cp + delta);
     return 1;
@@ -34,7 +35,7 @@ uint8_t ses_cp_script(uint32_t cp)
     return s == ses_script_han[1] || s == ses_script_han[2] ? ses_script_han[0] : s;
 }
 
-/* ---- Hangul, by arithmetic ---- */
+/* ---- Hangul syllables, computed (Unicode 3.12) ---- */
 
 enum { S0 = 0xAC00, L0 = 0x1100, V0 = 0x1161, T0 = 0x11A7, NL = 19, NV = 21, NT = 28, NS = NL * NV * NT };
 
@@ -123,19 +124,19 @@ void ses_changes_free(ses_changes *c)
 
 /* ---- normal forms ---- */
 
-/* Already in the form: nothing moves, marks are in order, nothing may compose. Cut places are before
- * characters that do not join. */
+/* A prefix is normalized if no character changes, marks are in order, and nothing can compose. Boundaries are
+ * before characters without SES_CP_NO_BOUNDARY. */
 size_t ses_nf_normalized_prefix(ses_nf form, const char *p, size_t n)
 {
     const bool old = is_old(form);
-    const uint32_t joins = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3),
-                   moves = (uint32_t)SES_CP_QC_NO << (form & 3);
-    const uint32_t stop = composes(form) ? moves | SES_CP_COMPOSES_SECOND : moves;
-    size_t cut = 0, i = 0;
-    uint8_t last = 0; /* class of the character before */
+    const uint32_t no_boundary = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3);
+    const uint32_t qc_no = (uint32_t)SES_CP_QC_NO << (form & 3);
+    const uint32_t stop = composes(form) ? qc_no | SES_CP_COMPOSES_SECOND : qc_no;
+    size_t boundary = 0, i = 0; /* boundary: the last one so far */
+    uint8_t last = 0;           /* class of the previous character */
     while (i < n) {
         if ((unsigned char)p[i] < 0x80) {
-            cut = i++;
+            boundary = i++;
             last = 0;
             continue;
         }
@@ -144,8 +145,8 @@ size_t ses_nf_normalized_prefix(ses_nf form, const char *p, size_t n)
         const ses_cp_info *c = ses_cp(cp);
         uint32_t flags = flags_of(c, old);
         uint8_t ccc = class_of(c, old);
-        if (!(flags & joins)) cut = i;
-        if (flags & stop || (ccc && ccc < last)) return cut;
+        if (!(flags & no_boundary)) boundary = i;
+        if (flags & stop || (ccc && ccc < last)) return boundary;
         last = ccc;
         i += k;
     }
@@ -155,26 +156,26 @@ size_t ses_nf_normalized_prefix(ses_nf form, const char *p, size_t n)
 size_t ses_nf_segment(ses_nf form, const char *p, size_t n)
 {
     const bool old = is_old(form);
-    const uint32_t joins = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3);
+    const uint32_t no_boundary = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3);
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         size_t k = ses_utf8_next(p + i, &cp);
-        if (i && !(flags_of(ses_cp(cp), old) & joins)) return i;
+        if (i && !(flags_of(ses_cp(cp), old) & no_boundary)) return i;
         i += k;
     }
     return n;
 }
 
-/* One call of ses_nf_normalize. */
+/* State of one ses_nf_normalize. */
 typedef struct run {
     ses_changes *out;
-    size_t begin, marks; /* where its output begins; where the marks that are still to be sorted do */
+    size_t begin, marks; /* start of its output; start of the marks that are not sorted yet */
     ses_nf form;
     bool old;
 } run;
 
-/* Stable, by combining class. Short runs by insertion, long ones by counting: text of marks only stays
- * linear. */
+/* Stable sort by combining class: insertion sort for short runs, counting sort for long ones, so that text of
+ * marks only takes linear time. */
 static bool sort_marks(const run *r, ses_err *e)
 {
     ses_changes *c = r->out;
@@ -192,7 +193,7 @@ static bool sort_marks(const run *r, ses_err *e)
         return true;
     }
     size_t at[256] = { 0 };
-    if (!reserve(c, n, e)) return false; /* scratch behind what is there; c->n does not move */
+    if (!reserve(c, n, e)) return false; /* scratch space after the items; c->n is unchanged */
     ses_change *a = c->item + r->marks, *scratch = c->item + c->n;
     for (size_t i = 0; i < n; i++) at[class_of(ses_cp(a[i].cp), r->old)]++;
     for (size_t k = 0, sum = 0; k < 256; k++) {
@@ -219,12 +220,12 @@ static bool add(run *r, uint32_t cp, ses_err *e)
     return true;
 }
 
-/* What follows a starter and is not blocked composes with it, in place. */
+/* Composes, in place, each starter with the following characters that are not blocked. */
 static void compose(const run *r)
 {
     ses_changes *c = r->out;
     size_t w = r->begin, starter = SIZE_MAX;
-    int last = -1; /* class of the last one kept after the starter; -1: none */
+    int last = -1; /* class of the last character kept after the starter; -1: none */
     for (size_t i = r->begin; i < c->n; i++) {
         ses_change x = c->item[i];
         int ccc = class_of(ses_cp(x.cp), r->old);

@@ -1,3 +1,4 @@
+/* UTF-8 decoding, encoding, validation and replacement of invalid bytes. */
 #include "utf8.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@ size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp)
     const unsigned char *s = (const unsigned char *)p;
     if (!n) return 0;
     if (s[0] < 0x80) return *cp = s[0], 1;
-    /* The second byte's range is what rules out overlong forms, surrogates and too large values. */
+    /* The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF. */
     unsigned low = 0x80, high = 0xBF;
     size_t len;
     if (s[0] >= 0xC2 && s[0] <= 0xDF) {
@@ -34,8 +35,8 @@ size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp)
     return len;
 }
 
-/* A character of two or three bytes that needs no second look; else 0. */
-static inline size_t plain_wide(const unsigned char *s)
+/* Bytes of a two- or three-byte character that passes a quick check; else 0. */
+static inline size_t quick_multibyte(const unsigned char *s)
 {
     if (s[0] >= 0xC2 && s[0] < 0xE0) return (s[1] & 0xC0) == 0x80 ? 2 : 0;
     bool three = s[0] > 0xE0 ? s[0] < 0xF0 && s[0] != 0xED : s[0] == 0xE0 && s[1] >= 0xA0;
@@ -57,7 +58,7 @@ size_t ses_utf8_valid(const char *p, size_t n)
                 continue;
             }
             while (s[i] < 0x80) i++;
-            if (n - i >= 3) k = plain_wide(s + i);
+            if (n - i >= 3) k = quick_multibyte(s + i);
         }
         uint32_t cp;
         if (!k) k = ses_utf8_decode(p + i, n - i, &cp);

@@ -1,15 +1,15 @@
-/* UTF-8, strict: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8, strict: no overlong forms, no surrogates, nothing above U+10FFFF. All functions are thread-safe. */
 #ifndef SES_BASE_UTF8_H
 #define SES_BASE_UTF8_H
 
 #include "sesame/types.h"
 
-/* Bytes taken, 1 to 4; 0: not UTF-8, or n is 0. */
+/* Decodes one character; returns its bytes, 1 to 4; 0: invalid, or n is 0. */
 size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp);
-size_t ses_utf8_valid(const char *p, size_t n);   /* bytes before the first bad one; n: all good */
+size_t ses_utf8_valid(const char *p, size_t n);   /* bytes before the first invalid one; n: all valid */
 size_t ses_utf8_encode(uint32_t cp, char out[4]); /* bytes written; 0: not a scalar value */
 
-/* One character of text known to be valid: bytes taken. */
+/* Decodes one character of valid text; returns its bytes. */
 static inline size_t ses_utf8_next(const char *p, uint32_t *cp)
 {
     const unsigned char *s = (const unsigned char *)p;

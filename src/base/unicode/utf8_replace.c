@@ -1,10 +1,9 @@
-/* Replacement of invalid UTF-8 by U+FFFD. */
+/* Replacement of invalid UTF-8. */
 #include "utf8_replace.h"
 
 #include "utf8.h"
 
-/* Length of the longest prefix of p that could start a valid character (the "maximal subpart" of the Unicode
- * standard): 1 to 4 bytes. */
+/* Bytes of the longest prefix of a valid character at p: 1 to 3. p does not begin a valid character. */
 static size_t maximal_subpart(const unsigned char *p, size_t n)
 {
     unsigned char c = p[0], low = 0x80, high = 0xbf;
@@ -18,23 +17,23 @@ static size_t maximal_subpart(const unsigned char *p, size_t n)
     return i;
 }
 
-size_t ses_utf8_next_subpart(const char *p, size_t n, bool *good)
+size_t ses_utf8_next_subpart(const char *p, size_t n, bool *valid)
 {
     uint32_t c;
     size_t step = ses_utf8_decode(p, n, &c);
-    *good = step > 0;
+    *valid = step > 0;
     return step ? step : maximal_subpart((const unsigned char *)p, n);
 }
 
 bool ses_utf8_replace_invalid(ses_buf *out, const char *p, size_t n)
 {
-    bool ok = true, good;
+    bool ok = true, valid;
     while (n && ok) {
         size_t step = ses_utf8_valid(p, n);
         if (step) {
             ok = ses_buf_append(out, p, step);
         } else {
-            step = ses_utf8_next_subpart(p, n, &good);
+            step = ses_utf8_next_subpart(p, n, &valid);
             ok = ses_buf_append(out, "\xef\xbf\xbd", 3);
         }
         p += step, n -= step;

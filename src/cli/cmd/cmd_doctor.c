@@ -203,36 +203,24 @@ static void show_kernels(const ses_call *c)
     }
 }
 
-static void json_pair(ses_json_writer *w, const char *key, const char *value)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_string(w, value);
-}
-
-static void json_count(ses_json_writer *w, const char *key, uint64_t value)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_uint(w, value);
-}
-
 static void json_machine(ses_json_writer *w, const report *r)
 {
     const ses_machine *m = &r->machine;
-    json_pair(w, "version", SES_VERSION);
-    json_pair(w, "compiler", ses_compiler());
-    json_pair(w, "system", m->system);
-    json_pair(w, "cpu", m->cpu);
-    json_pair(w, "features", m->features);
-    json_count(w, "cores_online", (uint64_t)m->cores);
-    json_count(w, "cores_usable", (uint64_t)m->usable);
-    json_count(w, "memory_bytes", m->memory);
-    json_count(w, "memory_free_bytes", m->free);
-    json_count(w, "page_bytes", m->page);
-    json_count(w, "huge_page_bytes", m->huge);
-    json_pair(w, "huge_pages", m->huge_mode);
-    json_pair(w, "isa", ses_isa_name(r->isa));
-    json_pair(w, "isa_best", ses_isa_name(r->best));
-    json_count(w, "threads", (uint64_t)r->threads);
+    ses_json_member_string(w, "version", SES_VERSION);
+    ses_json_member_string(w, "compiler", ses_compiler());
+    ses_json_member_string(w, "system", m->system);
+    ses_json_member_string(w, "cpu", m->cpu);
+    ses_json_member_string(w, "features", m->features);
+    ses_json_member_uint(w, "cores_online", (uint64_t)m->cores);
+    ses_json_member_uint(w, "cores_usable", (uint64_t)m->usable);
+    ses_json_member_uint(w, "memory_bytes", m->memory);
+    ses_json_member_uint(w, "memory_free_bytes", m->free);
+    ses_json_member_uint(w, "page_bytes", m->page);
+    ses_json_member_uint(w, "huge_page_bytes", m->huge);
+    ses_json_member_string(w, "huge_pages", m->huge_mode);
+    ses_json_member_string(w, "isa", ses_isa_name(r->isa));
+    ses_json_member_string(w, "isa_best", ses_isa_name(r->best));
+    ses_json_member_uint(w, "threads", (uint64_t)r->threads);
 }
 
 static void json_kernels(ses_json_writer *w)
@@ -260,10 +248,10 @@ static void json_gpus(ses_json_writer *w)
     ses_json_begin_array(w);
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         ses_json_begin_object(w);
-        json_pair(w, "name", g.name);
-        json_count(w, "memory_bytes", g.memory_bytes);
-        json_count(w, "capability", (uint64_t)(10 * g.major + g.minor));
-        json_count(w, "multiprocessors", (uint64_t)g.sm_count);
+        ses_json_member_string(w, "name", g.name);
+        ses_json_member_uint(w, "memory_bytes", g.memory_bytes);
+        ses_json_member_uint(w, "capability", (uint64_t)(10 * g.major + g.minor));
+        ses_json_member_uint(w, "multiprocessors", (uint64_t)g.sm_count);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -279,7 +267,7 @@ static bool show_json(const report *r, ses_err *e)
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_parts; i++) {
         ses_json_begin_object(w);
-        json_pair(w, "name", r->part[i].name);
+        ses_json_member_string(w, "name", r->part[i].name);
         ses_json_put_key(w, "found");
         ses_json_put_bool(w, r->part[i].available);
         ses_json_end_object(w);
@@ -290,11 +278,11 @@ static bool show_json(const report *r, ses_err *e)
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_speeds; i++) {
         ses_json_begin_object(w);
-        json_pair(w, "what", r->speed[i].what);
-        json_count(w, "threads", (uint64_t)r->speed[i].threads);
+        ses_json_member_string(w, "what", r->speed[i].what);
+        ses_json_member_uint(w, "threads", (uint64_t)r->speed[i].threads);
         ses_json_put_key(w, "value");
         ses_json_put_float(w, (float)r->speed[i].value);
-        json_pair(w, "unit", r->speed[i].unit);
+        ses_json_member_string(w, "unit", r->speed[i].unit);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);

@@ -1,5 +1,6 @@
 /* tokenize: texts to tokens, ids and offsets. */
 #include "base/alloc.h"
+#include "base/json_list.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -123,21 +124,11 @@ static bool need_text(const ses_json *v, const char *key, ses_string *out, ses_e
                               ses_json_type_name(ses_json_type_of(ses_json_get(v, key))));
 }
 
-/* The strings of a list, to be freed. */
+/* The strings of an array; free them with ses_free. */
 static ses_string *read_words(const ses_json *object, const char *key, size_t *n, ses_err *e)
 {
-    const ses_json *list = ses_json_get(object, key);
-    if (ses_json_type_of(list) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "key \"%s\" must be an array", key), NULL;
-    *n = ses_json_len(list);
-    ses_string *words = ses_alloc_array(*n + 1, sizeof *words, e);
-    for (size_t i = 0; words && i < *n; i++) {
-        words[i].p = ses_json_string(ses_json_at(list, i), &words[i].n);
-        if (words[i].p) continue;
-        ses_fail(e, SES_EFORMAT, "key \"%s\": element %zu must be a string", key, i);
-        ses_free(words);
-        return NULL;
-    }
+    ses_string *words = ses_json_strings(ses_json_get(object, key), n, e);
+    if (!words) ses_wrap(e, "key \"%s\"", key);
     return words;
 }
 

@@ -49,7 +49,7 @@ static bool show_labels(const ses_examples *d, const ses_data_stats *s, const se
     return ok;
 }
 
-static void quote(const char *what, const ses_field *f)
+static void quote(const char *what, const ses_string *f)
 {
     char text[MAX_TEXT];
     ses_quote(text, sizeof text, f->p, f->n);
@@ -64,7 +64,7 @@ static void show_tokens(const ses_examples *d, const ses_labeled_example *x)
         bool plain = !tag || !strcmp(tag, "O");
         ses_buf_appendf(&b, "%s%s%s%s", k ? " " : "", x->parts[k].p, plain ? "" : "/", plain ? "" : tag);
     }
-    quote("", &(ses_field){ b.data ? b.data : "", b.len });
+    quote("", &(ses_string){ b.data ? b.data : "", b.len });
     ses_buf_free(&b);
 }
 
@@ -92,7 +92,7 @@ static void show_example(const ses_examples *d, const ses_labeled_example *x, co
         quote(x->label == (int32_t)k ? "right choice" : "choice", &x->parts[k]);
     for (size_t k = 0; k < x->n_labels; k++) {
         const char *label = ses_examples_label_name(d, (size_t)x->labels[k]);
-        quote("label", &(ses_field){ label, strlen(label) });
+        quote("label", &(ses_string){ label, strlen(label) });
     }
     if (kind == SES_DATA_SPAN) show_answers(x);
 }
@@ -159,7 +159,7 @@ static void put_spread(ses_json_writer *w, const char *key, const ses_distributi
     ses_json_end_object(w);
 }
 
-static void put_text(ses_json_writer *w, const char *key, const ses_field *f)
+static void put_text(ses_json_writer *w, const char *key, const ses_string *f)
 {
     if (!f->n) return;
     ses_json_put_key(w, key);

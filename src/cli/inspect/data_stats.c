@@ -30,7 +30,7 @@ static ses_distribution spread_of(double *x, size_t n)
     return s;
 }
 
-static void measure(const ses_field *f, double *words, double *characters)
+static void measure(const ses_string *f, double *words, double *characters)
 {
     bool in = false;
     for (size_t i = 0; i < f->n; i++) {

@@ -279,7 +279,7 @@ static bool run_lines(pipeline_job *j, ses_err *e)
 static bool run_column(pipeline_job *j, ses_err *e)
 {
     ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
-    const ses_field *row;
+    const ses_string *row;
     j->several = true;
     for (size_t i = 0; i < j->in.n_files; i++) {
         ses_records *r = ses_records_open(j->in.file[i], &o, e);

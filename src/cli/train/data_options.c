@@ -178,7 +178,7 @@ static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
         path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },
         e);
     if (!r) return false;
-    const ses_field *row;
+    const ses_string *row;
     ses_records_next(r, &row, NULL); /* of JSON: its columns are known by then */
     if (s->kind == SES_DATA_TUPLE) {
         if (!s->text_a) s->text_a = usual_or_first(r, usual_anchor);

@@ -44,7 +44,7 @@ typedef struct job {
     ses_records *records;  /* of Gulordava's table, which has quotes; */
     ses_text_reader lines; /* else rows may lack their last fields */
     ses_buf line, title;
-    ses_field field[COLUMNS], name_of[COLUMNS];
+    ses_string field[COLUMNS], name_of[COLUMNS];
     size_t n_names;
     int good, bad, bad2, name, above; /* columns; -1: none */
     int form, class_of, prefix, sent; /* of Gulordava's table, two rows a pair */
@@ -58,16 +58,16 @@ typedef struct job {
 /* ---- columns ---- */
 
 /* A line cut at its tabs; fields that it lacks are empty. */
-static bool split(ses_buf *b, const char *s, size_t n, ses_field *f, size_t *fields, ses_err *e)
+static bool split(ses_buf *b, const char *s, size_t n, ses_string *f, size_t *fields, ses_err *e)
 {
     b->len = 0;
     ses_buf_append(b, s, n);
     if (!ses_buf_ok(b, e)) return false;
-    for (size_t i = 0; i < COLUMNS; i++) f[i] = (ses_field){ "", 0 };
+    for (size_t i = 0; i < COLUMNS; i++) f[i] = (ses_string){ "", 0 };
     *fields = 0;
     for (char *at = b->data; *fields < COLUMNS;) {
         size_t len = strcspn(at, "\t");
-        f[(*fields)++] = (ses_field){ at, len };
+        f[(*fields)++] = (ses_string){ at, len };
         bool last = !at[len];
         at[len] = 0;
         if (last) break;
@@ -77,7 +77,7 @@ static bool split(ses_buf *b, const char *s, size_t n, ses_field *f, size_t *fie
 }
 
 /* The next row; *row NULL at the end. */
-static bool next_row(job *j, const ses_field **row, ses_err *e)
+static bool next_row(job *j, const ses_string **row, ses_err *e)
 {
     const char *s;
     size_t n = 0, fields;
@@ -99,7 +99,7 @@ static bool open_rows(job *j, const char *path, ses_err *e)
         j->records =
             ses_records_open(path, &(ses_records_options){ .ragged = true, .quotes = SES_QUOTES_ON }, e);
         for (size_t i = 0; j->records && i < ses_records_field_count(j->records) && i < COLUMNS; i++)
-            j->name_of[j->n_names++] = (ses_field){ ses_records_column_name(j->records, i), 0 };
+            j->name_of[j->n_names++] = (ses_string){ ses_records_column_name(j->records, i), 0 };
         return j->records != NULL;
     }
     if (!ses_text_reader_open(&j->lines, path, LINE_MAX, e) || !ses_text_reader_next(&j->lines, &s, &n, e))
@@ -142,7 +142,7 @@ static bool find_columns(job *j, ses_err *e)
 
 /* ---- groups ---- */
 
-static group *group_of(job *j, const ses_field *name, const ses_field *above, ses_err *e)
+static group *group_of(job *j, const ses_string *name, const ses_string *above, ses_err *e)
 {
     int64_t at = 0;
     const char *key = name ? name->p : "all";
@@ -171,7 +171,7 @@ static bool keep(job *j, int which, const char *s, size_t n, ses_err *e)
 }
 
 /* The sentence with the form in the place of its word number len_prefix; a mark for its end goes. */
-static bool put_form(job *j, int which, const ses_field *row, ses_err *e)
+static bool put_form(job *j, int which, const ses_string *row, ses_err *e)
 {
     static const char mark[] = " <eos>";
     const char *s = row[j->sent].p, *end = s + row[j->sent].n;
@@ -191,13 +191,13 @@ static bool put_form(job *j, int which, const ses_field *row, ses_err *e)
 }
 
 /* The next pair in text[0] and text[1], perhaps with a second bad one; *n texts, 0 at the end. */
-static bool next_pair(job *j, const ses_field **row, int *n, ses_err *e)
+static bool next_pair(job *j, const ses_string **row, int *n, ses_err *e)
 {
     *n = 0;
     if (!next_row(j, row, e)) return false;
     if (!*row) return true;
     if (j->good >= 0) {
-        const ses_field *r = *row;
+        const ses_string *r = *row;
         bool third = j->bad2 >= 0 && r[j->bad2].n;
         *n = third ? 3 : 2;
         return keep(j, 0, r[j->good].p, r[j->good].n, e) && keep(j, 1, r[j->bad].p, r[j->bad].n, e) &&
@@ -247,7 +247,7 @@ static bool score(job *j, block *b, ses_err *e)
 
 static bool judge(job *j, ses_progress *line, block *b, ses_err *e)
 {
-    for (const ses_field *row = NULL;;) {
+    for (const ses_string *row = NULL;;) {
         int n;
         if (!next_pair(j, &row, &n, e)) return false;
         if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score(j, b, e))

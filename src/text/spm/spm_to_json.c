@@ -6,24 +6,12 @@
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 
-static void put_bool(ses_json_writer *w, const char *key, bool x)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_bool(w, x);
-}
-
-static void put_string(ses_json_writer *w, const char *key, ses_string s)
-{
-    ses_json_put_key(w, key);
-    ses_json_put_stringn(w, s.p, s.n);
-}
-
 bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap, ses_err *e)
 {
     char *text = ses_alloc(ses_base64_encoded_size(charsmap.n), e);
     if (!text) return false;
     ses_base64_encode(charsmap.p, charsmap.n, text);
-    put_string(w, key, (ses_string){ text, ses_base64_encoded_size(charsmap.n) });
+    ses_json_member_stringn(w, key, text, ses_base64_encoded_size(charsmap.n));
     ses_free(text);
     return true;
 }
@@ -39,9 +27,9 @@ static void put_pieces(ses_json_writer *w, const char *key, const ses_spm *m, se
 
 static bool put_normalizer(ses_json_writer *w, const ses_spm_normalizer *n, ses_err *e)
 {
-    put_bool(w, "add_dummy_prefix", n->add_dummy_prefix);
-    put_bool(w, "remove_extra_whitespaces", n->remove_extra_whitespaces);
-    put_bool(w, "escape_whitespaces", n->escape_whitespaces);
+    ses_json_member_bool(w, "add_dummy_prefix", n->add_dummy_prefix);
+    ses_json_member_bool(w, "remove_extra_whitespaces", n->remove_extra_whitespaces);
+    ses_json_member_bool(w, "escape_whitespaces", n->escape_whitespaces);
     return ses_spm_put_charsmap(w, "charsmap", n->charsmap, e);
 }
 
@@ -51,9 +39,9 @@ static void put_model(ses_json_writer *w, const ses_spm *m, const ses_vocab *voc
     static const char *const type[] = { "normal", "unknown", "control", "user_defined", "unused", "byte" };
     ses_json_put_key(w, "kind");
     ses_json_put_string(w, kind[m->kind - 1]);
-    put_bool(w, "byte_fallback", m->byte_fallback);
+    ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
     if (vocab) {
-        put_string(w, "unk_token", unk);
+        ses_json_member_stringn(w, "unk_token", unk.p, unk.n);
         ses_json_put_key(w, "vocab");
         ses_vocab_save(vocab, w);
     }
@@ -79,11 +67,12 @@ static ses_string unknown_of(const ses_spm *m)
 
 static bool put_decoder(ses_json_writer *w, const ses_spm *m, ses_err *e)
 {
-    put_bool(w, "add_dummy_prefix", m->normalizer.add_dummy_prefix);
-    put_bool(w, "remove_extra_whitespaces", m->normalizer.remove_extra_whitespaces);
-    put_bool(w, "byte_fallback", m->byte_fallback);
-    put_string(w, "unk", unknown_of(m));
-    put_string(w, "unk_surface", m->unk_surface);
+    ses_json_member_bool(w, "add_dummy_prefix", m->normalizer.add_dummy_prefix);
+    ses_json_member_bool(w, "remove_extra_whitespaces", m->normalizer.remove_extra_whitespaces);
+    ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
+    ses_string unk = unknown_of(m);
+    ses_json_member_stringn(w, "unk", unk.p, unk.n);
+    ses_json_member_stringn(w, "unk_surface", m->unk_surface.p, m->unk_surface.n);
     put_pieces(w, "control", m, SES_SPM_CONTROL);
     ses_json_put_key(w, "denormalizer");
     if (!m->denormalizer.charsmap.n) {
@@ -122,7 +111,7 @@ bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string u
     if (!ses_spm_check(m, e)) return false;
     begin_stage(w, "normalizer");
     bool ok = put_normalizer(w, &m->normalizer, e);
-    put_bool(w, "whitespace_as_suffix", m->whitespace_as_suffix);
+    ses_json_member_bool(w, "whitespace_as_suffix", m->whitespace_as_suffix);
     put_pieces(w, "user_defined", m, SES_SPM_USER_DEFINED);
     ses_json_end_object(w);
     begin_stage(w, "model");

@@ -1,0 +1,11 @@
+/* Lists in parsed JSON. */
+#ifndef SES_BASE_JSON_LIST_H
+#define SES_BASE_JSON_LIST_H
+
+#include "sesame/json.h"
+
+/* The strings of an array, borrowed from the document; *n: how many. Fails if v is not an array of strings.
+ * Free the result with ses_free. */
+ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e);
+
+#endif
