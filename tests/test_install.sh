@@ -7,7 +7,7 @@ cmake --install "$build" --prefix "$tmp/usr" >"$tmp/log" 2>&1 || cat "$tmp/log"
 lib=$(find "$tmp/usr" -name libsesame.a)
 pc=$(find "$tmp/usr" -name sesame.pc)
 that 'the command runs' '"$tmp/usr/bin/sesame" --version | grep -q "^sesame "'
-that 'library' '[ -n "$lib" ]'
+that 'libraries' '[ -n "$lib" ] && [ -e "$(dirname "$lib")/libsesame.so.0" ]'
 that 'pkg-config file' '[ -n "$pc" ]'
 for header in include/sesame/*.h; do
     that "$header" '[ -f "$tmp/usr/$header" ]'
@@ -23,44 +23,73 @@ else
 fi
 that 'nothing is outside the prefix' '! grep -q "Installing: /usr" "$tmp/log"'
 
-# Every public header stands alone in C, and is in sesame.h, which C++ takes too.
+# Every public header compiles alone, as C and as C++, and is part of sesame.h.
 cc=$(command -v cc || command -v gcc || command -v clang)
-for header in include/sesame/*.h; do
-    echo "#include <sesame/$(basename "$header")>" >"$tmp/one.c"
-    that "$header alone" '"$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.c"'
-done
+cxx=$(command -v c++ || command -v clang++)
 for header in include/sesame/*.h; do
     name=$(basename "$header")
+    printf '#include <sesame/%s>\ntypedef int not_empty;\n' "$name" >"$tmp/one.c"
+    that "$name alone" '"$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.c"'
+    if [ -n "$cxx" ]; then
+        that "$name in C++" '"$cxx" -xc++ -std=c++17 -Wall -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.c"'
+    else
+        skipped=$((skipped + 1))
+    fi
     [ "$name" = sesame.h ] || that "$name is in sesame.h" 'grep -q "\"sesame/$name\"" include/sesame/sesame.h'
 done
-cxx=$(command -v c++ || command -v clang++)
-if [ -n "$cxx" ]; then
-    printf '#include <sesame/sesame.h>\nint main() { return ses_fail(nullptr, SES_OK, "x"); }\n' >"$tmp/one.cc"
-    that 'sesame.h in C++' '"$cxx" -std=c++17 -Wall -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.cc"'
-else
-    skipped=$((skipped + 1))
-fi
 
 cat >"$tmp/use.c" <<'C'
 #include <sesame/sesame.h>
 #include <stdio.h>
+#include <string.h>
 int main(void)
 {
     ses_err e = { 0 };
     ses_fail(&e, SES_EARG, "works");
-    return puts(e.msg) < 0;
+    bool same = !strcmp(ses_version(), SES_VERSION) && ses_version_number() == SES_VERSION_NUMBER;
+    return !same || puts(e.msg) < 0;
 }
 C
+libdir=$(dirname "$lib")
 if grep -qs '^SESAME_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
-    skipped=$((skipped + 1))
+    skipped=$((skipped + 6))
 else
+    # The shared library exports exactly the functions that the public headers declare.
+    that 'soname' 'readelf -d "$libdir/libsesame.so" | grep -q "SONAME.*libsesame.so.0\]"'
+    echo '#include <sesame/sesame.h>' >"$tmp/all.c"
+    gcc -std=c11 -I"$tmp/usr/include" -fsyntax-only -aux-info "$tmp/declared.txt" "$tmp/all.c"
+    grep include/sesame/ "$tmp/declared.txt" | grep -v ' static ' | sed "s/^[^(]*[ *]\(ses_[a-z0-9_]*\) (.*/\1/" | sort -u >"$tmp/declared"
+    nm -D --defined-only "$libdir/libsesame.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$tmp/exported"
+    that 'exports the public functions, no others' 'diff "$tmp/declared" "$tmp/exported"'
+
+    flags="-I$tmp/usr/include -L$libdir -lsesame"
     if command -v pkg-config >/dev/null 2>&1; then
         flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=pcfiledir="$(dirname "$pc")" --cflags --libs sesame)
+        static=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --static --define-variable=pcfiledir="$(dirname "$pc")" --cflags --libs sesame)
+        # shellcheck disable=SC2086  # several flags
+        that 'a program links statically' \
+            '"$cc" "$tmp/use.c" -o "$tmp/use" $(echo "$static" | sed "s/-lsesame/-l:libsesame.a/") && [ "$("$tmp/use")" = works ]'
     else
-        flags="-I$tmp/usr/include -L$(dirname "$lib") -lsesame -lm -pthread"
+        skipped=$((skipped + 1))
     fi
-    # shellcheck disable=SC2086  # several flags
-    that 'a program links' '"$cc" "$tmp/use.c" -o "$tmp/use" $flags && [ "$("$tmp/use")" = works ]'
+    # shellcheck disable=SC2086
+    that 'a program links' '"$cc" "$tmp/use.c" -o "$tmp/use" $flags && [ "$(LD_LIBRARY_PATH=$libdir "$tmp/use")" = works ]'
+
+    # find_package(sesame) from another project, shared and static.
+    mkdir "$tmp/consumer"
+    cat >"$tmp/consumer/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.21)
+project(consumer LANGUAGES C)
+find_package(sesame 0.1 REQUIRED)
+add_executable(shared ../use.c)
+target_link_libraries(shared PRIVATE sesame::sesame)
+add_executable(static ../use.c)
+target_link_libraries(static PRIVATE sesame::static)
+CMAKE
+    that 'a CMake project finds the package' \
+        'cmake -S "$tmp/consumer" -B "$tmp/consumer/build" -DCMAKE_PREFIX_PATH="$tmp/usr" >"$tmp/log" 2>&1 &&
+        cmake --build "$tmp/consumer/build" >"$tmp/log" 2>&1 || { cat "$tmp/log"; false; }'
+    that 'its programs run' '[ "$("$tmp/consumer/build/shared")$("$tmp/consumer/build/static")" = worksworks ]'
 fi
 
 counted
