@@ -54,7 +54,7 @@ lint:
 	@tools/lint build
 
 format:
-	find src include tests tools -name '*.[ch]' | xargs clang-format -i
+	find src include tests tools bench examples -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" | xargs clang-format -i
 
 clean:
 	rm -rf build

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/lint finds each kind of violation: a small tree that is clean, then one fault at a time.
+# tools/lint finds each kind of violation: first a small clean tree, then one violation at a time.
 set -u
 root=$PWD
 tmp=$(mktemp -d) || exit 1
@@ -9,12 +9,14 @@ cc=$(command -v cc || command -v gcc || command -v clang)
 
 fresh() {
     rm -rf "$tmp/tree"
-    mkdir -p "$tmp/tree/tools" "$tmp/tree/src/base" "$tmp/tree/src/op" "$tmp/tree/src/cli" "$tmp/tree/include/sesame" \
+    mkdir -p "$tmp/tree/tools" "$tmp/tree/src/base" "$tmp/tree/src/op" "$tmp/tree/src/cli/cmd" "$tmp/tree/include/sesame" \
         "$tmp/tree/tests" "$tmp/tree/build"
     cd "$tmp/tree" || exit 1
     cp "$root/tools/lint" "$root/tools/lint.awk" tools/
     cp "$root/.clang-format" .
     printf '# comment\nbase:\nop: base\ncli: base op\n' >tools/layers.txt
+    printf '# comment\n\\bso many\\b => N\n' >tools/prose.txt
+    printf '# comment\n^src/op/quoted\\.c:\n' >tools/prose-exceptions.txt
     cat >include/sesame/err.h <<'C'
 /* A header. */
 #ifndef SESAME_ERR_H
@@ -43,7 +45,7 @@ int ses_add(int a, int b) { return a + b + (name[0][0] == '"'); /* atoi( */ }
 C
     printf 'SES_OP(add, (int a, int b))\n' >include/sesame/ops.def
     printf 'SES_COMMAND(go)\n' >src/cli/commands.def
-    printf '#include "op/x.h"\n\nint main(void) { return 0; }\n' >src/cli/cmd_go.c
+    printf '#include "op/x.h"\n\nint main(void) { return 0; }\n' >src/cli/cmd/cmd_go.c
     printf '/* x */\n#ifndef SES_X_H\n#define SES_X_H\n#endif\n' >src/op/x.h
     printf '#!/bin/sh\necho fine\n' >demo
 }
@@ -52,7 +54,7 @@ library() {
     "$cc" -fPIC -Iinclude -Isrc -c src/op/add.c -o build/add.c.o && ar rcs build/libsesame.a build/add.c.o
 }
 
-# finds CHECK TEXT: lint fails in that check and says TEXT.
+# finds CHECK TEXT: lint fails in this check and prints TEXT.
 finds() {
     out=$(tools/lint --only "$1" 2>&1)
     if [ $? -ne 0 ] && echo "$out" | grep -q "FAILED  $1" && echo "$out" | grep -qF -- "$2"; then
@@ -110,6 +112,20 @@ finds types 'ses_twin is a type of'
 echo 'typedef int ses_twin(int x);' >>src/op/add.c
 echo 'typedef void *ses_twin(void);' >>src/base/thread_pool.h
 finds types 'ses_twin is a type of'
+echo 'typedef struct ses_twin { int x; } ses_twin;' >>src/op/add.c
+echo 'int ses_twin(int x);' >>src/base/thread_pool.h
+finds types 'function ses_twin shares its name with a type of src/op/add.c'
+
+mkdir src/op/inner && cp src/op/x.h src/op/inner/x.h
+finds names 'file name in two folders: src/op/inner/x.h src/op/x.h'
+for i in $(seq 50); do : >"src/op/file$i.c"; done
+finds names 'src/op: 52 files; 48 is the limit'
+
+echo '/* so many tokens */' >>src/op/add.c
+finds prose 'src/op/add.c:7:/* so many tokens */  [write: N]'
+echo '/* so many tokens */' >src/op/quoted.c
+tools/lint --only prose >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'a prose exception'; }
+fresh
 
 many 801 '' >>src/op/add.c
 finds lengths 'lines; 800 is the limit'
@@ -140,7 +156,7 @@ finds words 'a typedef of a pointer'
 for name in printf puts exit abort getenv; do
     echo "void f(void) { $name(x); }" >>src/op/add.c
     finds library "$name("
-    echo "void f(void) { $name(x); }" >>src/cli/cmd_go.c
+    echo "void f(void) { $name(x); }" >>src/cli/cmd/cmd_go.c
     tools/lint --only library >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "$name in cli"; }
     fresh
 done
@@ -148,6 +164,8 @@ echo 'void f(void) { fputs("", stderr); }' >>src/op/add.c
 finds library 'a standard stream'
 printf '#define TRY(x) \\\n    if (!(x)) return 0\n' >>src/op/add.c
 finds macros 'a macro with control flow'
+{ echo '#define TABLE \'; many 10 '    x, \'; echo '    y'; } >>src/cli/cmd/cmd_go.c
+finds macros 'a macro of 12 lines; 10 is the limit'
 
 printf 'int x;\t\n' >>src/op/add.c
 finds blanks 'a tab'
@@ -162,12 +180,12 @@ echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
 finds defs 'mul has no src/op/mul.c'
 echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
 echo 'const ses_op ses_op_mul = { 0 };' >>src/op/add.c
-tools/lint --only defs >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'a family file'; }
+tools/lint --only defs >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'several entries in one file'; }
 fresh
 echo 'SES_COMMAND(stop)' >>src/cli/commands.def
-finds defs 'stop has no src/cli/cmd_stop.c'
-: >src/cli/cmd_stop.c
-finds defs 'src/cli/cmd_stop.c: not in commands.def'
+finds defs 'stop has no src/cli/cmd/cmd_stop.c'
+: >src/cli/cmd/cmd_stop.c
+finds defs 'src/cli/cmd/cmd_stop.c: not in commands.def'
 echo 'if true' >>demo
 finds scripts 'demo'
 

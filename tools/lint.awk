@@ -1,9 +1,9 @@
-# One check over C sources, chosen by -v check=NAME; prints "file:line: what" for each finding and
-# "note: ..." for what is not wrong yet. See tools/lint.
+# One check over C sources, selected by -v check=NAME. Prints "file:line: finding" for each violation and
+# "note: ..." for values near a limit. See tools/lint.
 
 function report(what) { print FILENAME ":" FNR ": " what }
 
-# The code of a line: comments gone, strings and characters emptied. in_comment lives from line to line.
+# Returns the code of a line: without comments, with empty strings. in_comment carries over to the next line.
 function code_of(s,    out, i, c) {
     out = ""
     for (;;) {
@@ -112,7 +112,8 @@ check == "guards" {
     else if (guard != "" && defined == "" && $1 == "#define") defined = $2
 }
 
-# A type is defined where its body stands, or where a function type is named; `typedef struct x x;` only declares.
+# A type is defined by its body or by a typedef of a function type; `typedef struct x x;` only declares it. No function
+# may have a type's name.
 check == "types" {
     name = ""
     if (match($0, /^(typedef )?(struct|union|enum) ses_[a-z0-9_]+ [{]/)) name = $1 == "typedef" ? $3 : $2
@@ -123,8 +124,15 @@ check == "types" {
     }
     if (anonymous && match($0, /[}] ses_[a-z0-9_]+;/)) name = substr($0, RSTART + 2, RLENGTH - 3)
     if (/^}|[}] [a-z0-9_]+;/) anonymous = 0
-    if (name != "" && name in place) report(name " is a type of " place[name] ", too")
-    else if (name != "") place[name] = FILENAME
+    if (name != "" && name in defined_in) report(name " is a type of " defined_in[name] ", too")
+    else if (name != "") defined_in[name] = FILENAME
+}
+
+check == "types" && /^[a-z].*[ *]ses_[a-z0-9_]+[(]/ && !/^typedef/ {
+    name = $0
+    sub(/[(].*/, "", name)
+    sub(/.*[ *]/, "", name)
+    if (!(name in function_at)) function_at[name] = FILENAME ":" FNR
 }
 
 check == "functions" {
@@ -160,13 +168,19 @@ check == "words" || check == "library" || check == "macros" {
         if (match(code, outside)) report("not in the library: " substr(code, RSTART, RLENGTH) ")")
         if (match(code, streams)) report("not in the library: a standard stream")
     } else {
-        if (code ~ /^#[ ]*define /) macro = code
-        else if (macro != "") macro = macro code
+        if (code ~ /^#[ ]*define /) { macro = code; macro_lines = 1 }
+        else if (macro != "") { macro = macro code; macro_lines++ }
         if (macro != "" && code !~ /\\$/) {
             if (macro ~ /(^|[^A-Za-z0-9_])(return|goto|for|while)([^A-Za-z0-9_]|$)/) report("a macro with control flow")
+            if (macro_lines > 10 && layer_of(FILENAME) == "cli") report("a macro of " macro_lines " lines; 10 is the limit")
             macro = ""
         }
     }
 }
 
-END { if (file != "") end_of_file() }
+END {
+    if (file != "") end_of_file()
+    if (check == "types")
+        for (name in function_at)
+            if (name in defined_in) print function_at[name] ": function " name " shares its name with a type of " defined_in[name]
+}

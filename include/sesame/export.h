@@ -1,5 +1,5 @@
-/* Linkage of the public headers: C names in C++ programs, and visible symbols in the shared library, which hides
- * everything else. Every public header puts its declarations between the two macros. */
+/* Linkage of the public headers: C names in C++ programs, and visible symbols in the shared library, which
+ * hides everything else. Every public header puts its declarations between the two macros. */
 #ifndef SESAME_EXPORT_H
 #define SESAME_EXPORT_H
 
