@@ -1,4 +1,4 @@
-/* A tiny config.json of each way a model may work: for tests that hold of all of them. */
+/* A tiny config.json for each kind of model, for tests that apply to all of them. */
 #ifndef TESTS_FAMILIES_H
 #define TESTS_FAMILIES_H
 
@@ -9,10 +9,10 @@
 
 typedef struct family {
     const char *type, *class_name;
-    bool per_token;       /* what `labels` of a batch means to the class */
-    bool order;           /* with a permutation mask, places to predict and a memory */
-    const char *idle;     /* parameters with this in their names have no part in the loss; NULL: all have */
-    const char *settings; /* of config.json, besides those of every model below */
+    bool per_token;       /* the class has labels per token */
+    bool permutation;     /* with permutation mask, positions to predict and mems */
+    const char *idle;     /* parameters with this in their names receive no gradient; NULL: all do */
+    const char *settings; /* of config.json, in addition to the common ones below */
 } family;
 
 #define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "
@@ -63,7 +63,7 @@ static const family families[] = {
 #define T5 "\"d_model\": 20, \"d_kv\": 6, \"d_ff\": 28, \"num_layers\": 2, \"num_heads\": 3"
 #define XLM \
     "\"emb_dim\": 20, \"n_layers\": 2, \"n_heads\": 4, \"n_langs\": 2, \"pad_index\": 0, \"init_std\": 0.3"
-#define TWO_HEADS "\"num_attention_heads\": 2, " /* of an even size */
+#define TWO_HEADS "\"num_attention_heads\": 2, " /* an even head size */
 static const family heads_of_families[] = {
     { .type = "bert",
       .class_name = "BertLMHeadModel",
@@ -125,7 +125,7 @@ static const family heads_of_families[] = {
 #undef XLM
 #undef TWO_HEADS
 
-/* ses_json_free. */
+/* free with ses_json_free */
 static inline ses_json_doc *family_config(const family *f, ses_err *e)
 {
     char text[2048];

@@ -1,4 +1,4 @@
-/* A small BERT and a ragged batch, for tests of the engine. */
+/* A small BERT and a ragged batch for tests of the engine. */
 #ifndef TESTS_MODEL_FIXTURE_H
 #define TESTS_MODEL_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* config.json of a tiny model of the given class; ses_json_free. */
+/* config.json of a tiny model of the given class; free with ses_json_free. */
 static inline ses_json_doc *fixture_config(const char *class_name, ses_err *e)
 {
     char text[1024];
@@ -29,7 +29,7 @@ static const int32_t fixture_token_labels[] = { -100, 1, -100, 0, -100, 2, -100,
 static const int32_t fixture_seq_labels[] = { 1, 0, 1 }, fixture_starts[] = { 1, 0, 2 },
                      fixture_ends[] = { 3, 0, 6 };
 
-/* Labels for every kind of head; `per_token` says what `labels` means to the class. */
+/* Labels for every kind of head; per_token: the class has labels per token. */
 static inline ses_batch fixture_batch(bool per_token)
 {
     return (ses_batch){ .seqs = 3,
@@ -43,12 +43,12 @@ static inline ses_batch fixture_batch(bool per_token)
                         .ends = fixture_ends };
 }
 
-/* The same tokens in any order: who does not see whom, places to predict, 5 tokens' memory of 2 layers. */
+/* The same tokens with a permutation mask, positions to predict, and mems of 5 tokens for 2 layers. */
 enum { FIXTURE_PAIRS = 5 * 5 + 1 + 7 * 7, FIXTURE_MEMS = 2 * 5 * 20 };
 static const int32_t fixture_target_cu[] = { 0, 2, 3, 5 }, fixture_places[] = { 1, 4, 0, 2, 6 };
 static const int32_t fixture_target_labels[] = { 9, 3, -100, 7, 36 }, fixture_mem_cu[] = { 0, 3, 3, 5 };
 
-static inline ses_batch fixture_order(uint8_t mask[FIXTURE_PAIRS], ses_real mems[FIXTURE_MEMS])
+static inline ses_batch fixture_permutation(uint8_t mask[FIXTURE_PAIRS], ses_real mems[FIXTURE_MEMS])
 {
     ses_batch b = fixture_batch(true);
     for (int i = 0; i < FIXTURE_PAIRS; i++) mask[i] = (i * i + i / 3) % 5 == 1;

@@ -1,5 +1,5 @@
-/* LoRA adapters against the peft library (fixtures/adapters, made by adapters.py): its adapters open as it
- * runs them, training takes the same steps, and what is written opens again. */
+/* LoRA adapters against the peft library (fixtures/adapters, made by adapters.py): its adapters open with its
+ * outputs, training takes the same steps, and saved adapters open again. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -51,22 +51,22 @@ static bool read_run(run *r, const char *path, ses_err *e)
     return true;
 }
 
-/* The largest difference between the model's logits and those of the run. */
+/* The largest difference between the logits of the model and of the run. */
 static double logits_apart(const ses_model *m, ses_device *dev, const run *r, ses_err *e)
 {
     ses_outputs out;
     double worst = INFINITY;
     ses_tape *t = ses_tape_new(dev, NULL, e);
     bool ok = t && ses_model_forward(m, t, &r->batch, &(ses_output_request){ .logits = true }, &out, e);
-    for (size_t k = 0; ok && k < out.n; k++) {
-        if (strcmp(out.item[k].name, "logits")) continue;
-        size_t n = (size_t)ses_count(out.item[k].tensor);
+    const ses_output *logits = ok ? ses_outputs_find(&out, "logits") : NULL;
+    if (logits) {
+        size_t n = (size_t)ses_count(logits->tensor);
         CHECK(n == ses_json_len(r->logits));
         worst = 0;
         for (size_t i = 0; i < n && i < ses_json_len(r->logits); i++) {
             double want = NAN;
             ses_json_real(ses_json_at(r->logits, i), &want);
-            double d = fabs((double)out.item[k].tensor->f[i] - want);
+            double d = fabs((double)logits->tensor->f[i] - want);
             if (!(d <= worst)) worst = d;
         }
     }
@@ -74,7 +74,7 @@ static double logits_apart(const ses_model *m, ses_device *dev, const run *r, se
     return worst;
 }
 
-/* Every tensor of the adapter's file is in the model, and the other way round. */
+/* Every tensor of the adapter's file is in the model, and vice versa. */
 static bool pass(ses_model *m, const char *dir, bool take, double *apart, ses_err *e)
 {
     size_t n = 0;
@@ -112,7 +112,7 @@ static void step(ses_model *m, ses_tape *t, ses_optim *o, const run *r, size_t i
     ses_optim_step(o, -1, 1);
 }
 
-/* peft's adapter trained for as many steps as peft did, then written and opened again. */
+/* Trains peft's adapter for the same number of steps, saves it and opens it again. */
 static void train(const char *base, const char *from, const char *to, const char *targets, const run *r,
                   ses_device *dev)
 {
@@ -164,19 +164,19 @@ static void family(const char *name, const char *targets, ses_device *dev)
     ses_json_free(r.doc);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected adapters ---- */
 
-static void refuse_open(const char *dir, const ses_model_options *o, ses_device *dev, const char *says)
+static void refuse_open(const char *dir, const ses_model_options *o, ses_device *dev, const char *message)
 {
     ses_err e = { 0 };
     ses_model *m = ses_model_open(dir, dev, o, &e);
     CHECK(!m);
-    CHECK_MSG(strstr(e.msg, says), "got \"%s\"", e.msg);
+    CHECK_MSG(strstr(e.msg, message), "got \"%s\"", e.msg);
     ses_model_free(m);
 }
 
 /* The BERT adapter with another config. */
-static void refuse_config(const char *config, ses_device *dev, const char *says)
+static void refuse_config(const char *config, ses_device *dev, const char *message)
 {
     char path[96], to[96], dir[64];
     size_t n;
@@ -190,7 +190,7 @@ static void refuse_config(const char *config, ses_device *dev, const char *says)
     CHECK(data && ses_file_write(to, data, n, true, &e) &&
           ses_file_write(path, config, strlen(config), true, &e));
     ses_free(data);
-    refuse_open(dir, &(ses_model_options){ .base = "tests/fixtures/adapters/bert/base" }, dev, says);
+    refuse_open(dir, &(ses_model_options){ .base = "tests/fixtures/adapters/bert/base" }, dev, message);
 }
 
 static void refusals(ses_device *dev)
@@ -198,8 +198,8 @@ static void refusals(ses_device *dev)
     const char *bert = "tests/fixtures/adapters/bert/base", *adapter = "tests/fixtures/adapters/bert/adapter";
     ses_lora wrong = { .rank = 2, .alpha = 4, .targets = "query,keys" }, fine = { .rank = 2, .alpha = 4 };
     refuse_open(bert, &(ses_model_options){ .train = true, .lora = &wrong }, dev,
-                "no layer to adapt is called \"keys\"; there are query, key, value, dense");
-    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &fine }, dev, "has an adapter already");
+                "no LoRA target is called \"keys\"; choose from query, key, value, dense");
+    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &fine }, dev, "already has an adapter");
     refuse_open(bert, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .alpha = 1 } }, dev,
                 "rank 0");
     refuse_open(adapter, &(ses_model_options){ .base = "tests/fixtures/adapters/gpt2/base" }, dev, "");
@@ -219,7 +219,7 @@ static void refusals(ses_device *dev)
                 "config.json: an object expected, not an array");
 }
 
-/* An adapter folder without a config.json has its base's, for its task. */
+/* An adapter folder without config.json uses its base model's, changed for its task. */
 static void derived(void)
 {
     ses_err e = { 0 };

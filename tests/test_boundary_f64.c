@@ -1,5 +1,5 @@
-/* SpanBERT's span boundary head against its equations in plain loops: which tokens it says, its scores, its
- * loss. (Its gradient: test_model_f64.) */
+/* SpanBERT's span boundary head against its equations in plain loops: predicted tokens, scores, loss. (Its
+ * gradient: test_model_f64.) */
 #include "check.h"
 #include "sesame/model.h"
 
@@ -9,7 +9,8 @@ enum { C = 12, P = 5, PLACES = 3, V = 23, T = 21 };
 
 static const int32_t cu[] = { 0, 9, 10, T };
 static const int32_t ids[] = { 1, 4, 5, 6, 7, 8, 9, 10, 2, 3, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 2 };
-/* spans: 2..3 and 5; a token alone; 11..15 (deeper than PLACES) and 20, which has nothing on its right */
+/* spans: 2..3 and 5; a single token; 11..15 (longer than the position table) and 20, which has no right
+ * neighbor */
 static const int32_t labels[] = { -100, -100, 5, 7, -100, 9,    -100, -100, -100, 4, -100,
                                   3,    6,    8, 9, 10,   -100, -100, -100, -100, 21 };
 static const struct {
@@ -47,7 +48,7 @@ static void layer(const ses_model *m, int number, const double *in, int n_in, do
     for (int o = 0; o < C; o++) out[o] = (out[o] - mean) / sqrt(var + 1e-12) * part[2][o] + part[3][o];
 }
 
-/* Scores of the k-th token said, from the last hidden states x. */
+/* Scores of the k-th predicted token, from the last hidden states x. */
 static void scores(const ses_model *m, const ses_real *x, size_t k, double *y)
 {
     double in[2 * C + P], h[C], g[C];
@@ -72,12 +73,11 @@ static double cross_entropy(const double *y, int label)
 
 static const ses_tensor *output(const ses_outputs *o, const char *name)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (!strcmp(o->item[i].name, name)) return o->item[i].tensor;
-    return NULL;
+    const ses_output *found = ses_outputs_find(o, name);
+    return found ? found->tensor : NULL;
 }
 
-/* The loss of both heads, less that of masked tokens, which is counted here from its scores. */
+/* The loss of both heads minus the masked LM loss, which is computed here from its scores. */
 static double boundary_loss(const ses_outputs *o)
 {
     const ses_tensor *x = output(o, "prediction_logits");
@@ -124,7 +124,7 @@ static void test_equations(ses_device *dev, ses_tape *t)
                                    -100, -100, -100, -100, -100, -100, -100, -100, -100, 21 };
     ses_tape_reset(t, NULL);
     CHECK_MSG(ses_model_forward(m, t, &b, &want, &o, &e), "%s", e.msg);
-    CHECK(!output(&o, "span_boundary_logits") && o.loss); /* no span is whole: masked tokens alone */
+    CHECK(!output(&o, "span_boundary_logits") && o.loss); /* no complete span: masked LM only */
     ses_model_free(m);
     ses_json_free(doc);
 }

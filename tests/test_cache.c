@@ -1,4 +1,5 @@
-/* Key-value caches: however a text is cut, its logits are the bits of one pass; slots move, shrink, grow. */
+/* KV caches: however a text is split into batches, its logits have the bits of a single pass; slots are
+ * copied, trimmed and grown. */
 #include "check.h"
 
 #include "base/rng.h"
@@ -8,7 +9,7 @@
 
 enum { SEQS = 3, MOST = 1200 };
 
-typedef struct text { /* what SEQS sequences read */
+typedef struct text { /* input of SEQS sequences */
     int32_t cu[SEQS + 1], ids[SEQS * MOST];
     int32_t source_cu[SEQS + 1], source[SEQS * MOST];
     bool pair;
@@ -50,12 +51,11 @@ static const ses_real *logits(const ses_model *m, ses_tape *t, const ses_batch *
     ses_outputs o = { 0 };
     ses_tape_reset(t, NULL);
     if (!ses_model_forward(m, t, b, want, &o, e)) return NULL;
-    for (size_t i = 0; i < o.n; i++) /* others may follow: of double heads */
-        if (!strcmp(o.item[i].name, "logits")) return o.item[i].tensor->f;
-    return NULL;
+    const ses_output *found = ses_outputs_find(&o, "logits");
+    return found ? found->tensor->f : NULL;
 }
 
-/* Some of what is left of each sequence is read; true when nothing was. */
+/* Feeds some of the remaining tokens of each sequence; true: nothing remained. */
 static bool read_some(const ses_model *m, ses_tape *t, const text *x, ses_cache *k, const int32_t *slot,
                       uint32_t step, int most, const ses_real *want, int *bad, ses_err *e)
 {
@@ -63,7 +63,7 @@ static bool read_some(const ses_model *m, ses_tape *t, const text *x, ses_cache 
     static int32_t ids[SEQS * MOST], source[SEQS * MOST];
     int64_t n = 0, V = ses_model_vocab_size(m);
     bool begin = false;
-    for (int pass = 0; pass < 2 && !n; pass++) /* first those that begin, for only they read a source */
+    for (int pass = 0; pass < 2 && !n; pass++) /* new sequences first: only they have a source */
         for (int s = 0; s < SEQS; s++) {
             int32_t had = (int32_t)ses_cache_len(k, slot[s]), left = x->cu[s + 1] - x->cu[s] - had;
             int32_t take = 1 + (int32_t)(ses_rand32((ses_rng_key){ .seed = 9, .step = step }, (uint64_t)s) %
@@ -143,9 +143,9 @@ static void test_long(ses_device *dev)
     ses_json_free(doc);
 }
 
-/* The last logits of a text read into a slot, from scratch or in addition. */
-static bool say(const ses_model *m, ses_tape *t, ses_cache *k, int32_t slot, const int32_t *ids, int32_t n,
-                ses_real *out)
+/* Feeds a text to a slot, from scratch or appended; returns the last logits. */
+static bool feed(const ses_model *m, ses_tape *t, ses_cache *k, int32_t slot, const int32_t *ids, int32_t n,
+                 ses_real *out)
 {
     ses_err e = { 0 };
     ses_batch b = { .seqs = 1,
@@ -161,7 +161,7 @@ static bool say(const ses_model *m, ses_tape *t, ses_cache *k, int32_t slot, con
     return CHECK_MSG(y, "%s", e.msg);
 }
 
-/* Slots swapped, copied, trimmed, grown: each goes on as if it had read everything itself. */
+/* Slots swapped, copied, trimmed, grown: each continues as if it had processed its whole text. */
 static void test_slots(ses_device *dev)
 {
     ses_err e = { 0 };
@@ -175,12 +175,12 @@ static void test_slots(ses_device *dev)
     memset(read, 0, sizeof read);
     for (int32_t s = 0; s < 3; s++) {
         memcpy(read[s], start[s], sizeof start[s]), len[s] = 4;
-        say(m, t, k, s, start[s], 4, a);
+        feed(m, t, k, s, start[s], 4, a);
     }
     size_t bytes = ses_cache_bytes(k);
     CHECK_MSG(ses_cache_grow(k, 6, 20, &e) && ses_cache_slots(k) == 6 && ses_cache_capacity(k) == 20, "%s",
               e.msg);
-    CHECK(bytes && ses_cache_bytes(k) == 8 * bytes); /* rows are slots times room */
+    CHECK(bytes && ses_cache_bytes(k) == 8 * bytes); /* rows are slots times capacity */
     for (uint32_t round = 0; round < 40; round++) {
         ses_rng_key key = { .seed = 21, .step = round };
         int32_t to[6], from[6], was_len[6], was[6][24], n = 1 + (int32_t)(ses_rand32(key, 0) % 6);
@@ -195,9 +195,9 @@ static void test_slots(ses_device *dev)
         for (int32_t s = 0; s < 6; s++) {
             if (len[s] > 18) ses_cache_trim(k, s, len[s] = 3);
             read[s][len[s]++] = (int32_t)(ses_rand32(key, 40 + (uint64_t)s) % 60);
-            say(m, t, k, s, read[s] + len[s] - 1, 1, a);
+            feed(m, t, k, s, read[s] + len[s] - 1, 1, a);
             ses_cache_trim(fresh, 0, 0);
-            say(m, t, fresh, 0, read[s], len[s], b);
+            feed(m, t, fresh, 0, read[s], len[s], b);
             CHECK_MSG(!memcmp(a, b, sizeof a) && ses_cache_len(k, s) == len[s], "round %u, slot %d", round,
                       (int)s);
         }
@@ -235,9 +235,9 @@ static void test_refusals(ses_device *dev)
     refused(m, t, b, "slot 2");
     b.slots = NULL;
     refused(m, t, b, "needs slots");
-    refused(t5, t, b, "nothing to read");
+    refused(t5, t, b, "the decoder has no input");
     b.seqs = 1, b.tokens = 5, b.cu_seqlens = one, b.slots = fine;
-    refused(m, t, b, "room for 4");
+    refused(m, t, b, "capacity for 4");
     b = (ses_batch){ .seqs = 2, .target_cu_seqlens = cu, .target_ids = ids, .cache = pairs, .slots = fine };
     refused(t5, t, b, "no source");
     e = (ses_err){ 0 };
@@ -248,8 +248,8 @@ static void test_refusals(ses_device *dev)
     ses_json_free(doc);
 }
 
-/* A class with a vocabulary's scores. */
-static bool writes(const ses_model *m)
+/* Does the class have LM logits? */
+static bool has_lm_logits(const ses_model *m)
 {
     static const char *const ends[] = { "LM", "LMHeadModel", "DoubleHeadsModel", "ConditionalGeneration",
                                         "MTModel" };
@@ -277,7 +277,7 @@ int main(void)
             ses_cache *k = m ? ses_cache_new(m, 1, 1, &(ses_err){ 0 }) : NULL;
             ses_cache_free(k);
             int most = m && ses_model_max_tokens(m) < 20 ? (int)ses_model_max_tokens(m) : 20;
-            if (k && writes(m)) test_chunks(f->d_name, m, dev, most, 7), found++;
+            if (k && has_lm_logits(m)) test_chunks(f->d_name, m, dev, most, 7), found++;
             ses_model_free(m);
         }
         if (d) closedir(d);

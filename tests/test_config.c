@@ -1,4 +1,4 @@
-/* What config.json may get wrong, by the models that read it in a way of their own. */
+/* Invalid config.json files of models with a post_read function of their own. */
 #include "check.h"
 #include "sesame/model.h"
 
@@ -22,18 +22,19 @@
     "\"num_heads\": 2, "
 
 static const struct {
-    const char *settings, *message; /* NULL: it is fine */
+    const char *settings, *message; /* NULL: valid */
 } cases[] = {
     { XL "\"cutoffs\": [10, 20, 30], \"div_val\": 2", NULL },
     { XL "\"cutoffs\": [], \"div_val\": 1", NULL },
     { XL "\"tie_projs\": [true], \"cutoffs\": [], \"mem_len\": 0", NULL },
-    { XL "\"cutoffs\": 10", "\"cutoffs\" is not as expected: rising token ids" },
-    { XL "\"cutoffs\": [10, 10]", "\"cutoffs\" is not as expected" },
-    { XL "\"cutoffs\": [50]", "\"cutoffs\" is not as expected" },
-    { XL "\"cutoffs\": [0]", "\"cutoffs\" is not as expected" },
+    { XL "\"cutoffs\": 10", "\"cutoffs\" is invalid, expected rising token ids" },
+    { XL "\"cutoffs\": [10, 10]", "\"cutoffs\" is invalid" },
+    { XL "\"cutoffs\": [50]", "\"cutoffs\" is invalid" },
+    { XL "\"cutoffs\": [0]", "\"cutoffs\" is invalid" },
     { XL "\"cutoffs\": [1, 2, 3, 4, 5, 6, 7, 8]", "at most 7" },
-    { XL "\"cutoffs\": [10, 20, 30], \"div_val\": 4", "\"div_val\" 4 leaves the last cluster no width" },
-    { XL "\"cutoffs\": [10], \"tie_projs\": [true, true, false]", "\"tie_projs\" is not as expected" },
+    { XL "\"cutoffs\": [10, 20, 30], \"div_val\": 4",
+      "\"div_val\" 4 leaves no columns for the last cluster" },
+    { XL "\"cutoffs\": [10], \"tie_projs\": [true, true, false]", "\"tie_projs\" is invalid" },
     { XL "\"cutoffs\": [10], \"tie_projs\": [1]", "true or false for every cluster" },
     { XL "\"attn_type\": 2", "\"attn_type\" is 2: only 0 is supported" },
     { "\"model_type\": \"transfo-xl\", \"d_model\": 16, \"n_layer\": 1, \"n_head\": 2, \"d_head\": 8, "

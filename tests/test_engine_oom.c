@@ -1,4 +1,4 @@
-/* Every allocation of the engine failing in turn: opening a model, a training step, saving, embedding. */
+/* Every allocation of the engine fails in turn: opening a model, a training step, saving, embedding. */
 #define _GNU_SOURCE
 #include "model_fixture.h"
 #include "oom.h"
@@ -55,7 +55,8 @@ static bool embed(void *ctx, ses_err *e)
     static const int32_t prompt[] = { 1, 0, 9 };
     scene *s = ctx;
     ses_batch b = fixture_batch(true);
-    ses_sentence_options o = { .train = true }; /* else packed weights, which may lack memory */
+    /* without training weights are packed, which may skip on lack of memory */
+    ses_sentence_options o = { .train = true };
     ses_sentence *x = ses_sentence_open("tests/sentence/prompt-norm", s->dev, &o, e);
     ses_tape *t = x ? ses_tape_new(s->dev, NULL, e) : NULL;
     bool ok = t && ses_sentence_embed(x, t, &b, prompt, e);
@@ -81,7 +82,7 @@ static bool save(void *ctx, ses_err *e)
     bool ok = m && ses_model_save(m, dir, NULL, e);
     ses_model_free(m);
     long from = oom.fail_from;
-    oom.fail_from = 0; /* the shell's own memory is not ours to test */
+    oom.fail_from = 0; /* memory of the shell is not under test */
     snprintf(cmd, sizeof cmd, "rm -r %s", dir);
     CHECK(system(cmd) == 0);
     oom.fail_from = from;

@@ -1,6 +1,6 @@
-/* A model with 8-bit weights: a text's bits are the same alone and in a batch, on any number of threads,
- * though how products hand their rows on depends on how many there are; a row's are the same among all or
- * the few that are asked for; and all are near those of f32. */
+/* A model with int8 weights: the bits of a text are the same alone and in a batch and for any number of
+ * threads, though the fused int8 paths depend on the number of rows; requested rows have the bits of all
+ * rows; all results are close to f32. */
 #include "check.h"
 #include "kernel/kernel.h"
 #include "sesame/model.h"
@@ -9,7 +9,7 @@
 
 enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40, SHORT = 40, LONG = SES_ATTN_I8_MAX_KEYS + 1 };
 
-/* The second one's feed-forward layers are gated, and its places are turns. */
+/* The second model has gated feed-forward layers and rotary positions. */
 static const char *const configs[] = {
     "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"], \"vocab_size\": 50, \"hidden_size\": 24, "
     "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 50, "
@@ -22,8 +22,7 @@ static const char *const configs[] = {
 static const char *config;
 static const int32_t all_cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
 
-/* The hidden states of sequences first .. first + n - 1 of those that stand so, or their rows that are
- * wanted. */
+/* Hidden states of sequences first .. first + n - 1, or their requested rows. */
 static bool states_of(const int32_t *cu, ses_output_request want, ses_real *out, ses_isa isa, int threads,
                       ses_dtype weights, int first, int n)
 {
@@ -52,7 +51,7 @@ static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, i
     return states_of(all_cu, (ses_output_request){ 0 }, out, isa, threads, weights, first, n);
 }
 
-/* Beside a text whose attention is not of 8 bits what leaves the products is not, either. */
+/* In a batch with a text too long for int8 attention, the projections have no int8 output either. */
 static void test_long(ses_isa isa)
 {
     static const int32_t cu[] = { 0, SHORT, SHORT + LONG };
@@ -65,8 +64,8 @@ static void test_long(ses_isa isa)
                   "%s, %d threads: beside a long text", ses_isa_name(isa), threads);
 }
 
-/* A last layer that asks for rows alone gives them the bits they have among all: here one of the first
- * sequence, of the other more than attention takes at a time, in no order. */
+/* A last layer that computes requested rows only gives them the same bits: one row of the first sequence, and
+ * of the second more than one attention block, in random order. */
 static void test_rows(ses_isa isa, ses_dtype weights)
 {
     enum { MANY = 600, ROWS = 401 };

@@ -1,5 +1,4 @@
-/* Models: the same bits on any number of threads and in any batch, save and load, what a batch may get
- * wrong. */
+/* Models: the same bits for any number of threads and any batch, save and load, invalid batches. */
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"
@@ -24,7 +23,7 @@ static ses_model *random_model(const char *class_name, ses_device *dev, bool tra
     return m;
 }
 
-/* Three training steps with dropout on n threads: the parameters afterwards. */
+/* Three training steps with dropout on n threads; returns the parameters. */
 static ses_real *train(int threads, ses_isa isa, int64_t *n)
 {
     static const ses_optim_options o = { .lr = 1e-2,
@@ -78,7 +77,7 @@ static void test_threads(void)
     }
 }
 
-/* Last hidden state of sequence s of a batch, alone or with the others. */
+/* Last hidden state of sequence s of a batch. */
 static void hidden(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, ses_real *out)
 {
     ses_err e = { 0 };
@@ -89,7 +88,7 @@ static void hidden(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, ses
     memcpy(out, o.item[0].tensor->f + b->cu_seqlens[s] * cols, (size_t)(len * cols) * sizeof *out);
 }
 
-/* A text's result does not depend on what else is in its batch: random compositions of random sequences. */
+/* The result of a text does not depend on the rest of its batch: random batches of random sequences. */
 static void test_batches(ses_isa isa)
 {
     enum { TRIES = 200, MOST = 12, LONG = 16 };
@@ -145,29 +144,29 @@ static void test_bad_batches(void)
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     ses_batch b = fixture_batch(false);
     b.ids = big;
-    expect_error(m, t, b, "token id 37 at place 3, expected 0 to 36");
+    expect_error(m, t, b, "token id 37 at index 3, expected 0 to 36");
     expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 1, .cu_seqlens = one, .ids = negative },
-                 "token id -1 at place 0, expected 0 to 36");
+                 "token id -1 at index 0, expected 0 to 36");
     b = fixture_batch(false);
     b.cu_seqlens = hole;
     expect_error(m, t, b, "sequence 1 is empty");
     b = fixture_batch(false);
     b.labels = labels;
-    expect_error(m, t, b, "label 2 at place 1, expected 0 to 1");
+    expect_error(m, t, b, "label 2 at index 1, expected 0 to 1");
     expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 17, .cu_seqlens = longer, .ids = many },
-                 "sequence 0 has 17 tokens, the model takes at most 16");
+                 "sequence 0 has 17 tokens, the model's maximum is 16");
     expect_error(m, t, (ses_batch){ 0 }, "empty batch");
     b = fixture_batch(false);
     b.choices = 2;
-    expect_error(m, t, b, "3 sequences do not make questions of 2 choices");
+    expect_error(m, t, b, "3 sequences are not a multiple of 2 choices");
     ses_tape_free(t);
     ses_model_free(m);
     ses_json_free(doc);
     ses_device_free(dev);
 }
 
-/* Scores of some rows are those of all, and a row that is not there is told. */
-static void some_rows(void)
+/* Requested rows have the bits of all rows; an invalid row is an error. */
+static void test_requested_rows(void)
 {
     static const int32_t rows[] = { 12, 0, 7 }, bad[] = { 3, 13 };
     ses_err e = { 0 };
@@ -186,7 +185,7 @@ static void some_rows(void)
     ses_tape_reset(u, NULL);
     CHECK(!ses_model_forward(m, u, &b, &(ses_output_request){ .logits = true, .rows = bad, .n_rows = 2 },
                              &some, &e));
-    CHECK_STR(e.msg, "masked-lm head: row 13 of 13 is asked for");
+    CHECK_STR(e.msg, "masked-lm head: requested row 13, but there are 13");
     ses_tape_free(u);
     ses_tape_free(t);
     ses_model_free(m);
@@ -199,6 +198,6 @@ int main(void)
     test_threads();
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) test_batches((ses_isa)isa);
     test_bad_batches();
-    some_rows();
+    test_requested_rows();
     return check_report();
 }

@@ -12,7 +12,7 @@ static double loss(ses_model *m, ses_tape *t, const ses_batch *b, bool backward)
     ses_err e = { 0 };
     ses_outputs out;
     ses_real y = NAN;
-    /* dropout on: the same draws each time make it a function like any other */
+    /* dropout on: with fixed random numbers the loss is a deterministic function */
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .train = true, .seed = 4 });
     CHECK_MSG(ses_model_forward(m, t, b, &(ses_output_request){ 0 }, &out, &e), "%s", e.msg);
     if (backward) ses_backward(t, out.loss);
@@ -20,7 +20,7 @@ static double loss(ses_model *m, ses_tape *t, const ses_batch *b, bool backward)
     return (double)y;
 }
 
-/* Move all parameters that are trained by h along the direction. */
+/* Moves all trained parameters by h along the direction. */
 static void move(ses_store *s, double h)
 {
     for (size_t i = 0; i < ses_store_count(s); i++) {
@@ -44,14 +44,14 @@ static double slope(const ses_store *s)
     return sum;
 }
 
-/* The loss reaches every parameter, but those with `idle` in their names. */
-static void check_reach(const ses_store *s, const char *what, const char *idle)
+/* Every parameter receives a gradient, except names that contain `idle`. */
+static void check_all_have_grads(const ses_store *s, const char *what, const char *idle)
 {
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_param *p = ses_store_at(s, i);
         double most = 0;
         if (!strcmp(p->name, "choice.out.bias"))
-            continue; /* shifts all choices alike: rounding alone is left */
+            continue; /* shifts all choices equally: only rounding remains */
         for (int64_t j = 0; j < ses_count(p->tensor); j++)
             most = fmax(most, fabs((double)p->tensor->grad[j]));
         bool none = idle && strstr(p->name, idle);
@@ -70,20 +70,20 @@ static void check_model(ses_device *dev, ses_tape *t, ses_json_doc *doc, const s
     ses_store *s = ses_model_store(m);
     loss(m, t, b, true);
     double given = slope(s), h = 1e-6;
-    /* the token of id pad passes no gradient by design, and no id of the batch is pad */
+    /* the padding token receives no gradient by design, and the batch contains none */
     move(s, h);
     double up = loss(m, t, b, false);
     move(s, -2 * h);
     double down = loss(m, t, b, false), seen = (up - down) / (2 * h);
     CHECK_MSG(fabs(seen - given) <= 1e-6 * fmax(1, fabs(seen)), "%s: %.12g, by differences %.12g", what,
               given, seen);
-    check_reach(s, what, idle);
+    check_all_have_grads(s, what, idle);
     ses_model_free(m);
     ses_json_free(doc);
 }
 
-/* Heads of Sesame's own, the mix of layers below them. */
-static void check_own_heads(ses_device *dev, ses_tape *t)
+/* Custom heads, with the scalar mix below them. */
+static void check_custom_heads(ses_device *dev, ses_tape *t)
 {
     static const char *const kind[] = { "linear", "mlp", "lstm", "gru" };
     static const char *const classes[] = { "BertForSequenceClassification", "BertForTokenClassification" };
@@ -117,7 +117,8 @@ int main(void)
     for (size_t i = 0; i < SES_LEN(families); i++) {
         uint8_t mask[FIXTURE_PAIRS];
         ses_real mems[FIXTURE_MEMS];
-        ses_batch b = families[i].order ? fixture_order(mask, mems) : fixture_batch(families[i].per_token);
+        ses_batch b =
+            families[i].permutation ? fixture_permutation(mask, mems) : fixture_batch(families[i].per_token);
         check_model(dev, t, family_config(&families[i], &e), &b, families[i].class_name, families[i].idle);
     }
     for (size_t i = 0; i < SES_LEN(heads_of_families); i++) {
@@ -126,7 +127,7 @@ int main(void)
         b.choices = strstr(f->class_name, "Choice") || strstr(f->class_name, "Double") ? b.seqs : 0;
         check_model(dev, t, family_config(f, &e), &b, f->class_name, f->idle);
     }
-    check_own_heads(dev, t);
+    check_custom_heads(dev, t);
     ses_tape_free(t);
     ses_device_free(dev);
     return check_report();

@@ -1,4 +1,4 @@
-/* Every op of the table, on each of its cases: every kernel level against ref, on 1, 2 and 3 threads. */
+/* Every op on each of its cases: every kernel level against the reference kernels, on 1, 2 and 3 threads. */
 #include "check.h"
 #include "op/op_check.h"
 
@@ -21,7 +21,7 @@ static void check_case(const ses_op *op, size_t i, ses_isa isa, int threads)
     ses_device_free(ref);
 }
 
-/* The same bits whatever the number of threads. */
+/* The results have the same bits for any number of threads. */
 static void check_threads(const ses_op *op, size_t i, ses_isa isa)
 {
     ses_trial a, b;

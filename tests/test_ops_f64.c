@@ -1,4 +1,4 @@
-/* Gradients of every op against central differences, the whole engine compiled in double precision. */
+/* Gradients of every op against central differences, with the whole engine compiled in double precision. */
 #include "check.h"
 #include "op/op_check.h"
 

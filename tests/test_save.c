@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Saved and opened again: the same tensors, in f32 to the bit, sharded or not, for training or not. */
+/* A saved model has the same tensors, bit by bit in f32, sharded or not, opened for training or not. */
 static void test_save(void)
 {
     char dir[] = "/tmp/sesame-test-XXXXXX", cmd[128];
@@ -22,10 +22,10 @@ static void test_save(void)
     CHECK_MSG(m, "%s", e.msg);
     CHECK(mkdtemp(dir));
     CHECK_MSG(ses_model_save(m, dir, &(ses_save_options){ .overwrite = true }, &e), "%s", e.msg);
-    CHECK(!ses_model_save(m, dir, &(ses_save_options){ 0 }, &e)); /* nothing is overwritten unasked */
+    CHECK(!ses_model_save(m, dir, &(ses_save_options){ 0 }, &e)); /* no overwriting by default */
     ses_err_clear(&e);
     for (int round = 0; round < 3; round++) {
-        if (round == 2) /* shards of about 4 KB in place of the one file */
+        if (round == 2) /* shards of about 4 KB instead of one file */
             CHECK_MSG(
                 ses_model_save(m, dir, &(ses_save_options){ .overwrite = true, .shard_bytes = 4096 }, &e),
                 "%s", e.msg);
@@ -68,9 +68,9 @@ static size_t packed(const ses_model *m)
     return bytes;
 }
 
-/* Weights stay as the file has them, packed by the second pass; nothing of it changes a bit, but that 8 bits
- * compute with 8 bits. */
-static void test_held(ses_device *dev, ses_dtype dtype, ses_dtype tables)
+/* Weights stay as in the file, and are packed in the second pass; the bits do not change, except that int8
+ * weights compute in int8. */
+static void test_quantized_files(ses_device *dev, ses_dtype dtype, ses_dtype tables)
 {
     enum { N = 13 * 37 };
     char dir[] = "/tmp/sesame-test-XXXXXX", cmd[128];
@@ -100,8 +100,8 @@ static void test_held(ses_device *dev, ses_dtype dtype, ses_dtype tables)
     ses_json_free(doc);
 }
 
-/* Packed weights follow each other in memory, so that all are on the same large pages. */
-static void test_side_by_side(ses_dtype dtype)
+/* Packed weights are contiguous in memory, so that they share large pages. */
+static void test_contiguous_packs(ses_dtype dtype)
 {
     enum { N = 5, WIDE = 96 };
     ses_err e = { 0 };
@@ -128,8 +128,8 @@ static void test_side_by_side(ses_dtype dtype)
     ses_device_free(dev);
 }
 
-/* Embeddings that cannot be rounded are an error that names them, also where no product reads them. */
-static void test_odd_tables(void)
+/* Embeddings that cannot be quantized are an error that names them, even if no product reads them. */
+static void test_invalid_embeddings(void)
 {
     static const ses_real odd[] = { (ses_real)NAN, (ses_real)INFINITY };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .embedding_dtype = SES_I8 }, NULL);
@@ -143,8 +143,9 @@ static void test_odd_tables(void)
         ses_store_init(s, 0.02, 1);
         if (i < SES_LEN(odd)) table->f[7] = odd[i];
         bool ok = ses_store_finalize(s, &e);
-        CHECK_MSG(ok == (i == SES_LEN(odd)) && !ok == (strstr(e.msg, "embed.position: NaN or") != NULL), "%s",
-                  e.msg);
+        CHECK_MSG(ok == (i == SES_LEN(odd)) &&
+                      !ok == (strstr(e.msg, "embed.position: a weight is NaN or") != NULL),
+                  "%s", e.msg);
         ses_store_free(s);
     }
     ses_device_free(dev);
@@ -153,16 +154,16 @@ static void test_odd_tables(void)
 int main(void)
 {
     test_save();
-    test_odd_tables();
-    test_side_by_side(SES_F16);
-    test_side_by_side(SES_I8);
+    test_invalid_embeddings();
+    test_contiguous_packs(SES_F16);
+    test_contiguous_packs(SES_I8);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .isa = (ses_isa)isa }, NULL);
-        test_held(dev, SES_F32, SES_F32);
-        test_held(dev, SES_F16, SES_F32);
-        test_held(dev, SES_BF16, SES_F32);
-        test_held(dev, SES_I8, SES_F32);
-        test_held(dev, SES_I8, SES_I8);
+        test_quantized_files(dev, SES_F32, SES_F32);
+        test_quantized_files(dev, SES_F16, SES_F32);
+        test_quantized_files(dev, SES_BF16, SES_F32);
+        test_quantized_files(dev, SES_I8, SES_F32);
+        test_quantized_files(dev, SES_I8, SES_I8);
         ses_device_free(dev);
     }
     return check_report();

@@ -1,6 +1,5 @@
-/* Sentence encoders and cross-encoders against the reference's vectors: folders of tests/sentence (made by
- * sentence-transformers' own modules) and, where they are, those of ../shared/golden/e2e; and what folders
- * get wrong. */
+/* Sentence encoders and cross-encoders against sentence-transformers' vectors: folders of tests/sentence
+ * (made with that library's modules) and, if present, of ../shared/golden/e2e; invalid folders. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "model_fixture.h"
@@ -15,7 +14,7 @@ enum { MOST_TOKENS = 512, MOST_SEQS = 16, MOST_WIDTH = 128 };
 
 static ses_device *dev;
 
-/* Sequences laid end to end. */
+/* Sequences, concatenated. */
 typedef struct words {
     int32_t cu[MOST_SEQS + 1], ids[MOST_TOKENS];
     int64_t seqs;
@@ -48,7 +47,7 @@ static bool embed(const ses_sentence *s, const words *w, const int32_t *prompt, 
     return ok;
 }
 
-/* Each sequence alone has the bits it has among the others. */
+/* Each sequence has the same bits alone and in the batch. */
 static void same_alone(const ses_sentence *s, const words *w, const int32_t *prompt, const ses_real *together)
 {
     int64_t width = ses_sentence_width(s);
@@ -72,7 +71,7 @@ static double apart(const ses_real *got, const double *want, int64_t n)
     return worst / largest;
 }
 
-/* ---- folders made by the reference's modules ---- */
+/* ---- folders made with sentence-transformers ---- */
 
 /* input_ids and attention_mask of a padded case, unpadded. */
 static void read_words(const ses_safetensors *f, words *w)
@@ -200,9 +199,9 @@ static void test_end_to_end(void)
     ses_json_free(doc);
 }
 
-/* ---- what the caller chooses ---- */
+/* ---- options ---- */
 
-/* Pooling by plain loops over the hidden states the model itself gives. */
+/* Pooling by plain loops over the model's hidden states. */
 static void mean_of(const char *dir, const char *output, const words *w, bool unit, double *out)
 {
     ses_err e = { 0 };
@@ -212,9 +211,9 @@ static void mean_of(const char *dir, const char *output, const words *w, bool un
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     CHECK_MSG(m && ses_model_forward(m, t, &b, &(ses_output_request){ .hidden_states = true }, &o, &e), "%s",
               e.msg);
-    for (size_t i = 0; i < o.n; i++) {
-        if (strcmp(o.item[i].name, output) != 0) continue;
-        const ses_tensor *x = o.item[i].tensor;
+    const ses_output *states = ses_outputs_find(&o, output);
+    if (CHECK(states)) {
+        const ses_tensor *x = states->tensor;
         int64_t C = ses_cols(x);
         for (int64_t s = 0; s < w->seqs; s++) {
             double squares = 0;
@@ -260,7 +259,7 @@ static void test_choices(void)
     }
     ses_err e = { 0 };
     CHECK(!ses_sentence_open(dir, dev, &(ses_sentence_options){ .layer = 9 }, &e));
-    CHECK_MSG(strstr(e.msg, "layer 9 is asked for, the model has"), "%s", e.msg);
+    CHECK_MSG(strstr(e.msg, "layer 9 requested, but the model has"), "%s", e.msg);
     ses_err_clear(&e);
     CHECK(!ses_sentence_open(dir, dev, &(ses_sentence_options){ .pooling = "cls,middle" }, &e));
     CHECK_MSG(strstr(e.msg, "\"middle\" is not supported (supported: cls, max"), "%s", e.msg);
@@ -270,12 +269,12 @@ static void test_choices(void)
                           &(ses_sentence_options){ .normalize = SES_NORMALIZE_OFF, .check_only = true }, &e);
     CHECK(s && ses_sentence_module_count(s) == 3 && !ses_sentence_normalizes(s));
     ses_sentence_free(s);
-    s = ses_sentence_open("tests/golden/t5-v1.0", dev, NULL, &e); /* of a pair, the encoder */
+    s = ses_sentence_open("tests/golden/t5-v1.0", dev, NULL, &e); /* encoder-decoder: the encoder */
     CHECK_MSG(s && !strcmp(ses_model_class_name(ses_sentence_model(s)), "T5EncoderModel"), "%s", e.msg);
     ses_sentence_free(s);
 }
 
-/* ---- saved, and opened again ---- */
+/* ---- saving and opening ---- */
 
 static void test_save(const char *from, const ses_sentence_options *o)
 {
@@ -300,7 +299,7 @@ static void test_save(const char *from, const ses_sentence_options *o)
         CHECK(ses_sentence_max_tokens(back) == ses_sentence_max_tokens(s));
         CHECK(ses_sentence_lower_case(back) == ses_sentence_lower_case(s));
         CHECK(ses_sentence_prompt_count(back) == ses_sentence_prompt_count(s));
-        CHECK(!ses_sentence_save(s, dir, NULL, &e) && e.code == SES_EIO); /* there is one already */
+        CHECK(!ses_sentence_save(s, dir, NULL, &e) && e.code == SES_EIO); /* already exists */
     }
     ses_sentence_free(back);
     ses_sentence_free(s);
@@ -308,7 +307,7 @@ static void test_save(const char *from, const ses_sentence_options *o)
     CHECK(!system(cmd));
 }
 
-/* ---- folders written here: one token that stands for all ---- */
+/* ---- folders written here: pooling of a single token ---- */
 
 static void put(const char *dir, const char *name, const char *text)
 {
@@ -321,7 +320,7 @@ static void put(const char *dir, const char *name, const char *text)
 #define MODULE(path, type) "{\"idx\": 0, \"name\": \"\", \"path\": \"" path "\", \"type\": \"" type "\"}"
 #define ST "sentence_transformers.models."
 
-/* Vectors of sequences with prompts of no token, of some, of all; which prompts are not pooled. */
+/* Vectors of sequences whose prompts have no, some or all tokens, with prompts not pooled. */
 static int64_t pooled(const char *dir, const char *mode, int64_t layer, ses_real *out)
 {
     static const int32_t ids[] = { 2, 9, 4, 36, 3, 2, 7, 11, 5, 6, 8, 3 }, prompt[] = { 0, 2, 3 };
@@ -339,7 +338,7 @@ static int64_t pooled(const char *dir, const char *mode, int64_t layer, ses_real
     return width;
 }
 
-/* Of such a pooling the model is asked for these rows alone; beside another one it gives all. */
+/* Such pooling requests only these rows of the model; combined with another mode it needs all rows. */
 static void test_one_token(void)
 {
     static const char *const mode[] = { "\"cls\"", "\"lasttoken\"" };
@@ -366,17 +365,16 @@ static void test_one_token(void)
     CHECK(!system(cmd));
 }
 
-/* ---- folders that are wrong ---- */
+/* ---- invalid folders ---- */
 
 static const struct {
     const char *modules, *config, *message;
 } bad[] = {
-    { "{}", "", "modules.json: not an array but an object" },
+    { "{}", "", "modules.json: an object, expected an array" },
     { "[]", "", "the first module is not a Transformer" },
     { "[" MODULE("", ST "Pooling") "]", "", "the first module is not a Transformer" },
-    { "[" MODULE("", ST "Transformer") "]", "", "no Pooling: this is no sentence encoder" },
-    { "[" MODULE("", "mine.Transformer") "]", "",
-      "\"mine.Transformer\": code of the folder's own is never run" },
+    { "[" MODULE("", ST "Transformer") "]", "", "no Pooling module: not a sentence encoder" },
+    { "[" MODULE("", "mine.Transformer") "]", "", "\"mine.Transformer\": code in the folder is never run" },
     { "[" MODULE("", ST "CNN") "]", "",
       "\"sentence_transformers.models.CNN\" is not supported (supported: Tra" },
     { "[" MODULE("../up", ST "Transformer") "]", "", "\"path\" \"../up\" leaves the folder" },
@@ -385,11 +383,11 @@ static const struct {
     { "[{\"path\": 3, \"type\": \"" ST "Pooling\"}]", "",
       "module 0: \"path\" is an integer, expected a string" },
     { "[" MODULE("", ST "Transformer") "," MODULE("m", ST "Dense") "]", "",
-      "(Dense) stands before any Pooling" },
+      "(Dense) precedes the Pooling module" },
     { "[" MODULE("", ST "Transformer") "," MODULE("m", ST "Pooling") "," MODULE("m", ST "Pooling") "]", "",
-      "module 2 pools once more" },
+      "module 2 is a second Pooling" },
     { "[" MODULE("", ST "Transformer") "," MODULE("n", ST "Pooling") "]", "",
-      "n/config.json: the file is missing" },
+      "n/config.json: file not found" },
     { "[" MODULE("", ST "Transformer") "," MODULE("m", ST "Pooling") "]", "{\"pooling_mode\": \"median\"}",
       "m/config.json: pooling \"median\" is not supported" },
     { "[" MODULE("", ST "Transformer") "," MODULE("m", ST "Pooling") "]", "{\"pooling_mode\": []}",
@@ -402,7 +400,7 @@ static const struct {
       "{\"in_features\": 12, \"out_features\": 3, \"activation_function\": \"os.system\"}",
       "activation \"os.system\" is not supported" },
     { "[" MODULE("", ST "Transformer") "," MODULE("p", ST "Pooling") "," MODULE("m", ST "Dense") "]",
-      "{\"in_features\": 13, \"out_features\": 3}", "takes vectors of 13 numbers, but is given 12" },
+      "{\"in_features\": 13, \"out_features\": 3}", "expects vectors of size 13, but its input has 12" },
     { "[" MODULE("", ST "Transformer") "," MODULE("p", ST "Pooling") "," MODULE("m", ST "Dense") "]",
       "{\"in_features\": 12, \"out_features\": 3, \"module_input_name\": \"token_embeddings\"}",
       "only \"sentence_embedding\" is supported" },
@@ -439,7 +437,7 @@ static void test_cross(void)
 {
     static const struct {
         const char *labels, *config, *about;
-        int act; /* -1: refused */
+        int act; /* -1: rejected */
     } tries[] = {
         { "{\"0\": \"a\"}", "", NULL, SES_ACT_SIGMOID },
         { "{\"0\": \"a\", \"1\": \"b\"}", "", NULL, SES_ACT_NONE },
@@ -491,7 +489,7 @@ static void test_cross(void)
     ses_act act;
     ses_model *m = ses_model_open("tests/golden/bert-tag", dev, NULL, &e);
     CHECK(m && !ses_cross_encoder_activation(m, dir, &act, &e));
-    CHECK_MSG(strstr(e.msg, "labels sequences, but BertForTokenClassification does not"), "%s", e.msg);
+    CHECK_MSG(strstr(e.msg, "BertForTokenClassification has none"), "%s", e.msg);
     ses_model_free(m);
     snprintf(cmd, sizeof cmd, "rm -r %s", dir);
     CHECK(!system(cmd));

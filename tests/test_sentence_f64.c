@@ -1,5 +1,5 @@
-/* A sentence encoder's gradient, through its modules, its pooling and its model, along a random direction
- * against a central difference, in double. */
+/* The gradient of a sentence encoder through modules, pooling and model, along a random direction against a
+ * central difference, in double. */
 #include "base/rng.h"
 #include "check.h"
 #include "sesame/ops.h"
@@ -10,7 +10,7 @@
 static const int32_t cu[] = { 0, 5, 6, 13 }, ids[] = { 2, 9, 4, 36, 3, 2, 2, 7, 7, 11, 30, 8, 3 };
 static const int32_t prompt[] = { 2, 0, 3 };
 
-/* A number that depends on every vector: the cross entropy of guessing one of its columns. */
+/* A number that depends on every vector: the cross entropy of one of its columns. */
 static double loss(const ses_sentence *s, ses_tape *t, bool backward)
 {
     static const int32_t labels[] = { 1, 0, 2 };

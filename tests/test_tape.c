@@ -1,10 +1,10 @@
-/* Tapes: running out of memory at every point, errors that stick, rewinding, misuse. */
+/* Tapes: memory limits at every allocation, sticky errors, rewinding, graph replay, recomputation, misuse. */
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 
-/* A step of a small model under a memory limit: an answer, or a reason. */
+/* A step of a small model under a memory limit succeeds or reports an error. */
 static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool recompute)
 {
     ses_err e = { 0 };
@@ -17,7 +17,8 @@ static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool 
     bool fine = ses_tape_ok(t, &e);
     CHECK(fine == (e.code == SES_OK));
     if (!fine) CHECK_MSG(e.code == SES_ENOMEM && strstr(e.msg, "limit"), "%s", e.msg);
-    CHECK(ses_tape_bytes(t) <= limit * 3); /* activations, those made again and scratch have the limit each */
+    /* activations, recomputed activations and scratch each have the limit */
+    CHECK(ses_tape_bytes(t) <= limit * 3);
     ses_tape_free(t);
     return fine;
 }
@@ -47,12 +48,13 @@ static void test_errors(void)
     const ses_real x[6] = { 1, 2, 3, 4, 5, 6 };
     ses_tensor *a = ses_tape_input(t, x, SES_DIM(2, 3)), *b = ses_tape_input(t, x, SES_DIM(3, 2));
     CHECK(!ses_add(t, a, b) && !ses_tape_ok(t, &e));
-    CHECK_STR(e.msg, "add: the two must have one shape");
-    CHECK(!ses_scale(t, a, 2) && !ses_tape_tensor(t, SES_DIM(2))); /* nothing runs after the first error */
+    CHECK_STR(e.msg, "add: a and b must have the same shape");
+    /* nothing runs after the first error */
+    CHECK(!ses_scale(t, a, 2) && !ses_tape_tensor(t, SES_DIM(2)));
     ses_backward(t, a);
     ses_err_clear(&e);
     ses_tape_ok(t, &e);
-    CHECK_STR(e.msg, "add: the two must have one shape");
+    CHECK_STR(e.msg, "add: a and b must have the same shape");
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     a = ses_tape_input(t, x, SES_DIM(2, 3));
@@ -67,12 +69,12 @@ static void test_errors(void)
     ses_err_clear(&e);
     a = ses_tape_input(t, x, SES_DIM(2, 3));
     CHECK(!ses_cross_entropy(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
-    CHECK_STR(e.msg, "cross_entropy: label 3 at place 1, expected 0 to 2");
+    CHECK_STR(e.msg, "cross_entropy: label 3 at index 1, expected 0 to 2");
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     a = ses_tape_input(t, x, SES_DIM(2, 3));
     CHECK(!ses_gather(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
-    CHECK_STR(e.msg, "gather: row 3 at place 1, expected 0 to 1");
+    CHECK_STR(e.msg, "gather: row 3 at index 1, expected 0 to 1");
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     CHECK(!ses_tape_tensor(t, SES_DIM(INT64_MAX, 4)) && !ses_tape_ok(t, &e)); /* sizes that overflow */
@@ -80,7 +82,7 @@ static void test_errors(void)
     ses_device_free(dev);
 }
 
-/* A rewound tape keeps the one tensor asked for and its memory stays bounded. */
+/* Rewinding keeps the requested tensor, and memory stays bounded. */
 static void test_rewind(void)
 {
     ses_err e = { 0 };
@@ -102,8 +104,8 @@ static void test_rewind(void)
     ses_device_free(dev);
 }
 
-/* Graphs of a device that has none: of the work below, from where it began to where it ended. */
-enum { KEEPS, LATER, BUSY, CANNOT, MOVED, GRAPHS }; /* LATER: the second time */
+/* Fake graphs on the CPU: they replay the work below from its start to its end. */
+enum { CAPTURES, LATER, BUSY, FAILS, INVALID, GRAPHS }; /* LATER: the second capture succeeds */
 enum { GROWN = 100 };
 static int graphs_do, graphs_tried, graphs_kept, graphs_freed;
 static ses_real *grows_from, *grows_to, grows_x[GROWN];
@@ -115,8 +117,8 @@ static bool graph_begin(ses_device *d)
 
 static void *graph_end(ses_device *d)
 {
-    memcpy(grows_from, grows_x, sizeof grows_x); /* nothing has happened */
-    bool cannot = graphs_do == CANNOT || (graphs_do == LATER && !graphs_tried);
+    memcpy(grows_from, grows_x, sizeof grows_x); /* undo the captured work */
+    bool cannot = graphs_do == FAILS || (graphs_do == LATER && !graphs_tried);
     graphs_tried++;
     graphs_kept += !cannot;
     return cannot ? NULL : d;
@@ -125,7 +127,7 @@ static void *graph_end(ses_device *d)
 static bool graph_run(ses_device *d, void *graph, uint64_t moves)
 {
     ses_real y[GROWN];
-    if (graph != d || moves != 7 || graphs_do == MOVED) return false;
+    if (graph != d || moves != 7 || graphs_do == INVALID) return false;
     for (int i = 0; i < GROWN; i++) y[i] = (ses_real)3.375 * grows_from[i];
     memcpy(grows_to, y, sizeof y);
     return true;
@@ -162,7 +164,7 @@ static ses_tensor *grow(void *ctx, ses_tensor *x) /* 1.5^3 x, layer by layer */
     return x;
 }
 
-/* Work that is kept is not done again; where it cannot be, it is, and the result is the same. */
+/* Replayed work does not call f again; if capture fails, f runs, and the result is the same. */
 static void test_replay(int kind)
 {
     static const ses_device_graphs graphs = { graph_begin, graph_end, graph_run, graph_free, graph_moves };
@@ -186,12 +188,12 @@ static void test_replay(int kind)
         a = ses_graph_replay(t, grow, &g, a, &kind, sizeof kind);
         CHECK(a && ses_count(a) == N && ses_tape_read(t, a, y) && ses_tape_ok(t, &e));
         for (int i = 0; i < N; i++) CHECK(y[i] == (ses_real)(3.375 * i));
-        ses_tensor *more = ses_scale(t, a, 2); /* takes other memory than what is left */
+        ses_tensor *more = ses_scale(t, a, 2); /* uses other memory than the first run */
         CHECK(more && ses_tape_read(t, a, y) && y[8] == 27);
     }
-    CHECK(kind == KEEPS ? g.calls < ROUNDS - 3 : kind == LATER ? g.calls < ROUNDS - 1 : g.calls >= ROUNDS);
-    CHECK(graphs_kept == (kind == KEEPS || kind == LATER || kind == MOVED));
-    CHECK(graphs_tried < 5); /* what cannot be one is not tried for ever */
+    CHECK(kind == CAPTURES ? g.calls < ROUNDS - 3 : kind == LATER ? g.calls < ROUNDS - 1 : g.calls >= ROUNDS);
+    CHECK(graphs_kept == (kind == CAPTURES || kind == LATER || kind == INVALID));
+    CHECK(graphs_tried < 5); /* failing captures are not retried forever */
     ses_tape_free(t);
     CHECK(graphs_freed == graphs_kept);
     dev->mem = real;
@@ -200,16 +202,16 @@ static void test_replay(int kind)
 
 enum { PART = 1000, WIDTH = 10 };
 
-/* Dropped out and scaled again and again. */
-static ses_tensor *part(void *tape, ses_tensor *x)
+/* Dropout and scaling, repeated. */
+static ses_tensor *segment(void *tape, ses_tensor *x)
 {
     ses_tape *t = tape;
     for (int i = 0; i < WIDTH; i++) x = ses_scale(t, ses_dropout(t, x, 0.1), 0.99);
     return x;
 }
 
-/* Of parts that are made again only the results stay, and the draws are the same. */
-static void test_parts(void)
+/* Recomputed segments keep only their results, and draw the same random numbers. */
+static void test_recompute(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
@@ -220,7 +222,7 @@ static void test_parts(void)
         ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true, .train = true, .seed = 5 }, &e);
         ses_tensor *a = ses_tape_input(t, x, SES_DIM(1, PART)), *y = a;
         a->requires_grad = true;
-        for (int i = 0; i < 100; i++) y = again ? ses_recompute(t, part, t, y) : part(t, y);
+        for (int i = 0; i < 100; i++) y = again ? ses_recompute(t, segment, t, y) : segment(t, y);
         ses_tensor *by = ses_tape_input(t, x, SES_DIM(1, PART));
         ses_backward(t, ses_linear(t, ses_dropout(t, y, 0.1), by, NULL, SES_ACT_NONE, SES_OUT_IN));
         CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
@@ -233,8 +235,8 @@ static void test_parts(void)
     ses_device_free(dev);
 }
 
-/* Gradients that change hands: sums of a thing with itself, views of it, heads turned in place. */
-static void test_handed_on(void)
+/* Donated gradient buffers: sums of a tensor with itself, views, in-place rotation. */
+static void test_donated_grads(void)
 {
     enum { T = 5, C = 12, N = T * C };
     static const int32_t place[T] = { 0, 3, 1, 40, 7 };
@@ -249,7 +251,8 @@ static void test_handed_on(void)
         a->requires_grad = true;
         ses_tensor *h = ses_scale(t, a, 3), *places = ses_tape_ints(t, place, T), *q = ses_scale(t, h, 1);
         q = over ? ses_rotary_inplace(t, q, places, 8, 4, 10) : ses_rotary(t, q, places, 8, 4, 10);
-        ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h)); /* one gradient for all three */
+        /* one gradient for all three */
+        ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h));
         sum = ses_add(t, ses_reshape(t, sum, SES_DIM(1, N)), ses_reshape(t, sum, SES_DIM(1, N)));
         ses_backward(t, ses_linear(t, sum, by, NULL, SES_ACT_NONE, SES_OUT_IN));
         CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
@@ -258,7 +261,7 @@ static void test_handed_on(void)
     }
     CHECK(!memcmp(got[0], got[1], sizeof got[0]));
     for (int i = 0; i < N;
-         i++) /* 2 * 3 * (the turned one + 3) in columns that are not turned and at place 0 */
+         i++) /* 2 * 3 * (the rotated one + 3) in columns without rotation and at position 0 */
         if (i < C || i % C >= 8) CHECK_MSG(got[0][i] == 24 * w[i], "%d: %g", i, (double)got[0][i]);
     ses_tape_free(t);
     ses_device_free(dev);
@@ -266,11 +269,11 @@ static void test_handed_on(void)
 
 int main(void)
 {
-    test_handed_on();
+    test_donated_grads();
     test_exhaustion(false, false);
     test_exhaustion(true, false);
     test_exhaustion(true, true);
-    test_parts();
+    test_recompute();
     test_errors();
     test_rewind();
     for (int kind = 0; kind < GRAPHS; kind++) test_replay(kind);

@@ -1,6 +1,6 @@
-/* Transformer-XL against its equations (Dai et al. 2019, section 3; adaptive softmax, Grave et al. 2016),
- * written once more as plain loops in double: log probabilities, loss, memories, segment after segment. And
- * its gradient beside a memory, against differences. */
+/* Transformer-XL against its equations (Dai et al. 2019, section 3; adaptive softmax, Grave et al. 2016) as
+ * plain loops in double: log probabilities, loss, mems, segment by segment. Its gradient with mems, against
+ * finite differences. */
 #include "base/rng.h"
 #include "check.h"
 #include "sesame/model.h"
@@ -31,7 +31,7 @@ static const char config[] =
 
 /* ---- the equations ---- */
 
-/* A parameter by the reference's name, with a number in it; below 0: without. */
+/* A parameter by its transformers name with a number; below 0: without. */
 static const double *par(const ses_model *m, const char *name, int i, const char *tail)
 {
     char full[96], number[16] = "";
@@ -58,7 +58,7 @@ static void norm(double *x, const double *more, const double *gain, const double
     for (int i = 0; i < C; i++) x[i] = (x[i] - mean) / sqrt(var + 1e-5) * gain[i] + bias[i];
 }
 
-/* R of a distance; angles are rounded to float, as the reference does. */
+/* R of a distance; angles in float, as in transformers. */
 static void sines(double *out, int distance)
 {
     int d = distance < CLAMP ? distance : CLAMP;
@@ -79,7 +79,8 @@ static void embed(const ses_model *m, double *out, int id)
     for (int c = 0; c < C; c++) out[c] = sqrt(C) * dot(project + c * width, row, width);
 }
 
-/* Token i of a layer, with `all` its keys' states, `n` of which it sees: A = (q + u) k + (q + v) W R. */
+/* Token i of a layer; `all` holds its keys' states, of which it attends to `n`: A = (q + u) k + (q + v) W
+ * R. */
 static void attend(const ses_model *m, int layer, const double (*all)[C], int n, double *x)
 {
     const double *qkv = par(m, "transformer.layers.", layer, ".dec_attn.qkv_net.weight");
@@ -122,7 +123,8 @@ static void feed_forward(const ses_model *m, int layer, double *x)
          par(m, "transformer.layers.", layer, ".pos_ff.layer_norm.bias"));
 }
 
-/* Logits of cluster i's tokens. The first cluster's projection is the head's own, the others are shared. */
+/* Logits of the tokens of cluster i. The first cluster has a projection of its own, the others share the
+ * embedding's. */
 static void logits(const ses_model *m, const double *x, int i, double *out)
 {
     int width = C >> i, n = cut[i + 1] - cut[i];
@@ -158,7 +160,7 @@ static void log_probs(const ses_model *m, const double *x, double *out)
     }
 }
 
-/* What one sequence remembers. */
+/* The mems of one sequence. */
 typedef struct memory {
     int n;
     double state[L][M][C];
@@ -182,12 +184,12 @@ static void forward(const ses_model *m, const int32_t *ids, int len, memory *mem
     for (int i = 0; i < len; i++) log_probs(m, x[i], out[i]);
 }
 
-/* ---- ours beside them ---- */
+/* ---- comparison ---- */
 
 static const ses_output *find(const ses_outputs *o, const char *name)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (!strcmp(o->item[i].name, name)) return &o->item[i];
+    const ses_output *found = ses_outputs_find(o, name);
+    if (found) return found;
     CHECK_MSG(0, "no output %s", name);
     exit(1);
 }
@@ -199,8 +201,8 @@ static double apart(const ses_real *a, const double *b, int64_t n)
     return worst;
 }
 
-/* Both sequences' memories as a batch has them: [layers, tokens before, C]. */
-static void lay_memory(const memory *mem, int32_t *cu, ses_real *out)
+/* The mems of both sequences in the batch's layout: [layers, tokens before, C]. */
+static void set_mems(const memory *mem, int32_t *cu, ses_real *out)
 {
     for (int s = 0; s < SEQS; s++) cu[s + 1] = cu[s] + mem[s].n;
     for (int l = 0; l < L; l++)
@@ -246,14 +248,14 @@ static void test_segments(const ses_model *m, ses_tape *t)
 {
     static memory mem[SEQS];
     ses_batch b = { .seqs = SEQS, .tokens = 10, .cu_seqlens = cu, .ids = ids, .labels = labels };
-    for (int segment = 0; segment < 3; segment++) { /* from nothing, then from what the equations remember */
+    for (int segment = 0; segment < 3; segment++) { /* without mems, then with those of the equations */
         int32_t mem_cu[SEQS + 1] = { 0 };
         ses_real mems[L * SEQS * M * C + 1];
-        lay_memory(mem, mem_cu, mems);
+        set_mems(mem, mem_cu, mems);
         b.mem_cu_seqlens = mem_cu, b.mems = mems;
         compare(m, t, &b, mem);
     }
-    memset(mem, 0, sizeof mem); /* no memory in the batch: mem_len zeros */
+    memset(mem, 0, sizeof mem); /* no mems in the batch: mem_len zeros */
     for (int s = 0; s < SEQS; s++) mem[s].n = M;
     b.mem_cu_seqlens = NULL, b.mems = NULL;
     compare(m, t, &b, mem);
@@ -269,7 +271,7 @@ static double loss_of(const ses_model *m, ses_tape *t, const ses_batch *b, bool 
     return (double)o.loss->f[0];
 }
 
-/* All parameters along one direction, with memories of 3 and 1 tokens. */
+/* All parameters along one direction, with mems of 3 and 1 tokens. */
 static void test_gradient(const ses_model *m, ses_tape *t)
 {
     int32_t mem_cu[] = { 0, 3, 4 };

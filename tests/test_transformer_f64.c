@@ -1,5 +1,5 @@
-/* The plain Transformer against the equations of "Attention is all you need" (Vaswani et al. 2017), written
- * once more as plain loops in double: logits and loss; and its gradient against differences. */
+/* The original Transformer against the equations of "Attention is all you need" (Vaswani et al. 2017) as
+ * plain loops in double: logits and loss; its gradient against finite differences. */
 #include "base/rng.h"
 #include "check.h"
 #include "sesame/model.h"
@@ -70,7 +70,7 @@ static void embed(const ses_model *m, const int32_t *ids, int n, row *x)
         }
 }
 
-/* MultiHead(Q, K, V); with `causal` token t sees keys 0 .. t. */
+/* MultiHead(Q, K, V); with `causal` token t attends to keys 0 .. t. */
 static void attend(const ses_model *m, const char *stack, int layer, const char *what, row *q, int n, row *k,
                    int nk, bool causal, row *out)
 {
@@ -140,11 +140,11 @@ static void decode(const ses_model *m, const int32_t *ids, int n, row *memory, i
         for (int v = 0; v < V; v++) logits[t][v] = dot(table(m) + v * C, x[t], C);
 }
 
-/* ---- ours beside them ---- */
+/* ---- comparison ---- */
 
 static const int32_t cu[] = { 0, 5, 8 }, ids[] = { 3, 22, 9, 4, 2, 7, 7, 2 };
 static const int32_t target_cu[] = { 0, 3, 7 }, labels[] = { 5, 11, 2, 18, 4, 6, 2 };
-static const int32_t shifted[] = { 1, 5, 11, 1, 18, 4, 6 }; /* behind the start token */
+static const int32_t shifted[] = { 1, 5, 11, 1, 18, 4, 6 }; /* after the start token */
 static const ses_batch batch = {
     .seqs = SEQS, .tokens = 8, .cu_seqlens = cu, .ids = ids, .target_cu_seqlens = target_cu, .labels = labels
 };
@@ -163,10 +163,8 @@ static double forward(const ses_model *m, ses_tape *t, ses_outputs *o, bool back
 static void test_forward(const ses_model *m, ses_tape *t)
 {
     ses_outputs o = { 0 };
-    const ses_output *logits = NULL;
     double loss = forward(m, t, &o, false), want_loss = 0;
-    for (size_t i = 0; i < o.n; i++)
-        if (!strcmp(o.item[i].name, "logits")) logits = &o.item[i];
+    const ses_output *logits = ses_outputs_find(&o, "logits");
     if (!CHECK(logits)) return;
     for (int s = 0; s < SEQS; s++) {
         row memory[LONG];

@@ -1,7 +1,6 @@
-/* Every architecture of tests/golden: a sequence gives the same bits alone and in any batch, whether all
- * layers' memory is kept or not, what is saved opens again with the same numbers, and layers run again on
- * the way back give the same gradients, as does a last layer that goes on with the rows that have labels
- * alone. */
+/* Every architecture of tests/golden: a sequence has the same bits alone and in any batch, with and without
+ * memory rewinding; saved models open with the same numbers; recomputed layers give the same gradients, as
+ * does a last layer that computes labeled rows only. */
 #define _GNU_SOURCE
 #include "base/alloc.h"
 #include "base/file.h"
@@ -14,13 +13,13 @@
 
 enum { TRIES = 200, MOST = 6, LONG = 9, OUT = 1 << 16 };
 
-/* A random batch: ids, and for an encoder and decoder a target as long as the input. */
-typedef struct mix {
+/* A random batch: ids, and for encoder-decoders a target as long as the input. */
+typedef struct random_batch {
     int32_t cu[MOST + 1], ids[MOST * LONG], target[MOST * LONG];
     ses_batch batch;
-} mix;
+} random_batch;
 
-static void draw(mix *x, const ses_model *m, bool pair, uint32_t round)
+static void draw(random_batch *x, const ses_model *m, bool pair, uint32_t round)
 {
     ses_rng_key key = { .seed = 11, .step = round };
     int64_t seqs = 1 + ses_rand32(key, 0) % MOST, vocab = ses_model_vocab_size(m);
@@ -36,7 +35,7 @@ static void draw(mix *x, const ses_model *m, bool pair, uint32_t round)
 }
 
 /* Sequence s of a batch as a batch of its own. */
-static void alone(mix *one, const mix *x, int64_t s)
+static void single_sequence(random_batch *one, const random_batch *x, int64_t s)
 {
     int32_t begin = x->cu[s], len = x->cu[s + 1] - begin;
     memset(one, 0, sizeof *one);
@@ -48,13 +47,13 @@ static void alone(mix *one, const mix *x, int64_t s)
         one->batch.target_cu_seqlens = one->cu, one->batch.target_ids = one->target;
 }
 
-/* How a pass is run: each layer's memory taken back or not; which of its outputs are told. */
-typedef struct way {
+/* Variants of a pass: with memory rewinding or not; the requested outputs. */
+typedef struct variant {
     bool lean, but_hidden;
-} way;
+} variant;
 
-/* What belongs to sequence s of every output, attention apart; how many numbers. */
-static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, way w, ses_real *out)
+/* The rows of sequence s in every output except attention; returns the number of elements. */
+static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, variant w, ses_real *out)
 {
     ses_err e = { 0 };
     ses_outputs o = { 0 };
@@ -75,7 +74,7 @@ static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, 
     return at;
 }
 
-/* config: in place of the folder's, with random weights; or NULL. */
+/* config: replaces the folder's, with random weights; or NULL. */
 static void test_batches(const char *dir, const ses_json *config, ses_device *dev)
 {
     static ses_real with[OUT], by_itself[OUT];
@@ -89,13 +88,13 @@ static void test_batches(const char *dir, const ses_json *config, ses_device *de
     ses_json_bool(ses_json_get(ses_model_config(m), "is_encoder_decoder"), &pair);
     int bad = 0;
     for (uint32_t i = 0; i < TRIES; i++) {
-        mix x, one;
+        random_batch x, one;
         draw(&x, m, pair && !echo, i);
         int64_t s = ses_rand32((ses_rng_key){ .seed = 12, .step = i }, 0) % x.batch.seqs;
-        alone(&one, &x, s);
+        single_sequence(&one, &x, s);
         bool lean[] = { i & 1, i & 2 }, bare = lean[0] || lean[1];
-        int64_t n = result(m, t, &x.batch, s, (way){ lean[0], bare }, with);
-        int64_t k = result(m, t, &one.batch, 0, (way){ lean[1], bare }, by_itself);
+        int64_t n = result(m, t, &x.batch, s, (variant){ lean[0], bare }, with);
+        int64_t k = result(m, t, &one.batch, 0, (variant){ lean[1], bare }, by_itself);
         bad += !n || n != k || memcmp(with, by_itself, (size_t)n * sizeof *with) != 0;
     }
     CHECK_MSG(bad == 0, "%s: %d of %d batches changed a sequence's bits", dir, bad, TRIES);
@@ -123,7 +122,7 @@ static void test_save(const char *dir, ses_device *dev)
     ses_model_free(m);
 }
 
-/* How many numbers copy_gradients writes at most. */
+/* Maximum number of elements that copy_gradients writes. */
 static int64_t gradients(const ses_model *m)
 {
     int64_t n = 1;
@@ -143,9 +142,10 @@ static void copy_gradients(const ses_store *s, ses_real loss, ses_real *grad)
     }
 }
 
-/* Gradients of the mean square of the first output, with dropout, into `grad`; the loss's last bits count,
- * too. */
-static bool learn(ses_model *m, ses_tape *t, const ses_batch *b, bool recompute, ses_real *grad, ses_err *e)
+/* Gradients of the mean square of the first output, with dropout, into `grad`; compared bit by bit, as is the
+ * loss. */
+static bool compute_grads(ses_model *m, ses_tape *t, const ses_batch *b, bool recompute, ses_real *grad,
+                          ses_err *e)
 {
     ses_store *s = ses_model_store(m);
     ses_outputs o = { 0 };
@@ -162,7 +162,7 @@ static bool learn(ses_model *m, ses_tape *t, const ses_batch *b, bool recompute,
     return true;
 }
 
-/* Whether the model could do so. */
+/* Returns whether the model supports it. */
 static bool test_recompute(const char *dir, ses_device *dev)
 {
     ses_err e = { 0 }, why = { 0 };
@@ -175,13 +175,13 @@ static bool test_recompute(const char *dir, ses_device *dev)
              *again = ses_alloc((size_t)n * sizeof *again, &e);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     for (uint32_t i = 0; i < 3; i++) {
-        mix x;
+        random_batch x;
         draw(&x, m, pair, i);
         memset(plain, 0, (size_t)n * sizeof *plain), memset(again, 0, (size_t)n * sizeof *again);
-        if (!learn(m, t, &x.batch, false, plain, &e)) break; /* an output that nothing is learned from */
+        if (!compute_grads(m, t, &x.batch, false, plain, &e)) break; /* an output without gradient */
         ses_err_clear(&why);
-        bool ok = learn(m, t, &x.batch, true, again, &why);
-        if (!ok && strstr(why.msg, "own way of running")) break; /* says so */
+        bool ok = compute_grads(m, t, &x.batch, true, again, &why);
+        if (!ok && strstr(why.msg, "cannot recompute its layers")) break; /* not supported */
         CHECK_MSG(ok && !memcmp(plain, again, (size_t)n * sizeof *plain), "%s: %s", dir,
                   ok ? "other gradients" : why.msg);
     }
@@ -191,7 +191,7 @@ static bool test_recompute(const char *dir, ses_device *dev)
     return !e.code && !why.code;
 }
 
-/* Without heads: rows of the last hidden state that are asked for, in any order, have the bits of all. */
+/* Models without head: requested rows of the last hidden state, in any order, have the bits of all rows. */
 static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
 {
     ses_err e = { 0 };
@@ -201,14 +201,13 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
         &e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL, *some = m ? ses_tape_new(dev, NULL, &e) : NULL;
     for (uint32_t i = 0; t && some && i < 4; i++) {
-        mix x;
-        draw(&x, m, false, i); /* bare: an encoder alone */
+        random_batch x;
+        draw(&x, m, false, i); /* no_head: encoder only */
         int32_t T = x.cu[x.batch.seqs], row[] = { T - 1, 0, T / 2, 0 }, beyond[] = { T };
         ses_tape_reset(t, NULL), ses_tape_reset(some, NULL);
         if (!ses_model_forward(m, t, &x.batch, &(ses_output_request){ 0 }, &o, &e)) break;
-        const ses_tensor *all = o.item[0].tensor;
-        for (size_t j = 0; j < o.n; j++)
-            if (!strcmp(o.item[j].name, "last_hidden_state")) all = o.item[j].tensor;
+        const ses_output *last = ses_outputs_find(&o, "last_hidden_state");
+        const ses_tensor *all = last ? last->tensor : o.item[0].tensor;
         int64_t C = ses_cols(all);
         if (!ses_model_forward(m, some, &x.batch, &(ses_output_request){ .rows = row, .n_rows = 4 }, &o, &e))
             break;
@@ -221,15 +220,15 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
         ses_tape_reset(some, NULL);
         CHECK(!ses_model_forward(m, some, &x.batch, &(ses_output_request){ .rows = beyond, .n_rows = 1 }, &o,
                                  &e));
-        CHECK(strstr(e.msg, "is asked for"));
+        CHECK(strstr(e.msg, "requested row"));
         ses_err_clear(&e);
     }
-    CHECK_MSG(!e.code || strstr(e.msg, "no class that is its encoder alone"), "%s: %s", dir, e.msg);
+    CHECK_MSG(!e.code || strstr(e.msg, "has no encoder-only class"), "%s: %s", dir, e.msg);
     ses_tape_free(t), ses_tape_free(some);
     ses_model_free(m);
 }
 
-/* Products of fewer rows than there are tokens. */
+/* Products with fewer rows than there are tokens. */
 static int short_products(ses_tape *t, int64_t tokens)
 {
     int n = 0;
@@ -238,10 +237,9 @@ static int short_products(ses_tape *t, int64_t tokens)
     return n;
 }
 
-/* Loss and gradients where few tokens have labels; asking for hidden states keeps all rows of the last
- * layer. */
-static bool learn_labels(ses_model *m, ses_tape *t, const ses_batch *b, bool all, ses_real *grad,
-                         int *products, ses_err *e)
+/* Loss and gradients with few labels; requesting hidden states makes the last layer compute all rows. */
+static bool compute_label_grads(ses_model *m, ses_tape *t, const ses_batch *b, bool all, ses_real *grad,
+                                int *products, ses_err *e)
 {
     ses_store *s = ses_model_store(m);
     ses_outputs o = { 0 };
@@ -256,8 +254,8 @@ static bool learn_labels(ses_model *m, ses_tape *t, const ses_batch *b, bool all
     return true;
 }
 
-/* How many products of the last layer had fewer rows: queries, where they can be asked for alone, and all
- * behind them; gradients are the same but for the order of sums. */
+/* Returns the number of products of the last layer with fewer rows. Gradients are equal up to the order of
+ * sums. */
 static int test_few_labels(const char *dir, ses_device *dev)
 {
     ses_err e = { 0 };
@@ -275,15 +273,15 @@ static int test_few_labels(const char *dir, ses_device *dev)
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     int fewer = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        mix x;
+        random_batch x;
         draw(&x, m, false, i);
         for (int32_t j = 0; j < x.batch.tokens; j++)
             x.target[j] = j % 5 == 3 && i ? x.target[j] : SES_IGNORE_INDEX;
-        x.batch.labels = x.target; /* of the first batch none */
+        x.batch.labels = x.target; /* none in the first batch */
         memset(some, 0, (size_t)n * sizeof *some), memset(every, 0, (size_t)n * sizeof *every);
         int products[2] = { 0 };
-        bool ok = learn_labels(m, t, &x.batch, false, some, &products[0], &e) &&
-                  learn_labels(m, t, &x.batch, true, every, &products[1], &e);
+        bool ok = compute_label_grads(m, t, &x.batch, false, some, &products[0], &e) &&
+                  compute_label_grads(m, t, &x.batch, true, every, &products[1], &e);
         fewer += products[0] - products[1];
         double off = 0, size = 0;
         for (int64_t j = 1; j < n; j++)
@@ -298,8 +296,8 @@ static int test_few_labels(const char *dir, ses_device *dev)
     return fewer;
 }
 
-/* Heads of Sesame's own: some read all tokens, some one. */
-static void test_own_heads(const char *dir, ses_device *dev)
+/* Custom heads: some read all tokens, some one. */
+static void test_custom_heads(const char *dir, ses_device *dev)
 {
     static const char *const kind[] = { "linear", "mlp", "lstm", "gru" };
     ses_err e = { 0 };
@@ -314,7 +312,7 @@ static void test_own_heads(const char *dir, ses_device *dev)
     ses_json_free(base);
 }
 
-/* A layer that is the first and the last. */
+/* A single layer: both first and last. */
 static void test_one_layer(const char *dir, ses_device *dev)
 {
     static const char key[] = "\"num_hidden_layers\": ";
@@ -348,7 +346,7 @@ int main(void)
         test_rows(path, NULL, dev);
     }
     if (d) closedir(d);
-    test_own_heads("tests/golden/bert-classify", dev);
+    test_custom_heads("tests/golden/bert-classify", dev);
     test_one_layer("tests/golden/bert-model", dev);
     test_one_layer("tests/golden/deberta-v2-conv", dev);
     CHECK(learned >= 75);

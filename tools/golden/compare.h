@@ -1,10 +1,10 @@
-/* How far our numbers are from the reference's, as shares of what is allowed. */
+/* Compares Sesame's results with transformers': errors as fractions of their limits. */
 #ifndef GOLDEN_COMPARE_H
 #define GOLDEN_COMPARE_H
 
 #include "case.h"
 
-/* The worst of a kind: 1 is the limit. */
+/* The largest error of a kind; 1 is the limit. */
 typedef struct gold_score {
     bool any;
     double share;
@@ -13,10 +13,10 @@ typedef struct gold_score {
 
 typedef struct gold_result {
     gold_score out, grad, norm, adamw, written;
-    double slack;    /* how many limits are allowed; 0: one */
-    bool coarse;     /* weights are rounded: only what the model says in the end is judged, by its norm */
-    double farthest; /* of it, relative */
-    uint64_t bits;   /* hash of every number of ours that was compared: equal runs have equal bits */
+    double slack;    /* factor of the limits; 0: 1 */
+    bool coarse;     /* weights are quantized: only final outputs are compared, by their norm */
+    double farthest; /* relative limit of this norm */
+    uint64_t bits;   /* hash of every compared number of Sesame: equal runs have equal bits */
     bool verbose;
 } gold_result;
 
@@ -28,7 +28,7 @@ bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r,
 /* generate.c: the texts of generate.greedy and generate.beam4. */
 bool gold_compare_written(gold_case *c, const ses_model *m, gold_result *r, ses_err *e);
 
-/* restore.c: position tables that the checkpoint lacks, read off the first hidden states in `out`. */
+/* restore.c: reads position tables that the checkpoint lacks off the first hidden states in `out`. */
 bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outputs *out, bool *restored,
                   ses_err *e);
 

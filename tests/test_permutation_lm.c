@@ -1,5 +1,5 @@
-/* Models that read in any order: masks, places to predict and memories, alone and in a batch; a text read in
- * parts with a memory; what such a batch may get wrong. */
+/* Permutation LMs: permutation masks, positions to predict and mems, alone and in a batch; a text in two
+ * parts with mems; invalid batches. */
 #include "check.h"
 #include "families.h"
 #include "model_fixture.h"
@@ -52,20 +52,19 @@ static const ses_tensor *output(rig *r, const ses_batch *b, const char *name)
     ses_tape_reset(r->t, NULL);
     ses_output_request want = { .logits = true, .hidden_states = true, .mems = true };
     CHECK_MSG(ses_model_forward(r->m, r->t, b, &want, &o, &e), "%s", e.msg);
-    for (size_t i = 0; i < o.n; i++)
-        if (!strcmp(o.item[i].name, name)) return o.item[i].tensor;
-    CHECK_MSG(false, "no output %s", name);
-    return NULL;
+    const ses_output *found = ses_outputs_find(&o, name);
+    CHECK_MSG(found, "no output %s", name);
+    return found ? found->tensor : NULL;
 }
 
-/* Each sequence of the fixture alone gives the same bits as with the others. */
+/* Each sequence of the fixture has the same bits alone and in the batch. */
 static void test_alone(ses_isa isa)
 {
     enum { C = 20, V = 37 };
     uint8_t mask[FIXTURE_PAIRS];
     ses_real mems[FIXTURE_MEMS], own[FIXTURE_MEMS], with[5 * V];
     rig r = rig_new(&any_way, isa);
-    ses_batch all = fixture_order(mask, mems);
+    ses_batch all = fixture_permutation(mask, mems);
     const ses_tensor *x = output(&r, &all, "logits");
     CHECK(ses_rows(x) == 5 && ses_cols(x) == V);
     if (x) memcpy(with, x->f, sizeof with);
@@ -92,7 +91,8 @@ static void test_alone(ses_isa isa)
     rig_free(&r);
 }
 
-/* Read forwards in two parts, the second with the memory of the first, a text's states are as in one. */
+/* A text processed in two parts, the second with the mems of the first, has the same states as in one
+ * part. */
 static void test_parts(void)
 {
     enum { LEN = 11, CUT = 6, C = 20 };
@@ -139,19 +139,19 @@ static void test_bad(void)
     uint8_t mask[FIXTURE_PAIRS];
     ses_real mems[FIXTURE_MEMS];
     rig r = rig_new(&any_way, SES_ISA_REF);
-    ses_batch good = fixture_order(mask, mems), b = good;
+    ses_batch good = fixture_permutation(mask, mems), b = good;
     b.predict_positions = far;
-    expect_error(&r, b, "target place 7 in sequence 2 of 7 tokens");
+    expect_error(&r, b, "predicted position 7 in sequence 2 of 7 tokens");
     b = good, b.target_cu_seqlens = falls;
-    expect_error(&r, b, "target offsets do not rise from 0");
+    expect_error(&r, b, "target_cu_seqlens must rise from 0");
     b = good, b.mem_cu_seqlens = falls;
-    expect_error(&r, b, "memory offsets do not rise from 0");
+    expect_error(&r, b, "mem_cu_seqlens must rise from 0");
     b = good, b.mems = NULL;
-    expect_error(&r, b, "memory needs both mem_cu and mems");
+    expect_error(&r, b, "mems and mem_cu_seqlens must be set together");
     b = good, b.labels = labels;
-    expect_error(&r, b, "label 37 at place 3, expected 0 to 36");
+    expect_error(&r, b, "label 37 at index 3, expected 0 to 36");
     b = good, b.target_cu_seqlens = NULL;
-    expect_error(&r, b, "target places need target_cu, and no target_ids");
+    expect_error(&r, b, "predict_positions needs target_cu_seqlens and no target_ids");
     rig_free(&r);
 
     static const family both = { "xlnet",
@@ -163,8 +163,8 @@ static void test_bad(void)
                                  "\"bi_data\": true" };
     r = rig_new(&both, SES_ISA_REF);
     expect_error(&r, fixture_batch(true),
-                 "\"bi_data\" is true: the second half of a batch is read backwards, but 3 sequences have no "
-                 "halves");
+                 "\"bi_data\" is true: the second half of a batch is reversed, but 3 sequences are an odd "
+                 "number");
     rig_free(&r);
 
     ses_err e = { 0 };
@@ -172,7 +172,7 @@ static void test_bad(void)
     other.doc = fixture_config("BertForMaskedLM", &e);
     other.m = ses_model_new(ses_json_root(other.doc), other.dev, NULL, &e);
     other.t = ses_tape_new(other.dev, NULL, &e);
-    expect_error(&other, good, "bert takes no permutation mask, target places or memory");
+    expect_error(&other, good, "bert does not support perm_mask, predict_positions or mems");
     rig_free(&other);
 }
 

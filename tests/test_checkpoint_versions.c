@@ -1,5 +1,5 @@
-/* Folders as versions 2 to 5 of the reference library wrote them: other names of keys and tensors, the same
- * model. And folders that are wrong: what is said of them. */
+/* Folders as versions 2 to 5 of transformers wrote them: other names of keys and tensors, the same model.
+ * Invalid folders and their error messages. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "op/op.h"
@@ -12,18 +12,18 @@ static char tmp[] = "/tmp/sesame-ages-XXXXXX";
 static ses_device *dev;
 
 typedef struct edit {
-    const char *from, *to; /* in config.json; from "": to is put before the rest */
+    const char *from, *to; /* replacement in config.json; from "": to is inserted first */
 } edit;
 
-/* What becomes of a tensor: its new name in buf; false: it is left out. */
+/* Renames a tensor into buf; false: omits it. */
 typedef bool rename_fn(const char *name, char *buf, size_t n);
 
 typedef struct variant {
     const char *golden;
     edit edits[6];
     rename_fn *rename;
-    const char *twin, *twin_name; /* a tensor stored once more under another name, */
-    bool twin_differs;            /* with another number in it */
+    const char *duplicate, *duplicate_name; /* a tensor that is stored again under another name, */
+    bool duplicate_differs;                 /* with one element changed */
     const char *class_name;
     bool strict, new_head;
 } variant;
@@ -66,7 +66,8 @@ static bool no_layer(const char *name, char *buf, size_t n)
     return strcmp(name, "bert.encoder.layer.1.output.dense.weight") != 0 && same(name, buf, n);
 }
 
-static bool projection_only(const char *name, char *buf, size_t n) /* of two tied, the other one is kept */
+/* of two tied tensors, keeps the other one */
+static bool projection_only(const char *name, char *buf, size_t n)
 {
     return same(strcmp(name, "transformer.wte.weight") ? name : "lm_head.weight", buf, n);
 }
@@ -104,12 +105,12 @@ static void put_weights(const variant *v, const char *from, const char *to)
         const void *data = x->data;
         if ((v->rename ? v->rename : same)(x->name, name, sizeof name))
             CHECK(ses_safetensors_writer_add(w, name, x->dtype, x->rank, x->dim, x->data, &e));
-        if (!v->twin || strcmp(v->twin, x->name)) continue;
+        if (!v->duplicate || strcmp(v->duplicate, x->name)) continue;
         CHECK(x->bytes <= sizeof other);
         memcpy(other, x->data, x->bytes);
         other[1] += 1;
-        if (v->twin_differs) data = other;
-        CHECK(ses_safetensors_writer_add(w, v->twin_name, x->dtype, x->rank, x->dim, data, &e));
+        if (v->duplicate_differs) data = other;
+        CHECK(ses_safetensors_writer_add(w, v->duplicate_name, x->dtype, x->rank, x->dim, data, &e));
     }
     snprintf(name, sizeof name, "%s/model.safetensors", to);
     CHECK_MSG(in && w && ses_safetensors_save(w, name, true, &e), "%s", e.msg);
@@ -130,7 +131,7 @@ static ses_model *open_variant(const variant *v, ses_err *e)
         e);
 }
 
-/* All outputs of a small batch, one after the other. */
+/* All outputs of a small batch, concatenated. */
 static int64_t numbers(ses_model *m, ses_real *out)
 {
     static const int32_t cu[] = { 0, 4, 9 }, ids[] = { 7, 9, 11, 30, 8, 6, 6, 12, 33 };
@@ -162,18 +163,18 @@ static const variant ages[] = {
     { .golden = "roberta-masked-lm", .rename = old_norms },
     { .golden = "gpt2-lm", .rename = bare },
     { .golden = "gpt2-lm", .rename = projection_only },
-    { .golden = "gpt2-lm", .twin = "transformer.wte.weight", .twin_name = "lm_head.weight" },
+    { .golden = "gpt2-lm", .duplicate = "transformer.wte.weight", .duplicate_name = "lm_head.weight" },
     { .golden = "bert-masked-lm",
-      .twin = "cls.predictions.bias",
-      .twin_name = "cls.predictions.decoder.bias" },
+      .duplicate = "cls.predictions.bias",
+      .duplicate_name = "cls.predictions.decoder.bias" },
     { .golden = "bart-causal-lm", .rename = bare },
-    { .golden = "t5-v1.0", .twin = "shared.weight", .twin_name = "encoder.embed_tokens.weight" },
+    { .golden = "t5-v1.0", .duplicate = "shared.weight", .duplicate_name = "encoder.embed_tokens.weight" },
     { .golden = "t5-v1.0", .edits = { { "\"scale_decoder_outputs\": true,", "" } } },
     { .golden = "t5-v1.1",
       .edits = { { "\"scale_decoder_outputs\": false,", "" },
                  { "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false" } },
-      .twin = "shared.weight",
-      .twin_name = "lm_head.weight" },
+      .duplicate = "shared.weight",
+      .duplicate_name = "lm_head.weight" },
     { .golden = "modernbert-masked-lm",
       .edits = { { "\"layer_types\"", "\"older_layer_types\"" },
                  { "\"rope_parameters\"", THETAS "\"older_rope_parameters\"" } } },
@@ -206,17 +207,17 @@ static void test_ages(void)
 #define AUTO_MAP "\"auto_map\": {\"AutoModel\": \"modeling_mine.MyModel\"}, "
 static const struct {
     variant v;
-    const char *say[3]; /* all in the message */
+    const char *expected[3]; /* expected parts of the message */
 } wrong[] = {
     { { .golden = "gpt2-lm",
-        .twin = "transformer.wte.weight",
-        .twin_name = "lm_head.weight",
-        .twin_differs = true },
+        .duplicate = "transformer.wte.weight",
+        .duplicate_name = "lm_head.weight",
+        .duplicate_differs = true },
       { "\"lm_head.weight\" differs from \"transformer.wte.weight\"", "tie_word_embeddings" } },
     { { .golden = "t5-v1.0",
-        .twin = "shared.weight",
-        .twin_name = "encoder.embed_tokens.weight",
-        .twin_differs = true },
+        .duplicate = "shared.weight",
+        .duplicate_name = "encoder.embed_tokens.weight",
+        .duplicate_differs = true },
       { "\"encoder.embed_tokens.weight\" differs from \"shared.weight\"" } },
     { { .golden = "bert-masked-lm", .class_name = "BertForSequenceClassification" },
       { "tensor \"bert.pooler.dense.weight\" [24, 24] is missing", "random",
@@ -235,15 +236,15 @@ static const struct {
     { { .golden = "gpt2-lm",
         .class_name = "GPT2Model",
         .strict = true,
-        .twin = "transformer.wpe.weight",
-        .twin_name = "h.0.attn.bias" },
-      { "a GPT2Model does not use: h.0.attn.bias" } },
+        .duplicate = "transformer.wpe.weight",
+        .duplicate_name = "h.0.attn.bias" },
+      { "GPT2Model does not use: h.0.attn.bias" } },
     { { .golden = "deberta-v2-masked-lm",
         .edits = { { "\"relative_attention\": true", "\"relative_attention\": false" } } },
-      { "\"relative_attention\" is false", "\"position_buckets\" asks for it" } },
+      { "\"relative_attention\" is false", "\"position_buckets\" needs it" } },
     { { .golden = "deberta-masked-lm",
         .edits = { { "\"relative_attention\": true", "\"relative_attention\": false" } } },
-      { "\"relative_attention\" is false", "\"pos_att_type\" asks for it" } },
+      { "\"relative_attention\" is false", "\"pos_att_type\" needs it" } },
     { { .golden = "deberta-v2-masked-lm",
         .edits = { { "\"position_buckets\": 8", "\"position_buckets\": 256" } } },
       { "cannot fill 256 buckets" } },
@@ -262,21 +263,21 @@ static void test_wrong(void)
         ses_err e = { 0 };
         ses_model *m = open_variant(&wrong[i].v, &e);
         CHECK_MSG(!m, "%s (%d) opened", wrong[i].v.golden, (int)i);
-        for (size_t k = 0; k < SES_LEN(wrong[i].say) && wrong[i].say[k]; k++)
-            CHECK_MSG(strstr(e.msg, wrong[i].say[k]), "(%d) no \"%s\" in: %s", (int)i, wrong[i].say[k],
-                      e.msg);
+        for (size_t k = 0; k < SES_LEN(wrong[i].expected) && wrong[i].expected[k]; k++)
+            CHECK_MSG(strstr(e.msg, wrong[i].expected[k]), "(%d) no \"%s\" in: %s", (int)i,
+                      wrong[i].expected[k], e.msg);
         ses_model_free(m);
     }
 }
 
-/* What is not used is named; a head that is not there may begin at random, by the seed alone. */
+/* Unused tensors are listed; a missing head may be initialized at random, determined by the seed alone. */
 static void test_odd_heads(void)
 {
     static ses_real one[NUMBERS], two[NUMBERS];
     ses_err e = { 0 };
     variant v = { .golden = "gpt2-lm",
-                  .twin = "transformer.wpe.weight",
-                  .twin_name = "transformer.h.0.attn.bias" };
+                  .duplicate = "transformer.wpe.weight",
+                  .duplicate_name = "transformer.h.0.attn.bias" };
     ses_model *m = open_variant(&v, &e);
     if (CHECK_MSG(m, "%s", e.msg)) CHECK_STR(ses_model_unexpected_keys(m), "transformer.h.0.attn.bias");
     ses_model_free(m);

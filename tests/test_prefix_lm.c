@@ -1,4 +1,4 @@
-/* Who sees whom, where a batch says it: causal as a decoder, all as an encoder, a beginning that all see. */
+/* Attention masks given by the batch (prefix_len): causal, full, and a bidirectional prefix. */
 #include "check.h"
 #include "sesame/model.h"
 
@@ -20,11 +20,12 @@ static ses_model *model(const char *decoder, ses_json_doc **doc, ses_device *dev
     return *doc ? ses_model_new(ses_json_root(*doc), dev, &o, e) : NULL;
 }
 
-static bool logits(const ses_model *m, ses_device *dev, const int32_t *ids, const int32_t *seen, float *out)
+static bool logits(const ses_model *m, ses_device *dev, const int32_t *ids, const int32_t *prefix_len,
+                   float *out)
 {
     ses_err e = { 0 };
     ses_outputs y;
-    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu_seqlens = cu, .ids = ids, .prefix_len = seen };
+    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu_seqlens = cu, .ids = ids, .prefix_len = prefix_len };
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
     bool ok = t && ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &y, &e) &&
               ses_tape_read(t, y.item[0].tensor, out);
@@ -45,7 +46,7 @@ static double apart(const float *a, const float *b)
     return most;
 }
 
-static void test_seen(ses_device *dev)
+static void test_prefix(ses_device *dev)
 {
     static float plain[TOKENS * VOCAB], told[TOKENS * VOCAB], other[TOKENS * VOCAB];
     static const int32_t none[] = { 0, 0 }, all[] = { 7, 6 }, some[] = { 3, 5 }, bad[] = { 8, 0 };
@@ -61,7 +62,7 @@ static void test_seen(ses_device *dev)
     CHECK(!memcmp(plain, told, sizeof plain));
 
     CHECK(logits(m, dev, ids, some, plain));
-    for (int change = 0; change < 7; change++) { /* of the first sequence */
+    for (int change = 0; change < 7; change++) { /* a token of the first sequence */
         int32_t was = ids[change];
         ids[change] = 39;
         CHECK(logits(m, dev, ids, some, told) && apart(plain, told) > 0);
@@ -77,7 +78,7 @@ static void test_seen(ses_device *dev)
     ses_outputs y;
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
     CHECK(t && !ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &y, &e));
-    CHECK_STR(e.msg, "8 tokens seen by all in sequence 0 of 7");
+    CHECK_STR(e.msg, "prefix_len 8 in sequence 0 of 7 tokens");
     ses_tape_free(t);
     ses_model_free(m);
     ses_model_free(decoder);
@@ -90,7 +91,7 @@ int main(void)
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", NULL, &e);
     CHECK_MSG(dev, "%s", e.msg);
-    if (dev) test_seen(dev);
+    if (dev) test_prefix(dev);
     ses_device_free(dev);
     return check_report();
 }

@@ -1,5 +1,5 @@
-/* Recurrent layers against PyTorch's (fixtures/recurrent.json, made by recurrent.py): two layers in both
- * directions over ragged sequences, outputs and every gradient. */
+/* Recurrent layers against PyTorch (fixtures/recurrent.json, made by recurrent.py): two bidirectional layers
+ * over ragged sequences, outputs and every gradient. */
 #include "base/alloc.h"
 #include "check.h"
 #include "op/op.h"
@@ -32,7 +32,7 @@ static double apart(const ses_real *x, const ses_json *v)
     return worst;
 }
 
-/* A parameter on the tape that wants a gradient. */
+/* A tape input with gradient. */
 static ses_tensor *given(ses_tape *t, const ses_json *v, int64_t rows, int64_t cols)
 {
     ses_real *x = numbers(v);
