@@ -47,7 +47,7 @@ size_t ses_matcher_longest(const ses_matcher *m, const char *text, size_t n, int
     return best;
 }
 
-static bool put(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err *e)
+static bool put_match(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err *e)
 {
     if (begin == end) return true;
     if (!ses_array_reserve(&l->match, &l->cap, l->n + 1, sizeof *l->match, e)) return false;
@@ -65,7 +65,7 @@ static uint32_t char_before(const char *text, size_t i)
     return c;
 }
 
-static bool alone(const char *text, size_t n, size_t begin, size_t end)
+static bool is_single_word(const char *text, size_t n, size_t begin, size_t end)
 {
     uint32_t c;
     if (begin && is_word(char_before(text, begin))) return false;
@@ -110,7 +110,7 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
         size_t begin = i, end = i + len;
         i = end;
         const ses_added_token *t = &a->token[token];
-        if (t->single_word && !alone(text, n, begin, end)) continue;
+        if (t->single_word && !is_single_word(text, n, begin, end)) continue;
         if (t->lstrip && begin > done)
             begin = spaces_before(text, done, begin);
         else if (t->lstrip)
@@ -121,11 +121,11 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
                 e, SES_EARG,
                 "added token \"%s\" at byte %zu overlaps white space stripped by another added token",
                 ses_quoted_of(t->content.p, t->content.n).s, i - len);
-        if (done < begin && !put(out, done, begin, -1, e)) return false;
-        if (!put(out, begin, end, token, e)) return false;
+        if (done < begin && !put_match(out, done, begin, -1, e)) return false;
+        if (!put_match(out, begin, end, token, e)) return false;
         done = end;
     }
-    return done >= n || put(out, done, n, -1, e);
+    return done >= n || put_match(out, done, n, -1, e);
 }
 
 /* ---- list of added tokens ---- */
@@ -157,7 +157,7 @@ static bool read_token(ses_added_token *t, const ses_json *v, ses_arena *mem, se
 
 /* The id in the file is ignored, as in HF Tokenizers: a token gets its id in the model, or the next free
  * id. */
-static int32_t number(const ses_tokenizer *t, const ses_added_token *token, int64_t *last)
+static int32_t assign_id(const ses_tokenizer *t, const ses_added_token *token, int64_t *last)
 {
     const ses_stage *model = t->model.stage;
     int32_t id = model->id(t->model.self, token->content.p, token->content.n);
@@ -184,7 +184,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
                           ses_quoted_of(token->content.p, token->content.n).s);
         token->normalized_content = token->content;
         if (ok)
-            token->id = number(t, token, &last);
+            token->id = assign_id(t, token, &last);
         else
             ses_wrap(e, "entry %zu", i);
         a->n++;
@@ -220,7 +220,7 @@ static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena 
 }
 
 /* Of tokens with equal normalized content the first wins; special tokens come first. */
-static bool build(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem, ses_err *e)
+static bool build_matcher(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < a->n; i++)
@@ -251,7 +251,7 @@ bool ses_added_open(ses_added *a, const ses_json *list, const ses_tokenizer *t, 
     for (size_t i = 0; i < a->n; i++) a->by_id[a->token[i].id] = (int32_t)i;
     for (size_t i = 0; i < a->n; i++)
         if (a->token[i].normalized && !normalize(t, &a->token[i], mem, e)) return false;
-    return build(a, &a->raw, false, mem, e) && build(a, &a->normal, true, mem, e);
+    return build_matcher(a, &a->raw, false, mem, e) && build_matcher(a, &a->normal, true, mem, e);
 }
 
 void ses_added_close(ses_added *a) { ses_strmap_free(&a->by_name); }

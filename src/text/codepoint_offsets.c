@@ -7,13 +7,13 @@
 /* Position in the text for queries in mostly increasing order. Bytes in [byte, wide) are all ASCII. */
 typedef struct cursor {
     const char *text;
-    size_t n, byte, wide; /* wide: first non-ASCII byte at or after `byte`; n: none */
-    uint32_t lead;        /* characters that start before `byte` */
+    size_t n, byte, non_ascii; /* wide: first non-ASCII byte at or after `byte`; n: none */
+    uint32_t lead;             /* characters that start before `byte` */
 } cursor;
 
-static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
+static bool is_continuation(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
 
-static size_t find_wide(const char *text, size_t at, size_t n)
+static size_t find_non_ascii(const char *text, size_t at, size_t n)
 {
     uint64_t word;
     for (; at + 8 <= n; at += 8) {
@@ -24,28 +24,28 @@ static size_t find_wide(const char *text, size_t at, size_t n)
     return at;
 }
 
-static void move(cursor *c, size_t at)
+static void advance_to(cursor *c, size_t at)
 {
-    while (c->byte < at) c->lead += !continues(c, c->byte++);
-    while (c->byte > at) c->lead -= !continues(c, --c->byte);
-    c->wide = find_wide(c->text, at, c->n);
+    while (c->byte < at) c->lead += !is_continuation(c, c->byte++);
+    while (c->byte > at) c->lead -= !is_continuation(c, --c->byte);
+    c->non_ascii = find_non_ascii(c->text, at, c->n);
 }
 
 /* Index of the character that contains byte `at`; at < n. */
-static uint32_t point_at(cursor *c, size_t at)
+static uint32_t codepoint_at(cursor *c, size_t at)
 {
-    if (at < c->byte || at > c->wide) move(c, at);
-    return c->lead + (uint32_t)(at - c->byte) - continues(c, at);
+    if (at < c->byte || at > c->non_ascii) advance_to(c, at);
+    return c->lead + (uint32_t)(at - c->byte) - is_continuation(c, at);
 }
 
 static ses_offset convert(cursor *c, ses_offset byte)
 {
     if (byte.begin >= c->n) return byte;
-    ses_offset p = { .begin = point_at(c, byte.begin) };
+    ses_offset p = { .begin = codepoint_at(c, byte.begin) };
     if (byte.end < c->n)
-        p.end = point_at(c, byte.end);
+        p.end = codepoint_at(c, byte.end);
     else
-        p.end = byte.end - 1 < c->n ? point_at(c, byte.end - 1) + 1 : p.begin + 2;
+        p.end = byte.end - 1 < c->n ? codepoint_at(c, byte.end - 1) + 1 : p.begin + 2;
     return p;
 }
 
@@ -67,7 +67,7 @@ bool ses_codepoint_offsets(ses_isa isa, ses_codepoint_table *table, const char *
     }
 #endif
     (void)isa, (void)table, (void)e;
-    cursor c = { text, n, 0, find_wide(text, 0, n), 0 };
+    cursor c = { text, n, 0, find_non_ascii(text, 0, n), 0 };
     for (size_t i = 0; i < count; i++) point[i] = convert(&c, byte[i]);
     return true;
 }

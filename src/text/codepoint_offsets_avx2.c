@@ -26,16 +26,16 @@ static void fill(ses_codepoint_block *block, const char *text, size_t n)
 }
 
 /* Number of characters that start before byte `at`. */
-static inline uint32_t leads(const ses_codepoint_block *block, size_t at)
+static inline uint32_t count_starts(const ses_codepoint_block *block, size_t at)
 {
     const ses_codepoint_block *b = &block[at / 64];
     uint64_t low = b->inside & (((uint64_t)1 << at % 64) - 1);
     return (uint32_t)(at - b->before - (uint64_t)__builtin_popcountll(low));
 }
 
-static inline uint32_t point_at(const ses_codepoint_block *block, size_t at)
+static inline uint32_t codepoint_at(const ses_codepoint_block *block, size_t at)
 {
-    return leads(block, at) - (uint32_t)(block[at / 64].inside >> at % 64 & 1);
+    return count_starts(block, at) - (uint32_t)(block[at / 64].inside >> at % 64 & 1);
 }
 
 void ses_codepoint_offsets_avx2(ses_codepoint_block *block, const char *text, size_t n,
@@ -48,23 +48,25 @@ void ses_codepoint_offsets_avx2(ses_codepoint_block *block, const char *text, si
             point[i] = b;
             continue;
         }
-        uint32_t begin = point_at(block, b.begin);
-        uint32_t end = b.end <= n ? point_at(block, b.end) : b.end - 1 < n ? leads(block, n) : begin + 2;
+        uint32_t begin = codepoint_at(block, b.begin);
+        uint32_t end = b.end <= n      ? codepoint_at(block, b.end)
+                       : b.end - 1 < n ? count_starts(block, n)
+                                       : begin + 2;
         point[i] = (ses_offset){ begin, end };
     }
 }
 
 /* Character index of eight bytes: the byte's position minus the continuation bytes up to and including it.
  * *before: continuation bytes before these eight; updated. */
-static inline void list_eight(uint32_t *list, uint64_t word, size_t at, uint64_t *before)
+static inline void list_eight_bytes(uint32_t *list, uint64_t word, size_t at, uint64_t *before)
 {
     const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const uint64_t ones = 0x0101010101010101u;
-    uint64_t sums =
-        (word >> 7 & ~(word >> 6) & ones) * ones; /* prefix sums of the continuation bytes, one per byte */
+    /* prefix sums of the continuation bytes, one per byte */
+    uint64_t sums = (word >> 7 & ~(word >> 6) & ones) * ones;
     __m256i inner = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)sums));
-    __m256i place = _mm256_add_epi32(iota, _mm256_set1_epi32((int)(at - *before)));
-    _mm256_storeu_si256((__m256i *)(list + at), _mm256_sub_epi32(place, inner));
+    __m256i position = _mm256_add_epi32(iota, _mm256_set1_epi32((int)(at - *before)));
+    _mm256_storeu_si256((__m256i *)(list + at), _mm256_sub_epi32(position, inner));
     *before += sums >> 56;
 }
 
@@ -75,11 +77,11 @@ void ses_codepoint_offsets_short_avx2(uint32_t *list, const char *text, size_t n
     size_t at = 0;
     for (; at + 8 <= n; at += 8) {
         memcpy(&word, text + at, sizeof word);
-        list_eight(list, word, at, &before);
+        list_eight_bytes(list, word, at, &before);
     }
     word = 0;
     if (at < n) memcpy(&word, text + at, n - at);
-    list_eight(list, word, at, &before);
+    list_eight_bytes(list, word, at, &before);
     for (size_t i = 0; i < count; i++) {
         ses_offset b = byte[i], p = b;
         if (b.begin < n) {

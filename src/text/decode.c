@@ -13,7 +13,7 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
 }
 
 /* Run the decoder over k->strings, then join the strings. */
-static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
+static bool run_decoder(ses_tokens *k, const char **text, size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
     const ses_stage_list *steps = &t->steps[SES_DECODER];
@@ -26,7 +26,7 @@ static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
     return true;
 }
 
-static void begin(ses_tokens *k)
+static void reset_decoder(ses_tokens *k)
 {
     k->strings.n = k->text.len = 0;
     ses_arena_reset(&k->strings.mem);
@@ -36,7 +36,7 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
                 ses_err *e)
 {
     const ses_tokenizer *t = k->t;
-    begin(k);
+    reset_decoder(k);
     for (size_t i = 0; i < n; i++) {
         size_t bytes = 0;
         const char *s = ses_tokenizer_id_to_token(t, id[i], &bytes);
@@ -48,14 +48,14 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
         if (a && a->special) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
     }
-    return finish(k, text, len, e);
+    return run_decoder(k, text, len, e);
 }
 
 bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
                         ses_err *e)
 {
-    begin(k);
+    reset_decoder(k);
     for (size_t i = 0; i < n; i++)
         if (!ses_strings_put(&k->strings, token[i].p, token[i].n, e)) return false;
-    return finish(k, text, len, e);
+    return run_decoder(k, text, len, e);
 }

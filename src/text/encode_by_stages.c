@@ -13,13 +13,13 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
     ses_text *in = &k->raw;
     uint32_t base = begin < end ? k->raw.from[begin].begin : 0;
     /* bounds the memory that a malicious tokenizer.json can request */
-    size_t most = 64 * (end - begin) + (1 << 20);
+    size_t max_bytes = 64 * (end - begin) + (1 << 20);
     for (size_t i = 0; i < steps->n; i++) {
         ses_text *to = i + 1 == steps->n ? out : &k->normalized[i & 1];
         if (to != out) to->n = 0;
         in->base = base;
         if (!steps->step[i].stage->normalize(steps->step[i].self, in, begin, end, to, e)) return false;
-        if (to != out && to->n > most)
+        if (to != out && to->n > max_bytes)
             return ses_fail(e, SES_EARG, "normalizer output exceeds 64 times the input length");
         in = to;
         begin = 0;
@@ -30,7 +30,7 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
 
 /* Split the text at added tokens, normalize the parts between them, split those at normalized added
  * tokens. The result is in k->pieces[0]. */
-static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+static bool split_added_tokens(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
     const ses_added *a = &k->t->added;
     ses_pieces *p = &k->pieces[0];
@@ -62,7 +62,7 @@ static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, s
 
 /* Byte range of the input that a token came from. Offsets outside the piece stay as the model reported
  * them, as in Hugging Face Tokenizers. */
-static ses_offset origin(const ses_text *t, const ses_piece *p, const ses_token *token)
+static ses_offset source_range(const ses_text *t, const ses_piece *p, const ses_token *token)
 {
     uint32_t n = p->end - p->begin, base = t->from[p->begin].begin;
     if (token->begin == token->end) return (ses_offset){ base + token->begin, base + token->end };
@@ -103,13 +103,13 @@ static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, int3
             return false;
         size_t at = k->tokens.n++;
         k->tokens.id[at] = token->id;
-        k->tokens.byte_offset[at] = origin(t, p, token);
+        k->tokens.byte_offset[at] = source_range(t, p, token);
         k->tokens.word_id[at] = (int32_t)k->tokens.n_words;
     }
     return true;
 }
 
-static bool keep_first(ses_tokens *k, size_t pieces, ses_err *e)
+static bool reserve_piece_start(ses_tokens *k, size_t pieces, ses_err *e)
 {
     if (pieces <= k->cap_piece_start) return true;
     size_t *first = ses_realloc_array(k->piece_start, pieces, sizeof *first, e);
@@ -122,7 +122,7 @@ static bool keep_first(ses_tokens *k, size_t pieces, ses_err *e)
 /* Truncation from the left: HF Tokenizers encodes pieces from the last to the first. It stops after the
  * first piece that is not an added token and brings the count to max. Words are numbered from that piece
  * on. */
-static void drop_left(ses_tokens *k, const ses_pieces *p, size_t start, size_t max)
+static void keep_last_tokens(ses_tokens *k, const ses_pieces *p, size_t start, size_t max)
 {
     size_t keep = p->n, total = 0, end = k->tokens.n;
     while (keep) {
@@ -137,7 +137,7 @@ static void drop_left(ses_tokens *k, const ses_pieces *p, size_t start, size_t m
 bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end,
                           const ses_token_limit *limit, ses_err *e)
 {
-    if (!extract(k, text, begin, end, e)) return false;
+    if (!split_added_tokens(k, text, begin, end, e)) return false;
     const ses_stage_list *steps = &k->t->steps[SES_PRE_TOKENIZER];
     ses_pieces *p = &k->pieces[0], *other = &k->pieces[1];
     for (size_t i = 0; i < steps->n; i++) {
@@ -152,7 +152,7 @@ bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t 
     if (surface < 0) surface = INT32_MIN;
     size_t start = k->tokens.n;
     bool left = limit && limit->from_left;
-    if (left && !keep_first(k, p->n, e)) return false;
+    if (left && !reserve_piece_start(k, p->n, e)) return false;
     for (size_t i = 0; i < p->n; i++, k->tokens.n_words++) {
         const ses_piece *piece = &p->piece[i];
         if (left) k->piece_start[i] = k->tokens.n;
@@ -163,6 +163,6 @@ bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t 
         if (!put_piece(k, &p->text, piece, surface, e)) return false;
         if (limit && !left && k->tokens.n - start >= limit->max_tokens) break;
     }
-    if (left) drop_left(k, p, start, limit->max_tokens);
+    if (left) keep_last_tokens(k, p, start, limit->max_tokens);
     return true;
 }

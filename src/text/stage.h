@@ -118,10 +118,8 @@ struct ses_stage {
      * with an error that names the key. A stage without settings may return any non-NULL pointer. */
     void *(*open)(const ses_json *settings, ses_arena *mem, ses_err *e);
     void (*close)(void *self); /* NULL: all memory is on mem */
-    void (*save)(
-        const void *self,
-        ses_json_writer
-            *w); /* writes the settings as members of the stage's object, except "type"; NULL: no settings */
+    /* writes the settings as members of the stage's object, except "type"; NULL: no settings */
+    void (*save)(const void *self, ses_json_writer *w);
 
     /* Sequence only: its stages, which the caller runs in order. A Sequence has no function of its kind. */
     const ses_stage_instance *(*steps)(const void *self, size_t *n);
@@ -147,8 +145,8 @@ struct ses_stage {
             /* id whose token string is the source text (the unknown token of Unigram); -1: none; may be
              * NULL */
             self);
-    bool (*has_subword_prefix)(
-        const void *self); /* tokens inside a word start with a prefix ("##"); NULL: they do not */
+    /* tokens inside a word start with a prefix ("##"); NULL: they do not */
+    bool (*has_subword_prefix)(const void *self);
 
     /* Post-processor: template for one text and for a pair (NULL: A, then B with type id 1); whether token
      * offsets exclude spaces (NULL: no) and, in *prefix_space, add_prefix_space. See trim_offsets.h. */
@@ -177,7 +175,7 @@ bool ses_setting_absent(const ses_json *settings, const char *key); /* missing o
 bool ses_stage_instance_open(ses_stage_instance *step, ses_stage_kind kind, const ses_json *settings,
                              ses_arena *mem, ses_err *e);
 void ses_stage_instance_close(ses_stage_instance *step);
-void ses_stage_instance_save(const ses_stage_instance *step,
-                             ses_json_writer *w); /* writes the whole object, or null */
+/* writes the whole object, or null */
+void ses_stage_instance_save(const ses_stage_instance *step, ses_json_writer *w);
 
 #endif

@@ -8,7 +8,7 @@ enum { MAX_BYTES = INT32_MAX };
 
 /* New capacity for `have` + n elements, at least doubled so that growth is amortized. 0: too many, error
  * set. */
-static size_t grown(size_t cap, size_t have, size_t n, ses_err *e)
+static size_t grown_capacity(size_t cap, size_t have, size_t n, ses_err *e)
 {
     if (n > MAX_BYTES || have + n > MAX_BYTES) {
         ses_fail(e, SES_EARG, "the text exceeds 2 GiB");
@@ -22,7 +22,7 @@ static size_t grown(size_t cap, size_t have, size_t n, ses_err *e)
 bool ses_text_reserve(ses_text *t, size_t n, ses_err *e)
 {
     if (n <= t->cap - t->n) return true;
-    size_t cap = grown(t->cap, t->n, n, e);
+    size_t cap = grown_capacity(t->cap, t->n, n, e);
     if (!cap) return false;
     char *byte = ses_realloc_array(t->byte, cap, 1, e);
     if (!byte) return false;
@@ -51,8 +51,9 @@ bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at, ses_
     if (!ses_text_reserve(t, n, e)) return false;
     memcpy(t->byte + t->n, bytes, n);
     ses_offset *from = t->from + t->n;
-    uint32_t place = (uint32_t)at;
-    for (size_t i = 0; i < n; i++) from[i] = (ses_offset){ place + (uint32_t)i, place + (uint32_t)i + 1 };
+    uint32_t position = (uint32_t)at;
+    for (size_t i = 0; i < n; i++)
+        from[i] = (ses_offset){ position + (uint32_t)i, position + (uint32_t)i + 1 };
     for (size_t i = 0; i < n;) {
         uint8_t c = (uint8_t)bytes[i];
         uint64_t eight = 0;
@@ -62,7 +63,7 @@ bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at, ses_
             continue;
         }
         size_t len = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-        ses_offset self = { place + (uint32_t)i, place + (uint32_t)(i + len) };
+        ses_offset self = { position + (uint32_t)i, position + (uint32_t)(i + len) };
         for (size_t j = 0; j < len && i + j < n; j++) from[i + j] = self;
         i += len;
     }
@@ -90,7 +91,7 @@ void ses_text_free(ses_text *t)
 bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e)
 {
     if (n <= p->cap - p->n) return true;
-    size_t cap = grown(p->cap, p->n, n, e);
+    size_t cap = grown_capacity(p->cap, p->n, n, e);
     if (!cap) return false;
     ses_piece *piece = ses_realloc_array(p->piece, cap, sizeof *piece, e);
     if (!piece) return false;
@@ -116,7 +117,7 @@ void ses_pieces_free(ses_pieces *p)
 bool ses_token_list_reserve(ses_token_list *l, size_t n, ses_err *e)
 {
     if (n <= l->cap - l->n) return true;
-    size_t cap = grown(l->cap, l->n, n, e);
+    size_t cap = grown_capacity(l->cap, l->n, n, e);
     if (!cap) return false;
     ses_token *token = ses_realloc_array(l->token, cap, sizeof *token, e);
     if (!token) return false;
@@ -141,7 +142,7 @@ void ses_token_list_free(ses_token_list *l)
 bool ses_strings_put(ses_strings *s, const char *p, size_t n, ses_err *e)
 {
     if (s->n == s->cap) {
-        size_t cap = grown(s->cap, s->n, 1, e);
+        size_t cap = grown_capacity(s->cap, s->n, 1, e);
         if (!cap) return false;
         ses_string *string = ses_realloc_array(s->string, cap, sizeof *string, e);
         if (!string) return false;

@@ -54,21 +54,21 @@ void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words)
     while (k->n_overrides && k->override[k->n_overrides - 1].index >= n) k->n_overrides--;
 }
 
-void ses_tokens_remove(ses_tokens *k, size_t start, size_t gone, uint32_t words)
+void ses_tokens_remove(ses_tokens *k, size_t start, size_t count, uint32_t words)
 {
     ses_token_buf *r = &k->tokens;
-    for (size_t i = start; i + gone < r->n; i++) {
-        r->id[i] = r->id[i + gone];
-        r->byte_offset[i] = r->byte_offset[i + gone];
-        r->word_id[i] = r->word_id[i + gone] - (int32_t)words;
+    for (size_t i = start; i + count < r->n; i++) {
+        r->id[i] = r->id[i + count];
+        r->byte_offset[i] = r->byte_offset[i + count];
+        r->word_id[i] = r->word_id[i + count] - (int32_t)words;
     }
-    r->n -= gone;
+    r->n -= count;
     r->n_words -= words;
     size_t n = 0;
     for (size_t i = 0; i < k->n_overrides; i++) {
         ses_token_override m = k->override[i];
-        if (m.index >= start && m.index < start + gone) continue;
-        if (m.index >= start) m.index -= gone;
+        if (m.index >= start && m.index < start + count) continue;
+        if (m.index >= start) m.index -= count;
         k->override[n++] = m;
     }
     k->n_overrides = n;

@@ -9,7 +9,7 @@
 static const char *const stage_key[SES_STAGE_KINDS] = { "normalizer", "pre_tokenizer", "model",
                                                         "post_processor", "decoder" };
 
-static const ses_fast_path *const fasts[] = {
+static const ses_fast_path *const fast_paths[] = {
 #define SES_FAST_PATH(name) &ses_fast_path_##name,
 #include "text/fast/fast_paths.def"
 #undef SES_FAST_PATH
@@ -136,7 +136,7 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
 }
 
 /* Prepend a Lowercase normalizer, unless the file has one. Saving still writes the file's own normalizers. */
-static bool lower_first(ses_tokenizer *t, ses_err *e)
+static bool prepend_lowercase(ses_tokenizer *t, ses_err *e)
 {
     ses_stage_list *norm = &t->steps[SES_NORMALIZER];
     for (size_t i = 0; i < norm->n; i++)
@@ -150,11 +150,11 @@ static bool lower_first(ses_tokenizer *t, ses_err *e)
     return step[0].self != NULL;
 }
 
-static const ses_template_item plain[] = { { .kind = SES_TEMPLATE_A, .id = -1 },
-                                           { .kind = SES_TEMPLATE_B, .id = -1, .type_id = 1 } };
+static const ses_template_item default_template[] = { { .kind = SES_TEMPLATE_A, .id = -1 },
+                                                      { .kind = SES_TEMPLATE_B, .id = -1, .type_id = 1 } };
 
 /* A sequence may contain several post-processors, but only one may add special tokens. */
-static bool choose_slots(ses_tokenizer *t, ses_err *e)
+static bool choose_post_template(ses_tokenizer *t, ses_err *e)
 {
     const ses_stage_list *post = &t->steps[SES_POST_PROCESSOR];
     const ses_stage_instance *with = NULL;
@@ -167,7 +167,7 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
     }
     for (int pair = 0; pair < 2; pair++) {
         t->post_template[pair] = with ? with->stage->post_template(with->self, pair)
-                                      : (ses_post_template){ plain, pair ? 2 : 1, false };
+                                      : (ses_post_template){ default_template, pair ? 2 : 1, false };
         for (size_t i = 0; i < t->post_template[pair].n; i++) {
             const ses_template_item *slot = &t->post_template[pair].item[i];
             size_t n;
@@ -179,7 +179,7 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
     return true;
 }
 
-static bool choose_trims(ses_tokenizer *t, ses_err *e)
+static bool choose_offset_trimming(ses_tokenizer *t, ses_err *e)
 {
     const ses_stage_list *post = &t->steps[SES_POST_PROCESSOR];
     t->trim_prefix = ses_arena_array(&t->mem, post->n, sizeof *t->trim_prefix, e);
@@ -209,17 +209,17 @@ static ses_isa best_isa(void)
     return SES_ISA_REF;
 }
 
-static bool choose_fast(ses_tokenizer *t, ses_err *e)
+static bool choose_fast_path(ses_tokenizer *t, ses_err *e)
 {
     t->isa = best_isa();
-    for (size_t i = 0; fasts[i] && !t->fast_path; i++) {
-        if (!fasts[i]->open(t, t->isa, &t->mem, &t->fast_path_self, e)) return false;
-        if (t->fast_path_self) t->fast_path = fasts[i];
+    for (size_t i = 0; fast_paths[i] && !t->fast_path; i++) {
+        if (!fast_paths[i]->open(t, t->isa, &t->mem, &t->fast_path_self, e)) return false;
+        if (t->fast_path_self) t->fast_path = fast_paths[i];
     }
     return true;
 }
 
-static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
+static ses_tokenizer *from_json_value(const ses_json *root, bool lower, ses_err *e)
 {
     ses_tokenizer *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
@@ -234,7 +234,7 @@ static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
                  ses_quoted_of(version, n).s);
         goto fail;
     }
-    if (!open_stages(t, root, e) || (lower && !lower_first(t, e))) goto fail;
+    if (!open_stages(t, root, e) || (lower && !prepend_lowercase(t, e))) goto fail;
     if (!read_truncation(&t->stored, ses_json_get(root, "truncation"), e)) {
         ses_wrap(e, "truncation");
         goto fail;
@@ -249,7 +249,7 @@ static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
     }
     t->vocab_size = t->model.stage->size(t->model.self);
     if (t->added.n_ids > t->vocab_size) t->vocab_size = t->added.n_ids;
-    if (!choose_slots(t, e) || !choose_trims(t, e) || !choose_fast(t, e)) goto fail;
+    if (!choose_post_template(t, e) || !choose_offset_trimming(t, e) || !choose_fast_path(t, e)) goto fail;
     return t;
 fail:
     ses_tokenizer_free(t);
@@ -259,7 +259,7 @@ fail:
 static ses_tokenizer *from_text(const char *text, size_t n, bool lower, ses_err *e)
 {
     ses_json_doc *doc = ses_json_parse(text, n, e);
-    ses_tokenizer *t = doc ? from_value(ses_json_root(doc), lower, e) : NULL;
+    ses_tokenizer *t = doc ? from_json_value(ses_json_root(doc), lower, e) : NULL;
     ses_json_free(doc);
     return t;
 }

@@ -215,8 +215,8 @@ struct ses_tokens {
 
 bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e); /* capacity for n more tokens */
 void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words);    /* truncate to n tokens */
-/* Remove `gone` tokens (whole words) from index `start` on; word indices after them decrease by `words`. */
-void ses_tokens_remove(ses_tokens *k, size_t start, size_t gone, uint32_t words);
+/* Remove `count` tokens (whole words) from index `start` on; word indices after them decrease by `words`. */
+void ses_tokens_remove(ses_tokens *k, size_t start, size_t count, uint32_t words);
 /* The next token appended is an added token, or has its own string p[0, n) (p NULL: the id's string). */
 bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e);
 const ses_token_override *ses_token_override_find(const ses_tokens *k, size_t index); /* NULL: none */

@@ -36,7 +36,7 @@ static inline uint64_t later(uint64_t now, uint64_t before, int by)
 }
 
 /* Whether the block contains invalid UTF-8, or completes an invalid character of the previous block. */
-static bool wrong(block v, carry *c)
+static bool has_error(block v, carry *c)
 {
     uint64_t over7f = above(v, 0x7F), over_bf = above(v, 0xBF), over_df = above(v, 0xDF),
              over_ef = above(v, 0xEF);
@@ -67,8 +67,8 @@ bool ses_utf8_valid_avx2(const char *p, size_t n)
     carry c = { 0 };
     size_t i = 0;
     for (; i + 64 <= n; i += 64)
-        if (wrong(load(p + i), &c)) return false;
+        if (has_error(load(p + i), &c)) return false;
     char tail[64] = { 0 }; /* zero is not a continuation byte, so a truncated last character is detected */
     if (i < n) memcpy(tail, p + i, n - i);
-    return !wrong(load(tail), &c);
+    return !has_error(load(tail), &c);
 }

@@ -50,36 +50,36 @@ static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text,
 
 typedef struct each {
     const ses_added *a;
-    ses_span_fn *stretch;
+    ses_span_fn *span;
     const void *self;
     void *work;
     ses_tokens *k;
-    ses_matches outer,
-        inner; /* not those of the workspace: ses_encode_by_stages may use them inside a span */
+    /* not those of the workspace: ses_encode_by_stages may use them inside a span */
+    ses_matches outer, inner;
 } each;
 
-static bool each_normal(each *x, const char *text, const ses_match *m, ses_err *e)
+static bool split_normalized(each *x, const char *text, const ses_match *m, ses_err *e)
 {
     if (!ses_added_split(x->a, &x->a->normal, text + m->begin, m->end - m->begin, &x->inner, e)) return false;
     for (size_t i = 0; i < x->inner.n; i++) {
         ses_match in = x->inner.match[i];
         size_t begin = m->begin + in.begin, end = m->begin + in.end;
         bool ok = in.token >= 0 ? put_added(x->k, &x->a->token[in.token], text, begin, end, e)
-                                : x->stretch(x->self, x->work, x->k, text, begin, end, e);
+                                : x->span(x->self, x->work, x->k, text, begin, end, e);
         if (!ok) return false;
     }
     return true;
 }
 
-bool ses_added_for_each_span(const ses_added *a, ses_span_fn *stretch, const void *self, void *work,
+bool ses_added_for_each_span(const ses_added *a, ses_span_fn *span, const void *self, void *work,
                              ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
-    each x = { a, stretch, self, work, k, { 0 }, { 0 } };
+    each x = { a, span, self, work, k, { 0 }, { 0 } };
     bool ok = ses_added_split(a, &a->raw, text, n, &x.outer, e);
     for (size_t i = 0; ok && i < x.outer.n; i++) {
         ses_match m = x.outer.match[i];
         ok = m.token >= 0 ? put_added(k, &a->token[m.token], text, m.begin, m.end, e)
-                          : each_normal(&x, text, &m, e);
+                          : split_normalized(&x, text, &m, e);
     }
     ses_free(x.outer.match);
     ses_free(x.inner.match);

@@ -21,7 +21,7 @@ bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const cha
  * `span` is called for the text between them. */
 typedef bool ses_span_fn(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
                          size_t end, ses_err *e);
-bool ses_added_for_each_span(const ses_added *a, ses_span_fn *stretch, const void *self, void *work,
+bool ses_added_for_each_span(const ses_added *a, ses_span_fn *span, const void *self, void *work,
                              ses_tokens *k, const char *text, size_t n, ses_err *e);
 
 #endif

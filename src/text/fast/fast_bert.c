@@ -11,18 +11,18 @@
 void ses_bert_classify_ref(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i += 64) {
-        uint64_t space = 0, mark = 0, check = 0, inside = 0;
+        uint64_t space = 0, punct = 0, check = 0, inside = 0;
         for (size_t j = 0; j < 64 && i + j < n; j++) {
             uint8_t c = (uint8_t)text[i + j], bit = c < 128 ? (uint8_t)(1 << (c >> 4)) : 0;
             uint64_t one = (uint64_t)1 << j;
             inside |= one;
             if (f->space[c & 15] & bit) space |= one;
-            if (f->mark[c & 15] & bit) mark |= one;
-            if (f->check[c & 15] & bit || (c >= 128 && f->wide)) check |= one;
-            w->low[i + j] = (char)(f->lower && c >= 'A' && c <= 'Z' ? c + 32 : c);
+            if (f->punct[c & 15] & bit) punct |= one;
+            if (f->check[c & 15] & bit || (c >= 128 && f->check_non_ascii)) check |= one;
+            w->lowered[i + j] = (char)(f->lower && c >= 'A' && c <= 'Z' ? c + 32 : c);
         }
-        w->word[i / 64] = ~(space | mark) & inside;
-        w->mark[i / 64] = mark;
+        w->word[i / 64] = ~(space | punct) & inside;
+        w->punct[i / 64] = punct;
         w->check[i / 64] = check;
     }
 }
@@ -58,7 +58,7 @@ bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_to
 {
     size_t count = ses_bert_find_pieces(w, n);
     for (size_t i = 0; i < count; i++) {
-        size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1, odd = 0;
+        size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1, non_ascii = 0;
         uint32_t from = (uint32_t)(base + at);
         if (len > SES_BERT_LONG) {
             if (!ses_bert_encode_long(f, w, k, text, base, at, len, e)) return false;
@@ -66,9 +66,9 @@ bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_to
         }
         char *key = w->key[0];
         memset(key, 0, sizeof w->key[0]);
-        memcpy(key, w->low + at, len);
-        for (size_t j = 0; j < len; j++) odd |= (uint8_t)key[j] & 0x80u;
-        key[SES_BERT_LONG] = (char)(len | odd);
+        memcpy(key, w->lowered + at, len);
+        for (size_t j = 0; j < len; j++) non_ascii |= (uint8_t)key[j] & 0x80u;
+        key[SES_BERT_LONG] = (char)(len | non_ascii);
         ses_word_cache_entry *x = NULL;
         if (len <= SES_BERT_SHORT) {
             uint64_t half[2];
@@ -85,20 +85,20 @@ bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_to
     return true;
 }
 
-static bool run_words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                      size_t n, ses_err *e)
+static bool encode_pieces(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                          size_t base, size_t n, ses_err *e)
 {
     return ses_token_buf_reserve(&k->tokens, n + SES_BERT_SLACK, e) &&
            f->encode_window(f, w, k, text, base, n, e);
 }
 
-typedef enum { NO_HIT, HIT, HARD_HIT } hit;
+typedef enum { NO_HIT, HIT, CONTEXT_HIT } hit;
 
-static bool is_hard(const ses_added_token *t)
+static bool needs_context(const ses_added_token *t)
 {
-    bool blank = false;
-    for (size_t i = 0; i < t->content.n; i++) blank |= (uint8_t)t->content.p[i] <= ' ';
-    return t->lstrip || t->rstrip || t->single_word || blank;
+    bool has_space = false;
+    for (size_t i = 0; i < t->content.n; i++) has_space |= (uint8_t)t->content.p[i] <= ' ';
+    return t->lstrip || t->rstrip || t->single_word || has_space;
 }
 
 /* Whether an added token starts at `at`, or anything else the window code does not support. */
@@ -110,21 +110,22 @@ static hit check(const ses_bert_fast *f, const ses_bert_work *w, const char *tex
     uint8_t c = (uint8_t)text[base + at];
     if (c >= 128 ? f->normal : f->kind[c] == SES_BERT_REMOVED) return HIT;
     if (ses_matcher_longest(&a->raw, text + base + at, n - base - at, &token))
-        return is_hard(&a->token[token]) ? HARD_HIT : HIT;
+        return needs_context(&a->token[token]) ? CONTEXT_HIT : HIT;
     /* a token may extend past the window; then it counts as a match */
     size_t rest = SES_BERT_WINDOW - at;
-    return f->normal && (rest < 64 || ses_matcher_longest(&a->normal, w->low + at, rest, &token)) ? HIT
-                                                                                                  : NO_HIT;
+    return f->normal && (rest < 64 || ses_matcher_longest(&a->normal, w->lowered + at, rest, &token))
+               ? HIT
+               : NO_HIT;
 }
 
 /* Whether [begin, end) contains an added token whose match depends on text outside the range. */
-static bool looks_out(const ses_bert_fast *f, const char *text, size_t begin, size_t end, size_t n)
+static bool has_context_token(const ses_bert_fast *f, const char *text, size_t begin, size_t end, size_t n)
 {
     const ses_added *a = &f->t->added;
     int32_t token = -1;
-    for (; f->hard && begin < end; begin++)
+    for (; f->context_tokens && begin < end; begin++)
         if (a->raw.root[(uint8_t)text[begin]] &&
-            ses_matcher_longest(&a->raw, text + begin, n - begin, &token) && is_hard(&a->token[token]))
+            ses_matcher_longest(&a->raw, text + begin, n - begin, &token) && needs_context(&a->token[token]))
             return true;
     return false;
 }
@@ -146,7 +147,7 @@ static bool is_kind(const ses_bert_fast *f, char c, ses_bert_kind kind)
     return (uint8_t)c < 128 && f->kind[(uint8_t)c] == kind;
 }
 
-static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+static bool encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
     k->invalid_utf8 = ses_utf8_valid(text + begin, end - begin) != end - begin;
     return !k->invalid_utf8 && ses_encode_by_stages(k, text, begin, end, NULL, e);
@@ -154,29 +155,30 @@ static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses
 
 /* A run of letters longer than a window: one piece; if it contains an added token, it goes through the
  * stages. */
-static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *pos,
-                       size_t n, bool *hard, ses_err *e)
+static bool encode_long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                              size_t *pos, size_t n, bool *context_tokens, ses_err *e)
 {
     size_t begin = *pos, end = begin;
-    bool odd = f->normal;
+    bool non_ascii = f->normal;
     while (end < n && !is_kind(f, text[end], SES_BERT_SPACE) && !is_kind(f, text[end], SES_BERT_SINGLE)) {
         uint8_t c = (uint8_t)text[end];
-        bool look = c < 128 ? f->check[c & 15] >> (c >> 4) & 1 : f->wide;
-        if (!odd && look) odd = check(f, w, text, end, 0, n) != NO_HIT;
+        bool look = c < 128 ? f->check[c & 15] >> (c >> 4) & 1 : f->check_non_ascii;
+        if (!non_ascii && look) non_ascii = check(f, w, text, end, 0, n) != NO_HIT;
         end++;
     }
-    while (odd && end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
+    while (non_ascii && end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
     *pos = end;
-    *hard = odd && looks_out(f, text, begin, end, n);
-    if (*hard) return true;
-    return odd ? exact(k, text, begin, end, e) : ses_bert_encode_non_ascii(f, w, k, text, begin, end, e);
+    *context_tokens = non_ascii && has_context_token(f, text, begin, end, n);
+    if (*context_tokens) return true;
+    return non_ascii ? encode_by_stages(k, text, begin, end, e)
+                     : ses_bert_encode_non_ascii(f, w, k, text, begin, end, e);
 }
 
 /* Discard the tokens so far and encode the whole text by stages. */
-static bool start_over(ses_tokens *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
+static bool encode_all_by_stages(ses_tokens *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
 {
     ses_tokens_rewind(k, at.n, at.n_words);
-    return exact(k, text, 0, n, e);
+    return encode_by_stages(k, text, 0, n, e);
 }
 
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
@@ -187,28 +189,29 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
     for (size_t pos = 0; pos < n;) {
         size_t len = n - pos < SES_BERT_WINDOW ? n - pos : SES_BERT_WINDOW, stop = len, at = 0;
         f->classify(f, w, text + pos, len);
-        memset(w->low + len, 0, 64);
+        memset(w->lowered + len, 0, 64);
         if (pos + len < n)
             while (stop && w->word[(stop - 1) / 64] >> (stop - 1) % 64 & 1) stop--;
         if (!stop) {
-            bool hard = false;
-            if (!long_piece(f, w, k, text, &pos, n, &hard, e)) return false;
-            if (hard) return start_over(k, text, n, start, e);
+            bool context_tokens = false;
+            if (!encode_long_piece(f, w, k, text, &pos, n, &context_tokens, e)) return false;
+            if (context_tokens) return encode_all_by_stages(k, text, n, start, e);
             continue;
         }
         hit h = find_hit(f, w, text, pos, stop, n, &at);
-        if (h == HARD_HIT) return start_over(k, text, n, start, e);
+        if (h == CONTEXT_HIT) return encode_all_by_stages(k, text, n, start, e);
         if (h == NO_HIT) {
-            if (!run_words(f, w, k, text, pos, stop, e)) return false;
+            if (!encode_pieces(f, w, k, text, pos, stop, e)) return false;
             pos += stop;
             continue;
         }
         size_t begin = at, end = pos + at;
         while (begin && w->word[(begin - 1) / 64] >> (begin - 1) % 64 & 1) begin--;
         while (end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
-        if (looks_out(f, text, pos + begin, end, n)) return start_over(k, text, n, start, e);
-        if (begin && !run_words(f, w, k, text, pos, begin, e)) return false;
-        if (!exact(k, text, pos + begin, end, e)) return false;
+        if (has_context_token(f, text, pos + begin, end, n))
+            return encode_all_by_stages(k, text, n, start, e);
+        if (begin && !encode_pieces(f, w, k, text, pos, begin, e)) return false;
+        if (!encode_by_stages(k, text, pos + begin, end, e)) return false;
         pos = end;
     }
     return true;
@@ -235,10 +238,10 @@ static bool applies(const ses_tokenizer *t)
     return true;
 }
 
-static void set(uint8_t row[16], uint32_t c) { row[c & 15] |= (uint8_t)(1 << (c >> 4)); }
+static void add_to_set(uint8_t row[16], uint32_t c) { row[c & 15] |= (uint8_t)(1 << (c >> 4)); }
 
 /* Find the class of each ASCII character by running the normalizer on it. */
-static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
+static bool classify_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
 {
     const ses_added *a = &f->t->added;
     f->lower = true;
@@ -246,24 +249,24 @@ static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
         ses_bert_char x = { 0 };
         if (!ses_bert_normalize_char(f, c, &x, e)) return false;
         f->kind[c] = x.kind;
-        uint32_t low = c >= 'A' && c <= 'Z' ? c + 32 : c;
+        uint32_t lowered = c >= 'A' && c <= 'Z' ? c + 32 : c;
         if (c == 'A') f->lower = x.byte[0] == 'a';
         if (x.kind == SES_BERT_LETTER || x.kind == SES_BERT_SINGLE)
-            *fits &= x.n == 1 && (uint8_t)x.byte[0] == (f->lower ? low : c);
+            *fits &= x.n == 1 && (uint8_t)x.byte[0] == (f->lower ? lowered : c);
         if (x.kind == SES_BERT_BY_STAGES) *fits = false;
-        if (x.kind == SES_BERT_SPACE) set(f->space, c);
-        if (x.kind == SES_BERT_SINGLE) set(f->mark, c);
-        if (x.kind == SES_BERT_REMOVED || a->raw.root[c] || a->normal.root[low] || a->normal.root[c])
-            set(f->check, c);
+        if (x.kind == SES_BERT_SPACE) add_to_set(f->space, c);
+        if (x.kind == SES_BERT_SINGLE) add_to_set(f->punct, c);
+        if (x.kind == SES_BERT_REMOVED || a->raw.root[c] || a->normal.root[lowered] || a->normal.root[c])
+            add_to_set(f->check, c);
     }
-    f->normal = f->wide = a->normal.n > 0;
-    for (size_t c = 128; c < 256; c++) f->wide |= a->raw.root[c] != 0;
-    for (size_t i = 0; i < a->n; i++) f->hard |= is_hard(&a->token[i]);
+    f->normal = f->check_non_ascii = a->normal.n > 0;
+    for (size_t c = 128; c < 256; c++) f->check_non_ascii |= a->raw.root[c] != 0;
+    for (size_t i = 0; i < a->n; i++) f->context_tokens |= needs_context(&a->token[i]);
     return true;
 }
 
 /* Trie of the tokens that start with prefix, without the prefix. */
-static bool make_trie(ses_trie *t, const ses_vocab *v, ses_string prefix, ses_arena *mem, ses_err *e)
+static bool build_trie(ses_trie *t, const ses_vocab *v, ses_string prefix, ses_arena *mem, ses_err *e)
 {
     ses_string *key = ses_alloc_array((size_t)v->size + 1, sizeof *key, e);
     if (!key) return false;
@@ -290,10 +293,10 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     f->key[0] = key.k0;
     f->key[1] = key.k1;
     f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
-    if (!sort_ascii(f, &fits, e)) return false;
+    if (!classify_ascii(f, &fits, e)) return false;
     if (!fits) return true;
-    if (!make_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||
-        !make_trie(&f->next, &f->m->vocab, f->m->prefix, mem, e))
+    if (!build_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||
+        !build_trie(&f->next, &f->m->vocab, f->m->prefix, mem, e))
         return false;
     f->classify = ses_bert_classify_ref;
     f->encode_window = ses_bert_encode_window_ref;

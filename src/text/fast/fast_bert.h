@@ -1,8 +1,10 @@
 /* Fast path for BERT's pipeline: BertNormalizer or none, BertPreTokenizer, WordPiece. Declarations shared
  * by its files. ses_bert_fast is read-only and shared between threads; ses_bert_work belongs to one
- * thread. The text is processed in windows. 64 bytes at a time are classified as word, punctuation or
- * other, as bit masks. The masks yield the positions of pieces: runs between ASCII spaces and punctuation.
- * The lower-cased bytes of a piece are looked up in a cache of tokens. On a miss, the piece is split with
+ * thread.
+ *
+ * The text is processed in windows. 64 bytes at a time are classified as word, punctuation or other, as
+ * bit masks. The masks yield the positions of pieces: runs between ASCII spaces and punctuation. The
+ * lower-cased bytes of a piece are looked up in a cache of tokens. On a miss, the piece is split with
  * tries of the vocabulary. A piece with non-ASCII characters, which may be several words, is normalized
  * character by character from a table. Everything else (added tokens, control characters, reordered
  * combining marks) goes through ses_encode_by_stages, split off at positions that do not change the
@@ -72,10 +74,10 @@ typedef struct ses_bert_work {
     ses_offset from[SES_BERT_MAX_WORD + 64];
 
     /* a window */
-    uint64_t word[SES_BERT_BLOCKS + 1], mark[SES_BERT_BLOCKS + 1], check[SES_BERT_BLOCKS + 1];
+    uint64_t word[SES_BERT_BLOCKS + 1], punct[SES_BERT_BLOCKS + 1], check[SES_BERT_BLOCKS + 1];
     uint16_t begin[SES_BERT_WINDOW + 64], end[SES_BERT_WINDOW + 64];
     char key[SES_BERT_BATCH + 1][48]; /* keys for the large cache; the last one is for a short piece */
-    char low[SES_BERT_WINDOW + 128];
+    char lowered[SES_BERT_WINDOW + 128];
 } ses_bert_work;
 
 typedef struct ses_bert_fast ses_bert_fast;
@@ -91,14 +93,14 @@ struct ses_bert_fast {
     const ses_tokenizer *t;
     const ses_wordpiece *m;
     /* Sets of ASCII characters: indexed by the low four bits, one bit per value of the upper three. */
-    uint8_t space[16], mark[16], check[16];
+    uint8_t space[16], punct[16], check[16];
     bool lower;  /* A-Z are lower-cased */
     bool normal; /* some added tokens match normalized text */
     bool
         /* `normal`, or some added token starts with a non-ASCII byte: check every non-ASCII character */
-        wide;
-    bool hard;         /* some added tokens depend on the text around them, or contain spaces */
-    uint8_t kind[128]; /* ses_bert_kind of each ASCII character */
+        check_non_ascii;
+    bool context_tokens; /* some added tokens depend on the text around them, or contain spaces */
+    uint8_t kind[128];   /* ses_bert_kind of each ASCII character */
     uint64_t key[3];
     ses_trie first, next; /* tokens at the start of a word; tokens inside a word, without the prefix */
     ses_bert_classify_fn *classify;
@@ -141,10 +143,10 @@ static inline size_t ses_bert_find_pieces(ses_bert_work *w, size_t n)
     uint64_t before = 0;
     for (size_t i = 0; i < blocks; i++) {
         uint64_t inside = n - 64 * i < 64 ? ((uint64_t)1 << (n - 64 * i)) - 1 : ~(uint64_t)0;
-        uint64_t run = w->word[i] & inside, mark = w->mark[i] & inside;
+        uint64_t run = w->word[i] & inside, punct = w->punct[i] & inside;
         uint64_t after = 64 * (i + 1) < n ? w->word[i + 1] & 1 : 0;
-        begins += ses_bert_bit_positions((run & ~(run << 1 | before)) | mark, 64 * i, w->begin + begins);
-        ends += ses_bert_bit_positions((run & ~(run >> 1 | after << 63)) | mark, 64 * i, w->end + ends);
+        begins += ses_bert_bit_positions((run & ~(run << 1 | before)) | punct, 64 * i, w->begin + begins);
+        ends += ses_bert_bit_positions((run & ~(run >> 1 | after << 63)) | punct, 64 * i, w->end + ends);
         before = run >> 63;
     }
     return begins;

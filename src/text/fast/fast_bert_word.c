@@ -30,7 +30,7 @@ typedef struct parts {
 } parts;
 
 /* Split a normalized word of at most SES_BERT_MAX_WORD bytes into tokens. */
-static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts *out, ses_err *e)
+static bool wordpiece(const ses_bert_fast *f, const uint8_t *p, size_t n, parts *out, ses_err *e)
 {
     size_t chars = 0, at = 0;
     for (size_t i = 0; i < n; i++) chars += (p[i] & 0xC0) != 0x80;
@@ -55,14 +55,14 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* An entry for a new key. Large bucket: replaces the older entry. Small bucket: replaces the second one;
  * the first is for words that were found again. */
-static ses_bert_large_entry *large_room(ses_bert_large_entry *bucket, const char *key)
+static ses_bert_large_entry *new_large_entry(ses_bert_large_entry *bucket, const char *key)
 {
     bucket[1] = bucket[0];
     memcpy(bucket->key, key, sizeof bucket->key);
     return bucket;
 }
 
-static ses_word_cache_entry *small_room(ses_word_cache_entry *bucket, const char *key)
+static ses_word_cache_entry *new_small_entry(ses_word_cache_entry *bucket, const char *key)
 {
     bucket += bucket->key[15] != 0;
     memcpy(bucket->key, key, 15);
@@ -70,7 +70,7 @@ static ses_word_cache_entry *small_room(ses_word_cache_entry *bucket, const char
     return bucket;
 }
 
-static const ses_bert_large_entry *large_find(const ses_bert_large_entry *bucket, const char *key)
+static const ses_bert_large_entry *find_large(const ses_bert_large_entry *bucket, const char *key)
 {
     const size_t n = sizeof bucket->key;
     return !memcmp(bucket->key, key, n) ? bucket : !memcmp(bucket[1].key, key, n) ? bucket + 1 : NULL;
@@ -85,24 +85,25 @@ typedef struct piece {
 } piece;
 
 /* Store under this key, in the small cache if it fits. small NULL: the key is too long for it. */
-static void keep(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key, const piece *p)
+static void cache_piece(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key,
+                        const piece *p)
 {
     if (small && p->n <= SES_LEN(small->id) && p->words == 1) {
-        ses_word_cache_entry *x = small_room(small, key);
+        ses_word_cache_entry *x = new_small_entry(small, key);
         x->n = (uint8_t)p->n;
         memcpy(x->id, p->id, p->n * sizeof *x->id);
         for (size_t i = 0; i < p->n; i++) x->range[i] = (uint8_t)(p->begin[i] << 4 | p->end[i]);
         return;
     }
-    ses_bert_large_entry *x = large_room(large, key);
+    ses_bert_large_entry *x = new_large_entry(large, key);
     x->n = (uint8_t)p->n, x->words = p->words, x->starts = p->starts;
     memcpy(x->id, p->id, p->n * sizeof *x->id);
     memcpy(x->begin, p->begin, p->n);
     memcpy(x->end, p->end, p->n);
 }
 
-static void keep_word(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key,
-                      const parts *p)
+static void cache_word(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key,
+                       const parts *p)
 {
     piece x = { .n = p->n, .id = p->id, .words = 1, .starts = 1 };
     if (p->n > SES_BERT_MAX_TOKENS) return;
@@ -110,7 +111,7 @@ static void keep_word(ses_word_cache_entry *small, ses_bert_large_entry *large, 
         x.begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
         x.end[i] = (uint8_t)p->end[i];
     }
-    keep(small, large, key, &x);
+    cache_piece(small, large, key, &x);
 }
 
 /* Tokens of a normalized word that is not in the small cache: from the large cache, else computed and
@@ -118,23 +119,23 @@ static void keep_word(ses_word_cache_entry *small, ses_bert_large_entry *large, 
 static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n,
                     ses_word_cache_entry *small, parts *p, ses_err *e)
 {
-    if (n > SES_BERT_LONG) return take_apart(f, (const uint8_t *)word, n, p, e);
+    if (n > SES_BERT_LONG) return wordpiece(f, (const uint8_t *)word, n, p, e);
     word[SES_BERT_LONG] = (char)n;
     ses_bert_large_entry *large = &w->large[ses_bert_large_slot(f, word)];
-    const ses_bert_large_entry *x = large_find(large, word);
+    const ses_bert_large_entry *x = find_large(large, word);
     if (x) {
         p->n = x->n;
         for (size_t i = 0; i < x->n; i++) p->id[i] = x->id[i], p->end[i] = x->end[i];
         return true;
     }
-    if (!take_apart(f, (const uint8_t *)word, n, p, e)) return false;
-    keep_word(small, large, word, p);
+    if (!wordpiece(f, (const uint8_t *)word, n, p, e)) return false;
+    cache_word(small, large, word, p);
     return true;
 }
 
 /* Cache the tokens from `first` on, whose words start at `words`, under the bytes of the piece at `at`. */
-static void learn(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32_t words, uint32_t at,
-                  const char *key, uint32_t slot, ses_word_cache_entry *small)
+static void cache_tokens(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32_t words, uint32_t at,
+                         const char *key, uint32_t slot, ses_word_cache_entry *small)
 {
     piece x = { .n = r->n - first, .id = r->id + first, .words = (uint8_t)(r->n_words - words) };
     if (x.n > SES_BERT_MAX_TOKENS) return;
@@ -144,15 +145,15 @@ static void learn(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32
         x.end[i] = (uint8_t)(b->end - at);
         if (!i || r->word_id[first + i] != r->word_id[first + i - 1]) x.starts |= (uint16_t)(1 << i);
     }
-    keep(small, &w->large[slot], key, &x);
+    cache_piece(small, &w->large[slot], key, &x);
 }
 
 /* Append the tokens of a word that normalization changes only in case. */
-static bool put_plain(const ses_bert_fast *f, ses_token_buf *r, const char *word, size_t n, uint32_t at,
-                      ses_err *e)
+static bool encode_ascii_word(const ses_bert_fast *f, ses_token_buf *r, const char *word, size_t n,
+                              uint32_t at, ses_err *e)
 {
     parts p;
-    if (!take_apart(f, (const uint8_t *)word, n, &p, e)) return false;
+    if (!wordpiece(f, (const uint8_t *)word, n, &p, e)) return false;
     for (size_t i = 0, begin = 0; i < p.n; i++) {
         r->id[r->n] = p.id[i];
         r->byte_offset[r->n] = (ses_offset){ at + (uint32_t)begin, at + p.end[i] };
@@ -170,12 +171,12 @@ bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *
     ses_token_buf *r = &k->tokens;
     size_t first = r->n;
     uint32_t words = r->n_words;
-    bool odd = (uint8_t)key[SES_BERT_LONG] & 0x80;
-    if (!(odd ? ses_bert_encode_non_ascii(f, w, k, text, begin, begin + n, e)
-              : put_plain(f, r, key, n, (uint32_t)begin, e)))
+    bool non_ascii = (uint8_t)key[SES_BERT_LONG] & 0x80;
+    if (!(non_ascii ? ses_bert_encode_non_ascii(f, w, k, text, begin, begin + n, e)
+                    : encode_ascii_word(f, r, key, n, (uint32_t)begin, e)))
         return false;
-    learn(w, r, first, words, (uint32_t)begin, key, slot, small);
-    return !odd || ses_token_buf_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    cache_tokens(w, r, first, words, (uint32_t)begin, key, slot, small);
+    return !non_ascii || ses_token_buf_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
 static bool all_ascii(const char *p, size_t n)
@@ -190,8 +191,8 @@ static bool all_ascii(const char *p, size_t n)
 bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                           size_t base, size_t at, size_t n, ses_err *e)
 {
-    if (n <= SES_BERT_MAX_WORD && all_ascii(w->low + at, n))
-        return put_plain(f, &k->tokens, w->low + at, n, (uint32_t)(base + at), e);
+    if (n <= SES_BERT_MAX_WORD && all_ascii(w->lowered + at, n))
+        return encode_ascii_word(f, &k->tokens, w->lowered + at, n, (uint32_t)(base + at), e);
     return ses_bert_encode_non_ascii(f, w, k, text, base + at, base + at + n, e) &&
            ses_token_buf_reserve(&k->tokens, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
@@ -202,7 +203,7 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
 {
     ses_text in = { 0 }, out = { 0 };
     char utf8[4];
-    size_t n = ses_utf8_encode(cp, utf8), spaces = 0, letters = 0, alone = 0;
+    size_t n = ses_utf8_encode(cp, utf8), spaces = 0, letters = 0, single = 0;
     const ses_stage_list *steps = &f->t->steps[SES_NORMALIZER];
     bool ok = ses_text_put(&in, utf8, n, (ses_offset){ 0, (uint32_t)n }, e);
     ok = ok && (steps->n ? steps->step[0].stage->normalize(steps->step[0].self, &in, 0, n, &out, e)
@@ -210,14 +211,14 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
     c->kind = SES_BERT_BY_STAGES;
     char *p = out.byte;
     size_t len = out.n;
-    if (len > 2 && p[0] == ' ' && p[len - 1] == ' ') p++, len -= 2, alone++; /* CJK */
+    if (len > 2 && p[0] == ' ' && p[len - 1] == ' ') p++, len -= 2, single++; /* CJK */
     for (size_t i = 0; i < len;) {
         uint32_t x = 0;
         i += ses_utf8_decode(p + i, len - i, &x);
         if (ses_cp_is(x, SES_CP_SPACE))
             spaces++;
         else if (ses_cp_is(x, SES_CP_PUNCT8))
-            alone++;
+            single++;
         else
             letters++;
     }
@@ -225,15 +226,15 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
         c->kind = SES_BERT_BY_STAGES;
     else if (!len)
         c->kind = SES_BERT_REMOVED;
-    else if (spaces && !letters && !alone)
+    else if (spaces && !letters && !single)
         c->kind = SES_BERT_SPACE;
     else if (len > sizeof c->byte || spaces)
         c->kind = SES_BERT_BY_STAGES;
-    else if (alone && alone + letters == 1)
+    else if (single && single + letters == 1)
         c->kind = SES_BERT_SINGLE;
-    else if (alone == 1 && letters == 1 && len != out.n)
+    else if (single == 1 && letters == 1 && len != out.n)
         c->kind = SES_BERT_SINGLE;
-    else if (!alone)
+    else if (!single)
         c->kind = SES_BERT_LETTER;
     if (c->kind == SES_BERT_LETTER || c->kind == SES_BERT_SINGLE) {
         memcpy(c->byte, p, len);
@@ -249,7 +250,7 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
     return ok;
 }
 
-static const ses_bert_char *look_up(const ses_bert_fast *f, ses_bert_work *w, uint32_t cp, ses_err *e)
+static const ses_bert_char *find_char(const ses_bert_fast *f, ses_bert_work *w, uint32_t cp, ses_err *e)
 {
     ses_bert_char **page = &w->page[cp >> 6];
     if (!*page && !(*page = ses_arena_array(&w->mem, 64, sizeof **page, e))) return NULL;
@@ -300,7 +301,7 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     size_t n = x->n;
     parts p;
     if (x->chars > (size_t)f->m->max_chars) {
-        if (f->m->unknown_id < 0) return take_apart(f, (const uint8_t *)w->byte, n, &p, e);
+        if (f->m->unknown_id < 0) return wordpiece(f, (const uint8_t *)w->byte, n, &p, e);
         p.n = 1;
         p.id[0] = f->m->unknown_id;
         p.end[0] = 1;
@@ -309,7 +310,7 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
         return put_parts(k, w, &p, e);
     }
     *x = (word){ 0 };
-    if (whole) return take_apart(f, (const uint8_t *)w->byte, n, &p, e) && put_parts(k, w, &p, e);
+    if (whole) return wordpiece(f, (const uint8_t *)w->byte, n, &p, e) && put_parts(k, w, &p, e);
     memset(w->byte + n, 0, 64);
     if (n > SES_BERT_SHORT) return resolve(f, w, w->byte, n, NULL, &p, e) && put_parts(k, w, &p, e);
     uint64_t key[2];
@@ -325,7 +326,7 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     return resolve(f, w, w->byte, n, bucket, &p, e) && put_parts(k, w, &p, e);
 }
 
-static bool put_alone(ses_tokens *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
+static bool put_single(ses_tokens *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     if (!ses_token_buf_reserve(r, 1 + SES_BERT_SLACK, e)) return false;
@@ -336,13 +337,13 @@ static bool put_alone(ses_tokens *k, const ses_bert_char *c, size_t at, size_t l
 }
 
 /* Skip the characters of the word at `at`, to the next position where the text may be split. */
-static bool word_end(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *at,
-                     size_t end, ses_err *e)
+static bool skip_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *at,
+                      size_t end, ses_err *e)
 {
     while (*at < end) {
         uint32_t cp = 0;
         size_t len = ses_utf8_decode(text + *at, end - *at, &cp);
-        const ses_bert_char *c = len ? look_up(f, w, cp, e) : NULL;
+        const ses_bert_char *c = len ? find_char(f, w, cp, e) : NULL;
         k->invalid_utf8 |= !len;
         if (!c) return false;
         if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_SINGLE) break;
@@ -392,15 +393,15 @@ bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tok
             return false;
         }
         const ses_bert_char *page = w->page[cp >> 6], *c = page ? &page[cp & 63] : NULL;
-        if ((!c || c->kind == SES_BERT_UNRESOLVED) && !(c = look_up(f, w, cp, e))) return false;
+        if ((!c || c->kind == SES_BERT_UNRESOLVED) && !(c = find_char(f, w, cp, e))) return false;
         if (c->kind == SES_BERT_LETTER && x.n < SES_BERT_MAX_WORD) {
             add_char(w, &x, c, at, len, (size_t)f->m->max_chars);
         } else if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_SINGLE) {
             if (x.n && !put_word(f, w, k, &x, false, e)) return false;
-            if (c->kind == SES_BERT_SINGLE && !put_alone(k, c, at, len, e)) return false;
+            if (c->kind == SES_BERT_SINGLE && !put_single(k, c, at, len, e)) return false;
             start = at + len;
         } else if (c->kind != SES_BERT_REMOVED) {
-            if (!word_end(f, w, k, text, &at, end, e) || !ses_encode_by_stages(k, text, start, at, NULL, e))
+            if (!skip_word(f, w, k, text, &at, end, e) || !ses_encode_by_stages(k, text, start, at, NULL, e))
                 return false;
             x = (word){ 0 };
             start = at;

@@ -12,8 +12,8 @@
 /* ---- spans ---- */
 
 /* Encode a match that is longer than a window. */
-static bool long_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
-                      size_t *pos, size_t end, ses_err *e)
+static bool encode_long_match(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                              const char *text, size_t *pos, size_t end, ses_err *e)
 {
     size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
     *pos += n;
@@ -22,8 +22,8 @@ static bool long_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_toke
 
 /* Encode a word that starts with an inserted space: like any other word, then shift the offsets after the
  * space by one. The space gets the range of the first character, which has `first` bytes. */
-static bool put_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, ses_string word,
-                       size_t at, size_t first, ses_err *e)
+static bool encode_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, ses_string word,
+                          size_t at, size_t first, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     size_t from = r->n;
@@ -47,14 +47,14 @@ static bool put_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tok
 }
 
 /* First match of a span that does not start with a space, with add_prefix_space. */
-static bool spaced_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
-                        size_t *pos, size_t end, ses_err *e)
+static bool encode_first_with_space(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                                    const char *text, size_t *pos, size_t end, ses_err *e)
 {
     size_t n = 1, at = *pos, left = end - at;
     char *copy = NULL;
     ses_mark mark = ses_arena_mark(&k->scratch);
-    for (size_t room = 256;; room *= 4) { /* copy enough text that the match ends inside */
-        size_t have = left < room ? left : room;
+    for (size_t size = 256;; size *= 4) { /* copy enough text that the match ends inside */
+        size_t have = left < size ? left : size;
         copy = ses_arena_alloc(&k->scratch, have + 1, e);
         if (!copy) return false;
         copy[0] = ' ';
@@ -64,19 +64,20 @@ static bool spaced_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_to
     }
     uint32_t c;
     size_t first = ses_utf8_next(text + at, &c);
-    bool ok = put_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
+    bool ok = encode_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
     ses_arena_rewind(&k->scratch, mark);
     *pos += n - 1;
     return ok;
 }
 
-static bool encode_piece(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
-                         size_t end, ses_err *e)
+static bool encode_span(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+                        size_t end, ses_err *e)
 {
     const ses_byte_bpe_fast *f = self;
     ses_byte_bpe_work *w = work;
     size_t pos = begin;
-    if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
+    if (f->prefix_space && text[pos] != ' ' && !encode_first_with_space(f, w, k, text, &pos, end, e))
+        return false;
     while (pos < end) {
         size_t left = end - pos, n = left < SES_BYTE_BPE_WINDOW ? left : SES_BYTE_BPE_WINDOW;
         bool last = left <= SES_BYTE_BPE_WINDOW;
@@ -85,7 +86,7 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
         size_t count = ses_byte_bpe_find_matches(f, w, text + pos, left, last);
         if (!ses_token_buf_reserve(&k->tokens, n + SES_BYTE_BPE_SLACK, e)) return false;
         if (!count) {
-            if (!long_word(f, w, k, text, &pos, end, e)) return false;
+            if (!encode_long_match(f, w, k, text, &pos, end, e)) return false;
             continue;
         }
         if (!f->encode_words(f, w, k, pos, count, e)) return false;
@@ -95,7 +96,7 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
 }
 
 /* Clear both caches if the positions of the word store are exhausted. */
-static void forget(ses_byte_bpe_work *w)
+static void clear_if_exhausted(ses_byte_bpe_work *w)
 {
     if (!ses_word_store_exhausted(&w->store)) return;
     ses_word_store_clear(&w->store);
@@ -106,10 +107,10 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 {
     const ses_byte_bpe_fast *f = self;
     if (!n) return true;
-    forget(work);
+    clear_if_exhausted(work);
     if (f->roots.n && ses_added_any(&f->roots, &f->t->added, text, n))
-        return ses_added_for_each_span(&f->t->added, encode_piece, f, work, k, text, n, e);
-    return encode_piece(f, work, k, text, 0, n, e);
+        return ses_added_for_each_span(&f->t->added, encode_span, f, work, k, text, n, e);
+    return encode_span(f, work, k, text, 0, n, e);
 }
 
 /* ---- opening ---- */
@@ -125,7 +126,7 @@ static bool applies(const ses_tokenizer *t)
     return b->use_regex && m->plain && m->unk_from < 0;
 }
 
-static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
+static const uint8_t *classify_code_points(ses_arena *mem, ses_err *e)
 {
     uint8_t *plane = ses_arena_alloc(mem, 0x10000, e);
     for (uint32_t c = 0; plane && c < 0x10000; c++) {
@@ -152,7 +153,7 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
         if (f->id[b] < 0) return true; /* a byte has no token: the stages have rules for this */
     }
     f->hash = ses_word_hash_new();
-    f->char_class = sort_plane(mem, e);
+    f->char_class = classify_code_points(mem, e);
     if (!f->char_class) return false;
     ses_added_first_bytes_init(&f->roots, &t->added);
     f->classify = ses_byte_bpe_classify_ref;

@@ -1,9 +1,10 @@
 /* Fast path for byte-level BPE: no normalizer, ByteLevel with GPT-2's pattern, BPE. Declarations shared by
  * its files. ses_byte_bpe_fast is read-only and shared between threads; ses_byte_bpe_work belongs to one
- * thread. The text is processed in windows. 64 bytes at a time are classified as letter, number or white
- * space, as bit masks. The masks yield the start of each match of the pattern; the matches cover the text.
- * The bytes of a match are looked up in a cache of tokens. On a miss, the word is encoded by merging and
- * cached. */
+ * thread.
+ *
+ * The text is processed in windows. 64 bytes at a time are classified as letter, number or white space, as
+ * bit masks. The masks yield the start of each match of the pattern; the matches cover the text. The bytes
+ * of a match are looked up in a cache of tokens. On a miss, the word is encoded by merging and cached. */
 #ifndef SES_TEXT_FAST_BYTE_BPE_H
 #define SES_TEXT_FAST_BYTE_BPE_H
 
@@ -36,9 +37,9 @@ typedef struct ses_byte_bpe_work {
     size_t merged; /* bytes merged so far */
     /* One bit per byte: part of a letter, number, white space; UTF-8 continuation byte; start of a match. */
     uint64_t letter[SES_BYTE_BPE_BLOCKS + 1], number[SES_BYTE_BPE_BLOCKS + 1], space[SES_BYTE_BPE_BLOCKS + 1];
-    uint64_t high[SES_BYTE_BPE_BLOCKS + 1]; /* non-ASCII */
-    uint64_t inner[SES_BYTE_BPE_BLOCKS + 1], start[SES_BYTE_BPE_BLOCKS + 1];
-    uint64_t blank[SES_BYTE_BPE_BLOCKS + 1], quote[SES_BYTE_BPE_BLOCKS + 1]; /* space, apostrophe */
+    uint64_t non_ascii[SES_BYTE_BPE_BLOCKS + 1]; /* non-ASCII */
+    uint64_t continuation[SES_BYTE_BPE_BLOCKS + 1], start[SES_BYTE_BPE_BLOCKS + 1];
+    uint64_t is_space[SES_BYTE_BPE_BLOCKS + 1], apostrophe[SES_BYTE_BPE_BLOCKS + 1]; /* space, apostrophe */
     uint16_t begin[SES_BYTE_BPE_WINDOW + 64];
     char text[SES_BYTE_BPE_WINDOW + 128]; /* the window, followed by zeros */
 } ses_byte_bpe_work;

@@ -35,16 +35,17 @@ uint64_t ses_byte_bpe_classify_avx2(ses_byte_bpe_work *w, size_t n)
         pair v = { _mm256_loadu_si256((const __m256i *)(w->text + i)),
                    _mm256_loadu_si256((const __m256i *)(w->text + i + 32)) };
         pair low = { _mm256_or_si256(v.a, bit32), _mm256_or_si256(v.b, bit32) };
-        uint64_t inside = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0, high = bits(v.a, v.b);
-        uint64_t blank = in_both(v, ' ', 1);
-        w->letter[i / 64] = in_both(low, 'a', 26) & ~high & inside;
+        uint64_t inside = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0,
+                 non_ascii = bits(v.a, v.b);
+        uint64_t is_space = in_both(v, ' ', 1);
+        w->letter[i / 64] = in_both(low, 'a', 26) & ~non_ascii & inside;
         w->number[i / 64] = in_both(v, '0', 10) & inside;
-        w->space[i / 64] = (blank | in_both(v, 9, 5)) & inside;
-        w->blank[i / 64] = blank & inside;
-        w->quote[i / 64] = in_both(v, '\'', 1) & inside;
-        w->high[i / 64] = high;
-        w->inner[i / 64] = high ? in_both(v, (char)0x80, 64) : 0;
-        wide |= (uint64_t)(high != 0) << i / 64;
+        w->space[i / 64] = (is_space | in_both(v, 9, 5)) & inside;
+        w->is_space[i / 64] = is_space & inside;
+        w->apostrophe[i / 64] = in_both(v, '\'', 1) & inside;
+        w->non_ascii[i / 64] = non_ascii;
+        w->continuation[i / 64] = non_ascii ? in_both(v, (char)0x80, 64) : 0;
+        wide |= (uint64_t)(non_ascii != 0) << i / 64;
     }
     return wide;
 }
@@ -53,10 +54,10 @@ uint64_t ses_byte_bpe_classify_avx2(ses_byte_bpe_work *w, size_t n)
 
 /* One batch of lookups: keys, and the results so far. */
 typedef struct batch {
-    __m128i key[SES_BYTE_BPE_BATCH];    /* short words */
-    uint64_t hash[SES_BYTE_BPE_BATCH];  /* long words */
-    uint32_t slot[SES_BYTE_BPE_BATCH];  /* bucket in the cache */
-    uint32_t place[SES_BYTE_BPE_BATCH]; /* position in the store; 0: none */
+    __m128i key[SES_BYTE_BPE_BATCH];       /* short words */
+    uint64_t hash[SES_BYTE_BPE_BATCH];     /* long words */
+    uint32_t slot[SES_BYTE_BPE_BATCH];     /* bucket in the cache */
+    uint32_t position[SES_BYTE_BPE_BATCH]; /* position in the store; 0: none */
 } batch;
 
 static inline ses_string word_at(const ses_byte_bpe_work *w, size_t i)
@@ -92,15 +93,15 @@ static inline bool hash_words(const ses_byte_bpe_fast *f, const ses_byte_bpe_wor
 }
 
 /* Find the store positions of the batch and prefetch their records. */
-static void find_places(const ses_byte_bpe_work *w, batch *b, size_t from, size_t n)
+static void find_positions(const ses_byte_bpe_work *w, batch *b, size_t from, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
         size_t len = word_at(w, from + j).n;
         const ses_word_cache_entry *x = &w->cache[b->slot[j]];
-        b->place[j] = len <= SES_BYTE_BPE_SHORT    ? x->n == SES_BYTE_BPE_IN_STORE ? (uint32_t)x->id[0] : 0
-                      : len <= SES_WORD_STORE_LONG ? ses_word_store_find(&w->store, b->hash[j])
-                                                   : 0;
-        if (b->place[j]) ses_word_store_prefetch(&w->store, b->place[j]);
+        b->position[j] = len <= SES_BYTE_BPE_SHORT    ? x->n == SES_BYTE_BPE_IN_STORE ? (uint32_t)x->id[0] : 0
+                         : len <= SES_WORD_STORE_LONG ? ses_word_store_find(&w->store, b->hash[j])
+                                                      : 0;
+        if (b->position[j]) ses_word_store_prefetch(&w->store, b->position[j]);
     }
 }
 
@@ -113,13 +114,13 @@ bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_wor
     for (size_t i = 0; i < count; i += SES_BYTE_BPE_BATCH) {
         size_t n = count - i < SES_BYTE_BPE_BATCH ? count - i : SES_BYTE_BPE_BATCH;
         bool any = hash_words(f, w, &b, i, n);
-        if (any || w->prefetch_store) find_places(w, &b, i, n);
+        if (any || w->prefetch_store) find_positions(w, &b, i, n);
         w->prefetch_store = false;
         for (size_t j = 0; j < n; j++) {
             ses_string word = word_at(w, i + j);
             uint32_t at = (uint32_t)(base + w->begin[i + j]);
             ses_word_cache_entry *x = NULL;
-            const ses_word_record *far = NULL;
+            const ses_word_record *record = NULL;
             if (word.n <= SES_BYTE_BPE_SHORT) {
                 x = &w->cache[b.slot[j]];
                 if (ses_word_cache_matches(x, b.key[j]) ||
@@ -131,14 +132,14 @@ bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_wor
                         continue;
                     }
                     w->prefetch_store = true;
-                    far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
+                    record = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
                 }
             } else if (word.n <= SES_WORD_STORE_LONG) {
-                far = ses_word_store_at(&w->store, b.place[j]);
-                if (far && !ses_word_record_matches(far, word.p, word.n, 0)) far = NULL;
+                record = ses_word_store_at(&w->store, b.position[j]);
+                if (record && !ses_word_record_matches(record, word.p, word.n, 0)) record = NULL;
             }
-            if (far)
-                ses_word_record_emit(r, far, at);
+            if (record)
+                ses_word_record_emit(r, record, at);
             else if (!ses_byte_bpe_encode_miss(f, w, k, word, at, x, b.hash[j], e))
                 return false;
         }

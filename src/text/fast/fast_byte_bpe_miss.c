@@ -17,7 +17,7 @@ typedef struct parts {
 
 /* Build the backtracking encoder, once enough bytes were merged. It is faster than merging, but takes time
  * to build. */
-static bool prepare(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e)
+static bool build_backtrack(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e)
 {
     bool fits;
     if (!ses_bpe_backtrack_open(&w->backtrack, f->m, f->id, &fits, e)) return false;
@@ -26,8 +26,8 @@ static bool prepare(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e
 }
 
 /* Encode n bytes. id and len have capacity n. */
-static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *word, size_t n, parts *p,
-                       ses_arena *scratch, ses_err *e)
+static bool encode_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *word, size_t n,
+                        parts *p, ses_arena *scratch, ses_err *e)
 {
     if (f->m->ignore_merges && n <= SES_WORD_STORE_LONG) { /* the word itself, if it is a token */
         char spelled[2 * SES_WORD_STORE_LONG];
@@ -39,7 +39,7 @@ static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const c
         if (p->id[0] >= 0) return true;
     }
     if (w->backtrack_state == SES_BACKTRACK_LATER && (w->merged += n) > SES_BYTE_BPE_BACKTRACK_AFTER &&
-        !prepare(f, w, e))
+        !build_backtrack(f, w, e))
         return false;
     if (w->backtrack_state == SES_BACKTRACK_READY)
         return ses_bpe_backtrack_encode(&w->backtrack, word, n, p->id, p->len, &p->n, scratch, e);
@@ -48,13 +48,13 @@ static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const c
     return ses_merges_apply(&f->m->merges, p->id, p->len, &p->n, NULL, scratch, e);
 }
 
-static bool inner(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
+static bool is_continuation(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
 /* A token that covers part of a character's bytes gets the range of the whole character. */
 static ses_offset whole_chars(const char *word, size_t n, size_t begin, size_t end)
 {
-    while (begin && inner(word[begin])) begin--;
-    while (end < n && inner(word[end])) end++;
+    while (begin && is_continuation(word[begin])) begin--;
+    while (end < n && is_continuation(word[end])) end++;
     return (ses_offset){ (uint32_t)begin, (uint32_t)end };
 }
 
@@ -69,8 +69,8 @@ static void put_token(ses_token_buf *r, int32_t id, ses_offset o, uint32_t at)
 
 /* A new word replaces the second entry of its bucket; the first is for words that were found again. A word
  * whose record was overwritten replaces its own entry. */
-static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const char *word, size_t n,
-                                        const parts *p)
+static ses_word_cache_entry *cache_small(ses_word_cache_entry *bucket, const char *word, size_t n,
+                                         const parts *p)
 {
     uint8_t key[16] = { 0 };
     memcpy(key, word, n);
@@ -94,20 +94,20 @@ static bool is_ascii(const char *p, size_t n)
 }
 
 /* Store the tokens of a word; returns the position in the store, or 0. */
-static uint32_t keep_far(ses_word_store *s, ses_string word, const parts *p)
+static uint32_t store_word(ses_word_store *s, ses_string word, const parts *p)
 {
-    uint32_t place;
+    uint32_t position;
     ses_word_record like = {
         .len = (uint8_t)word.n, .n = (uint8_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
     };
-    ses_word_record *x = ses_word_store_put(s, &like, word.p, &place);
+    ses_word_record *x = ses_word_store_put(s, &like, word.p, &position);
     if (!x) return 0;
     ses_word_record_parts to = ses_word_record_parts_of(x);
     memcpy(to.id, p->id, p->n * sizeof *to.id);
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
         ses_word_record_set_offset(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
     }
-    return place;
+    return position;
 }
 
 static void put_parts(ses_token_buf *r, const parts *p, const char *word, size_t n, uint32_t at)
@@ -125,20 +125,20 @@ bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, 
     uint32_t len[SES_WORD_STORE_LONG];
     parts p = { id, len, 0 };
     if (word.n > SES_WORD_STORE_LONG) return ses_byte_bpe_encode_long(f, w, k, word.p, word.n, at, e);
-    if (!take_apart(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
+    if (!encode_word(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
     put_parts(&k->tokens, &p, word.p, word.n, at);
     if (bucket && p.n <= SES_LEN(bucket->id)) {
-        keep_small(bucket, word.p, word.n, &p);
+        cache_small(bucket, word.p, word.n, &p);
         return true;
     }
-    uint32_t place = keep_far(&w->store, word, &p);
-    if (place && bucket) {
+    uint32_t position = store_word(&w->store, word, &p);
+    if (position && bucket) {
         parts none = { id, len, 0 };
-        ses_word_cache_entry *x = keep_small(bucket, word.p, word.n, &none);
+        ses_word_cache_entry *x = cache_small(bucket, word.p, word.n, &none);
         x->n = SES_BYTE_BPE_IN_STORE;
-        x->id[0] = (int32_t)place;
-    } else if (place) {
-        ses_word_store_add_index(&w->store, hash, place);
+        x->id[0] = (int32_t)position;
+    } else if (position) {
+        ses_word_store_add_index(&w->store, hash, position);
     }
     return true;
 }
@@ -149,7 +149,7 @@ bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, 
     ses_mark mark = ses_arena_mark(&k->scratch);
     parts p = { ses_arena_alloc(&k->scratch, n * sizeof *p.id, e), NULL, 0 };
     p.len = p.id ? ses_arena_alloc(&k->scratch, n * sizeof *p.len, e) : NULL;
-    bool ok = p.len && take_apart(f, w, word, n, &p, &k->scratch, e) &&
+    bool ok = p.len && encode_word(f, w, word, n, &p, &k->scratch, e) &&
               ses_token_buf_reserve(&k->tokens, p.n + SES_BYTE_BPE_WINDOW + SES_BYTE_BPE_SLACK, e);
     if (ok) put_parts(&k->tokens, &p, word, n, at);
     ses_arena_rewind(&k->scratch, mark);
@@ -165,7 +165,7 @@ bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work
     for (size_t i = 0; i < count; i++) {
         ses_string word = { w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
         uint32_t from = (uint32_t)(base + w->begin[i]);
-        const ses_word_record *far = NULL;
+        const ses_word_record *record = NULL;
         ses_word_cache_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         if (word.n <= SES_BYTE_BPE_SHORT) {
@@ -182,14 +182,14 @@ bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work
                 r->n_words++;
                 continue;
             }
-            if (hit) far = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
+            if (hit) record = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
         } else if (word.n <= SES_WORD_STORE_LONG) {
             hash = ses_word_store_hash(&f->hash, word.p, word.n, 0);
-            far = ses_word_store_at(&w->store, ses_word_store_find(&w->store, hash));
-            if (far && !ses_word_record_matches(far, word.p, word.n, 0)) far = NULL;
+            record = ses_word_store_at(&w->store, ses_word_store_find(&w->store, hash));
+            if (record && !ses_word_record_matches(record, word.p, word.n, 0)) record = NULL;
         }
-        if (far)
-            ses_word_record_emit(r, far, from);
+        if (record)
+            ses_word_record_emit(r, record, from);
         else if (!ses_byte_bpe_encode_miss(f, w, k, word, from, x, hash, e))
             return false;
     }

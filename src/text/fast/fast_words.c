@@ -20,8 +20,8 @@ uint64_t ses_words_spaces_ref(const char *p)
 }
 
 /* Whether the characters around the space at `at` (not both ASCII) are safe to split between. */
-static bool calm_around(const ses_words_fast *f, ses_words_work *w, const char *text, size_t at, bool *yes,
-                        ses_err *e)
+static bool is_split_safe_around(const ses_words_fast *f, ses_words_work *w, const char *text, size_t at,
+                                 bool *yes, ses_err *e)
 {
     size_t before = at - 1;
     uint32_t cp;
@@ -35,8 +35,8 @@ static bool calm_around(const ses_words_fast *f, ses_words_work *w, const char *
 
 /* List the spaces of text[*at, end) to split at, up to the capacity of the list. *at: position to continue
  * from; a character precedes it. */
-static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, size_t end,
-                      size_t *count, ses_err *e)
+static bool list_chunks(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, size_t end,
+                        size_t *count, ses_err *e)
 {
     size_t n = *count, pos = *at;
     for (; pos + 1 < end && n <= SES_WORDS_MAX_CHUNKS; pos += 64) {
@@ -53,7 +53,7 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
             size_t i = pos + (size_t)__builtin_ctzll(mask);
             uint8_t a = f->split_safe[(uint8_t)text[i - 1]], b = f->split_safe[(uint8_t)text[i + 1]];
             bool yes = a & b & 1;
-            if (a && b && !yes && !calm_around(f, w, text, i, &yes, e)) return false;
+            if (a && b && !yes && !is_split_safe_around(f, w, text, i, &yes, e)) return false;
             w->chunk_start[n] = (uint32_t)i;
             n += yes;
         }
@@ -64,8 +64,8 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
 }
 
 /* Whether the character at the start of a text is split-safe, and therefore never removed. */
-static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, bool *yes,
-                    ses_err *e)
+static bool is_split_safe_at(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at,
+                             bool *yes, ses_err *e)
 {
     uint32_t cp;
     size_t here = *at;
@@ -77,20 +77,20 @@ static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text
 /* Whether the first chunk is independent of the rest. HF Tokenizers may shift all later offsets if a
  * normalizer removes the first character. A split-safe character is kept, if no rule merges it with its
  * neighbor. */
-static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin,
-                        size_t end, bool *yes, ses_err *e)
+static bool first_is_independent(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin,
+                                 size_t end, bool *yes, ses_err *e)
 {
     size_t at = begin;
-    if (!calm_at(f, w, text, &at, yes, e)) return false;
+    if (!is_split_safe_at(f, w, text, &at, yes, e)) return false;
     bool more = at < end;
     if (*yes && more && (uint8_t)text[at] < 0x80) return true;
-    if (*yes && more && !calm_at(f, w, text, &at, yes, e)) return false;
+    if (*yes && more && !is_split_safe_at(f, w, text, &at, yes, e)) return false;
     if (*yes && more) return true;
     return ses_words_context_free(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
-static bool encode_stretch(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
-                           size_t all, ses_err *e)
+static bool encode_span(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+                        size_t all, ses_err *e)
 {
     const ses_words_fast *f = self;
     ses_words_work *w = work;
@@ -100,19 +100,21 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
     const uint32_t ends[2] = { (uint32_t)begin, (uint32_t)end };
     ses_token_buf start = k->tokens;
     size_t at = begin + 1, count = 1;
-    bool good = true, odd = false, first = true;
+    bool good = true, dependent = false, first = true;
     w->chunk_start[0] = (uint32_t)begin;
     if (f->spm) ses_words_spm_begin(f, w, k, begin);
-    while (good && !odd) {
-        if (!list_cuts(f, w, text, &at, end, &count, e)) return false;
+    while (good && !dependent) {
+        if (!list_chunks(f, w, text, &at, end, &count, e)) return false;
         bool last = at + 1 >= end;
-        if (first && !f->spm && count > 1 && !begins_well(f, w, text, begin, w->chunk_start[1], &good, e))
+        if (first && !f->spm && count > 1 &&
+            !first_is_independent(f, w, text, begin, w->chunk_start[1], &good, e))
             return false;
         first = false;
         if (!good) break;
         if (last) w->chunk_start[count] = (uint32_t)end;
-        if (!put(f, w, k, text, ends, 0, last ? count : count - 1, &odd, e)) return false;
-        if (last && !odd) return k->tokens.n_words += f->spm != NULL, true; /* the whole text was one word */
+        if (!put(f, w, k, text, ends, 0, last ? count : count - 1, &dependent, e)) return false;
+        if (last && !dependent)
+            return k->tokens.n_words += f->spm != NULL, true; /* the whole text was one word */
         w->chunk_start[0] = w->chunk_start[count - 1];
         count = 1;
     }
@@ -121,7 +123,7 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
 }
 
 /* Clear both caches if the positions of the word store are exhausted. */
-static void forget(ses_words_work *w)
+static void clear_if_exhausted(ses_words_work *w)
 {
     if (!ses_word_store_exhausted(&w->store)) return;
     ses_word_store_clear(&w->store);
@@ -133,33 +135,33 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
     const ses_words_fast *f = self;
     ses_words_work *w = work;
     if (!n) return true;
-    forget(w);
+    clear_if_exhausted(w);
     w->n = n;
     if (!f->roots.n || !ses_added_any(&f->roots, &f->t->added, text, n))
-        return encode_stretch(f, w, k, text, 0, n, e);
+        return encode_span(f, w, k, text, 0, n, e);
     if (f->has_single_word) return ses_encode_by_stages(k, text, 0, n, NULL, e);
-    return ses_added_for_each_span(&f->t->added, encode_stretch, f, w, k, text, n, e);
+    return ses_added_for_each_span(&f->t->added, encode_span, f, w, k, text, n, e);
 }
 
 /* ---- opening ---- */
 
-static bool has_blank(ses_string s)
+static bool has_space_or_non_ascii(ses_string s)
 {
     for (size_t i = 0; i < s.n; i++)
         if ((uint8_t)s.p[i] <= ' ' || (uint8_t)s.p[i] >= 0x80) return true;
     return false;
 }
 
-static bool is_text(ses_string s, const char *text) { return s.n == strlen(text) && !memcmp(s.p, text, s.n); }
+static bool equals(ses_string s, const char *text) { return s.n == strlen(text) && !memcmp(s.p, text, s.n); }
 
 /* A Replace must match white space only, or nothing with white space. */
 static bool fits_replace(const ses_replace *r, ses_words_fast *f)
 {
-    f->needs_context_check |= r->pattern.is_regex || has_blank(r->content);
-    f->may_create_spaces |= !r->pattern.is_regex && has_blank(r->content);
-    if (!r->pattern.is_regex) return r->pattern.text.n && !has_blank(r->pattern.text);
-    return is_text(r->pattern.text, " {2,}") || is_text(r->pattern.text, "\\s{2,}|[\\n\\r\\t]") ||
-           is_text(r->pattern.text, "\\s+");
+    f->needs_context_check |= r->pattern.is_regex || has_space_or_non_ascii(r->content);
+    f->may_create_spaces |= !r->pattern.is_regex && has_space_or_non_ascii(r->content);
+    if (!r->pattern.is_regex) return r->pattern.text.n && !has_space_or_non_ascii(r->pattern.text);
+    return equals(r->pattern.text, " {2,}") || equals(r->pattern.text, "\\s{2,}|[\\n\\r\\t]") ||
+           equals(r->pattern.text, "\\s+");
 }
 
 /* Normalizers that depend only on single characters, grapheme clusters, or white space. */
@@ -239,7 +241,7 @@ static void *work_new(const void *self, ses_err *e)
 
 /* Find which ASCII characters are split-safe, and whether the pipeline can be split at all: "a" and " a"
  * must stay unchanged. */
-static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
+static bool classify_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 {
     if (f->spm) { /* checked for each chunk instead */
         memset(f->split_safe, 1, 128);
@@ -269,7 +271,7 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     f->t = t;
     f->surface = t->model.stage->text_named_id ? t->model.stage->text_named_id(t->model.self) : -1;
     for (size_t i = 0; i < t->added.n; i++) f->has_single_word |= t->added.token[i].single_word;
-    if (!sort_ascii(f, &fits, e)) return false;
+    if (!classify_ascii(f, &fits, e)) return false;
     if (!fits) return true;
     f->hash = ses_word_hash_new();
     ses_added_first_bytes_init(&f->roots, &t->added);

@@ -1,10 +1,12 @@
 /* Fast path for word-local pipelines, whose words between spaces do not affect each other: Unigram, BPE
  * and WordLevel with a white space or Metaspace pre-tokenizer and common normalizers; and SentencePiece's
  * own pipeline. Declarations shared by its files. ses_words_fast is read-only and shared between threads;
- * ses_words_work belongs to one thread. The text is split into chunks before spaces, but only between two
- * split-safe characters: those that the normalizers treat the same whatever is beyond the space. The
- * tokens of such a chunk depend only on its bytes, so they are looked up in a cache by the original bytes,
- * before any normalizer. On a miss, the chunk goes through ses_encode_by_stages and is cached. */
+ * ses_words_work belongs to one thread.
+ *
+ * The text is split into chunks before spaces, but only between two split-safe characters: those that the
+ * normalizers treat the same whatever is beyond the space. The tokens of such a chunk depend only on its
+ * bytes, so they are looked up in a cache by the original bytes, before any normalizer. On a miss, the
+ * chunk goes through ses_encode_by_stages and is cached. */
 #ifndef SES_TEXT_FAST_WORDS_H
 #define SES_TEXT_FAST_WORDS_H
 
@@ -35,7 +37,7 @@ typedef enum {
  * offset. */
 typedef struct ses_words_sum {
     float sum;
-    size_t token, mark, byte;
+    size_t token, override, byte;
 } ses_words_sum;
 
 /* Caches and lists of one thread. */
@@ -63,7 +65,7 @@ typedef uint64_t ses_words_spaces_fn(const char *p);
 /* Append the tokens of the chunks chunk_start[from .. count); each ends where the next starts. ends: start
  * and end of the span that contains them. *odd: a chunk turned out to depend on its neighbors. */
 typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                              const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
+                              const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
 
 struct ses_words_fast {
     const ses_tokenizer *t;
@@ -96,9 +98,9 @@ bool ses_words_context_free(const ses_words_fast *f, ses_words_work *w, ses_stri
 bool ses_words_unchanged(const ses_words_fast *f, ses_words_work *w, bool *yes, ses_err *e);
 
 /* Last byte of a chunk's key: its length and position. */
-static inline uint8_t ses_words_tag(size_t len, ses_chunk_position place)
+static inline uint8_t ses_words_tag(size_t len, ses_chunk_position position)
 {
-    return (uint8_t)(len | (size_t)place << 4);
+    return (uint8_t)(len | (size_t)position << 4);
 }
 
 static inline ses_chunk_position ses_chunk_position_of(const ses_words_work *w, uint32_t begin,
@@ -122,7 +124,7 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t);
 void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin);
 ses_words_put_fn ses_words_spm_put;
 bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *odd,
+                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *dependent,
                          ses_err *e);
 /* Whether this character never becomes white space. */
 bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes,
@@ -131,15 +133,15 @@ bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_st
 uint64_t ses_words_spaces_ref(const char *p);
 uint64_t ses_words_spaces_avx2(const char *p);
 bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                       const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
+                       const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                        const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
+                        const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
 
 /* Chunk i, which is not cached: append its tokens and cache them if possible. bucket: for a short chunk;
  * hash: of a long one. */
 bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                            const uint32_t ends[2], size_t i, ses_word_cache_entry *bucket, uint64_t hash,
-                           bool *odd, ses_err *e);
+                           bool *dependent, ses_err *e);
 /* Append the tokens of a record that has token strings of its own. */
 bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e);

@@ -23,8 +23,8 @@ static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, 
 }
 
 /* Whether the parts normalize the same together as one by one, source ranges included. */
-static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n,
-                         bool *yes, ses_err *e)
+static bool normalizes_separately(const ses_words_fast *f, ses_words_work *w, const ses_string *part,
+                                  size_t n, bool *yes, ses_err *e)
 {
     ses_text *in = &w->text[0], *whole = &w->text[1], *parts = &w->text[2];
     size_t at = 0;
@@ -47,17 +47,17 @@ static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_s
 
 /* A normalizer error (a broken character map, for example) counts as no; it occurs again on the text and
  * is reported there. */
-static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n, bool *yes,
-                  ses_err *e)
+static bool is_independent(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n,
+                           bool *yes, ses_err *e)
 {
     ses_err own = { 0 };
-    if (joins_at_all(f, w, part, n, yes, &own)) return true;
+    if (normalizes_separately(f, w, part, n, yes, &own)) return true;
     *yes = false;
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
 /* Letters, numbers, punctuation and symbols that no rule merges with or removes next to a space. */
-static bool is_quiet(uint32_t cp)
+static bool is_plain_char(uint32_t cp)
 {
     const ses_cp_info *i = ses_cp(cp);
     bool solid = ses_gc_in(cp, SES_GCS_L | SES_GCS_N | SES_GCS_P | SES_GCS_S);
@@ -82,15 +82,15 @@ bool ses_words_split_safe(const ses_words_fast *f, ses_words_work *w, uint32_t c
     char spaced[5] = { ' ' };
     memcpy(spaced + 1, c, self.n);
     two[1][1] = (ses_string){ spaced, self.n + 1 };
-    *yes = is_quiet(cp);
+    *yes = is_plain_char(cp);
     for (int i = 0; *yes && i < 2; i++)
-        if (!joins(f, w, two[i], 2, yes, e)) return false;
+        if (!is_independent(f, w, two[i], 2, yes, e)) return false;
     if (*yes) { /* and it does not become white space */
         ses_text *t = &w->text[2];
         uint32_t first;
         *yes = t->n > 2 && t->byte[1] == ' ';
         if (*yes) ses_utf8_next(t->byte + 2, &first);
-        *yes = *yes && is_quiet(first);
+        *yes = *yes && is_plain_char(first);
     }
     if (w->split_safe) w->split_safe[cp] = *yes ? 1 : 2;
     return true;
@@ -100,14 +100,14 @@ bool ses_words_context_free(const ses_words_fast *f, ses_words_work *w, ses_stri
                             bool right, bool *yes, ses_err *e)
 {
     ses_string part[3] = { { "a", left ? 1 : 0 }, chunk, { " a", right ? 2 : 0 } };
-    return joins(f, w, part, 3, yes, e);
+    return is_independent(f, w, part, 3, yes, e);
 }
 
 bool ses_words_unchanged(const ses_words_fast *f, ses_words_work *w, bool *yes, ses_err *e)
 {
     static const ses_string part[] = { { "a", 1 }, { " a", 2 }, { " a", 2 } };
     static const char all[] = "a a a";
-    if (!joins(f, w, part, 3, yes, e)) return false;
+    if (!is_independent(f, w, part, 3, yes, e)) return false;
     *yes = *yes && w->text[1].n == 5 && !memcmp(w->text[1].byte, all, 5);
     for (uint32_t i = 0; *yes && i < 5; i++)
         *yes = w->text[1].from[i].begin == i && w->text[1].from[i].end == i + 1;

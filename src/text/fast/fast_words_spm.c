@@ -15,23 +15,23 @@
 #include <math.h>
 #include <string.h>
 
-static const char mark[] = "\xe2\x96\x81";
-static const double near_sum =
-    15e3; /* chunks are SES_CHUNK_INNER up to this magnitude, then SES_CHUNK_LARGE_SUM */
-static const double most_sum =
-    9e4; /* longer texts go through the stages: at 1e5 the SentencePiece library restarts the sum */
+static const char override[] = "\xe2\x96\x81";
+/* chunks are SES_CHUNK_INNER up to this magnitude, then SES_CHUNK_LARGE_SUM */
+static const double near_sum = 15e3;
+/* longer texts go through the stages: at 1e5 the SentencePiece library restarts the sum */
+static const double max_sum = 9e4;
 
 /* U+2581 occurs only at the start of a piece, and is a piece itself. */
 static bool fits_pieces(const ses_spm_model *m)
 {
-    int32_t id = ses_trie_find(&m->trie, mark, 3);
+    int32_t id = ses_trie_find(&m->trie, override, 3);
     if (id < 0 || (m->type[id] != SES_SPM_NORMAL && m->type[id] != SES_SPM_USER_DEFINED)) return false;
     for (int32_t i = 0; i < m->n; i++) {
         const char *p = m->byte + m->start[i];
         size_t n = m->start[i + 1] - m->start[i], at = 0;
-        while (at + 3 <= n && !memcmp(p + at, mark, 3)) at += 3;
+        while (at + 3 <= n && !memcmp(p + at, override, 3)) at += 3;
         for (; at + 3 <= n; at++)
-            if (!memcmp(p + at, mark, 3)) return false;
+            if (!memcmp(p + at, override, 3)) return false;
     }
     return true;
 }
@@ -54,7 +54,7 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
         f->scores_not_positive &= m->weight[i] <= 0;
     }
     f->max_abs_score = fmax(f->max_abs_score, fabs((double)m->unk_score));
-    return f->max_abs_score < most_sum / 1000;
+    return f->max_abs_score < max_sum / 1000;
 }
 
 static size_t count_chars(const char *p, size_t n)
@@ -66,7 +66,7 @@ static size_t count_chars(const char *p, size_t n)
 
 /* Recompute the sum of the best path up to the last token, with the same additions: an unknown token
  * counts once per character of its string. */
-static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
+static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
 {
     const ses_spm_model *m = f->spm;
     ses_words_sum s = w->sum;
@@ -76,8 +76,8 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens
             s.sum = m->weight[id] + s.sum;
             continue;
         }
-        while (k->override[s.mark].index < s.token) s.mark++;
-        const ses_token_override *name = &k->override[s.mark];
+        while (k->override[s.override].index < s.token) s.override++;
+        const ses_token_override *name = &k->override[s.override];
         for (size_t i = count_chars(k->override_text.data + name->begin, name->n); i; i--)
             s.sum = m->unk_score + s.sum;
     }
@@ -87,29 +87,31 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens
 
 /* Upper bound of the sum's magnitude at this byte after `more` further additions: one per token, or one
  * per byte of an unknown token. */
-static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
-                    size_t more)
+static double sum_bound(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
+                        size_t more)
 {
-    size_t sums = k->tokens.n - w->sum.token + (k->n_overrides > w->sum.mark ? at - w->sum.byte : 0) + more;
+    size_t sums =
+        k->tokens.n - w->sum.token + (k->n_overrides > w->sum.override ? at - w->sum.byte : 0) + more;
     return fabs((double)w->sum.sum) + (double)sums * f->max_abs_score;
 }
 
 /* Whether the magnitude of the sum at this byte is below the bound. */
-static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at, double most)
+static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at,
+                      double bound)
 {
-    if (reach(f, w, k, at, 0) < most) return true;
-    make_up(f, w, k, at);
-    return reach(f, w, k, at, 0) < most;
+    if (sum_bound(f, w, k, at, 0) < bound) return true;
+    update_sum(f, w, k, at);
+    return sum_bound(f, w, k, at, 0) < bound;
 }
 
 /* Number of chunks from `from` on that may be looked up before the magnitude of the sum must be checked
  * again. */
-static size_t few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count)
+static size_t batch_end(const ses_words_fast *f, const uint32_t *start, size_t from, size_t count)
 {
     size_t to = from + 1;
-    double room = most_sum / 2 / (f->max_abs_score + 1);
-    while (to < count &&
-           (double)(2 * (cut[to + 1] - cut[from]) + SES_WORDS_EXTRA_TOKENS * (to + 1 - from)) < room)
+    double max_additions = max_sum / 2 / (f->max_abs_score + 1);
+    while (to < count && (double)(2 * (start[to + 1] - start[from]) +
+                                  SES_WORDS_EXTRA_TOKENS * (to + 1 - from)) < max_additions)
         to++;
     return to;
 }
@@ -121,21 +123,21 @@ void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_t
 }
 
 bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                       const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
+                       const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e)
 {
-    if (f->spm->kind != SES_SPM_UNIGRAM) return f->put(f, w, k, text, ends, from, count, odd, e);
-    for (size_t i = from, to; i < count && !*odd; i = to) {
-        if (!is_within(f, w, k, w->chunk_start[i], most_sum / 2)) return *odd = true, true;
-        to = few(f, w->chunk_start, i, count);
+    if (f->spm->kind != SES_SPM_UNIGRAM) return f->put(f, w, k, text, ends, from, count, dependent, e);
+    for (size_t i = from, to; i < count && !*dependent; i = to) {
+        if (!is_within(f, w, k, w->chunk_start[i], max_sum / 2)) return *dependent = true, true;
+        to = batch_end(f, w->chunk_start, i, count);
         ses_words_sum sum = w->sum;
         ses_token_buf start = k->tokens;
-        if (!f->put(f, w, k, text, ends, i, to, odd, e)) return false;
-        if (*odd || w->inner == SES_CHUNK_LARGE_SUM || is_within(f, w, k, w->chunk_start[to], near_sum))
+        if (!f->put(f, w, k, text, ends, i, to, dependent, e)) return false;
+        if (*dependent || w->inner == SES_CHUNK_LARGE_SUM || is_within(f, w, k, w->chunk_start[to], near_sum))
             continue;
         w->inner = SES_CHUNK_LARGE_SUM;
         if (w->chunk_start[i] == ends[0] && to == i + 1) continue;
-        ses_tokens_rewind(k, start.n,
-                          start.n_words); /* some were past the bound: repeat with the other entries */
+        /* some were past the bound: repeat with the other entries */
+        ses_tokens_rewind(k, start.n, start.n_words);
         w->sum = sum;
         to = i;
     }
@@ -152,16 +154,16 @@ static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, 
     if (m->kind != SES_SPM_UNIGRAM)
         return k->t->model.stage->tokenize(m, t->byte, t->n, &k->piece_tokens, &k->scratch, e);
     float gap = INFINITY, *sum = &w->sum.sum;
-    double most = w->inner == SES_CHUNK_LARGE_SUM ? most_sum : near_sum;
+    double bound = w->inner == SES_CHUNK_LARGE_SUM ? max_sum : near_sum;
     w->raw.n = 0;
     if (!ses_spm_unigram_encode_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
         return false;
     /* A path has at most one addition per character, each off by half of FLT_EPSILON; two paths are
      * compared, here and in the full text. The first chunk starts at sum 0 and needs no margin, but the
      * library must not have restarted the sum. */
-    *certain = first ? (double)t->n * f->max_abs_score < most_sum
-                     : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * most * FLT_EPSILON &&
-                           fabs((double)*sum) < most;
+    *certain = first ? (double)t->n * f->max_abs_score < max_sum
+                     : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * bound * FLT_EPSILON &&
+                           fabs((double)*sum) < bound;
     for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *certain &= w->raw.token[i].id != m->unk_id;
     return ses_spm_resolve_unknown(m, t->byte, &w->raw, &k->piece_tokens, e);
 }
@@ -182,7 +184,7 @@ static bool put_tokens(const ses_words_fast *f, ses_tokens *k, const ses_text *t
     return true;
 }
 
-static bool ends_blank(const ses_text *t) { return t->n >= 3 && !memcmp(t->byte + t->n - 3, mark, 3); }
+static bool ends_in_mark(const ses_text *t) { return t->n >= 3 && !memcmp(t->byte + t->n - 3, override, 3); }
 
 bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes, ses_err *e)
 {
@@ -190,45 +192,46 @@ bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_st
     in->n = out->n = 0;
     if (!ses_text_put_self(in, c.p, c.n, 0, e)) return false;
     ses_err own = { 0 }; /* an error in the character map occurs again on the text and is reported there */
-    *yes = ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_blank(out);
+    *yes = ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_in_mark(out);
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
 /* Normalize text[begin, end) into w->text[1]. *blank: it ends in white space, which would absorb a
  * following space. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin, size_t end,
-                      const uint32_t ends[2], bool *blank, ses_err *e)
+                      const uint32_t ends[2], bool *ends_in_space, ses_err *e)
 {
     ses_text *in = &w->text[0], *out = &w->text[1];
     bool inner = begin > ends[0];
     in->n = out->n = 0;
     in->base = (uint32_t)begin;
-    *blank = false;
+    *ends_in_space = false;
     if (!ses_text_put_self(in, text + begin, end - begin, begin, e)) return false;
     if (!(inner ? ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, e)
-                : ses_spm_norm_run(f->spm_norm, in, 0, in->n, out, blank, e)))
+                : ses_spm_norm_run(f->spm_norm, in, 0, in->n, out, ends_in_space, e)))
         return false;
-    *blank |= ends_blank(out);
-    while (inner && end == ends[1] && f->spm_norm->remove_extra_whitespaces && ends_blank(out)) out->n -= 3;
+    *ends_in_space |= ends_in_mark(out);
+    while (inner && end == ends[1] && f->spm_norm->remove_extra_whitespaces && ends_in_mark(out)) out->n -= 3;
     return true;
 }
 
 bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *odd,
+                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *dependent,
                          ses_err *e)
 {
     ses_text *t = &w->text[1];
-    bool blank, inner = begin > ends[0];
-    if (!normalize(f, w, text, begin, end, ends, &blank, e)) return false;
-    if (f->spm->kind == SES_SPM_UNIGRAM) make_up(f, w, k, begin);
-    *odd = !t->n || (blank && end < ends[1]) || (inner && reach(f, w, k, begin, t->n) > most_sum);
-    if (*odd) return true;
+    bool ends_in_space, inner = begin > ends[0];
+    if (!normalize(f, w, text, begin, end, ends, &ends_in_space, e)) return false;
+    if (f->spm->kind == SES_SPM_UNIGRAM) update_sum(f, w, k, begin);
+    *dependent =
+        !t->n || (ends_in_space && end < ends[1]) || (inner && sum_bound(f, w, k, begin, t->n) > max_sum);
+    if (*dependent) return true;
     ses_mark m = ses_arena_mark(&k->scratch);
     bool ok = tokenize(f, w, k, t, !inner, certain, e) && put_tokens(f, k, t, e);
     ses_arena_rewind(&k->scratch, m);
-    *certain &= !blank;
+    *certain &= !ends_in_space;
     w->sum.token = k->tokens.n;
-    w->sum.mark = k->n_overrides;
+    w->sum.override = k->n_overrides;
     w->sum.byte = end;
     return ok;
 }

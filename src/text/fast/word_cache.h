@@ -10,8 +10,8 @@ typedef struct ses_word_cache_entry {
     int32_t id[3];
     uint8_t range[3]; /* of each token: start (upper four bits) and end */
     union {
-        uint8_t n;     /* tokens */
-        uint8_t shape; /* used by fast_words, whose entries may contain several words; see there */
+        uint8_t n;      /* tokens */
+        uint8_t layout; /* used by fast_words, whose entries may contain several words; see there */
     };
 } ses_word_cache_entry;
 
@@ -25,9 +25,9 @@ _Static_assert(sizeof(ses_word_cache_entry) == 32, "an entry must be one vector"
 static inline void ses_word_cache_emit(const ses_token_buf *r, const ses_word_cache_entry *x, uint32_t at,
                                        __m128i words)
 {
-    __m128i places = _mm_cvtepu8_epi32(_mm_loadu_si32(x->range)), base = _mm_set1_epi32((int)at);
-    __m128i begins = _mm_add_epi32(_mm_srli_epi32(places, 4), base);
-    __m128i ends = _mm_add_epi32(_mm_and_si128(places, _mm_set1_epi32(15)), base);
+    __m128i ranges = _mm_cvtepu8_epi32(_mm_loadu_si32(x->range)), base = _mm_set1_epi32((int)at);
+    __m128i begins = _mm_add_epi32(_mm_srli_epi32(ranges, 4), base);
+    __m128i ends = _mm_add_epi32(_mm_and_si128(ranges, _mm_set1_epi32(15)), base);
     _mm_storeu_si128((__m128i *)(r->id + r->n), _mm_loadu_si128((const __m128i *)x->id));
     _mm_storeu_si128((__m128i *)(r->byte_offset + r->n), _mm_unpacklo_epi32(begins, ends));
     _mm_storeu_si128((__m128i *)(r->byte_offset + r->n + 2), _mm_unpackhi_epi32(begins, ends));

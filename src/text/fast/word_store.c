@@ -29,7 +29,7 @@ void ses_word_store_clear(ses_word_store *s)
 }
 
 ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
-                                    uint32_t *place)
+                                    uint32_t *position)
 {
     size_t offsets = like->tiles ? (size_t)like->n + 1 : 2 * (size_t)like->n;
     size_t parts = offsets * (like->len > SES_WORD_STORE_NARROW ? 2 : 1) + (like->split ? like->n : 0);
@@ -38,16 +38,16 @@ ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *li
     if (ses_word_store_exhausted(s)) return NULL;
     uint32_t left = UNITS - (s->head & (UNITS - 1)); /* records are contiguous */
     if (left < units) s->head += left;
-    *place = s->head;
+    *position = s->head;
     s->head += units;
-    ses_word_record *x = (ses_word_record *)&s->ring[*place & (UNITS - 1)];
+    ses_word_record *x = (ses_word_record *)&s->ring[*position & (UNITS - 1)];
     *x = *like;
     memcpy(ses_word_record_parts_of(x).key, word, like->len);
     return x;
 }
 
 /* Replaces, in this order: the entry with the same hash, a free one, the oldest of the four. */
-void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place)
+void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t position)
 {
     uint64_t *b = ses_word_store_bucket(s, hash);
     int to = 0;
@@ -58,5 +58,5 @@ void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place)
         }
         if ((uint32_t)b[i] < (uint32_t)b[to]) to = i;
     }
-    b[to] = (uint64_t)(uint32_t)hash << 32 | place;
+    b[to] = (uint64_t)(uint32_t)hash << 32 | position;
 }

@@ -38,12 +38,12 @@ typedef struct ses_word_store {
     uint32_t head;   /* next position */
 } ses_word_store;
 
-/* Pointers into a record. Each offset takes `wide` bytes. */
+/* Pointers into a record. Each offset takes `width` bytes. */
 typedef struct ses_word_record_parts {
     int32_t *id;
     char *key;
     uint8_t *begin, *end, *word, *names;
-    size_t wide;
+    size_t width;
 } ses_word_record_parts;
 
 bool ses_word_store_open(ses_word_store *s, ses_err *e);
@@ -56,10 +56,10 @@ static inline ses_word_record_parts ses_word_record_parts_of(const ses_word_reco
 {
     ses_word_record_parts p = { .id = (int32_t *)(x + 1) };
     p.key = (char *)(p.id + x->n);
-    p.wide = x->len > SES_WORD_STORE_NARROW ? 2 : 1;
+    p.width = x->len > SES_WORD_STORE_NARROW ? 2 : 1;
     p.begin = (uint8_t *)p.key + x->len;
-    p.end = p.begin + p.wide * (x->tiles ? 1 : x->n);
-    p.word = p.end + p.wide * x->n;
+    p.end = p.begin + p.width * (x->tiles ? 1 : x->n);
+    p.word = p.end + p.width * x->n;
     p.names = p.word + (x->split ? x->n : 0);
     return p;
 }
@@ -67,7 +67,7 @@ static inline ses_word_record_parts ses_word_record_parts_of(const ses_word_reco
 static inline ses_offset ses_word_record_offset(const ses_word_record_parts *p, size_t i)
 {
     uint16_t o[2];
-    if (p->wide == 1) return (ses_offset){ p->begin[i], p->end[i] };
+    if (p->width == 1) return (ses_offset){ p->begin[i], p->end[i] };
     memcpy(&o[0], p->begin + 2 * i, sizeof o[0]);
     memcpy(&o[1], p->end + 2 * i, sizeof o[1]);
     return (ses_offset){ o[0], o[1] };
@@ -76,7 +76,7 @@ static inline ses_offset ses_word_record_offset(const ses_word_record_parts *p, 
 static inline void ses_word_record_set_offset(const ses_word_record_parts *p, size_t i, ses_offset o)
 {
     uint16_t x[2] = { (uint16_t)o.begin, (uint16_t)o.end };
-    if (p->wide == 1) {
+    if (p->width == 1) {
         p->begin[i] = (uint8_t)o.begin;
         p->end[i] = (uint8_t)o.end;
         return;
@@ -88,20 +88,20 @@ static inline void ses_word_record_set_offset(const ses_word_record_parts *p, si
 /* Allocate a record with the header `like`, and copy the word; the caller fills in the rest. *place: its
  * position. NULL: positions are exhausted. */
 ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
-                                    uint32_t *place);
+                                    uint32_t *position);
 /* Add the position to the index. */
-void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place);
+void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t position);
 
 /* NULL: overwritten. */
-static inline const ses_word_record *ses_word_store_at(const ses_word_store *s, uint32_t place)
+static inline const ses_word_record *ses_word_store_at(const ses_word_store *s, uint32_t position)
 {
-    if (!place || s->head - place > 1u << SES_WORD_STORE_BITS) return NULL;
-    return (const ses_word_record *)&s->ring[place & ((1u << SES_WORD_STORE_BITS) - 1)];
+    if (!position || s->head - position > 1u << SES_WORD_STORE_BITS) return NULL;
+    return (const ses_word_record *)&s->ring[position & ((1u << SES_WORD_STORE_BITS) - 1)];
 }
 
-static inline void ses_word_store_prefetch(const ses_word_store *s, uint32_t place)
+static inline void ses_word_store_prefetch(const ses_word_store *s, uint32_t position)
 {
-    const char *p = (const char *)&s->ring[place & ((1u << SES_WORD_STORE_BITS) - 1)];
+    const char *p = (const char *)&s->ring[position & ((1u << SES_WORD_STORE_BITS) - 1)];
     __builtin_prefetch(p);
     __builtin_prefetch(p + 64);
 }

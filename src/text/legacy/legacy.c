@@ -161,7 +161,7 @@ static const char *next_word(const char *p, ses_string *name, int *type)
     return n ? p + n : NULL;
 }
 
-static void put_slots(ses_legacy_converter *o, const char *template)
+static void put_items(ses_legacy_converter *o, const char *template)
 {
     ses_string name;
     int type;
@@ -222,9 +222,9 @@ bool ses_legacy_put_template(ses_legacy_converter *o, const char *single, const 
     ses_json_put_key(o->w, "type");
     ses_json_put_string(o->w, "TemplateProcessing");
     ses_json_put_key(o->w, "single");
-    put_slots(o, single);
+    put_items(o, single);
     ses_json_put_key(o->w, "pair");
-    put_slots(o, pair);
+    put_items(o, pair);
     bool ok = put_specials(o, pair, e);
     ses_json_end_object(o->w);
     return ok;
@@ -243,7 +243,7 @@ bool ses_legacy_read_vocab(ses_legacy_converter *o, const char *name, ses_err *e
 }
 
 /* White space as in Python: Unicode white space and four ASCII separators. */
-static bool blank(const char *p, const char *end, size_t *step)
+static bool is_white_space(const char *p, const char *end, size_t *step)
 {
     uint32_t c;
     *step = ses_utf8_decode(p, (size_t)(end - p), &c);
@@ -252,12 +252,12 @@ static bool blank(const char *p, const char *end, size_t *step)
 }
 
 /* Split a line into words; returns their number, with the first two in pair. */
-static size_t cut_words(const char *p, const char *end, ses_string pair[2])
+static size_t split_words(const char *p, const char *end, ses_string pair[2])
 {
     size_t n = 0, step;
     while (p < end) {
         const char *start = p;
-        while (p < end && !blank(p, end, &step)) p += step;
+        while (p < end && !is_white_space(p, end, &step)) p += step;
         if (p > start && n < 2) pair[n] = (ses_string){ start, (size_t)(p - start) };
         n += p > start;
         if (p < end) p += step;
@@ -265,7 +265,7 @@ static size_t cut_words(const char *p, const char *end, ses_string pair[2])
     return n;
 }
 
-static bool cut_strictly(const char *p, const char *end, ses_string pair[2])
+static bool split_strictly(const char *p, const char *end, ses_string pair[2])
 {
     const char *space = memchr(p, ' ', (size_t)(end - p));
     if (!space || memchr(space + 1, ' ', (size_t)(end - space - 1))) return false;
@@ -274,18 +274,18 @@ static bool cut_strictly(const char *p, const char *end, ses_string pair[2])
     return true;
 }
 
-static bool take_line(ses_legacy_merges *m, ses_legacy_merge_format lines, const char *p, const char *end,
-                      ses_err *e)
+static bool add_line(ses_legacy_merges *m, ses_legacy_merge_format lines, const char *p, const char *end,
+                     ses_err *e)
 {
     if (end > p && end[-1] == '\r') end--;
     if (p == end || (end - p >= 8 && !memcmp(p, "#version", 8))) return true;
     if (lines == SES_LEGACY_MERGES_STRICT) {
-        if (!cut_strictly(p, end, m->pair[m->n]))
+        if (!split_strictly(p, end, m->pair[m->n]))
             return ses_fail(e, SES_EFORMAT, "must be two tokens separated by a space");
         m->n++;
         return true;
     }
-    size_t words = cut_words(p, end, m->pair[m->n]);
+    size_t words = split_words(p, end, m->pair[m->n]);
     m->n += words == 2 || (words > 2 && lines == SES_LEGACY_MERGES_FIRST_WORDS);
     return true;
 }
@@ -304,7 +304,7 @@ bool ses_legacy_read_merges(ses_legacy_converter *o, ses_legacy_merge_format lin
     for (const char *p = m->text, *stop = m->text + n; ok && p < stop; line++) {
         const char *end = memchr(p, '\n', (size_t)(stop - p));
         if (!end) end = stop;
-        ok = take_line(m, lines, p, end, e) || ses_wrap(e, "%s/merges.txt: line %zu", o->dir, line + 1);
+        ok = add_line(m, lines, p, end, e) || ses_wrap(e, "%s/merges.txt: line %zu", o->dir, line + 1);
         p = end + 1;
     }
     if (!ok) ses_legacy_merges_free(m);

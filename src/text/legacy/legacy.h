@@ -56,8 +56,8 @@ void ses_legacy_free(ses_legacy_converter *o);
 /* ---- files ---- */
 
 bool ses_legacy_has_file(const ses_legacy_converter *o, const char *name);
-char *ses_legacy_read_file(const ses_legacy_converter *o, const char *name, size_t *n,
-                           ses_err *e); /* free with ses_free */
+/* free with ses_free */
+char *ses_legacy_read_file(const ses_legacy_converter *o, const char *name, size_t *n, ses_err *e);
 
 /* ---- settings, from tokenizer_config.json ---- */
 
@@ -72,12 +72,12 @@ ses_string ses_legacy_role_token(const ses_legacy_converter *o, const char *role
 /* Add the token of a role, with the flags given in the files; else with these defaults. */
 bool ses_legacy_add_role(ses_legacy_converter *o, const char *role, const char *def, bool lstrip, ses_err *e);
 bool ses_legacy_add(ses_legacy_converter *o, ses_string content, bool lstrip, bool special, ses_err *e);
-bool ses_legacy_add_special(ses_legacy_converter *o, const char *words,
-                            ses_err *e); /* special tokens separated by spaces; NULL: none */
+/* special tokens separated by spaces; NULL: none */
+bool ses_legacy_add_special(ses_legacy_converter *o, const char *words, ses_err *e);
 /* Add the tokens listed in additional_special_tokens, added_tokens.json and added_tokens_decoder. */
 bool ses_legacy_add_listed(ses_legacy_converter *o, ses_err *e);
-int64_t ses_legacy_token_id(const ses_legacy_converter *o,
-                            ses_string token); /* in the vocabulary or among added tokens; -1: none */
+/* in the vocabulary or among added tokens; -1: none */
+int64_t ses_legacy_token_id(const ses_legacy_converter *o, ses_string token);
 /* Assign ids to tokens that are not in the vocabulary; write "added_tokens". */
 bool ses_legacy_write_tokens(ses_legacy_converter *o, ses_err *e);
 

@@ -84,8 +84,8 @@ bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family 
 /* ---- BPE with an end-of-word suffix ---- */
 
 /* A token as spelled in the merges. CTRL writes "ab@@" for ab inside a word and "ab" for ab at its end. */
-static ses_string spelled(const ses_legacy_converter *o, int32_t id, bool at_signs, ses_string unk,
-                          ses_buf *buf)
+static ses_string merge_spelling(const ses_legacy_converter *o, int32_t id, bool at_signs, ses_string unk,
+                                 ses_buf *buf)
 {
     size_t n;
     const char *s = ses_vocab_token(&o->vocab, id, &n);
@@ -99,8 +99,8 @@ static ses_string spelled(const ses_legacy_converter *o, int32_t id, bool at_sig
 
 /* Give every symbol that merging can produce an id. Symbols missing in the vocabulary get ids after it;
  * they are unknown if they remain in the result. */
-static bool respell(ses_legacy_converter *o, const ses_legacy_merges *m, bool at_signs, ses_string unk,
-                    ses_vocab *v, ses_err *e)
+static bool build_merge_vocab(ses_legacy_converter *o, const ses_legacy_merges *m, bool at_signs,
+                              ses_string unk, ses_vocab *v, ses_err *e)
 {
     size_t bytes = o->vocab.filled + (size_t)o->vocab.size * 4, size = (size_t)o->vocab.size + 3 * m->n;
     int32_t next = o->vocab.size, other;
@@ -108,7 +108,7 @@ static bool respell(ses_legacy_converter *o, const ses_legacy_merges *m, bool at
     if (!ses_vocab_reserve(v, size, bytes, &o->mem, e)) return false;
     ses_buf buf = { 0 };
     for (int32_t id = 0; id < o->vocab.size; id++) {
-        ses_string s = spelled(o, id, at_signs, unk, &buf);
+        ses_string s = merge_spelling(o, id, at_signs, unk, &buf);
         if (s.p && !ses_vocab_add(v, id, s.p, s.n, &other)) {
             ses_buf_free(&buf);
             return ses_fail(e, SES_EFORMAT, "vocab.json: ids %d and %d have the same token", other, id);
@@ -180,7 +180,7 @@ bool ses_legacy_write_word_bpe(ses_legacy_converter *o, const ses_legacy_family 
     ses_string unk = ses_legacy_role_token(o, "unk_token", "<unk>");
     if (!ses_legacy_read_vocab(o, "vocab.json", e) || !ses_legacy_read_merges(o, r->lines, &m, e))
         return false;
-    bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_legacy_begin_json(o, e) &&
+    bool ok = build_merge_vocab(o, &m, r->at_signs, unk, &v, e) && ses_legacy_begin_json(o, e) &&
               ses_legacy_write_roles(o, &r->roles, r->also, e) && write_normalizer(o, r, e) &&
               write_pre_tokenizer(o, r, e) && ses_legacy_write_post(o, &r->roles, e) &&
               ses_legacy_put_json(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);

@@ -64,7 +64,7 @@ static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
     return true;
 }
 
-static bool write_portable(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
+static bool write_portable_stages(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     static const char metaspace[] =
         "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}";
@@ -97,7 +97,7 @@ bool ses_legacy_write_marian(ses_legacy_converter *o, const ses_legacy_family *f
               ses_spm_check(&m, e) && ses_legacy_read_vocab(o, "vocab.json", e) &&
               ses_legacy_begin_json(o, e) && add_languages(o, e) &&
               ses_legacy_write_roles(o, &roles, NULL, e) && ses_legacy_write_post(o, &roles, e) &&
-              (o->portable ? write_portable(o, &m, e)
+              (o->portable ? write_portable_stages(o, &m, e)
                            : ses_spm_write_stages(&m, &o->vocab,
                                                   ses_legacy_role_token(o, "unk_token", "<unk>"), o->w, e));
     if (ok) ses_legacy_end_json(o);

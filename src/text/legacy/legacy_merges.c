@@ -5,19 +5,19 @@
 
 #include <stdlib.h>
 
-typedef struct cut {
+typedef struct merge {
     double score;        /* score of the merged piece */
     int32_t left, right; /* ids */
     uint32_t left_chars, right_chars;
     uint32_t order; /* tie break */
-} cut;
+} merge;
 
-typedef struct cuts {
-    cut *item;
+typedef struct merge_list {
+    merge *item;
     size_t n, cap;
-} cuts;
+} merge_list;
 
-static bool push(cuts *c, cut x, ses_err *e)
+static bool push(merge_list *c, merge x, ses_err *e)
 {
     if (!ses_array_reserve(&c->item, &c->cap, c->n + 1, sizeof *c->item, e)) return false;
     c->item[c->n++] = x;
@@ -26,7 +26,7 @@ static bool push(cuts *c, cut x, ses_err *e)
 
 static int by_ids(const void *a, const void *b)
 {
-    const cut *x = a, *y = b;
+    const merge *x = a, *y = b;
     if (x->left != y->left) return x->left < y->left ? -1 : 1;
     return x->right < y->right ? -1 : x->right > y->right;
 }
@@ -34,26 +34,26 @@ static int by_ids(const void *a, const void *b)
 /* Highest score first; then the longer left part, then the longer right part. */
 static int by_score(const void *a, const void *b)
 {
-    const cut *x = a, *y = b;
+    const merge *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     if (x->left_chars != y->left_chars) return x->left_chars > y->left_chars ? -1 : 1;
     if (x->right_chars != y->right_chars) return x->right_chars > y->right_chars ? -1 : 1;
     return x->order < y->order ? -1 : 1;
 }
 
-static bool lead(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+static bool is_char_start(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
-static bool add_cuts(const ses_legacy_converter *o, ses_string s, double score, cuts *c, ses_err *e)
+static bool add_merges(const ses_legacy_converter *o, ses_string s, double score, merge_list *c, ses_err *e)
 {
     size_t start = c->n;
     uint32_t chars = 0, left = 0;
-    for (size_t i = 0; i < s.n; i++) chars += lead(s.p[i]);
+    for (size_t i = 0; i < s.n; i++) chars += is_char_start(s.p[i]);
     for (size_t i = 1; i < s.n; i++) {
-        if (!lead(s.p[i])) continue;
+        if (!is_char_start(s.p[i])) continue;
         left++;
         int32_t l = ses_vocab_id(&o->vocab, s.p, i);
         int32_t r = l < 0 ? -1 : ses_vocab_id(&o->vocab, s.p + i, s.n - i);
-        if (r >= 0 && !push(c, (cut){ score, l, r, left, chars - left, 0 }, e)) return false;
+        if (r >= 0 && !push(c, (merge){ score, l, r, left, chars - left, 0 }, e)) return false;
     }
     if (c->n > start) qsort(c->item + start, c->n - start, sizeof *c->item, by_ids);
     for (size_t i = start; i < c->n; i++) c->item[i].order = (uint32_t)i;
@@ -65,9 +65,9 @@ static void put_name(ses_json_writer *w, ses_string s) { ses_json_put_stringn(w,
 bool ses_legacy_put_spm_bpe(ses_legacy_converter *o, const ses_string *name, const double *score, size_t n,
                             size_t unk, bool bytes, ses_err *e)
 {
-    cuts c = { 0 };
+    merge_list c = { 0 };
     bool ok = true;
-    for (size_t i = 0; ok && i < n; i++) ok = add_cuts(o, name[i], score[i], &c, e);
+    for (size_t i = 0; ok && i < n; i++) ok = add_merges(o, name[i], score[i], &c, e);
     if (ok && c.n) qsort(c.item, c.n, sizeof *c.item, by_score);
     ses_json_writer *w = o->w;
     ses_json_put_key(w, "model");

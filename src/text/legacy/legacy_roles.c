@@ -7,7 +7,7 @@
 static const char *const role_name[] = { "bos_token", "eos_token", "unk_token", "sep_token",
                                          "pad_token", "cls_token", "mask_token" };
 
-static const char *def_of(const ses_legacy_roles *r, int i)
+static const char *default_of(const ses_legacy_roles *r, int i)
 {
     const char *const def[] = { r->bos, r->eos, r->unk, r->sep, r->pad, r->cls, r->mask };
     return def[i];
@@ -16,13 +16,14 @@ static const char *def_of(const ses_legacy_roles *r, int i)
 bool ses_legacy_write_roles(ses_legacy_converter *o, const ses_legacy_roles *r, const char *also, ses_err *e)
 {
     for (int i = 0; i < 7; i++)
-        if (!ses_legacy_add_role(o, role_name[i], def_of(r, i), i == 6 && r->mask_lstrip, e)) return false;
+        if (!ses_legacy_add_role(o, role_name[i], default_of(r, i), i == 6 && r->mask_lstrip, e))
+            return false;
     return ses_legacy_add_special(o, also, e) && ses_legacy_add_listed(o, e) && ses_legacy_write_tokens(o, e);
 }
 
 /* Replace role letters, and L for the language, in a template by tokens. */
-static bool fill_in(ses_legacy_converter *o, const ses_legacy_roles *r, const char *form, ses_buf *out,
-                    ses_err *e)
+static bool fill_template(ses_legacy_converter *o, const ses_legacy_roles *r, const char *form, ses_buf *out,
+                          ses_err *e)
 {
     static const char letter[] = "BEUSPCM";
     for (const char *p = form; *p; p++) {
@@ -37,7 +38,7 @@ static bool fill_in(ses_legacy_converter *o, const ses_legacy_roles *r, const ch
             continue;
         }
         int i = (int)(at - letter);
-        ses_string s = ses_legacy_role_token(o, role_name[i], def_of(r, i));
+        ses_string s = ses_legacy_role_token(o, role_name[i], default_of(r, i));
         if (!s.p || memchr(s.p, ' ', s.n))
             return ses_fail(e, SES_EFORMAT, "%s: must be a token without spaces", role_name[i]);
         ses_buf_append(out, s.p, s.n);
@@ -84,7 +85,7 @@ bool ses_legacy_write_post(ses_legacy_converter *o, const ses_legacy_roles *r, s
         single = "$A", pair = "$A $B:1";
     }
     ses_buf one = { 0 }, two = { 0 };
-    bool ok = fill_in(o, r, single, &one, e) && fill_in(o, r, pair, &two, e) &&
+    bool ok = fill_template(o, r, single, &one, e) && fill_template(o, r, pair, &two, e) &&
               ses_legacy_put_template(o, one.data, two.data, e);
     ses_buf_free(&one);
     ses_buf_free(&two);

@@ -73,7 +73,7 @@ static bool put_list(pieces *p, const char *list, ses_arena *mem, ses_err *e)
 }
 
 /* Whether a piece ends in a digit and a comma. */
-static bool digit_comma(ses_string s)
+static bool ends_in_digit_comma(ses_string s)
 {
     if (s.n < 2 || s.p[s.n - 1] != ',') return false;
     size_t at = s.n - 2;
@@ -82,8 +82,8 @@ static bool digit_comma(ses_string s)
     return ses_utf8_decode(s.p + at, s.n - 1 - at, &c) && ses_cp(c)->gc == SES_GC_ND;
 }
 
-static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m, pieces *p,
-                   ses_err *e)
+static bool collect_pieces(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                           pieces *p, ses_err *e)
 {
     char name[32];
     if ((size_t)r->skip > m->n) return ses_fail(e, SES_EFORMAT, "only %zu pieces", m->n);
@@ -91,7 +91,7 @@ static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
     p->front = p->n;
     for (size_t i = (size_t)r->skip; i < m->n; i++) {
         double score = m->piece[i].score;
-        if (r->no_commas && digit_comma(m->piece[i].piece)) score -= 100;
+        if (r->no_commas && ends_in_digit_comma(m->piece[i].piece)) score -= 100;
         if (!put(p, m->piece[i].piece, score, e)) return false;
     }
     p->back = p->n;
@@ -107,8 +107,8 @@ static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
 }
 
 /* Assign ids to the pieces and collect added tokens: control and user-defined pieces, roles, languages. */
-static bool number(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
-                   const pieces *p, ses_err *e)
+static bool assign_ids(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                       const pieces *p, ses_err *e)
 {
     size_t bytes = 0;
     int32_t other;
@@ -118,8 +118,8 @@ static bool number(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
         ses_vocab_add(&o->vocab, (int32_t)i, p->name[i].p, p->name[i].n, &other);
     for (size_t i = 0; i < m->n; i++) {
         ses_string s = m->piece[i].piece;
-        bool kept = i >= (size_t)r->skip || ses_vocab_id(&o->vocab, s.p, s.n) >= 0;
-        if (m->piece[i].type == SES_SPM_CONTROL && kept && !ses_legacy_add(o, s, false, true, e))
+        bool usable = i >= (size_t)r->skip || ses_vocab_id(&o->vocab, s.p, s.n) >= 0;
+        if (m->piece[i].type == SES_SPM_CONTROL && usable && !ses_legacy_add(o, s, false, true, e))
             return false;
     }
     if (!ses_legacy_add_special(o, r->also, e)) return false;
@@ -134,7 +134,7 @@ static bool number(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
 
 /* ---- stages ---- */
 
-static bool put_map(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
+static bool put_charsmap(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     if (!m->normalizer.charsmap.n) return true;
     ses_json_begin_object(o->w);
@@ -182,7 +182,7 @@ static bool put_normalizers(ses_legacy_converter *o, const ses_legacy_spm_varian
         ok = ses_legacy_put_json(o, NULL, "{\"type\":\"Lowercase\"}", e);
     if (ok && r->norm == SES_LEGACY_NORM_LOWER_STRIP)
         ok = ses_legacy_put_json(o, NULL, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", e);
-    ok = ok && put_map(o, m, e);
+    ok = ok && put_charsmap(o, m, e);
     if (r->plain) return ok && put_spaces(o, m, e);
     return ok && (r->norm == SES_LEGACY_NORM_CHARSMAP || ses_legacy_put_json(o, NULL, one_space, e));
 }
@@ -213,8 +213,8 @@ static const char *const metaspace[4] = {
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":false}",
 };
 
-static bool put_pre(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m, bool prefix,
-                    ses_err *e)
+static bool put_pre_tokenizer(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                              bool prefix, ses_err *e)
 {
     return (!r->whitespace || ses_legacy_put_json(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
            (!ses_legacy_get_bool(o, "split_by_punct", false) ||
@@ -239,7 +239,7 @@ static bool put_stages(ses_legacy_converter *o, const ses_legacy_spm_variant *r,
     bool prefix = has_prefix(o, r, m), ok = put_normalizers(o, r, m, e);
     ses_legacy_end_sequence(o);
     ses_legacy_begin_sequence(o, "pre_tokenizer", "pretokenizers");
-    ok = ok && put_pre(o, r, m, prefix, e);
+    ok = ok && put_pre_tokenizer(o, r, m, prefix, e);
     ses_legacy_end_sequence(o);
     if (ok && r->plain && m->byte_fallback)
         return ses_legacy_write_post(o, &r->roles, e) &&
@@ -290,7 +290,7 @@ static bool write_pieces(ses_legacy_converter *o, const ses_legacy_spm_variant *
 {
     int64_t unk = r->unk >= 0 ? r->unk : unknown_of(m);
     o->lang = setting_of(o, "src_lang", r->lang);
-    if (!ses_spm_check(m, e) || !gather(o, r, m, p, e) || !number(o, r, m, p, e) ||
+    if (!ses_spm_check(m, e) || !collect_pieces(o, r, m, p, e) || !assign_ids(o, r, m, p, e) ||
         !ses_legacy_begin_json(o, e) || !ses_legacy_write_roles(o, &r->roles, NULL, e) ||
         !put_stages(o, r, m, e))
         return false;

@@ -149,15 +149,15 @@ bool ses_regex_start(ses_regex_scan *s, const ses_regex *r, const char *text, si
     m->text = text;
     m->n = n;
     m->budget = 10000000 + 200 * (uint64_t)n;
-    m->mark = ses_alloc_array(r->program.marks + 1, sizeof *m->mark, e);
-    return m->mark != NULL;
+    m->slot = ses_alloc_array(r->program.n_slots + 1, sizeof *m->slot, e);
+    return m->slot != NULL;
 }
 
 void ses_regex_stop(ses_regex_scan *s)
 {
     if (!s->work) return;
     ses_free(s->work->machine.stack);
-    ses_free(s->work->machine.mark);
+    ses_free(s->work->machine.slot);
     ses_pcre2_work_free(s->work->pcre2);
     ses_free(s->work);
     s->work = NULL;

@@ -8,9 +8,17 @@
 
 #include <string.h>
 
-enum { MAX_INST = 20000, MAX_GROUPS = 64, MAX_MARKS = 64 };
+enum { MAX_INST = 20000, MAX_GROUPS = 64, MAX_SLOTS = 64 };
 
-typedef enum { PLAIN, OPTION, LOOK, LOOK_NOT, BEHIND, BEHIND_NOT, ATOM } group_kind;
+typedef enum {
+    PLAIN,
+    OPTION,
+    LOOKAHEAD,
+    NEGATIVE_LOOKAHEAD,
+    LOOKBEHIND,
+    NEGATIVE_LOOKBEHIND,
+    ATOMIC
+} group_kind;
 
 typedef struct group {
     group_kind kind;
@@ -21,7 +29,7 @@ typedef struct group {
 } group;
 
 /* Kind of the last item, which a repetition applies to. */
-typedef enum { NOTHING, CHARACTER, GROUP, PLACE } atom_kind;
+typedef enum { NOTHING, CHARACTER, GROUP, ASSERTION } atom_kind;
 
 typedef struct compiler {
     ses_re_parser r;
@@ -33,7 +41,7 @@ typedef struct compiler {
     size_t runs, cap_runs;
     group open[MAX_GROUPS];
     size_t depth;
-    size_t marks;
+    size_t n_slots;
     atom_kind atom;
     size_t atom_at;
     uint32_t folded; /* previous letter if case is ignored; 0: none */
@@ -121,9 +129,9 @@ static bool literal(compiler *c, uint32_t cp)
     return true;
 }
 
-static bool place(compiler *c, ses_re_op op)
+static bool assertion(compiler *c, ses_re_op op)
 {
-    c->atom = PLACE;
+    c->atom = ASSERTION;
     c->folded = 0;
     return emit(c, op, 0, 0);
 }
@@ -135,11 +143,11 @@ static bool escape(compiler *c)
     ses_re_parser *r = &c->r;
     if (r->i >= r->n) return ses_re_syntax_error(r, "\\ at the end");
     switch (r->p[r->i]) {
-    case 'A': return r->i++, place(c, SES_RE_TEXT_BEGIN);
-    case 'z': return r->i++, place(c, SES_RE_TEXT_END);
-    case 'Z': return r->i++, place(c, SES_RE_LAST_LINE);
-    case 'b': return r->i++, place(c, SES_RE_WORD_BOUNDARY);
-    case 'B': return r->i++, place(c, SES_RE_NOT_WORD_BOUNDARY);
+    case 'A': return r->i++, assertion(c, SES_RE_TEXT_BEGIN);
+    case 'z': return r->i++, assertion(c, SES_RE_TEXT_END);
+    case 'Z': return r->i++, assertion(c, SES_RE_LAST_LINE);
+    case 'b': return r->i++, assertion(c, SES_RE_WORD_BOUNDARY);
+    case 'B': return r->i++, assertion(c, SES_RE_NOT_WORD_BOUNDARY);
     default: break;
     }
     bool is_class;
@@ -183,7 +191,7 @@ static int64_t fixed_length(const compiler *c, size_t begin)
     return length;
 }
 
-static bool is_behind(const group *g) { return g->kind == BEHIND || g->kind == BEHIND_NOT; }
+static bool is_behind(const group *g) { return g->kind == LOOKBEHIND || g->kind == NEGATIVE_LOOKBEHIND; }
 
 /* End of an alternative. In a lookbehind, it starts by stepping back. */
 static bool end_alternative(compiler *c, const group *g)
@@ -214,9 +222,10 @@ static bool open_group(compiler *c, group_kind kind)
     group *g = &c->open[c->depth++];
     *g = (group){ .kind = kind, .begin = c->n, .jumps = -1, .fold = r->fold, .dot = r->dot };
     bool ok = true;
-    if (kind == LOOK || kind == BEHIND) ok = emit(c, SES_RE_LOOKAROUND, 0, 0);
-    if (kind == LOOK_NOT || kind == BEHIND_NOT) ok = emit(c, SES_RE_NEGATIVE_LOOKAROUND, 0, 0);
-    if (kind == ATOM) ok = emit(c, SES_RE_ATOMIC, 0, 0);
+    if (kind == LOOKAHEAD || kind == LOOKBEHIND) ok = emit(c, SES_RE_LOOKAROUND, 0, 0);
+    if (kind == NEGATIVE_LOOKAHEAD || kind == NEGATIVE_LOOKBEHIND)
+        ok = emit(c, SES_RE_NEGATIVE_LOOKAROUND, 0, 0);
+    if (kind == ATOMIC) ok = emit(c, SES_RE_ATOMIC, 0, 0);
     g->alt = c->n;
     c->atom = NOTHING;
     c->folded = 0;
@@ -236,9 +245,9 @@ static bool close_group(compiler *c)
     c->folded = 0;
     c->atom = GROUP;
     c->atom_at = g->begin;
-    if (g->kind == ATOM) return emit(c, SES_RE_ATOMIC_END, 0, 0);
+    if (g->kind == ATOMIC) return emit(c, SES_RE_ATOMIC_END, 0, 0);
     if (g->kind == PLAIN || g->kind == OPTION) return true;
-    c->atom = PLACE;
+    c->atom = ASSERTION;
     if (!emit(c, SES_RE_LOOKAROUND_END, 0, 0)) return false;
     c->inst[g->begin].x = (int32_t)(c->n - g->begin);
     return true;
@@ -284,8 +293,12 @@ static bool group_begin(compiler *c)
     static const struct {
         const char *text;
         group_kind kind;
-    } kind[] = { { "?:", PLAIN },   { "?=", LOOK },        { "?!", LOOK_NOT },
-                 { "?<=", BEHIND }, { "?<!", BEHIND_NOT }, { "?>", ATOM } };
+    } kind[] = { { "?:", PLAIN },
+                 { "?=", LOOKAHEAD },
+                 { "?!", NEGATIVE_LOOKAHEAD },
+                 { "?<=", LOOKBEHIND },
+                 { "?<!", NEGATIVE_LOOKBEHIND },
+                 { "?>", ATOMIC } };
     ses_re_parser *r = &c->r;
     const char *p = r->p + r->i;
     size_t left = r->n - r->i;
@@ -321,9 +334,9 @@ static bool group_end(compiler *c)
 /* Turn the code from `at` on into a loop. greedy: repeat before continuing. */
 static bool loop(compiler *c, size_t at, bool once, bool greedy)
 {
-    if (c->marks == MAX_MARKS) return ses_re_unsupported(&c->r, "this many loops");
-    int32_t mark = (int32_t)c->marks++, body;
-    if (!insert(c, at, SES_RE_SAVE_POSITION, mark, 0) || !emit(c, SES_RE_CHECK_PROGRESS, mark, 2))
+    if (c->n_slots == MAX_SLOTS) return ses_re_unsupported(&c->r, "this many loops");
+    int32_t slot = (int32_t)c->n_slots++, body;
+    if (!insert(c, at, SES_RE_SAVE_POSITION, slot, 0) || !emit(c, SES_RE_CHECK_PROGRESS, slot, 2))
         return false;
     body = (int32_t)(c->n - at);
     if (once) return emit(c, SES_RE_SPLIT, greedy ? -body : 1, greedy ? 1 : -body);
@@ -362,7 +375,7 @@ static bool repeat(compiler *c, uint32_t min, uint32_t max, ses_re_mode mode)
 {
     c->folded = 0;
     if (c->atom == NOTHING) return ses_re_syntax_error(&c->r, "nothing to repeat");
-    if (c->atom == PLACE) return ses_re_syntax_error(&c->r, "an assertion cannot be repeated");
+    if (c->atom == ASSERTION) return ses_re_syntax_error(&c->r, "an assertion cannot be repeated");
     if (c->atom == CHARACTER) {
         ses_re_repeat run = { c->inst[c->atom_at].x, min, max, mode };
         if (!grow(c, &c->run, c->runs, &c->cap_runs, sizeof *c->run, MAX_INST)) return false;
@@ -438,8 +451,8 @@ static bool piece(compiler *c)
     case '[': return begin_set(c) && ses_char_set_bracket(r) && end_set(c);
     case '\\': return escape(c);
     case '.': return dot(c);
-    case '^': return place(c, SES_RE_LINE_BEGIN);
-    case '$': return place(c, SES_RE_LINE_END);
+    case '^': return assertion(c, SES_RE_LINE_BEGIN);
+    case '$': return assertion(c, SES_RE_LINE_END);
     case '*': return quantifier(c, 0, UINT32_MAX);
     case '+': return quantifier(c, 1, UINT32_MAX);
     case '?': return quantifier(c, 0, 1);
@@ -477,7 +490,7 @@ static bool finish(const compiler *c, ses_re_program *p, ses_arena *mem, ses_err
         for (uint32_t b = 0; b < 128; b++)
             if (ses_char_set_eval(&set[i], b)) set[i].ascii[b >> 6] |= (uint64_t)1 << (b & 63);
     }
-    *p = (ses_re_program){ .inst = inst, .n = c->n, .set = set, .run = run, .marks = c->marks };
+    *p = (ses_re_program){ .inst = inst, .n = c->n, .set = set, .run = run, .n_slots = c->n_slots };
     return ses_re_find_first(p, e);
 }
 

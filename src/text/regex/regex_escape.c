@@ -5,12 +5,13 @@
 
 #include <string.h>
 
-/* Read up to `most` digits of this base; returns their number. */
-static size_t number(ses_re_parser *r, unsigned base, size_t most, uint32_t *out)
+/* Read up to `max_digits` digits of this base; returns their number. */
+static size_t number(ses_re_parser *r, unsigned base, size_t max_digits, uint32_t *out)
 {
     size_t k = 0;
     *out = 0;
-    for (int d; k < most && r->i < r->n && (d = ses_hex_digit(r->p[r->i])) >= 0 && d < (int)base; k++, r->i++)
+    for (int d; k < max_digits && r->i < r->n && (d = ses_hex_digit(r->p[r->i])) >= 0 && d < (int)base;
+         k++, r->i++)
         *out = *out * base + (uint32_t)d;
     return k;
 }

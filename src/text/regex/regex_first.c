@@ -4,13 +4,13 @@
 #include "regex_program.h"
 
 /* Whether the set may contain non-ASCII characters. */
-static bool is_wide(const ses_char_set *s)
+static bool has_non_ascii(const ses_char_set *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const ses_char_set_item *t = &s->item[i];
-        bool narrow = t->op == SES_CHAR_SET_OPEN || t->op == SES_CHAR_SET_CLOSE ||
-                      (t->op == SES_CHAR_SET_RANGE && t->b < 0x80);
-        if (!narrow) return true;
+        bool ascii = t->op == SES_CHAR_SET_OPEN || t->op == SES_CHAR_SET_CLOSE ||
+                     (t->op == SES_CHAR_SET_RANGE && t->b < 0x80);
+        if (!ascii) return true;
     }
     return false;
 }
@@ -44,7 +44,7 @@ bool ses_re_find_first(ses_re_program *p, ses_err *e)
         default: todo[top++] = pc + 1; break;
         }
         for (uint32_t b = 0; set && b < 256; b++)
-            p->first[b] |= b < 0x80 ? ses_char_set_has(set, b) : is_wide(set);
+            p->first[b] |= b < 0x80 ? ses_char_set_has(set, b) : has_non_ascii(set);
     }
     p->empty = anything;
     ses_free(todo);

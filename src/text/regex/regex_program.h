@@ -85,7 +85,7 @@ typedef struct ses_re_program {
     size_t n;
     const ses_char_set *set;
     const ses_re_repeat *run;
-    size_t marks;
+    size_t n_slots;
     bool first[256]; /* bytes a match can start with */
     bool empty;      /* an empty match is possible */
 } ses_re_program;
@@ -110,7 +110,7 @@ typedef struct ses_re_machine {
     size_t n;
     ses_re_frame *stack;
     size_t used, cap;
-    size_t *mark;
+    size_t *slot;
     uint64_t budget; /* remaining steps */
 } ses_re_machine;
 

@@ -8,12 +8,12 @@
 enum { MAX_FRAMES = 1 << 24 };
 
 typedef enum {
-    WAY, /* continue at instruction `at` from pos */
+    ALTERNATIVE, /* continue at instruction `at` from pos */
     /* greedy repetition that ended at pos: continue at `at`, one character shorter each time, down to
      * extra */
     SHRINK,
     /* lazy repetition (instruction `at`, length extra) that ended at pos: one character longer each time */
-    STRETCH,
+    EXTEND,
     LOOKING, /* inside LOOKAROUND or ATOMIC at `at`, from pos; extra: the previous bar */
     UNDO     /* slot `at` had the value extra */
 } frame_kind;
@@ -52,7 +52,7 @@ static bool is_word(const ses_re_machine *m, size_t pos)
     return ses_cp_is(cp, SES_CP_OWORD);
 }
 
-static bool at_edge(const ses_re_machine *m, size_t pos)
+static bool at_word_boundary(const ses_re_machine *m, size_t pos)
 {
     bool left = pos > 0 && is_word(m, before(m, pos)), right = pos < m->n && is_word(m, pos);
     return left != right;
@@ -67,13 +67,13 @@ static bool holds(const ses_re_machine *m, ses_re_op op, size_t pos)
     case SES_RE_TEXT_BEGIN: return pos == 0;
     case SES_RE_TEXT_END: return pos == m->n;
     case SES_RE_LAST_LINE: return pos == m->n || (pos + 1 == m->n && m->text[pos] == '\n');
-    case SES_RE_WORD_BOUNDARY: return at_edge(m, pos);
-    default: return !at_edge(m, pos);
+    case SES_RE_WORD_BOUNDARY: return at_word_boundary(m, pos);
+    default: return !at_word_boundary(m, pos);
     }
 }
 
 /* Length of the character at pos if it is in the set, else 0. */
-static size_t one(const ses_re_machine *m, const ses_char_set *set, size_t pos)
+static size_t match_char(const ses_re_machine *m, const ses_char_set *set, size_t pos)
 {
     if (pos >= m->n) return 0;
     uint32_t cp;
@@ -81,13 +81,13 @@ static size_t one(const ses_re_machine *m, const ses_char_set *set, size_t pos)
     return ses_char_set_has(set, cp) ? k : 0;
 }
 
-static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, ses_err *e)
+static bool match_repeat(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, ses_err *e)
 {
     const ses_re_repeat *r = &m->program->run[t->x];
     const ses_char_set *set = &m->program->set[r->set];
-    uint32_t most = r->mode == SES_RE_LAZY ? r->min : r->max, count = 0;
+    uint32_t max = r->mode == SES_RE_LAZY ? r->min : r->max, count = 0;
     size_t pos = s->pos, low = pos, k;
-    for (; count < most && (k = one(m, set, pos)) != 0; count++) {
+    for (; count < max && (k = match_char(m, set, pos)) != 0; count++) {
         pos += k;
         if (count + 1 <= r->min) low = pos; /* minimum length */
     }
@@ -98,12 +98,12 @@ static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, s
     s->pos = pos;
     s->pc++;
     if (r->mode == SES_RE_GREEDY && pos > low) return push(m, SHRINK, at + 1, pos, low, e);
-    if (r->mode == SES_RE_LAZY && count < r->max) return push(m, STRETCH, at, pos, count, e);
+    if (r->mode == SES_RE_LAZY && count < r->max) return push(m, EXTEND, at, pos, count, e);
     return true;
 }
 
 /* Discard the alternatives since the bar, but keep the UNDO frames. */
-static void cut(ses_re_machine *m, state *s)
+static void discard_alternatives(ses_re_machine *m, state *s)
 {
     size_t keep = s->bar - 1;
     s->bar = m->stack[keep].extra;
@@ -113,12 +113,12 @@ static void cut(ses_re_machine *m, state *s)
 }
 
 /* Backtrack to the newest untried alternative; false: none left. */
-static bool back(ses_re_machine *m, state *s)
+static bool backtrack(ses_re_machine *m, state *s)
 {
     while (m->used) {
         ses_re_frame *f = &m->stack[m->used - 1];
         switch ((frame_kind)f->kind) {
-        case WAY:
+        case ALTERNATIVE:
             s->pc = f->at;
             s->pos = f->pos;
             m->used--;
@@ -128,9 +128,9 @@ static bool back(ses_re_machine *m, state *s)
             s->pos = f->pos = before(m, f->pos);
             if (f->pos == f->extra) m->used--;
             return true;
-        case STRETCH: {
+        case EXTEND: {
             const ses_re_repeat *r = &m->program->run[m->program->inst[f->at].x];
-            size_t k = one(m, &m->program->set[r->set], f->pos);
+            size_t k = match_char(m, &m->program->set[r->set], f->pos);
             if (!k) {
                 m->used--;
                 break;
@@ -148,7 +148,7 @@ static bool back(ses_re_machine *m, state *s)
             s->pc = f->at + (size_t)m->program->inst[f->at].x;
             return true;
         case UNDO:
-            m->mark[f->at] = f->extra;
+            m->slot[f->at] = f->extra;
             m->used--;
             break;
         }
@@ -157,18 +157,18 @@ static bool back(ses_re_machine *m, state *s)
 }
 
 /* End of a lookaround: continue where it started, unless it is negative. */
-static bool looked(ses_re_machine *m, state *s)
+static bool end_lookaround(ses_re_machine *m, state *s)
 {
     ses_re_frame f = m->stack[s->bar - 1];
     const ses_re_inst *t = &m->program->inst[f.at];
-    cut(m, s);
+    discard_alternatives(m, s);
     s->pos = f.pos;
     s->pc = f.at + (size_t)t->x;
     return t->op == SES_RE_LOOKAROUND;
 }
 
 /* Step back x characters; false: not that many. */
-static bool go_back(const ses_re_machine *m, state *s, int32_t x)
+static bool step_back(const ses_re_machine *m, state *s, int32_t x)
 {
     for (; x; x--) {
         if (!s->pos) return false;
@@ -184,7 +184,7 @@ static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
     switch (t->op) {
     case SES_RE_SPLIT:
         s->pc = (size_t)((int64_t)pc + t->x);
-        return push(m, WAY, (size_t)((int64_t)pc + t->y), s->pos, 0, e);
+        return push(m, ALTERNATIVE, (size_t)((int64_t)pc + t->y), s->pos, 0, e);
     case SES_RE_JUMP: s->pc = (size_t)((int64_t)pc + t->x); return true;
     case SES_RE_LOOKAROUND:
     case SES_RE_NEGATIVE_LOOKAROUND:
@@ -193,18 +193,18 @@ static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
         s->bar = m->used + 1;
         return push(m, LOOKING, pc, s->pos, outer, e);
     }
-    case SES_RE_LOOKAROUND_END: return looked(m, s);
-    case SES_RE_ATOMIC_END: cut(m, s); return true;
+    case SES_RE_LOOKAROUND_END: return end_lookaround(m, s);
+    case SES_RE_ATOMIC_END: discard_alternatives(m, s); return true;
     case SES_RE_STEP_BACK:
         m->budget -= (uint64_t)t->x < m->budget ? (uint64_t)t->x : m->budget;
-        return go_back(m, s, t->x);
+        return step_back(m, s, t->x);
     case SES_RE_SAVE_POSITION: {
-        size_t old = m->mark[t->x];
-        m->mark[t->x] = s->pos;
+        size_t old = m->slot[t->x];
+        m->slot[t->x] = s->pos;
         return push(m, UNDO, (size_t)t->x, 0, old, e);
     }
     case SES_RE_CHECK_PROGRESS:
-        if (m->mark[t->x] == s->pos) s->pc = (size_t)((int64_t)pc + t->y);
+        if (m->slot[t->x] == s->pos) s->pc = (size_t)((int64_t)pc + t->y);
         return true;
     default: return holds(m, t->op, s->pos);
     }
@@ -225,12 +225,12 @@ static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_e
             return ses_fail(e, SES_EARG, "regular expression: step limit exceeded on this text");
         }
         if (t->op == SES_RE_SET) {
-            size_t k = one(m, &m->program->set[t->x], s.pos);
+            size_t k = match_char(m, &m->program->set[t->x], s.pos);
             fail = !k;
             s.pos += k;
             s.pc++;
         } else if (t->op == SES_RE_REPEAT) {
-            if (!run(m, &s, t, &fail, &inner)) fail = true;
+            if (!match_repeat(m, &s, t, &fail, &inner)) fail = true;
         } else if (t->op == SES_RE_MATCH) {
             *end = s.pos;
             return *found = true;
@@ -239,7 +239,7 @@ static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_e
         }
         if (!fail) continue;
         if (inner.code) return ses_fail(e, inner.code, "%s", inner.msg);
-        if (!back(m, &s)) return true;
+        if (!backtrack(m, &s)) return true;
     }
 }
 

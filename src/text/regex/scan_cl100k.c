@@ -29,11 +29,11 @@ static kind kind_at(const char *p, size_t *len)
 
 static bool is_line(char c) { return c == '\r' || c == '\n'; }
 
-/* End of the run of characters of this class from i on, at most `most` of them. */
-static size_t run_end(kind k, const char *p, size_t n, size_t i, size_t most)
+/* End of the run of characters of this class from i on, at most `max` of them. */
+static size_t run_end(kind k, const char *p, size_t n, size_t i, size_t max)
 {
     size_t len;
-    for (; i < n && most && kind_at(p + i, &len) == k; most--) i += len;
+    for (; i < n && max && kind_at(p + i, &len) == k; max--) i += len;
     return i;
 }
 
@@ -53,9 +53,9 @@ static size_t contraction(const char *p, size_t n)
  * all but the last character, which belongs to the next match, unless it is the only one. */
 static size_t spaces(const char *p, size_t n)
 {
-    size_t end = run_end(SPACE, p, n, 0, SIZE_MAX), cut = end;
-    while (cut && !is_line(p[cut - 1])) cut--;
-    if (cut || end == n) return cut ? cut : end;
+    size_t end = run_end(SPACE, p, n, 0, SIZE_MAX), line_end = end;
+    while (line_end && !is_line(p[line_end - 1])) line_end--;
+    if (line_end || end == n) return line_end ? line_end : end;
     size_t last = end - 1;
     while ((p[last] & 0xC0) == 0x80) last--;
     return last ? last : end;

@@ -25,8 +25,8 @@ ses_charsmap_result ses_charsmap_shortest(const ses_charsmap *m, const char *p, 
 ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, size_t n, size_t *len,
                                          ses_string *to, ses_err *e);
 
-bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p,
-                             size_t n); /* whether some key starts with p[0, n) */
+/* whether some key starts with p[0, n) */
+bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p, size_t n);
 
 /* Whether a key may contain this byte; false: no key does. */
 bool ses_charsmap_has_byte(const ses_charsmap *m, unsigned char byte);

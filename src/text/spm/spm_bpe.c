@@ -9,7 +9,7 @@
 
 enum { MAX_DEPTH = 100 }; /* nesting when splitting unused pieces */
 
-static bool joins(const ses_spm_model *m, int32_t id) /* whether the piece can result from a merge */
+static bool can_merge(const ses_spm_model *m, int32_t id) /* whether the piece can result from a merge */
 {
     uint8_t t = m->type[id];
     return t == SES_SPM_NORMAL || t == SES_SPM_USER_DEFINED || t == SES_SPM_UNUSED;
@@ -18,14 +18,14 @@ static bool joins(const ses_spm_model *m, int32_t id) /* whether the piece can r
 /* ---- ranks: order of scores, highest first; equal scores share a rank ---- */
 
 /* Map a float to an unsigned integer with the same order; -0 is below +0. */
-static uint32_t ordered(float score)
+static uint32_t order_key(float score)
 {
     uint32_t bits;
     memcpy(&bits, &score, sizeof bits);
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 
-static void sort_down(uint64_t *a, uint64_t *room, size_t n)
+static void sort_descending(uint64_t *a, uint64_t *room, size_t n)
 {
     for (int shift = 32; shift < 64; shift += 8) {
         size_t count[256] = { 0 }, sum = 0;
@@ -47,8 +47,8 @@ static uint32_t *ranks_of(const ses_spm_model *m, ses_err *e)
     uint32_t *rank = ses_alloc_array(n, sizeof *rank, e);
     uint64_t *key = ses_alloc_array(n, sizeof *key, e), *room = ses_alloc_array(n, sizeof *room, e);
     bool ok = rank && key && room;
-    for (size_t i = 0; ok && i < n; i++) key[i] = (uint64_t)ordered(m->score[i]) << 32 | i;
-    if (ok) sort_down(key, room, n);
+    for (size_t i = 0; ok && i < n; i++) key[i] = (uint64_t)order_key(m->score[i]) << 32 | i;
+    if (ok) sort_descending(key, room, n);
     uint32_t r = 0;
     for (size_t i = 0; ok && i < n; i++) {
         if (i && key[i] >> 32 != key[i - 1] >> 32) r++;
@@ -74,7 +74,7 @@ static size_t splits_of(const ses_spm_model *m, int32_t id) /* boundaries betwee
 static int32_t symbol_of(const ses_spm_model *m, const char *p, size_t n)
 {
     int32_t id = ses_trie_find(&m->trie, p, n);
-    if (ses_spm_char_len(p, n) < n) return id >= 0 && joins(m, id) ? id : -1;
+    if (ses_spm_char_len(p, n) < n) return id >= 0 && can_merge(m, id) ? id : -1;
     if (id >= 0) return id;
     id = ses_vocab_id(&m->chars, p, n);
     return id < 0 ? -1 : m->n + id;
@@ -119,7 +119,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
     size_t merges = 0, chars = 0, bytes = 0;
     bool unused = false;
     for (int32_t i = 0; i < m->n; i++) {
-        size_t splits = joins(m, i) ? splits_of(m, i) : 0;
+        size_t splits = can_merge(m, i) ? splits_of(m, i) : 0;
         if (!splits) continue;
         merges += splits, chars += splits + 1, bytes += m->start[i + 1] - m->start[i];
         unused |= m->type[i] == SES_SPM_UNUSED;
@@ -128,12 +128,12 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
     uint32_t *rank = ranks_of(m, e);
     bool ok = rank && ses_merges_reserve(&m->merges, merges, mem, e);
     /* upper bound of distinct characters */
-    size_t most = chars < 0x110000 ? chars : 0x110000;
-    ok = ok && ses_vocab_reserve(&m->chars, most, bytes, mem, e);
+    size_t max_chars = chars < 0x110000 ? chars : 0x110000;
+    ok = ok && ses_vocab_reserve(&m->chars, max_chars, bytes, mem, e);
     for (int32_t i = 0; ok && i < m->n; i++)
-        if (joins(m, i) && splits_of(m, i)) number_chars(m, i);
+        if (can_merge(m, i) && splits_of(m, i)) number_chars(m, i);
     for (int32_t i = 0; ok && i < m->n; i++)
-        if (joins(m, i)) add_merges(m, i, rank[i]);
+        if (can_merge(m, i)) add_merges(m, i, rank[i]);
     ok = ok && ses_merges_build_filter(&m->merges, m->n + m->chars.count, name_of, m, mem, e);
     if (ok && unused) {
         m->unused = ses_arena_array(mem, (size_t)m->n, 1, e);
@@ -147,7 +147,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
 /* ---- encoding ---- */
 
 /* Id of a symbol that never merges: a user-defined one, or a character that occurs in no piece. */
-static int32_t lone(int32_t id) { return -2 - id; }
+static int32_t unmergeable(int32_t id) { return -2 - id; }
 
 static int32_t piece_of(const ses_spm_model *m, int32_t symbol)
 {
@@ -197,7 +197,7 @@ static size_t split(const ses_spm_model *m, const char *p, size_t n, int32_t *id
         bool user;
         step = ses_spm_next_symbol(m, p + i, n - i, &user);
         int32_t symbol = user ? ses_trie_find(&m->trie, p + i, step) : symbol_of(m, p + i, step);
-        id[k] = user || symbol < 0 ? lone(symbol < 0 ? m->n : symbol) : symbol;
+        id[k] = user || symbol < 0 ? unmergeable(symbol < 0 ? m->n : symbol) : symbol;
         len[k] = (uint32_t)step;
     }
     return k;

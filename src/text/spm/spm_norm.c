@@ -35,7 +35,7 @@ static bool open_symbols(ses_spm_norm *s, const ses_json *list, ses_arena *mem, 
     return ses_trie_build(&s->user, s->symbol, s->n_symbols, mem, e);
 }
 
-static bool user_begins(const ses_spm_norm *s, const char *p, size_t n)
+static bool has_user_prefix(const ses_spm_norm *s, const char *p, size_t n)
 {
     uint32_t base = s->user.root;
     int32_t value;
@@ -45,7 +45,7 @@ static bool user_begins(const ses_spm_norm *s, const char *p, size_t n)
 }
 
 /* A character passes through unchanged if no rule matches it alone or followed by ASCII. */
-static void find_quiet(ses_spm_norm *s)
+static void find_passthrough(ses_spm_norm *s)
 {
     for (int c = 0; c < 128; c++) {
         char two[2] = { (char)c };
@@ -55,10 +55,10 @@ static void find_quiet(ses_spm_norm *s)
         s->passthrough[c] =
             c != ' ' &&
             (!map || (ses_charsmap_longest(&s->map, two, 1, &len, &to, NULL) == SES_CHARSMAP_NONE));
-        bool alone = !user_begins(s, two, 1) && (!map || !ses_charsmap_has_prefix(&s->map, two, 1));
-        for (int d = 0; s->passthrough[c] && !alone && d < 128; d++) {
+        bool single = !has_user_prefix(s, two, 1) && (!map || !ses_charsmap_has_prefix(&s->map, two, 1));
+        for (int d = 0; s->passthrough[c] && !single && d < 128; d++) {
             two[1] = (char)d;
-            s->passthrough[c] = ses_trie_find(&s->user, two, 1) < 0 && !user_begins(s, two, 2) &&
+            s->passthrough[c] = ses_trie_find(&s->user, two, 1) < 0 && !has_user_prefix(s, two, 2) &&
                                 !(map && ses_charsmap_has_prefix(&s->map, two, 2));
         }
     }
@@ -74,7 +74,7 @@ bool ses_spm_norm_open(ses_spm_norm *s, const ses_json *settings, ses_arena *mem
         return false;
     if (!open_map(s, settings, mem, e)) return ses_wrap(e, "charsmap");
     if (!open_symbols(s, ses_json_get(settings, "user_defined"), mem, e)) return ses_wrap(e, "user_defined");
-    find_quiet(s);
+    find_passthrough(s);
     return true;
 }
 
@@ -148,7 +148,7 @@ static bool put(output *o, ses_string to, ses_offset from, ses_err *e)
 }
 
 /* Append a run of characters that pass through, each with its own source range. */
-static bool put_quiet(output *o, const ses_text *in, size_t *at, size_t end, ses_err *e)
+static bool put_passthrough(output *o, const ses_text *in, size_t *at, size_t end, ses_err *e)
 {
     const unsigned char *p = (const unsigned char *)in->byte;
     size_t i = *at;
@@ -165,7 +165,7 @@ static bool put_all(output *o, const ses_text *in, size_t at, size_t end, ses_er
     while (at < end) {
         size_t len;
         ses_string to;
-        if (!put_quiet(o, in, &at, end, e) || !prefix(o->s, in->byte + at, end - at, &len, &to, e))
+        if (!put_passthrough(o, in, &at, end, e) || !prefix(o->s, in->byte + at, end - at, &len, &to, e))
             return false;
         ses_offset from = { in->from[at].begin, in->from[at + len - 1].end };
         if (!put(o, to, from, e)) return false;

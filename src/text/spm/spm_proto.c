@@ -21,7 +21,7 @@ typedef struct field {
     ses_string bytes; /* if BYTES */
 } field;
 
-static bool broken(const cursor *c, const char *what, ses_err *e)
+static bool format_error(const cursor *c, const char *what, ses_err *e)
 {
     return ses_fail(e, SES_EFORMAT, "not a SentencePiece model: %s at byte %zu", what,
                     (size_t)(c->p - c->begin));
@@ -31,18 +31,18 @@ static bool read_varint(cursor *c, uint64_t *out, ses_err *e)
 {
     *out = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-        if (c->p == c->end) return broken(c, "truncated number", e);
+        if (c->p == c->end) return format_error(c, "truncated number", e);
         uint64_t b = *c->p++;
         *out |= (b & 127) << shift;
         if (!(b & 128)) return true;
     }
-    return broken(c, "number of more than 10 bytes", e);
+    return format_error(c, "number of more than 10 bytes", e);
 }
 
 static bool read_fixed(cursor *c, int n, uint64_t *out, ses_err *e)
 {
     *out = 0;
-    if (c->end - c->p < n) return broken(c, "truncated number", e);
+    if (c->end - c->p < n) return format_error(c, "truncated number", e);
     for (int i = 0; i < n; i++) *out |= (uint64_t)*c->p++ << 8 * i;
     return true;
 }
@@ -52,7 +52,7 @@ static bool read_field(cursor *c, field *f, ses_err *e)
     uint64_t tag, n;
     if (!read_varint(c, &tag, e)) return false;
     f->wire = (int)(tag & 7);
-    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return broken(c, "field number 0", e);
+    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return format_error(c, "field number 0", e);
     f->number = (uint32_t)(tag >> 3);
     switch (f->wire) {
     case VARINT: return read_varint(c, &f->value, e);
@@ -60,11 +60,11 @@ static bool read_field(cursor *c, field *f, ses_err *e)
     case FIXED32: return read_fixed(c, 4, &f->value, e);
     case BYTES:
         if (!read_varint(c, &n, e)) return false;
-        if (n > (uint64_t)(c->end - c->p)) return broken(c, "field exceeds the end", e);
+        if (n > (uint64_t)(c->end - c->p)) return format_error(c, "field exceeds the end", e);
         f->bytes = (ses_string){ (const char *)c->p, (size_t)n };
         c->p += n;
         return true;
-    default: return broken(c, "a group", e);
+    default: return format_error(c, "a group", e);
     }
 }
 
@@ -75,12 +75,12 @@ static cursor inside(const cursor *c, ses_string s)
 }
 
 /* A field with an unexpected wire type is treated as unknown, as protocol buffers require. */
-static void take_bool(const field *f, bool *out)
+static void get_bool(const field *f, bool *out)
 {
     if (f->wire == VARINT) *out = f->value != 0;
 }
 
-static void take_string(const field *f, ses_string *out)
+static void get_string(const field *f, ses_string *out)
 {
     if (f->wire == BYTES) *out = f->bytes;
 }
@@ -93,7 +93,7 @@ static bool read_piece(cursor c, ses_spm_piece *piece, ses_err *e)
     *piece = (ses_spm_piece){ .piece = { "", 0 }, .type = SES_SPM_NORMAL };
     while (c.p < c.end) {
         if (!read_field(&c, &f, e)) return false;
-        if (f.number == 1) take_string(&f, &piece->piece);
+        if (f.number == 1) get_string(&f, &piece->piece);
         if (f.number == 2 && f.wire == FIXED32) {
             uint32_t bits = (uint32_t)f.value;
             memcpy(&piece->score, &bits, sizeof bits);
@@ -114,13 +114,13 @@ static bool read_trainer(cursor c, ses_spm *m, ses_err *e)
             if (f.wire == VARINT && f.value >= SES_SPM_UNIGRAM && f.value <= SES_SPM_CHAR)
                 m->kind = (ses_spm_model_type)f.value;
             break;
-        case 24: take_bool(&f, &m->whitespace_as_suffix); break;
-        case 35: take_bool(&f, &m->byte_fallback); break;
-        case 44: take_string(&f, &m->unk_surface); break;
-        case 45: take_string(&f, &m->unk); break;
-        case 46: take_string(&f, &m->bos); break;
-        case 47: take_string(&f, &m->eos); break;
-        case 48: take_string(&f, &m->pad); break;
+        case 24: get_bool(&f, &m->whitespace_as_suffix); break;
+        case 35: get_bool(&f, &m->byte_fallback); break;
+        case 44: get_string(&f, &m->unk_surface); break;
+        case 45: get_string(&f, &m->unk); break;
+        case 46: get_string(&f, &m->bos); break;
+        case 47: get_string(&f, &m->eos); break;
+        case 48: get_string(&f, &m->pad); break;
         default: break;
         }
     }
@@ -133,10 +133,10 @@ static bool read_normalizer(cursor c, ses_spm_normalizer *n, ses_err *e)
     while (c.p < c.end) {
         if (!read_field(&c, &f, e)) return false;
         switch (f.number) {
-        case 2: take_string(&f, &n->charsmap); break;
-        case 3: take_bool(&f, &n->add_dummy_prefix); break;
-        case 4: take_bool(&f, &n->remove_extra_whitespaces); break;
-        case 5: take_bool(&f, &n->escape_whitespaces); break;
+        case 2: get_string(&f, &n->charsmap); break;
+        case 3: get_bool(&f, &n->add_dummy_prefix); break;
+        case 4: get_bool(&f, &n->remove_extra_whitespaces); break;
+        case 5: get_bool(&f, &n->escape_whitespaces); break;
         default: break;
         }
     }

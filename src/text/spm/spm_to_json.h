@@ -15,8 +15,8 @@ bool ses_spm_write(const ses_spm *m, ses_json_writer *w, ses_err *e);
 bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string unk, ses_json_writer *w,
                           ses_err *e);
 
-bool ses_spm_check(const ses_spm *m,
-                   ses_err *e); /* checks that pieces are valid UTF-8 and scores are finite */
+/* checks that pieces are valid UTF-8 and scores are finite */
+bool ses_spm_check(const ses_spm *m, ses_err *e);
 /* Write the character map as a member, in base64. */
 bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap, ses_err *e);
 

@@ -22,7 +22,8 @@ bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
     return ses_viterbi32_pieces_open(&m->pieces, &m->trie, m->weight, m->unk_score, m->unk_id, mem, e);
 }
 
-static const float most = 1e5f; /* larger sums lose precision, so the library restarts the sum from there */
+static const float max_sum =
+    1e5f; /* larger sums lose precision, so the library restarts the sum from there */
 
 static void rebase(const ses_spm_model *m, ses_viterbi32_list at, size_t from, size_t n)
 {
@@ -34,8 +35,8 @@ SES_VITERBI_INLINE void forward(const ses_spm_model *m, const char *p, size_t n,
                                 bool second)
 {
     for (size_t i = 0, to; i < n; i = to) {
-        if (at.sum[i] < -most || at.sum[i] > most) rebase(m, at, i, n);
-        to = ses_viterbi32_offer_ascii(&m->pieces, p, n, i, most, at, second);
+        if (at.sum[i] < -max_sum || at.sum[i] > max_sum) rebase(m, at, i, n);
+        to = ses_viterbi32_offer_ascii(&m->pieces, p, n, i, max_sum, at, second);
         if (to > i) continue;
         to = i + ses_spm_char_len(p + i, n - i);
         if (!ses_viterbi32_offer_rest(&m->pieces, p, n, i, i, m->trie.root, to, at, second))

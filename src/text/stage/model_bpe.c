@@ -180,13 +180,13 @@ static bool split(const ses_bpe *m, const char *word, size_t n, symbols *s, char
 static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
                   ses_err *e)
 {
-    size_t most; /* maximum number of symbols: one per byte, including prefixes and suffixes */
-    if (!ses_mul_size(n, m->plain || !m->byte_fallback ? 1 : 1 + m->prefix.n, &most) ||
-        !ses_add_size(most, m->suffix.n, &most) || n > INT32_MAX)
+    size_t max_symbols; /* maximum number of symbols: one per byte, including prefixes and suffixes */
+    if (!ses_mul_size(n, m->plain || !m->byte_fallback ? 1 : 1 + m->prefix.n, &max_symbols) ||
+        !ses_add_size(max_symbols, m->suffix.n, &max_symbols) || n > INT32_MAX)
         return ses_fail(e, SES_EARG, "a word of %zu bytes is too long", n);
     symbols s = { 0 };
-    s.id = ses_arena_alloc(scratch, most * sizeof *s.id, e);
-    s.len = ses_arena_alloc(scratch, most * sizeof *s.len, e);
+    s.id = ses_arena_alloc(scratch, max_symbols * sizeof *s.id, e);
+    s.len = ses_arena_alloc(scratch, max_symbols * sizeof *s.len, e);
     char *buf = ses_arena_alloc(scratch, m->prefix.n + 4 + m->suffix.n, e);
     if (!s.id || !s.len || !buf || !split(m, word, n, &s, buf, e) ||
         !ses_merges_apply(&m->merges, s.id, s.len, &s.n, NULL, scratch, e))
@@ -238,7 +238,7 @@ static int32_t id_of(const void *self, const char *s, size_t n)
     return id < size(self) ? id : -1;
 }
 
-static bool marks(const void *self) { return ((const ses_bpe *)self)->prefix.n > 0; }
+static bool has_subword_prefix(const void *self) { return ((const ses_bpe *)self)->prefix.n > 0; }
 
 const ses_stage ses_stage_model_bpe = {
     .type = "BPE",
@@ -250,5 +250,5 @@ const ses_stage ses_stage_model_bpe = {
     .count = count,
     .token = token,
     .id = id_of,
-    .has_subword_prefix = marks,
+    .has_subword_prefix = has_subword_prefix,
 };

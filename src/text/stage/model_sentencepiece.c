@@ -180,7 +180,8 @@ size_t ses_spm_next_symbol(const ses_spm_model *m, const char *p, size_t n, bool
 }
 
 /* Word and character models: words start at U+2581; user-defined symbols count as characters. */
-static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out, ses_err *e)
+static bool encode_words_or_chars(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
+                                  ses_err *e)
 {
     for (size_t i = 0, end; i < n; i = end) {
         bool user;
@@ -234,7 +235,7 @@ static bool tokenize(const void *self, const char *p, size_t n, ses_token_list *
     ses_mark mark = ses_arena_mark(scratch);
     bool ok = m->kind == SES_SPM_UNIGRAM ? ses_spm_unigram_encode(m, p, n, &raw, scratch, e)
               : m->kind == SES_SPM_BPE   ? ses_spm_bpe_encode(m, p, n, &raw, scratch, e)
-                                         : encode_simply(m, p, n, &raw, e);
+                                         : encode_words_or_chars(m, p, n, &raw, e);
     ses_arena_rewind(scratch, mark);
     size_t from = out->n;
     ok = ok && ses_spm_resolve_unknown(m, p, &raw, out, e);
@@ -270,7 +271,7 @@ static int32_t id_of(const void *self, const char *s, size_t n)
     return m->renamed ? ses_vocab_id(&m->vocab, s, n) : ses_trie_find(&m->trie, s, n);
 }
 
-static int32_t surface(const void *self)
+static int32_t text_named_id(const void *self)
 {
     const ses_spm_model *m = self;
     return m->renamed ? m->outer_unk : m->unk_id;
@@ -286,5 +287,5 @@ const ses_stage ses_stage_model_sentencepiece = {
     .count = count,
     .token = token,
     .id = id_of,
-    .text_named_id = surface,
+    .text_named_id = text_named_id,
 };

@@ -142,7 +142,7 @@ static bool put_unknown(const ses_unigram *m, const char *word, size_t begin, si
 static int32_t id_of_last(uint64_t last) { return (int32_t)(uint32_t)last; }
 
 /* Reverse the links of the best path: each position on it then holds the end and the id of its piece. */
-static void turn(uint64_t *last, size_t n)
+static void reverse_path(uint64_t *last, size_t n)
 {
     uint64_t here = last[n];
     for (size_t end = n, start;; end = start) {
@@ -161,7 +161,7 @@ bool ses_unigram_encode(const ses_unigram *m, const char *word, size_t n, ses_to
     if (n >= INT32_MAX) return ses_fail(e, SES_EARG, "a word of %zu bytes is too long", n);
     ses_viterbi64_list at;
     if (!ses_viterbi64_list_open(&at, n, 0, false, scratch, e) || !forward(m, word, n, at, e)) return false;
-    turn(at.last, n);
+    reverse_path(at.last, n);
     for (size_t i = 0, end; i < n; i = end) {
         end = at.last[i] >> 32;
         if (id_of_last(at.last[i]) != m->unk_id) {
@@ -198,7 +198,7 @@ static int32_t id_of(const void *self, const char *s, size_t n)
     return ses_trie_find(&((const ses_unigram *)self)->trie, s, n);
 }
 
-static int32_t surface(const void *self) { return ((const ses_unigram *)self)->unk_id; }
+static int32_t text_named_id(const void *self) { return ((const ses_unigram *)self)->unk_id; }
 
 const ses_stage ses_stage_model_unigram = {
     .type = "Unigram",
@@ -209,5 +209,5 @@ const ses_stage ses_stage_model_unigram = {
     .size = size,
     .token = token,
     .id = id_of,
-    .text_named_id = surface,
+    .text_named_id = text_named_id,
 };

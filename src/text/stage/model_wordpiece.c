@@ -95,7 +95,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     return ses_token_list_put(out, m->unknown_id, 0, n, e);
 }
 
-static bool marks(const void *self) { return ((const ses_wordpiece *)self)->prefix.n > 0; }
+static bool has_subword_prefix(const void *self) { return ((const ses_wordpiece *)self)->prefix.n > 0; }
 
 const ses_stage ses_stage_model_wordpiece = {
     .type = "WordPiece",
@@ -107,5 +107,5 @@ const ses_stage ses_stage_model_wordpiece = {
     .count = ses_vocab_model_count,
     .token = ses_vocab_model_token,
     .id = ses_vocab_model_id,
-    .has_subword_prefix = marks,
+    .has_subword_prefix = has_subword_prefix,
 };

@@ -11,7 +11,7 @@ typedef struct bert {
 enum { MOVES_D = SES_CP_QC_NO << SES_NFD, JOINS_D = SES_CP_NO_BOUNDARY << SES_NFD };
 
 /* Maximum bytes that one character becomes: two spaces and four characters. */
-enum { LONGEST = 32 };
+enum { MAX_BYTES = 32 };
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
@@ -41,7 +41,7 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, b->lower);
 }
 
-static bool dropped(const bert *b, uint32_t cp, uint32_t flags)
+static bool is_removed(const bert *b, uint32_t cp, uint32_t flags)
 {
     return b->clean && (flags & SES_CP_OTHER8 || cp == 0xFFFD);
 }
@@ -54,22 +54,23 @@ static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset fro
     for (size_t i = 0; i < k; i++) ses_text_put_char_reserved(out, low[i], from);
 }
 
-static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_AFTER9); }
+static bool continues_run(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_AFTER9); }
 
-/* ---- mark runs: combining marks that remain when accents are removed ---- NFD sorts the marks of a
- * starter by combining class. HF Tokenizers gives the source range of the k-th source character to the
- * k-th mark after sorting, not counting later parts of a decomposition. The order is visible only if some
- * marks remain. */
+/* ---- mark runs: combining marks that remain when accents are removed ----
+ *
+ * NFD sorts the marks of a starter by combining class. HF Tokenizers gives the source range of the k-th
+ * source character to the k-th mark after sorting, not counting later parts of a decomposition. The order
+ * is visible only if some marks remain. */
 
-typedef struct knot {
-    ses_changes
-        source; /* the run before sorting; change: byte offset of the character from the start of the run */
+typedef struct mark_run {
+    /* the run before sorting; change: byte offset of the character from the start of the run */
+    ses_changes source;
     ses_changes form;
     uint32_t *cp;
     size_t cap;
-} knot;
+} mark_run;
 
-static void knot_free(knot *k)
+static void mark_run_free(mark_run *k)
 {
     ses_changes_free(&k->source);
     ses_changes_free(&k->form);
@@ -77,20 +78,20 @@ static void knot_free(knot *k)
 }
 
 /* Start of the NFD run (a starter and its marks) that contains the character at i. */
-static size_t stretch_begin(const bert *b, const ses_text *in, size_t begin, size_t i)
+static size_t run_start(const bert *b, const ses_text *in, size_t begin, size_t i)
 {
     for (;;) {
         uint32_t cp;
         ses_utf8_next(in->byte + i, &cp);
         uint32_t flags = ses_cp(cp)->flags;
-        if (i == begin || !(joins(flags) || dropped(b, cp, flags))) return i;
+        if (i == begin || !(continues_run(flags) || is_removed(b, cp, flags))) return i;
         do i--;
         while ((in->byte[i] & 0xC0) == 0x80);
     }
 }
 
 /* Collect the run from `first` on into k; *end: its end. */
-static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end, knot *k, ses_err *e)
+static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end, mark_run *k, ses_err *e)
 {
     size_t i = first;
     k->source.n = k->form.n = 0;
@@ -98,8 +99,8 @@ static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end
         uint32_t cp;
         size_t len = ses_utf8_next(in->byte + i, &cp);
         uint32_t flags = ses_cp(cp)->flags;
-        if (!dropped(b, cp, flags)) {
-            if (k->source.n && !joins(flags)) break;
+        if (!is_removed(b, cp, flags)) {
+            if (k->source.n && !continues_run(flags)) break;
             if (flags & SES_CP_CJK && b->cjk) cp = ' '; /* the space after it */
             if (!ses_changes_put(&k->source, cp, (int32_t)(i - first), e)) return false;
         }
@@ -111,10 +112,10 @@ static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end
 
 /* The character at *i belongs to a mark run: emit the remaining characters of the run that are not emitted
  * yet; *i moves past the run. */
-static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, size_t *i, ses_text *out,
-                  knot *k, ses_err *e)
+static bool emit_mark_run(const bert *b, const ses_text *in, size_t begin, size_t end, size_t *i,
+                          ses_text *out, mark_run *k, ses_err *e)
 {
-    size_t first = stretch_begin(b, in, begin, *i), stop = end;
+    size_t first = run_start(b, in, begin, *i), stop = end;
     if (!collect(b, in, first, &stop, k, e)) return false;
     if (k->cap < k->source.n) {
         uint32_t *cp = ses_realloc_array(k->cp, k->source.n, sizeof *cp, e);
@@ -128,12 +129,12 @@ static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, s
     /* A starter before the marks was already emitted. */
     bool starter_done = k->source.n && first + (size_t)k->source.item[0].change < *i;
     ses_offset from = { 0 };
-    for (size_t j = 0, taken = 0; j < k->form.n; j++) {
+    for (size_t j = 0, consumed = 0; j < k->form.n; j++) {
         uint32_t cp = k->form.item[j].cp;
-        if (k->form.item[j].change == 0) from = in->from[first + (size_t)k->source.item[taken++].change];
+        if (k->form.item[j].change == 0) from = in->from[first + (size_t)k->source.item[consumed++].change];
         uint32_t flags = ses_cp(cp)->flags;
-        if (flags & SES_CP_MN8 || (starter_done && !joins(flags))) continue;
-        if (!ses_text_reserve(out, LONGEST, e)) return false;
+        if (flags & SES_CP_MN8 || (starter_done && !continues_run(flags))) continue;
+        if (!ses_text_reserve(out, MAX_BYTES, e)) return false;
         emit_lower(b, out, cp, from);
     }
     *i = stop;
@@ -142,9 +143,9 @@ static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, s
 
 /* ---- main pass ---- */
 
-static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, ses_text *out)
+static void emit_non_ascii(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, ses_text *out)
 {
-    if (dropped(b, cp, flags)) return;
+    if (is_removed(b, cp, flags)) return;
     if (b->clean && flags & SES_CP_SPACE) cp = ' ';
     bool apart = b->cjk && flags & SES_CP_CJK;
     if (apart) ses_text_put_char_reserved(out, ' ', from);
@@ -160,7 +161,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
 }
 
 /* Copy ASCII up to the first other byte; return its position. The caller has reserved the capacity. */
-static size_t narrow(const bert *b, const ses_text *in, size_t i, size_t end, ses_text *out)
+static size_t emit_ascii(const bert *b, const ses_text *in, size_t i, size_t end, ses_text *out)
 {
     char *byte = out->byte;
     size_t n = out->n;
@@ -183,25 +184,25 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
                       ses_err *e)
 {
     const bert *b = self;
-    knot k = { 0 };
+    mark_run k = { 0 };
     bool ok = true;
     for (size_t i = begin; ok && i < end;) {
-        ok = ses_text_reserve(out, end - i + LONGEST, e);
+        ok = ses_text_reserve(out, end - i + MAX_BYTES, e);
         if (!ok) break;
-        i = narrow(b, in, i, end, out);
-        while (i < end && (unsigned char)in->byte[i] >= 0x80 && out->cap - out->n >= LONGEST) {
+        i = emit_ascii(b, in, i, end, out);
+        while (i < end && (unsigned char)in->byte[i] >= 0x80 && out->cap - out->n >= MAX_BYTES) {
             uint32_t cp;
             size_t len = ses_utf8_next(in->byte + i, &cp);
             uint32_t flags = ses_cp(cp)->flags;
-            if (b->strip && flags & SES_CP_NFD_NON_MN8 && !dropped(b, cp, flags)) {
-                ok = untie(b, in, begin, end, &i, out, &k, e);
+            if (b->strip && flags & SES_CP_NFD_NON_MN8 && !is_removed(b, cp, flags)) {
+                ok = emit_mark_run(b, in, begin, end, &i, out, &k, e);
                 break;
             }
-            wide(b, cp, flags, in->from[i], out);
+            emit_non_ascii(b, cp, flags, in->from[i], out);
             i += len;
         }
     }
-    knot_free(&k);
+    mark_run_free(&k);
     return ok;
 }
 

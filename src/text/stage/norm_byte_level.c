@@ -14,9 +14,9 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
                       ses_err *e)
 {
     (void)self;
-    size_t room;
-    if (!ses_mul_size(end - begin, 2, &room)) return ses_fail(e, SES_ENOMEM, "text too long");
-    if (!ses_text_reserve(out, room + 4, e)) return false;
+    size_t capacity;
+    if (!ses_mul_size(end - begin, 2, &capacity)) return ses_fail(e, SES_ENOMEM, "text too long");
+    if (!ses_text_reserve(out, capacity + 4, e)) return false;
     for (size_t i = begin; i < end; i++)
         ses_text_put_char_reserved(out, ses_byte_char((uint8_t)in->byte[i]), in->from[i]);
     return true;

@@ -8,13 +8,13 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return (void *)&ses_stage_norm_nmt; /* no settings */
 }
 
-static bool dropped(uint32_t cp)
+static bool is_removed(uint32_t cp)
 {
     return (cp >= 0x1 && cp <= 0x8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F || cp == 0x8F ||
            cp == 0x9F;
 }
 
-static bool blank(uint32_t cp)
+static bool becomes_space(uint32_t cp)
 {
     return cp == '\t' || cp == '\n' || cp == '\f' || cp == '\r' || cp == 0x1680 ||
            (cp >= 0x200B && cp <= 0x200F) || cp == 0x2028 || cp == 0x2029 || cp == 0x2581 || cp == 0xFEFF ||
@@ -25,19 +25,20 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
                       ses_err *e)
 {
     (void)self;
-    size_t kept = begin; /* copied up to here */
+    size_t copied = begin; /* copied up to here */
     for (size_t i = begin; i < end;) {
         uint32_t cp;
         size_t len = ses_utf8_next(in->byte + i, &cp);
-        bool drop = dropped(cp);
-        if (drop || blank(cp)) {
-            if (!ses_text_copy(out, in, kept, i, e) || (!drop && !ses_text_put(out, " ", 1, in->from[i], e)))
+        bool drop = is_removed(cp);
+        if (drop || becomes_space(cp)) {
+            if (!ses_text_copy(out, in, copied, i, e) ||
+                (!drop && !ses_text_put(out, " ", 1, in->from[i], e)))
                 return false;
-            kept = i + len;
+            copied = i + len;
         }
         i += len;
     }
-    return ses_text_copy(out, in, kept, end, e);
+    return ses_text_copy(out, in, copied, end, e);
 }
 
 const ses_stage ses_stage_norm_nmt = {

@@ -71,15 +71,15 @@ static size_t count(const char *p, size_t n)
     return points;
 }
 
-static bool replace(work *w, size_t taken, const ses_string *to, ses_err *e)
+static bool replace(work *w, size_t consumed, const ses_string *to, ses_err *e)
 {
     size_t given = 0;
     for (size_t i = 0; i < to->n; given++) {
         uint32_t cp;
         i += ses_utf8_next(to->p + i, &cp);
-        if (!push(w, cp, given >= taken, e)) return false;
+        if (!push(w, cp, given >= consumed, e)) return false;
     }
-    if (given < taken && w->holds) w->held.change -= (int32_t)(taken - given);
+    if (given < consumed && w->holds) w->held.change -= (int32_t)(consumed - given);
     return true;
 }
 

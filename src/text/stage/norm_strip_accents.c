@@ -11,7 +11,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
                       ses_err *e)
 {
     (void)self;
-    size_t kept = begin; /* copied up to here */
+    size_t copied = begin; /* copied up to here */
     for (size_t i = begin; i < end;) {
         if ((unsigned char)in->byte[i] < 0x80) {
             i++;
@@ -20,12 +20,12 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
         uint32_t cp;
         size_t len = ses_utf8_next(in->byte + i, &cp);
         if (ses_cp_is(cp, SES_CP_MARK9)) {
-            if (!ses_text_copy(out, in, kept, i, e)) return false;
-            kept = i + len;
+            if (!ses_text_copy(out, in, copied, i, e)) return false;
+            copied = i + len;
         }
         i += len;
     }
-    return ses_text_copy(out, in, kept, end, e);
+    return ses_text_copy(out, in, copied, end, e);
 }
 
 const ses_stage ses_stage_norm_strip_accents = {

@@ -32,7 +32,7 @@ static void save(const void *self, ses_json_writer *w)
     ses_named_id_save(&b->cls, "cls", w);
 }
 
-static ses_post_template slots(const void *self, bool pair)
+static ses_post_template post_template(const void *self, bool pair)
 {
     const bert *b = self;
     return pair ? (ses_post_template){ .item = b->pair, .n = 5 }
@@ -44,5 +44,5 @@ const ses_stage ses_stage_post_bert = {
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .post_template = slots,
+    .post_template = post_template,
 };

@@ -59,7 +59,7 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, r->prefix_space);
 }
 
-static ses_post_template slots(const void *self, bool pair)
+static ses_post_template post_template(const void *self, bool pair)
 {
     const roberta *r = self;
     return (ses_post_template){ .item = pair ? r->pair : r->single,
@@ -67,7 +67,7 @@ static ses_post_template slots(const void *self, bool pair)
                                 .types_in_overflow = true };
 }
 
-static bool trims(const void *self, bool *prefix_space)
+static bool trims_offsets(const void *self, bool *prefix_space)
 {
     const roberta *r = self;
     *prefix_space = r->prefix_space;
@@ -79,6 +79,6 @@ const ses_stage ses_stage_post_roberta = {
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .post_template = slots,
-    .trims_offsets = trims,
+    .post_template = post_template,
+    .trims_offsets = trims_offsets,
 };

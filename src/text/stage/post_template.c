@@ -20,7 +20,7 @@ typedef struct piece {
 typedef struct side {
     piece *piece;
     size_t n;
-    ses_post_template slots; /* with special tokens resolved to ids */
+    ses_post_template post_template; /* with special tokens resolved to ids */
 } side;
 
 typedef struct template
@@ -97,7 +97,7 @@ static const special *find(const template *t, ses_string name)
     return NULL;
 }
 
-static bool make_slots(const template *t, side *s, ses_arena *mem, ses_err *e)
+static bool resolve_template(const template *t, side *s, ses_arena *mem, ses_err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -109,7 +109,7 @@ static bool make_slots(const template *t, side *s, ses_arena *mem, ses_err *e)
     }
     ses_template_item *slot = ses_arena_array(mem, n + 1, sizeof *slot, e);
     if (!slot) return false;
-    s->slots = (ses_post_template){ .item = slot, .n = n };
+    s->post_template = (ses_post_template){ .item = slot, .n = n };
     for (size_t i = 0; i < s->n; i++) {
         const piece *p = &s->piece[i];
         const special *x = p->is_special ? find(t, p->name) : NULL;
@@ -146,7 +146,7 @@ static bool read_side(template *t, bool pair, const ses_json *settings, ses_aren
         if (!read_piece(&s->piece[i], ses_json_at(list, i), mem, e)) return ses_wrap(e, "[%zu]", i);
         s->n++;
     }
-    return check_sequences(s, pair, e) && make_slots(t, s, mem, e);
+    return check_sequences(s, pair, e) && resolve_template(t, s, mem, e);
 }
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -206,9 +206,9 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_end_object(w);
 }
 
-static ses_post_template slots(const void *self, bool pair)
+static ses_post_template post_template(const void *self, bool pair)
 {
-    return ((const template *)self)->side[pair].slots;
+    return ((const template *)self)->side[pair].post_template;
 }
 
 const ses_stage ses_stage_post_template = {
@@ -216,5 +216,5 @@ const ses_stage ses_stage_post_template = {
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .post_template = slots,
+    .post_template = post_template,
 };

@@ -21,7 +21,8 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_stringn(w, s->p, s->n);
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     const ses_string *s = self;
     size_t done = begin, i = begin;
@@ -42,7 +43,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_char_delimiter = {

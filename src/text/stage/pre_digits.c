@@ -14,7 +14,8 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, *(const bool *)self);
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     ses_split_behavior how = *(const bool *)self ? SES_SPLIT_ISOLATED : SES_SPLIT_CONTIGUOUS;
     return ses_split_at_property(text, begin, end, SES_CP_NUMERIC, how, out, e);
@@ -22,7 +23,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_digits = {

@@ -14,7 +14,8 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_int(w, *(const int64_t *)self);
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     const int64_t length = *(const int64_t *)self;
     while (begin < end) {
@@ -31,7 +32,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_fixed_length = {

@@ -29,7 +29,7 @@ static bool put_text(const ses_metaspace *m, const ses_text *in, size_t begin, s
 }
 
 /* Split out->text[start, n) into pieces that start at the replacement character. */
-static bool cut(const ses_metaspace *m, ses_pieces *out, size_t start, ses_err *e)
+static bool split_piece(const ses_metaspace *m, ses_pieces *out, size_t start, ses_err *e)
 {
     const ses_text *t = &out->text;
     size_t at = start + 1; /* pieces are never empty */
@@ -57,7 +57,7 @@ static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_e
             ok = ses_text_copy(&out->text, &in->text, p->begin, p->end, e) &&
                  ses_pieces_put(out, (uint32_t)start, (uint32_t)out->text.n, p->id, e);
         else
-            ok = put_text(m, &in->text, p->begin, p->end, &out->text, e) && cut(m, out, start, e);
+            ok = put_text(m, &in->text, p->begin, p->end, &out->text, e) && split_piece(m, out, start, e);
     }
     return ok;
 }

@@ -14,14 +14,15 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_string(w, ses_split_behavior_name(*(const ses_split_behavior *)self));
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     return ses_split_at_property(text, begin, end, SES_CP_PUNCT8, *(const ses_split_behavior *)self, out, e);
 }
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_punctuation = {

@@ -2,15 +2,15 @@
 #include "text/stage/shared/pattern.h"
 #include "text/stage/shared/splitter.h"
 
-typedef struct splitter {
+typedef struct split_settings {
     ses_pattern pattern;
     ses_split_behavior how;
     bool invert;
-} splitter;
+} split_settings;
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
-    splitter *s = ses_arena_array(mem, 1, sizeof *s, e);
+    split_settings *s = ses_arena_array(mem, 1, sizeof *s, e);
     if (!s || !ses_setting_split_behavior(settings, "behavior", SES_SPLIT_ISOLATED, &s->how, e) ||
         !ses_setting_bool(settings, "invert", false, &s->invert, e) ||
         !ses_pattern_open(&s->pattern, settings, "pattern", mem, e))
@@ -18,11 +18,11 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return s;
 }
 
-static void close(void *self) { ses_pattern_close(&((splitter *)self)->pattern); }
+static void close(void *self) { ses_pattern_close(&((split_settings *)self)->pattern); }
 
 static void save(const void *self, ses_json_writer *w)
 {
-    const splitter *s = self;
+    const split_settings *s = self;
     ses_pattern_save(&s->pattern, "pattern", w);
     ses_json_put_key(w, "behavior");
     ses_json_put_string(w, ses_split_behavior_name(s->how));
@@ -30,9 +30,10 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, s->invert);
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
-    const splitter *s = self;
+    const split_settings *s = self;
     ses_splitter c = { .out = out, .how = s->how };
     ses_regex_scan m;
     size_t done = begin;
@@ -49,7 +50,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_split = {

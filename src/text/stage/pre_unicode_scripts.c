@@ -13,7 +13,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 /* Script of a character; 0: none. U+30FC (prolonged sound mark) is shared by scripts but counts as kana. */
 static uint8_t script_of(uint32_t cp) { return cp == ' ' ? 0 : ses_cp_script(cp == 0x30FC ? 0x30A2 : cp); }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     (void)self;
     size_t start = begin;
@@ -32,7 +33,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_unicode_scripts = {

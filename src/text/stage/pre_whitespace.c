@@ -9,7 +9,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return (void *)&ses_stage_pre_whitespace; /* no settings */
 }
 
-static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
+                        ses_err *e)
 {
     (void)self;
     size_t start = begin;
@@ -28,7 +29,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_split(in, out, cut, self, e);
+    return ses_pieces_split(in, out, split_piece, self, e);
 }
 
 const ses_stage ses_stage_pre_whitespace = {

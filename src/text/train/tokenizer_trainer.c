@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "text/tokenizer_impl.h"
 #include "base/unicode/utf8_replace.h"
+#include "text/tokenizer_impl.h"
 
 #include <string.h>
 
@@ -15,12 +15,12 @@
 static const char *const bert[] = { BERT_NAMES, NULL }, *const gpt[] = { "<|endoftext|>", NULL };
 static const char *const unigram[] = { "<pad>", "<unk>", NULL };
 
-typedef struct kind {
+typedef struct type_info {
     const char *name;
     ses_tokenizer_train_fn *train;
     const char *const *special;
     const char *stages, *stages_lower; /* the second one if lowercase is set */
-} kind;
+} type_info;
 
 #define BERT_STAGES(lower)                                                                                  \
     "\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": true, " \
@@ -43,7 +43,7 @@ typedef struct kind {
 #define LOWER "{\"type\": \"Lowercase\"}"
 #define NFKC_LOWER "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}, " LOWER "]}"
 
-static const kind kinds[SES_TOKENIZER_TYPES] = {
+static const type_info kinds[SES_TOKENIZER_TYPES] = {
     [SES_TOKENIZER_WORDPIECE] = { "WordPiece", ses_train_bpe, bert, BERT_STAGES("false"),
                                   BERT_STAGES("true") },
     [SES_TOKENIZER_BPE] = { "BPE", ses_train_bpe, gpt, SPLIT_STAGES("null"), SPLIT_STAGES(LOWER) },
@@ -55,7 +55,7 @@ static const kind kinds[SES_TOKENIZER_TYPES] = {
 
 static const char *stages_of(const ses_tokenizer_train_options *o)
 {
-    const kind *k = &kinds[o->type];
+    const type_info *k = &kinds[o->type];
     if (o->stages) return o->stages;
     if (o->type == SES_TOKENIZER_BPE && o->byte_level)
         return o->lowercase ? BYTE_STAGES(LOWER) : BYTE_STAGES("null");
@@ -98,15 +98,15 @@ bool ses_tokenizer_train_report(const ses_tokenizer_train_options *o, const char
 /* ---- counting words ---- */
 
 enum { BLOCK = 1 << 20 }; /* bytes of text per block given to the threads */
-enum { LANES = 64, MAX_THREADS = 1024 };
+enum { MAX_WORKERS = 64, MAX_THREADS = 1024 };
 
 /* Worker state: a tokenizer whose model only counts the words it receives. */
-typedef struct lane {
+typedef struct worker {
     ses_tokenizer_trainer *owner;
     ses_tokens *tokens;
     ses_word_counter *counter;
     ses_err err;
-} lane;
+} worker;
 
 struct ses_tokenizer_trainer {
     ses_tokenizer_train_options o;
@@ -114,8 +114,8 @@ struct ses_tokenizer_trainer {
     ses_tokenizer *t; /* the stages, with an empty vocabulary */
     ses_stage counting;
     ses_thread_pool *pool;
-    lane lane[LANES];
-    int lanes;
+    worker worker[MAX_WORKERS];
+    int n_workers;
     ses_buf block; /* texts, concatenated */
     size_t *end;   /* end of each text */
     size_t n, cap;
@@ -129,9 +129,9 @@ static bool count_word(const void *self, const char *word, size_t n, ses_token_l
 {
     (void)out;
     ses_tokenizer_trainer *t = *(ses_tokenizer_trainer *const *)self;
-    for (int i = 0; i < t->lanes; i++)
-        if (&t->lane[i].tokens->scratch == scratch)
-            return ses_word_counter_add(t->lane[i].counter, word, n, 1, e);
+    for (int i = 0; i < t->n_workers; i++)
+        if (&t->worker[i].tokens->scratch == scratch)
+            return ses_word_counter_add(t->worker[i].counter, word, n, 1, e);
     return ses_fail(e, SES_EARG, "counting outside of a worker");
 }
 
@@ -176,13 +176,13 @@ ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_optio
     *self = t;
     t->t->model = (ses_stage_instance){ &t->counting, self };
     int threads = o->threads ? o->threads : ses_cpu_count();
-    t->lanes = threads < LANES ? threads : LANES;
-    t->pool = ses_thread_pool_new(t->lanes, e);
-    for (int i = 0; t->pool && i < t->lanes; i++) {
-        t->lane[i].owner = t;
-        t->lane[i].tokens = ses_tokens_new(t->t, e);
-        t->lane[i].counter = t->lane[i].tokens ? ses_word_counter_new(o->max_words, e) : NULL;
-        if (!t->lane[i].counter) goto fail;
+    t->n_workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
+    t->pool = ses_thread_pool_new(t->n_workers, e);
+    for (int i = 0; t->pool && i < t->n_workers; i++) {
+        t->worker[i].owner = t;
+        t->worker[i].tokens = ses_tokens_new(t->t, e);
+        t->worker[i].counter = t->worker[i].tokens ? ses_word_counter_new(o->max_words, e) : NULL;
+        if (!t->worker[i].counter) goto fail;
     }
     if (t->pool) return t;
 fail:
@@ -193,9 +193,9 @@ fail:
 void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t)
 {
     if (!t) return;
-    for (int i = 0; i < LANES; i++) {
-        ses_tokens_free(t->lane[i].tokens);
-        ses_word_counter_free(t->lane[i].counter);
+    for (int i = 0; i < MAX_WORKERS; i++) {
+        ses_tokens_free(t->worker[i].tokens);
+        ses_word_counter_free(t->worker[i].counter);
     }
     ses_thread_pool_free(t->pool);
     ses_tokenizer_free(t->t);
@@ -205,14 +205,14 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t)
     ses_free(t);
 }
 
-/* Worker i processes every lanes-th text of the block. The assignment does not matter: counts are added
+/* Worker i processes every n_workers-th text of the block. The assignment does not matter: counts are added
  * up. */
-static void count_share(void *ctx, int64_t i, void *scratch)
+static void count_texts(void *ctx, int64_t i, void *scratch)
 {
     ses_tokenizer_trainer *t = ctx;
-    lane *l = &t->lane[i];
+    worker *l = &t->worker[i];
     (void)scratch;
-    for (size_t j = (size_t)i; j < t->n && !l->err.code; j += (size_t)t->lanes) {
+    for (size_t j = (size_t)i; j < t->n && !l->err.code; j += (size_t)t->n_workers) {
         size_t begin = j ? t->end[j - 1] : 0;
         l->tokens->tokens.n = l->tokens->tokens.n_words = 0;
         l->tokens->n_overrides = 0;
@@ -222,10 +222,10 @@ static void count_share(void *ctx, int64_t i, void *scratch)
 
 static bool flush(ses_tokenizer_trainer *t, ses_err *e)
 {
-    if (t->n) ses_parallel_for(t->pool, t->lanes, count_share, t);
+    if (t->n) ses_parallel_for(t->pool, t->n_workers, count_texts, t);
     t->n = t->block.len = 0;
-    for (int i = 0; i < t->lanes; i++)
-        if (t->lane[i].err.code) return ses_fail(e, t->lane[i].err.code, "%s", t->lane[i].err.msg);
+    for (int i = 0; i < t->n_workers; i++)
+        if (t->worker[i].err.code) return ses_fail(e, t->worker[i].err.code, "%s", t->worker[i].err.msg);
     return ses_tokenizer_train_report(&t->o, "counting", t->bytes, 0, e);
 }
 
@@ -348,8 +348,8 @@ static int64_t id_of(const ses_trained_vocab *r, size_t n, const char *name)
     return -1;
 }
 
-static bool frame(ses_buf *out, const ses_tokenizer_train_options *o, const ses_trained_vocab *r, size_t n,
-                  ses_err *e)
+static bool put_post_processor(ses_buf *out, const ses_tokenizer_train_options *o, const ses_trained_vocab *r,
+                               size_t n, ses_err *e)
 {
     int64_t cls = id_of(r, n, "[CLS]"), sep = id_of(r, n, "[SEP]");
     if (o->stages || o->type != SES_TOKENIZER_WORDPIECE || cls < 0 || sep < 0) return true;
@@ -377,7 +377,7 @@ static char *assemble(const ses_tokenizer_train_options *o, const ses_trained_vo
         ses_buf_appendf(
             &json, "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": %s, ",
             added_text);
-        frame(&json, o, r, n_special, e);
+        put_post_processor(&json, o, r, n_special, e);
         ses_buf_appendf(&json, "%s, \"model\": %s}", stages_of(o), model_text);
         if (ses_buf_ok(&json, e))
             check = ses_tokenizer_from_json(json.data, json.len, e); /* check that the result can be opened */
@@ -414,9 +414,9 @@ char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err 
     ses_counted_words words = { 0 };
     char *text = NULL;
     bool ok = flush(t, e);
-    for (int i = 1; ok && i < t->lanes; i++)
-        ok = ses_word_counter_merge(t->lane[0].counter, t->lane[i].counter, e);
-    ok = ok && ses_word_counter_sorted(t->lane[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
+    for (int i = 1; ok && i < t->n_workers; i++)
+        ok = ses_word_counter_merge(t->worker[0].counter, t->worker[i].counter, e);
+    ok = ok && ses_word_counter_sorted(t->worker[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
     if (ok && !words.n) ok = ses_fail(e, SES_EARG, "no words to train on");
     if (ok && kinds[t->o.type].train(&t->o, &words, &r, e)) text = assemble(&t->o, &r, t->o.n_special, n, e);
     ses_trained_vocab_free(&r);

@@ -47,7 +47,7 @@ ses_word_counter *ses_word_counter_new(size_t max_words, ses_err *e);
 void ses_word_counter_free(ses_word_counter *c);
 bool ses_word_counter_add(ses_word_counter *c, const char *p, size_t n, int64_t count, ses_err *e);
 bool ses_word_counter_merge(ses_word_counter *c, const ses_word_counter *from, ses_err *e);
-bool ses_word_counter_sorted(const ses_word_counter *c, ses_arena *mem, ses_counted_words *out,
-                             ses_err *e); /* sorted */
+/* sorted */
+bool ses_word_counter_sorted(const ses_word_counter *c, ses_arena *mem, ses_counted_words *out, ses_err *e);
 
 #endif

@@ -1,8 +1,9 @@
 /* BPE training (Sennrich et al. 2016): starts with characters and merges the most frequent adjacent pair
  * until the vocabulary is full; of equally frequent pairs the one with lower ids. WordPiece is the same
- * with a prefix on all but the first character of a word. Pairs are in a heap with the words that contain
- * them. An outdated count is detected when the pair reaches the top; the pair is then inserted again. Each
- * merge costs only as much as it changes. */
+ * with a prefix on all but the first character of a word.
+ *
+ * Pairs are in a heap with the words that contain them. An outdated count is detected when the pair
+ * reaches the top; the pair is then inserted again. Each merge costs only as much as it changes. */
 #include "base/alloc.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"
@@ -17,22 +18,22 @@ typedef struct symbols { /* a word in the process of merging */
     uint32_t n;
 } symbols;
 
-typedef struct place { /* words that contain a pair: ascending indices without duplicates */
+typedef struct word_list { /* words that contain a pair: ascending indices without duplicates */
     uint32_t *word;
     uint32_t n, cap;
-} place;
+} word_list;
 
 typedef struct entry { /* heap entry */
     uint64_t pair;
     int64_t count;
-    place at;
+    word_list at;
 } entry;
 
 /* Count of a pair, and the words in which it appeared during the current merge. */
 typedef struct slot {
     uint64_t pair; /* left << 32 | right; EMPTY: free */
     int64_t count;
-    place fresh;
+    word_list fresh;
     bool listed;
 } slot;
 
@@ -48,7 +49,7 @@ typedef struct bpe {
     symbols *word;
     int32_t *all; /* symbols of all words, concatenated */
     slot *slot;
-    size_t slots, taken;
+    size_t slots, used_slots;
     uint64_t *listed; /* pairs with new words */
     size_t n_listed, cap_listed;
     entry *heap;
@@ -86,7 +87,7 @@ static bool grow(bpe *b, ses_err *e)
     return true;
 }
 
-static bool place_put(place *p, uint32_t word, ses_err *e)
+static bool place_put(word_list *p, uint32_t word, ses_err *e)
 {
     if (p->n && p->word[p->n - 1] == word) return true;
     if (p->n == p->cap) {
@@ -104,11 +105,11 @@ static bool place_put(place *p, uint32_t word, ses_err *e)
 static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t word, ses_err *e)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    if (2 * b->taken >= b->slots && !grow(b, e)) return false;
+    if (2 * b->used_slots >= b->slots && !grow(b, e)) return false;
     slot *s = find(b, pair);
     if (s->pair == EMPTY) {
         *s = (slot){ .pair = pair };
-        b->taken++;
+        b->used_slots++;
     }
     s->count += by;
     if (by < 0) return true;
@@ -160,13 +161,13 @@ static entry pop(bpe *b)
 }
 
 /* Insert pairs whose count grew, with their new words. */
-static bool enlist(bpe *b, ses_err *e)
+static bool push_grown(bpe *b, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; i < b->n_listed; i++) {
         slot *s = find(b, b->listed[i]);
-        place at = s->fresh;
-        s->fresh = (place){ 0 };
+        word_list at = s->fresh;
+        s->fresh = (word_list){ 0 };
         s->listed = false;
         if (ok && s->count > 0)
             ok = push(b, (entry){ s->pair, s->count, at }, e);
@@ -214,7 +215,7 @@ static int by_point(const void *a, const void *b)
 enum { POINTS = 0x110000 };
 
 /* The initial characters in order of code points. kept[point]: 1 if included. */
-static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
+static bool build_alphabet(bpe *b, uint8_t *kept, ses_err *e)
 {
     int64_t *count = ses_alloc_array(POINTS, sizeof *count, e);
     letter *list = count ? ses_alloc_array(POINTS, sizeof *list, e) : NULL;
@@ -246,7 +247,7 @@ static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
 }
 
 /* Word i as character ids; characters outside the alphabet are skipped. */
-static bool spell(bpe *b, size_t i, const uint8_t *kept, int32_t *to, ses_err *e)
+static bool to_symbols(bpe *b, size_t i, const uint8_t *kept, int32_t *to, ses_err *e)
 {
     const ses_counted_word *w = &b->words->word[i];
     char text[16];
@@ -274,15 +275,15 @@ static bool begin(bpe *b, ses_err *e)
     for (size_t i = 0; i < n; i++) total += b->words->word[i].n;
     b->word = ses_alloc_array(n, sizeof *b->word, e);
     b->all = b->word ? ses_alloc_array(total, sizeof *b->all, e) : NULL;
-    bool ok = kept && b->all && grow(b, e) && alphabet(b, kept, e);
+    bool ok = kept && b->all && grow(b, e) && build_alphabet(b, kept, e);
     for (size_t i = 0; ok && i < n; i++) {
-        ok = spell(b, i, kept, b->all + at, e);
+        ok = to_symbols(b, i, kept, b->all + at, e);
         at += b->word[i].n;
         for (uint32_t j = 0; ok && j + 1 < b->word[i].n; j++)
             ok = change(b, b->word[i].id[j], b->word[i].id[j + 1], b->words->word[i].count, (uint32_t)i, e);
     }
     ses_free(kept);
-    return ok && enlist(b, e);
+    return ok && push_grown(b, e);
 }
 
 /* ---- merging ---- */
@@ -333,7 +334,7 @@ static bool merge_top(bpe *b, const entry *top, ses_err *e)
         return false;
     for (uint32_t i = 0; i < top->at.n; i++)
         if (!merge_word(b, top->at.word[i], left, right, joined, e)) return false;
-    return enlist(b, e);
+    return push_grown(b, e);
 }
 
 static bool run(bpe *b, ses_err *e)

@@ -53,7 +53,7 @@ static bool rebuild(trainer *t, ses_err *e)
 }
 
 /* Keep the listed pieces, in this order; piece 0 stays. */
-static bool keep(trainer *t, const uint32_t *list, size_t n, ses_err *e)
+static bool keep_pieces(trainer *t, const uint32_t *list, size_t n, ses_err *e)
 {
     ses_string *piece = ses_alloc_array(n + 1, sizeof *piece, e);
     double *score = piece ? ses_alloc_array(n + 1, sizeof *score, e) : NULL;
@@ -160,7 +160,7 @@ static double digamma(double x)
     return y + log(x) + b / 24 - 7 * c / 960 + 31 * c * b / 8064 - 127 * c * c / 30720;
 }
 
-static bool improve(trainer *t, ses_err *e)
+static bool run_em(trainer *t, ses_err *e)
 {
     size_t n = 0;
     double sum = 0, log_prob, *expected = ses_alloc_array(t->m.n, sizeof *expected, e);
@@ -174,7 +174,7 @@ static bool improve(trainer *t, ses_err *e)
         sum += expected[i];
     }
     for (size_t i = 0; ok && i < n; i++) t->m.score[list[i]] = digamma(expected[list[i]]) - digamma(sum);
-    ok = ok && keep(t, list, n, e);
+    ok = ok && keep_pieces(t, list, n, e);
     ses_free(list);
     ses_free(expected);
     return ok && rebuild(t, e);
@@ -208,7 +208,8 @@ static bool count_uses(trainer *t, piece_use *use, double *all, ses_err *e)
 /* Likelihood lost if piece i is replaced by its second-best segmentation. Like HF Tokenizers, counts as
  * many new occurrences as there are pieces in the vocabulary, although the number of pieces in the
  * segmentation is meant. */
-static bool weigh(trainer *t, piece_use *use, uint32_t i, double sum, double all, bool *candidate, ses_err *e)
+static bool compute_loss(trainer *t, piece_use *use, uint32_t i, double sum, double all, bool *candidate,
+                         ses_err *e)
 {
     int found;
     ses_string p = t->m.piece[i];
@@ -256,15 +257,15 @@ static bool prune(trainer *t, size_t wanted, ses_err *e)
     for (size_t i = 0; ok && i < t->m.n; i++) sum += use[i].times;
     for (uint32_t i = 1; ok && i < t->m.n; i++) {
         bool candidate;
-        ok = weigh(t, use, i, sum, all, &candidate, e);
+        ok = compute_loss(t, use, i, sum, all, &candidate, e);
         if (ok && candidate) rank[n++] = (ranked){ i, use[i].loss };
     }
     if (ok) {
-        qsort(rank, n, sizeof *rank,
-              by_loss); /* pieces without an alternative first, then by decreasing loss */
+        /* pieces without an alternative first, then by decreasing loss */
+        qsort(rank, n, sizeof *rank, by_loss);
         if (n > target - 1) n = target - 1;
         for (size_t i = 0; i < n; i++) list[i] = rank[i].piece;
-        ok = keep(t, list, n, e);
+        ok = keep_pieces(t, list, n, e);
     }
     ses_free(list);
     ses_free(rank);
@@ -290,7 +291,7 @@ static int by_likelihood(const void *a, const void *b)
 
 /* Estimate the probabilities of the final pieces once more, by maximum likelihood. A piece that is never
  * expected gets the probability of half an occurrence. */
-static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
+static bool estimate_final(trainer *t, scored *list, size_t n, ses_err *e)
 {
     enum { TIMES = 4 };
     double *expected = NULL, log_prob;
@@ -341,7 +342,7 @@ static bool finish(trainer *t, ses_trained_vocab *out, ses_err *e)
     }
     for (size_t i = 1; ok && i < t->m.n && n < room; i++)
         if (!taken[i]) list[n++] = (scored){ t->m.piece[i], t->m.score[i] };
-    ok = ok && polish(t, list, n, e);
+    ok = ok && estimate_final(t, list, n, e);
     if (ok) qsort(list, n, sizeof *list, by_likelihood);
     for (size_t i = 0; ok && i < n; i++) ok = ses_trained_vocab_put(out, list[i].s.p, list[i].s.n, e);
     out->score = ok ? ses_alloc_array(out->n, sizeof *out->score, e) : NULL;
@@ -352,7 +353,7 @@ static bool finish(trainer *t, ses_trained_vocab *out, ses_err *e)
     return out->score != NULL;
 }
 
-static bool check_room(const trainer *t, const ses_trained_vocab *out, ses_err *e)
+static bool check_vocab_size(const trainer *t, const ses_trained_vocab *out, ses_err *e)
 {
     size_t n;
     letter *each = letters(t, &n, e);
@@ -368,10 +369,10 @@ bool ses_train_unigram(const ses_tokenizer_train_options *o, const ses_counted_w
 {
     trainer t = { .o = o, .words = words };
     size_t wanted = (size_t)o->vocab_size * 11 / 10, before = 0;
-    bool ok = check_room(&t, out, e) && seed(&t, e);
+    bool ok = check_vocab_size(&t, out, e) && seed(&t, e);
     size_t first = t.m.n;
     while (ok) {
-        for (int i = 0; ok && i < ROUNDS; i++) ok = improve(&t, e);
+        for (int i = 0; ok && i < ROUNDS; i++) ok = run_em(&t, e);
         ok = ok && ses_tokenizer_train_report(o, "pruning", (int64_t)(first - t.m.n),
                                               (int64_t)first - (int64_t)wanted, e);
         if (!ok || t.m.n <= wanted || t.m.n == before) break;

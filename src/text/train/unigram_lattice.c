@@ -97,7 +97,7 @@ static double log_add(double a, double b)
 
 /* forward[i]: log of the total probability of all segmentations of the first i bytes; backward[i]: of the
  * rest. */
-static void sums(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n)
+static void forward_backward(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n)
 {
     for (size_t i = 0; i <= n; i++) l->forward[i] = l->backward[i] = -INFINITY;
     l->forward[0] = l->backward[n] = 0;
@@ -120,7 +120,7 @@ bool ses_lattice_add_expected(ses_lattice *l, const ses_piece_model *m, const se
                               double *expected, double *log_prob, ses_err *e)
 {
     if (!reserve(l, w->n, e)) return false;
-    sums(l, m, w->p, w->n);
+    forward_backward(l, m, w->p, w->n);
     double total = l->forward[w->n];
     for (size_t i = 0; i < w->n; i += char_size(w->p[i])) {
         int32_t piece;
@@ -134,10 +134,11 @@ bool ses_lattice_add_expected(ses_lattice *l, const ses_piece_model *m, const se
 }
 
 /* Insert a path into the two best of position `at`. */
-static void offer(ses_lattice *l, size_t at, double score, int32_t piece, size_t from, int rank, int ways)
+static void offer(ses_lattice *l, size_t at, double score, int32_t piece, size_t from, int rank,
+                  int max_paths)
 {
     struct ses_lattice_node *b = &l->best[at];
-    int k = score > b->score[0] ? 0 : ways == 2 && score > b->score[1] ? 1 : 2;
+    int k = score > b->score[0] ? 0 : max_paths == 2 && score > b->score[1] ? 1 : 2;
     if (k == 2) return;
     if (k == 0)
         b->score[1] = b->score[0], b->piece[1] = b->piece[0], b->from[1] = b->from[0],
@@ -145,27 +146,27 @@ static void offer(ses_lattice *l, size_t at, double score, int32_t piece, size_t
     b->score[k] = score, b->piece[k] = piece, b->from[k] = (uint32_t)from, b->rank[k] = (uint32_t)rank;
 }
 
-static void trace(ses_lattice *l, size_t n, int way)
+static void trace(ses_lattice *l, size_t n, int path_index)
 {
     size_t len = 0, at = n;
-    uint32_t rank = (uint32_t)way;
+    uint32_t rank = (uint32_t)path_index;
     while (at) {
         const struct ses_lattice_node *b = &l->best[at];
-        l->path[way][len++] = b->piece[rank];
+        l->path[path_index][len++] = b->piece[rank];
         uint32_t from = b->from[rank];
         rank = b->rank[rank];
         at = from;
     }
     for (size_t i = 0; i < len / 2; i++) {
-        int32_t swap = l->path[way][i];
-        l->path[way][i] = l->path[way][len - 1 - i];
-        l->path[way][len - 1 - i] = swap;
+        int32_t swap = l->path[path_index][i];
+        l->path[path_index][i] = l->path[path_index][len - 1 - i];
+        l->path[path_index][len - 1 - i] = swap;
     }
-    l->n_path[way] = len;
+    l->n_path[path_index] = len;
 }
 
-bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n, int ways, int *found,
-                      ses_err *e)
+bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n, int max_paths,
+                      int *found, ses_err *e)
 {
     if (!reserve(l, n, e)) return false;
     for (size_t i = 0; i <= n; i++) l->best[i].score[0] = l->best[i].score[1] = -INFINITY;
@@ -174,10 +175,10 @@ bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, s
         int32_t piece;
         size_t len;
         for (walk w = walk_from(m, p + i, n - i); walk_next(&w, &piece, &len);)
-            for (int k = 0; k < ways && l->best[i].score[k] > -INFINITY; k++)
-                offer(l, i + len, l->best[i].score[k] + score_of(m, piece), piece, i, k, ways);
+            for (int k = 0; k < max_paths && l->best[i].score[k] > -INFINITY; k++)
+                offer(l, i + len, l->best[i].score[k] + score_of(m, piece), piece, i, k, max_paths);
     }
     *found = 0;
-    for (int k = 0; k < ways && l->best[n].score[k] > -INFINITY; k++) trace(l, n, k), ++*found;
+    for (int k = 0; k < max_paths && l->best[n].score[k] > -INFINITY; k++) trace(l, n, k), ++*found;
     return true;
 }

@@ -35,8 +35,8 @@ void ses_lattice_free(ses_lattice *l);
  * log probability. */
 bool ses_lattice_add_expected(ses_lattice *l, const ses_piece_model *m, const ses_counted_word *w,
                               double *expected, double *log_prob, ses_err *e);
-/* Find the best paths, at most `ways` (1 or 2); *found: number of paths. */
-bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n, int ways, int *found,
-                      ses_err *e);
+/* Find the best paths, at most `max_paths` (1 or 2); *found: number of paths. */
+bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n, int max_paths,
+                      int *found, ses_err *e);
 
 #endif

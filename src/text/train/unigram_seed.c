@@ -19,7 +19,7 @@ typedef struct seed {
 
 /* Length of the common prefix of two suffixes, up to one more than the maximum piece length. The end of a
  * word counts as a character, so that a substring that always ends a word is not a separate candidate. */
-static uint32_t shared(const uint32_t *a, const uint32_t *b)
+static uint32_t common_prefix(const uint32_t *a, const uint32_t *b)
 {
     uint32_t n = 0;
     while (n <= LONGEST && a[n] == b[n])
@@ -89,12 +89,12 @@ static bool put(found *f, const seed *s, node k, size_t times, ses_err *e)
 }
 
 /* Enumerate the intervals of suffixes with a common prefix, using a stack of depths. */
-static bool walk(seed *s, found *f, ses_err *e)
+static bool enumerate_intervals(seed *s, found *f, ses_err *e)
 {
     node stack[STACK + 1] = { { 0, 0 } };
     int top = 0;
     for (size_t i = 1; i <= s->n; i++) {
-        uint32_t depth = i < s->n ? shared(s->text + s->suffix[i - 1], s->text + s->suffix[i]) : 0;
+        uint32_t depth = i < s->n ? common_prefix(s->text + s->suffix[i - 1], s->text + s->suffix[i]) : 0;
         size_t begin = i - 1;
         while (stack[top].depth > depth) {
             node k = stack[top--];
@@ -126,7 +126,7 @@ bool ses_unigram_seed(const ses_counted_words *words, uint32_t **text, size_t *n
         t[at++] = 0;
     }
     s.n = suffixes;
-    ok = ok && sort(&s, e) && walk(&s, &f, e);
+    ok = ok && sort(&s, e) && enumerate_intervals(&s, &f, e);
     ses_free(s.suffix);
     *text = t;
     *n_text = at;

@@ -50,16 +50,16 @@ static bool put(ses_word_counter *c, const char *p, size_t n, int64_t count, ses
 static bool prune(ses_word_counter *c, ses_err *e)
 {
     while (c->map.count > c->max / 2) {
-        ses_word_counter kept = { .max = c->max, .floor = ++c->floor };
+        ses_word_counter remaining = { .max = c->max, .floor = ++c->floor };
         bool ok = true;
         for (size_t i = 0; ok && i < c->map.count; i++) {
             const ses_strmap_entry *x = &c->map.entry[i];
-            if (x->value > c->floor) ok = put(&kept, x->key, x->len, x->value, e);
+            if (x->value > c->floor) ok = put(&remaining, x->key, x->len, x->value, e);
         }
         ses_strmap_free(&c->map);
         ses_arena_free(&c->keys);
-        c->map = kept.map;
-        c->keys = kept.keys;
+        c->map = remaining.map;
+        c->keys = remaining.keys;
         if (!ok) return false;
     }
     return true;

@@ -13,9 +13,9 @@ typedef struct ses_bpe {
     ses_string prefix, suffix, unk; /* p NULL: not set */
     int32_t unk_id;                 /* -1: not set, or not in the vocabulary */
     bool fuse_unk, byte_fallback, ignore_merges;
-    int64_t
-        unk_from; /* ids from here on are intermediate merge results only, unknown in the output; -1: none */
-    bool plain;   /* neither prefix nor suffix: characters are looked up directly */
+    /* ids from here on are intermediate merge results only, unknown in the output; -1: none */
+    int64_t unk_from;
+    bool plain;                     /* neither prefix nor suffix: characters are looked up directly */
     int32_t direct[SES_BPE_DIRECT]; /* if plain: ids of the first code points; -1: not in the vocabulary */
     int32_t byte[256];              /* ids of <0x00> to <0xFF>, -1: none */
 } ses_bpe;

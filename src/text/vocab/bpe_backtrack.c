@@ -67,7 +67,7 @@ static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_
 /* Whether merging preserves the boundary between two tokens. The merges next to the boundary are undone
  * one by one, the latest first; no pair that then meets at the boundary may merge before the neighboring
  * part was formed. Of equal ranks the left one comes first. limit: first merge that is too late. */
-static bool may_meet(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t limit)
+static bool may_be_adjacent(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         uint32_t order = merged(w, left, right);
@@ -122,7 +122,8 @@ static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, se
     bool ok = key && text;
     for (size_t i = 256; ok && i < orders; i++) { /* parts come before wholes */
         ses_backtrack_parts p = w->parts[i];
-        if (len[i] && !(len[p.left] && len[p.right] && may_meet(w, p.left, p.right, (uint32_t)i))) len[i] = 0;
+        if (len[i] && !(len[p.left] && len[p.right] && may_be_adjacent(w, p.left, p.right, (uint32_t)i)))
+            len[i] = 0;
     }
     for (size_t i = 0; ok && i < orders; i++) {
         if (!len[i]) continue;
@@ -179,17 +180,18 @@ void ses_bpe_backtrack_close(ses_bpe_backtrack *w)
 /* ---- encoding ---- */
 
 enum {
+    /* bits of a mixed pair beside the table index */
     REST_BITS = 2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_PAIR_BITS
-}; /* bits of a mixed pair beside the table index */
+};
 
 /* A cache entry holds the rest of the pair << 2, bit 1 set, and in bit 0 whether the two tokens may be
  * adjacent. */
-static inline bool meet(ses_bpe_backtrack *w, uint32_t left, uint32_t right)
+static inline bool are_adjacent(ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
     uint64_t h = mix(left, right);
     uint32_t *at = &w->pair[h >> REST_BITS], rest = (uint32_t)(h & ((1u << REST_BITS) - 1)) << 2 | 2;
     if ((*at & ~1u) == rest) return *at & 1;
-    bool yes = may_meet(w, left, right, UINT32_MAX);
+    bool yes = may_be_adjacent(w, left, right, UINT32_MAX);
     *at = rest | yes;
     return yes;
 }
@@ -214,17 +216,18 @@ static inline size_t prefixes(const ses_bpe_backtrack *w, const char *p, size_t 
 bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
                               size_t *count, ses_arena *scratch, ses_err *e)
 {
-    uint64_t few[4] = { 0 }, *dead = few; /* bitmap of positions from which no token sequence continues */
+    uint64_t small_bitmap[4] = { 0 },
+             *failed = small_bitmap; /* bitmap of positions from which no token sequence continues */
     prefix some[64], *token = some;
     ses_mark mark = ses_arena_mark(scratch);
-    if (n >= 256) dead = ses_arena_array(scratch, n / 64 + 1, sizeof *dead, e);
-    if (dead && w->trie.longest >= SES_LEN(some))
+    if (n >= 256) failed = ses_arena_array(scratch, n / 64 + 1, sizeof *failed, e);
+    if (failed && w->trie.longest >= SES_LEN(some))
         token = ses_arena_alloc(scratch, (w->trie.longest + (size_t)1) * sizeof *token, e);
-    if (!dead || !token) return false;
+    if (!failed || !token) return false;
     size_t k = 0, pos = 0, left = prefixes(w, text, n, token);
     while (pos < n) {
         if (!left) { /* the previous token cannot be used */
-            dead[pos / 64] |= (uint64_t)1 << pos % 64;
+            failed[pos / 64] |= (uint64_t)1 << pos % 64;
             if (!k) break;
             pos -= len[--k];
             left = prefixes(w, text + pos, len[k] - 1, token);
@@ -232,7 +235,8 @@ bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, 
         }
         prefix next = token[--left];
         size_t end = pos + next.len;
-        if (dead[end / 64] >> end % 64 & 1 || (k && !meet(w, (uint32_t)id[k - 1], next.order))) continue;
+        if (failed[end / 64] >> end % 64 & 1 || (k && !are_adjacent(w, (uint32_t)id[k - 1], next.order)))
+            continue;
         id[k] = (int32_t)next.order;
         len[k++] = next.len;
         pos = end;

@@ -1,11 +1,14 @@
-/* Byte-level BPE by backtracking, in linear time. A token sequence is the result of BPE merging if and
- * only if every two adjacent tokens, taken alone, would merge to exactly these two. So the search goes
- * from left to right: take the longest token, or the next shorter one, that may follow the previous token;
- * if there is none, go back by one token. Whether two tokens may be adjacent follows from the merges that
- * formed them and is cached. Requires that every token is the result of exactly one merge, of parts with
- * lower ranks; most vocabularies satisfy this. Tokens are identified by their order: the byte value, or
- * 256 + rank of the merge. The hot tables are small enough to stay in the CPU cache. A ses_bpe_backtrack
- * belongs to one thread. */
+/* Byte-level BPE by backtracking, in linear time.
+ *
+ * A token sequence is the result of BPE merging if and only if every two adjacent tokens, taken alone,
+ * would merge to exactly these two. So the search goes from left to right: take the longest token, or the
+ * next shorter one, that may follow the previous token; if there is none, go back by one token. Whether
+ * two tokens may be adjacent follows from the merges that formed them and is cached.
+ *
+ * Requires that every token is the result of exactly one merge, of parts with lower ranks; most
+ * vocabularies satisfy this. Tokens are identified by their order: the byte value, or 256 + rank of the
+ * merge. The hot tables are small enough to stay in the CPU cache. A ses_bpe_backtrack belongs to one
+ * thread. */
 #ifndef SES_TEXT_BPE_BACKTRACK_H
 #define SES_TEXT_BPE_BACKTRACK_H
 

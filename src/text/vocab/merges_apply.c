@@ -1,9 +1,10 @@
-/* BPE merging with three priority queues that all give the same result. Few symbols (nearly every word):
- * an array of ranks, scanned for the minimum. More: a heap of (rank, position). Very many (a text without
- * spaces): one list of positions per rank, processed from the lowest rank up and sorted by position, plus
- * a heap for new pairs whose rank is at or below the current one (possible in merge tables derived from
- * SentencePiece models). Pairs mostly appear in order, so this is close to linear, while a heap of
- * millions would miss the cache at every step. */
+/* BPE merging with three priority queues that all give the same result.
+ *
+ * Few symbols (nearly every word): an array of ranks, scanned for the minimum. More: a heap of (rank,
+ * position). Very many (a text without spaces): one list of positions per rank, processed from the lowest
+ * rank up and sorted by position, plus a heap for new pairs whose rank is at or below the current one
+ * (possible in merge tables derived from SentencePiece models). Pairs mostly appear in order, so this is
+ * close to linear, while a heap of millions would miss the cache at every step. */
 #include "merges.h"
 
 #include "base/alloc.h"
@@ -58,7 +59,7 @@ typedef struct symbol {
 } symbol;
 
 typedef struct node { /* one position in the list of a rank */
-    uint32_t place;
+    uint32_t position;
     int32_t next;
 } node;
 
@@ -114,9 +115,9 @@ static uint64_t heap_pop(queue *q)
     return top;
 }
 
-static bool queue_push(queue *q, uint32_t rank, uint32_t place, ses_err *e)
+static bool queue_push(queue *q, uint32_t rank, uint32_t position, ses_err *e)
 {
-    if (!q->list || (q->n_open && rank <= q->rank)) return heap_push(q, (uint64_t)rank << 32 | place, e);
+    if (!q->list || (q->n_open && rank <= q->rank)) return heap_push(q, (uint64_t)rank << 32 | position, e);
     int32_t i = q->spare;
     if (i != NONE) {
         q->spare = q->node[i].next;
@@ -127,39 +128,39 @@ static bool queue_push(queue *q, uint32_t rank, uint32_t place, ses_err *e)
         i = (int32_t)q->n_node++;
     }
     bool busy = q->busy[rank / 64] >> rank % 64 & 1;
-    q->node[i] = (node){ place, busy ? q->list[rank] : NONE };
+    q->node[i] = (node){ position, busy ? q->list[rank] : NONE };
     q->list[rank] = i;
     q->busy[rank / 64] |= (uint64_t)1 << rank % 64;
     return true;
 }
 
 /* Sort positions into `out`. Long lists use radix sort, eleven bits at a time. */
-static void sort_places(uint32_t *place, uint32_t *out, size_t n)
+static void sort_positions(uint32_t *position, uint32_t *out, size_t n)
 {
     if (n <= 64) {
         for (size_t i = 0; i < n; i++) {
             size_t k = i;
-            for (; k && out[k - 1] > place[i]; k--) out[k] = out[k - 1];
-            out[k] = place[i];
+            for (; k && out[k - 1] > position[i]; k--) out[k] = out[k - 1];
+            out[k] = position[i];
         }
         return;
     }
     for (int shift = 0; shift < 33; shift += 11) {
         uint32_t count[2048] = { 0 }, sum = 0;
-        for (size_t i = 0; i < n; i++) count[place[i] >> shift & 2047]++;
+        for (size_t i = 0; i < n; i++) count[position[i] >> shift & 2047]++;
         for (size_t b = 0; b < 2048; b++) {
             uint32_t c = count[b];
             count[b] = sum;
             sum += c;
         }
-        for (size_t i = 0; i < n; i++) out[count[place[i] >> shift & 2047]++] = place[i];
-        uint32_t *swap = place;
-        place = out, out = swap;
+        for (size_t i = 0; i < n; i++) out[count[position[i] >> shift & 2047]++] = position[i];
+        uint32_t *swap = position;
+        position = out, out = swap;
     }
 }
 
 /* Move the positions of q->rank's list into q->open, sorted; free its nodes. */
-static bool take_list(queue *q, ses_err *e)
+static bool open_list(queue *q, ses_err *e)
 {
     size_t n = 0;
     int32_t last = NONE;
@@ -173,13 +174,13 @@ static bool take_list(queue *q, ses_err *e)
         q->open = open, q->room = room, q->cap_open = cap;
     }
     size_t k = n; /* a list grows at its head: reverse order is the order of insertion */
-    for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->open[--k] = q->node[i].place;
+    for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->open[--k] = q->node[i].position;
     q->node[last].next = q->spare;
     q->spare = q->list[q->rank];
     q->at = 0, q->n_open = n;
     while (k + 1 < n && q->open[k] < q->open[k + 1]) k++;
     if (k + 1 == n) return true;
-    sort_places(q->open, q->room, n);
+    sort_positions(q->open, q->room, n);
     uint32_t *swap = q->open;
     q->open = q->room, q->room = swap;
     return true;
@@ -188,7 +189,7 @@ static bool take_list(queue *q, ses_err *e)
 enum { EMPTY, FOUND, FAILED };
 
 /* Next pair: lowest rank, leftmost. */
-static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *place, ses_err *e)
+static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *position, ses_err *e)
 {
     if (q->list && q->at == q->n_open && !q->n_heap) {
         size_t word = q->rank / 64, words = ((size_t)ranks + 63) / 64;
@@ -196,15 +197,15 @@ static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *place, 
         if (word == words) return EMPTY;
         q->rank = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(q->busy[word]);
         q->busy[word] &= q->busy[word] - 1;
-        if (!take_list(q, e)) return FAILED;
+        if (!open_list(q, e)) return FAILED;
     }
     bool list = q->at < q->n_open;
     if (!list && !q->n_heap) return EMPTY;
     if (q->n_heap && (!list || q->heap[0] < ((uint64_t)q->rank << 32 | q->open[q->at]))) {
         uint64_t key = heap_pop(q);
-        *rank = (uint32_t)(key >> 32), *place = (uint32_t)key;
+        *rank = (uint32_t)(key >> 32), *position = (uint32_t)key;
     } else {
-        *rank = q->rank, *place = q->open[q->at++];
+        *rank = q->rank, *position = q->open[q->at++];
     }
     return FOUND;
 }
@@ -217,9 +218,9 @@ static bool offer(queue *q, const ses_merges *m, const symbol *s, int32_t left, 
 }
 
 /* Merge the pair at this position unless one of its symbols has changed since. */
-static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, uint32_t place, ses_err *e)
+static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, uint32_t position, ses_err *e)
 {
-    symbol *left = &s[place];
+    symbol *left = &s[position];
     if (!left->len || left->next == NONE) return true;
     symbol *right = &s[left->next];
     const ses_merge *pair = ses_merges_find(m, left->id, right->id);
@@ -228,9 +229,9 @@ static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, ui
     left->len += right->len;
     left->next = right->next;
     right->len = 0;
-    if (left->next != NONE) s[left->next].prev = (int32_t)place;
+    if (left->next != NONE) s[left->next].prev = (int32_t)position;
     return (left->prev == NONE || offer(q, m, s, left->prev, e)) &&
-           (left->next == NONE || offer(q, m, s, (int32_t)place, e));
+           (left->next == NONE || offer(q, m, s, (int32_t)position, e));
 }
 
 static bool queue_open(queue *q, const ses_merges *m, size_t n, ses_arena *mem, ses_err *e)
@@ -253,10 +254,10 @@ static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
         s[i] = (symbol){ id[i], len[i], (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : NONE };
     for (size_t i = 0; i + 1 < *n; i++)
         if (!offer(&q, m, s, (int32_t)i, e)) return false;
-    uint32_t rank, place;
+    uint32_t rank, position;
     int got;
-    while ((got = queue_pop(&q, m->ranks, &rank, &place, e)) == FOUND)
-        if (!merge_at(&q, m, s, rank, place, e)) return false;
+    while ((got = queue_pop(&q, m->ranks, &rank, &position, e)) == FOUND)
+        if (!merge_at(&q, m, s, rank, position, e)) return false;
     if (got == FAILED) return false;
     size_t k = 0;
     for (int32_t i = 0; i != NONE; i = s[i].next, k++) id[k] = s[i].id, len[k] = s[i].len;

@@ -7,7 +7,7 @@
 #include "sesame/types.h"
 
 double ses_score_from_json(double x); /* the value HF Tokenizers reads from the shortest decimal of x */
-double ses_score_to_json(
-    double x); /* a number whose shortest decimal HF Tokenizers reads as x, if there is one next to x */
+/* a number whose shortest decimal HF Tokenizers reads as x, if there is one next to x */
+double ses_score_to_json(double x);
 
 #endif

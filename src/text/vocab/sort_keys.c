@@ -19,7 +19,7 @@ typedef struct range {
 } range;
 
 /* The first n < 8 bytes as the upper bytes of a number. */
-static uint64_t few(const unsigned char *p, size_t n)
+static uint64_t load_partial(const unsigned char *p, size_t n)
 {
     uint64_t x = 0;
     for (size_t i = 0; i < n; i++) x |= (uint64_t)p[i] << (56 - 8 * i);
@@ -34,7 +34,7 @@ static void load(item *a, const ses_string *key, size_t depth)
     if (n) p += depth; /* a skipped key has p NULL and n 0 */
     a->rest = n > 8 ? 9 : (uint32_t)n;
     if (n < 8) {
-        a->part = few(p, n);
+        a->part = load_partial(p, n);
         return;
     }
     a->part = (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |

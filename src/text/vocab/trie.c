@@ -6,9 +6,10 @@
 
 #include <string.h>
 
-/* ---- finding free units ---- Units are in blocks of 256, so that b ^ c stays in the block of b. A node
- * with children c1, c2, ... fits a block if its bitmaps of free units, permuted by ^ c1, ^ c2, ..., have a
- * common bit. */
+/* ---- finding free units ----
+ *
+ * Units are in blocks of 256, so that b ^ c stays in the block of b. A node with children c1, c2, ... fits
+ * a block if its bitmaps of free units, permuted by ^ c1, ^ c2, ..., have a common bit. */
 
 enum { OPEN = 24 }; /* blocks with free units that are remembered */
 
@@ -44,7 +45,7 @@ static inline uint64_t shuffle(uint64_t x, unsigned c)
 }
 
 /* A base in this block for a node with these children; -1: does not fit. */
-static int place_in(const block *b, const uint8_t *child, size_t n)
+static int fit_in_block(const block *b, const uint8_t *child, size_t n)
 {
     for (unsigned w = 0; w < 4; w++) {
         uint64_t fit = b->base[w];
@@ -55,14 +56,14 @@ static int place_in(const block *b, const uint8_t *child, size_t n)
 }
 
 /* The same for one child: any free unit determines the base. */
-static int place_one(const block *b, uint8_t child)
+static int fit_one(const block *b, uint8_t child)
 {
     for (unsigned w = 0; w < 4; w++) {
         if (!b->free[w]) continue;
         unsigned base = (w * 64 + (unsigned)__builtin_ctzll(b->free[w])) ^ child;
         if (b->base[base >> 6] >> (base & 63) & 1) return (int)base;
     }
-    return place_in(b, &child, 1);
+    return fit_in_block(b, &child, 1);
 }
 
 static bool add_block(builder *b, ses_err *e)
@@ -95,7 +96,7 @@ static bool add_block(builder *b, ses_err *e)
     return true;
 }
 
-static bool place(builder *b, const uint8_t *child, size_t n, uint32_t *base, ses_err *e)
+static bool find_base(builder *b, const uint8_t *child, size_t n, uint32_t *base, ses_err *e)
 {
     for (size_t k = b->n_open;; k--) {
         if (!k) {
@@ -104,7 +105,7 @@ static bool place(builder *b, const uint8_t *child, size_t n, uint32_t *base, se
         }
         uint32_t at = b->open[k - 1];
         block *bl = &b->block[at];
-        int found = n == 1 ? place_one(bl, *child) : place_in(bl, child, n);
+        int found = n == 1 ? fit_one(bl, *child) : fit_in_block(bl, child, n);
         if (found < 0) {
             if (n == 1) b->open[k - 1] = b->open[--b->n_open]; /* full */
             continue;
@@ -196,7 +197,7 @@ static bool add_chain(maker *m, uint32_t unit, uint32_t key, uint32_t depth, ses
     const uint8_t *p = (const uint8_t *)m->packed + m->s.start[key];
     for (uint32_t end = m->s.len[key]; depth < end; depth++) {
         uint32_t base;
-        if (!place(&m->b, p + depth, 1, &base, e)) return false;
+        if (!find_base(&m->b, p + depth, 1, &base, e)) return false;
         m->b.unit[unit] |= (uint64_t)base << 32;
         unit = base ^ p[depth];
         m->b.unit[unit] = 0x100u | p[depth];
@@ -223,7 +224,7 @@ static bool add_node(maker *m, ses_trie *t, todo node, ses_err *e)
     }
     first[n] = node.end;
     uint32_t base = 0; /* base of a leaf: block 0 is never used */
-    if (n && !place(&m->b, child, n, &base, e)) return false;
+    if (n && !find_base(&m->b, child, n, &base, e)) return false;
     if (node.unit == UINT32_MAX)
         t->root = base, t->empty = value;
     else

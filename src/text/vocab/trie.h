@@ -1,7 +1,8 @@
 /* Byte trie as a double array: finds all keys that a text starts with in one pass, with one memory access
- * per byte. On an arena, read-only after building. A node is identified by its base. The child of base b
- * for byte c is the unit at b ^ c, if that unit stores c. Bases are unique, so a unit that stores c can
- * only belong to b. */
+ * per byte. On an arena, read-only after building.
+ *
+ * A node is identified by its base. The child of base b for byte c is the unit at b ^ c, if that unit
+ * stores c. Bases are unique, so a unit that stores c can only belong to b. */
 #ifndef SES_TEXT_TRIE_H
 #define SES_TEXT_TRIE_H
 

@@ -11,19 +11,19 @@
 #endif
 
 /* Piece of a single ASCII character, or the unknown token. */
-typedef struct SES_VITERBI(alone) {
+typedef struct SES_VITERBI(single) {
     SES_VITERBI_REAL weight;
     uint32_t id;
-} SES_VITERBI(alone);
+} SES_VITERBI(single);
 
 typedef struct SES_VITERBI(pieces) {
     const ses_trie *trie; /* values are ids */
-    const SES_VITERBI_REAL
-        *weight;              /* indexed by id; -INFINITY: unusable piece; weight[-1] is -INFINITY too */
+    /* indexed by id; -INFINITY: unusable piece; weight[-1] is -INFINITY too */
+    const SES_VITERBI_REAL *weight;
     SES_VITERBI_REAL unknown; /* weight of a character that no piece covers */
     int32_t unk_id;
     const uint64_t *pair; /* ses_trie_pairs */
-    SES_VITERBI(alone) alone[128];
+    SES_VITERBI(single) single[128];
 } SES_VITERBI(pieces);
 
 /* Best path to each position of the text: its sum (-INFINITY: none) and its last piece, start << 32 | id.
@@ -41,7 +41,7 @@ static inline bool SES_VITERBI(pieces_open)(SES_VITERBI(pieces) * t, const ses_t
     for (int c = 0; c < 128; c++) {
         int32_t id = ses_trie_find(trie, &(char){ (char)c }, 1);
         bool used = id >= 0 && weight[id] > -INFINITY;
-        t->alone[c] = (SES_VITERBI(alone)){ used ? weight[id] : unknown, (uint32_t)(used ? id : unk_id) };
+        t->single[c] = (SES_VITERBI(single)){ used ? weight[id] : unknown, (uint32_t)(used ? id : unk_id) };
     }
     t->pair = ses_trie_pairs(trie, mem, e);
     return t->pair != NULL;
@@ -62,17 +62,17 @@ static inline bool SES_VITERBI(list_open)(SES_VITERBI(list) * at, size_t n, SES_
 }
 
 /* The entry of one position. */
-typedef struct SES_VITERBI(place) {
+typedef struct SES_VITERBI(entry) {
     SES_VITERBI_REAL sum, second;
     uint64_t last;
-} SES_VITERBI(place);
+} SES_VITERBI(entry);
 
-SES_VITERBI_INLINE SES_VITERBI(place) SES_VITERBI(load)(SES_VITERBI(list) at, size_t i, bool second)
+SES_VITERBI_INLINE SES_VITERBI(entry) SES_VITERBI(load)(SES_VITERBI(list) at, size_t i, bool second)
 {
-    return (SES_VITERBI(place)){ at.sum[i], second ? at.second[i] : 0, at.last[i] };
+    return (SES_VITERBI(entry)){ at.sum[i], second ? at.second[i] : 0, at.last[i] };
 }
 
-SES_VITERBI_INLINE void SES_VITERBI(store)(SES_VITERBI(list) at, size_t i, SES_VITERBI(place) p, bool second)
+SES_VITERBI_INLINE void SES_VITERBI(store)(SES_VITERBI(list) at, size_t i, SES_VITERBI(entry) p, bool second)
 {
     at.sum[i] = p.sum;
     if (second) at.second[i] = p.second;
@@ -80,7 +80,7 @@ SES_VITERBI_INLINE void SES_VITERBI(store)(SES_VITERBI(list) at, size_t i, SES_V
 }
 
 /* Keep the better path; of equal ones the old. Branch-free: the comparison is unpredictable. */
-SES_VITERBI_INLINE void SES_VITERBI(offer)(SES_VITERBI(place) * to, SES_VITERBI_REAL sum, uint64_t last,
+SES_VITERBI_INLINE void SES_VITERBI(offer)(SES_VITERBI(entry) * to, SES_VITERBI_REAL sum, uint64_t last,
                                            bool second)
 {
     SES_VITERBI_REAL old = to->sum, worse = sum < old ? sum : old;
@@ -102,7 +102,7 @@ SES_VITERBI_INLINE bool SES_VITERBI(offer_rest)(const SES_VITERBI(pieces) * t, c
     while (k < n && ses_trie_step(t->trie, &base, (uint8_t)p[k], &id)) {
         k++;
         if (id < 0 || t->weight[id] == -INFINITY) continue;
-        SES_VITERBI(place) to = SES_VITERBI(load)(at, k, second);
+        SES_VITERBI(entry) to = SES_VITERBI(load)(at, k, second);
         SES_VITERBI(offer)(&to, t->weight[id] + sum, (uint64_t)i << 32 | (uint32_t)id, second);
         SES_VITERBI(store)(at, k, to, second);
         found |= k == single;
@@ -114,17 +114,17 @@ SES_VITERBI_INLINE bool SES_VITERBI(offer_rest)(const SES_VITERBI(pieces) * t, c
 SES_VITERBI_INLINE void SES_VITERBI(offer_unknown)(const SES_VITERBI(pieces) * t, size_t i, size_t step,
                                                    SES_VITERBI(list) at, bool second)
 {
-    SES_VITERBI(place) to = SES_VITERBI(load)(at, i + step, second);
+    SES_VITERBI(entry) to = SES_VITERBI(load)(at, i + step, second);
     SES_VITERBI(offer)(&to, t->unknown + at.sum[i], (uint64_t)i << 32 | (uint32_t)t->unk_id, second);
     SES_VITERBI(store)(at, i + step, to, second);
 }
 
 /* Offer all pieces from position i on, until a non-ASCII character, the last few bytes of the text, or a
- * sum with magnitude above `most`; returns that position. Most trie lookups end within four bytes: these
+ * sum with magnitude above `bound`; returns that position. Most trie lookups end within four bytes: these
  * steps are branch-free, because their end is unpredictable, and the next four positions stay in
  * registers. */
 SES_VITERBI_INLINE size_t SES_VITERBI(offer_ascii)(const SES_VITERBI(pieces) * t, const char *text, size_t n,
-                                                   size_t i, SES_VITERBI_REAL most, SES_VITERBI(list) at,
+                                                   size_t i, SES_VITERBI_REAL bound, SES_VITERBI(list) at,
                                                    bool second)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -133,11 +133,11 @@ SES_VITERBI_INLINE size_t SES_VITERBI(offer_ascii)(const SES_VITERBI(pieces) * t
     const uint64_t *pair = t->pair;
     if (i + 5 > n || p[i] >= 0x80) return i;
     SES_VITERBI_REAL sum = at.sum[i];
-    SES_VITERBI(place)
+    SES_VITERBI(entry)
     a = SES_VITERBI(load)(at, i + 1, second), b = SES_VITERBI(load)(at, i + 2, second),
     c = SES_VITERBI(load)(at, i + 3, second), d = SES_VITERBI(load)(at, i + 4, second);
-    for (; i + 5 <= n && p[i] < 0x80 && sum >= -most && sum <= most; i++) {
-        const SES_VITERBI(alone) *one = &t->alone[p[i]];
+    for (; i + 5 <= n && p[i] < 0x80 && sum >= -bound && sum <= bound; i++) {
+        const SES_VITERBI(single) *one = &t->single[p[i]];
         const uint64_t from = (uint64_t)i << 32;
         uint64_t u2 = pair[p[i] << 8 | p[i + 1]], u3 = ses_trie_next(&trie, u2, p[i + 2]),
                  u4 = ses_trie_next(&trie, u3, p[i + 3]), u5 = ses_trie_next(&trie, u4, p[i + 4]);

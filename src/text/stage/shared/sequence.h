@@ -9,7 +9,7 @@ void *ses_sequence_open(ses_stage_kind kind, const ses_json *settings, const cha
                         ses_err *e);
 void ses_sequence_close(void *self);
 void ses_sequence_save(const void *self, const char *key, ses_json_writer *w);
-const ses_stage_instance *ses_sequence_steps(const void *self,
-                                             size_t *n); /* nested sequences are flattened */
+/* nested sequences are flattened */
+const ses_stage_instance *ses_sequence_steps(const void *self, size_t *n);
 
 #endif

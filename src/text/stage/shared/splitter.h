@@ -39,7 +39,8 @@ bool ses_splitter_finish(ses_splitter *c, ses_err *e); /* end of the piece; rese
  * pieces of [begin, end). */
 typedef bool ses_split_fn(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,
                           ses_err *e);
-bool ses_pieces_split(const ses_pieces *in, ses_pieces *out, ses_split_fn *cut, const void *self, ses_err *e);
+bool ses_pieces_split(const ses_pieces *in, ses_pieces *out, ses_split_fn *split, const void *self,
+                      ses_err *e);
 
 /* Split at every character that has one of the properties `flags` (SES_CP_*). */
 bool ses_split_at_property(const ses_text *text, size_t begin, size_t end, uint32_t flags,

@@ -2,7 +2,7 @@
 #include "transform.h"
 
 /* Advance by n characters, at most to the end. */
-static void take(ses_transform *t, size_t n)
+static void consume(ses_transform *t, size_t n)
 {
     for (; n && t->at < t->end; n--) {
         uint32_t cp;
@@ -19,7 +19,7 @@ bool ses_transform_put(ses_transform *t, uint32_t cp, int32_t change, ses_err *e
     else if (t->at > t->begin)
         from = t->in->from[t->at - 1];
     ses_text_put_char_reserved(t->out, cp, from);
-    if (change <= 0) take(t, 1 + (size_t) - (int64_t)change);
+    if (change <= 0) consume(t, 1 + (size_t) - (int64_t)change);
     return true;
 }
 
