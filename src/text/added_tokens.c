@@ -219,7 +219,7 @@ static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena 
     return ok;
 }
 
-/* Of tokens with equal normalized content the first wins; special tokens come first. */
+/* The first of several tokens with equal normalized content wins; special tokens come first. */
 static bool build_matcher(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0;

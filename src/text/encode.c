@@ -240,7 +240,7 @@ static bool encode_valid(ses_tokens *k, ses_string s, const ses_token_limit *lim
 }
 
 /* Encode one string. A fast path that validates UTF-8 itself may find invalid bytes late; then the string is
- * encoded again with those bytes replaced. */
+ * encoded again with these bytes replaced. */
 static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original,
                           const ses_token_limit *limit, ses_err *e)
 {

@@ -28,7 +28,7 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
     return true;
 }
 
-/* Split the text at added tokens, normalize the parts between them, split those at normalized added
+/* Split the text at added tokens, normalize the parts between them, split these parts at normalized added
  * tokens. The result is in k->pieces[0]. */
 static bool split_added_tokens(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
 {

@@ -325,8 +325,8 @@ static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses
     return true;
 }
 
-/* One text, neither truncated nor padded: the token buffer is the result; add special tokens around it in
- * place. */
+/* One text, neither truncated nor padded: the token buffer itself becomes the result, with special tokens
+ * added around the text. */
 static bool build_in_place(ses_tokens *k, ses_err *e)
 {
     ses_encoding_buf *o = &k->result;
@@ -364,7 +364,7 @@ static bool build_in_place(ses_tokens *k, ses_err *e)
     return true;
 }
 
-/* With padding stored in the file, overflowing parts are padded at least to the length of the result. */
+/* If padding is stored in the file, overflowing parts are padded at least to the length of the result. */
 static void resolve_padding(ses_tokens *k, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;

@@ -54,7 +54,7 @@ typedef struct each {
     const void *self;
     void *work;
     ses_tokens *k;
-    /* not those of the workspace: ses_encode_by_stages may use them inside a span */
+    /* separate from the workspace: ses_encode_by_stages may use them inside a span */
     ses_matches outer, inner;
 } each;
 

@@ -3,7 +3,7 @@
  * own pipeline. Declarations shared by its files. ses_words_fast is read-only and shared between threads;
  * ses_words_work belongs to one thread.
  *
- * The text is split into chunks before spaces, but only between two split-safe characters: those that the
+ * The text is split into chunks before spaces, but only between two split-safe characters, which the
  * normalizers treat the same whatever is beyond the space. The tokens of such a chunk depend only on its
  * bytes, so they are looked up in a cache by the original bytes, before any normalizer. On a miss, the
  * chunk goes through ses_encode_by_stages and is cached. */

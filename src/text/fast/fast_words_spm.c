@@ -196,8 +196,8 @@ bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_st
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
-/* Normalize text[begin, end) into w->text[1]. *blank: it ends in white space, which would absorb a
- * following space. */
+/* Normalize text[begin, end) into w->text[1]. *ends_in_space: the result ends in white space, which
+ * would absorb a following space. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin, size_t end,
                       const uint32_t ends[2], bool *ends_in_space, ses_err *e)
 {

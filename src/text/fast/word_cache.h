@@ -8,7 +8,7 @@
 typedef struct ses_word_cache_entry {
     uint8_t key[16]; /* up to 15 bytes, zero-padded; the last byte holds the length and a tag */
     int32_t id[3];
-    uint8_t range[3]; /* of each token: start (upper four bits) and end */
+    uint8_t range[3]; /* start (upper four bits) and end of each token */
     union {
         uint8_t n;      /* tokens */
         uint8_t layout; /* used by fast_words, whose entries may contain several words; see there */

@@ -27,7 +27,7 @@ typedef struct ses_word_record {
     uint8_t tag, words; /* distinguishes equal words in different contexts; number of words */
     bool tiles : 1, split : 1;
     bool
-        /* some tokens have their own string: from `names`, or the source text if there are no names */
+        /* some tokens have their own string: from `names`, or the source text if names is 0 */
         surface : 1;
     uint8_t spare[3]; /* aligns the ids */
 } ses_word_record;
@@ -85,7 +85,7 @@ static inline void ses_word_record_set_offset(const ses_word_record_parts *p, si
     memcpy(p->end + 2 * i, &x[1], sizeof x[1]);
 }
 
-/* Allocate a record with the header `like`, and copy the word; the caller fills in the rest. *place: its
+/* Allocate a record with the header `like`, and copy the word; the caller fills in the rest. *position: its
  * position. NULL: positions are exhausted. */
 ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
                                     uint32_t *position);

@@ -1,5 +1,5 @@
 /* Marian: source.spm segments the text, vocab.json assigns ids to the pieces. transformers has no
- * tokenizer.json for it; the pieces are those of SentencePiece. */
+ * tokenizer.json for it; it uses the pieces of SentencePiece. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "legacy_variants.h"
@@ -26,7 +26,7 @@ static bool add_languages(ses_legacy_converter *o, ses_err *e)
     return true;
 }
 
-/* With stages of HF Tokenizers: pieces missing in source.spm get a score so low that they match only
+/* Write stages of HF Tokenizers: pieces missing in source.spm get a score so low that they match only
  * unknown text. */
 static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {

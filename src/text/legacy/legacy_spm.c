@@ -205,7 +205,7 @@ static bool crosses_spaces(const ses_spm *m)
     return false;
 }
 
-/* Without and with a leading space; the last two do not split at spaces. */
+/* No leading space, leading space; the last two do not split at spaces. */
 static const char *const metaspace[4] = {
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":true}",
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}",
@@ -222,7 +222,7 @@ static bool put_pre_tokenizer(ses_legacy_converter *o, const ses_legacy_spm_vari
            ses_legacy_put_json(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
 }
 
-/* With byte tokens: join them before the leading space is removed. */
+/* If there are byte tokens: join them before the leading space is removed. */
 static const char *const byte_decoder[2] = {
     "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},\"content\":"
     "\" \"},"

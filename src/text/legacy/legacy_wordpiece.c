@@ -1,4 +1,4 @@
-/* vocab.txt, one token a line: BERT and those that share its tokenizer. */
+/* WordPiece from vocab.txt, one token per line: BERT and models that share its tokenizer. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/strmap.h"
@@ -16,7 +16,7 @@ static const char *line_end(const char *p, const char *stop, const char **next)
     return p;
 }
 
-/* A token that stands twice counts at its last line. */
+/* The last line of a duplicate token wins. */
 static bool fill_vocab(ses_legacy_converter *o, const char *text, size_t n, const char *name, ses_err *e)
 {
     const char *stop = text + n, *next;

@@ -1,4 +1,4 @@
-/* Patterns that need PCRE2. Without PCRE2 in the build, opening returns an error. */
+/* Patterns that need PCRE2. If the build has no PCRE2, opening returns an error. */
 #include "regex_pcre2.h"
 
 #include "regex.h"

@@ -1,4 +1,4 @@
-/* PCRE2, for patterns that the backtracking matcher does not support. Without PCRE2 in the build, opening
+/* PCRE2, for patterns that the backtracking matcher does not support. If the build has no PCRE2, opening
  * fails. */
 #ifndef SES_TEXT_REGEX_PCRE2_H
 #define SES_TEXT_REGEX_PCRE2_H

@@ -156,7 +156,7 @@ static bool backtrack(ses_re_machine *m, state *s)
     return false;
 }
 
-/* End of a lookaround: continue where it started, unless it is negative. */
+/* End of a lookaround: continue from its start position, unless it is negative. */
 static bool end_lookaround(ses_re_machine *m, state *s)
 {
     ses_re_frame f = m->stack[s->bar - 1];

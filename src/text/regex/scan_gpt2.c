@@ -56,8 +56,8 @@ size_t ses_scan_gpt2(const char *p, size_t n)
         size_t k = contraction(p, n);
         if (k) return k;
     }
-    size_t blank = *p == ' ';
-    class c = class_at(p + blank, n - blank, &step);
+    size_t space = *p == ' ';
+    class c = class_at(p + space, n - space, &step);
     if (c == SPACE || c == END) return spaces(p, n);
-    return blank + run_of(c, p + blank, n - blank);
+    return space + run_of(c, p + space, n - space);
 }

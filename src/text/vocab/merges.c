@@ -86,13 +86,13 @@ static bool parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *
     }
     a->p = ses_json_string(entry, &a->n);
     if (!a->p) return ses_fail(e, SES_EFORMAT, "must be a string \"a b\" or a pair [\"a\", \"b\"]");
-    const char *blank = memchr(a->p, ' ', a->n);
-    if (!blank || memchr(blank + 1, ' ', (size_t)(a->p + a->n - blank - 1)))
+    const char *space = memchr(a->p, ' ', a->n);
+    if (!space || memchr(space + 1, ' ', (size_t)(a->p + a->n - space - 1)))
         return ses_fail(e, SES_EFORMAT, "\"%s\" is not two tokens separated by a space",
                         ses_quoted_of(a->p, a->n).s);
-    b->p = blank + 1;
+    b->p = space + 1;
     b->n = (size_t)(a->p + a->n - b->p);
-    a->n = (size_t)(blank - a->p);
+    a->n = (size_t)(space - a->p);
     return true;
 }
 

@@ -36,7 +36,7 @@ typedef struct ses_merges {
 bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
 /* The last of equal pairs wins. */
 void ses_merges_add(ses_merges *m, int32_t left, int32_t right, int32_t id);
-/* With an explicit rank, which several pairs may share; such a table cannot be saved. Ids may be any but
+/* Add with an explicit rank, which several pairs may share; such a table cannot be saved. Ids may be any but
  * -1. */
 void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, int32_t id);
 
