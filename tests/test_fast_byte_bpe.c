@@ -241,6 +241,31 @@ static void check_same(uint32_t round)
     ses_tokenizer_free(t);
 }
 
+/* Words of 256 to 1000 bytes are cached whole: length and token count take two bytes. */
+static void check_cached_long_words(void)
+{
+    static char word[SES_WORD_STORE_LONG];
+    memset(word, 'q', sizeof word);
+    dice d = { { .seed = 14 }, 0 };
+    ses_tokenizer *t = draw_tokenizer(&d, false, false);
+    ses_err e = { 0 };
+    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    for (size_t n = 250; k && n <= sizeof word; n += 50) {
+        const ses_byte_bpe_fast *f = t->fast_path_self;
+        const ses_word_store *s = &((ses_byte_bpe_work *)k->fast_path_work)->store;
+        CHECK(ses_encode(k, &(ses_input){ .text = { word, n } }, NULL, &e));
+        size_t tokens = ses_tokens_result(k)->n;
+        const ses_word_record *x =
+            ses_word_store_at(s, ses_word_store_find(s, ses_word_store_hash(&f->hash, word, n, 0)));
+        CHECK(x && ses_word_record_matches(x, word, n, 0) && x->n == tokens);
+        CHECK(ses_encode(k, &(ses_input){ .text = { word, n } }, NULL, &e));
+        const ses_encoding *r = ses_tokens_result(k);
+        CHECK(r->n == tokens && r->byte_offset[r->n - 1].end == n);
+    }
+    ses_tokens_free(k);
+    ses_tokenizer_free(t);
+}
+
 /* Texts without a space, so long that merging must not grow with their square. */
 static void check_long(void)
 {
@@ -298,6 +323,7 @@ int main(void)
 {
     check_walk();
     for (uint32_t round = 0; round < 45; round++) check_same(round);
+    check_cached_long_words();
     check_long();
     return check_report();
 }

@@ -98,7 +98,7 @@ static uint32_t store_word(ses_word_store *s, ses_string word, const parts *p)
 {
     uint32_t position;
     ses_word_record like = {
-        .len = (uint8_t)word.n, .n = (uint8_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
+        .len = (uint16_t)word.n, .n = (uint16_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
     };
     ses_word_record *x = ses_word_store_put(s, &like, word.p, &position);
     if (!x) return 0;
