@@ -66,7 +66,7 @@ static const index_case indices[] = {
     { "{\"metadata\":{}}", F, "weight_map missing" },
     { MAP("[]"), F, "weight_map: an object expected, not an array" },
     { MAP("null"), F, "weight_map: an object expected, not null" },
-    { MAP("{}"), F, "weight_map: names no tensor" },
+    { MAP("{}"), F, "weight_map is empty" },
     { MAP("{\"a\":1}"), F, "weight_map: tensor \"a\": a file name expected, not an integer" },
     { MAP("{\"a\":\"m1\",\"b\":null}"), F, "weight_map: tensor \"b\": a file name expected, not null" },
     { MAP("{\"a\":\"\"}"), F, PLAIN("") },
@@ -88,9 +88,9 @@ static const index_case indices[] = {
     { MAP("{" BOTH ",\"d\\u0000\":\"m2\"}"), F, "tensor \"d\\x00\" is not in m2" },
     { MAP("{\"a\":\"m2\",\"b\":\"m1\",\"c\":\"m2\"}"), F, "tensor \"a\" is in m1, not in m2" },
     { MAP("{\"a\":\"m1\",\"c\":\"m2\"}"), F, "tensor \"b\" of m1 is not in weight_map" },
-    { MAP("{" BOTH ",\"e\":\"again\"}"), F, "m1: tensor \"b\" is in again too" },
+    { MAP("{" BOTH ",\"e\":\"again\"}"), F, "m1: tensor \"b\" is also in again" },
     { MAP("{" BOTH ",\"d\":\"broken\"}"), F,
-      "broken: tensor \"d\": offset 2 past the end (file has 1 bytes of data)" },
+      "broken: tensor \"d\": offset 2 past the end (the file has 1 bytes of data)" },
 };
 
 static void check_indices(void)
@@ -226,7 +226,7 @@ static void check_layouts(void)
     check_folder(SINGLE, 3, 1);
     CHECK(!save(3, 2, 0, false, &e) && strstr(e.msg, "model.safetensors: File exists"));
     ses_err_clear(&e);
-    CHECK(!save(3, 2, 100, false, &e) && strstr(e.msg, "out: has model.safetensors already"));
+    CHECK(!save(3, 2, 100, false, &e) && strstr(e.msg, "out: model.safetensors exists already"));
     check_folder(SINGLE, 3, 1);
     CHECK(save(3, 2, 100, true, NULL));
     check_folder(THREE INDEX, 3, 2);
@@ -277,10 +277,10 @@ static void check_missing(void)
 {
     check_refused(in_dir("absent"), SES_EIO, ": No such file or directory");
     check_refused(dir, SES_EIO,
-                  ": neither model.safetensors nor pytorch_model.bin is there, nor an index of shards");
+                  ": neither model.safetensors nor pytorch_model.bin nor an index of shards found");
     CHECK(put("tf_model.h5", "x"));
     check_refused(dir, SES_EUNSUPPORTED,
-                  ": has tf_model.h5 but no model.safetensors: convert the weights first");
+                  ": found tf_model.h5, expected model.safetensors: convert the weights first");
     CHECK(put("pytorch_model.bin", "x"));
     check_refused(dir, SES_EFORMAT, "/pytorch_model.bin: not a zip archive");
     CHECK(put("model.safetensors.index.json", "{\"weight_map\":{\"a\":\"m1\"}}"));
@@ -289,15 +289,15 @@ static void check_missing(void)
     check_refused(dir, SES_EIO, want);
     CHECK(put("m1", "version https://git-lfs.github.com/spec/v1\n"));
     check_refused(dir, SES_EFORMAT,
-                  "/model.safetensors.index.json: m1: a Git LFS pointer stands in place of the weights:"
+                  "/model.safetensors.index.json: m1: a Git LFS pointer instead of the weights:"
                   " run `git lfs pull`");
     CHECK(put("model.safetensors.index.json", "version https://git-lfs.github.com/spec/v1\n"));
     check_refused(dir, SES_EFORMAT,
-                  "/model.safetensors.index.json: a Git LFS pointer stands in place of the index:"
+                  "/model.safetensors.index.json: a Git LFS pointer instead of the index:"
                   " run `git lfs pull`");
     CHECK(put("model.safetensors", "")); /* comes first where both are */
     check_refused(dir, SES_EFORMAT,
-                  "/model.safetensors: file of 0 bytes: no room for the header's length (8 bytes)");
+                  "/model.safetensors: file of 0 bytes, too short for the header length (8 bytes)");
     unlink(in_dir("model.safetensors"));
     CHECK(mkdir(in_dir("model.safetensors"), 0700) == 0);
     check_refused(dir, SES_EIO, "/model.safetensors: Is a directory");

@@ -96,7 +96,7 @@ static void same_bytes(const corpus_fixture *f)
         o.ctx = &s;
         bool ok = ses_corpus_build(out, &o, &resumed, &e);
         if (i == 2) {
-            CHECK(!ok && strstr(e.msg, "goes on from there"));
+            CHECK(!ok && strstr(e.msg, "run the same command to resume"));
             e = (ses_err){ 0 };
             o.progress = NULL;
             o.held_out_fraction = 0.2;
@@ -164,11 +164,11 @@ static void refusals(const corpus_fixture *f)
         { "", "no text in", { 0 } },
         { "\n \n\n", "no text in", { 0 } },
         { "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n",
-          "line 2: no text under \"text\"",
+          "line 2: no string field \"text\"",
           { .format = SES_CORPUS_JSONL } },
         { "{\"text\": 5}\n", "not a string", { .format = SES_CORPUS_JSONL } },
         { "{\"text\": \"a\n", "line 1: ", { .format = SES_CORPUS_JSONL } },
-        { "a\n", "cannot be held out", { .held_out_fraction = 1 } },
+        { "a\n", "held-out fraction 1", { .held_out_fraction = 1 } },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) {
         ses_err e = { 0 };

@@ -24,7 +24,7 @@ out_has 'Documents     800'
 out_has 'Sentences     4,000'
 out_has 'Unknown       0 tokens'
 gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/c" "$tmp/text.txt"
-err_has '--overwrite replaces it'
+err_has 'use --overwrite to replace it'
 gives 0 info "$tmp/c" --json
 out_has '"documents": 800'
 out_has '"unigram_entropy": '
@@ -43,7 +43,7 @@ for pack in gzip xz zstd; do
         if cmp -s "$tmp/t.json" "$tmp/t.$pack"; then pass; else fail "a tokenizer of the packed text differs"; fi
         head -c 3000 "$tmp/packed" >"$tmp/short"
         gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/short"
-        err_has 'cut short'
+        err_has 'truncated'
     else
         gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/packed"
         err_has "$pack -dc it first"
@@ -64,7 +64,7 @@ kill -TERM $pid
 cat "$tmp/text.txt" >&3
 exec 3>&-
 if wait $pid; then fail 'a stopped build is not done'; else pass; fi
-err_has 'the same command goes on from there'
+err_has 'run the same command to resume'
 if [ -e "$tmp/stopped.part" ] && [ ! -e "$tmp/stopped" ]; then pass; else fail 'no C.part'; fi
 
 : >"$tmp/in"
@@ -73,7 +73,7 @@ err_has 'no text in'
 if [ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.part" ]; then pass; else fail 'an empty corpus leaves nothing'; fi
 head -c 2000 "$tmp/c" >"$tmp/short"
 gives 3 info "$tmp/short"
-err_has 'the file is cut short'
+err_has 'the file is truncated'
 gives 3 info "$tmp/text.txt"
 err_has 'not a corpus'
 gives 2 info

@@ -57,9 +57,9 @@ err_has 'is a folder'
 gives 0 "$tmp/sst2/train.tsv" --json
 out_has '"name": "1"'
 gives 3 "$tmp/sst2/train.tsv" --text text
-err_has 'no column "text"; there are: sentence, label'
+err_has 'no column "text"; available: sentence, label'
 gives 3 "$tmp/sst2/dev.tsv" "$tmp/sst2/train.tsv" --text sentence
-err_has 'train.tsv: line 3: label "0" is not known; there are: 1'
+err_has 'train.tsv: line 3: unknown label "0"; expected one of: 1'
 gives 3 "$tmp/nothing.tsv"
 err_has 'No such file'
 printf 'sentence\tlabel\nonly one\n' >"$tmp/ragged.tsv"

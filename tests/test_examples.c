@@ -56,10 +56,10 @@ static void classification(void)
     CHECK_STR(err.msg, "all 1 examples have the label \"pos\": nothing to learn");
     ses_examples_free(dev);
     refused(".tsv", "text\tlabel\nx\tother\n", s, d,
-            "line 2: label \"other\" is not known; there are: neg, pos");
-    refused(".tsv", "text\tlabel\nx\t\n", s, d, "line 2: an empty label");
+            "line 2: unknown label \"other\"; expected one of: neg, pos");
+    refused(".tsv", "text\tlabel\nx\t\n", s, d, "line 2: empty label");
     refused(".tsv", "text\tlabel\n", s, d, ": no examples");
-    refused(".tsv", "text\tclass\nx\ty\n", s, d, "no column \"label\"; there are: text, class");
+    refused(".tsv", "text\tclass\nx\ty\n", s, d, "no column \"label\"; available: text, class");
     refused(".tsv", "text\tlabel\nx\n", s, d, "line 2: 1 field, the header has 2");
     ses_examples_free(d);
 
@@ -76,8 +76,8 @@ static void classification(void)
     d = open_text(".tsv", "text\nx\n", SPEC(.text_a = "text", .label = "label", .no_labels = true), NULL);
     CHECK(d && ses_examples_at(d, 0)->label == SES_IGNORE_INDEX);
     ses_examples_free(d);
-    refused(".tsv", "text\nx\n", SPEC(.label = "label"), NULL, "which column is the text?");
-    refused(".tsv", "text\nx\n", SPEC(.text_a = "text"), NULL, "which column is the label?");
+    refused(".tsv", "text\nx\n", SPEC(.label = "label"), NULL, "no text column specified");
+    refused(".tsv", "text\nx\n", SPEC(.text_a = "text"), NULL, "no label column specified");
 }
 
 static void others(void)
@@ -102,7 +102,7 @@ static void others(void)
     d = open_text(".tsv", "t\tu\tl\nx\ty\t1\nx\tz\t1.0\n", r, NULL);
     CHECK(d && !ses_examples_check_learnable(d, &err) && strstr(err.msg, "have the number 1"));
     refused(".tsv", "t\tl\nx\ta\n", SPEC(.text_a = "t", .label = "l"), d,
-            "classification, the others of regression");
+            "classification, expected regression");
     ses_examples_free(d);
 
     const ses_data_spec *c =
@@ -111,9 +111,9 @@ static void others(void)
     CHECK(d && ses_examples_at(d, 0)->label == 1 && ses_examples_at(d, 0)->n_parts == 2);
     CHECK_STR(d ? ses_examples_at(d, 0)->parts[1].p : "", "y");
     ses_examples_free(d);
-    refused(".tsv", "q\ta\tb\tl\nwhy\tx\ty\tC\n", c, NULL, "line 2: the right one is none of the choices");
+    refused(".tsv", "q\ta\tb\tl\nwhy\tx\ty\tC\n", c, NULL, "line 2: the label is not the index of a choice");
     refused(".tsv", "q\ta\n", SPEC(.kind = SES_DATA_CHOICE, .text_a = "q", .choices = "a", .label = "l"),
-            NULL, "two choices");
+            NULL, "two choice columns");
 
     const ses_data_spec *t = SPEC(.kind = SES_DATA_TAG, .format = SES_DATA_CONLL);
     d = open_text(".txt", "EU B-ORG\nsaid O\n\nPeter B-PER\n", t, NULL);
@@ -121,7 +121,7 @@ static void others(void)
           ses_examples_at(d, 0)->n_parts == 2);
     CHECK(d && ses_examples_at(d, 0)->labels[1] == 2 && ses_examples_at(d, 1)->labels[0] == 1);
     refused(".txt", "x O\ny B-LOC\n", t, d,
-            "the sentence at line 1: token 2: label \"B-LOC\" is not known; there are: B-ORG");
+            "the sentence at line 1: token 2: unknown label \"B-LOC\"; expected one of: B-ORG");
     refused(".txt", "x O\ny\n", t, d, "line 2: 1 column, the first token has 2");
     ses_examples_free(d);
 
@@ -137,8 +137,9 @@ static void others(void)
     CHECK(d && ses_examples_at(d, 0)->text_b.p == ses_examples_at(d, 1)->text_b.p); /* kept once */
     ses_examples_free(d);
     refused(".json", "{\"data\":[]}", q, NULL, "no examples");
-    refused(".json", "{\"data\":[]}", SPEC(.format = SES_DATA_SQUAD), NULL, "is not read from SQuAD's JSON");
-    refused(".tsv", "x\n", SPEC(.kind = SES_DATA_TAG), NULL, "is not read from a table");
+    refused(".json", "{\"data\":[]}", SPEC(.format = SES_DATA_SQUAD), NULL,
+            "cannot be read from SQuAD's JSON");
+    refused(".tsv", "x\n", SPEC(.kind = SES_DATA_TAG), NULL, "cannot be read from a table");
 }
 
 static const ses_data_spec *spec_of(const char *name) { return &ses_benchmark_find(name)->spec; }
@@ -157,7 +158,7 @@ static void nested(void)
     refused(".jsonl",
             "{\"passage\":{\"text\":\"P\",\"questions\":[{\"question\":\"Q\",\"answers\":[{\"text\":\"x\","
             "\"label\":2}]}]}}\n",
-            spec_of("multirc"), NULL, "line 1: question 0, answer 0: label \"other\" is not known");
+            spec_of("multirc"), NULL, "line 1: question 0, answer 0: unknown label \"other\"");
     d = open_text(".jsonl",
                   "{\"passage\":{\"text\":\"\u00c9t\u00e9 in "
                   "Paris\"},\"qas\":[{\"query\":\"@placeholder\",\"answers\":["
@@ -191,7 +192,7 @@ static void nested(void)
 static void table(void)
 {
     CHECK(!ses_benchmark_require("sst3", &err) &&
-          strstr(err.msg, "no benchmark \"sst3\"; there are: cola, sst2"));
+          strstr(err.msg, "unknown benchmark \"sst3\"; available: cola, sst2"));
     size_t n = 0;
     for (const ses_benchmark *b; (b = ses_benchmark_at(n)); n++) {
         CHECK(ses_benchmark_find(b->name) == b && b->title && (b->train || b->dev || b->test));

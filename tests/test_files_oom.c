@@ -165,7 +165,7 @@ static void check_claims(void)
     size_t before = oom.bytes;
     ses_err e = { 0 };
     CHECK(!ses_safetensors_from_memory(bytes, 8 + sizeof claim - 1, "x", &e));
-    CHECK_STR(e.msg, "x: tensor \"a\": offset 4000000000000 past the end (file has 0 bytes of data)");
+    CHECK_STR(e.msg, "x: tensor \"a\": offset 4000000000000 past the end (the file has 0 bytes of data)");
     CHECK_MSG(oom.peak - before < 40000, "%zu", oom.peak - before);
 }
 

@@ -43,10 +43,10 @@ ok "COPA" exits 0 "$sesame" finetune $small --task superglue-copa --train "$tmp/
 ok "learned" above "$(score eval_accuracy "$tmp/copa/all_results.json")" 0.95
 
 refused "choices that are not named" 3 'the columns of two choices or more' --task choose --train "$tmp/choose.csv"
-refused "a choice that is not there" 3 'no column "c"; there are: text, a, b, label' --task choose --choices 'a|c' \
+refused "a choice that is not there" 3 'no column "c"; available: text, a, b, label' --task choose --choices 'a|c' \
     --train "$tmp/choose.csv"
 sed '3s/.$/2/' "$tmp/choose.csv" >"$tmp/third.csv"
-refused "a choice too many" 3 'line 3: label "2" is not known; there are: 0, 1' --task choose --choices 'a|b' \
+refused "a choice too many" 3 'line 3: unknown label "2"; expected one of: 0, 1' --task choose --choices 'a|b' \
     --train "$tmp/third.csv"
 sed '5s/,[^,]*$//' "$tmp/choose.csv" >"$tmp/ragged.csv"
 refused "a ragged row of choices" 3 'line 5: 3 fields, the header has 4' --task choose --choices 'a|b' --train "$tmp/ragged.csv"
@@ -119,7 +119,7 @@ ok "takes the settings of generation along" grep -q '"num_beams": 3' "$tmp/bart3
 ok "a language nobody knows" exits 2 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --src-lang xx_XX
 ok "says so" says 'src-lang: the tokenizer has no token "xx_XX"'
 base=$tmp/bart.json
-refused "no target" 3 'no column "target"; there are: source' --task rewrite --train "$tmp/source.tsv"
+refused "no target" 3 'no column "target"; available: source' --task rewrite --train "$tmp/source.tsv"
 
 # ---- embed: texts as vectors ----
 

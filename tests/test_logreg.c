@@ -158,12 +158,12 @@ static void npy_files(void)
         { "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 2), }", "little-endian" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 1), }", "one or two axes" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }",
-          "16 bytes of numbers, 3 x 2 of 4 bytes" },
+          "16 bytes of data, expected 3 x 2 elements of 4 bytes" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }", "axes" },
-        { "{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", "another type" },
+        { "{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", "unsupported dtype" },
         { "{'descr': '<f4', 'fortran_order': False, }", "is missing" },
-        { "{'descr': [('a', '<f4')], }", "not understood" },
-        { "", "no header" },
+        { "{'descr': [('a', '<f4')], }", "unsupported .npy header" },
+        { "", "no .npy header" },
     };
     for (size_t k = 0; k < SES_LEN(bad); k++)
         CHECK_MSG(!npy(bad[k][0], f, 16, &m, &e) && strstr(e.msg, bad[k][1]), "\"%s\" lacks \"%s\"", e.msg,

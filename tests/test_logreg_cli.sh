@@ -38,7 +38,7 @@ err_has "numbers above 0"
 gives 2 "$tmp/x.tsv" "$tmp/y.tsv" -C 1,2 --folds 0
 err_has 'need --folds'
 gives 3 "$tmp/x.tsv" "$tmp/y.tsv" --label class
-err_has 'no column "class"; there are: n, label'
+err_has 'no column "class"; available: n, label'
 head -n 50 "$tmp/y.tsv" >"$tmp/short.tsv"
 gives 3 "$tmp/x.tsv" "$tmp/short.tsv"
 err_has '49 labels for 90 rows of features'

@@ -216,8 +216,8 @@ static void refusals(const corpus_fixture *f, const ses_corpus *c)
         const char *want;
     } bad[] = {
         { { .parts = part, .n_parts = 0, .seq_len = 8 }, "no corpus" },
-        { { .parts = part, .n_parts = 1, .seq_len = 1 }, "rows of 1 tokens" },
-        { { .parts = part, .n_parts = 1, .seq_len = 8, .held_out = true }, "no document is held out" },
+        { { .parts = part, .n_parts = 1, .seq_len = 1 }, "sequence length 1," },
+        { { .parts = part, .n_parts = 1, .seq_len = 8, .held_out = true }, "no held-out documents" },
         { { .parts = part + 1, .n_parts = 1, .seq_len = 16, .packing = SES_PACK_SEGMENT_PAIR },
           "two sentences" },
         { { .parts = &(ses_mixture_part){ c, 0 }, .n_parts = 1, .seq_len = 8 }, "has weight 0" },

@@ -155,7 +155,7 @@ gives 2 -c "$tmp/c" --tokenizer "$tmp/t.json" -o "$tmp/x"
 err_has 'one of --preset, --config and --model is needed'
 head -c 5000 "$tmp/c" >"$tmp/cut"
 gives 3 -c "$tmp/cut" --tokenizer "$tmp/t.json" -p bert-tiny -o "$tmp/x"
-err_has 'cut short'
+err_has 'truncated'
 printf 'w1 w10\n\nw4 w31\n\nw2 w17\n' >"$tmp/short.txt"
 "$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/short" "$tmp/short.txt" >"$tmp/out"
 gives 3 -c "$tmp/short" --tokenizer "$tmp/t.json" -p bert-tiny --objective mlm,nsp -o "$tmp/x"

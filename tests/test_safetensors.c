@@ -40,7 +40,7 @@ static const bad_case bad[] = {
     { "{\"__metadata__\":{\"a\":1}}", 0, F, "__metadata__: \"a\": a string expected, not an integer" },
     { "{\"__metadata__\":{\"a\":\"b\",\"c\":{}}}", 0, F,
       "__metadata__: \"c\": a string expected, not an object" },
-    { "{\"__metadata__\":{\"a\":\"b\\u0000\"}}", 0, F, "__metadata__: \"a\": holds a NUL" },
+    { "{\"__metadata__\":{\"a\":\"b\\u0000\"}}", 0, F, "__metadata__: \"a\": contains a NUL" },
     { "{\"__metadata__\":{\"a\":\"b\",\"a\":\"b\"}}", 0, F, HEAD "26 (byte 25): key \"a\" appears twice" },
     /* the tensor's object */
     { ONE("1"), 0, F, "tensor \"a\": an object expected, not an integer" },
@@ -70,56 +70,58 @@ static const bad_case bad[] = {
     { ONE(T("U8", "1", "[0,1]")), 1, F, "tensor \"a\": shape: an array expected, not an integer" },
     { ONE(T("U8", "null", "[0,1]")), 1, F, "tensor \"a\": shape: an array expected, not null" },
     { ONE(T("U8", "{}", "[0,1]")), 1, F, "tensor \"a\": shape: an array expected, not an object" },
-    { ONE(T("U8", "[-1]", "[0,1]")), 1, F, "tensor \"a\": shape[0] is not a size" },
-    { ONE(T("U8", "[1,1.0]", "[0,1]")), 1, F, "tensor \"a\": shape[1] is not a size" },
-    { ONE(T("U8", "[\"1\"]", "[0,1]")), 1, F, "tensor \"a\": shape[0] is not a size" },
-    { ONE(T("U8", "[18446744073709551615]", "[0,1]")), 1, F, "tensor \"a\": shape[0] is not a size" },
-    { ONE(T("U8", "[1e2]", "[0,100]")), 100, F, "tensor \"a\": shape[0] is not a size" },
+    { ONE(T("U8", "[-1]", "[0,1]")), 1, F, "tensor \"a\": shape[0] is not an integer of at least 0" },
+    { ONE(T("U8", "[1,1.0]", "[0,1]")), 1, F, "tensor \"a\": shape[1] is not an integer of at least 0" },
+    { ONE(T("U8", "[\"1\"]", "[0,1]")), 1, F, "tensor \"a\": shape[0] is not an integer of at least 0" },
+    { ONE(T("U8", "[18446744073709551615]", "[0,1]")), 1, F,
+      "tensor \"a\": shape[0] is not an integer of at least 0" },
+    { ONE(T("U8", "[1e2]", "[0,100]")), 100, F, "tensor \"a\": shape[0] is not an integer of at least 0" },
     { ONE(T("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]")), 1, SES_EUNSUPPORTED,
-      "tensor \"a\": shape of 9 axes (at most 8)" },
+      "tensor \"a\": shape of 9 axes, the maximum is 8" },
     { ONE(T("U8", "[4294967296,4294967296]", "[0,0]")), 0, F,
-      "tensor \"a\": shape has more numbers than fit 63 bits" },
+      "tensor \"a\": the number of elements exceeds 63 bits" },
     { ONE(T("U8", "[9223372036854775807,2,0]", "[0,0]")), 0, F,
-      "tensor \"a\": shape has more numbers than fit 63 bits" },
+      "tensor \"a\": the number of elements exceeds 63 bits" },
     { ONE(T("F64", "[9223372036854775807]", "[0,8]")), 8, F,
-      "tensor \"a\": shape needs more bytes than fit 64 bits" },
+      "tensor \"a\": the number of bytes exceeds 64 bits" },
     { ONE(T("F32", "[4611686018427387905]", "[0,4]")), 4, F,
-      "tensor \"a\": shape needs more bytes than fit 64 bits" },
+      "tensor \"a\": the number of bytes exceeds 64 bits" },
     /* offsets */
-    { ONE(T("U8", "[1]", "1")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[0]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[0,1,2]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[-1,0]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[0,1.0]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[null,1]")), 1, F, "tensor \"a\": data_offsets: two byte positions expected" },
+    { ONE(T("U8", "[1]", "1")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[0]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[0,1,2]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[-1,0]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[0,1.0]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[null,1]")), 1, F, "tensor \"a\": data_offsets: two byte offsets expected" },
     { ONE(T("U8", "[1]", "{\"0\":0,\"1\":1}")), 1, F,
-      "tensor \"a\": data_offsets: two byte positions expected" },
+      "tensor \"a\": data_offsets: two byte offsets expected" },
     { ONE(T("U8", "[1]", "[0,18446744073709551616]")), 1, F,
-      "tensor \"a\": data_offsets: two byte positions expected" },
-    { ONE(T("U8", "[1]", "[1,0]")), 1, F, "tensor \"a\": offsets 1 to 0 run backwards" },
+      "tensor \"a\": data_offsets: two byte offsets expected" },
+    { ONE(T("U8", "[1]", "[1,0]")), 1, F, "tensor \"a\": offsets 1 to 0 are in the wrong order" },
     { ONE(T("F32", "[24]", "[0,96]")), 64, F,
-      "tensor \"a\": offset 96 past the end (file has 64 bytes of data)" },
+      "tensor \"a\": offset 96 past the end (the file has 64 bytes of data)" },
     { ONE(T("U8", "[1]", "[18446744073709551614,18446744073709551615]")), 1, F,
-      "tensor \"a\": offset 18446744073709551615 past the end (file has 1 bytes of data)" },
-    { ONE(T("F32", "[2]", "[0,4]")), 4, F, "tensor \"a\": offsets hold 4 bytes, 2 of F32 need 8" },
-    { ONE(T("F32", "[1]", "[0,8]")), 8, F, "tensor \"a\": offsets hold 8 bytes, 1 of F32 need 4" },
-    { ONE(T("F32", "[]", "[0,0]")), 0, F, "tensor \"a\": offsets hold 0 bytes, 1 of F32 need 4" },
-    { ONE(T("F32", "[0]", "[0,4]")), 4, F, "tensor \"a\": offsets hold 4 bytes, 0 of F32 need 0" },
-    { ONE(T("BF16", "[2,3]", "[0,24]")), 24, F, "tensor \"a\": offsets hold 24 bytes, 6 of BF16 need 12" },
+      "tensor \"a\": offset 18446744073709551615 past the end (the file has 1 bytes of data)" },
+    { ONE(T("F32", "[2]", "[0,4]")), 4, F, "tensor \"a\": offsets span 4 bytes, 2 elements of F32 need 8" },
+    { ONE(T("F32", "[1]", "[0,8]")), 8, F, "tensor \"a\": offsets span 8 bytes, 1 elements of F32 need 4" },
+    { ONE(T("F32", "[]", "[0,0]")), 0, F, "tensor \"a\": offsets span 0 bytes, 1 elements of F32 need 4" },
+    { ONE(T("F32", "[0]", "[0,4]")), 4, F, "tensor \"a\": offsets span 4 bytes, 0 elements of F32 need 0" },
+    { ONE(T("BF16", "[2,3]", "[0,24]")), 24, F,
+      "tensor \"a\": offsets span 24 bytes, 6 elements of BF16 need 12" },
     /* one tensor and the next */
-    { ONE(T("U8", "[1]", "[1,2]")), 2, F, "tensor \"a\": hole of 1 bytes before offset 1" },
+    { ONE(T("U8", "[1]", "[1,2]")), 2, F, "tensor \"a\": gap of 1 bytes before offset 1" },
     { "{\"a\":" T("U8", "[2]", "[0,2]") ",\"b\":" T("U8", "[2]", "[3,5]") "}", 5, F,
-      "tensor \"b\": hole of 1 bytes before offset 3" },
+      "tensor \"b\": gap of 1 bytes before offset 3" },
     { "{\"b\":" T("U8", "[2]", "[1,3]") ",\"a\":" T("U8", "[2]", "[0,2]") "}", 3, F,
-      "tensor \"b\": offset 1 overlaps the tensor before it (ends at 2)" },
+      "tensor \"b\": offset 1 overlaps the previous tensor (ends at 2)" },
     { "{\"a\":" T("U8", "[2]", "[0,2]") ",\"b\":" T("U8", "[2]", "[0,2]") "}", 2, F,
-      "tensor \"b\": offset 0 overlaps the tensor before it (ends at 2)" },
+      "tensor \"b\": offset 0 overlaps the previous tensor (ends at 2)" },
     { "{\"a\":" T("U8", "[3]", "[0,3]") ",\"b\":" T("U8", "[1]", "[1,2]") "}", 3, F,
-      "tensor \"b\": offset 1 overlaps the tensor before it (ends at 3)" },
+      "tensor \"b\": offset 1 overlaps the previous tensor (ends at 3)" },
     { "{\"a\":" T("U8", "[3]", "[0,3]") ",\"b\":" T("U8", "[0]", "[1,1]") "}", 3, F,
-      "tensor \"b\": offset 1 overlaps the tensor before it (ends at 3)" },
-    { "{\"a\":" T("U8", "[0]", "[5,5]") "}", 5, F, "tensor \"a\": hole of 5 bytes before offset 5" },
+      "tensor \"b\": offset 1 overlaps the previous tensor (ends at 3)" },
+    { "{\"a\":" T("U8", "[0]", "[5,5]") "}", 5, F, "tensor \"a\": gap of 5 bytes before offset 5" },
     { ONE(T("U8", "[2]", "[0,2]")), 3, F, "1 bytes after the last tensor" },
 };
 
@@ -157,22 +159,21 @@ static void check_bad(void)
     unsigned char raw[16] = { 0 };
     for (size_t n = 0; n < 8; n++) {
         char want[96];
-        snprintf(want, sizeof want, "file of %zu bytes: no room for the header's length (8 bytes)", n);
+        snprintf(want, sizeof want, "file of %zu bytes, too short for the header length (8 bytes)", n);
         check_refused(raw, n, F, want);
     }
-    check_refused(NULL, 0, F, "file of 0 bytes: no room for the header's length (8 bytes)");
+    check_refused(NULL, 0, F, "file of 0 bytes, too short for the header length (8 bytes)");
     raw[0] = 3, raw[8] = '{', raw[9] = '}';
-    check_refused(raw, 10, F, "header of 3 bytes past the end (file has 2 after its length)");
+    check_refused(raw, 10, F, "header of 3 bytes past the end (2 bytes follow its length)");
     memcpy(raw, "\x00\xe1\xf5\x05", 4); /* 100,000,000: allowed, but not there */
-    check_refused(raw, 10, F, "header of 100000000 bytes past the end (file has 2 after its length)");
+    check_refused(raw, 10, F, "header of 100000000 bytes past the end (2 bytes follow its length)");
     raw[0] = 1;
-    check_refused(raw, 10, F, "header of 100000001 bytes: not a safetensors file (at most 100000000)");
+    check_refused(raw, 10, F, "header of 100000001 bytes, the maximum is 100000000: not a safetensors file");
     memset(raw, 0xff, 8);
     check_refused(raw, 10, F,
-                  "header of 18446744073709551615 bytes: not a safetensors file (at most 100000000)");
+                  "header of 18446744073709551615 bytes, the maximum is 100000000: not a safetensors file");
     static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-    check_refused(lfs, sizeof lfs - 1, F,
-                  "a Git LFS pointer stands in place of the weights: run `git lfs pull`");
+    check_refused(lfs, sizeof lfs - 1, F, "a Git LFS pointer instead of the weights: run `git lfs pull`");
 }
 
 /* ---- accepted oddities ---- */
@@ -314,16 +315,16 @@ static void check_writer_misuse(void)
     int64_t dim[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, huge[2] = { INT64_MAX, 2 }, minus = -1;
     float x = 1;
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 9, dim, &x, &e));
-    CHECK_STR(e.msg, "tensor \"a\": 9 axes (at most 8)");
+    CHECK_STR(e.msg, "tensor \"a\": 9 axes, the maximum is 8");
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 1, &minus, &x, &e));
-    CHECK_STR(e.msg, "tensor \"a\": axis 0 of -1");
+    CHECK_STR(e.msg, "tensor \"a\": axis 0 has the invalid size -1");
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 2, huge, &x, NULL));
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F64, 1, huge, &x, NULL));
     CHECK(!ses_safetensors_writer_add(w, "a", SES_DTYPE_COUNT, 1, dim, &x, NULL));
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add(w, "__metadata__", SES_F32, 1, dim, &x, &e));
-    CHECK_STR(e.msg, "tensor \"__metadata__\": the format keeps this name for itself");
+    CHECK_STR(e.msg, "tensor \"__metadata__\": this name is reserved by the format");
     CHECK(ses_safetensors_writer_add(w, "a", SES_F32, 8, dim, &x, NULL));
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 1, dim, &x, &e));
@@ -331,10 +332,10 @@ static void check_writer_misuse(void)
     CHECK(ses_safetensors_writer_add_meta(w, "k", "v", NULL));
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add_meta(w, "k", "w", &e));
-    CHECK_STR(e.msg, "metadata \"k\" given twice");
+    CHECK_STR(e.msg, "metadata \"k\" added twice");
     CHECK(ses_safetensors_writer_add(w, "\xff", SES_F32, 1, dim, &x, NULL));
     ses_err_clear(&e);
-    CHECK(!ses_safetensors_save(w, in_dir("misuse"), false, &e) && strstr(e.msg, "not UTF-8"));
+    CHECK(!ses_safetensors_save(w, in_dir("misuse"), false, &e) && strstr(e.msg, "invalid UTF-8"));
     CHECK(!ses_path_exists(in_dir("misuse")));
     ses_safetensors_writer_free(w);
     ses_safetensors_writer_free(NULL);

@@ -60,23 +60,23 @@ static void tsv(void)
     CHECK_STR(rows("a\tb\n1\t2\t3\n1\t2\n", O(.ragged = true, COLUMNS("b"))), "2\n2\n");
     CHECK_STR(rows("a\tb\n", NULL), "");
 
-    CHECK_STR(rows("", NULL), "! an empty file");
+    CHECK_STR(rows("", NULL), "! the file is empty");
     CHECK_STR(rows("a\tb\n1\t2\n3\n", NULL),
-              "1|2\n! line 3: 1 field, the header has 2 (are there quoted line ends?)");
+              "1|2\n! line 3: 1 field, the header has 2 (does the file contain quoted line ends?)");
     CHECK_STR(rows("a\tb\n1\t2\t3\n", NULL), "! line 2: 3 fields, the header has 2");
     CHECK_STR(rows("1\t2\n1\n", O(.no_header = true)),
-              "1|2\n! line 2: 1 field, the first row has 2 (are there quoted line ends?)");
-    CHECK_STR(rows("a\tb\n1\n", O(.ragged = true, COLUMNS("b"))), "! line 2: 1 field, field 2 is wanted");
+              "1|2\n! line 2: 1 field, the first row has 2 (does the file contain quoted line ends?)");
+    CHECK_STR(rows("a\tb\n1\n", O(.ragged = true, COLUMNS("b"))), "! line 2: 1 field, field 2 requested");
     CHECK_STR(rows("text\tlabel\n", O(COLUMNS("sentence"))),
-              "! no column \"sentence\"; there are: text, label (or numbers from 1 to 2)");
+              "! no column \"sentence\"; available: text, label (or numbers from 1 to 2)");
     CHECK_STR(rows("text\tlabel\n", O(COLUMNS("3"))),
-              "! no column \"3\"; there are: text, label (or numbers from 1 to 2)");
+              "! no column \"3\"; available: text, label (or numbers from 1 to 2)");
     CHECK_STR(rows("x\ty\n", O(.no_header = true, COLUMNS("text"))),
-              "! no column \"text\": without a header columns are numbers, here from 1 to 2");
+              "! no column \"text\": a file without a header has columns 1 to 2");
     CHECK_STR(rows("x\tx\n", O(COLUMNS("x"))),
-              "! two columns are called \"x\": say which by its number, 1 or 2");
+              "! two columns are named \"x\": select one by its number, 1 or 2");
     CHECK_STR(rows("a\nb\n\xff\n", NULL),
-              "b\n! line 3, byte 1: not UTF-8 (iconv -f LATIN1 -t UTF-8 may help)");
+              "b\n! line 3, byte 1: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)");
     CHECK_STR(rows("\xff\xfe"
                    "a",
                    NULL),
@@ -84,7 +84,7 @@ static void tsv(void)
     CHECK_STR(rows("a\nlong long\n", O(.max_row = 5)), "! line 2: longer than 5 bytes");
     ses_err e = { 0 };
     CHECK_STR(drain(ses_records_from_text("a\nx\0y\n", 6, NULL, &e), &e),
-              "! line 2, byte 2: NUL: not a text");
+              "! line 2, byte 2: NUL: not a text file");
 }
 
 static void csv(void)
@@ -96,11 +96,11 @@ static void csv(void)
     CHECK_STR(rows("a;b\n1;2\n", O(.format = SES_TABLE_CSV, .delimiter = ';')), "1|2\n");
     CHECK_STR(rows("a,b\nx\"y,2\n", O(.format = SES_TABLE_CSV)), "x\"y|2\n"); /* not at the beginning */
     CHECK_STR(rows("a,b\n1,2\n\"x,2\n3,4\n", O(.format = SES_TABLE_CSV)),
-              "1|2\n! line 3: a quote that never closes (are quotes plain characters here?)");
+              "1|2\n! line 3: a quote is never closed (are quotes ordinary characters in this file?)");
     CHECK_STR(rows("a,b\n\"x\"y,2\n", O(.format = SES_TABLE_CSV)),
-              "! line 2: field 1: text after a closing quote (are quotes plain characters here?)");
+              "! line 2: field 1: text after a closing quote (are quotes ordinary characters in this file?)");
     CHECK_STR(rows("a\n\"x\ny\nz\"\n", O(.format = SES_TABLE_CSV, .max_row = 3)),
-              "! line 2: a row of more than 3 bytes");
+              "! line 2: row longer than 3 bytes");
 }
 
 static void jsonl(void)
@@ -111,13 +111,13 @@ static void jsonl(void)
         rows("{\"a\":true,\"b\":[\"x\",2],\"c\":{}}\n", O(.format = SES_TABLE_JSONL, COLUMNS("b", "a"))),
         "x,2|true\n");
     CHECK_STR(rows("{\"a\":18446744073709551615}", all), "18446744073709551615\n");
-    CHECK_STR(rows("{\"a\":1}\n{\"b\":1}\n", all), "1\n! line 2: no field \"a\"; there are: b");
-    CHECK_STR(rows("{\"a\":{}}\n", all), "! line 1: field \"a\": an object: text or numbers are expected");
+    CHECK_STR(rows("{\"a\":1}\n{\"b\":1}\n", all), "1\n! line 2: no field \"a\"; available: b");
+    CHECK_STR(rows("{\"a\":{}}\n", all), "! line 1: field \"a\": an object, expected a string or a number");
     CHECK_STR(rows("{\"a\":[[1]]}\n", all),
-              "! line 1: field \"a\": an array in an array: text or numbers are expected");
-    CHECK_STR(rows("[1]\n", all), "! line 1: an array where an object, {...}, is expected");
-    CHECK_STR(rows("{\"a\":\"x\\u0000\"}\n", all), "! line 1: field \"a\": NUL in a text");
-    CHECK_STR(rows(" \n", all), "! an empty file");
+              "! line 1: field \"a\": nested array, expected strings or numbers");
+    CHECK_STR(rows("[1]\n", all), "! line 1: an array, expected an object {...}");
+    CHECK_STR(rows("{\"a\":\"x\\u0000\"}\n", all), "! line 1: field \"a\": NUL in a string");
+    CHECK_STR(rows(" \n", all), "! the file is empty");
     CHECK(strstr(rows("{\"a\":1}\n{\"a\"}\n", all), "1\n! line 2: "));
     ses_err e = { 0 };
     const char *text = "{\"a\":{\"b\":7}, \"k\":1}";
@@ -167,7 +167,7 @@ static void files(void)
                                  "7zXZ\0",
                                  6),
                             NULL, &e) &&
-          (strstr(e.msg, "xz: cut short") || strstr(e.msg, "xz -dc"))); /* where it is not in the build */
+          (strstr(e.msg, "xz: truncated") || strstr(e.msg, "xz -dc"))); /* where it is not in the build */
 
     /* Lines longer than what is read at once, ends of lines at its borders. */
     enum { ROWS = 3000 };
@@ -223,18 +223,18 @@ static void conll(void)
               "1*: -X-\n3: NNP VBZ\n7: NNP\n9*: O\n11: y\n");
     CHECK_STR(sentences("a b\nc\n", NULL), "! line 2: 1 column, the first token has 2");
     CHECK_STR(sentences("a b\n", C(.columns = (int[]){ 1, 4 }, .n_columns = 2)),
-              "! line 1: 2 columns, column 4 is wanted");
+              "! line 1: 2 columns, column 4 requested");
     CHECK_STR(sentences("a b\n", C(.columns = (int[]){ -3 }, .n_columns = 1)),
-              "! line 1: 2 columns, column -3 is wanted");
+              "! line 1: 2 columns, column -3 requested");
     CHECK_STR(sentences("a\n", C(.columns = (int[]){ 0 }, .n_columns = 1)),
               "! column 0: columns count from 1, or from -1 at the end");
-    CHECK_STR(sentences("\n \n", NULL), "! no sentence in it");
+    CHECK_STR(sentences("\n \n", NULL), "! no sentences");
     CHECK_STR(sentences("# text = a b\n1-2\tab\t_\n1\ta\tX\n2\tb c\tY\n2.1\tz\tZ\n\n",
                         C(.conllu = true, .columns = (int[]){ 2, 3 }, .n_columns = 2)),
               "3: a/X b c/Y\n");
     CHECK_STR(sentences("# a\nb c\n", NULL), "1: #/a b/c\n"); /* a token like others */
     CHECK_STR(sentences("aaaa\nbbbb\n", C(.columns = (int[]){ 1 }, .n_columns = 1, .max_sentence = 8)),
-              "! line 2: a sentence of more than 8 bytes");
+              "! line 2: sentence longer than 8 bytes");
 }
 
 /* ---- questions ---- */
@@ -276,23 +276,23 @@ static void squad(void)
     CHECK_STR(questions(two, NULL), "1: Q? [cat 7 8] [\u00c9 0 0]\n2: R? none\n");
     const char *moved = DATA(QA("x", "{\"text\":\"cat\",\"answer_start\":3}"));
     CHECK_STR(questions(moved, NULL),
-              "! data[0].paragraphs[0].qas[0]: question x: answer \"cat\" does not stand at 3 "
-              "but first at 7");
+              "! data[0].paragraphs[0].qas[0]: question x: answer \"cat\" is not at 3; its first "
+              "occurrence is at 7");
     CHECK_STR(questions(moved, &(ses_squad_options){ .search_context = true }), "x: Q? [cat 7 8]\n");
     CHECK_STR(questions(moved, &(ses_squad_options){ .skip_bad_answers = true }), "x: Q?\n");
     CHECK_STR(questions(DATA(QA("y", "{\"text\":\"dog\",\"answer_start\":3}")),
                         &(ses_squad_options){ .search_context = true }),
               "! data[0].paragraphs[0].qas[0]: question y: answer \"dog\" does not occur in its context");
-    CHECK_STR(
-        questions(DATA(QA("y", "{\"text\":\"cat\",\"answer_start\":-99}")), NULL),
-        "! data[0].paragraphs[0].qas[0]: question y: answer \"cat\" does not stand at -99 but first at 7");
+    CHECK_STR(questions(DATA(QA("y", "{\"text\":\"cat\",\"answer_start\":-99}")), NULL),
+              "! data[0].paragraphs[0].qas[0]: question y: answer \"cat\" is not at -99; its first "
+              "occurrence is at 7");
     CHECK_STR(questions(DATA(QA("y", "{\"text\":\"cat\"}")), NULL),
-              "! data[0].paragraphs[0].qas[0]: question y: answer 0: no \"answer_start\", a whole number");
+              "! data[0].paragraphs[0].qas[0]: question y: answer 0: \"answer_start\" is not an integer");
     CHECK_STR(questions(DATA("{\"id\":\"z\"}"), NULL), "! data[0].paragraphs[0].qas[0]: no \"question\"");
     CHECK_STR(questions("{}", NULL), "! not SQuAD's JSON: no \"data\"");
     CHECK_STR(questions("{\"data\":[{}]}", NULL), "! data[0]: no \"paragraphs\"");
     CHECK_STR(questions("{\"data\":[{\"paragraphs\":[{\"qas\":3}]}]}", NULL),
-              "! data[0].paragraphs[0]: \"qas\" is not a list");
+              "! data[0].paragraphs[0]: \"qas\" is not an array");
     CHECK_STR(questions("{\"data\":[]}", NULL), "");
 }
 

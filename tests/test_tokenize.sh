@@ -144,7 +144,7 @@ if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*
     gzip -c "$tmp/numbers" | head -c 1500 >"$tmp/cut.gz"
     gzip -dc "$tmp/cut.gz" 2>/dev/null | sed '$d' >"$tmp/whole"
     says "$("$sesame" tokenize -m "$m" "$tmp/whole")" 3 '' tokenize -m "$m" "$tmp/cut.gz"
-    err_has 'cut short'
+    err_has 'truncated'
     [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
 fi
 

@@ -46,35 +46,35 @@ static const struct {
     const char *want;
 } bad[] = {
     { P_MAGIC, F, "pickle of the version, at byte 15: not a pickle of protocol 2 to 5" },
-    { P_MAGIC P_HEAD "M xe8 x03 . " P_SYSTEM("x88") OLD_GOOD " " OLD_KEYS, U, "not of format 1001" },
-    { P_MAGIC P_VERSION P_SYSTEM("x89") OLD_GOOD " " OLD_KEYS, U,
-      "byte order \"big\"; only \"little\" is read" },
+    { P_MAGIC P_HEAD "M xe8 x03 . " P_SYSTEM("x88") OLD_GOOD " " OLD_KEYS, U, "format version is not 1001" },
+    { P_MAGIC P_VERSION P_SYSTEM("x89") OLD_GOOD " " OLD_KEYS, U, "byte order \"big\", expected \"little\"" },
     { P_MAGIC P_VERSION P_HEAD "] 'little_endian a . " P_HEAD "N . " OLD_KEYS, U,
-      "holds None, not a dict of tensors" }, /* no dict, and half a pair */
+      "contains None, expected a dict of tensors" }, /* no dict, and half a pair */
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "@os:system N . " OLD_KEYS, U,
-      "pickle of the dict, at byte 97: byte 2: GLOBAL: asks for os.system: refused" },
-    { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "] . " OLD_KEYS, U, "holds a list, not a dict of tensors" },
+      "pickle of the dict, at byte 97: byte 2: GLOBAL: refused global os.system" },
+    { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "] . " OLD_KEYS, U,
+      "contains a list, expected a dict of tensors" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") OLD_GOOD " " P_HEAD "] ( '0 e . ", F,
       "104 bytes follow the last storage" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") OLD_GOOD " " P_HEAD "] ( '1 '0 e . ", F,
-      "storage \"1\" has 6 numbers, not 12" },
+      "storage \"1\" has 6 elements, expected 12" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") OLD_GOOD " " P_HEAD "] ( '0 '0 e . ", F,
-      "storage \"0\" is there twice" },
+      "storage \"0\" appears twice" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") OLD_GOOD " " P_HEAD "] ( '0 '7 e . ", F,
-      "storage \"7\" is of no tensor" },
+      "storage \"7\" belongs to no tensor" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") OLD_GOOD " " P_HEAD "] ( '0 N e . ", F,
-      "a storage's key is no string" },
+      "a storage key is not a string" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_STATE("'a " T_A) " " OLD_KEYS, F,
-      "storage: a persistent id of 6 parts expected" },
+      "storage: a persistent id of 6 elements expected" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_STATE("'a " P_TENSOR(
           "( 'storage @torch:FloatStorage '0 'cpu #6 ( '9 #0 #6 t t Q ", "#0 #6 x85 #1 x85")) " " OLD_KEYS,
-      U, "storage \"0\" is a part of another" },
+      U, "storage \"0\" is a view of another storage" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_STATE("'a " OLD_A "'b " OLD_B "'c " P_TENSOR(
           P_OLD_STORAGE("Long", "0", "6"), "#0 #6 x85 #1 x85")) " " OLD_KEYS,
-      F, "tensor \"c\": storage \"0\" has 24 bytes, not 6 of I64" },
+      F, "tensor \"c\": storage \"0\" has 24 bytes, expected 6 elements of I64" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_STATE("'a " P_TENSOR(
           P_OLD_STORAGE("Float", "0", "4611686018427387905"), "#0 #6 x85 #1 x85")) " " P_HEAD "] '0 a . ",
-      F, "storage \"0\": cut short: 136 bytes are left for 4611686018427387905 of F32" },
+      F, "storage \"0\": truncated: 136 bytes left for 4611686018427387905 elements of F32" },
 };
 
 static void check_bad(void)

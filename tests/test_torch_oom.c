@@ -103,7 +103,7 @@ static void check_copies(void)
     make_torch(&z, pickle.data, pickle.n, false);
     ses_err e = { 0 };
     CHECK(!ses_tensors_from_memory(ses_torch_add, z.b.data, z.b.n, "x", &e));
-    CHECK(strstr(e.msg, "not contiguous, and 6 numbers are more than the file has"));
+    CHECK(strstr(e.msg, "not contiguous, and its 6 elements exceed the size of the file"));
 }
 
 int main(void)

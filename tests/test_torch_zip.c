@@ -47,12 +47,12 @@ static const struct {
 } patches[] = {
     { LOCAL, 0, 0, 'Q', 1, false, F, "not a zip archive" },
     { END, 0, 0, 'Q', 1, false, F,
-      "no end record in the last 22 bytes: the file is cut short, or has a comment" },
+      "no end record in the last 22 bytes: the file is truncated or has a comment" },
     { END, 0, 20, 1, 2, false, F,
-      "no end record in the last 22 bytes: the file is cut short, or has a comment" },
-    { END, 0, 4, 1, 2, false, U, "an archive in several parts" },
-    { END, 0, 6, 1, 2, true, U, "an archive in several parts" },
-    { END, 0, 8, 6, 2, true, U, "an archive in several parts" },
+      "no end record in the last 22 bytes: the file is truncated or has a comment" },
+    { END, 0, 4, 1, 2, false, U, "a multi-disk archive" },
+    { END, 0, 6, 1, 2, true, U, "a multi-disk archive" },
+    { END, 0, 8, 6, 2, true, U, "a multi-disk archive" },
     { END, 0, 8, 6, 2, false, F, "zip64: the two end records differ" },
     { END, 0, 12, 6, 2, false, F, "zip64: the two end records differ" },
     { END, 0, 16, 6, 2, false, F, "zip64: the two end records differ" },
@@ -66,35 +66,35 @@ static const struct {
     { END, 0, 12, 1, 4, true, F, "directory of 1 bytes at 949 does not end at its end record (1349)" },
     { LOCATOR, 0, 0, 'Q', 1, false, F,
       "directory of 400 bytes at 1306 does not end at its end record (1782)" },
-    { LOCATOR, 0, 4, 1, 4, false, U, "an archive in several parts" },
-    { LOCATOR, 0, 8, 1, 8, false, F, "zip64: the end record is not right before its locator" },
-    { LOCATOR, 0, 16, 2, 4, false, U, "an archive in several parts" },
-    { END64, 0, 0, 'Q', 1, false, F, "zip64: the end record is not right before its locator" },
+    { LOCATOR, 0, 4, 1, 4, false, U, "a multi-disk archive" },
+    { LOCATOR, 0, 8, 1, 8, false, F, "zip64: the end record is not directly before its locator" },
+    { LOCATOR, 0, 16, 2, 4, false, U, "a multi-disk archive" },
+    { END64, 0, 0, 'Q', 1, false, F, "zip64: the end record is not directly before its locator" },
     { END64, 0, 4, 45, 8, false, U, "zip64: end record of 45 bytes, 44 expected" },
-    { END64, 0, 16, 1, 4, false, U, "an archive in several parts" },
-    { END64, 0, 24, 1, 8, false, U, "an archive in several parts" },
+    { END64, 0, 16, 1, 4, false, U, "a multi-disk archive" },
+    { END64, 0, 24, 1, 8, false, U, "a multi-disk archive" },
     { END64, 0, 48, UINT64_MAX, 8, false, F, "zip64: the two end records differ" },
     { CENTRAL, 0, 0, 'Q', 1, false, F, "no directory header at 1306" },
-    { CENTRAL, 6, 30, 1, 2, false, F, "directory header at 1636 cut short" },
+    { CENTRAL, 6, 30, 1, 2, false, F, "truncated directory header at 1636" },
     { CENTRAL, 0, 8, 1, 2, false, U, "entry \"m/data.pkl\": encrypted" },
     { CENTRAL, 2, 8, 0x40, 2, false, U, "entry \"m/data/0\": encrypted" },
     { CENTRAL, 2, 8, 0x2000, 2, false, U, "entry \"m/data/0\": encrypted" },
-    { CENTRAL, 2, 10, 8, 2, false, U, "entry \"m/data/0\": compressed (deflate); stored entries only" },
-    { CENTRAL, 2, 10, 93, 2, false, U, "entry \"m/data/0\": compressed (zstd); stored entries only" },
+    { CENTRAL, 2, 10, 8, 2, false, U, "entry \"m/data/0\": compressed (deflate), expected a stored entry" },
+    { CENTRAL, 2, 10, 93, 2, false, U, "entry \"m/data/0\": compressed (zstd), expected a stored entry" },
     { CENTRAL, 2, 10, 77, 2, false, U,
-      "entry \"m/data/0\": compressed (an unknown method); stored entries only" },
-    { CENTRAL, 2, 20, 25, 4, false, F, "entry \"m/data/0\": stored, but 25 bytes become 24" },
+      "entry \"m/data/0\": compressed (an unknown method), expected a stored entry" },
+    { CENTRAL, 2, 20, 25, 4, false, F, "entry \"m/data/0\": stored, but its sizes differ: 25 and 24" },
     { CENTRAL, 2, 28, 0, 2, false, F, "entry without a name" },
     { CENTRAL, 2, 46, 0, 1, false, F, "entry with a NUL in its name" },
     { CENTRAL, 2, 46, 'n', 1, false, F, "entry \"n/data/0\": its local header names \"m/data/0\"" },
-    { CENTRAL, 2, 34, 1, 2, false, U, "entry \"m/data/0\": in another part of the archive" },
+    { CENTRAL, 2, 34, 1, 2, false, U, "entry \"m/data/0\": on another disk of the archive" },
     { CENTRAL, 2, 42, 1, 4, false, F, "entry \"m/data/0\": no local header at 1" },
     { CENTRAL, 2, 42, 0xFFFFFFFF, 4, false, F, "entry \"m/data/0\": no local header at 4294967295" },
     { CENTRAL, 2, 42, 1305, 4, false, F, "entry \"m/data/0\": no local header at 1305" },
     { CENTRAL, 2, 20, 0x0000100000001000, 8, false, F,
-      "entry \"m/data/0\": 4096 bytes at 768 run into the directory or past the end" },
+      "entry \"m/data/0\": 4096 bytes at 768 overlap the directory or exceed the file" },
     { CENTRAL, 2, 20, 0xFFFFFFFFFFFFFFFF, 8, false, F,
-      "entry \"m/data/0\": 4294967295 bytes at 768 run into the directory or past the end" },
+      "entry \"m/data/0\": 4294967295 bytes at 768 overlap the directory or exceed the file" },
     { CENTRAL, 2, 20, 0x0000006000000060, 8, false, F, "entry \"m/data/1\" overlaps entry \"m/data/0\"" },
     { LOCAL, 2, 0, 'Q', 1, false, F, "entry \"m/data/0\": no local header at 726" },
     { LOCAL, 2, 8, 8, 2, false, F, "entry \"m/data/0\": its local header and the directory differ" },
@@ -102,7 +102,7 @@ static const struct {
     { LOCAL, 2, 22, 23, 4, true, F, "entry \"m/data/0\": its local header and the directory differ" },
     { LOCAL, 2, 18, UINT64_MAX, 8, true, F, "entry \"m/data/0\": its local header and the directory differ" },
     { LOCAL, 2, 26, 9, 2, false, F, "entry \"m/data/0\": its local header names \"m/data/0F\"" },
-    { LOCAL, 2, 28, 0xFFFF, 2, false, F, "entry \"m/data/0\": local header cut short" },
+    { LOCAL, 2, 28, 0xFFFF, 2, false, F, "entry \"m/data/0\": truncated local header" },
     { LOCAL, 2, 28, 0, 2, true, SES_OK, NULL },
 };
 
@@ -138,9 +138,9 @@ static void check_archives(void)
         { { { "m/", "", 0 }, { "m/byteorder", "little", 6 } }, SES_OK, NULL },
         { { { "m/version", "x", 1 }, { "m/version", "x", 1 } }, F, "two entries \"m/version\"" },
         { { { "m/data.pkl", "x", 1 } }, F, "two entries \"m/data.pkl\"" },
-        { { { "n/data.pkl", "x", 1 } }, F, "both \"m/data.pkl\" and \"n/data.pkl\" are there" },
-        { { { "m/byteorder", "big", 3 } }, U, "byte order \"big\"; only \"little\" is read" },
-        { { { "m/byteorder", "", 0 } }, U, "byte order \"\"; only \"little\" is read" },
+        { { { "n/data.pkl", "x", 1 } }, F, "both \"m/data.pkl\" and \"n/data.pkl\" found" },
+        { { { "m/byteorder", "big", 3 } }, U, "byte order \"big\", expected \"little\"" },
+        { { { "m/byteorder", "", 0 } }, U, "byte order \"\", expected \"little\"" },
         { { { "m/constants.pkl", "x", 1 } }, U, "a TorchScript program, not a dict of tensors" },
     };
     for (size_t i = 0; i < SES_LEN(archives); i++) {
@@ -149,13 +149,13 @@ static void check_archives(void)
         check_z("an archive", archives[i].code, archives[i].want);
     }
     make_zip(&z, &(zip_record){ "m/data", "x", 1 }, 1, false);
-    check_z("no pickle", F, "a zip archive without data.pkl: not made by torch.save");
+    check_z("no pickle", F, "a zip archive without data.pkl: not written by torch.save");
     make_zip(&z, NULL, 0, true);
     check_z("no entry", F, "not a zip archive");
     z.b.n = 0;
     check_z("nothing", F, "not a zip archive");
     put_bytes(&z.b, "version https://git-lfs.github.com/spec/v1\noid", 46);
-    check_z("stub", F, "a Git LFS pointer stands in place of the weights: run `git lfs pull`");
+    check_z("stub", F, "a Git LFS pointer instead of the weights: run `git lfs pull`");
 }
 
 /* Bytes between entries, that only another way of reading would show. */
@@ -173,8 +173,8 @@ static void check_holes(void)
             if (!later) z.b.data[z.central[1] + hole + 42] = (unsigned char)(z.local[1] + hole);
             char want[80];
             snprintf(want, sizeof want,
-                     later ? "%zu bytes of no entry before the directory"
-                           : "%zu bytes of no entry before entry \"m/version\"",
+                     later ? "%zu unused bytes before the directory"
+                           : "%zu unused bytes before entry \"m/version\"",
                      hole);
             check_z("a hole", F, want);
         }
@@ -194,15 +194,15 @@ static void check_extra(void)
         { "x01 x00 x10 x00 x04" ZERO7 " x04" ZERO7, UINT64_MAX, 0, SES_OK, NULL },
         { "x01 x00 x18 x00 x04" ZERO7 " x04" ZERO7 " x00" ZERO7, UINT64_MAX, UINT32_MAX, SES_OK, NULL },
         { "x09 x00 x01 x00 x09 x01 x00 x08 x00 x00" ZERO7, 0x0000000400000004, UINT32_MAX, SES_OK, NULL },
-        { "x01 x00 x08 x00 x04" ZERO7, UINT64_MAX, 0, F, "entry \"m/data.pkl\": zip64 field cut short" },
-        { "x01 x00 x09 x00 x04" ZERO7, UINT64_MAX, 0, F, "entry \"m/data.pkl\": extra field cut short" },
-        { "x01 x00 x08", UINT64_MAX, 0, F, "entry \"m/data.pkl\": extra field cut short" },
+        { "x01 x00 x08 x00 x04" ZERO7, UINT64_MAX, 0, F, "entry \"m/data.pkl\": truncated zip64 field" },
+        { "x01 x00 x09 x00 x04" ZERO7, UINT64_MAX, 0, F, "entry \"m/data.pkl\": truncated extra field" },
+        { "x01 x00 x08", UINT64_MAX, 0, F, "entry \"m/data.pkl\": truncated extra field" },
         { "x01 x00 x00 x00 x01 x00 x00 x00", 0x0000000400000004, 0, F,
           "entry \"m/data.pkl\": two zip64 fields" },
         { "x01 x00 x10 x00 x04" ZERO7 " x05" ZERO7, UINT64_MAX, 0, F,
-          "entry \"m/data.pkl\": stored, but 5 bytes become 4" },
+          "entry \"m/data.pkl\": stored, but its sizes differ: 5 and 4" },
         { "x01 x00 x10 x00 xff xff xff xff xff xff xff xff xff xff xff xff xff xff xff xff", UINT64_MAX, 0, F,
-          "entry \"m/data.pkl\": 18446744073709551615 bytes at 64 run into the directory or past the end" },
+          "entry \"m/data.pkl\": 18446744073709551615 bytes at 64 overlap the directory or exceed the file" },
         { "x01 x00 x08 x00 xff xff xff xff xff xff xff xff", 0x0000000400000004, UINT32_MAX, F,
           "entry \"m/data.pkl\": no local header at 18446744073709551615" },
     };

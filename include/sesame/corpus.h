@@ -91,8 +91,7 @@ typedef struct ses_corpus_options {
     ses_corpus_format format;
     const char *field; /* of JSON lines; NULL: "text" */
     bool split_sentences, keep_duplicates;
-    bool
-        newline_tokens; /* sentences but the last of a document end with a line-end token: for causal models */
+    bool newline_tokens; /* sentences end in a line-end token, except the last of a document */
     double held_out_fraction;
     const char *label;
     bool restart, overwrite;

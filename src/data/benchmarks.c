@@ -1,3 +1,4 @@
+/* The table of named benchmarks. */
 #include "base/str.h"
 #include "examples_impl.h"
 
@@ -23,7 +24,7 @@ const ses_benchmark *ses_benchmark_require(const char *name, ses_err *e)
     ses_buf list = { 0 };
     for (size_t i = 0; i < SES_LEN(table); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", table[i].name);
     if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "no benchmark \"%s\"; there are: %s", ses_quoted_of(name, strlen(name)).s,
+        ses_fail(e, SES_EARG, "unknown benchmark \"%s\"; available: %s", ses_quoted_of(name, strlen(name)).s,
                  list.data);
     ses_buf_free(&list);
     return NULL;

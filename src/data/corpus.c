@@ -1,4 +1,4 @@
-/* Reading a corpus: mapped, every number of the index checked once. */
+/* Reader of corpus files: mapped, with the whole index checked by the open. */
 #include "corpus_file.h"
 
 #include "base/alloc.h"
@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(sizeof(ses_corpus_header) <= CORPUS_HEADER_BYTES, "the head fits");
-_Static_assert(sizeof(ses_corpus_entry) == 24, "entries as they are in the file");
+_Static_assert(sizeof(ses_corpus_header) <= CORPUS_HEADER_BYTES, "the header fits");
+_Static_assert(sizeof(ses_corpus_entry) == 24, "entries have the layout of the file");
 
 struct ses_corpus {
-    ses_mmap map; /* of a file; else borrowed */
+    ses_mmap map; /* of a file; zeroed if `data` is borrowed */
     const unsigned char *data;
     ses_corpus_header head;
     ses_corpus_info facts;
@@ -29,13 +29,13 @@ uint64_t ses_corpus_hash(const void *p, size_t n)
     return ses_hash(key, p, n);
 }
 
-bool ses_corpus_is_held_out(uint64_t hash, double share)
+bool ses_corpus_is_held_out(uint64_t hash, double fraction)
 {
     static const ses_hash_key key = { 0x736573616d65, 3 };
-    return (double)(ses_hash(key, &hash, sizeof hash) >> 11) * 0x1p-53 < share;
+    return (double)(ses_hash(key, &hash, sizeof hash) >> 11) * 0x1p-53 < fraction;
 }
 
-/* ---- where things lie ---- */
+/* ---- layout ---- */
 
 static bool part_size(const ses_corpus_header *h, int part, size_t *out)
 {
@@ -74,20 +74,20 @@ static bool check_head(const ses_corpus *c, size_t n, ses_err *e)
     const ses_corpus_header *h = &c->head;
     size_t at[CORPUS_PARTS + 1];
     if (h->version != CORPUS_VERSION)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "version %" PRIu32 " of the format; this sesame reads %d: build it again", h->version,
-                        CORPUS_VERSION);
+        return ses_fail(e, SES_EUNSUPPORTED, "format version %" PRIu32 ", expected %d: rebuild the corpus",
+                        h->version, CORPUS_VERSION);
     if (h->hash != ses_corpus_hash(c->data, offsetof(ses_corpus_header, hash)))
-        return ses_fail(e, SES_EFORMAT, "the head is damaged");
+        return ses_fail(e, SES_EFORMAT, "damaged header");
     bool fits =
         h->vocab && h->vocab <= INT32_MAX && (h->id_bytes == 4 || (h->id_bytes == 2 && h->vocab <= 65536));
     if (!fits || h->tokens > INT64_MAX / 8 || h->sentences > h->tokens || h->documents > h->sentences ||
         h->documents > UINT32_MAX || !(h->held_out_fraction >= 0 && h->held_out_fraction <= 1) ||
         memchr(h->label, 0, 32) == NULL)
-        return ses_fail(e, SES_EFORMAT, "the head makes no sense");
+        return ses_fail(e, SES_EFORMAT, "inconsistent header");
     if (!ses_corpus_layout(h, at) || at[CORPUS_PARTS] != n)
-        return ses_fail(e, SES_EFORMAT, "%zu bytes, %zu expected: %s; build it again", n, at[CORPUS_PARTS],
-                        n < at[CORPUS_PARTS] ? "the file is cut short" : "something follows its end");
+        return ses_fail(e, SES_EFORMAT, "%zu bytes, expected %zu: %s; rebuild the corpus", n,
+                        at[CORPUS_PARTS],
+                        n < at[CORPUS_PARTS] ? "the file is truncated" : "extra bytes at its end");
     return true;
 }
 
@@ -97,7 +97,8 @@ static bool check_document(const ses_corpus *c, uint64_t i, ses_err *e)
     const ses_corpus_entry *d = &c->document[i];
     bool last = i + 1 == h->documents;
     uint64_t token = last ? h->tokens : d[1].token, sentence = last ? h->sentences : d[1].sentence;
-    if (i == 0 && (d->token || d->sentence)) return ses_fail(e, SES_EFORMAT, "document 1 begins nowhere");
+    if (i == 0 && (d->token || d->sentence))
+        return ses_fail(e, SES_EFORMAT, "document 1 does not begin at token 0");
     if (token <= d->token || token > h->tokens || sentence <= d->sentence || sentence > h->sentences ||
         token - d->token > UINT32_MAX)
         return ses_fail(e, SES_EFORMAT, "document %" PRIu64 " ends before it begins", i + 1);
@@ -105,7 +106,7 @@ static bool check_document(const ses_corpus *c, uint64_t i, ses_err *e)
     uint64_t n = sentence - d->sentence;
     bool good = s[0] == 0 && s[n - 1] < token - d->token;
     for (uint64_t k = 1; k < n; k++) good &= s[k] > s[k - 1];
-    return good || ses_fail(e, SES_EFORMAT, "document %" PRIu64 ": its sentences are out of order", i + 1);
+    return good || ses_fail(e, SES_EFORMAT, "document %" PRIu64 ": sentences out of order", i + 1);
 }
 
 static void set_facts(ses_corpus *c)
@@ -133,7 +134,7 @@ static bool read_all(ses_corpus *c, size_t n, ses_err *e)
 {
     size_t at[CORPUS_PARTS + 1];
     if (n < CORPUS_HEADER_BYTES || memcmp(c->data, CORPUS_MAGIC, 8))
-        return ses_fail(e, SES_EFORMAT, "not a corpus; sesame corpus build makes one of texts");
+        return ses_fail(e, SES_EFORMAT, "not a corpus file; create one with `sesame corpus build`");
     memcpy(&c->head, c->data, sizeof c->head);
     if (!check_head(c, n, e) || !ses_corpus_layout(&c->head, at)) return false;
     c->ids = c->data + at[PART_TOKENS];
@@ -181,13 +182,14 @@ bool ses_corpus_verify(const ses_corpus *c, ses_err *e)
     if (!ses_corpus_layout(&c->head, at)) return false;
     for (int i = 0; i < CORPUS_PARTS; i++)
         if (ses_corpus_hash(c->data + at[i], ses_corpus_part_bytes(&c->head, i)) != c->head.part[i])
-            return ses_fail(e, SES_EFORMAT, "damaged: its %s are not what was written; build it again",
+            return ses_fail(e, SES_EFORMAT, "damaged: checksum of the %s differs; rebuild the corpus",
                             name[i]);
     for (uint64_t i = 0; i < c->head.tokens; i++) {
         uint32_t id = c->head.id_bytes == 2 ? ((const uint16_t *)c->ids)[i] : ((const uint32_t *)c->ids)[i];
         if (id >= c->head.vocab)
-            return ses_fail(e, SES_EFORMAT, "token %" PRIu64 ": id %" PRIu32 " of a vocabulary of %" PRIu64,
-                            i + 1, id, c->head.vocab);
+            return ses_fail(e, SES_EFORMAT,
+                            "token %" PRIu64 ": id %" PRIu32 " exceeds the vocabulary of %" PRIu64, i + 1, id,
+                            c->head.vocab);
     }
     return true;
 }

@@ -1,5 +1,5 @@
-/* Texts to a corpus: some megabytes of documents are read, tokenized by all threads, and written in their
- * order; again and again. What a document becomes depends on its text alone. */
+/* Building a corpus from texts: repeatedly reads some megabytes of documents, tokenizes them on all threads
+ * and writes them in order. The result for a document depends on its text only. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
@@ -14,9 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROUND = 8 << 20, MARK = 64 << 20 }; /* bytes of text: tokenized at once; between two marks */
+enum {
+    CHUNK = 8 << 20,
+    CHECKPOINT = 64 << 20
+}; /* bytes of text tokenized at once; between two checkpoints */
 
-/* Hashes of documents seen: a set of numbers that are random already. */
+/* Set of document hashes, which need no further hashing. */
 typedef struct seen {
     uint64_t *slot; /* 0: free */
     size_t n, slots;
@@ -24,14 +27,14 @@ typedef struct seen {
 
 typedef struct build {
     const ses_corpus_options *o;
-    ses_corpus_place at;
+    ses_build_progress at;
     ses_spool spool;
     seen seen;
     ses_thread_pool *pool;
     int threads;
     ses_corpus_worker *worker;
     ses_texts texts;
-    uint64_t marked, done, total; /* bytes of text at the last mark; of files read, of all */
+    uint64_t saved, done, total; /* bytes of text at the last checkpoint; of the files read; of all files */
 } build;
 
 /* ---- duplicates ---- */
@@ -56,7 +59,7 @@ static bool seen_add(seen *s, uint64_t hash, bool *fresh, ses_err *e)
     return true;
 }
 
-static bool had(void *ctx, const ses_corpus_entry *d, ses_err *e)
+static bool add_existing(void *ctx, const ses_corpus_entry *d, ses_err *e)
 {
     bool fresh;
     return seen_add(ctx, d->hash, &fresh, e);
@@ -100,7 +103,7 @@ static bool put_document(build *b, const ses_corpus_text *t, ses_err *e)
     if (!t->tokens) return h->empty++, true;
     if (!b->o->keep_duplicates && !seen_add(&b->seen, t->hash, &fresh, e)) return false;
     if (!fresh) return h->duplicates++, true;
-    if (t->cut) h->split_documents++;
+    if (t->continues) h->split_documents++;
     ses_corpus_entry d = { h->tokens, h->sentences, t->hash };
     if (h->documents == UINT32_MAX)
         return ses_fail(e, SES_EARG, "more than %" PRIu32 " documents", UINT32_MAX);
@@ -111,12 +114,12 @@ static bool put_document(build *b, const ses_corpus_text *t, ses_err *e)
     h->documents++;
     if (ses_corpus_is_held_out(t->hash, h->held_out_fraction))
         h->held_out++, h->held_out_tokens += (uint64_t)t->tokens;
-    static const char zero[8] = { 0 }; /* the next document's bits begin at their own byte */
+    static const char zero[8] = { 0 }; /* the bits of the next document begin at a new byte */
     return ses_spool_put(&b->spool, PART_WORDS, zero,
                          (size_t)(h->tokens / 8 + h->documents - b->spool.size[PART_WORDS]), e);
 }
 
-/* ---- a round ---- */
+/* ---- a chunk ---- */
 
 static void work(void *ctx, int64_t i, void *scratch)
 {
@@ -125,26 +128,26 @@ static void work(void *ctx, int64_t i, void *scratch)
     ses_corpus_worker_run(&b->worker[i]);
 }
 
-/* A stretch of the documents for each worker, of about as many bytes. */
-static void deal(build *b)
+/* Assigns consecutive documents of about equal total size to each worker. */
+static void assign_documents(build *b)
 {
     const ses_texts *t = &b->texts;
     size_t all = 0, at = 0;
     for (size_t i = 0; i < t->n; i++) all += t->doc[i].n;
     for (int w = 0; w < b->threads; w++) {
-        size_t share = all / (size_t)(b->threads - w), from = at, got = 0;
-        while (at < t->n && (got < share || w + 1 == b->threads)) got += t->doc[at++].n;
+        size_t target = all / (size_t)(b->threads - w), from = at, got = 0;
+        while (at < t->n && (got < target || w + 1 == b->threads)) got += t->doc[at++].n;
         all -= got;
         b->worker[w].doc = t->doc + from;
         b->worker[w].n_docs = at - from;
     }
 }
 
-static bool round_of(build *b, const char *path, ses_err *e)
+static bool build_chunk(build *b, const char *path, ses_err *e)
 {
-    if (!ses_texts_next(&b->texts, b->o->chunk_bytes > 0 ? (size_t)b->o->chunk_bytes : ROUND, e))
+    if (!ses_texts_next(&b->texts, b->o->chunk_bytes > 0 ? (size_t)b->o->chunk_bytes : CHUNK, e))
         return ses_wrap(e, "%s", path);
-    deal(b);
+    assign_documents(b);
     ses_parallel_for(b->pool, b->threads, work, b);
     for (int w = 0; w < b->threads; w++) {
         const ses_corpus_worker *k = &b->worker[w];
@@ -162,11 +165,11 @@ static bool round_of(build *b, const char *path, ses_err *e)
     return true;
 }
 
-static bool told(build *b, uint64_t in_file, ses_err *e)
+static bool report_progress(build *b, uint64_t in_file, ses_err *e)
 {
     if (!b->o->progress || b->o->progress(b->o->ctx, b->done + in_file, b->total)) return true;
-    if (!ses_spool_mark(&b->spool, &b->at, e)) return false;
-    return ses_fail(e, SES_EIO, "stopped after %" PRIu64 " documents; the same command goes on from there",
+    if (!ses_spool_checkpoint(&b->spool, &b->at, e)) return false;
+    return ses_fail(e, SES_EIO, "stopped after %" PRIu64 " documents; run the same command to resume",
                     b->at.head.documents);
 }
 
@@ -177,18 +180,18 @@ static bool is_jsonl(const ses_corpus_options *o, const char *path)
            ses_input_stream_has_suffix(path, ".json");
 }
 
-static bool one_file(build *b, const char *path, ses_err *e)
+static bool build_file(build *b, const char *path, ses_err *e)
 {
     bool json = is_jsonl(b->o, path);
     for (int i = 0; i < b->threads; i++) b->worker[i].json = json;
     bool ok = ses_texts_open(&b->texts, path, json, b->at.offset, b->at.line, e) || ses_wrap(e, "%s", path);
     while (ok && !(b->texts.end && b->texts.used == b->texts.buf.len)) {
-        ok = round_of(b, path, e);
-        if (ok && b->at.head.bytes - b->marked >= MARK) {
-            ok = ses_spool_mark(&b->spool, &b->at, e);
-            b->marked = b->at.head.bytes;
+        ok = build_chunk(b, path, e);
+        if (ok && b->at.head.bytes - b->saved >= CHECKPOINT) {
+            ok = ses_spool_checkpoint(&b->spool, &b->at, e);
+            b->saved = b->at.head.bytes;
         }
-        ok = ok && told(b, b->texts.in ? ses_input_stream_consumed(b->texts.in) : 0, e);
+        ok = ok && report_progress(b, b->texts.in ? ses_input_stream_consumed(b->texts.in) : 0, e);
     }
     ses_texts_free(&b->texts);
     return ok;
@@ -196,7 +199,7 @@ static bool one_file(build *b, const char *path, ses_err *e)
 
 /* ---- a build ---- */
 
-/* What a build that goes on must have in common with the one that began, as a line of JSON. */
+/* Settings that a resumed build must share with the interrupted one, as a line of JSON. */
 static char *settings_of(build *b, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
@@ -237,7 +240,8 @@ static bool prepare(build *b, ses_err *e)
     h->held_out_fraction = o->held_out_fraction;
     if (o->label) snprintf(h->label, sizeof h->label, "%s", o->label);
     if (!(o->held_out_fraction >= 0 && o->held_out_fraction < 1))
-        return ses_fail(e, SES_EARG, "a share of %g cannot be held out; 0 to 1", o->held_out_fraction);
+        return ses_fail(e, SES_EARG, "held-out fraction %g, expected at least 0 and below 1",
+                        o->held_out_fraction);
     if (!ses_tokenizer_fingerprint(o->tokenizer, &h->tokenizer, e)) return false;
     b->threads = o->threads > 0 ? o->threads : 1;
     b->pool = ses_thread_pool_new(b->threads, e);
@@ -266,18 +270,19 @@ static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
     ses_free(settings);
     if (!ok) return false;
     *resumed = (int64_t)b->at.head.documents;
-    b->marked = b->at.head.bytes;
-    if (!o->keep_duplicates && !ses_spool_documents(&b->spool, b->at.head.documents, had, &b->seen, e))
+    b->saved = b->at.head.bytes;
+    if (!o->keep_duplicates &&
+        !ses_spool_documents(&b->spool, b->at.head.documents, add_existing, &b->seen, e))
         return false;
     for (size_t i = 0; i < o->n_files; i++) {
         struct stat st = { 0 };
-        if (i >= b->at.file && !one_file(b, o->files[i], e)) return false;
+        if (i >= b->at.file && !build_file(b, o->files[i], e)) return false;
         if (i >= b->at.file) b->at.offset = b->at.line = 0, b->at.file = i + 1;
         if (stat(o->files[i], &st) == 0 && S_ISREG(st.st_mode)) b->done += (uint64_t)st.st_size;
     }
     if (!b->at.head.documents)
         return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->files[0] : "any file",
-                        o->n_files > 1 ? " and the others" : "");
+                        o->n_files > 1 ? " and the other files" : "");
     return ses_spool_finish(&b->spool, path, o->overwrite, &b->at.head, e);
 }
 
@@ -287,10 +292,10 @@ bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *re
     *resumed = 0;
     bool ok = false;
     if (ses_path_exists(path) && !o->overwrite)
-        ses_fail(e, SES_EIO, "%s: is there already; --overwrite replaces it", path);
+        ses_fail(e, SES_EIO, "%s: file exists; use --overwrite to replace it", path);
     else
         ok = prepare(&b, e) && run(&b, path, resumed, e);
-    if (!ok && b.spool.lock && !b.spool.marked) ses_dir_remove(b.spool.dir, NULL);
+    if (!ok && b.spool.lock && !b.spool.has_journal) ses_dir_remove(b.spool.dir, NULL);
     build_free(&b);
     return ok;
 }

@@ -1,3 +1,4 @@
+/* Intermediate files of a corpus build, and their journal. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_spool.h"
 
@@ -19,13 +20,15 @@ static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", 
 
 /* X(member, key of journal.json) */
 #define FIELDS(X) X(file, "file") X(offset, "offset") X(line, "line")
-#define COUNTS(X)                                                                                         \
-    X(documents, "documents")                                                                             \
-    X(sentences, "sentences") X(tokens, "tokens") X(unknown, "unknown") X(bytes, "bytes")                 \
-        X(duplicates, "duplicates") X(empty, "empty") X(bad_lines, "bad_lines") X(split_documents, "cut") \
-            X(held_out, "held_out") X(held_out_tokens, "held_tokens")
+#define COUNTS(X)                                                                         \
+    X(documents, "documents")                                                             \
+    X(sentences, "sentences")                                                             \
+    X(tokens, "tokens")                                                                   \
+    X(unknown, "unknown") X(bytes, "bytes") X(duplicates, "duplicates") X(empty, "empty") \
+        X(bad_lines, "bad_lines") X(split_documents, "cut") X(held_out, "held_out")       \
+            X(held_out_tokens, "held_tokens")
 
-bool ses_spool_mark(ses_spool *s, const ses_corpus_place *at, ses_err *e)
+bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e)
 {
     for (int i = 0; i < CORPUS_PARTS; i++) {
         if (!ses_spool_put(s, i, NULL, 0, e)) return false;
@@ -48,23 +51,23 @@ bool ses_spool_mark(ses_spool *s, const ses_corpus_place *at, ses_err *e)
     }
     const char *text = w && path ? ses_json_writer_text(w, &n, e) : NULL;
     bool ok = text && ses_file_write(path, text, n, true, e);
-    s->marked = s->marked || ok;
+    s->has_journal = s->has_journal || ok;
     ses_json_writer_free(w);
     ses_free(path);
     return ok;
 }
 
-/* *found: there is a journal of these settings, and *at is what it says. */
-static bool read_journal(ses_spool *s, ses_corpus_place *at, bool *found, ses_err *e)
+/* *found: a journal with these settings exists, and *at is its progress. */
+static bool read_journal(ses_spool *s, ses_build_progress *at, bool *found, ses_err *e)
 {
     char *path = ses_path_join(s->dir, "journal.json", e);
     if (!path) return false;
-    bool there = ses_path_exists(path), ok = true;
-    ses_json_doc *d = there ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
+    bool exists = ses_path_exists(path), ok = true;
+    ses_json_doc *d = exists ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
     ses_free(path);
     *found = false;
-    s->marked = there;
-    if (!there) return true;
+    s->has_journal = exists;
+    if (!exists) return true;
     const ses_json *root = d ? ses_json_root(d) : NULL;
     const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
 #define GET(field, key) ok = ok && ses_json_uint(ses_json_get(root, key), &at->field);
@@ -74,12 +77,12 @@ static bool read_journal(ses_spool *s, ses_corpus_place *at, bool *found, ses_er
     COUNTS(GET)
 #undef GET
     if (d && (!settings || !ok))
-        ses_fail(e, SES_EFORMAT, "%s: its journal is damaged; --restart begins anew", s->dir);
+        ses_fail(e, SES_EFORMAT, "%s: damaged journal; use --restart to start over", s->dir);
     else if (d && strcmp(settings, s->settings))
-        ses_fail(
-            e, SES_EARG,
-            "%s holds a build of other texts or options; the same ones go on with it, --restart begins anew",
-            s->dir);
+        ses_fail(e, SES_EARG,
+                 "%s has an interrupted build of other texts or options; repeat these to resume it, or use "
+                 "--restart",
+                 s->dir);
     else
         *found = d != NULL;
     ses_json_free(d);
@@ -106,17 +109,17 @@ bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e)
     return true;
 }
 
-/* A part as long as the journal says: what was written after it is taken back. */
+/* Opens a part and truncates it to the length in the journal. */
 static bool open_part(ses_spool *s, int part, uint64_t size, ses_err *e)
 {
     char *path = ses_path_join(s->dir, name[part], e);
     if (!path) return false;
     int fd = s->fd[part] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    off_t there = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-    bool ok = there >= 0 && (uint64_t)there >= size && ftruncate(fd, (off_t)size) == 0 &&
+    off_t length = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+    bool ok = length >= 0 && (uint64_t)length >= size && ftruncate(fd, (off_t)size) == 0 &&
               lseek(fd, (off_t)size, SEEK_SET) >= 0;
-    if (there >= 0 && (uint64_t)there < size)
-        ses_fail(e, SES_EFORMAT, "%s: shorter than the journal says; --restart begins anew", path);
+    if (length >= 0 && (uint64_t)length < size)
+        ses_fail(e, SES_EFORMAT, "%s: shorter than its journal requires; use --restart to start over", path);
     else if (!ok)
         ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
     s->size[part] = size;
@@ -136,7 +139,7 @@ static bool remove_parts(const char *dir, ses_err *e)
 }
 
 bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
-                    ses_corpus_place *place, ses_err *e)
+                    ses_build_progress *at, ses_err *e)
 {
     ses_buf dir = { 0 };
     bool found = false;
@@ -146,14 +149,13 @@ bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool r
     s->dir = dir.data;
     s->settings = ses_strdup(settings, e);
     if (!s->settings || !ses_dir_make(s->dir, e) || !(s->lock = ses_dir_lock_new(s->dir, e))) return false;
-    if (restart ? !remove_parts(s->dir, e) : !read_journal(s, place, &found, e)) return false;
-    if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first mark */
+    if (restart ? !remove_parts(s->dir, e) : !read_journal(s, at, &found, e)) return false;
+    if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first checkpoint */
     for (int i = 0; i < CORPUS_PARTS; i++)
         if (!open_part(s, i,
-                       (i == 0 && found ? CORPUS_HEADER_BYTES : 0) + ses_corpus_part_bytes(&place->head, i),
-                       e))
+                       (i == 0 && found ? CORPUS_HEADER_BYTES : 0) + ses_corpus_part_bytes(&at->head, i), e))
             return false;
-    static const char head[CORPUS_HEADER_BYTES]; /* its place, filled at the end */
+    static const char head[CORPUS_HEADER_BYTES]; /* written at the end */
     return found || ses_spool_put(s, PART_TOKENS, head, sizeof head, e);
 }
 
@@ -192,8 +194,8 @@ bool ses_spool_documents(ses_spool *s, uint64_t n,
 
 /* ---- the end ---- */
 
-/* The other parts behind the tokens, each hashed on the way. The journal stays true until the file has its
- * name: tokens beyond it are taken back by the next run. */
+/* Appends a part to the tokens and hashes it. The journal stays valid until the final rename: the next run
+ * truncates the tokens to it. */
 static bool join_part(ses_spool *s, int part, ses_corpus_header *h, ses_err *e)
 {
     static const char zero[8] = { 0 };
@@ -208,7 +210,7 @@ static bool join_part(ses_spool *s, int part, ses_corpus_header *h, ses_err *e)
     return ok && ses_spool_put(s, PART_TOKENS, zero, -s->size[PART_TOKENS] & 7, e);
 }
 
-static bool give_name(const ses_spool *s, const char *path, bool overwrite, ses_err *e)
+static bool rename_result(const ses_spool *s, const char *path, bool overwrite, ses_err *e)
 {
     char *from = ses_path_join(s->dir, name[PART_TOKENS], e);
     bool ok = from != NULL;
@@ -238,5 +240,5 @@ bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus
     if (pwrite(s->fd[PART_TOKENS], block, sizeof block, 0) != (ssize_t)sizeof block ||
         fsync(s->fd[PART_TOKENS]) != 0)
         return ses_fail(e, SES_EIO, "%s: cannot write: %s", path, strerror(errno));
-    return give_name(s, path, overwrite, e) && remove_parts(s->dir, e) && ses_dir_remove(s->dir, e);
+    return rename_result(s, path, overwrite, e) && remove_parts(s->dir, e) && ses_dir_remove(s->dir, e);
 }

@@ -1,5 +1,5 @@
-/* The parts of a corpus while it is being made: files of the folder PATH.part that only grow, and a journal
- * that says how far they are good. */
+/* Intermediate files of a corpus build: the parts of the corpus as growing files in the folder PATH.part, and
+ * a journal with the valid length of each. One thread. */
 #ifndef SES_DATA_CORPUS_SPOOL_H
 #define SES_DATA_CORPUS_SPOOL_H
 
@@ -7,36 +7,37 @@
 #include "base/str.h"
 #include "corpus_file.h"
 
-/* Where a build stands: after whole documents. */
-typedef struct ses_corpus_place {
-    uint64_t file, offset, line; /* in the texts */
-    ses_corpus_header head;      /* its counts are of what the parts hold */
-} ses_corpus_place;
+/* Progress of a build, after complete documents. */
+typedef struct ses_build_progress {
+    uint64_t file, offset, line; /* position in the input */
+    ses_corpus_header head;      /* with the counts of the parts so far */
+} ses_build_progress;
 
 typedef struct ses_spool {
     char *dir, *settings;
     ses_dir_lock *lock;
-    bool marked; /* there is a journal */
+    bool has_journal;
     int fd[CORPUS_PARTS];
-    uint64_t size[CORPUS_PARTS]; /* bytes, those in buf too */
+    uint64_t size[CORPUS_PARTS]; /* bytes, with those in buf */
     ses_buf buf[CORPUS_PARTS];
 } ses_spool;
 
-/* Zeroed before; to be freed whatever happens. place->head has what does not change during the build; where
- * the folder holds a journal of the same settings, *place becomes what it says. restart: it is not looked
- * at. */
+/* *s must be zeroed; free it even on failure. On entry at->head has the fields that are constant during the
+ * build. If the folder has a journal with the same settings, *at becomes its progress; with `restart` the
+ * journal is ignored. */
 bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
-                    ses_corpus_place *place, ses_err *e);
-void ses_spool_free(ses_spool *s); /* closes; the folder stays */
+                    ses_build_progress *at, ses_err *e);
+void ses_spool_free(ses_spool *s); /* closes the files; the folder stays */
 
 bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e);
-bool ses_spool_mark(ses_spool *s, const ses_corpus_place *place, ses_err *e); /* on the disk up to here */
+/* Syncs the parts and writes the journal. */
+bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e);
 
-/* Calls fn with every document so far. */
+/* Calls fn for each of the first n documents. */
 bool ses_spool_documents(ses_spool *s, uint64_t n,
                          bool (*fn)(void *ctx, const ses_corpus_entry *d, ses_err *e), void *ctx, ses_err *e);
 
-/* Puts the parts together as the file at path, and removes the folder. */
+/* Joins the parts to the corpus file at path, and removes the folder. */
 bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_header *head, ses_err *e);
 
 #endif

@@ -1,3 +1,4 @@
+/* Splitting of input text into documents. */
 #include "corpus_text.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,8 @@ bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset,
         if (offset - t->offset < want) want = (size_t)(offset - t->offset);
         if (!ses_input_stream_read(t->in, skipped, want, &got, e)) return false;
         if (!got)
-            return ses_fail(e, SES_EFORMAT, "%llu bytes, fewer than were read before it was interrupted",
+            return ses_fail(e, SES_EFORMAT,
+                            "the file has %llu bytes, fewer than the interrupted build has read",
                             (unsigned long long)t->offset);
         t->offset += got;
     }
@@ -43,7 +45,7 @@ static bool fill(ses_texts *t, size_t want, ses_err *e)
     return true;
 }
 
-static bool blank(const char *p, size_t n)
+static bool is_blank(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r' && p[i] != '\v' && p[i] != '\f') return false;
@@ -57,7 +59,8 @@ static bool add(ses_texts *t, ses_text_document d, ses_err *e)
     return true;
 }
 
-/* The line at p: its bytes with the line end; 0: it does not end here, and the file goes on. */
+/* Bytes of the line at p with its line end; *text: without it. 0: the line is incomplete, and the file has
+ * more. */
 static size_t line_at(const ses_texts *t, const char *p, size_t *text)
 {
     size_t left = (size_t)(t->buf.data + t->buf.len - p);
@@ -66,8 +69,8 @@ static size_t line_at(const ses_texts *t, const char *p, size_t *text)
     return lf ? *text + 1 : t->end ? left : 0;
 }
 
-/* Where a line that is too long is cut: before a blank, or between characters. */
-static size_t cut_at(const char *p, size_t n)
+/* Split position of a line that is too long: after a space, else between characters. */
+static size_t split_point(const char *p, size_t n)
 {
     for (size_t i = n; i > n / 2; i--)
         if (p[i - 1] == ' ') return i;
@@ -75,8 +78,8 @@ static size_t cut_at(const char *p, size_t n)
     return n;
 }
 
-/* One document from p on, blank lines before it passed over. *next: where the next is sought; p: a document
- * that begins here has more bytes than have been read. */
+/* The first document at or after p, without blank lines before it. *next: where to look for the next one; p
+ * if more bytes must be read first. */
 static ses_text_document document_at(ses_texts *t, const char *p, const char **next, uint64_t *lines)
 {
     const char *begin = NULL, *at = p, *stop = NULL, *end = t->buf.data + t->buf.len;
@@ -88,12 +91,12 @@ static ses_text_document document_at(ses_texts *t, const char *p, const char **n
         bool too_long =
             !t->lines && begin && so_far && so_far + (n ? n : (size_t)(end - at)) > CORPUS_DOCUMENT;
         bool huge = !t->lines && !too_long && (n ? n : (size_t)(end - at)) > CORPUS_DOCUMENT;
-        if (!n && !t->end && !too_long && !huge) return *next = p, d; /* more is to be read */
-        if (huge) n = text = cut_at(at, CORPUS_DOCUMENT), too_long = true;
+        if (!n && !t->end && !too_long && !huge) return *next = p, d; /* incomplete */
+        if (huge) n = text = split_point(at, CORPUS_DOCUMENT), too_long = true;
         if (at >= end) break;
-        d.cut = too_long;
+        d.continues = too_long;
         if (too_long && so_far) break;
-        bool gap = !huge && blank(at, text);
+        bool gap = !huge && is_blank(at, text);
         if (gap && begin) break;
         if (!gap && !begin) begin = at, d.line = t->line + *lines + seen + 1;
         at += n;
@@ -130,7 +133,7 @@ bool ses_texts_next(ses_texts *t, size_t bytes, ses_err *e)
         if (t->buf.len - t->used > CORPUS_LINE)
             return ses_fail(e, SES_EFORMAT, "line %llu: longer than %d MiB", (unsigned long long)t->line + 1,
                             CORPUS_LINE >> 20);
-        if (t->used) { /* only blank lines so far */
+        if (t->used) { /* blank lines only */
             memmove(t->buf.data, t->buf.data + t->used, t->buf.len - t->used);
             t->buf.len -= t->used;
             t->used = 0;

@@ -1,3 +1,4 @@
+/* Tokenization of documents for a corpus, and tokenizer fingerprints. */
 #include "corpus_tokens.h"
 
 #include "base/alloc.h"
@@ -7,11 +8,11 @@
 
 #include <string.h>
 
-/* Where a document's arrays lie in the worker's buffers, and its counts. */
-typedef struct place {
+/* A document in the worker's buffers: offsets of its arrays, and its counts. */
+typedef struct stored {
     size_t token, sentence;
-    ses_corpus_text text; /* without its pointers */
-} place;
+    ses_corpus_text text; /* pointers not set */
+} stored;
 
 bool ses_corpus_worker_open(ses_corpus_worker *w, const ses_corpus_options *o, ses_err *e)
 {
@@ -30,15 +31,15 @@ void ses_corpus_worker_free(ses_corpus_worker *w)
     ses_buf_free(&w->line);
 }
 
-/* Tokenizers that split no words before (SentencePiece's) mark their beginnings in the token. */
-static bool marked(const ses_tokenizer *t, int32_t id)
+/* Tokenizers without pre-tokenization (SentencePiece) mark word starts in the token. */
+static bool marks_word_start(const ses_tokenizer *t, int32_t id)
 {
     size_t n;
     const char *s = ses_tokenizer_id_to_token(t, id, &n);
     return s && ((n >= 3 && !memcmp(s, "\xe2\x96\x81", 3)) || (n >= 2 && !memcmp(s, "\xc4\xa0", 2)));
 }
 
-static bool sentence(ses_corpus_worker *w, place *at, const char *p, size_t n, ses_err *e)
+static bool add_sentence(ses_corpus_worker *w, stored *at, const char *p, size_t n, ses_err *e)
 {
     ses_input in = { .text = { p, n } };
     if (!ses_encode(w->tokens, &in, &(ses_encode_options){ .no_special = true }, e)) return false;
@@ -49,7 +50,7 @@ static bool sentence(ses_corpus_worker *w, place *at, const char *p, size_t n, s
     ses_buf_append(&w->id, x->id, x->n * sizeof *x->id);
     for (size_t i = 0; i < x->n; i++) {
         bool starts = i == 0 || x->word_id[i] != x->word_id[i - 1] || x->word_id[i] < 0 ||
-                      marked(w->o->tokenizer, x->id[i]);
+                      marks_word_start(w->o->tokenizer, x->id[i]);
         ses_buf_put(&w->word, (char)starts);
         at->text.unknown += x->id[i] == w->o->unk_id;
     }
@@ -58,8 +59,8 @@ static bool sentence(ses_corpus_worker *w, place *at, const char *p, size_t n, s
     return ses_buf_ok(&w->id, e) && ses_buf_ok(&w->word, e) && ses_buf_ok(&w->sentence, e);
 }
 
-/* A line: a sentence, or several. `more`: another follows. */
-static bool line(ses_corpus_worker *w, place *at, const char *p, size_t n, bool more, ses_err *e)
+/* Adds the sentences of a line. more: another line follows. */
+static bool add_line(ses_corpus_worker *w, stored *at, const char *p, size_t n, bool more, ses_err *e)
 {
     static const ses_hash_key key = { 0x736573616d65, 4 };
     uint64_t pair[2] = { at->text.hash, ses_hash(key, p, n) };
@@ -77,14 +78,14 @@ static bool line(ses_corpus_worker *w, place *at, const char *p, size_t n, bool 
             text = w->line.data;
             len = w->line.len;
         }
-        if (!sentence(w, at, text, len, e)) return false;
+        if (!add_sentence(w, at, text, len, e)) return false;
         p += end;
         n -= end;
     }
     return true;
 }
 
-static bool lines(ses_corpus_worker *w, place *at, const char *p, size_t n, ses_err *e)
+static bool add_lines(ses_corpus_worker *w, stored *at, const char *p, size_t n, ses_err *e)
 {
     at->text.bytes = n;
     while (n) {
@@ -92,14 +93,14 @@ static bool lines(ses_corpus_worker *w, place *at, const char *p, size_t n, ses_
         size_t end = lf ? (size_t)(lf - p) : n, text = end;
         if (text && p[text - 1] == '\r') text--;
         bool more = lf && end + 1 < n;
-        if (text && !line(w, at, p, text, more, e)) return false;
+        if (text && !add_line(w, at, p, text, more, e)) return false;
         p += lf ? end + 1 : end;
         n -= lf ? end + 1 : end;
     }
     return true;
 }
 
-static bool json_document(ses_corpus_worker *w, place *at, const ses_text_document *d, ses_err *e)
+static bool add_json_document(ses_corpus_worker *w, stored *at, const ses_text_document *d, ses_err *e)
 {
     const char *field = w->o->field ? w->o->field : "text";
     size_t n = d->n;
@@ -109,19 +110,19 @@ static bool json_document(ses_corpus_worker *w, place *at, const ses_text_docume
     size_t len = 0;
     const ses_json *v = ses_json_get(ses_json_root(doc), field);
     const char *text = ses_json_string(v, &len);
-    bool ok = text ? lines(w, at, text, len, e)
-                   : ses_fail(e, SES_EFORMAT, "no text under \"%s\"%s; --field names the field",
+    bool ok = text ? add_lines(w, at, text, len, e)
+                   : ses_fail(e, SES_EFORMAT, "no string field \"%s\"%s; select the text field with --field",
                               ses_quoted_of(field, strlen(field)).s, v ? " (not a string)" : "");
     ses_json_free(doc);
     return ok;
 }
 
-static bool document(ses_corpus_worker *w, const ses_text_document *d, ses_err *e)
+static bool add_document(ses_corpus_worker *w, const ses_text_document *d, ses_err *e)
 {
-    place at = { .token = w->id.len / sizeof(int32_t), .sentence = w->sentence.len / sizeof(uint32_t) };
-    bool ok = w->json ? json_document(w, &at, d, e) : lines(w, &at, d->p, d->n, e);
+    stored at = { .token = w->id.len / sizeof(int32_t), .sentence = w->sentence.len / sizeof(uint32_t) };
+    bool ok = w->json ? add_json_document(w, &at, d, e) : add_lines(w, &at, d->p, d->n, e);
     if (!ok) return ses_wrap(e, "line %llu", (unsigned long long)d->line);
-    at.text.cut = d->cut;
+    at.text.continues = d->continues;
     ses_buf_append(&w->out, &at, sizeof at);
     if (!ses_buf_ok(&w->out, e)) return false;
     w->n_out++;
@@ -134,12 +135,12 @@ void ses_corpus_worker_run(ses_corpus_worker *w)
     w->n_out = 0;
     w->e = (ses_err){ 0 };
     w->failed = false;
-    for (size_t i = 0; i < w->n_docs && !w->failed; i++) w->failed = !document(w, &w->doc[i], &w->e);
+    for (size_t i = 0; i < w->n_docs && !w->failed; i++) w->failed = !add_document(w, &w->doc[i], &w->e);
 }
 
 ses_corpus_text ses_corpus_worker_text(const ses_corpus_worker *w, size_t i)
 {
-    place at;
+    stored at;
     memcpy(&at, w->out.data + i * sizeof at, sizeof at);
     at.text.id = w->id.data ? (const int32_t *)(const void *)w->id.data + at.token : NULL;
     at.text.word = w->word.data ? (const uint8_t *)w->word.data + at.token : NULL;
@@ -152,8 +153,8 @@ ses_corpus_text ses_corpus_worker_text(const ses_corpus_worker *w, size_t i)
 
 static char upper(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 32) : c; }
 
-/* The strings of all ids, and the ids of the text made of all these strings, and of them in capitals: that
- * runs every token through the normalizer, the splitter and the merges. */
+/* Hashes the strings of all ids, and the ids of a text that consists of all these strings and of their upper
+ * case. This runs every token through normalization, pre-tokenization and the model. */
 bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err *e)
 {
     static const ses_hash_key key = { 0x736573616d65, 5 };

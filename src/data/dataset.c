@@ -1,4 +1,4 @@
-/* Examples as tokens, and batches of them in an order that is a function of seed and epoch. */
+/* Datasets of tokenized examples, and batches of them in an order that depends on seed and epoch only. */
 #include "sesame/dataset.h"
 
 #include "base/alloc.h"
@@ -14,9 +14,10 @@
 struct ses_dataset {
     ses_target target;
     int64_t width, group, sequences;
-    ses_ints ids, segments, tags, said; /* token after token; said: SES_TARGET_TEXT's */
-    ses_ints cu, said_cu;               /* where sequence s begins; one more at the end */
-    ses_ints label, end;                /* [sequences]; a span's start is its label */
+    ses_ints ids, segments, tags,
+        target_ids;                         /* of all sequences, end to end; target_ids: of SES_TARGET_TEXT */
+    ses_ints cu_seqlens, target_cu_seqlens; /* [sequences + 1] offsets of the sequences */
+    ses_ints label, end;                    /* [sequences]; the start of a span is in label */
     ses_real *values;
     size_t values_cap;
     int64_t *origin;
@@ -30,7 +31,7 @@ ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, se
     d->target = target;
     d->width = width;
     d->group = group > 0 ? group : 1;
-    if (ses_ints_push(&d->cu, 0, e) && ses_ints_push(&d->said_cu, 0, e)) return d;
+    if (ses_ints_push(&d->cu_seqlens, 0, e) && ses_ints_push(&d->target_cu_seqlens, 0, e)) return d;
     ses_dataset_free(d);
     return NULL;
 }
@@ -38,15 +39,16 @@ ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, se
 void ses_dataset_free(ses_dataset *d)
 {
     if (!d) return;
-    ses_ints *all[] = { &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end };
+    ses_ints *all[] = { &d->ids,        &d->segments,          &d->tags,  &d->target_ids,
+                        &d->cu_seqlens, &d->target_cu_seqlens, &d->label, &d->end };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(d->values);
     ses_free(d->origin);
     ses_free(d);
 }
 
-/* Room for one more sequence in the arrays that are not ints. */
-static bool room(ses_dataset *d, ses_err *e)
+/* Reserves capacity for one more sequence in the arrays that are not ses_ints. */
+static bool reserve(ses_dataset *d, ses_err *e)
 {
     size_t n = (size_t)d->sequences + 1;
     if (!ses_array_reserve(&d->origin, &d->origin_cap, n, sizeof *d->origin, e)) return false;
@@ -58,13 +60,14 @@ static bool room(ses_dataset *d, ses_err *e)
 bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
     bool tags = d->target == SES_TARGET_TAGS, text = d->target == SES_TARGET_TEXT;
-    if (s->n < 1) return ses_fail(e, SES_EARG, "an example without tokens");
-    if (!room(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
+    if (s->n < 1) return ses_fail(e, SES_EARG, "an example has no tokens");
+    if (!reserve(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
         !ses_ints_append(&d->segments, s->segments, s->n, e))
         return false;
     if (tags && !ses_ints_append(&d->tags, s->tags, s->n, e)) return false;
-    if (text && !ses_ints_append(&d->said, s->target_ids, s->n_target, e)) return false;
-    if (!ses_ints_push(&d->cu, (int32_t)d->ids.n, e) || !ses_ints_push(&d->said_cu, (int32_t)d->said.n, e))
+    if (text && !ses_ints_append(&d->target_ids, s->target_ids, s->n_target, e)) return false;
+    if (!ses_ints_push(&d->cu_seqlens, (int32_t)d->ids.n, e) ||
+        !ses_ints_push(&d->target_cu_seqlens, (int32_t)d->target_ids.n, e))
         return false;
     if (!ses_ints_push(&d->label, d->target == SES_TARGET_SPAN ? s->start : s->label, e) ||
         !ses_ints_push(&d->end, s->end, e))
@@ -80,8 +83,8 @@ int64_t ses_dataset_tokens(const ses_dataset *d) { return (int64_t)d->ids.n; }
 
 ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
 {
-    int32_t at = d->cu.p[s], said = d->said_cu.p[s];
-    return (ses_sequence){ .n = d->cu.p[s + 1] - at,
+    int32_t at = d->cu_seqlens.p[s], target_at = d->target_cu_seqlens.p[s];
+    return (ses_sequence){ .n = d->cu_seqlens.p[s + 1] - at,
                            .ids = d->ids.p + at,
                            .segments = d->segments.p + at,
                            .label = d->label.p[s],
@@ -89,8 +92,8 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
                            .end = d->end.p[s],
                            .values = d->values ? d->values + s * d->width : NULL,
                            .tags = d->tags.p ? d->tags.p + at : NULL,
-                           .target_ids = d->said.p ? d->said.p + said : NULL,
-                           .n_target = d->said_cu.p[s + 1] - said,
+                           .target_ids = d->target_ids.p ? d->target_ids.p + target_at : NULL,
+                           .n_target = d->target_cu_seqlens.p[s + 1] - target_at,
                            .origin = d->origin[s] };
 }
 
@@ -99,17 +102,17 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
 struct ses_batches {
     const ses_dataset *d;
     ses_batching how;
-    int64_t n, epoch; /* examples; the epoch the plan is of, -1: none yet */
-    int64_t *order;   /* [n] examples as batches take them */
-    int64_t *cut;     /* [count + 1] where batches begin in order */
-    int64_t *turn;    /* [count] batches as they come */
+    int64_t n, epoch;     /* examples; epoch of the plan, -1: none */
+    int64_t *order;       /* [n] examples in batch order */
+    int64_t *batch_start; /* [count + 1] first index in `order` of each batch */
+    int64_t *batch_order; /* [count] batches in the order of the epoch */
     int64_t count;
-    ses_ints ids, segments, cu, label, end, tags, said_cu;
+    ses_ints ids, segments, cu_seqlens, label, end, tags, target_cu_seqlens;
     ses_real *values;
     size_t values_cap;
 };
 
-enum { SITE_ORDER = 0x0BDE0001, SITE_TURN = 0x0BDE0002 };
+enum { SITE_ORDER = 0x0BDE0001, SITE_BATCH_ORDER = 0x0BDE0002 };
 
 ses_batches *ses_batches_new(const ses_dataset *d, const ses_batching *how, ses_err *e)
 {
@@ -124,9 +127,9 @@ ses_batches *ses_batches_new(const ses_dataset *d, const ses_batching *how, ses_
         goto fail;
     }
     b->order = ses_alloc_array((size_t)b->n, sizeof *b->order, e);
-    b->cut = b->order ? ses_alloc_array((size_t)b->n + 1, sizeof *b->cut, e) : NULL;
-    b->turn = b->cut ? ses_alloc_array((size_t)b->n, sizeof *b->turn, e) : NULL;
-    if (b->turn) return b;
+    b->batch_start = b->order ? ses_alloc_array((size_t)b->n + 1, sizeof *b->batch_start, e) : NULL;
+    b->batch_order = b->batch_start ? ses_alloc_array((size_t)b->n, sizeof *b->batch_order, e) : NULL;
+    if (b->batch_order) return b;
 fail:
     ses_batches_free(b);
     return NULL;
@@ -135,12 +138,13 @@ fail:
 void ses_batches_free(ses_batches *b)
 {
     if (!b) return;
-    ses_ints *all[] = { &b->ids, &b->segments, &b->cu, &b->label, &b->end, &b->tags, &b->said_cu };
+    ses_ints *all[] = { &b->ids, &b->segments, &b->cu_seqlens,       &b->label,
+                        &b->end, &b->tags,     &b->target_cu_seqlens };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(b->values);
     ses_free(b->order);
-    ses_free(b->cut);
-    ses_free(b->turn);
+    ses_free(b->batch_start);
+    ses_free(b->batch_order);
     ses_free(b);
 }
 
@@ -156,28 +160,29 @@ static void shuffle(int64_t *a, int64_t n, ses_rng_key key)
 static int64_t length(const ses_batches *b, int64_t example)
 {
     int64_t c = b->d->group;
-    return b->d->cu.p[(example + 1) * c] - b->d->cu.p[example * c];
+    return b->d->cu_seqlens.p[(example + 1) * c] - b->d->cu_seqlens.p[example * c];
 }
 
-typedef struct place { /* an example to be sorted by length; equal ones stay as they were */
+/* An example to be sorted by length; `at` makes the sort stable. */
+typedef struct keyed_example {
     int64_t length, at, example;
-} place;
+} keyed_example;
 
 static int by_length(const void *x, const void *y)
 {
-    const place *a = x, *b = y;
+    const keyed_example *a = x, *b = y;
     if (a->length != b->length) return a->length < b->length ? -1 : 1;
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
 static bool sort_windows(ses_batches *b, int64_t window, ses_err *e)
 {
-    place *p = ses_alloc_array((size_t)window, sizeof *p, e);
+    keyed_example *p = ses_alloc_array((size_t)window, sizeof *p, e);
     if (!p) return false;
     for (int64_t from = 0; from < b->n; from += window) {
         int64_t n = b->n - from < window ? b->n - from : window;
         for (int64_t i = 0; i < n; i++)
-            p[i] = (place){ length(b, b->order[from + i]), i, b->order[from + i] };
+            p[i] = (keyed_example){ length(b, b->order[from + i]), i, b->order[from + i] };
         qsort(p, (size_t)n, sizeof *p, by_length);
         for (int64_t i = 0; i < n; i++) b->order[from + i] = p[i].example;
     }
@@ -185,25 +190,25 @@ static bool sort_windows(ses_batches *b, int64_t window, ses_err *e)
     return true;
 }
 
-/* Where batches begin: after so many examples, or where the next would go over the tokens. */
-static void cut_batches(ses_batches *b)
+/* Divides `order` into batches: by number of examples, or by number of tokens. */
+static void divide_batches(ses_batches *b)
 {
     int64_t tokens = 0, examples = 0;
     b->count = 0;
-    b->cut[0] = 0;
+    b->batch_start[0] = 0;
     for (int64_t i = 0; i < b->n; i++) {
         int64_t len = length(b, b->order[i]);
         bool full =
             b->how.max_tokens > 0 ? tokens + len > b->how.max_tokens : examples == b->how.max_examples;
-        if (i && full) b->cut[++b->count] = i, tokens = examples = 0;
+        if (i && full) b->batch_start[++b->count] = i, tokens = examples = 0;
         tokens += len;
         examples++;
     }
-    b->cut[++b->count] = b->n;
+    b->batch_start[++b->count] = b->n;
 }
 
-/* A typical batch's examples, for the size of a bucket. */
-static int64_t typical(const ses_batches *b)
+/* Estimated examples per batch, for the size of a bucket. */
+static int64_t typical_batch(const ses_batches *b)
 {
     if (b->how.max_tokens < 1) return b->how.max_examples;
     int64_t mean = ses_dataset_tokens(b->d) / b->n;
@@ -212,17 +217,17 @@ static int64_t typical(const ses_batches *b)
 
 static bool plan(ses_batches *b, int64_t epoch, ses_err *e)
 {
-    if (epoch < 0) return ses_fail(e, SES_EARG, "epoch %" PRId64 " of a data set", epoch);
+    if (epoch < 0) return ses_fail(e, SES_EARG, "epoch %" PRId64 ", expected at least 0", epoch);
     if (b->epoch == epoch) return true;
     ses_rng_key key = { .seed = b->how.seed, .step = (uint32_t)epoch, .site = SITE_ORDER };
     for (int64_t i = 0; i < b->n; i++) b->order[i] = i;
     if (!b->how.in_order) shuffle(b->order, b->n, key);
-    int64_t window = b->how.bucket_batches * typical(b);
+    int64_t window = b->how.bucket_batches * typical_batch(b);
     if (b->how.bucket_batches > 0 && !sort_windows(b, window < b->n ? window : b->n, e)) return false;
-    cut_batches(b);
-    for (int64_t i = 0; i < b->count; i++) b->turn[i] = i;
-    key.site = SITE_TURN;
-    if (!b->how.in_order && b->how.bucket_batches > 0) shuffle(b->turn, b->count, key);
+    divide_batches(b);
+    for (int64_t i = 0; i < b->count; i++) b->batch_order[i] = i;
+    key.site = SITE_BATCH_ORDER;
+    if (!b->how.in_order && b->how.bucket_batches > 0) shuffle(b->batch_order, b->count, key);
     b->epoch = epoch;
     return true;
 }
@@ -238,12 +243,12 @@ const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index
 {
     if (!plan(b, epoch, e)) return NULL;
     if (index < 0 || index >= b->count) {
-        ses_fail(e, SES_EARG, "batch %" PRId64 " of an epoch of %" PRId64, index, b->count);
+        ses_fail(e, SES_EARG, "batch %" PRId64 ", but the epoch has %" PRId64, index, b->count);
         return NULL;
     }
-    int64_t at = b->turn[index];
-    *n = b->cut[at + 1] - b->cut[at];
-    return b->order + b->cut[at];
+    int64_t at = b->batch_order[index];
+    *n = b->batch_start[at + 1] - b->batch_start[at];
+    return b->order + b->batch_start[at];
 }
 
 static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_err *e)
@@ -254,12 +259,12 @@ static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_er
     return true;
 }
 
-/* example: its number in the batch; first: the sequence begins it. */
+/* example: its index in the batch; first: the sequence is its first one. */
 static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
     ses_sequence s = ses_dataset_at(b->d, sequence);
     if (!ses_ints_append(&b->ids, s.ids, s.n, e) || !ses_ints_append(&b->segments, s.segments, s.n, e) ||
-        !ses_ints_push(&b->cu, (int32_t)b->ids.n, e))
+        !ses_ints_push(&b->cu_seqlens, (int32_t)b->ids.n, e))
         return false;
     switch (b->d->target) {
     case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
@@ -268,7 +273,7 @@ static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t e
     case SES_TARGET_SPAN: return ses_ints_push(&b->label, s.start, e) && ses_ints_push(&b->end, s.end, e);
     case SES_TARGET_TEXT:
         return ses_ints_append(&b->tags, s.target_ids, s.n_target, e) &&
-               ses_ints_push(&b->said_cu, (int32_t)b->tags.n, e);
+               ses_ints_push(&b->target_cu_seqlens, (int32_t)b->tags.n, e);
     case SES_TARGET_NONE: break;
     }
     return true;
@@ -281,20 +286,21 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     int64_t n = 0, c = b->d->group;
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
-    b->ids.n = b->segments.n = b->cu.n = b->label.n = b->end.n = b->tags.n = b->said_cu.n = 0;
-    if (!ses_ints_push(&b->cu, 0, e) || !ses_ints_push(&b->said_cu, 0, e)) return false;
+    b->ids.n = b->segments.n = b->cu_seqlens.n = b->label.n = b->end.n = b->tags.n = b->target_cu_seqlens.n =
+        0;
+    if (!ses_ints_push(&b->cu_seqlens, 0, e) || !ses_ints_push(&b->target_cu_seqlens, 0, e)) return false;
     for (int64_t i = 0; i < n * c; i++)
         if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
     *out = (ses_batch){ .seqs = n * c,
                         .tokens = (int64_t)b->ids.n,
-                        .cu_seqlens = b->cu.p,
+                        .cu_seqlens = b->cu_seqlens.p,
                         .ids = b->ids.p,
                         .segments = b->segments.p,
                         .choices = c > 1 ? c : 0 };
     if (target == SES_TARGET_CLASS) out->labels = b->label.p;
     if (target == SES_TARGET_VALUES) out->targets = b->values;
     if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;
-    if (target == SES_TARGET_TEXT) out->target_cu_seqlens = b->said_cu.p;
+    if (target == SES_TARGET_TEXT) out->target_cu_seqlens = b->target_cu_seqlens.p;
     if (target == SES_TARGET_SPAN) out->starts = b->label.p, out->ends = b->end.p;
     return true;
 }
@@ -315,13 +321,13 @@ static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t 
     if (used + 24 >= size) snprintf(buf + used, size - used, " ...");
 }
 
-/* Of the examples; where they came from (origin) does not matter. */
+/* Hash of the examples, without their origin. */
 static uint64_t hash(void *ctx)
 {
-    static const ses_hash_key key = { 0x736573616d65, 2 }; /* fixed: the hash is kept */
+    static const ses_hash_key key = { 0x736573616d65, 2 }; /* fixed: the hash is stored in checkpoints */
     const ses_dataset *d = ((const ses_batches *)ctx)->d;
-    const ses_ints *all[] = { &d->ids, &d->segments, &d->tags,  &d->said,
-                              &d->cu,  &d->said_cu,  &d->label, &d->end };
+    const ses_ints *all[] = { &d->ids,        &d->segments,          &d->tags,  &d->target_ids,
+                              &d->cu_seqlens, &d->target_cu_seqlens, &d->label, &d->end };
     uint64_t sum[SES_LEN(all) + 1] = { 0 };
     for (size_t i = 0; i < SES_LEN(all); i++)
         if (all[i]->n) sum[i] = ses_hash(key, all[i]->p, all[i]->n * sizeof *all[i]->p);

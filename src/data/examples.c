@@ -1,3 +1,4 @@
+/* Labeled examples: storage, labels and checks. */
 #include "examples_impl.h"
 
 #include "base/alloc.h"
@@ -54,20 +55,21 @@ static bool add_label(ses_examples *d, const char *s, size_t n, const char *name
     return true;
 }
 
-static void put_list(ses_buf *list, const char *const *text, size_t n)
+/* Appends the names, separated by commas; after about 300 bytes the rest becomes "...". */
+static void append_names(ses_buf *list, const char *const *text, size_t n)
 {
-    size_t most = list->len + 300;
-    for (size_t k = 0; k < n && list->len < most; k++)
+    size_t max_len = list->len + 300;
+    for (size_t k = 0; k < n && list->len < max_len; k++)
         ses_buf_appendf(list, "%s%s", k ? ", " : "", ses_quoted_of(text[k], strlen(text[k])).s);
-    if (list->len >= most) ses_buf_puts(list, ", ...");
+    if (list->len >= max_len) ses_buf_puts(list, ", ...");
 }
 
-static bool unknown(const ses_examples *d, const char *s, size_t n, ses_err *e)
+static bool fail_unknown_label(const ses_examples *d, const char *s, size_t n, ses_err *e)
 {
     ses_buf list = { 0 };
-    put_list(&list, d->value, d->n_labels);
+    append_names(&list, d->value, d->n_labels);
     if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "label \"%s\" is not known; there are: %s", ses_quoted_of(s, n).s,
+        ses_fail(e, SES_EARG, "unknown label \"%s\"; expected one of: %s", ses_quoted_of(s, n).s,
                  list.data ? list.data : "none");
     ses_buf_free(&list);
     return false;
@@ -76,9 +78,9 @@ static bool unknown(const ses_examples *d, const char *s, size_t n, ses_err *e)
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e)
 {
     int64_t at;
-    if (!n) return ses_fail(e, SES_EFORMAT, "an empty label");
+    if (!n) return ses_fail(e, SES_EFORMAT, "empty label");
     if (!ses_strmap_find(&d->map, s, n, &at)) {
-        if (d->fixed) return unknown(d, s, n, e);
+        if (d->fixed) return fail_unknown_label(d, s, n, e);
         if (d->n_labels == MAX_LABELS)
             return ses_fail(e, SES_EFORMAT, "more than %d labels", (int)MAX_LABELS);
         at = (int64_t)d->n_labels;
@@ -92,8 +94,8 @@ static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_exa
 {
     const char *s, *name;
     size_t n, name_len;
-    bool counted = spec->kind == SES_DATA_CHOICE && !spec->label_values; /* choices, from 0 */
-    d->fixed = like || spec->label_values || counted;
+    bool numbered = spec->kind == SES_DATA_CHOICE && !spec->label_values; /* indices of the choices */
+    d->fixed = like || spec->label_values || numbered;
     for (size_t k = 0; like && k < like->n_labels; k++)
         if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
             return false;
@@ -101,7 +103,7 @@ static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_exa
         if (!ses_list_at(spec->label_names, k, &name, &name_len)) name = NULL, name_len = 0;
         if (!add_label(d, s, n, name, name_len, e)) return false;
     }
-    for (size_t k = 0; !like && counted && k < ses_list_len(spec->choices); k++) {
+    for (size_t k = 0; !like && numbered && k < ses_list_len(spec->choices); k++) {
         char number[24];
         if (!add_label(d, number, (size_t)snprintf(number, sizeof number, "%zu", k), NULL, 0, e))
             return false;
@@ -111,12 +113,12 @@ static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_exa
 
 typedef struct sorted {
     const char *value;
-    bool number; /* all are */
+    bool is_number; /* all labels are integers */
     long long x;
-    int32_t was;
+    int32_t old_id;
 } sorted;
 
-static bool whole_number(const char *s, long long *x)
+static bool parse_integer(const char *s, long long *x)
 {
     char *end;
     if (strlen(s) > 18 || (*s != '-' && (*s < '0' || *s > '9'))) return false;
@@ -124,79 +126,79 @@ static bool whole_number(const char *s, long long *x)
     return !*end && s[strlen(s) - 1] != '-';
 }
 
-static int in_order(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     const sorted *x = a, *y = b;
-    if (x->number && x->x != y->x) return x->x < y->x ? -1 : 1;
+    if (x->is_number && x->x != y->x) return x->x < y->x ? -1 : 1;
     return strcmp(x->value, y->value);
 }
 
-/* now[k]: what label k becomes. Values and names are the caller's to move. */
-static void renumber(ses_examples *d, const int32_t *now)
+/* Gives label k the id new_id[k] in all examples. The caller permutes values and names. */
+static void renumber(ses_examples *d, const int32_t *new_id)
 {
-    for (size_t k = 0; k < d->map.count; k++) d->map.entry[k].value = now[d->map.entry[k].value];
+    for (size_t k = 0; k < d->map.count; k++) d->map.entry[k].value = new_id[d->map.entry[k].value];
     for (size_t i = 0; i < d->n; i++) {
         ses_labeled_example *x = &d->item[i];
-        if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = now[x->label];
+        if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = new_id[x->label];
         for (size_t k = 0; x->labels && k < x->n_labels; k++)
-            if (x->labels[k] >= 0) x->labels[k] = now[x->labels[k]];
+            if (x->labels[k] >= 0) x->labels[k] = new_id[x->labels[k]];
     }
 }
 
-/* Labels that were found get their numbers by their order, numbers as numbers, so that no file's order
- * matters. */
+/* Sorts the labels found in a file, integers numerically, so that ids do not depend on the order of the
+ * file. */
 static bool sort_labels(ses_examples *d, ses_err *e)
 {
     sorted *s = ses_alloc_array(d->n_labels, sizeof *s, e);
-    int32_t *now = s ? ses_alloc_array(d->n_labels, sizeof *now, e) : NULL;
+    int32_t *new_id = s ? ses_alloc_array(d->n_labels, sizeof *new_id, e) : NULL;
     bool numbers = true;
-    for (size_t k = 0; now && k < d->n_labels; k++) {
-        s[k] = (sorted){ .value = d->value[k], .was = (int32_t)k };
-        numbers = whole_number(d->value[k], &s[k].x) && numbers;
+    for (size_t k = 0; new_id && k < d->n_labels; k++) {
+        s[k] = (sorted){ .value = d->value[k], .old_id = (int32_t)k };
+        numbers = parse_integer(d->value[k], &s[k].x) && numbers;
     }
-    for (size_t k = 0; now && k < d->n_labels; k++) s[k].number = numbers;
-    if (now && d->n_labels) qsort(s, d->n_labels, sizeof *s, in_order);
-    for (size_t k = 0; now && k < d->n_labels; k++) {
-        now[s[k].was] = (int32_t)k;
+    for (size_t k = 0; new_id && k < d->n_labels; k++) s[k].is_number = numbers;
+    if (new_id && d->n_labels) qsort(s, d->n_labels, sizeof *s, by_value);
+    for (size_t k = 0; new_id && k < d->n_labels; k++) {
+        new_id[s[k].old_id] = (int32_t)k;
         d->value[k] = d->name[k] = s[k].value;
     }
-    if (now) renumber(d, now);
-    bool ok = now != NULL;
-    ses_free(now);
+    if (new_id) renumber(d, new_id);
+    bool ok = new_id != NULL;
+    ses_free(new_id);
     ses_free(s);
     return ok;
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-static bool same_word(const char *a, const char *b)
+static bool equal_ignoring_case(const char *a, const char *b)
 {
     for (; *a && lower(*a) == lower(*b); a++) b++;
     return *a == *b;
 }
 
-/* now[k]: the place of text[k] among the n of `in`; false unless each has one of its own. */
-static bool places(const char *const *text, const char *const *in, size_t n, int32_t *now)
+/* new_id[k]: index of text[k] in `in`. False unless the two lists have the same n names. */
+static bool match_names(const char *const *text, const char *const *in, size_t n, int32_t *new_id)
 {
     for (size_t k = 0; k < n; k++) {
         size_t at = 0;
         while (at < n && strcmp(text[k], in[at])) at++;
         for (size_t i = 0; at == n && i < n; i++)
-            if (same_word(text[k], in[i])) at = i;
+            if (equal_ignoring_case(text[k], in[i])) at = i;
         for (size_t i = 0; at < n && i < k; i++)
-            if (now[i] == (int32_t)at) at = n;
+            if (new_id[i] == (int32_t)at) at = n;
         if (at >= n) return false;
-        now[k] = (int32_t)at;
+        new_id[k] = (int32_t)at;
     }
     return true;
 }
 
-static bool differ(const ses_examples *d, const ses_examples *like, ses_err *e)
+static bool fail_labels_differ(const ses_examples *d, const ses_examples *like, ses_err *e)
 {
     ses_buf list = { 0 };
-    put_list(&list, d->name, d->n_labels);
+    append_names(&list, d->name, d->n_labels);
     ses_buf_puts(&list, "; the model has ");
-    put_list(&list, like->name, like->n_labels);
+    append_names(&list, like->name, like->n_labels);
     if (ses_buf_ok(&list, e)) ses_fail(e, SES_EARG, "the labels differ: the data have %s", list.data);
     ses_buf_free(&list);
     return false;
@@ -205,22 +207,22 @@ static bool differ(const ses_examples *d, const ses_examples *like, ses_err *e)
 bool ses_examples_align_labels(ses_examples *d, const ses_examples *like, ses_err *e)
 {
     size_t n = d->n_labels;
-    if (n != like->n_labels) return differ(d, like, e);
-    int32_t *now = ses_alloc_array(n + 1, sizeof *now, e);
-    const char **value = now ? ses_alloc_array(n + 1, sizeof *value, e) : NULL;
+    if (n != like->n_labels) return fail_labels_differ(d, like, e);
+    int32_t *new_id = ses_alloc_array(n + 1, sizeof *new_id, e);
+    const char **value = new_id ? ses_alloc_array(n + 1, sizeof *value, e) : NULL;
     bool ok = value != NULL;
-    if (ok && !places(d->name, like->name, n, now) && !places(d->value, like->name, n, now))
-        ok = differ(d, like, e);
+    if (ok && !match_names(d->name, like->name, n, new_id) && !match_names(d->value, like->name, n, new_id))
+        ok = fail_labels_differ(d, like, e);
     for (size_t k = 0; ok && k < n; k++) {
-        value[now[k]] = d->value[k];
+        value[new_id[k]] = d->value[k];
         d->name[k] = ses_arena_strndup(&d->arena, like->name[k], strlen(like->name[k]), e);
         ok = d->name[k] != NULL;
     }
     if (ok) {
         memcpy(d->value, value, n * sizeof *value);
-        renumber(d, now);
+        renumber(d, new_id);
     }
-    ses_free(now);
+    ses_free(new_id);
     ses_free(value);
     return ok;
 }
@@ -240,7 +242,7 @@ ses_examples *ses_examples_from_labels(ses_data_kind kind, const char *const *na
     return d;
 }
 
-/* ---- the whole ---- */
+/* ---- reading ---- */
 
 static bool has_classes(ses_data_kind k)
 {
@@ -262,8 +264,8 @@ ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, con
     d->spec = spec;
     bool classes = has_classes(spec->kind);
     if (like && like->kind != spec->kind) {
-        ses_fail(e, SES_EARG, "%s: these are examples of %s, the others of %s", path,
-                 ses_data_kind_name(spec->kind), ses_data_kind_name(like->kind));
+        ses_fail(e, SES_EARG, "%s: examples of %s, expected %s", path, ses_data_kind_name(spec->kind),
+                 ses_data_kind_name(like->kind));
         goto fail;
     }
     if (classes && !fix_labels(d, spec, like, e)) goto fail;

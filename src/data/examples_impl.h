@@ -1,4 +1,4 @@
-/* Inside of ses_examples, for the readers of its formats. */
+/* Private parts of ses_examples, shared with the readers of its formats. */
 #ifndef SES_DATA_EXAMPLES_H
 #define SES_DATA_EXAMPLES_H
 
@@ -8,21 +8,21 @@
 #include "sesame/examples.h"
 
 struct ses_examples {
-    const ses_data_spec *spec; /* while it is read */
+    const ses_data_spec *spec; /* during the open only */
     ses_data_kind kind;
     ses_arena arena;
     ses_labeled_example *item;
     size_t n, cap, skipped;
-    const char **value, **name; /* of labels */
+    const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;
-    ses_strmap map; /* value to label */
-    bool fixed;     /* no new labels */
+    ses_strmap map; /* label value to id */
+    bool fixed;     /* new labels are errors */
 };
 
 bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e);
-bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* a copy that stays */
+bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* copies *f into the arena */
 
-/* The label of this text, a new one if there may be. */
+/* The id of a label value; adds the label unless d->fixed. */
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
 
 bool ses_read_table(ses_examples *d, const char *path, ses_err *e);

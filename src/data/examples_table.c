@@ -1,4 +1,4 @@
-/* Examples from rows. */
+/* Reads examples from rows of a table. */
 #include "examples_impl.h"
 
 #include "base/alloc.h"
@@ -9,11 +9,11 @@
 
 enum { MAX_CHOICES = 64, TEXT_A = 0 };
 
-/* Which fields of a row are what. */
+/* Roles of the fields of a row. */
 typedef struct roles {
     char *name[MAX_CHOICES + 4];
     size_t n;
-    size_t b, label, lead, choice, n_choices; /* 0: none, as the first is text_a */
+    size_t b, label, prefix, choice, n_choices; /* field indices; 0: none, as field 0 is text_a */
 } roles;
 
 static bool add_role(roles *r, const char *s, size_t n, ses_err *e)
@@ -27,9 +27,9 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
 {
     const char *name;
     size_t n;
-    if (!s->text_a) return ses_fail(e, SES_EARG, "which column is the text?");
+    if (!s->text_a) return ses_fail(e, SES_EARG, "no text column specified");
     if (!add_role(r, s->text_a, strlen(s->text_a), e)) return false;
-    bool target = s->kind == SES_DATA_SEQ2SEQ; /* what is to be predicted */
+    bool target = s->kind == SES_DATA_SEQ2SEQ; /* text_b is the target */
     if (s->text_b && !(target && s->no_labels)) {
         r->b = r->n;
         if (!add_role(r, s->text_b, strlen(s->text_b), e)) return false;
@@ -39,7 +39,7 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
         if (!add_role(r, s->label, strlen(s->label), e)) return false;
     }
     if (s->prefix_column) {
-        r->lead = r->n;
+        r->prefix = r->n;
         if (!add_role(r, s->prefix_column, strlen(s->prefix_column), e)) return false;
     }
     r->choice = r->n;
@@ -48,12 +48,11 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
          k++, r->n_choices++)
         if (!add_role(r, name, n, e)) return false;
     if (s->kind == SES_DATA_CHOICE && r->n_choices < 2)
-        return ses_fail(e, SES_EARG, "multiple choice needs the columns of two choices or more");
-    if (target && !r->b && !s->no_labels)
-        return ses_fail(e, SES_EARG, "which column is the text to be written?");
-    if (tuple && !r->b) return ses_fail(e, SES_EARG, "which column is the text that belongs to the first?");
+        return ses_fail(e, SES_EARG, "multiple choice needs at least two choice columns");
+    if (target && !r->b && !s->no_labels) return ses_fail(e, SES_EARG, "no target column specified");
+    if (tuple && !r->b) return ses_fail(e, SES_EARG, "no column of positives specified");
     if (!r->label && !s->no_labels && !target && !tuple && s->kind != SES_DATA_TEXT)
-        return ses_fail(e, SES_EARG, "which column is the label?");
+        return ses_fail(e, SES_EARG, "no label column specified");
     return true;
 }
 
@@ -77,12 +76,12 @@ static bool read_number(const ses_string *f, double *x, ses_err *e)
     return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->p, f->n).s);
 }
 
-/* Labels with ',' between; an empty field: none applies. */
-static bool read_set(ses_examples *d, const ses_string *f, ses_labeled_example *x, ses_err *e)
+/* Reads labels separated by ','; an empty field has none. */
+static bool read_labels(ses_examples *d, const ses_string *f, ses_labeled_example *x, ses_err *e)
 {
-    size_t most = 1, at = 0;
-    for (size_t i = 0; i < f->n; i++) most += f->p[i] == ',';
-    x->labels = ses_arena_array(&d->arena, most, sizeof *x->labels, e);
+    size_t count = 1, at = 0;
+    for (size_t i = 0; i < f->n; i++) count += f->p[i] == ',';
+    x->labels = ses_arena_array(&d->arena, count, sizeof *x->labels, e);
     if (!x->labels) return false;
     while (at < f->n) {
         const char *s = f->p + at;
@@ -93,7 +92,7 @@ static bool read_set(ses_examples *d, const ses_string *f, ses_labeled_example *
         if (!ses_examples_take_label(d, s, n, &x->labels[x->n_labels], e)) return false;
         for (size_t k = 0; k < x->n_labels; k++)
             if (x->labels[k] == x->labels[x->n_labels])
-                return ses_fail(e, SES_EFORMAT, "label \"%s\" stands twice", ses_quoted_of(s, n).s);
+                return ses_fail(e, SES_EFORMAT, "label \"%s\" appears twice", ses_quoted_of(s, n).s);
         x->n_labels++;
     }
     return true;
@@ -111,16 +110,16 @@ static bool read_choices(ses_examples *d, const ses_string *row, const roles *r,
     x->parts = part;
     x->n_parts = r->n_choices;
     if (x->label >= (int32_t)r->n_choices)
-        return ses_fail(e, SES_EARG, "the right one is none of the choices");
+        return ses_fail(e, SES_EARG, "the label is not the index of a choice");
     return true;
 }
 
-static bool read_text(ses_examples *d, const ses_string *text, const ses_string *lead, ses_string *out,
+static bool read_text(ses_examples *d, const ses_string *text, const ses_string *prefix, ses_string *out,
                       ses_err *e)
 {
     ses_buf b = { 0 };
-    if (lead) ses_buf_appendf(&b, "%s: %s", lead->p, text->p);
-    *out = lead ? (ses_string){ b.data, b.len } : *text;
+    if (prefix) ses_buf_appendf(&b, "%s: %s", prefix->p, text->p);
+    *out = prefix ? (ses_string){ b.data, b.len } : *text;
     bool ok = ses_buf_ok(&b, e) && ses_examples_keep(d, out, e);
     ses_buf_free(&b);
     return ok;
@@ -130,7 +129,7 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
                      ses_err *e)
 {
     const ses_string *label = r->label ? &row[r->label] : NULL;
-    if (!read_text(d, &row[TEXT_A], r->lead ? &row[r->lead] : NULL, &x->text_a, e)) return false;
+    if (!read_text(d, &row[TEXT_A], r->prefix ? &row[r->prefix] : NULL, &x->text_a, e)) return false;
     if (r->b) x->text_b = row[r->b];
     if (r->b && !ses_examples_keep(d, &x->text_b, e)) return false;
     switch (label ? d->kind : SES_DATA_SEQ2SEQ) {
@@ -138,7 +137,7 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
         if (!read_number(label, &x->target, e)) return false;
         break;
     case SES_DATA_MULTI:
-        if (!read_set(d, label, x, e)) return false;
+        if (!read_labels(d, label, x, e)) return false;
         break;
     case SES_DATA_CLASSIFY:
     case SES_DATA_CHOICE:
@@ -149,7 +148,7 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
     return !r->n_choices || read_choices(d, row, r, x, e);
 }
 
-static bool fits(ses_data_kind k) { return k != SES_DATA_TAG && k != SES_DATA_SPAN; }
+static bool is_table_kind(ses_data_kind k) { return k != SES_DATA_TAG && k != SES_DATA_SPAN; }
 
 bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
 {
@@ -157,9 +156,9 @@ bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
     roles r = { 0 };
     ses_records *in = NULL;
     const ses_string *row;
-    bool ok = fits(s->kind)
+    bool ok = is_table_kind(s->kind)
                   ? make_roles(&r, s, e)
-                  : ses_fail(e, SES_EARG, "%s is not read from a table", ses_data_kind_name(s->kind));
+                  : ses_fail(e, SES_EARG, "%s data cannot be read from a table", ses_data_kind_name(s->kind));
     if (ok) {
         ses_records_options o = { .format = s->table,
                                   .quotes = s->quotes,

@@ -1,4 +1,4 @@
-/* Examples from plain text, from CoNLL columns, from SQuAD's JSON, and from SuperGLUE's nested ones. */
+/* Reads examples from plain text, CoNLL columns, SQuAD's JSON, and SuperGLUE's MultiRC and ReCoRD. */
 #include "examples_impl.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,8 @@ bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
     const char *s = NULL;
     size_t n;
     if (d->spec->kind != SES_DATA_TEXT)
-        return ses_fail(e, SES_EARG, "%s is not read from plain text", ses_data_kind_name(d->spec->kind));
+        return ses_fail(e, SES_EARG, "%s data cannot be read from plain text",
+                        ses_data_kind_name(d->spec->kind));
     bool ok = ses_text_reader_open(&in, path, MAX_LINE, e);
     while (ok && (ok = ses_text_reader_next(&in, &s, &n, e) || ses_wrap(e, "%s", path)) && s) {
         ses_labeled_example x = { .line = in.line, .label = SES_IGNORE_INDEX, .id = empty, .text_b = empty };
@@ -58,7 +59,8 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)
     int columns[] = { s->token_column ? s->token_column : 1, s->tag_column ? s->tag_column : -1 };
     ses_conll_options o = { .columns = columns, .n_columns = s->no_labels ? 1 : 2, .conllu = s->conllu };
     if (s->kind != SES_DATA_TAG)
-        return ses_fail(e, SES_EARG, "%s is not read from CoNLL columns", ses_data_kind_name(s->kind));
+        return ses_fail(e, SES_EARG, "%s data cannot be read from CoNLL columns",
+                        ses_data_kind_name(s->kind));
     ses_conll *in = ses_conll_open(path, &o, e);
     ses_conll_sentence sentence;
     bool ok = in != NULL;
@@ -83,7 +85,7 @@ static bool keep_answers(ses_examples *d, const ses_answer *from, size_t n, ses_
     if (!a) return false;
     for (size_t k = 0; k < n; k++) {
         a[k] = from[k];
-        a[k].text.p = x->text_b.p + a[k].byte_start; /* it stands there; no NUL after it, so: */
+        a[k].text.p = x->text_b.p + a[k].byte_start; /* copied next, to add a NUL */
         if (!ses_examples_keep(d, &a[k].text, e)) return false;
     }
     x->answers = a;
@@ -95,18 +97,19 @@ bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
 {
     ses_squad_options o = { .skip_bad_answers = d->spec->skip_bad_answers };
     if (d->spec->kind != SES_DATA_SPAN)
-        return ses_fail(e, SES_EARG, "%s is not read from SQuAD's JSON", ses_data_kind_name(d->spec->kind));
+        return ses_fail(e, SES_EARG, "%s data cannot be read from SQuAD's JSON",
+                        ses_data_kind_name(d->spec->kind));
     ses_squad *in = ses_squad_open(path, &o, e);
     ses_question q;
-    ses_string context = empty; /* the last, kept once for all its questions */
-    const char *was = NULL;
+    ses_string context = empty; /* copied once for all its questions */
+    const char *last = NULL;    /* the context before it was copied */
     bool end = false, ok = in != NULL;
     while (ok && (ok = ses_squad_next(in, &q, &end, e) || ses_wrap(e, "%s", path)) && !end) {
         ses_labeled_example x = {
             .line = d->n + 1, .label = SES_IGNORE_INDEX, .id = q.id, .text_a = q.question
         };
-        if (was != q.context.p) {
-            was = q.context.p;
+        if (last != q.context.p) {
+            last = q.context.p;
             context = q.context;
             ok = ses_examples_keep(d, &context, e);
         }
@@ -126,10 +129,10 @@ static bool text_of(const ses_json *v, const char *key, ses_string *out, ses_err
 {
     out->p = ses_json_string(ses_json_get(v, key), &out->n);
     if (out->p && strlen(out->p) == out->n) return true;
-    return ses_fail(e, SES_EFORMAT, "no \"%s\", a text", key);
+    return ses_fail(e, SES_EFORMAT, "no string \"%s\"", key);
 }
 
-/* An id as text: those files have numbers. */
+/* The integer id as text. */
 static bool id_of(ses_examples *d, const ses_json *v, ses_string *out, ses_err *e)
 {
     char text[32];
@@ -144,8 +147,8 @@ static bool id_of(ses_examples *d, const ses_json *v, ses_string *out, ses_err *
 
 typedef bool each_fn(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e);
 
-/* Every object of a JSON-lines file; path and line are put in front of what goes wrong. */
-static bool each(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
+/* Calls fn for every object of a JSON-lines file; errors begin with path and line. */
+static bool each_object(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
 {
     const char *none[] = { "" };
     ses_records_options o = { .format = SES_TABLE_JSONL, .columns = none, .n_columns = 0 };
@@ -170,7 +173,7 @@ static bool add_multirc(ses_examples *d, const ses_json *question, const ses_jso
     if (!text_of(question, "question", &q, e) || !text_of(answer, "text", &a, e)) return false;
     if (!d->spec->no_labels) {
         if (!ses_json_int(ses_json_get(answer, "label"), &right))
-            return ses_fail(e, SES_EFORMAT, "no \"label\", 0 or 1");
+            return ses_fail(e, SES_EFORMAT, "\"label\" is not 0 or 1");
         if (!ses_examples_take_label(d,
                                      right == 0   ? "0"
                                      : right == 1 ? "1"
@@ -178,7 +181,7 @@ static bool add_multirc(ses_examples *d, const ses_json *question, const ses_jso
                                      right == 0 || right == 1 ? 1 : 5, &x.label, e))
             return false;
     }
-    ses_buf b = { 0 }; /* question and answer are the second text */
+    ses_buf b = { 0 }; /* the second text: question and answer */
     ses_buf_appendf(&b, "%s %s", q.p, a.p);
     bool ok = ses_buf_ok(&b, e) && id_of(d, question, &x.id, e);
     x.text_b = (ses_string){ b.data, b.len };
@@ -202,9 +205,12 @@ static bool multirc(ses_examples *d, const ses_json *root, uint64_t line, ses_er
     return true;
 }
 
-bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e) { return each(d, path, multirc, e); }
+bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e)
+{
+    return each_object(d, path, multirc, e);
+}
 
-/* Offsets are characters, the end included; the text says the same. */
+/* The answer is located by its text; the offsets of the file are not used. */
 static bool add_record(ses_examples *d, const ses_json *qa, const ses_string *passage, uint64_t line,
                        ses_err *e)
 {
@@ -243,4 +249,7 @@ static bool record(ses_examples *d, const ses_json *root, uint64_t line, ses_err
     return true;
 }
 
-bool ses_read_record(ses_examples *d, const char *path, ses_err *e) { return each(d, path, record, e); }
+bool ses_read_record(ses_examples *d, const char *path, ses_err *e)
+{
+    return each_object(d, path, record, e);
+}

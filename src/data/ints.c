@@ -1,3 +1,4 @@
+/* Growing array of int32_t. */
 #include "ints.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@ bool ses_ints_append(ses_ints *a, const int32_t *from, int64_t n, ses_err *e)
 {
     size_t want;
     if (!ses_add_size(a->n, (size_t)n, &want) || want > INT32_MAX)
-        return ses_fail(e, SES_ENOMEM, "more than %d tokens in one data set", INT32_MAX);
+        return ses_fail(e, SES_ENOMEM, "more than %d tokens in one dataset", INT32_MAX);
     if (!ses_array_reserve(&a->p, &a->cap, want, sizeof *a->p, e)) return false;
     for (int64_t i = 0; i < n; i++) a->p[a->n + (size_t)i] = from ? from[i] : 0;
     a->n = want;

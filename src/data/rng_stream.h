@@ -1,5 +1,5 @@
-/* Random decisions about one piece of text, one after the other: a function of (seed, its number, what they
- * are for), so a text is corrupted the same way on any thread and in a resumed run. */
+/* Random stream: successive draws for one passage, a function of (seed, number, purpose). A passage is
+ * corrupted the same way on any thread and in a resumed run. A stream is a plain value without ownership. */
 #ifndef SES_DATA_DRAWS_H
 #define SES_DATA_DRAWS_H
 
@@ -26,18 +26,18 @@ static inline uint32_t ses_draw_u32(ses_rng_stream *d)
 
 static inline double ses_draw_unit(ses_rng_stream *d) { return ses_draw_u32(d) * 0x1p-32; } /* in [0, 1) */
 
-/* 0 .. n - 1, for n up to 2^32: a bias of at most n / 2^32. */
+/* Uniform in [0, n), for n up to 2^32; the bias is at most n / 2^32. */
 static inline int64_t ses_draw_below(ses_rng_stream *d, int64_t n)
 {
     return (int64_t)(((uint64_t)ses_draw_u32(d) * (uint64_t)n) >> 32);
 }
 
-/* One of the two whole numbers around x, x on average. */
+/* Stochastic rounding: one of the two integers around x, with expectation x. */
 static inline int64_t ses_draw_round(ses_rng_stream *d, double x) { return (int64_t)(x + ses_draw_unit(d)); }
 
-int64_t ses_draw_geometric(ses_rng_stream *d, double p, int64_t most); /* 1 .. most; P(k) ~ (1 - p)^(k - 1) */
-int64_t ses_draw_harmonic(ses_rng_stream *d, int64_t most);            /* 1 .. most; P(k) ~ 1 / k */
-int64_t ses_draw_poisson(ses_rng_stream *d, double mean);              /* 0, 1, ... */
-void ses_draw_shuffle(ses_rng_stream *d, int32_t *x, int64_t n);       /* shuffles x */
+int64_t ses_draw_geometric(ses_rng_stream *d, double p, int64_t max); /* 1 .. max; P(k) ~ (1 - p)^(k - 1) */
+int64_t ses_draw_harmonic(ses_rng_stream *d, int64_t max);            /* 1 .. max; P(k) ~ 1 / k */
+int64_t ses_draw_poisson(ses_rng_stream *d, double mean);             /* 0, 1, ... */
+void ses_draw_shuffle(ses_rng_stream *d, int32_t *x, int64_t n);      /* shuffles x */
 
 #endif

@@ -1,3 +1,4 @@
+/* Finds the special tokens of a tokenizer and its template. */
 #include "special_tokens.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The id of the first of these names that there is; -1: none. */
+/* Id of the first of these names that exists; -1: none. */
 static int32_t named(const ses_tokenizer *t, const char *const name[], size_t n)
 {
     int32_t id = -1;
@@ -37,8 +38,9 @@ static void put(ses_template_part *p, int32_t id, int32_t segment)
     if (p->n < SES_MAX_TEMPLATE_PART) p->id[p->n] = id, p->segment[p->n++] = segment;
 }
 
-/* What the tokenizer puts around two texts. One that puts nothing, but has BERT's tokens, means BERT's. */
-static bool find_frame(ses_special_tokens *x, const ses_tokenizer *t, ses_err *e)
+/* Finds the template by encoding a pair of texts. A tokenizer without a template that has [CLS] and [SEP]
+ * gets BERT's. */
+static bool find_template(ses_special_tokens *x, const ses_tokenizer *t, ses_err *e)
 {
     ses_tokens *k = ses_tokens_new(t, e);
     ses_input in = { .text = { "a", 1 }, .pair = { "a", 1 } };
@@ -81,14 +83,14 @@ ses_special_tokens *ses_special_tokens_new(const ses_tokenizer *t, int64_t vocab
     int32_t all[] = { x->mask, x->cls, x->sep, x->bos, x->eos, x->pad, NAMED(t, "[UNK]", "<unk>") };
     for (size_t i = 0; i < SES_LEN(all); i++)
         if (all[i] >= 0) x->special[all[i]] = 1;
-    if (!find_frame(x, t, e)) goto fail;
+    if (!find_template(x, t, e)) goto fail;
     for (int64_t i = 0; i < x->size; i++) {
         size_t n;
-        if (!ses_tokenizer_id_to_token(t, (int32_t)i, &n)) x->special[i] = 1; /* a hole in the numbering */
+        if (!ses_tokenizer_id_to_token(t, (int32_t)i, &n)) x->special[i] = 1; /* an unused id */
         if (!x->special[i] && i < vocab) x->ordinary[x->n_ordinary++] = (int32_t)i;
     }
     if (x->n_ordinary) return x;
-    ses_fail(e, SES_EARG, "the vocabulary has special tokens only");
+    ses_fail(e, SES_EARG, "the vocabulary has only special tokens");
 fail:
     ses_special_tokens_free(x);
     return NULL;

@@ -1,3 +1,4 @@
+/* Token counts and the unigram baseline. */
 #include "token_counts.h"
 
 #include <math.h>

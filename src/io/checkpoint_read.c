@@ -1,5 +1,5 @@
-/* A folder of weights: model.safetensors, or model.safetensors.index.json and the shards it names; or the
- * same two as PyTorch writes them. */
+/* Opens the weights of a model folder: model.safetensors, or model.safetensors.index.json with its shards; or
+ * the PyTorch equivalents. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first of these that is there is read. */
+/* Layouts in order of preference. */
 static const struct layout {
     const char *name, *index;
     ses_tensor_reader *read;
@@ -18,9 +18,9 @@ static const struct layout {
     { "pytorch_model.bin", "pytorch_model.bin.index.json", ses_torch_add },
 };
 
-/* Shards of an index, by name. */
+/* Shards named by an index, sorted. */
 typedef struct shards {
-    ses_strmap seen; /* to its index in file */
+    ses_strmap seen; /* set of file names */
     const char **file;
     size_t n;
 } shards;
@@ -30,8 +30,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A plain name: nothing that could lead out of the folder. */
-static bool plain(const char *name, size_t n)
+/* A file name that cannot point outside the folder. */
+static bool is_plain_name(const char *name, size_t n)
 {
     return n && strlen(name) == n && !strchr(name, '/') && !strchr(name, '\\') && !strstr(name, "..") &&
            name[0] != '.';
@@ -48,7 +48,7 @@ static bool collect_shards(shards *s, const ses_json *map, ses_err *e)
             return ses_fail(e, SES_EFORMAT, "weight_map: tensor \"%s\": a file name expected, not %s",
                             ses_quoted_of(tensor, kn).s,
                             ses_json_type_name(ses_json_type_of(ses_json_at(map, i))));
-        if (!plain(file, len))
+        if (!is_plain_name(file, len))
             return ses_fail(e, SES_EFORMAT, "weight_map: tensor \"%s\": \"%s\" is not a plain file name",
                             ses_quoted_of(tensor, kn).s, ses_quoted_of(file, len).s);
         if (!ses_strmap_insert(&s->seen, file, len, 0, &fresh, e)) return false;
@@ -61,7 +61,7 @@ static bool collect_shards(shards *s, const ses_json *map, ses_err *e)
     return true;
 }
 
-/* The index and the shards must tell the same story, both ways. */
+/* The index and the shards must name the same tensors. */
 static bool check_map(const ses_safetensors *s, const ses_json *map, ses_err *e)
 {
     for (size_t i = 0; i < ses_json_len(map); i++) {
@@ -93,13 +93,13 @@ static const ses_json *weight_map(const ses_json_doc *doc, ses_err *e)
         ses_fail(e, SES_EFORMAT, "weight_map: an object expected, not %s",
                  ses_json_type_name(ses_json_type_of(map)));
     else if (!ses_json_len(map))
-        ses_fail(e, SES_EFORMAT, "weight_map: names no tensor");
+        ses_fail(e, SES_EFORMAT, "weight_map is empty");
     else
         return map;
     return NULL;
 }
 
-/* Opens what an index names. Errors of a shard name it; others are the index's own. */
+/* Opens the shards of an index. Errors in a shard begin with its name. */
 static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_tensor_reader *read,
                        ses_shard_source *get, void *ctx, ses_err *e)
 {
@@ -173,22 +173,22 @@ static ses_safetensors *open_index(const char *dir, const char *path, ses_tensor
     return f.s;
 }
 
-/* Says what is missing, and what is there instead. */
-static void nothing_found(const char *dir, ses_err *e)
+/* Reports the missing files, and unsupported formats in the folder. */
+static void fail_not_found(const char *dir, ses_err *e)
 {
     static const char *const other[] = { "tf_model.h5", "flax_model.msgpack" };
     for (size_t i = 0; i < SES_LEN(other); i++) {
         char *path = ses_path_join(dir, other[i], e);
         if (path && ses_path_exists(path))
-            ses_fail(e, SES_EUNSUPPORTED, "%s: has %s but no %s: convert the weights first", dir, other[i],
-                     layouts[0].name);
+            ses_fail(e, SES_EUNSUPPORTED, "%s: found %s, expected %s: convert the weights first", dir,
+                     other[i], layouts[0].name);
         ses_free(path);
     }
-    ses_fail(e, SES_EIO, "%s: neither %s nor %s is there, nor an index of shards", dir, layouts[0].name,
+    ses_fail(e, SES_EIO, "%s: neither %s nor %s nor an index of shards found", dir, layouts[0].name,
              layouts[1].name);
 }
 
-/* *found: one of the layout's files is there, and is what the result tells of. */
+/* *found: one of the layout's files exists; the result or error is about it. */
 static ses_safetensors *open_layout(const char *dir, const struct layout *l, bool *found, ses_err *e)
 {
     ses_safetensors *s = NULL;
@@ -216,6 +216,6 @@ ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
         ses_safetensors *s = open_layout(dir, &layouts[i], &found, e);
         if (found) return s;
     }
-    nothing_found(dir, e);
+    fail_not_found(dir, e);
     return NULL;
 }

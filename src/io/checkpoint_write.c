@@ -1,5 +1,5 @@
-/* Saving a folder of weights. All files are complete on the disk before the first takes its name; the index
- * takes its name last. */
+/* Saves a folder of weights. All temporary files are complete on the disk before the first one is renamed;
+ * the index is renamed last. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -46,8 +46,8 @@ static bool is_new(const plan *p, const char *name)
     return false;
 }
 
-/* Fills up each shard in the order of declaration, as the reference does; a tensor over the limit is
- * alone. */
+/* Fills each shard in declaration order, as transformers does; a tensor above the limit gets its own
+ * shard. */
 static bool plan_shards(plan *p, size_t limit, ses_err *e)
 {
     const ses_safetensors_writer *w = p->w;
@@ -66,7 +66,8 @@ static bool plan_shards(plan *p, size_t limit, ses_err *e)
         used = w->item[i].bytes > SIZE_MAX - used ? SIZE_MAX : used + w->item[i].bytes;
     }
     if (p->n > MAX_SHARDS)
-        return ses_fail(e, SES_EARG, "%zu shards (at most %d): raise their size", p->n, MAX_SHARDS);
+        return ses_fail(e, SES_EARG, "%zu shards, the maximum is %d: increase the shard size", p->n,
+                        MAX_SHARDS);
     for (size_t i = 0; i < p->n; i++)
         if (p->n == 1)
             snprintf(p->shard[i].name, NAME, "%s", single);
@@ -76,17 +77,17 @@ static bool plan_shards(plan *p, size_t limit, ses_err *e)
     return true;
 }
 
-typedef struct name_place {
+typedef struct index_entry {
     const char *name, *file;
-} name_place;
+} index_entry;
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const name_place *)a)->name, ((const name_place *)b)->name);
+    return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
 }
 
-/* As json.dumps(index, indent=2, sort_keys=True) and a line end. */
-static bool put_index(const plan *p, name_place *all, ses_err *e)
+/* Same text as json.dumps(index, indent=2, sort_keys=True), with a line end. */
+static bool put_index(const plan *p, index_entry *all, ses_err *e)
 {
     const ses_safetensors_writer *w = p->w;
     ses_json_writer *j = ses_json_writer_new(2, e);
@@ -117,7 +118,7 @@ static bool put_index(const plan *p, name_place *all, ses_err *e)
 
 static bool prepare_index(plan *p, ses_err *e)
 {
-    name_place *all = ses_alloc_array(p->w->n, sizeof *all, e);
+    index_entry *all = ses_alloc_array(p->w->n, sizeof *all, e);
     char *path = ses_path_join(p->dir, index_name, e);
     if (path) p->index = ses_file_writer_open(path, p->overwrite, e);
     ses_free(path);
@@ -125,7 +126,7 @@ static bool prepare_index(plan *p, ses_err *e)
     for (size_t i = 0; i < p->n && ok; i++)
         for (size_t j = 0; j < p->shard[i].n; j++) {
             size_t k = p->shard[i].first + j;
-            all[k] = (name_place){ p->w->item[k].name, p->shard[i].name };
+            all[k] = (index_entry){ p->w->item[k].name, p->shard[i].name };
         }
     if (ok) qsort(all, p->w->n, sizeof *all, by_name);
     ok = ok && put_index(p, all, e);
@@ -144,10 +145,10 @@ static bool prepare_shard(plan *p, shard *s, ses_err *e)
     return s->file != NULL;
 }
 
-/* Names of an earlier save in another layout. */
+/* Files of an earlier save in another layout. */
 typedef struct stale {
     const plan *p;
-    ses_buf names; /* each ended by NUL */
+    ses_buf names; /* NUL-terminated, one after another */
 } stale;
 
 static bool note_stale(void *ctx, const char *name)
@@ -173,9 +174,8 @@ static bool remove_stale(const stale *s, ses_err *e)
     return ok;
 }
 
-/* When shards of the same names stand there, an interruption between two renames would leave an old index
- * over old and new shards. So the index goes first: what an interruption leaves is then refused, not
- * mixed. */
+/* If shards of the same names exist, an interruption between two renames would leave an old index with old
+ * and new shards. Removing the index first makes an interrupted save an error instead of a mixture. */
 static bool drop_index(const plan *p, ses_err *e)
 {
     bool clash = false;
@@ -196,7 +196,7 @@ static bool save(plan *p, size_t limit, ses_err *e)
     stale old = { .p = p };
     bool ok = plan_shards(p, limit, e) && find_stale(&old, e);
     if (ok && old.names.len && !p->overwrite)
-        ok = ses_fail(e, SES_EIO, "%s: has %s already", p->dir, old.names.data);
+        ok = ses_fail(e, SES_EIO, "%s: %s exists already", p->dir, old.names.data);
     for (size_t i = 0; i < p->n && ok; i++) ok = prepare_shard(p, &p->shard[i], e);
     if (ok && p->n > 1) ok = prepare_index(p, e);
     ok = ok && drop_index(p, e);
@@ -210,7 +210,7 @@ bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_
                          bool overwrite, ses_err *e)
 {
     if (!ses_dir_make(dir, e)) return false;
-    /* Readers of the reference insist on a format. */
+    /* transformers requires "format" in the metadata. */
     ses_meta *meta = ses_alloc_array(w->n_meta + 1, sizeof *meta, e);
     if (!meta) return false;
     ses_safetensors_writer with = *w;

@@ -1,4 +1,4 @@
-/* Sentences in columns: a token a line, an empty line between sentences. */
+/* Reader of CoNLL columns: one token per line, empty lines between sentences. */
 #include "base/alloc.h"
 #include "sesame/table.h"
 #include "text_reader.h"
@@ -13,20 +13,20 @@ struct ses_conll {
     size_t max;
     int *want;
     size_t n_want;
-    size_t expected; /* columns; 0: not known yet */
+    size_t expected; /* columns per token; 0: not known yet */
 
     ses_buf bytes;
     size_t *begin, *len; /* [n, n_want] */
     size_t n, cap;       /* tokens */
     ses_string *out;
     size_t out_cap;
-    bool document, any;
+    bool starts_document, any; /* any: a sentence was returned */
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/* Fields of a line; how many there are, at most MAX_COLUMNS. */
-static size_t columns(const ses_conll *c, const char *s, size_t n, ses_string *f)
+/* Splits a line into fields; returns their number, at most MAX_COLUMNS. */
+static size_t split_columns(const ses_conll *c, const char *s, size_t n, ses_string *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < n && count < MAX_COLUMNS;) {
@@ -41,7 +41,7 @@ static size_t columns(const ses_conll *c, const char *s, size_t n, ses_string *f
 
 static bool is_document(const ses_string *f) { return f->n == 10 && !memcmp(f->p, "-DOCSTART-", 10); }
 
-static bool make_room(ses_conll *c, ses_err *e)
+static bool reserve(ses_conll *c, ses_err *e)
 {
     if (c->n < c->cap) return true;
     size_t cap = c->cap ? 2 * c->cap : 64, count;
@@ -55,53 +55,53 @@ static bool make_room(ses_conll *c, ses_err *e)
     return true;
 }
 
-static bool take(ses_conll *c, const ses_string *f, size_t n, ses_err *e)
+static bool add_token(ses_conll *c, const ses_string *f, size_t n, ses_err *e)
 {
-    if (!make_room(c, e)) return false;
+    if (!reserve(c, e)) return false;
     for (size_t k = 0; k < c->n_want; k++) {
         int want = c->want[k];
         size_t at = want > 0 ? (size_t)want - 1 : n - (size_t)-want;
         if (at >= n)
-            return ses_fail(e, SES_EFORMAT, "%zu column%s, column %d is wanted", n, n == 1 ? "" : "s", want);
+            return ses_fail(e, SES_EFORMAT, "%zu column%s, column %d requested", n, n == 1 ? "" : "s", want);
         c->begin[c->n * c->n_want + k] = c->bytes.len;
         c->len[c->n * c->n_want + k] = f[at].n;
         ses_buf_append(&c->bytes, f[at].p, f[at].n);
         ses_buf_put(&c->bytes, 0);
     }
     c->n++;
-    if (c->bytes.len > c->max) return ses_fail(e, SES_EFORMAT, "a sentence of more than %zu bytes", c->max);
+    if (c->bytes.len > c->max) return ses_fail(e, SES_EFORMAT, "sentence longer than %zu bytes", c->max);
     return ses_buf_ok(&c->bytes, e);
 }
 
-/* One line: a token, or nothing that counts. */
+/* Reads one line: a token, a comment or a document mark. */
 static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
 {
     ses_string f[MAX_COLUMNS];
     if (c->conllu && *s == '#') return true;
-    size_t count = columns(c, s, n, f);
+    size_t count = split_columns(c, s, n, f);
     if (!count) return true;
     if (count == MAX_COLUMNS) return ses_fail(e, SES_EFORMAT, "%d columns or more", (int)MAX_COLUMNS);
     if (c->conllu && (memchr(f->p, '-', f->n) || memchr(f->p, '.', f->n))) return true;
     if (is_document(f) && !c->conllu) {
-        c->document = true;
-        return !c->keep_documents || take(c, f, count, e);
+        c->starts_document = true;
+        return !c->keep_documents || add_token(c, f, count, e);
     }
     if (!c->expected) c->expected = count;
     if (count != c->expected)
         return ses_fail(e, SES_EFORMAT, "%zu column%s, the first token has %zu", count, count == 1 ? "" : "s",
                         c->expected);
-    return take(c, f, count, e);
+    return add_token(c, f, count, e);
 }
 
-static bool give(ses_conll *c, ses_conll_sentence *s, ses_err *e)
+static bool return_sentence(ses_conll *c, ses_conll_sentence *s, ses_err *e)
 {
     size_t count = c->n * c->n_want;
     if (!ses_array_reserve(&c->out, &c->out_cap, count, sizeof *c->out, e)) return false;
     for (size_t i = 0; i < count; i++) c->out[i] = (ses_string){ c->bytes.data + c->begin[i], c->len[i] };
     s->n = c->n;
     s->field = c->out;
-    s->starts_document = c->document;
-    if (c->n) c->any = true, c->document = false;
+    s->starts_document = c->starts_document;
+    if (c->n) c->any = true, c->starts_document = false;
     return true;
 }
 
@@ -116,9 +116,9 @@ bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e)
         size_t blanks = 0;
         while (p && blanks < n && is_blank(p[blanks])) blanks++;
         if (!p || blanks == n) {
-            if (c->n) return give(c, s, e);
+            if (c->n) return return_sentence(c, s, e);
             if (p) continue;
-            return c->any || ses_fail(e, SES_EFORMAT, "no sentence in it");
+            return c->any || ses_fail(e, SES_EFORMAT, "no sentences");
         }
         if (!c->n) s->line = c->lines.line;
         if (!read_line(c, p, n, e)) return ses_wrap(e, "line %llu", (unsigned long long)c->lines.line);

@@ -1,3 +1,4 @@
+/* Writer of TensorBoard event files: records, CRC-32C and the few protocol buffer messages they need. */
 #define _POSIX_C_SOURCE 200809L
 #include "event_file.h"
 
@@ -17,10 +18,10 @@ enum { SESSION_START = 1 };
 struct ses_event_file {
     int fd;
     char *path;
-    ses_buf record, event, summary, value; /* kept for their memory */
+    ses_buf record, event, summary, value; /* scratch, kept to reuse their memory */
 };
 
-/* Bit by bit: records have a few dozen bytes. */
+/* Bitwise: records are a few dozen bytes. */
 uint32_t ses_crc32c(const void *p, size_t n)
 {
     const unsigned char *s = p;
@@ -32,7 +33,7 @@ uint32_t ses_crc32c(const void *p, size_t n)
     return ~crc;
 }
 
-/* A CRC over bytes that hold a CRC is no check: theirs is turned and moved. */
+/* Masked CRC, as the record format requires: a CRC of data that contains CRCs would be weak. */
 static uint32_t masked(const void *p, size_t n)
 {
     uint32_t crc = ses_crc32c(p, n);
@@ -100,7 +101,7 @@ static bool write_event(ses_event_file *f, ses_err *e)
     return ses_buf_ok(r, e) && write_all(f, r->data, r->len, e);
 }
 
-/* Readers go by the order of names: time, down to the microsecond. One that is taken is not written to. */
+/* Readers sort files by name, which contains the time in microseconds. An existing file is never reused. */
 static bool create(ses_event_file *f, const char *dir, double wall, ses_err *e)
 {
     for (int i = 0; i < 1000; i++) {
@@ -157,7 +158,7 @@ typedef struct removal {
     bool failed;
 } removal;
 
-static bool remove_ours(void *ctx, const char *name)
+static bool remove_if_ours(void *ctx, const char *name)
 {
     static const char begin[] = "events.out.tfevents.", end[] = ".sesame";
     removal *r = ctx;
@@ -174,7 +175,7 @@ static bool remove_ours(void *ctx, const char *name)
 bool ses_event_files_remove(const char *dir, ses_err *e)
 {
     removal r = { .dir = dir, .e = e };
-    return !ses_path_exists(dir) || (ses_dir_each(dir, remove_ours, &r, e) && !r.failed);
+    return !ses_path_exists(dir) || (ses_dir_each(dir, remove_if_ours, &r, e) && !r.failed);
 }
 
 bool ses_event_file_put(ses_event_file *f, double wall, int64_t step, const ses_event_value *v, size_t n,

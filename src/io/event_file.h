@@ -1,12 +1,12 @@
-/* TensorBoard's event files: numbers over steps, as `tensorboard --logdir DIR` shows them.
+/* TensorBoard event files: scalars over steps, as `tensorboard --logdir DIR` reads them.
  *
- * A file is a sequence of records: length (u64), masked CRC-32C of the length, bytes, masked CRC-32C of the
- * bytes, all little-endian. The bytes are an Event of protocol buffers:
+ * A file is a sequence of records: length (u64), masked CRC-32C of the length, payload, masked CRC-32C of the
+ * payload, all little-endian. The payload is an Event protocol buffer:
  *     1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary  7 session_log
  * with summary = { 1: { 1 tag (string), 2 simple_value (float) } ... } and session_log = { 1 status }.
  *
- * Each call writes whole records, so a killed process leaves at most one cut short, which readers pass over.
- * The clock is the caller's: seconds since 1970. */
+ * Each call writes complete records, so a killed process leaves at most one incomplete record, which readers
+ * ignore. Times are passed by the caller, in seconds since 1970. A file belongs to one thread. */
 #ifndef SES_IO_EVENT_FILE_H
 #define SES_IO_EVENT_FILE_H
 
@@ -15,22 +15,23 @@
 typedef struct ses_event_file ses_event_file;
 
 typedef struct ses_event_value {
-    const char *tag; /* "train/loss": what stands before the '/' is a section */
-    double value;    /* NaN and infinity are shown as such */
+    const char *tag; /* "train/loss": the part before the '/' is a section */
+    double value;    /* NaN and infinity are kept */
 } ses_event_value;
 
-/* A new file in dir, made if absent: events.out.tfevents.SECONDS.MICROSECONDS.sesame. step: the first
- * to come; what older files of the folder say of it and of later ones is not shown. */
+/* Creates events.out.tfevents.SECONDS.MICROSECONDS.sesame in dir, which is created if absent. step: the first
+ * step that will follow; TensorBoard hides values of older files in the folder from this step on. */
 ses_event_file *ses_event_file_new(const char *dir, double wall, int64_t step, ses_err *e);
 void ses_event_file_free(ses_event_file *f);
 const char *ses_event_file_path(const ses_event_file *f);
 
-/* All values of one step. */
+/* Writes all values of one step. */
 bool ses_event_file_put(ses_event_file *f, double wall, int64_t step, const ses_event_value *v, size_t n,
                         ses_err *e);
 
-bool ses_event_files_remove(const char *dir, ses_err *e); /* those of Sesame; fine where dir is absent */
+bool ses_event_files_remove(const char *dir,
+                            ses_err *e); /* removes Sesame's event files; dir may be absent */
 
-uint32_t ses_crc32c(const void *p, size_t n); /* Castagnoli's polynomial, as iSCSI (RFC 3720) */
+uint32_t ses_crc32c(const void *p, size_t n); /* Castagnoli polynomial, as in iSCSI (RFC 3720) */
 
 #endif

@@ -1,3 +1,4 @@
+/* Input streams with decompression by zlib, liblzma and libzstd. */
 #define _POSIX_C_SOURCE 200809L
 #include "input_stream.h"
 
@@ -20,35 +21,35 @@
 
 enum { INPUT = 1 << 18 };
 
-/* What is between the file and the reader. */
+/* Input and output of a decompressor. */
 typedef struct window {
     const unsigned char *in;
-    size_t n_in; /* not yet taken */
+    size_t n_in; /* bytes not consumed */
     unsigned char *out;
-    size_t n_out; /* not yet filled */
+    size_t n_out; /* bytes not filled */
 } window;
 
-typedef enum { GOES_ON, STREAM_END, BROKEN } state;
+typedef enum { CONTINUES, STREAM_END, INVALID } state;
 
-/* A format: its first bytes, and a machine that takes from w->in and fills w->out. Streams may follow each
- * other, as `cat a.gz b.gz` makes them. */
-typedef struct unpacker {
+/* A compression format. step consumes w->in and fills w->out. A file may be several concatenated streams, as
+ * `cat a.gz b.gz` creates. */
+typedef struct decompressor {
     const char *name, *command, *magic;
     size_t n_magic;
     void *(*open)(void); /* NULL: no memory */
     state (*step)(void *m, window *w, bool last, const char **why);
-    bool (*again)(void *m); /* ready for a next stream */
+    bool (*reset)(void *m); /* prepares for the next stream */
     void (*close)(void *m);
-} unpacker;
+} decompressor;
 
 struct ses_input_stream {
     int fd;
-    const unpacker *kind; /* NULL: bytes as they are */
-    void *machine;
+    const decompressor *format; /* NULL: not compressed */
+    void *decoder;
     unsigned char *buf; /* [INPUT] */
     window w;
     uint64_t taken;
-    bool end, between; /* the file's end; between two streams */
+    bool end, between; /* end of the file; between two streams */
 };
 
 /* ---- gzip ---- */
@@ -57,7 +58,7 @@ struct ses_input_stream {
 static void *gz_open(void)
 {
     z_stream *z = ses_alloc(sizeof *z, NULL);
-    if (z && inflateInit2(z, 15 + 16) == Z_OK) return z; /* 16: gzip's wrapping */
+    if (z && inflateInit2(z, 15 + 16) == Z_OK) return z; /* 16: gzip header */
     ses_free(z);
     return NULL;
 }
@@ -74,19 +75,19 @@ static state gz_step(void *m, window *w, bool last, const char **why)
     w->in = z->next_in, w->n_in = z->avail_in;
     w->out = z->next_out, w->n_out = z->avail_out;
     if (got == Z_STREAM_END) return STREAM_END;
-    if (got == Z_OK || got == Z_BUF_ERROR) return GOES_ON;
-    *why = z->msg ? z->msg : "bad data";
-    return BROKEN;
+    if (got == Z_OK || got == Z_BUF_ERROR) return CONTINUES;
+    *why = z->msg ? z->msg : "invalid data";
+    return INVALID;
 }
 
-static bool gz_again(void *m) { return inflateReset(m) == Z_OK; }
+static bool gz_reset(void *m) { return inflateReset(m) == Z_OK; }
 
 static void gz_close(void *m)
 {
     inflateEnd(m);
     ses_free(m);
 }
-#define GZ gz_open, gz_step, gz_again, gz_close
+#define GZ gz_open, gz_step, gz_reset, gz_close
 #else
 #define GZ NULL, NULL, NULL, NULL
 #endif
@@ -120,19 +121,19 @@ static state xz_step(void *m, window *w, bool last, const char **why)
     w->in = z->next_in, w->n_in = z->avail_in;
     w->out = z->next_out, w->n_out = z->avail_out;
     if (got == LZMA_STREAM_END) return STREAM_END;
-    if (got == LZMA_OK || got == LZMA_BUF_ERROR) return GOES_ON;
-    *why = got == LZMA_MEMLIMIT_ERROR ? "needs more than 1 GiB to unpack" : "bad data";
-    return BROKEN;
+    if (got == LZMA_OK || got == LZMA_BUF_ERROR) return CONTINUES;
+    *why = got == LZMA_MEMLIMIT_ERROR ? "needs more than 1 GiB to decompress" : "invalid data";
+    return INVALID;
 }
 
-static bool xz_again(void *m) { return xz_start(m); }
+static bool xz_reset(void *m) { return xz_start(m); }
 
 static void xz_close(void *m)
 {
     lzma_end(m);
     ses_free(m);
 }
-#define XZ xz_open, xz_step, xz_again, xz_close
+#define XZ xz_open, xz_step, xz_reset, xz_close
 #else
 #define XZ NULL, NULL, NULL, NULL
 #endif
@@ -150,18 +151,18 @@ static state zst_step(void *m, window *w, bool last, const char **why)
     size_t got = ZSTD_decompressStream(m, &out, &in);
     w->in += in.pos, w->n_in -= in.pos;
     w->out += out.pos, w->n_out -= out.pos;
-    if (ZSTD_isError(got)) return *why = ZSTD_getErrorName(got), BROKEN;
-    return got == 0 ? STREAM_END : GOES_ON;
+    if (ZSTD_isError(got)) return *why = ZSTD_getErrorName(got), INVALID;
+    return got == 0 ? STREAM_END : CONTINUES;
 }
 
-static bool zst_again(void *m) { return !ZSTD_isError(ZSTD_initDStream(m)); }
+static bool zst_reset(void *m) { return !ZSTD_isError(ZSTD_initDStream(m)); }
 static void zst_close(void *m) { ZSTD_freeDStream(m); }
-#define ZST zst_open, zst_step, zst_again, zst_close
+#define ZST zst_open, zst_step, zst_reset, zst_close
 #else
 #define ZST NULL, NULL, NULL, NULL
 #endif
 
-static const unpacker unpackers[] = {
+static const decompressor formats[] = {
     { "gzip", "gzip -dc", "\x1f\x8b", 2, GZ },
     { "xz", "xz -dc", "\xfd\x37zXZ", 5, XZ },
     { "zstd", "zstd -dc", "\x28\xb5\x2f\xfd", 4, ZST },
@@ -169,8 +170,8 @@ static const unpacker unpackers[] = {
 
 bool ses_input_stream_supports(const char *name)
 {
-    for (size_t i = 0; i < SES_LEN(unpackers); i++)
-        if (!strcmp(unpackers[i].name, name)) return unpackers[i].open != NULL;
+    for (size_t i = 0; i < SES_LEN(formats); i++)
+        if (!strcmp(formats[i].name, name)) return formats[i].open != NULL;
     return false;
 }
 
@@ -204,29 +205,30 @@ static bool fill(ses_input_stream *p, ses_err *e)
     return true;
 }
 
-/* Whether more bytes could still make a format's first ones: who types a short line is not kept waiting. */
-static bool may_be_packed(const window *w)
+/* Whether more bytes could still complete the magic number of a format. Avoids blocking on a short line of
+ * terminal input. */
+static bool may_be_compressed(const window *w)
 {
-    for (size_t i = 0; i < SES_LEN(unpackers); i++)
-        if (w->n_in < unpackers[i].n_magic && !memcmp(w->in, unpackers[i].magic, w->n_in)) return true;
+    for (size_t i = 0; i < SES_LEN(formats); i++)
+        if (w->n_in < formats[i].n_magic && !memcmp(w->in, formats[i].magic, w->n_in)) return true;
     return false;
 }
 
-static bool find_kind(ses_input_stream *p, ses_err *e)
+static bool detect_format(ses_input_stream *p, ses_err *e)
 {
     do
         if (!fill(p, e)) return false;
-    while (!p->end && may_be_packed(&p->w));
-    for (size_t i = 0; i < SES_LEN(unpackers); i++) {
-        const unpacker *u = &unpackers[i];
+    while (!p->end && may_be_compressed(&p->w));
+    for (size_t i = 0; i < SES_LEN(formats); i++) {
+        const decompressor *u = &formats[i];
         if (p->w.n_in < u->n_magic || memcmp(p->w.in, u->magic, u->n_magic)) continue;
         if (!u->open)
             return ses_fail(e, SES_EUNSUPPORTED,
-                            "packed with %s, which this build cannot unpack: %s it first", u->name,
-                            u->command);
-        p->kind = u;
-        p->machine = u->open();
-        return p->machine || ses_fail(e, SES_ENOMEM, "no memory to unpack %s", u->name);
+                            "compressed with %s, which this build does not support: decompress it first (%s)",
+                            u->name, u->command);
+        p->format = u;
+        p->decoder = u->open();
+        return p->decoder || ses_fail(e, SES_ENOMEM, "out of memory for %s decompression", u->name);
     }
     return true;
 }
@@ -240,7 +242,7 @@ ses_input_stream *ses_input_stream_open(const char *path, ses_err *e)
     while (p->fd < 0 && errno == EINTR);
     if (p->fd < 0)
         ses_fail(e, SES_EIO, "%s", strerror(errno));
-    else if ((p->buf = ses_alloc(INPUT, e)) && find_kind(p, e))
+    else if ((p->buf = ses_alloc(INPUT, e)) && detect_format(p, e))
         return p;
     ses_input_stream_free(p);
     return NULL;
@@ -249,13 +251,13 @@ ses_input_stream *ses_input_stream_open(const char *path, ses_err *e)
 void ses_input_stream_free(ses_input_stream *p)
 {
     if (!p) return;
-    if (p->machine) p->kind->close(p->machine);
+    if (p->decoder) p->format->close(p->decoder);
     if (p->fd > STDIN_FILENO) close(p->fd);
     ses_free(p->buf);
     ses_free(p);
 }
 
-static bool unpack(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
+static bool decompress(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
 {
     p->w.out = buf;
     p->w.n_out = n;
@@ -263,19 +265,19 @@ static bool unpack(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_er
         const char *why = "";
         if (!p->w.n_in && !p->end && !fill(p, e)) return false;
         if (!p->w.n_in && p->end && p->between) break;
-        if (p->between && !p->kind->again(p->machine))
-            return ses_fail(e, SES_ENOMEM, "no memory to unpack %s", p->kind->name);
+        if (p->between && !p->format->reset(p->decoder))
+            return ses_fail(e, SES_ENOMEM, "out of memory for %s decompression", p->format->name);
         p->between = false;
         size_t before = p->w.n_in;
-        state s = p->kind->step(p->machine, &p->w, p->end, &why);
-        if (s == BROKEN)
-            return ses_fail(e, SES_EFORMAT, "%s near byte %llu of the packed file: %s", p->kind->name,
+        state s = p->format->step(p->decoder, &p->w, p->end, &why);
+        if (s == INVALID)
+            return ses_fail(e, SES_EFORMAT, "%s near byte %llu of the compressed file: %s", p->format->name,
                             (unsigned long long)(p->taken - p->w.n_in), why);
         if (s == STREAM_END) p->between = true;
-        if (s == GOES_ON && p->end && p->w.n_in == before && p->w.n_out == n)
-            return ses_fail(e, SES_EFORMAT, "%s: cut short after %llu bytes of the packed file",
-                            p->kind->name, (unsigned long long)p->taken);
-        if (s == GOES_ON && !p->end && p->w.n_in == before && !fill(p, e)) return false;
+        if (s == CONTINUES && p->end && p->w.n_in == before && p->w.n_out == n)
+            return ses_fail(e, SES_EFORMAT, "%s: truncated after %llu bytes of the compressed file",
+                            p->format->name, (unsigned long long)p->taken);
+        if (s == CONTINUES && !p->end && p->w.n_in == before && !fill(p, e)) return false;
     }
     *got = n - p->w.n_out;
     return true;
@@ -285,7 +287,7 @@ bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got
 {
     *got = 0;
     if (!n) return true;
-    if (p->kind) return unpack(p, buf, n, got, e);
+    if (p->format) return decompress(p, buf, n, got, e);
     if (!p->w.n_in && !p->end && !fill(p, e)) return false;
     *got = n < p->w.n_in ? n : p->w.n_in;
     if (*got) memcpy(buf, p->w.in, *got);

@@ -1,3 +1,4 @@
+/* Readers of .npy files and of tables of numbers. */
 #include "matrix.h"
 
 #include "base/alloc.h"
@@ -25,7 +26,7 @@ static void skip(cursor *c)
     while (c->p < c->end && (*c->p == ' ' || *c->p == ',' || *c->p == '\n')) c->p++;
 }
 
-static bool take(cursor *c, const char *s)
+static bool accept(cursor *c, const char *s)
 {
     size_t n = strlen(s);
     skip(c);
@@ -34,7 +35,7 @@ static bool take(cursor *c, const char *s)
     return true;
 }
 
-static bool take_count(cursor *c, size_t *x)
+static bool accept_count(cursor *c, size_t *x)
 {
     size_t digits = 0;
     skip(c);
@@ -53,24 +54,27 @@ typedef struct npy {
 static bool read_header(cursor c, npy *h, ses_err *e)
 {
     bool type = false, order = false, shape = false;
-    if (!take(&c, "{")) return ses_fail(e, SES_EFORMAT, "no header of .npy");
-    while (!take(&c, "}")) {
-        if (take(&c, "'descr':") && (take(&c, "'<") || take(&c, "'|")) && c.end - c.p > 2 && c.p[2] == '\'') {
+    if (!accept(&c, "{")) return ses_fail(e, SES_EFORMAT, "no .npy header");
+    while (!accept(&c, "}")) {
+        if (accept(&c, "'descr':") && (accept(&c, "'<") || accept(&c, "'|")) && c.end - c.p > 2 &&
+            c.p[2] == '\'') {
             h->kind = c.p[0];
             h->size = (size_t)(c.p[1] - '0');
             c.p += 3;
             type = true;
-        } else if (take(&c, "'fortran_order':")) {
-            order = take(&c, "False");
+        } else if (accept(&c, "'fortran_order':")) {
+            order = accept(&c, "False");
             if (!order)
-                return ses_fail(e, SES_EUNSUPPORTED, "columns first (Fortran order): save it in C order");
-        } else if (take(&c, "'shape':") && take(&c, "(")) {
-            for (size_t x; h->dims < 2 && take_count(&c, &x);) h->dim[h->dims++] = x;
-            shape = h->dims && take(&c, ")");
-            if (!shape) return ses_fail(e, SES_EUNSUPPORTED, "a shape of one or two axes is expected");
+                return ses_fail(e, SES_EUNSUPPORTED,
+                                "Fortran order is not supported: save the array in C order");
+        } else if (accept(&c, "'shape':") && accept(&c, "(")) {
+            for (size_t x; h->dims < 2 && accept_count(&c, &x);) h->dim[h->dims++] = x;
+            shape = h->dims && accept(&c, ")");
+            if (!shape) return ses_fail(e, SES_EUNSUPPORTED, "expected a shape of one or two axes");
         } else
-            return ses_fail(e, SES_EUNSUPPORTED,
-                            "a header of .npy that is not understood: little-endian numbers are");
+            return ses_fail(
+                e, SES_EUNSUPPORTED,
+                "unsupported .npy header: expected descr, fortran_order and shape of little-endian numbers");
     }
     return (type && order && shape) || ses_fail(e, SES_EFORMAT, "descr, fortran_order or shape is missing");
 }
@@ -82,7 +86,7 @@ static float half(uint16_t h)
     return (float)(h & 0x8000 ? -x : x);
 }
 
-static bool number(const npy *h, const unsigned char *p, float *out)
+static bool read_element(const npy *h, const unsigned char *p, float *out)
 {
     uint64_t bits = 0;
     for (size_t k = h->size; k-- > 0;) bits = bits << 8 | p[k];
@@ -98,7 +102,7 @@ static bool number(const npy *h, const unsigned char *p, float *out)
     return *out = (float)(int64_t)((bits ^ sign) - sign), true;
 }
 
-static bool known(const npy *h)
+static bool is_supported(const npy *h)
 {
     if (h->kind == 'f') return h->size == 2 || h->size == 4 || h->size == 8;
     if (h->kind == 'i') return h->size == 1 || h->size == 2 || h->size == 4 || h->size == 8;
@@ -114,18 +118,18 @@ bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
         return ses_fail(e, SES_EFORMAT, "not a .npy file of version 1 to 3");
     size_t begin = p[6] == 1 ? 10 : 12, len = p[8] | (size_t)p[9] << 8;
     if (p[6] > 1) len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
-    if (len > n - begin) return ses_fail(e, SES_EFORMAT, "header cut short");
+    if (len > n - begin) return ses_fail(e, SES_EFORMAT, "truncated header");
     if (!read_header((cursor){ (const char *)p + begin, (const char *)p + begin + len }, &h, e)) return false;
-    if (!known(&h))
-        return ses_fail(e, SES_EUNSUPPORTED, "numbers of another type: f2 f4 f8 i1 i2 i4 i8 u1 b1 are read");
+    if (!is_supported(&h))
+        return ses_fail(e, SES_EUNSUPPORTED, "unsupported dtype, expected one of f2 f4 f8 i1 i2 i4 i8 u1 b1");
     if (!ses_mul_size(h.dim[0], h.dim[1], &count) || !ses_mul_size(count, h.size, &want) ||
         want != n - begin - len)
-        return ses_fail(e, SES_EFORMAT, "%zu bytes of numbers, %zu x %zu of %zu bytes are expected",
+        return ses_fail(e, SES_EFORMAT, "%zu bytes of data, expected %zu x %zu elements of %zu bytes",
                         n - begin - len, h.dim[0], h.dim[1], h.size);
     float *x = ses_alloc_array(count, sizeof *x, e);
     if (!x) return false;
     for (size_t i = 0; i < count; i++)
-        if (!number(&h, p + begin + len + i * h.size, &x[i]) || !isfinite(x[i])) {
+        if (!read_element(&h, p + begin + len + i * h.size, &x[i]) || !isfinite(x[i])) {
             ses_free(x);
             return ses_fail(e, SES_EFORMAT, "row %zu, column %zu: not a finite number", i / h.dim[1] + 1,
                             i % h.dim[1] + 1);

@@ -6,11 +6,11 @@
 
 typedef struct ses_matrix {
     size_t rows, cols; /* a vector is one column */
-    float *x;          /* [rows, cols], all finite */
+    float *x;          /* [rows, cols], all finite; owned */
 } ses_matrix;
 
-/* .npy: little-endian f2 f4 f8, i1 to i8, u1, b1; one or two axes, C order. Anything else is read as a
- * table, by the options, whose every field is a number. */
+/* Reads a .npy file (little-endian f2, f4, f8, i1 to i8, u1, b1; one or two axes; C order), or any other file
+ * as a table whose fields are all numbers, with options o. */
 bool ses_matrix_read(ses_matrix *m, const char *path, const ses_records_options *o, ses_err *e);
 bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e);
 void ses_matrix_free(ses_matrix *m); /* back to zero */

@@ -1,3 +1,4 @@
+/* The pickle stack machine. */
 #include "pickle.h"
 
 #include "base/alloc.h"
@@ -10,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values are nodes of one array, named by their index. Containers list their items in `item`: a tuple one
- * run of it, a list or dict, which grow, a chain of runs. Every opcode adds at most one node and one run, and
- * every item was pushed by an opcode of its own, so the bytes bound it all. */
+/* Values are nodes of one array, referenced by index. Containers list their items in `item`: a tuple as one
+ * span, a list or dict, which can grow, as a chain of spans. Every opcode adds at most one node and one span,
+ * and every item was pushed by its own opcode, so the number of bytes bounds everything. */
 struct ses_pickle_node {
     uint8_t kind;
     uint32_t n; /* items; bytes of a string; of a call: the node of its arguments */
     union {
         int64_t i;
-        uint32_t first; /* item of a tuple; byte of a string; a global's place in the list */
+        uint32_t first; /* item of a tuple; byte of a string; index of a global in the list */
         struct {
             uint32_t first, last;
         } span; /* of a list or dict; 0: none */
@@ -32,13 +33,13 @@ typedef struct span {
 enum { MAX_MARKS = 32 };
 static const uint32_t NOTHING = UINT32_MAX;
 
-/* Nodes that are the same wherever they stand. */
+/* Shared constant nodes. */
 enum { NODE_NONE, NODE_FALSE, NODE_TRUE, NODE_TUPLE, NODES };
 
 struct ses_pickle {
     const unsigned char *bytes;
     size_t n, at; /* at: of the opcode being read */
-    bool first;   /* others may follow */
+    bool first;   /* bytes may follow the pickle */
     const ses_pickle_global *allowed;
     size_t n_allowed;
     ses_pickle_node *node;
@@ -56,7 +57,7 @@ struct ses_pickle {
     uint32_t root;
 };
 
-/* What follows an opcode. */
+/* Operand of an opcode. */
 typedef struct operand {
     const unsigned char *p;
     uint64_t n; /* the number, or the bytes at p */
@@ -103,18 +104,18 @@ static bool pop_items(ses_pickle *p, size_t n, uint32_t *first, ses_err *e)
 
 /* ---- the stack ---- */
 
-/* n values above the newest mark? */
+/* Checks for n values above the newest mark. */
 static bool need(const ses_pickle *p, size_t n, ses_err *e)
 {
     size_t floor = p->n_mark ? p->mark[p->n_mark - 1] : 0;
     return p->n_stack - floor >= n ||
-           ses_fail(e, SES_EFORMAT, "takes %zu values, %zu are there", n, p->n_stack - floor);
+           ses_fail(e, SES_EFORMAT, "needs %zu values, found %zu", n, p->n_stack - floor);
 }
 
-/* How many values lie above the newest mark, which goes. */
+/* Pops the newest mark; *n: values above it. */
 static bool pop_mark(ses_pickle *p, size_t *n, ses_err *e)
 {
-    if (!p->n_mark) return ses_fail(e, SES_EFORMAT, "goes back to a mark, none is there");
+    if (!p->n_mark) return ses_fail(e, SES_EFORMAT, "needs a mark, found none");
     *n = p->n_stack - p->mark[--p->n_mark];
     return true;
 }
@@ -134,14 +135,14 @@ static bool make_tuple(ses_pickle *p, size_t n, ses_err *e)
            push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_TUPLE, .n = (uint32_t)n, .u.first = first }, e);
 }
 
-/* Moves the top n values into the container below them; `unit` of them make one item of it. */
+/* Moves the top n values into the container below them; `unit` values are one item. */
 static bool extend(ses_pickle *p, ses_pickle_kind kind, size_t n, size_t unit, ses_err *e)
 {
     uint32_t first;
     if (!need(p, n + 1, e)) return false;
     ses_pickle_node *to = top(p, n);
     if (to->kind != kind)
-        return ses_fail(e, SES_EFORMAT, "fills %s, %s is there", ses_pickle_kind_name(kind),
+        return ses_fail(e, SES_EFORMAT, "needs %s, found %s", ses_pickle_kind_name(kind),
                         ses_pickle_kind_name(to->kind));
     if (n % unit) return ses_fail(e, SES_EFORMAT, "a key without a value");
     if (!n) return true;
@@ -169,7 +170,7 @@ static bool push_global(ses_pickle *p, const char *module, size_t nm, const char
             !memcmp(g->name, name, nn))
             return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_GLOBAL, .u.first = (uint32_t)i }, e);
     }
-    return ses_fail(e, SES_EUNSUPPORTED, "asks for %s.%s: refused", ses_quoted_of(module, nm).s,
+    return ses_fail(e, SES_EUNSUPPORTED, "refused global %s.%s", ses_quoted_of(module, nm).s,
                     ses_quoted_of(name, nn).s);
 }
 
@@ -180,7 +181,7 @@ static bool global(ses_pickle *p, size_t *at, ses_err *e)
     size_t left = p->n - *at;
     const char *end = memchr(module, '\n', left), *name = end ? end + 1 : NULL;
     const char *stop = end ? memchr(name, '\n', left - (size_t)(name - module)) : NULL;
-    if (!stop) return ses_fail(e, SES_EFORMAT, "cut short");
+    if (!stop) return ses_fail(e, SES_EFORMAT, "truncated");
     *at += (size_t)(stop + 1 - module);
     return push_global(p, module, (size_t)(end - module), name, (size_t)(stop - name), e);
 }
@@ -195,7 +196,7 @@ static bool stack_global(ses_pickle *p, ses_err *e)
     return push_global(p, module, nm, name, nn, e);
 }
 
-/* function, arguments -> its result, or what stands for it */
+/* function, arguments -> the result, or a call node */
 static bool reduce(ses_pickle *p, ses_err *e)
 {
     if (!need(p, 2, e)) return false;
@@ -216,12 +217,13 @@ static bool reduce(ses_pickle *p, ses_err *e)
     case SES_PICKLE_IDENTITY:
         if (args->n == 1 && p->node[p->item[args->u.first]].kind == SES_PICKLE_TUPLE)
             return push(p, p->item[args->u.first], e);
-        return ses_fail(e, SES_EFORMAT, "calls %s.%s with something else than a tuple", g->module, g->name);
+        return ses_fail(e, SES_EFORMAT, "calls %s.%s, expected one tuple as its argument", g->module,
+                        g->name);
     default: return ses_fail(e, SES_EUNSUPPORTED, "calls %s.%s: refused", g->module, g->name);
     }
 }
 
-/* object, state -> object. A dict's attributes (torch keeps `_metadata` there) are passed over. */
+/* object, state -> object. Attributes of a dict (torch stores `_metadata` there) are ignored. */
 static bool build(ses_pickle *p, ses_err *e)
 {
     if (!need(p, 2, e)) return false;
@@ -234,7 +236,8 @@ static bool build(ses_pickle *p, ses_err *e)
 
 /* ---- memo ---- */
 
-/* Writers number their values as they come; a number beyond the bytes is a request for memory. */
+/* Writers number memo entries consecutively; an index above the number of bytes would only allocate
+ * memory. */
 static bool put(ses_pickle *p, uint64_t i, ses_err *e)
 {
     if (!need(p, 1, e)) return false;
@@ -268,18 +271,18 @@ static uint64_t little(const unsigned char *p, size_t n)
     return x;
 }
 
-/* What follows the opcode before *at, which it moves past. */
+/* Reads the operand at *at, and advances *at. */
 static bool read_operand(const ses_pickle *p, ses_pickle_arg kind, size_t *at, operand *x, ses_err *e)
 {
     static const unsigned char width[] = { 0, 1, 2, 4, 8, 1, 4, 8, 0 };
     size_t n = width[kind];
-    if (n > p->n - *at) return ses_fail(e, SES_EFORMAT, "cut short");
+    if (n > p->n - *at) return ses_fail(e, SES_EFORMAT, "truncated");
     x->p = p->bytes + *at;
     x->n = little(x->p, n);
     *at += n;
     if (kind < ARG_BYTES1 || kind == ARG_LINES) return true;
     if (x->n > p->n - *at)
-        return ses_fail(e, SES_EFORMAT, "%" PRIu64 " bytes, %zu are left", x->n, p->n - *at);
+        return ses_fail(e, SES_EFORMAT, "%" PRIu64 " bytes, only %zu left", x->n, p->n - *at);
     x->p = p->bytes + *at;
     *at += (size_t)x->n;
     return true;
@@ -289,14 +292,14 @@ static bool push_bytes(ses_pickle *p, ses_pickle_kind kind, const operand *x, se
 {
     const char *s = (const char *)x->p;
     size_t good = kind == SES_PICKLE_STRING ? ses_utf8_valid(s, (size_t)x->n) : (size_t)x->n;
-    if (good != x->n) return ses_fail(e, SES_EFORMAT, "not UTF-8 at its byte %zu", good);
+    if (good != x->n) return ses_fail(e, SES_EFORMAT, "invalid UTF-8 at byte %zu of the string", good);
     ses_pickle_node node = { .kind = (uint8_t)kind,
                              .n = (uint32_t)x->n,
                              .u.first = (uint32_t)(x->p - p->bytes) };
     return push_new(p, node, e);
 }
 
-/* Two's complement, little endian, of any length; none is 0. */
+/* Two's complement, little-endian, of any length; length 0 is 0. */
 static bool push_long(ses_pickle *p, const operand *x, ses_err *e)
 {
     if (x->n > 8) return ses_fail(e, SES_EUNSUPPORTED, "an integer of %" PRIu64 " bytes", x->n);
@@ -335,7 +338,8 @@ static bool run_value(ses_pickle *p, unsigned char op, const operand *x, ses_err
     case 'M': return push_int(p, (int64_t)x->n, e);
     case 0x8A:
     case 0x8B: return push_long(p, x, e);
-    case 'G': return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_FLOAT }, e); /* nobody asks which */
+    case 'G':
+        return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_FLOAT }, e); /* the value is not needed */
     case 'X':
     case 0x8C:
     case 0x8D: return push_bytes(p, SES_PICKLE_STRING, x, e);
@@ -361,10 +365,10 @@ static bool run(ses_pickle *p, unsigned char op, const operand *x, size_t *at, s
 {
     size_t n = 0;
     switch (op) {
-    case 0x80: return ses_fail(e, SES_EFORMAT, "in the middle");
+    case 0x80: return ses_fail(e, SES_EFORMAT, "not at the start");
     case 0x95:
         return x->n <= p->n - *at ||
-               ses_fail(e, SES_EFORMAT, "%" PRIu64 " bytes, %zu are left", x->n, p->n - *at);
+               ses_fail(e, SES_EFORMAT, "%" PRIu64 " bytes, only %zu left", x->n, p->n - *at);
     case '.': return stop(p, *at, e);
     case '(': return put_mark(p, e);
     case '0': return need(p, 1, e) && (p->n_stack--, true);
@@ -393,9 +397,8 @@ static bool step(ses_pickle *p, size_t *at, unsigned char op, ses_err *e)
 {
     operand x = { 0 };
     if (!ses_pickle_ops[op].read)
-        return ses_pickle_ops[op].name[0]
-                   ? ses_fail(e, SES_EUNSUPPORTED, "not one of the opcodes that are read")
-                   : ses_fail(e, SES_EFORMAT, "no opcode");
+        return ses_pickle_ops[op].name[0] ? ses_fail(e, SES_EUNSUPPORTED, "unsupported opcode")
+                                          : ses_fail(e, SES_EFORMAT, "unknown opcode");
     return read_operand(p, (ses_pickle_arg)ses_pickle_ops[op].arg, at, &x, e) && run(p, op, &x, at, e);
 }
 
@@ -411,10 +414,11 @@ static bool read_all(ses_pickle *p, ses_err *e)
     for (size_t k = 0; k < NODES; k++)
         if (!add(p, fixed[k], &i, e)) return false;
     if (p->n > SES_PICKLE_MAX_BYTES)
-        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes (at most %d)", p->n, SES_PICKLE_MAX_BYTES);
+        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes, the maximum is %d", p->n,
+                        SES_PICKLE_MAX_BYTES);
     if (p->n < 2 || p->bytes[0] != 0x80) return ses_fail(e, SES_EFORMAT, "not a pickle of protocol 2 to 5");
     if (p->bytes[1] < 2 || p->bytes[1] > 5)
-        return ses_fail(e, SES_EUNSUPPORTED, "pickle of protocol %d (2 to 5 are read)", p->bytes[1]);
+        return ses_fail(e, SES_EUNSUPPORTED, "pickle of protocol %d, expected 2 to 5", p->bytes[1]);
     size_t at = 2;
     for (unsigned char op = 0; op != '.';) {
         p->at = at;
@@ -468,7 +472,7 @@ void ses_pickle_free(ses_pickle *p)
     ses_free(p);
 }
 
-/* ---- looking at it ---- */
+/* ---- accessors ---- */
 
 const ses_pickle_node *ses_pickle_root(const ses_pickle *p) { return &p->node[p->root]; }
 ses_pickle_kind ses_pickle_kind_of(const ses_pickle_node *x) { return (ses_pickle_kind)x->kind; }
@@ -541,5 +545,5 @@ bool ses_pickle_next(const ses_pickle *p, ses_pickle_iter *it, const ses_pickle_
 {
     *key = ses_pickle_next_item(p, it);
     *value = *key ? ses_pickle_next_item(p, it) : NULL;
-    return *value != NULL; /* a list's last item may be without one */
+    return *value != NULL; /* a list of odd length ends without a value */
 }

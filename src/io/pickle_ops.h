@@ -1,22 +1,23 @@
-/* The opcodes of Python's pickles (pickletools.py tells them all): for pickle.c alone. */
+/* Opcodes of Python pickles (see pickletools.py); included by pickle.c only. */
 #ifndef SES_IO_PICKLE_OPS_H
 #define SES_IO_PICKLE_OPS_H
 
 #include "sesame/types.h"
 
-typedef enum { /* what follows */
-               ARG_NONE,
-               ARG_1, /* a number of so many bytes */
-               ARG_2,
-               ARG_4,
-               ARG_8,
-               ARG_BYTES1, /* a length of so many bytes, and as many bytes */
-               ARG_BYTES4,
-               ARG_BYTES8,
-               ARG_LINES /* the opcode reads it itself */
+/* Operand of an opcode. */
+typedef enum {
+    ARG_NONE,
+    ARG_1, /* a number of 1 byte */
+    ARG_2,
+    ARG_4,
+    ARG_8,
+    ARG_BYTES1, /* a length of 1 byte, then that many bytes */
+    ARG_BYTES4,
+    ARG_BYTES8,
+    ARG_LINES /* read by the opcode itself */
 } ses_pickle_arg;
 
-/* The opcodes read; every other is refused. */
+/* The supported opcodes; all others are refused. */
 static const struct ses_pickle_op {
     char name[18];
     uint8_t arg;
@@ -64,7 +65,7 @@ static const struct ses_pickle_op {
     ['R'] = { "REDUCE", ARG_NONE, true },
     ['b'] = { "BUILD", ARG_NONE, true },
     ['Q'] = { "BINPERSID", ARG_NONE, true },
-    /* Not read, but known by name. */
+    /* Unsupported, named for messages. */
     ['i'] = { .name = "INST" },
     ['o'] = { .name = "OBJ" },
     [0x81] = { .name = "NEWOBJ" },

@@ -1,4 +1,4 @@
-/* Rows of TSV, CSV and JSON-lines files. */
+/* Reader of rows of TSV, CSV and JSON-lines files. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "sesame/table.h"
@@ -10,9 +10,9 @@
 
 enum { MAX_FIELDS = 1 << 16, MAX_ROW = 64 << 20 };
 
-typedef struct place {
+typedef struct range {
     size_t begin, n;
-} place;
+} range;
 
 struct ses_records {
     ses_text_reader lines;
@@ -21,22 +21,22 @@ struct ses_records {
     bool quotes, ragged, header;
     size_t max_row;
 
-    char **want; /* as asked for; NULL: all */
+    char **want; /* requested columns; NULL: all */
     size_t n_want;
-    size_t *column; /* of a table: which field a wanted one is */
+    size_t *column; /* of a table: field index of each requested column */
     char **name;    /* of the header */
     size_t n_names;
     size_t expected; /* fields of a row; 0: not known yet */
-    bool bound;      /* columns are known */
+    bool bound;      /* columns are resolved */
 
     ses_buf bytes; /* fields of the row, a NUL after each */
-    place *place;
+    range *field;  /* in bytes */
     size_t n, cap;
     ses_string *out;
     size_t n_out;
     uint64_t line;
     ses_json_doc *doc;
-    bool pending; /* the first row was read when opening */
+    bool pending; /* the first row was already read by the open */
 };
 
 static bool at_line(const ses_records *r, ses_err *e)
@@ -50,20 +50,21 @@ static bool end_field(ses_records *r, size_t begin, ses_err *e)
 {
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 16;
-        place *p = cap <= MAX_FIELDS ? ses_realloc_array(r->place, cap, sizeof *p, e) : NULL;
+        range *p = cap <= MAX_FIELDS ? ses_realloc_array(r->field, cap, sizeof *p, e) : NULL;
         if (!p)
             return ses_fail(e, cap > MAX_FIELDS ? SES_EFORMAT : SES_ENOMEM, "more than %d fields",
                             (int)MAX_FIELDS);
-        r->place = p;
+        r->field = p;
         r->cap = cap;
     }
-    r->place[r->n++] = (place){ begin, r->bytes.len - begin };
+    r->field[r->n++] = (range){ begin, r->bytes.len - begin };
     ses_buf_put(&r->bytes, 0);
     return ses_buf_ok(&r->bytes, e);
 }
 
-/* From behind an opening quote to behind its closing one; goes on to further lines. */
-static bool quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err *e)
+/* Reads a quoted field, from after its opening quote to after its closing quote, possibly over several
+ * lines. */
+static bool read_quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err *e)
 {
     for (;;) {
         const char *stop = *i < *n ? memchr(*s + *i, '"', *n - *i) : NULL;
@@ -74,11 +75,11 @@ static bool quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err
             if (!ses_text_reader_next(&r->lines, s, n, e)) return false;
             if (!*s)
                 return ses_fail(e, SES_EFORMAT,
-                                "a quote that never closes (are quotes plain characters here?)");
+                                "a quote is never closed (are quotes ordinary characters in this file?)");
             *i = 0;
             ses_buf_put(&r->bytes, '\n');
             if (r->bytes.len > r->max_row)
-                return ses_fail(e, SES_EFORMAT, "a row of more than %zu bytes", r->max_row);
+                return ses_fail(e, SES_EFORMAT, "row longer than %zu bytes", r->max_row);
         } else if (*i < *n && (*s)[*i] == '"') {
             ses_buf_put(&r->bytes, '"');
             ++*i;
@@ -95,11 +96,12 @@ static bool split(ses_records *r, const char *s, size_t n, ses_err *e)
         size_t begin = r->bytes.len;
         if (r->quotes && i < n && s[i] == '"') {
             i++;
-            if (!quoted(r, &s, &n, &i, e)) return false;
+            if (!read_quoted(r, &s, &n, &i, e)) return false;
             if (i < n && s[i] != r->delimiter)
-                return ses_fail(e, SES_EFORMAT,
-                                "field %zu: text after a closing quote (are quotes plain characters here?)",
-                                r->n + 1);
+                return ses_fail(
+                    e, SES_EFORMAT,
+                    "field %zu: text after a closing quote (are quotes ordinary characters in this file?)",
+                    r->n + 1);
         } else {
             const char *stop = i < n ? memchr(s + i, r->delimiter, n - i) : NULL;
             size_t len = stop ? (size_t)(stop - s) - i : n - i;
@@ -112,15 +114,15 @@ static bool split(ses_records *r, const char *s, size_t n, ses_err *e)
     }
 }
 
-/* A row that is not an empty line; *there false at the end. */
-static bool read_row(ses_records *r, bool *there, ses_err *e)
+/* Reads the next row that is not an empty line; *found: false at the end. */
+static bool read_row(ses_records *r, bool *found, ses_err *e)
 {
     const char *s = NULL;
     size_t n = 0;
     do
         if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
     while (s && !n);
-    *there = s != NULL;
+    *found = s != NULL;
     r->line = r->lines.line;
     return !s || split(r, s, n, e) || at_line(r, e);
 }
@@ -150,10 +152,10 @@ static bool no_column(const ses_records *r, const char *want, ses_err *e)
     ses_buf list = { 0 };
     ses_quoted q = ses_quoted_of(want, strlen(want));
     if (!r->header)
-        ses_fail(e, SES_EARG, "no column \"%s\": without a header columns are numbers, here from 1 to %zu",
-                 q.s, r->expected);
+        ses_fail(e, SES_EARG, "no column \"%s\": a file without a header has columns 1 to %zu", q.s,
+                 r->expected);
     else if (list_names(r, &list, e))
-        ses_fail(e, SES_EARG, "no column \"%s\"; there are: %s (or numbers from 1 to %zu)", q.s,
+        ses_fail(e, SES_EARG, "no column \"%s\"; available: %s (or numbers from 1 to %zu)", q.s,
                  list.data ? list.data : "none", r->expected);
     ses_buf_free(&list);
     return false;
@@ -166,7 +168,7 @@ static bool find_column(ses_records *r, const char *want, size_t *at, ses_err *e
         if (strcmp(r->name[k], want) != 0) continue;
         if (found != SIZE_MAX)
             return ses_fail(e, SES_EFORMAT,
-                            "two columns are called \"%s\": say which by its number, %zu or %zu",
+                            "two columns are named \"%s\": select one by its number, %zu or %zu",
                             ses_quoted_of(want, strlen(want)).s, found + 1, k + 1);
         found = k;
     }
@@ -191,19 +193,19 @@ static bool bind(ses_records *r, ses_err *e)
     return true;
 }
 
-/* The header, or the first row, which is kept for the first call. */
+/* Reads the header, or the first row, which the first ses_records_next returns. */
 static bool begin(ses_records *r, ses_err *e)
 {
-    bool there;
-    if (!read_row(r, &there, e)) return false;
-    if (!there) return ses_fail(e, SES_EFORMAT, "an empty file");
+    bool found;
+    if (!read_row(r, &found, e)) return false;
+    if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
     r->expected = r->n;
     r->pending = !r->header;
     if (r->header) {
         r->name = ses_alloc_array(r->n, sizeof *r->name, e);
         if (!r->name) return false;
         for (; r->n_names < r->n; r->n_names++) {
-            const place *p = &r->place[r->n_names];
+            const range *p = &r->field[r->n_names];
             r->name[r->n_names] = ses_strndup(r->bytes.data + p->begin, p->n, e);
             if (!r->name[r->n_names]) return false;
         }
@@ -211,21 +213,21 @@ static bool begin(ses_records *r, ses_err *e)
     return bind(r, e);
 }
 
-static bool give(ses_records *r, ses_err *e)
+static bool select_fields(ses_records *r, ses_err *e)
 {
     if (!r->ragged && r->n != r->expected) {
         ses_fail(e, SES_EFORMAT, "%zu field%s, the %s has %zu%s", r->n, r->n == 1 ? "" : "s",
                  r->header ? "header" : "first row", r->expected,
-                 r->quotes || r->n > r->expected ? "" : " (are there quoted line ends?)");
+                 r->quotes || r->n > r->expected ? "" : " (does the file contain quoted line ends?)");
         return at_line(r, e);
     }
     for (size_t k = 0; k < r->n_out; k++) {
         size_t c = r->column[k];
         if (c >= r->n) {
-            ses_fail(e, SES_EFORMAT, "%zu field%s, field %zu is wanted", r->n, r->n == 1 ? "" : "s", c + 1);
+            ses_fail(e, SES_EFORMAT, "%zu field%s, field %zu requested", r->n, r->n == 1 ? "" : "s", c + 1);
             return at_line(r, e);
         }
-        r->out[k] = (ses_string){ r->bytes.data + r->place[c].begin, r->place[c].n };
+        r->out[k] = (ses_string){ r->bytes.data + r->field[c].begin, r->field[c].n };
     }
     return true;
 }
@@ -253,7 +255,7 @@ static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
         break;
     case SES_JSON_STRING: {
         const char *s = ses_json_string(v, &n);
-        if (memchr(s, 0, n + 1) != s + n) return ses_fail(e, SES_EFORMAT, "NUL in a text");
+        if (memchr(s, 0, n + 1) != s + n) return ses_fail(e, SES_EFORMAT, "NUL in a string");
         ses_buf_append(&r->bytes, s, n);
         break;
     }
@@ -263,9 +265,9 @@ static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
             if (!put_json(r, ses_json_at(v, k), 1, e)) return false;
         }
         if (!depth) break;
-        return ses_fail(e, SES_EFORMAT, "an array in an array: text or numbers are expected");
+        return ses_fail(e, SES_EFORMAT, "nested array, expected strings or numbers");
     case SES_JSON_OBJECT:
-        return ses_fail(e, SES_EFORMAT, "%s: text or numbers are expected", ses_json_type_name(t));
+        return ses_fail(e, SES_EFORMAT, "%s, expected a string or a number", ses_json_type_name(t));
     }
     return ses_buf_ok(&r->bytes, e);
 }
@@ -279,13 +281,13 @@ static bool no_key(const ses_records *r, const ses_json *root, const char *want,
         ses_buf_appendf(&list, "%s%s", k ? ", " : "", ses_quoted_of(key, n).s);
     }
     if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "no field \"%s\"; there are: %s", ses_quoted_of(want, strlen(want)).s,
+        ses_fail(e, SES_EARG, "no field \"%s\"; available: %s", ses_quoted_of(want, strlen(want)).s,
                  list.data ? list.data : "none");
     ses_buf_free(&list);
     return at_line(r, e);
 }
 
-/* All keys of the first object are wanted where none were asked for. */
+/* Without requested columns, all keys of the first object are used. */
 static bool bind_keys(ses_records *r, const ses_json *root, ses_err *e)
 {
     r->bound = true;
@@ -310,7 +312,7 @@ static bool is_blank(const char *s, size_t n)
     return n == 0;
 }
 
-/* A key, or keys with '.' between where objects lie in objects. */
+/* Finds a key, or a path "a.b" through nested objects. */
 static const ses_json *lookup(const ses_json *v, const char *name)
 {
     const ses_json *found = ses_json_get(v, name);
@@ -327,14 +329,14 @@ static const ses_json *lookup(const ses_json *v, const char *name)
     return found;
 }
 
-static bool next_json(ses_records *r, bool *there, ses_err *e)
+static bool next_json(ses_records *r, bool *found, ses_err *e)
 {
     const char *s = NULL;
     size_t n = 0;
     do
         if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
     while (s && is_blank(s, n));
-    *there = s != NULL;
+    *found = s != NULL;
     r->line = r->lines.line;
     ses_json_free(r->doc);
     r->doc = NULL;
@@ -343,8 +345,7 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
     if (!r->doc) return at_line(r, e);
     const ses_json *root = ses_json_root(r->doc);
     if (ses_json_type_of(root) != SES_JSON_OBJECT) {
-        ses_fail(e, SES_EFORMAT, "%s where an object, {...}, is expected",
-                 ses_json_type_name(ses_json_type_of(root)));
+        ses_fail(e, SES_EFORMAT, "%s, expected an object {...}", ses_json_type_name(ses_json_type_of(root)));
         return at_line(r, e);
     }
     if (!r->bound && !bind_keys(r, root, e)) return false;
@@ -360,15 +361,15 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
         if (!end_field(r, from, e)) return at_line(r, e);
     }
     for (size_t k = 0; k < r->n; k++)
-        r->out[k] = (ses_string){ r->bytes.data + r->place[k].begin, r->place[k].n };
+        r->out[k] = (ses_string){ r->bytes.data + r->field[k].begin, r->field[k].n };
     return true;
 }
 
 static bool begin_json(ses_records *r, ses_err *e)
 {
-    bool there;
-    if (!next_json(r, &there, e)) return false;
-    if (!there) return ses_fail(e, SES_EFORMAT, "an empty file");
+    bool found;
+    if (!next_json(r, &found, e)) return false;
+    if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
     return r->pending = true;
 }
 
@@ -439,21 +440,21 @@ void ses_records_free(ses_records *r)
     ses_free(r->want);
     ses_free(r->column);
     ses_free(r->name);
-    ses_free(r->place);
+    ses_free(r->field);
     ses_free(r->out);
     ses_free(r);
 }
 
 bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
 {
-    bool there = true, json = r->format == SES_TABLE_JSONL;
+    bool found = true, json = r->format == SES_TABLE_JSONL;
     *row = NULL;
     if (r->pending)
         r->pending = false;
-    else if (!(json ? next_json(r, &there, e) : read_row(r, &there, e)))
+    else if (!(json ? next_json(r, &found, e) : read_row(r, &found, e)))
         return false;
-    if (!there) return true;
-    if (!json && !give(r, e)) return false;
+    if (!found) return true;
+    if (!json && !select_fields(r, e)) return false;
     *row = r->out;
     return true;
 }

@@ -1,4 +1,4 @@
-/* Reading safetensors: the header is checked as a whole before a tensor is handed out. */
+/* Reader of safetensors files. The whole header is checked before a tensor is returned. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -12,14 +12,14 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they lie in the file");
 
-/* The file: 8 bytes header length (little endian), a JSON object, the tensors' bytes end to end. */
+/* File layout: header length (8 bytes, little-endian), a JSON object, the data of the tensors end to end. */
 typedef struct layout {
-    const unsigned char *data; /* of the tensors */
+    const unsigned char *data; /* after the header */
     uint64_t size;
     const char *file;
 } layout;
 
-/* A tensor as the header tells it, before it is in order. */
+/* A tensor as declared by the header. */
 typedef struct claim {
     ses_tensor_entry entry;
     uint64_t begin, end;
@@ -36,22 +36,22 @@ bool ses_check_not_lfs(const void *p, size_t n, const char *what, ses_err *e)
 {
     static const char lfs[] = "version https://git-lfs.github.com/spec/";
     if (n < sizeof lfs - 1 || memcmp(p, lfs, sizeof lfs - 1) != 0) return true;
-    return ses_fail(e, SES_EFORMAT, "a Git LFS pointer stands in place of the %s: run `git lfs pull`", what);
+    return ses_fail(e, SES_EFORMAT, "a Git LFS pointer instead of the %s: run `git lfs pull`", what);
 }
 
 static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, layout *l, ses_err *e)
 {
     if (!ses_check_not_lfs(p, n, "weights", e)) return false;
     if (n < 8)
-        return ses_fail(e, SES_EFORMAT, "file of %zu bytes: no room for the header's length (8 bytes)", n);
+        return ses_fail(e, SES_EFORMAT, "file of %zu bytes, too short for the header length (8 bytes)", n);
     uint64_t len = le64(p);
     if (len > SES_SAFETENSORS_MAX_HEADER)
-        return ses_fail(e, SES_EFORMAT, "header of %" PRIu64 " bytes: not a safetensors file (at most %d)",
-                        len, SES_SAFETENSORS_MAX_HEADER);
+        return ses_fail(e, SES_EFORMAT,
+                        "header of %" PRIu64 " bytes, the maximum is %d: not a safetensors file", len,
+                        SES_SAFETENSORS_MAX_HEADER);
     if (len > n - 8)
         return ses_fail(e, SES_EFORMAT,
-                        "header of %" PRIu64 " bytes past the end (file has %zu after its length)", len,
-                        n - 8);
+                        "header of %" PRIu64 " bytes past the end (%zu bytes follow its length)", len, n - 8);
     if (len == 0 || p[8] != '{') return ses_fail(e, SES_EFORMAT, "header does not begin with '{'");
     *doc = ses_json_parse((const char *)p + 8, (size_t)len, e);
     if (!*doc) return ses_wrap(e, "header");
@@ -60,16 +60,16 @@ static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, la
     return true;
 }
 
-/* Shards repeat it: the first file that has any gives it. */
+/* Shards repeat the metadata: it is taken from the first file that has any. */
 static bool read_meta(ses_safetensors *s, const ses_json *meta, ses_err *e)
 {
     if (ses_json_type_of(meta) != SES_JSON_OBJECT)
         return ses_fail(e, SES_EFORMAT, "__metadata__: an object of strings expected, not %s",
                         ses_json_type_name(ses_json_type_of(meta)));
     size_t n = ses_json_len(meta);
-    bool wanted = n && !s->n_meta;
-    if (wanted) {
-        ses_free(s->meta); /* of a shard that failed half way, if any */
+    bool use = n && !s->n_meta;
+    if (use) {
+        ses_free(s->meta); /* of a shard that failed in the middle */
         s->meta = ses_alloc_array(n, sizeof *s->meta, e);
         if (!s->meta) return false;
     }
@@ -81,8 +81,8 @@ static bool read_meta(ses_safetensors *s, const ses_json *meta, ses_err *e)
                             ses_quoted_of(key, kn).s,
                             ses_json_type_name(ses_json_type_of(ses_json_at(meta, i))));
         if (strlen(key) != kn || strlen(value) != vn)
-            return ses_fail(e, SES_EFORMAT, "__metadata__: \"%s\": holds a NUL", ses_quoted_of(key, kn).s);
-        if (!wanted) continue;
+            return ses_fail(e, SES_EFORMAT, "__metadata__: \"%s\": contains a NUL", ses_quoted_of(key, kn).s);
+        if (!use) continue;
         ses_meta *x = &s->meta[i];
         x->key = ses_arena_strndup(&s->arena, key, kn, e);
         x->value = ses_arena_strndup(&s->arena, value, vn, e);
@@ -99,16 +99,16 @@ static bool read_shape(claim *c, const ses_json *shape, ses_err *e)
                         ses_json_type_name(ses_json_type_of(shape)));
     size_t rank = ses_json_len(shape);
     if (rank > SES_ENTRY_MAX_DIM)
-        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_MAX_DIM);
+        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes, the maximum is %d", rank, SES_ENTRY_MAX_DIM);
     c->entry.rank = (int)rank;
     c->entry.count = 1;
     for (size_t i = 0; i < rank; i++) {
         int64_t d;
         if (!ses_json_int(ses_json_at(shape, i), &d) || d < 0)
-            return ses_fail(e, SES_EFORMAT, "shape[%zu] is not a size", i);
+            return ses_fail(e, SES_EFORMAT, "shape[%zu] is not an integer of at least 0", i);
         c->entry.dim[i] = d;
         if (!ses_mul_i64(c->entry.count, d, &c->entry.count))
-            return ses_fail(e, SES_EFORMAT, "shape has more numbers than fit 63 bits");
+            return ses_fail(e, SES_EFORMAT, "the number of elements exceeds 63 bits");
     }
     return true;
 }
@@ -118,25 +118,26 @@ static bool read_offsets(claim *c, const ses_json *offsets, const layout *l, ses
     if (ses_json_type_of(offsets) != SES_JSON_ARRAY || ses_json_len(offsets) != 2 ||
         !ses_json_uint(ses_json_at(offsets, 0), &c->begin) ||
         !ses_json_uint(ses_json_at(offsets, 1), &c->end))
-        return ses_fail(e, SES_EFORMAT, "data_offsets: two byte positions expected");
+        return ses_fail(e, SES_EFORMAT, "data_offsets: two byte offsets expected");
     if (c->begin > c->end)
-        return ses_fail(e, SES_EFORMAT, "offsets %" PRIu64 " to %" PRIu64 " run backwards", c->begin, c->end);
+        return ses_fail(e, SES_EFORMAT, "offsets %" PRIu64 " to %" PRIu64 " are in the wrong order", c->begin,
+                        c->end);
     if (c->end > l->size)
         return ses_fail(e, SES_EFORMAT,
-                        "offset %" PRIu64 " past the end (file has %" PRIu64 " bytes of data)", c->end,
+                        "offset %" PRIu64 " past the end (the file has %" PRIu64 " bytes of data)", c->end,
                         l->size);
     size_t want;
     if (!ses_mul_size((size_t)c->entry.count, ses_dtype_size(c->entry.dtype), &want))
-        return ses_fail(e, SES_EFORMAT, "shape needs more bytes than fit 64 bits");
+        return ses_fail(e, SES_EFORMAT, "the number of bytes exceeds 64 bits");
     if (want != c->end - c->begin)
-        return ses_fail(e, SES_EFORMAT, "offsets hold %" PRIu64 " bytes, %" PRId64 " of %s need %zu",
+        return ses_fail(e, SES_EFORMAT, "offsets span %" PRIu64 " bytes, %" PRId64 " elements of %s need %zu",
                         c->end - c->begin, c->entry.count, ses_dtype_name(c->entry.dtype), want);
     c->entry.data = l->data + c->begin;
     c->entry.bytes = want;
     return true;
 }
 
-/* dtype, shape, data_offsets, each once and nothing else. */
+/* Reads dtype, shape and data_offsets; no other keys are allowed. */
 static bool read_claim(claim *c, const ses_json *v, const layout *l, ses_err *e)
 {
     if (ses_json_type_of(v) != SES_JSON_OBJECT)
@@ -168,19 +169,20 @@ static int by_offset(const void *a, const void *b)
     return strcmp(x->entry.name, y->entry.name);
 }
 
-/* Sorted: each tensor begins where the one before ends, the first at 0, the last ends the file. */
+/* Sorted by offset, each tensor must begin at the end of the previous one, the first at 0; the last must end
+ * the file. */
 static bool check_contiguous(const claim *c, size_t n, uint64_t size, ses_err *e)
 {
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         const char *name = c[i].entry.name;
         if (c[i].begin > at)
-            return ses_fail(e, SES_EFORMAT, "tensor \"%s\": hole of %" PRIu64 " bytes before offset %" PRIu64,
+            return ses_fail(e, SES_EFORMAT, "tensor \"%s\": gap of %" PRIu64 " bytes before offset %" PRIu64,
                             ses_quoted_of(name, strlen(name)).s, c[i].begin - at, c[i].begin);
         if (c[i].begin < at)
             return ses_fail(e, SES_EFORMAT,
-                            "tensor \"%s\": offset %" PRIu64
-                            " overlaps the tensor before it (ends at %" PRIu64 ")",
+                            "tensor \"%s\": offset %" PRIu64 " overlaps the previous tensor (ends at %" PRIu64
+                            ")",
                             ses_quoted_of(name, strlen(name)).s, c[i].begin, at);
         at = c[i].end;
     }
@@ -206,7 +208,7 @@ bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x, ses_err
     if (!fresh && file == x->file)
         return ses_fail(e, SES_EFORMAT, "tensor \"%s\" appears twice", ses_quoted_of(x->name, n).s);
     if (!fresh)
-        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is in %s too", ses_quoted_of(x->name, n).s, file);
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is also in %s", ses_quoted_of(x->name, n).s, file);
     s->entry[s->n_entry++] = *x;
     return true;
 }

@@ -1,4 +1,5 @@
-/* Inside of an open file or folder of tensors; shared by the readers of each format and of a folder. */
+/* Private parts of open tensor files, shared by the readers of each format and of folders, and by the
+ * writers. */
 #ifndef SES_IO_SAFETENSORS_IMPL_H
 #define SES_IO_SAFETENSORS_IMPL_H
 
@@ -12,40 +13,41 @@ typedef struct ses_meta {
 } ses_meta;
 
 struct ses_safetensors {
-    ses_mmap *map; /* of the files; none when read from memory */
+    ses_mmap *map; /* one per file; none if read from memory */
     size_t n_map;
     ses_tensor_entry *entry;
     size_t n_entry;
-    ses_strmap names; /* to an entry's index */
+    ses_strmap names; /* name to index in entry */
     ses_meta *meta;
     size_t n_meta;
-    ses_arena arena; /* names and metadata, and what could not be used in place */
+    ses_arena arena; /* names, metadata, and copies of non-contiguous tensors */
 };
 
-/* Reads one file's bytes and adds its tensors, which will point into them. */
+/* Reads the bytes of one file and adds its tensors, which point into them. */
 typedef bool ses_tensor_reader(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
 ses_tensor_reader ses_safetensors_add, ses_torch_add;
 
-bool ses_is_torch_file(const unsigned char *p,
-                       size_t n); /* by its first bytes; no safetensors file begins so */
+/* Whether the first bytes are those of a PyTorch file; no safetensors file begins like that. */
+bool ses_is_torch_file(const unsigned char *p, size_t n);
 
-bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more, ses_err *e); /* for so many more entries */
-bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x,
-                          ses_err *e); /* there is room; false too when it is
-                                                                            there already */
+bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more,
+                                ses_err *e); /* capacity for `more` entries */
+/* Adds an entry within the reserved capacity; fails if the name exists. */
+bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x, ses_err *e);
 
-/* One file; read NULL: by what its bytes look like. */
+/* Opens one file; read NULL: the format is detected from the first bytes. */
 ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e);
 
-/* False when the bytes are the stub Git LFS leaves in place of a large file. */
+/* Fails if the bytes are a Git LFS pointer. what: "weights", "index". */
 bool ses_check_not_lfs(const void *p, size_t n, const char *what, ses_err *e);
 
-/* One file from bytes that outlive it, for tests and fuzzing. */
+/* Opens one file from borrowed bytes, for tests and fuzzing. */
 ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e);
 ses_safetensors *ses_tensors_from_memory(ses_tensor_reader *read, const void *bytes, size_t n,
                                          const char *file, ses_err *e);
 
-/* A folder from the text of its index; `get` finds the bytes of a shard by its name, which outlive it. */
+/* Opens a folder from the text of its index; `get` returns the bytes of a shard by its file name,
+ * borrowed. */
 typedef bool ses_shard_source(void *ctx, const char *file, const void **bytes, size_t *n, ses_err *e);
 ses_safetensors *ses_checkpoint_from_index(const char *index, size_t n, ses_shard_source *get, void *ctx,
                                            ses_err *e);
@@ -57,8 +59,8 @@ typedef struct ses_pending_entry {
     int rank;
     int64_t dim[SES_ENTRY_MAX_DIM];
     size_t bytes;
-    const void *data;          /* or */
-    ses_tensor_source *source; /* not NULL: called for the bytes */
+    const void *data;          /* used if source is NULL */
+    ses_tensor_source *source; /* callback that produces the bytes */
     void *ctx;
 } ses_pending_entry;
 
@@ -71,7 +73,7 @@ struct ses_safetensors_writer {
     ses_arena arena;
 };
 
-/* Sorts the items and writes them to a file that lacks only its name: ses_file_writer_commit gives it. */
+/* Sorts the items and writes them to a temporary file; ses_file_writer_commit gives it its name. */
 ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,
                                          size_t n, const char *path, bool overwrite, ses_err *e);
 

@@ -1,4 +1,4 @@
-/* Writing safetensors: tensors are declared, sorted, and written in one go. */
+/* Writer of safetensors files: collects tensors, sorts them and writes one file. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -30,11 +30,11 @@ void ses_safetensors_writer_free(ses_safetensors_writer *w)
 static bool measure(ses_pending_entry *x, int rank, const int64_t *dim, ses_err *e)
 {
     if (rank < 0 || rank > SES_ENTRY_MAX_DIM)
-        return ses_fail(e, SES_EARG, "%d axes (at most %d)", rank, SES_ENTRY_MAX_DIM);
+        return ses_fail(e, SES_EARG, "%d axes, the maximum is %d", rank, SES_ENTRY_MAX_DIM);
     int64_t count = 1;
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0 || !ses_mul_i64(count, dim[i], &count))
-            return ses_fail(e, SES_EARG, "axis %d of %lld", i, (long long)dim[i]);
+            return ses_fail(e, SES_EARG, "axis %d has the invalid size %lld", i, (long long)dim[i]);
         x->dim[i] = dim[i];
     }
     x->rank = rank;
@@ -51,7 +51,7 @@ static bool add(ses_safetensors_writer *w, const char *name, const ses_pending_e
     if (!ses_array_reserve(&w->item, &w->cap, w->n + 1, sizeof *w->item, e)) return false;
     bool fresh = false;
     if (strcmp(name, "__metadata__") == 0)
-        ses_fail(e, SES_EARG, "the format keeps this name for itself");
+        ses_fail(e, SES_EARG, "this name is reserved by the format");
     else if (measure(&x, rank, dim, e) && (x.name = ses_arena_strndup(&w->arena, name, n, e)) &&
              ses_strmap_insert(&w->names, x.name, n, 0, &fresh, e) && !fresh)
         ses_fail(e, SES_EARG, "declared twice");
@@ -78,7 +78,7 @@ bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key,
     if (!ses_array_reserve(&w->meta, &w->cap_meta, w->n_meta + 1, sizeof *w->meta, e)) return false;
     for (size_t i = 0; i < w->n_meta; i++)
         if (strcmp(w->meta[i].key, key) == 0)
-            return ses_fail(e, SES_EARG, "metadata \"%s\" given twice", ses_quoted_of(key, strlen(key)).s);
+            return ses_fail(e, SES_EARG, "metadata \"%s\" added twice", ses_quoted_of(key, strlen(key)).s);
     ses_meta *x = &w->meta[w->n_meta];
     x->key = ses_arena_strndup(&w->arena, key, strlen(key), e);
     x->value = ses_arena_strndup(&w->arena, value, strlen(value), e);
@@ -87,8 +87,8 @@ bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key,
     return true;
 }
 
-/* The reference sorts by its list of dtypes, last first, then by name. */
-static int dtype_place(ses_dtype d)
+/* The safetensors library sorts by dtype in this order, then by name. */
+static int dtype_rank(ses_dtype d)
 {
     static const ses_dtype order[] = { SES_I64, SES_F64, SES_F32, SES_I32, SES_BF16,
                                        SES_F16, SES_I16, SES_I8,  SES_U8,  SES_BOOL };
@@ -97,11 +97,11 @@ static int dtype_place(ses_dtype d)
     return i;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_dtype_and_name(const void *a, const void *b)
 {
     const ses_pending_entry *x = *(const ses_pending_entry *const *)a,
                             *y = *(const ses_pending_entry *const *)b;
-    int p = dtype_place(x->dtype), q = dtype_place(y->dtype);
+    int p = dtype_rank(x->dtype), q = dtype_rank(y->dtype);
     return p != q ? p - q : strcmp(x->name, y->name);
 }
 
@@ -123,7 +123,7 @@ static void put_tensor(ses_json_writer *j, const ses_pending_entry *x, size_t be
     ses_json_end_object(j);
 }
 
-/* The length, the JSON, and spaces up to a multiple of 8; *total: bytes of tensors. */
+/* Header length, JSON, and spaces up to a multiple of 8; *total: bytes of all tensors. */
 static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses_pending_entry *const *item,
                         size_t n, uint64_t *total, ses_err *e)
 {
@@ -147,10 +147,10 @@ static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses
     }
     ses_json_end_object(j);
     const char *text = fits ? ses_json_writer_text(j, &len, e) : NULL;
-    if (!fits) ses_fail(e, SES_EARG, "tensors of more bytes than fit 64 bits");
+    if (!fits) ses_fail(e, SES_EARG, "the number of bytes exceeds 64 bits");
     size_t padded = (len + 7) & ~(size_t)7;
     if (text && padded > SES_SAFETENSORS_MAX_HEADER) {
-        ses_fail(e, SES_EARG, "header of %zu bytes (at most %d)", padded, SES_SAFETENSORS_MAX_HEADER);
+        ses_fail(e, SES_EARG, "header of %zu bytes, the maximum is %d", padded, SES_SAFETENSORS_MAX_HEADER);
         text = NULL;
     }
     if (text) {
@@ -183,7 +183,7 @@ ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const 
     uint64_t total = 0;
     char *chunk = NULL;
     ses_file_writer *f = NULL;
-    if (n) qsort(item, n, sizeof *item, by_place);
+    if (n) qsort(item, n, sizeof *item, by_dtype_and_name);
     if (!make_header(&header, w, item, n, &total, e)) {
         ses_wrap(e, "%s", path);
         goto fail;

@@ -1,4 +1,4 @@
-/* Questions of SQuAD's JSON, versions 1.1 and 2.0: data[].paragraphs[].{context, qas[]}. */
+/* Reader of SQuAD's JSON, versions 1.1 and 2.0: data[].paragraphs[].{context, qas[]}. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -24,21 +24,21 @@ static bool text_of(const ses_json *object, const char *key, bool optional, ses_
     if (!v && optional) return true;
     const char *s = ses_json_string(v, &out->n);
     if (!s)
-        return v ? ses_fail(e, SES_EFORMAT, "\"%s\" is %s, a text is expected", key,
+        return v ? ses_fail(e, SES_EFORMAT, "\"%s\" is %s, expected a string", key,
                             ses_json_type_name(ses_json_type_of(v)))
                  : ses_fail(e, SES_EFORMAT, "no \"%s\"", key);
     out->p = s;
-    return strlen(s) == out->n || ses_fail(e, SES_EFORMAT, "\"%s\" has a NUL in it", key);
+    return strlen(s) == out->n || ses_fail(e, SES_EFORMAT, "\"%s\" contains a NUL", key);
 }
 
 static bool list_of(const ses_json *object, const char *key, const ses_json **out, ses_err *e)
 {
     *out = ses_json_get(object, key);
     if (*out && ses_json_type_of(*out) == SES_JSON_ARRAY) return true;
-    return ses_fail(e, SES_EFORMAT, *out ? "\"%s\" is not a list" : "no \"%s\"", key);
+    return ses_fail(e, SES_EFORMAT, *out ? "\"%s\" is not an array" : "no \"%s\"", key);
 }
 
-/* The byte of the n-th character; false: the text is shorter. */
+/* Byte offset of character n; false: the text is shorter. */
 static bool byte_of(const ses_string *text, size_t n, size_t *byte)
 {
     size_t at = 0;
@@ -48,6 +48,7 @@ static bool byte_of(const ses_string *text, size_t n, size_t *byte)
     return n == 0;
 }
 
+/* Number of code points before a byte. */
 static size_t points_before(const ses_string *text, size_t byte)
 {
     size_t n = 0;
@@ -55,27 +56,27 @@ static size_t points_before(const ses_string *text, size_t byte)
     return n;
 }
 
-static bool stands_at(const ses_string *context, const ses_string *text, size_t byte)
+static bool occurs_at(const ses_string *context, const ses_string *text, size_t byte)
 {
     return byte <= context->n && context->n - byte >= text->n && !memcmp(context->p + byte, text->p, text->n);
 }
 
-/* Where the answer stands; false and the reason when not where it should. */
-static bool place(const ses_squad *q, const ses_string *context, int64_t start, ses_answer *a, ses_err *e)
+/* Finds the offsets of an answer; fails if its text is not at its start and cannot be searched. */
+static bool locate(const ses_squad *q, const ses_string *context, int64_t start, ses_answer *a, ses_err *e)
 {
     ses_quoted text = ses_quoted_of(a->text.p, a->text.n > 60 ? 60 : a->text.n);
     bool within = start >= 0 && byte_of(context, (size_t)start, &a->byte_start);
-    if (within && a->text.n && stands_at(context, &a->text, a->byte_start)) {
+    if (within && a->text.n && occurs_at(context, &a->text, a->byte_start)) {
         a->char_start = (size_t)start;
         return true;
     }
-    if (!a->text.n) return ses_fail(e, SES_EFORMAT, "an empty answer");
+    if (!a->text.n) return ses_fail(e, SES_EFORMAT, "empty answer");
     const char *found = strstr(context->p, a->text.p);
     if (!found) return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its context", text.s);
     size_t byte = (size_t)(found - context->p), point = points_before(context, byte);
     if (!q->o.search_context)
-        return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not stand at %lld but first at %zu", text.s,
-                        (long long)start, point);
+        return ses_fail(e, SES_EFORMAT, "answer \"%s\" is not at %lld; its first occurrence is at %zu",
+                        text.s, (long long)start, point);
     a->byte_start = byte;
     a->char_start = point;
     return true;
@@ -84,7 +85,7 @@ static bool place(const ses_squad *q, const ses_string *context, int64_t start, 
 static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, ses_err *e)
 {
     const ses_json *list = ses_json_get(qa, "answers");
-    if (!list) return true; /* questions to be answered */
+    if (!list) return true; /* a test set */
     if (!list_of(qa, "answers", &list, e)) return false;
     size_t n = ses_json_len(list);
     if (!ses_array_reserve(&q->answer, &q->cap, n, sizeof *q->answer, e)) return false;
@@ -95,11 +96,11 @@ static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, se
         ses_err why = { 0 };
         *a = (ses_answer){ 0 };
         if (ses_json_type_of(v) != SES_JSON_OBJECT)
-            return ses_fail(e, SES_EFORMAT, "answer %zu: no object", k);
+            return ses_fail(e, SES_EFORMAT, "answer %zu: not an object", k);
         if (!text_of(v, "text", false, &a->text, e)) return ses_wrap(e, "answer %zu", k);
         if (!ses_json_int(ses_json_get(v, "answer_start"), &start))
-            return ses_fail(e, SES_EFORMAT, "answer %zu: no \"answer_start\", a whole number", k);
-        bool good = place(q, &out->context, start, a, &why);
+            return ses_fail(e, SES_EFORMAT, "answer %zu: \"answer_start\" is not an integer", k);
+        bool good = locate(q, &out->context, start, a, &why);
         if (!good && !q->o.skip_bad_answers) return ses_fail(e, why.code, "%s", why.msg);
         q->skipped += !good;
         out->n_answers += good;
@@ -155,7 +156,7 @@ static ses_squad *make(ses_json_doc *doc, const ses_squad_options *o, ses_err *e
 
 ses_squad *ses_squad_open(const char *path, const ses_squad_options *o, ses_err *e)
 {
-    ses_json_doc *doc = ses_json_load(path, MAX_FILE, e); /* names the file itself */
+    ses_json_doc *doc = ses_json_load(path, MAX_FILE, e); /* its errors include the path */
     if (!doc) return NULL;
     ses_squad *q = make(doc, o, e);
     if (!q) ses_wrap(e, "%s", path);

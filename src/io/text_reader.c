@@ -1,3 +1,4 @@
+/* Line reader with checks for UTF-8 and for files that are not text. */
 #include "text_reader.h"
 
 #include "base/alloc.h"
@@ -26,12 +27,12 @@ void ses_text_reader_free(ses_text_reader *l)
     *l = (ses_text_reader){ 0 };
 }
 
-/* More bytes after those that are left. */
+/* Reads more bytes after the unread ones. */
 static bool fill(ses_text_reader *l, ses_err *e)
 {
     if (l->left) memmove(l->buf.data, l->at, l->left);
     l->buf.len = l->left;
-    size_t more = l->left > CHUNK ? l->left : CHUNK; /* doubling: a long line costs linear time */
+    size_t more = l->left > CHUNK ? l->left : CHUNK; /* doubles, so that a long line takes linear time */
     if (!ses_buf_reserve(&l->buf, more)) return ses_buf_ok(&l->buf, e);
     size_t got;
     if (!ses_input_stream_read(l->in, l->buf.data + l->buf.len, more, &got, e)) return false;
@@ -42,8 +43,8 @@ static bool fill(ses_text_reader *l, ses_err *e)
     return true;
 }
 
-/* What some files begin with that are not text. */
-static const char *other_kind(const char *s, size_t n)
+/* Detects common files that are not text by their first bytes; NULL: none of them. */
+static const char *binary_format(const char *s, size_t n)
 {
     static const struct {
         const char *begin;
@@ -62,15 +63,17 @@ static const char *other_kind(const char *s, size_t n)
 static bool check(const ses_text_reader *l, const char *s, size_t n, ses_err *e)
 {
     unsigned long long line = l->line;
-    const char *what = line == 1 ? other_kind(s, n) : NULL;
+    const char *what = line == 1 ? binary_format(s, n) : NULL;
     if (what) return ses_fail(e, SES_EFORMAT, "this file is %s", what);
     size_t good = ses_utf8_valid(s, n);
     if (good < n)
-        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: not UTF-8 (iconv -f LATIN1 -t UTF-8 may help)",
-                        line, good + 1);
+        return ses_fail(e, SES_EFORMAT,
+                        "line %llu, byte %zu: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)", line,
+                        good + 1);
     const char *nul = n ? memchr(s, 0, n) : NULL;
     if (nul)
-        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text", line, (size_t)(nul - s) + 1);
+        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text file", line,
+                        (size_t)(nul - s) + 1);
     return true;
 }
 

@@ -1,3 +1,4 @@
+/* Reader of stored zip archives. */
 #include "zip.h"
 
 #include "base/alloc.h"
@@ -7,10 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOCAL = 30, CENTRAL = 46, END = 22, END64 = 56, LOCATOR = 20, DESCRIPTOR_MAX = 24 };
+enum {
+    LOCAL = 30,
+    CENTRAL = 46,
+    END = 22,
+    END64 = 56,
+    LOCATOR = 20,
+    DESCRIPTOR_MAX = 24
+}; /* record sizes in bytes */
 enum { ENCRYPTED = 1 << 0, DESCRIBED = 1 << 3, STRONG = 1 << 6, MASKED = 1 << 13 };
 
-/* The archive, and where its central directory lies. */
+/* The archive and the position of its central directory. */
 typedef struct view {
     const unsigned char *p;
     size_t n;
@@ -34,9 +42,10 @@ static bool is(const unsigned char *p, char a, char b)
     return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
 }
 
-/* ---- where the directory is ---- */
+/* ---- finding the directory ---- */
 
-/* A field of the end record that is too small for its value holds ones and ZIP64's counts, or both agree. */
+/* A field of the end record that is too small for its value is all ones, and the ZIP64 record has the value;
+ * otherwise both must agree. */
 static bool agree(uint64_t small, uint64_t ones, uint64_t large) { return small == ones || small == large; }
 
 static bool read_end64(view *v, const unsigned char *end, ses_err *e)
@@ -44,14 +53,14 @@ static bool read_end64(view *v, const unsigned char *end, ses_err *e)
     size_t at = v->n - END - LOCATOR; /* of the locator */
     const unsigned char *locator = v->p + at, *r;
     if (at < END64 || le64(locator + 8) != at - END64 || !is(v->p + at - END64, 6, 6))
-        return ses_fail(e, SES_EFORMAT, "zip64: the end record is not right before its locator");
+        return ses_fail(e, SES_EFORMAT, "zip64: the end record is not directly before its locator");
     r = v->p + at - END64;
     if (le64(r + 4) != END64 - 12)
         return ses_fail(e, SES_EUNSUPPORTED, "zip64: end record of %" PRIu64 " bytes, %d expected",
                         le64(r + 4), END64 - 12);
     if (le32(locator + 4) || le32(locator + 16) > 1 || le32(r + 16) || le32(r + 20) ||
         le64(r + 24) != le64(r + 32))
-        return ses_fail(e, SES_EUNSUPPORTED, "an archive in several parts");
+        return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
     v->count = le64(r + 32);
     v->size = le64(r + 40);
     v->offset = le64(r + 48);
@@ -67,10 +76,10 @@ static bool find_directory(view *v, ses_err *e)
     const unsigned char *end = v->p + v->n - END;
     if (!is(end, 5, 6) || le16(end + 20))
         return ses_fail(e, SES_EFORMAT,
-                        "no end record in the last %d bytes: the file is cut short, or has a comment", END);
+                        "no end record in the last %d bytes: the file is truncated or has a comment", END);
     if ((le16(end + 4) && le16(end + 4) != 0xFFFF) || (le16(end + 6) && le16(end + 6) != 0xFFFF))
-        return ses_fail(e, SES_EUNSUPPORTED, "an archive in several parts");
-    size_t stop = v->n - END; /* where the directory must end */
+        return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
+    size_t stop = v->n - END; /* the directory must end here */
     if (stop >= LOCATOR && is(end - LOCATOR, 6, 7)) {
         if (!read_end64(v, end, e)) return false;
         stop -= LOCATOR + END64;
@@ -78,7 +87,7 @@ static bool find_directory(view *v, ses_err *e)
         v->count = le16(end + 10);
         v->size = le32(end + 12);
         v->offset = le32(end + 16);
-        if (le16(end + 8) != v->count) return ses_fail(e, SES_EUNSUPPORTED, "an archive in several parts");
+        if (le16(end + 8) != v->count) return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
     }
     if (v->offset > stop || v->size != stop - v->offset)
         return ses_fail(e, SES_EFORMAT,
@@ -92,7 +101,7 @@ static bool find_directory(view *v, ses_err *e)
 
 /* ---- headers ---- */
 
-/* ZIP64's extra field holds, in this order, those of the sizes and the offset that are all ones. */
+/* The ZIP64 extra field has, in this order, the sizes and offset whose 32-bit fields are all ones. */
 static bool read_extra(header *h, ses_err *e)
 {
     uint64_t *large[] = { &h->size, &h->packed, &h->offset };
@@ -100,7 +109,7 @@ static bool read_extra(header *h, ses_err *e)
     for (size_t at = 0; at < h->extra_len;) {
         const unsigned char *x = h->extra + at;
         size_t left = h->extra_len - at, len = left >= 4 ? le16(x + 2) : 0;
-        if (left < 4 || len > left - 4) return ses_fail(e, SES_EFORMAT, "extra field cut short");
+        if (left < 4 || len > left - 4) return ses_fail(e, SES_EFORMAT, "truncated extra field");
         at += 4 + len;
         if (le16(x) != 1) continue;
         if (seen) return ses_fail(e, SES_EFORMAT, "two zip64 fields");
@@ -108,7 +117,7 @@ static bool read_extra(header *h, ses_err *e)
         x += 4;
         for (size_t i = 0; i < SES_LEN(large); i++) {
             if (*large[i] != 0xFFFFFFFF) continue;
-            if (len < 8) return ses_fail(e, SES_EFORMAT, "zip64 field cut short");
+            if (len < 8) return ses_fail(e, SES_EFORMAT, "truncated zip64 field");
             *large[i] = le64(x);
             x += 8;
             len -= 8;
@@ -130,19 +139,21 @@ static const char *method_name(unsigned method)
     }
 }
 
-/* h: of the central directory, its name read. */
-static bool check_kind(const header *h, ses_err *e)
+/* Checks that an entry of the central directory is stored and not encrypted. */
+static bool check_stored(const header *h, ses_err *e)
 {
     if (h->flags & (ENCRYPTED | STRONG | MASKED)) return ses_fail(e, SES_EUNSUPPORTED, "encrypted");
     if (h->method)
-        return ses_fail(e, SES_EUNSUPPORTED, "compressed (%s); stored entries only", method_name(h->method));
+        return ses_fail(e, SES_EUNSUPPORTED, "compressed (%s), expected a stored entry",
+                        method_name(h->method));
     if (h->packed != h->size)
-        return ses_fail(e, SES_EFORMAT, "stored, but %" PRIu64 " bytes become %" PRIu64, h->packed, h->size);
+        return ses_fail(e, SES_EFORMAT, "stored, but its sizes differ: %" PRIu64 " and %" PRIu64, h->packed,
+                        h->size);
     return true;
 }
 
-/* The local header repeats what the directory says, or leaves sizes to a data descriptor after the data, as
- * writers do that cannot go back. */
+/* The local header must repeat the directory, except that streaming writers leave the sizes to a data
+ * descriptor after the data. */
 static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_err *e)
 {
     if (h->offset > v->offset || v->offset - h->offset < LOCAL || !is(v->p + h->offset, 3, 4))
@@ -156,33 +167,33 @@ static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_er
                  .name = p + LOCAL,
                  .name_len = le16(p + 26),
                  .extra_len = le16(p + 28) };
-    if (l.name_len + l.extra_len > room) return ses_fail(e, SES_EFORMAT, "local header cut short");
+    if (l.name_len + l.extra_len > room) return ses_fail(e, SES_EFORMAT, "truncated local header");
     l.extra = l.name + l.name_len;
     room -= l.name_len + l.extra_len;
     if (l.name_len != h->name_len || memcmp(l.name, h->name, l.name_len) != 0)
         return ses_fail(e, SES_EFORMAT, "its local header names \"%s\"",
                         ses_quoted_of((const char *)l.name, l.name_len).s);
-    bool later = l.flags & DESCRIBED && !l.size && !l.packed;
-    if (!later && (l.size == 0xFFFFFFFF || l.packed == 0xFFFFFFFF) && !read_extra(&l, e))
+    bool in_descriptor = l.flags & DESCRIBED && !l.size && !l.packed;
+    if (!in_descriptor && (l.size == 0xFFFFFFFF || l.packed == 0xFFFFFFFF) && !read_extra(&l, e))
         return ses_wrap(e, "local header");
     if (l.flags != h->flags || l.method != h->method ||
-        (!later && (l.packed != h->packed || l.size != h->size)))
+        (!in_descriptor && (l.packed != h->packed || l.size != h->size)))
         return ses_fail(e, SES_EFORMAT, "its local header and the directory differ");
     if (h->size > room)
         return ses_fail(e, SES_EFORMAT,
-                        "%" PRIu64 " bytes at %" PRIu64 " run into the directory or past the end", h->size,
+                        "%" PRIu64 " bytes at %" PRIu64 " overlap the directory or exceed the file", h->size,
                         (uint64_t)(l.extra + l.extra_len - v->p));
     *z = (ses_zip_entry){ .name = (const char *)h->name,
                           .name_len = h->name_len,
                           .data = l.extra + l.extra_len,
                           .size = (size_t)h->size,
                           .header = (size_t)h->offset,
-                          .described = l.flags & DESCRIBED };
+                          .has_descriptor = l.flags & DESCRIBED };
     z->end = (size_t)(z->data - v->p) + z->size;
     return true;
 }
 
-/* The header at *at of the directory, which it moves past. */
+/* Reads the directory header at *at, and advances *at. */
 static bool read_entry(const view *v, uint64_t *at, ses_zip_entry *z, ses_err *e)
 {
     const unsigned char *p = v->p + v->offset + *at;
@@ -199,45 +210,44 @@ static bool read_entry(const view *v, uint64_t *at, ses_zip_entry *z, ses_err *e
                  .extra_len = le16(p + 30) };
     size_t tail = h.name_len + h.extra_len + le16(p + 32);
     if (tail > left - CENTRAL)
-        return ses_fail(e, SES_EFORMAT, "directory header at %" PRIu64 " cut short", v->offset + *at);
+        return ses_fail(e, SES_EFORMAT, "truncated directory header at %" PRIu64, v->offset + *at);
     *at += CENTRAL + tail;
     h.extra = h.name + h.name_len;
     unsigned disk = le16(p + 34);
     if (!h.name_len || memchr(h.name, 0, h.name_len))
         return ses_fail(e, SES_EFORMAT, "entry %s", h.name_len ? "with a NUL in its name" : "without a name");
     if (disk && disk != 0xFFFF)
-        ses_fail(e, SES_EUNSUPPORTED, "in another part of the archive");
-    else if (read_extra(&h, e) && check_kind(&h, e) && check_local(v, &h, z, e))
+        ses_fail(e, SES_EUNSUPPORTED, "on another disk of the archive");
+    else if (read_extra(&h, e) && check_stored(&h, e) && check_local(v, &h, z, e))
         return true;
     return ses_wrap(e, "entry \"%s\"", ses_quoted_of((const char *)h.name, h.name_len).s);
 }
 
 /* ---- all entries together ---- */
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const ses_zip_entry *x = a, *y = b;
     return x->header < y->header ? -1 : x->header > y->header;
 }
 
-/* Nothing but entries and their descriptors up to the directory. */
-static bool check_places(const ses_zip *z, size_t stop, ses_err *e)
+/* Entries and their descriptors must fill the archive up to the directory. */
+static bool check_contiguous(const ses_zip *z, size_t stop, ses_err *e)
 {
-    size_t at = 0, most = 0; /* bytes that may lie before the next */
+    size_t at = 0, max_gap = 0; /* bytes allowed before the next entry */
     for (size_t i = 0; i < z->n; i++) {
         const ses_zip_entry *x = &z->entry[i];
         ses_quoted name = ses_quoted_of(x->name, x->name_len);
         if (x->header < at)
             return ses_fail(e, SES_EFORMAT, "entry \"%s\" overlaps entry \"%s\"", name.s,
                             ses_quoted_of(x[-1].name, x[-1].name_len).s);
-        if (x->header - at > most)
-            return ses_fail(e, SES_EFORMAT, "%zu bytes of no entry before entry \"%s\"", x->header - at,
-                            name.s);
+        if (x->header - at > max_gap)
+            return ses_fail(e, SES_EFORMAT, "%zu unused bytes before entry \"%s\"", x->header - at, name.s);
         at = x->end;
-        most = x->described ? DESCRIPTOR_MAX : 0;
+        max_gap = x->has_descriptor ? DESCRIPTOR_MAX : 0;
     }
-    if (stop - at > most)
-        return ses_fail(e, SES_EFORMAT, "%zu bytes of no entry before the directory", stop - at);
+    if (stop - at > max_gap)
+        return ses_fail(e, SES_EFORMAT, "%zu unused bytes before the directory", stop - at);
     return true;
 }
 
@@ -253,7 +263,7 @@ bool ses_zip_read(ses_zip *z, const void *bytes, size_t n, ses_err *e)
     if (at != v.size)
         return ses_fail(e, SES_EFORMAT, "%" PRIu64 " bytes after the last entry of the directory",
                         v.size - at);
-    if (z->n) qsort(z->entry, z->n, sizeof *z->entry, by_place);
+    if (z->n) qsort(z->entry, z->n, sizeof *z->entry, by_offset);
     for (size_t i = 0; i < z->n; i++) {
         const ses_zip_entry *x = &z->entry[i];
         bool fresh = false;
@@ -261,7 +271,7 @@ bool ses_zip_read(ses_zip *z, const void *bytes, size_t n, ses_err *e)
         if (!fresh)
             return ses_fail(e, SES_EFORMAT, "two entries \"%s\"", ses_quoted_of(x->name, x->name_len).s);
     }
-    return check_places(z, (size_t)v.offset, e);
+    return check_contiguous(z, (size_t)v.offset, e);
 }
 
 void ses_zip_free(ses_zip *z)
