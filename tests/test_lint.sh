@@ -186,6 +186,10 @@ echo 'SES_COMMAND(stop)' >>src/cli/commands.def
 finds defs 'stop has no src/cli/cmd/cmd_stop.c'
 : >src/cli/cmd/cmd_stop.c
 finds defs 'src/cli/cmd/cmd_stop.c: not in commands.def'
+mkdir docs && echo 'See `src/op/none.c` and `ses_none`; `src/op/add.c` and `ses_add` exist.' >docs/GLOSSARY.md
+finds docs 'docs/GLOSSARY.md: no such path: src/op/none.c'
+mkdir docs && echo 'See `ses_none` and `ses_add`.' >docs/GLOSSARY.md
+finds docs 'docs/GLOSSARY.md: no such name: ses_none'
 echo 'if true' >>demo
 finds scripts 'demo'
 
