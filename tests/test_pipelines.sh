@@ -91,7 +91,7 @@ says "$(printf '\033[')"
 run 0 question-answering -m $m/bert-qa --color never "Who?" "The keeper eats."
 says '['
 run 0 question-answering --help
-says 'add up' 'above 1'
+says 'equal' 'exceed 1'
 run 0 fill-mask -m $m/bert-mask -k 2 "[MASK] and [MASK]"
 says 'mask 1' 'mask 2' '#'
 run 0 feature-extraction -m $m/bert-mask "a b"
@@ -209,7 +209,7 @@ grep -q 'truncated' "$tmp/err" && bad 'a short text is not truncated' || ok
 run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
 tells 'the maximum sequence length is 8'
 run 3 ner -m $m/bert-tag --max-seq-len 2 "The bell rings."
-tells 'windows of 2 tokens have no room for the text'
+tells 'a maximum length of 2 tokens leaves no room for the text'
 run 3 ner -m $m/bert-tag --stride 46 -f "$tmp/long"
 tells 'stride 46'
 run 3 question-answering -m $m/bert-qa "$(head -c 300 "$tmp/long")" "The bell rings."
@@ -219,16 +219,16 @@ tells 'label "Anna'
 
 # bad input
 run 3 fill-mask -m $m/bert-label "a [MASK]"
-tells 'a BertForSequenceClassification does not serve fill-mask; it serves text-classification, zero-shot'
+tells 'BertForSequenceClassification does not support fill-mask; it supports text-classification, zero-shot'
 run 3 fill-mask -m $m/bert-mask "no such thing"
-tells 'text 1: no mask in the text: write [MASK] where one is'
+tells 'text 1: no mask in the text: expected at least one [MASK]'
 run 0 text-classification -m $m/bert-label --json ""
 says '"label"'
 mkdir "$tmp/odd"
 cp $m/bert-mask/* "$tmp/odd"
 cp $m/roberta-mask/tokenizer* "$tmp/odd"
 run 3 fill-mask -m "$tmp/odd" "a <mask>"
-tells "the tokenizer has ids up to 329, the model's embedding table has 140 rows"
+tells "the tokenizer has ids up to 329, but the model's embedding table has only 140 rows"
 rm "$tmp/odd"/tokenizer*
 run 3 fill-mask -m "$tmp/odd" "a [MASK]"
 run 3 fill-mask -m "$tmp/nowhere" "a [MASK]"
@@ -250,7 +250,7 @@ tells 'line 2: key "text" is missing'
 run 1 text-classification -m $m/bert-label --json --jsonl --keep-going
 lines 6
 says '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"text\" must be a string' \
-    '{"error": "line 5: an object or a string is expected'
+    '{"error": "line 5: expected an object or a string'
 tells 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
 run 1 text-classification -m $m/bert-label --jsonl --keep-going
 tells 'line 2: '
@@ -332,7 +332,8 @@ wait $pid 2>/dev/null
 
 # the examples
 for x in "classify_file $m/bert-label $tmp/texts" "tag_entities $m/bert-tag Anna" \
-    "answer_question $m/bert-qa Who? Anna" "embed_search $m/bert-mask $tmp/texts bell"; do
+    "answer_question $m/bert-qa Who? Anna" "embed_search $m/bert-mask $tmp/texts bell" \
+    "shared_model $m/bert-label $tmp/texts sea,land"; do
     # shellcheck disable=SC2086  # several words
     "$build"/examples/$x >"$tmp/out" 2>"$tmp/err" && [ -s "$tmp/out" ] && ok || bad "example $x"
     name=${x%% *}

@@ -1,20 +1,30 @@
-/* Pipelines: texts in, answers out. A pipeline is a task ("fill-mask", "token-classification", ...) on a
- * model with its tokenizer.
+/* Pipelines: texts in, predictions out. A pipeline runs one task ("fill-mask", "text-classification",
+ * ...) with a model and its tokenizer.
  *
- *     ses_setting set[] = { { "top_k", "3" }, { 0 } };
- *     ses_pipeline *p = ses_pipeline_open("fill-mask", "bert-base-uncased", dev, set, &e);
+ *     ses_setting settings[] = { { "top_k", "3" }, { 0 } };
+ *     ses_pipeline *p = ses_pipeline_open("fill-mask", "bert-base-uncased", dev, settings, &e);
  *     const ses_result *r = ses_pipeline_run(p, &(ses_item){ .text = ses_str("Paris is in [MASK].") }, &e);
  *     for (size_t i = 0; r && i < r->n; i++) printf("%.3f %s\n", r->row[i].score, r->row[i].word.p);
  *     ses_pipeline_free(p);
  *
- * Many texts are fed one by one; they run in batches without padding, and answers come to a function in the
- * order of the texts. What an answer says depends on its text alone, not on the batch or the threads.
- * A pipeline belongs to one thread. */
-#ifndef SESAME_TASK_H
-#define SESAME_TASK_H
+ * For many items: set a callback, feed the items, flush. Items run in batches without padding; results
+ * arrive in the order of the items. A result depends on its item alone, not on the batch or the number of
+ * threads.
+ *
+ * Ownership: the caller frees what it opens. The device, and a model or tokenizer passed to
+ * ses_pipeline_open_with, must outlive the pipeline. Items are copied; results are borrowed.
+ *
+ * Threads: a pipeline is used by one thread at a time. Models and tokenizers are read-only, so several
+ * pipelines may share them and run in several threads at once: load the weights once, open one pipeline
+ * for each thread.
+ *
+ * Errors: a function that fails returns false or NULL and fills e, which may be NULL. */
+#ifndef SESAME_PIPELINE_H
+#define SESAME_PIPELINE_H
 
 #include "sesame/device.h"
 #include "sesame/json.h"
+#include "sesame/sentence.h"
 #include "sesame/tokenizer.h"
 
 #include <string.h>
@@ -23,89 +33,165 @@ SES_BEGIN_DECLS
 
 typedef struct ses_pipeline ses_pipeline;
 
+/* A view of a NUL-terminated string; NULL gives { NULL, 0 }. */
 static inline ses_string ses_str(const char *s)
 {
-    ses_string x = { s, s ? strlen(s) : 0 }; /* C++ has no literals of structs */
+    ses_string x = { s, s ? strlen(s) : 0 }; /* no compound literal: C++ includes this header */
     return x;
 }
 
-/* An option of the task by its name, "top_k" or "top-k", and its value as text; lists by commas, or by naming
- * the option again. A list of settings ends with { 0 }. */
+/* An option of the task by name, "top_k" or "top-k", and its value as text. List values are separated by
+ * commas, or the option is repeated. An array of settings ends with { 0 }. */
 typedef struct ses_setting {
     const char *name, *value;
 } ses_setting;
 
-/* What goes in; which parts a task reads is in docs/PIPELINES.md. */
+/* ---- input and output ---- */
+
+/* One input. docs/PIPELINES.md lists the fields each task reads. */
 typedef struct ses_item {
-    ses_string text;        /* or the question, the query, the premise */
-    ses_string pair;        /* a second text, the context; p NULL: none */
-    const ses_string *list; /* candidate labels, choices, documents, words */
+    ses_string text;        /* the text, question, query or premise */
+    ses_string pair;        /* the second text or the context; p NULL: none */
+    const ses_string *list; /* [n_list]: candidate labels, choices, documents or words */
     size_t n_list;
-    int64_t number; /* the caller's: a line's number */
+    int64_t number;              /* chosen by the caller, for example a line number */
+    const ses_setting *settings; /* for this item alone, on top of the pipeline's; NULL: none. An option that
+                                    belongs to the whole pipeline is an error of the item */
 } ses_item;
 
-typedef struct ses_token_logprob { /* of a token that was written */
+/* A generated token. */
+typedef struct ses_token_logprob {
     int32_t id;
     float logprob;
-    ses_string token; /* as the tokenizer spells it; n 0: not one of its */
+    ses_string token; /* the tokenizer's spelling; n 0: the id is not in its vocabulary */
 } ses_token_logprob;
 
-/* One line of an answer; a task fills what it has (strings end in NUL, p NULL: not of this task). */
+/* One row of a result. A task fills the fields it has. Strings end with NUL; p NULL: not used by the task. */
 typedef struct ses_result_row {
-    ses_string label; /* a class, an entity */
-    ses_string word;  /* a token or words */
-    ses_string text;  /* a whole text: with the mask filled in, an answer, what was generated */
+    ses_string label; /* class or entity */
+    ses_string word;  /* token or words */
+    ses_string text;  /* the text with its mask filled, the answer or the generated text */
     double score;
-    int32_t token;                     /* an id */
-    int64_t index;                     /* of a token in its sequence, a choice, a document */
-    ses_offset char_span, byte_span;   /* where it stands in the text: in code points, in bytes */
-    size_t group;                      /* which mask */
-    const ses_token_logprob *logprobs; /* of tasks that write, with "logprobs"; NULL: not asked */
+    int32_t token;                     /* token id */
+    int64_t index;                     /* of the token in its sequence, the choice or the document */
+    ses_offset char_span, byte_span;   /* position in the text: in code points, in bytes */
+    size_t group;                      /* fill-mask: number of the mask */
+    const ses_token_logprob *logprobs; /* [n_logprobs]: generation with "logprobs"; NULL: not requested */
     size_t n_logprobs;
 } ses_result_row;
 
 typedef struct ses_result {
-    const ses_item *item; /* what it answers */
+    const ses_item *item; /* the input, copied */
     size_t n;
-    const ses_result_row *row;
-    size_t groups;                  /* of rows; at least 1 */
-    const float *vectors;           /* of tasks that give vectors: [rows, cols] */
-    int64_t n_vectors, vector_size; /* rows 0: none */
-    int64_t tokens;                 /* read by the model */
-    int64_t truncated; /* tokens of the text that were left out because the model takes no more */
+    const ses_result_row *row; /* [n] */
+    size_t groups;             /* groups of rows, at least 1 */
+    const float *vectors;      /* [n_vectors, vector_size]: tasks that output vectors */
+    int64_t n_vectors, vector_size;
+    int64_t tokens;    /* read by the model */
+    int64_t truncated; /* tokens of the text that were left out because it is too long for the model */
+    bool streamed;     /* the stream callback has received the text already */
     const struct ses_result_schema *schema;
 } ses_result;
 
-/* dev outlives the pipeline; set may be NULL. */
-ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev, const ses_setting *set,
-                                ses_err *e);
-void ses_pipeline_free(ses_pipeline *p);
-const char *ses_pipeline_warnings(const ses_pipeline *p); /* about its settings: lines, or "" */
+/* ---- opening ---- */
 
-/* One item, answered at once; borrowed until the next call. */
+typedef struct ses_pipeline_options {
+    const ses_setting *settings; /* the task's options; NULL: defaults */
+    /* A loaded model to share instead of loading the folder's; NULL: load. Its class must have the head
+     * the task needs; tasks without a head (feature-extraction, features) need a class without one. */
+    const ses_model *model;
+    const ses_sentence *encoder;    /* the same for embed and similarity */
+    const ses_tokenizer *tokenizer; /* a loaded tokenizer to share; NULL: load the folder's */
+    const char *base_model;         /* if the folder holds an adapter: the model it belongs to; NULL: the one
+                                       its adapter_config.json names */
+} ses_pipeline_options;
+
+/* Loads the model and tokenizer of a folder for a task. settings may be NULL: defaults. Fails if the
+ * folder is incomplete or damaged, the model lacks the head for the task, or a setting is unknown or out
+ * of range. */
+ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev,
+                                const ses_setting *settings, ses_err *e);
+
+/* The same with options, which may be NULL. With options->model or options->encoder, dir and dev may be NULL:
+ * the folder and the device of the model. Settings are copied. */
+ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
+                                     const ses_pipeline_options *options, ses_err *e);
+
+/* Items still waiting are dropped without a result. NULL is allowed. Shared models and tokenizers stay
+ * open. */
+void ses_pipeline_free(ses_pipeline *p);
+
+/* Borrowed from the pipeline; other pipelines may share it while this one is open. */
+const ses_model *ses_pipeline_model(const ses_pipeline *p);
+const ses_sentence *ses_pipeline_encoder(const ses_pipeline *p); /* embed, similarity; else NULL */
+const ses_tokenizer *ses_pipeline_tokenizer(const ses_pipeline *p);
+
+/* Remarks about settings without effect and the like: lines, "" if there are none. Borrowed. */
+const char *ses_pipeline_warnings(const ses_pipeline *p);
+
+/* ---- limits ---- */
+
+/* Maximum length of a sequence in tokens, at most the model's own maximum. Longer texts are truncated,
+ * and the result reports it, or read in overlapping windows, depending on the task. Call it before
+ * feeding. Returns false, without an effect, for tasks that never truncate (text-generation, prefer). */
+bool ses_pipeline_set_max_seq_len(ses_pipeline *p, int64_t tokens);
+int64_t ses_pipeline_max_seq_len(const ses_pipeline *p);
+
+/* Tokens per batch; a sequence is never split. Default: 2048, on a GPU 16384. Results do not depend on it. */
+void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens);
+
+/* ---- running ---- */
+
+/* Runs one item at once. Items fed before are run and reported first. The result is borrowed until the next
+ * call on the pipeline. NULL: the item failed; the error callback is not called. */
 const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_err *e);
 
-/* Many: fn is told each answer, in the order they were fed; it returns false to end the work. The item is
- * copied. A full batch is computed while others are fed, and answered by a later feed; a flush answers all.
- * A feed that fails for its item has not taken it, and the pipeline goes on with others; where a batch or fn
- * fails, all that waits is dropped. */
+/* Receives each result, in the order of the items; returns false to stop, with the reason in e. */
 typedef bool ses_result_fn(void *ctx, const ses_result *r, ses_err *e);
 void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx);
-/* Of tasks that write: fn is told the text of each item run alone as it is written, piece by piece; false
- * ends it. */
+
+/* Receives each item that failed, in the order of the items, and why; returns true to continue with the other
+ * items (keep going), or false to stop, with the reason in e. NULL, the default: the first failed item stops.
+ * Errors that are not an item's (output that cannot be written, for example) always stop. */
+typedef bool ses_item_error_fn(void *ctx, const ses_item *item, const ses_err *why, ses_err *e);
+void ses_pipeline_set_error_callback(ses_pipeline *p, ses_item_error_fn *fn, void *ctx);
+
+/* Tasks that generate text: receives the text of an item in pieces while it is generated, if the item runs
+ * alone (ses_pipeline_set_batch_tokens(p, 1)), without beams; returns false to stop. The result follows. */
 typedef bool ses_stream_fn(void *ctx, const char *piece, size_t n);
 void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx);
-/* Of a batch, in which a sequence is never split; before: 2048, of a device with memory of its own 16384. */
-void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens);
-bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e);
-bool ses_pipeline_flush(ses_pipeline *p, ses_err *e); /* runs and answers what is waiting */
+bool ses_pipeline_can_stream(const ses_pipeline *p);
+bool ses_pipeline_stream_setting(const ses_pipeline *p); /* the task's setting "stream" is true */
 
-/* An item from a JSON object, by the task's names for its parts. Borrows from v; *list is to be freed with
- * free(). */
+/* Queues an item. A full batch is computed while the next items are fed; its results arrive during a
+ * later feed or flush. Without an error callback, an item that cannot be encoded is not queued: feed
+ * fails, and the pipeline can be used further. If a batch or a callback fails, all queued items are
+ * dropped. */
+bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e);
+
+/* Runs all queued items and reports their results. */
+bool ses_pipeline_flush(ses_pipeline *p, ses_err *e);
+
+/* Counts since the pipeline was opened. */
+typedef struct ses_pipeline_stats {
+    int64_t items;     /* with a result */
+    int64_t failed;    /* reported to the error callback */
+    int64_t truncated; /* items with tokens left out */
+    int64_t batches, sequences;
+    int64_t tokens_read; /* by forward passes, prompts included */
+    int64_t tokens_generated;
+    int64_t context_limited; /* generated texts that ended early because the model's context was full */
+} ses_pipeline_stats;
+ses_pipeline_stats ses_pipeline_get_stats(const ses_pipeline *p);
+
+/* ---- JSON ---- */
+
+/* Fills an item from a JSON string or object, by the task's names for its fields. The item borrows from v and
+ * from *list, which the caller frees with free(), also after a failure. */
 bool ses_pipeline_item_from_json(const ses_pipeline *p, const ses_json *v, ses_item *item, ses_string **list,
                                  ses_err *e);
 
-/* The answer as one JSON value, in the reference's shape. */
+/* Writes the result as one JSON value, in the form of the transformers pipeline of the same name. */
 void ses_result_write_json(const ses_result *r, ses_json_writer *w);
 
 SES_END_DECLS

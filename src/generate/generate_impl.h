@@ -75,8 +75,8 @@ double ses_generate_next_scores(ses_generate_ctx *w, const ses_prompt_state *k, 
 void ses_generate_reorder_cache(ses_generate_ctx *w, int32_t to,
                                 int32_t from); /* slots, before the next pass */
 
-/* mems.c: of models that remember what their layers saw. A pass reads the batch that ses_mems_begin_pass makes
- * of the new tokens (NULL: no memory), wants mems, and ends with ses_mems_end_pass. */
+/* mems.c: of models that remember what their layers saw. A pass reads the batch that ses_mems_begin_pass
+ * makes of the new tokens (NULL: no memory), wants mems, and ends with ses_mems_end_pass. */
 ses_mems *ses_mems_new(const ses_model *m, int64_t slots, ses_err *e);
 void ses_mems_free(ses_mems *k);
 const ses_batch *ses_mems_begin_pass(ses_mems *k, const ses_batch *b, ses_err *e);

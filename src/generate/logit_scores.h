@@ -1,5 +1,5 @@
-/* Probabilities and rankings of one row of logits. Computed in double and rounded once, so that results agree with
- * transformers in float. Nothing is owned; any thread may call. */
+/* Probabilities and rankings of one row of logits. Computed in double and rounded once, so that results
+ * agree with transformers in float. Nothing is owned; any thread may call. */
 #ifndef SES_GENERATE_LOGIT_SCORES_H
 #define SES_GENERATE_LOGIT_SCORES_H
 

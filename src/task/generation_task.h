@@ -1,18 +1,62 @@
-/* What the tasks that write have in common: options, prompts, generation, texts. */
-#ifndef SES_TASK_WRITING_H
-#define SES_TASK_WRITING_H
+/* Shared by the tasks that generate text: options, prompts, generation, decoding. The pipeline's state is a
+ * ses_generation_task, a request's a ses_generation_request; both are owned by their pipeline or request. */
+#ifndef SES_TASK_GENERATION_TASK_H
+#define SES_TASK_GENERATION_TASK_H
 
-#include "generate/generate_impl.h"
-#include "task.h"
+#include "pipeline_impl.h"
+#include "prompt_template.h"
+#include "sesame/generate.h"
 
-typedef struct ses_prompt_template ses_prompt_template;
-
-enum { SES_GENERATION_OPTION_COUNT = 41 };
+/* Indices into ses_generation_opt, in the order of the help. */
+typedef enum {
+    SES_GEN_MAX_NEW_TOKENS,
+    SES_GEN_MAX_LENGTH,
+    SES_GEN_MIN_NEW_TOKENS,
+    SES_GEN_MIN_LENGTH,
+    SES_GEN_NUM_BEAMS,
+    SES_GEN_NUM_BEAM_GROUPS,
+    SES_GEN_NUM_RETURN_SEQUENCES,
+    SES_GEN_LENGTH_PENALTY,
+    SES_GEN_DIVERSITY_PENALTY,
+    SES_GEN_EARLY_STOPPING,
+    SES_GEN_DO_SAMPLE,
+    SES_GEN_TEMPERATURE, /* first option of sampling */
+    SES_GEN_TOP_K,
+    SES_GEN_TOP_P,
+    SES_GEN_MIN_P,
+    SES_GEN_TYPICAL_P,
+    SES_GEN_EPSILON_CUTOFF,
+    SES_GEN_ETA_CUTOFF,
+    SES_GEN_TOP_H,
+    SES_GEN_SEED, /* last option of sampling */
+    SES_GEN_REPETITION_PENALTY,
+    SES_GEN_ENCODER_REPETITION_PENALTY,
+    SES_GEN_NO_REPEAT_NGRAM_SIZE,
+    SES_GEN_ENCODER_NO_REPEAT_NGRAM_SIZE,
+    SES_GEN_STOP_STRINGS,
+    SES_GEN_BAD_WORDS,
+    SES_GEN_SUPPRESS_TOKENS,
+    SES_GEN_BEGIN_SUPPRESS_TOKENS,
+    SES_GEN_EOS_TOKEN_ID,
+    SES_GEN_FORCED_BOS_TOKEN_ID,
+    SES_GEN_RETURN_FULL_TEXT,
+    SES_GEN_PREFIX,
+    SES_GEN_TEMPLATE,
+    SES_GEN_SHOTS,
+    SES_GEN_TASK,
+    SES_GEN_SRC_LANG,
+    SES_GEN_TGT_LANG,
+    SES_GEN_STREAM,
+    SES_GEN_RENORMALIZE_LOGITS,
+    SES_GEN_LOGPROBS,
+    SES_GEN_FORCED_EOS_TOKEN_ID,
+    SES_GENERATION_OPTION_COUNT
+} ses_generation_option;
 
 typedef struct ses_generation_args {
-    ses_generate_options o;                  /* what was given of it: */
-    bool given[SES_GENERATION_OPTION_COUNT]; /* by the option's place in the table */
-    int do_sample, full_text, renormalize;
+    ses_generate_options o;                    /* the fields whose option was set */
+    bool was_set[SES_GENERATION_OPTION_COUNT]; /* by ses_generation_option; only options that write to o */
+    int do_sample, full_text, renormalize;     /* 0 or 1; -1: not set */
     ses_opt_list stop, bad_words, suppress, begin_suppress, eos, forced_eos;
     const char *prefix, *template, *task, *src_lang, *tgt_lang;
     int64_t shots, forced_bos;
@@ -20,46 +64,49 @@ typedef struct ses_generation_args {
 } ses_generation_args;
 
 extern const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT];
+extern const char ses_generation_item_settings[];
 
-typedef struct ses_generation_task { /* a pipeline's */
-    ses_generation_config *folder;
-    ses_generate_options o;
-    ses_prompt_template *template;
+typedef struct ses_generation_task {
+    ses_generation_config *config; /* generation_config.json */
+    ses_generate_options o;        /* the folder's, with the pipeline's settings applied */
+    ses_prompt_template *template; /* NULL: texts are prompts */
     ses_string prefix;
-    int32_t src_lang; /* -1: as the tokenizer does it */
-    bool full_text;   /* the prompt is part of the answer */
+    int32_t src_lang; /* language token of the source; -1: the tokenizer's default */
 } ses_generation_task;
 
-typedef struct ses_generation_request { /* an item's */
+typedef struct ses_generation_request {
     ses_string prompt;
-    ses_result_row *text; /* [n] */
+    const ses_generate_options *o; /* the pipeline's, or a copy with the item's settings */
+    ses_result_row *text;          /* [n] */
     size_t n;
 } ses_generation_request;
 
+/* Hooks of a task; finish takes the schema, so that each task has a finish of its own. */
 bool ses_generation_task_open(ses_pipeline *p, ses_err *e);
 void ses_generation_task_close(ses_pipeline *p);
-bool ses_generation_task_encode(ses_pipeline *p, ses_request *j, ses_err *e);
-bool ses_generation_task_run(ses_pipeline *p, ses_request *const *job, ses_seq *const *seq, size_t n,
+bool ses_generation_task_encode(ses_pipeline *p, ses_request *r, ses_err *e);
+bool ses_generation_task_run(ses_pipeline *p, ses_request *const *request, ses_seq *const *seq, size_t n,
                              ses_err *e);
-bool ses_generation_task_finish(ses_pipeline *p, ses_request *j, ses_result *r,
-                                const ses_result_schema *shape, ses_err *e);
+bool ses_generation_task_finish(ses_request *r, ses_result *out, const ses_result_schema *schema, ses_err *e);
 
-/* Everything of a task that writes but its words. */
-#define SES_GENERATION_TASK(finish_)                                                    \
-    .opt = ses_generation_opt, .n_opt = SES_GENERATION_OPTION_COUNT,                    \
-    .args_size = sizeof(ses_generation_args), .self_size = sizeof(ses_generation_task), \
-    .job_size = sizeof(ses_generation_request), .can_stream = true, .writes = true,     \
-    .open = ses_generation_task_open, .close = ses_generation_task_close,               \
-    .encode = ses_generation_task_encode, .run = ses_generation_task_run, .finish = finish_
+/* generation_settings.c: fills task->o and the rest of the state; checks the settings. */
+bool ses_generation_settings_read(ses_pipeline *p, ses_err *e);
+/* Applies the options that were set on top of *o. */
+void ses_generation_settings_apply(const ses_generation_args *a, ses_generate_options *o);
 
-/* prompt_template.c: prompts from a file with an instruction, examples and the place of the text. */
-ses_prompt_template *ses_prompt_template_open(const char *path, ses_err *e);
-ses_prompt_template *ses_prompt_template_new(ses_json_doc *doc,
-                                             ses_err *e); /* doc is the template's from here on */
-void ses_prompt_template_free(ses_prompt_template *t);
-/* The prompt for a text with so many examples (below 0: all there are); to be freed with ses_free. */
-char *ses_prompt_template_fill(const ses_prompt_template *t, ses_string text, ses_string pair, int64_t shots,
-                               size_t *n, ses_err *e);
-size_t ses_prompt_template_stops(const ses_prompt_template *t, const char *const **stop);
+/* The model has an encoder that reads the prompt. */
+static inline bool ses_generation_has_encoder(const ses_pipeline *p)
+{
+    return p->head->head == &ses_head_seq2seq_lm;
+}
+
+/* All members of a task that generates text except its words, heads and schemas. */
+#define SES_GENERATION_TASK(finish_)                                                           \
+    .opt = ses_generation_opt, .n_opt = SES_GENERATION_OPTION_COUNT,                           \
+    .args_size = sizeof(ses_generation_args), .item_settings = ses_generation_item_settings,   \
+    .state_size = sizeof(ses_generation_task), .request_size = sizeof(ses_generation_request), \
+    .can_stream = true, .generates = true, .open = ses_generation_task_open,                   \
+    .close = ses_generation_task_close, .encode = ses_generation_task_encode,                  \
+    .run_batch = ses_generation_task_run, .finish = finish_
 
 #endif

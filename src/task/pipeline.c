@@ -1,43 +1,69 @@
-/* A pipeline: a task, a model with the head it needs, the tokenizer beside it. */
+/* Opens a pipeline: the model with the head its task needs, and the tokenizer of the same folder.
+ * runner.c runs items through it. */
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/json_list.h"
-#include "base/str.h"
-#include "base/suggest.h"
-#include "task.h"
+#include "pipeline_impl.h"
 #include "tensor/device_impl.h"
 
-#include <limits.h>
-#include <stdio.h>
-
-enum { HOST_BUDGET = 2048, DEVICE_BUDGET = 16384, UNLIMITED = 1 << 20 };
+/* NO_LIMIT: models without a position table report at least this many tokens as their maximum. */
+enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20 };
 
 /* ---- the model ---- */
 
-static bool no_fit(const ses_pipeline *p, const ses_model_desc *d, const ses_class *c, ses_err *e)
+static bool unsupported(const ses_task *t, const ses_model_desc *d, const ses_class *c, ses_err *e)
 {
-    char can[512];
-    ses_tasks_supported(d, c, can, sizeof can);
-    return ses_fail(e, SES_EUNSUPPORTED, "a %s does not serve %s; it serves %s", c->name,
-                    ses_task_canonical_name(p->task), can);
+    char supported[512];
+    ses_tasks_supported(d, c, supported, sizeof supported);
+    return ses_fail(e, SES_EUNSUPPORTED, "%s does not support %s; it supports %s", c->name,
+                    ses_task_canonical_name(t), supported);
 }
 
-/* How to open the model: as its own class when that has a head for the task; else for its hidden states
- * alone, of an encoder and decoder the latter's. */
-static bool pick_class(const ses_pipeline *p, const ses_json *config, ses_model_options *o, ses_err *e)
+/* A task with a head opens the model as the class config.json names. A task without one needs hidden
+ * states only: those of the decoder in an encoder-decoder model, unless the task uses the encoder alone. */
+static bool choose_class(const ses_task *t, const ses_json *config, ses_model_options *o, ses_err *e)
 {
     const ses_model_desc *d = ses_config_find_model(config, e);
     const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
     if (!c) return false;
-    if (p->task->head) return ses_task_supports(p->task, d, c) || no_fit(p, d, c, e);
-    if (d->encoder_decoder && !c->encoder_only && !p->task->encoder_alone)
+    if (t->head) return ses_task_supports(t, d, c) || unsupported(t, d, c, e);
+    if (d->encoder_decoder && !c->encoder_only && !t->uses_encoder_only)
         o->class_name = d->class[0].name;
     else
         o->no_head = true;
     return true;
 }
 
-static const ses_head_use *find_use(const ses_task *t, const ses_class *c)
+static bool load_model(ses_pipeline *p, ses_err *e)
+{
+    ses_model_options o = { .base = p->base_model };
+    ses_json_doc *config = ses_model_config_open(p->dir, p->base_model, e);
+    if (!config) return false;
+    if (!choose_class(p->task, ses_json_root(config), &o, e)) {
+        ses_json_free(config);
+        return ses_wrap(e, "%s/config.json", p->dir);
+    }
+    p->model = p->own_model = ses_model_open_config(p->dir, config, p->dev, &o, e); /* takes config */
+    return p->model != NULL;
+}
+
+/* A model the caller has opened must be of a class the task could have chosen. */
+static bool share_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *e)
+{
+    const ses_task *t = p->task;
+    p->encoder = o->encoder;
+    p->model = o->model ? o->model : ses_sentence_model(o->encoder);
+    p->dev = p->model->dev;
+    if (t->load_model && !p->encoder)
+        return ses_fail(e, SES_EARG, "%s shares a sentence encoder (options.encoder), not a model",
+                        ses_task_canonical_name(t));
+    if (t->head)
+        return ses_task_supports(t, p->model->desc, p->model->class) ||
+               unsupported(t, p->model->desc, p->model->class, e);
+    return !p->model->class->head[0].head ||
+           ses_fail(e, SES_EARG, "%s needs hidden states: %s must be opened without its head (no_head)",
+                    ses_task_canonical_name(t), p->model->class->name);
+}
+
+static const ses_head_use *find_head(const ses_task *t, const ses_class *c)
 {
     for (const ses_head *const *h = t->head; h && *h; h++)
         for (size_t i = 0; i < SES_LEN(c->head); i++)
@@ -45,235 +71,195 @@ static const ses_head_use *find_use(const ses_task *t, const ses_class *c)
     return NULL;
 }
 
-static bool open_model(ses_pipeline *p, ses_err *e)
+static bool open_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *e)
 {
-    ses_json_doc *doc = ses_model_config_open(p->dir, p->base, e);
-    ses_model_options o = { .base = p->base };
-    if (!doc) return false;
-    if (!pick_class(p, ses_json_root(doc), &o, e)) {
-        ses_json_free(doc);
-        return ses_wrap(e, "%s/config.json", p->dir);
-    }
-    p->model = ses_model_open_config(p->dir, doc, p->dev, &o, e);
-    if (p->model) p->use = find_use(p->task, p->model->class);
-    return p->model != NULL;
+    bool shared = o->model || o->encoder;
+    if (shared && !share_model(p, o, e)) return false;
+    if (p->task->load_model ? !p->task->load_model(p, e) : !shared && !load_model(p, e)) return false;
+    p->head = find_head(p->task, p->model->class);
+    return true;
 }
 
-/* The folder's own, or, where an adapter came without one, its model's. */
-static bool open_tokenizer(ses_pipeline *p, ses_err *e)
+/* ---- the tokenizer ---- */
+
+/* The folder's tokenizer. An adapter's folder may have none: then the one of the model it belongs to. */
+static bool load_tokenizer(ses_pipeline *p, ses_err *e)
 {
-    bool adapter = ses_model_is_adapter(p->dir);
-    p->tokenizer = ses_tokenizer_open_lower(p->dir, p->lower, adapter ? NULL : e);
-    if (p->tokenizer || !adapter) return p->tokenizer != NULL;
-    char *dir = ses_model_base_dir(p->dir, p->base, e);
+    bool adapter = ses_model_is_adapter(p->dir), lower = p->settings.lowercase;
+    p->own_tokenizer = ses_tokenizer_open_lower(p->dir, lower, adapter ? NULL : e);
+    if (p->own_tokenizer || !adapter) return p->own_tokenizer != NULL;
+    char *dir = ses_model_base_dir(p->dir, p->base_model, e);
     if (!dir) return false;
     ses_free(p->dir);
     p->dir = dir;
-    p->tokenizer = ses_tokenizer_open_lower(p->dir, p->lower, e);
-    return p->tokenizer != NULL;
+    p->own_tokenizer = ses_tokenizer_open_lower(p->dir, lower, e);
+    return p->own_tokenizer != NULL;
 }
 
-static bool check_fit(const ses_pipeline *p, ses_err *e)
+static bool check_vocab_size(const ses_pipeline *p, ses_err *e)
 {
-    int64_t has = ses_tokenizer_vocab_size(p->tokenizer), takes = ses_model_vocab_size(p->model);
-    return has <= takes || ses_fail(e, SES_EARG,
-                                    "%s: the tokenizer has ids up to %lld, the model's embedding table has "
-                                    "%lld rows: they do not belong together",
-                                    p->dir, (long long)has - 1, (long long)takes);
+    int64_t tokenizer = ses_tokenizer_vocab_size(p->tokenizer), model = ses_model_vocab_size(p->model);
+    return tokenizer <= model ||
+           ses_fail(
+               e, SES_EARG,
+               "%s: the tokenizer has ids up to %lld, but the model's embedding table has only %lld rows: "
+               "they belong to different models",
+               p->dir, (long long)tokenizer - 1, (long long)model);
 }
 
-static void set_limit(ses_pipeline *p)
+static bool open_tokenizer(ses_pipeline *p, const ses_tokenizer *shared, ses_err *e)
 {
-    int64_t model = ses_model_max_tokens(p->model);
-    const ses_tokenizer_config *f = &p->facts;
-    p->most = p->limit = model;
-    if (f->truncation_max_length && f->truncation_max_length < p->limit) p->limit = f->truncation_max_length;
-    if (f->model_max_length && f->model_max_length < p->limit &&
-        (p->task->tokenizer_limit || model >= UNLIMITED))
-        p->limit = f->model_max_length;
+    if (!shared && !load_tokenizer(p, e)) return false;
+    p->tokenizer = shared ? shared : p->own_tokenizer;
+    p->tokens = ses_tokens_new(p->tokenizer, e);
+    return p->tokens && check_vocab_size(p, e) &&
+           ses_tokenizer_config_read(&p->tokenizer_config, p->dir, ses_model_type(p->model),
+                                     ses_model_sets_segments, p->tokenizer, e);
 }
 
-/* ---- opening ---- */
-
-ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char *base, ses_device *dev,
-                               void *args, ses_err *e)
+/* The shortest of the limits that apply: the model's, the one stored in tokenizer.json, model_max_length. */
+static void set_default_max_seq_len(ses_pipeline *p)
 {
+    const ses_tokenizer_config *c = &p->tokenizer_config;
+    int64_t model = ses_model_max_tokens(p->model), limit = model;
+    if (c->truncation_max_length && c->truncation_max_length < limit) limit = c->truncation_max_length;
+    bool apply = p->task->uses_tokenizer_max_length || model >= NO_LIMIT;
+    if (apply && c->model_max_length && c->model_max_length < limit) limit = c->model_max_length;
+    p->settings.model_max_tokens = model;
+    p->settings.max_seq_len = limit;
+}
+
+/* ---- open and free ---- */
+
+static const char *folder_of(const char *dir, const ses_pipeline_options *o)
+{
+    if (dir) return dir;
+    return o->model ? o->model->dir : o->encoder ? ses_sentence_dir(o->encoder) : NULL;
+}
+
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
+                               const ses_pipeline_options *options, ses_err *e)
+{
+    static const ses_pipeline_options none = { 0 };
+    const ses_pipeline_options *o = options ? options : &none;
     ses_pipeline *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     p->task = task;
     p->dev = dev;
-    p->args = args;
-    p->want.logits = true;
-    p->budget = dev->is_host ? HOST_BUDGET : DEVICE_BUDGET;
-    p->dir = ses_model_resolve(dir, NULL, e);
-    if (p->dir && base && !(p->base = ses_strdup(base, e))) goto fail;
-    p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
-    if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;
-    if (!open_tokenizer(p, e) || !check_fit(p, e) ||
-        !ses_tokenizer_config_read(&p->facts, p->dir, ses_model_type(p->model), ses_model_sets_segments,
-                                   p->tokenizer, e))
+    p->settings.args = args;
+    p->settings.outputs.logits = true;
+    if (!(dir = folder_of(dir, o))) {
+        ses_fail(e, SES_EARG, "no folder: the shared model was not opened from one");
         goto fail;
-    set_limit(p);
-    p->tokens = ses_tokens_new(p->tokenizer, e);
-    p->tape = p->tokens ? ses_tape_new(dev, NULL, e) : NULL;
-    if (p->tape && (!task->open || task->open(p, e))) return p;
+    }
+    if (!(p->dir = ses_model_resolve(dir, NULL, e))) goto fail;
+    if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) goto fail;
+    if (!(p->state = ses_arena_array(&p->mem, 1, task->state_size, e))) goto fail;
+    if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) goto fail;
+    set_default_max_seq_len(p);
+    p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
+    p->runner.tape = ses_tape_new(p->dev, NULL, e);
+    if (p->runner.tape && (!task->open || task->open(p, e))) return p;
 fail:
     ses_pipeline_free(p);
     return NULL;
 }
 
-/* "top_k" is --top-k. */
-static bool same_name(const char *option, const char *name)
+ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
+                                     const ses_pipeline_options *options, ses_err *e)
 {
-    for (; *option && *name; option++, name++)
-        if (*option != *name && !(*option == '-' && *name == '_')) return false;
-    return *option == *name;
-}
-
-static bool apply(const ses_task *t, void *args, const ses_setting *s, ses_err *e)
-{
-    ses_suggestion near = { .word = s->name };
-    for (size_t i = 0; i < t->n_opt; i++) {
-        if (same_name(t->opt[i].name, s->name)) return ses_opt_set(&t->opt[i], args, s->name, s->value, e);
-        ses_suggest_offer(&near, t->opt[i].name, strlen(t->opt[i].name));
-    }
-    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_canonical_name(t), s->name);
-    return ses_suggest_add(&near, "", e);
-}
-
-/* Texts of options are borrowed; these are to last as long as the pipeline. */
-static ses_setting copy_setting(ses_arena *mem, const ses_setting *s, ses_err *e)
-{
-    return (ses_setting){ s->name, s->value ? ses_arena_strndup(mem, s->value, strlen(s->value), e) : NULL };
-}
-
-ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev, const ses_setting *set,
-                                ses_err *e)
-{
-    const ses_task_entry *named = ses_task_require(task, e);
-    const ses_task *t = named ? named->task : NULL;
-    void *args = t ? ses_alloc(t->args_size, e) : NULL;
+    const ses_task_entry *entry = ses_task_require(task, e);
+    if (!entry) return NULL;
+    const ses_task *t = entry->task;
     ses_arena mem = { .min_block = 1024 };
-    bool ok = args && ses_opt_defaults(t->opt, t->n_opt, args, e);
-    for (; ok && set && set->name; set++) {
-        ses_setting s = copy_setting(&mem, set, e);
-        ok = (s.value || !set->value) && apply(t, args, &s, e);
-    }
-    const char *called = ok ? ses_arena_strndup(&mem, task, strlen(task), e) : NULL;
-    ok = called && ses_task_set_called_name(t, args, called, e);
-    ses_pipeline *p = ok ? ses_pipeline_new(t, dir, NULL, dev, args, e) : NULL;
+    void *args = ses_task_args_new(t, task, options ? options->settings : NULL, &mem, e);
+    ses_pipeline *p = args ? ses_pipeline_new(t, dir, dev, args, options, e) : NULL;
     if (p) {
-        p->own_args = true;
-        p->args_mem = mem;
-    } else if (args) {
-        ses_opt_free(t->opt, t->n_opt, args);
-        ses_free(args);
+        p->settings.owns_args = true;
+        p->settings.args_mem = mem;
+    } else {
+        ses_task_args_free(t, args);
         ses_arena_free(&mem);
     }
     return p;
+}
+
+ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev,
+                                const ses_setting *settings, ses_err *e)
+{
+    return ses_pipeline_open_with(task, dir, dev, &(ses_pipeline_options){ .settings = settings }, e);
 }
 
 void ses_pipeline_free(ses_pipeline *p)
 {
     if (!p) return;
     ses_runner_free(p);
-    ses_tape_free(p->tape);
-    if (p->self && p->task->close) p->task->close(p);
+    if (p->state && p->task->close) p->task->close(p);
     ses_tokens_free(p->tokens);
-    ses_tokenizer_free(p->tokenizer);
-    if (!p->borrowed) ses_model_free(p->model);
+    ses_tokenizer_free(p->own_tokenizer);
+    ses_sentence_free(p->own_encoder);
+    ses_model_free(p->own_model);
     ses_arena_free(&p->mem);
-    ses_buf_free(&p->remarks);
-    ses_free(p->base);
+    ses_buf_free(&p->warnings);
+    ses_free(p->base_model);
     ses_free(p->dir);
-    if (p->own_args) {
-        ses_opt_free(p->task->opt, p->task->n_opt, p->args);
-        ses_free(p->args);
-    }
-    ses_arena_free(&p->args_mem);
+    if (p->settings.owns_args) ses_task_args_free(p->task, p->settings.args);
+    ses_arena_free(&p->settings.args_mem);
     ses_free(p);
+}
+
+/* ---- settings and queries ---- */
+
+const ses_model *ses_pipeline_model(const ses_pipeline *p) { return p->model; }
+const ses_sentence *ses_pipeline_encoder(const ses_pipeline *p) { return p->encoder; }
+const ses_tokenizer *ses_pipeline_tokenizer(const ses_pipeline *p) { return p->tokenizer; }
+
+bool ses_pipeline_set_max_seq_len(ses_pipeline *p, int64_t tokens)
+{
+    if (p->settings.never_truncates) return false;
+    int64_t max = p->settings.model_max_tokens;
+    p->settings.max_seq_len = tokens < 1 ? 1 : tokens < max ? tokens : max;
+    return true;
+}
+
+int64_t ses_pipeline_max_seq_len(const ses_pipeline *p) { return p->settings.max_seq_len; }
+
+void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens)
+{
+    p->settings.batch_tokens = tokens > 0 ? tokens : 1;
+}
+
+void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx)
+{
+    p->settings.on_result = fn;
+    p->settings.on_result_ctx = ctx;
+}
+
+void ses_pipeline_set_error_callback(ses_pipeline *p, ses_item_error_fn *fn, void *ctx)
+{
+    p->settings.on_item_error = fn;
+    p->settings.on_item_error_ctx = ctx;
 }
 
 void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx)
 {
-    p->stream = fn;
-    p->stream_ctx = ctx;
+    p->settings.on_stream = fn;
+    p->settings.on_stream_ctx = ctx;
 }
 
-const char *ses_pipeline_warnings(const ses_pipeline *p) { return p->remarks.data ? p->remarks.data : ""; }
+bool ses_pipeline_can_stream(const ses_pipeline *p) { return p->task->can_stream; }
+bool ses_pipeline_stream_setting(const ses_pipeline *p) { return p->settings.stream; }
+
+ses_pipeline_stats ses_pipeline_get_stats(const ses_pipeline *p) { return p->stats; }
+
+const char *ses_pipeline_warnings(const ses_pipeline *p) { return p->warnings.data ? p->warnings.data : ""; }
 
 bool ses_pipeline_warn(ses_pipeline *p, ses_err *e, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    ses_buf_vappendf(&p->remarks, fmt, ap);
+    ses_buf_vappendf(&p->warnings, fmt, ap);
     va_end(ap);
-    ses_buf_put(&p->remarks, '\n');
-    return ses_buf_ok(&p->remarks, e);
-}
-
-/* ---- items from JSON ---- */
-
-/* The value under one of "a|b|c"; NULL: none of them is there. */
-static const ses_json *get_any(const ses_json *v, const char *names)
-{
-    const char *word;
-    size_t n;
-    for (size_t i = 0; ses_list_at(names, i, &word, &n); i++) {
-        char key[64];
-        snprintf(key, sizeof key, "%.*s", (int)n, word);
-        const ses_json *found = ses_json_get(v, key);
-        if (found && ses_json_type_of(found) != SES_JSON_NULL) return found;
-    }
-    return NULL;
-}
-
-static int first_len(const char *names) { return (int)strcspn(names, "|"); }
-
-static bool read_text(const ses_json *v, const char *names, bool need, ses_string *out, ses_err *e)
-{
-    const ses_json *s = names ? get_any(v, names) : NULL;
-    if (!s)
-        return !need || !names ||
-               ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(names), names);
-    out->p = ses_json_string(s, &out->n);
-    return out->p || ses_fail(e, SES_EFORMAT, "key \"%.*s\" must be a string, not %s", first_len(names),
-                              names, ses_json_type_name(ses_json_type_of(s)));
-}
-
-static bool read_list(const ses_json *v, const char *names, bool need, ses_item *item, ses_string **list,
-                      ses_err *e)
-{
-    const ses_json *a = names ? get_any(v, names) : NULL;
-    if (!a)
-        return !need || !names ||
-               ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(names), names);
-    size_t n;
-    *list = ses_json_strings(a, &n, e);
-    if (!*list) return ses_wrap(e, "key \"%.*s\"", first_len(names), names);
-    item->list = *list;
-    item->n_list = n;
-    return true;
-}
-
-bool ses_pipeline_item_from_json(const ses_pipeline *p, const ses_json *v, ses_item *item, ses_string **list,
-                                 ses_err *e)
-{
-    const ses_item_schema *parts = &p->task->item_schema;
-    *list = NULL;
-    if (ses_json_type_of(v) == SES_JSON_STRING) {
-        item->text.p = ses_json_string(v, &item->text.n);
-        return true;
-    }
-    if (ses_json_type_of(v) != SES_JSON_OBJECT)
-        return ses_fail(e, SES_EFORMAT, "an object or a string is expected, not %s",
-                        ses_json_type_name(ses_json_type_of(v)));
-    if (!read_list(v, parts->list, parts->requires_list, item, list, e)) return false;
-    bool given = ses_task_has_pair_option(p->task, p->args);
-    bool need = !(parts->list_replaces_text && item->list) && !given; /* words stand for the text */
-    if (!read_text(v, parts->text, need, &item->text, e) ||
-        !read_text(v, parts->pair, parts->requires_pair && !given, &item->pair, e))
-        return false;
-    return item->text.p || item->pair.p || item->list ||
-           ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(parts->text), parts->text);
+    ses_buf_put(&p->warnings, '\n');
+    return ses_buf_ok(&p->warnings, e);
 }

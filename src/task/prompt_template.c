@@ -1,4 +1,4 @@
-/* A prompt from a template: zero, one or a few examples before the text.
+/* Fills prompt templates: zero, one or a few examples before the text.
  *
  *     { "instruction": "Is the review good or bad?\n\n",
  *       "example": "Review: {text}\nAnswer: {label}\n\n",
@@ -6,10 +6,12 @@
  *       "examples": [{ "text": "A joy.", "label": "good" }, ...],
  *       "stop": ["\n"] }
  *
- * {name} stands for an example's member of that name, in the query for the item's text or pair. */
+ * In "example", {name} is replaced by the example's member of that name; in "query" and "instruction",
+ * {text} and {pair} by the item's texts. */
+#include "prompt_template.h"
+
 #include "base/alloc.h"
 #include "base/str.h"
-#include "generation_task.h"
 
 #include <string.h>
 
@@ -22,9 +24,10 @@ struct ses_prompt_template {
     size_t n_stops;
 };
 
-/* The names of a pattern's places are known; NULL values are the item's. */
-static bool put(ses_buf *out, const ses_json *pattern, const ses_json *values, const ses_string *item,
-                ses_err *e)
+/* Appends a pattern with its {names} replaced by members of values; values NULL: by the item's text and
+ * pair. */
+static bool fill_pattern(ses_buf *out, const ses_json *pattern, const ses_json *values,
+                         const ses_string *item, ses_err *e)
 {
     size_t n = 0;
     const char *s = ses_json_string(pattern, &n);
@@ -35,18 +38,18 @@ static bool put(ses_buf *out, const ses_json *pattern, const ses_json *values, c
         ses_buf_append(out, s + at, until - at);
         if (!close) break;
         char name[64];
-        size_t wide = (size_t)(close - open - 1);
-        memcpy(name, open + 1, wide < sizeof name ? wide : sizeof name - 1);
-        name[wide < sizeof name ? wide : sizeof name - 1] = 0;
+        size_t width = (size_t)(close - open - 1);
+        memcpy(name, open + 1, width < sizeof name ? width : sizeof name - 1);
+        name[width < sizeof name ? width : sizeof name - 1] = 0;
         const char *value = values ? ses_json_string(ses_json_get(values, name), &len) : NULL;
         if (!values && !strcmp(name, "text")) value = item[0].p, len = item[0].n;
         bool pair = !values && !strcmp(name, "pair");
         if (pair) value = item[1].p, len = item[1].n;
         if (!value)
             return ses_fail(e, SES_EFORMAT, "{%s}: %s", name,
-                            values ? "an example has no string of this name"
-                            : pair ? "the text has no second one, key \"text_pair\""
-                                   : "a query has {text} and {pair}");
+                            values ? "an example has no string member of this name"
+                            : pair ? "the item has no second text (key \"text_pair\")"
+                                   : "unknown name, expected {text} or {pair}");
         ses_buf_append(out, value, len);
         at = (size_t)(close - s) + 1;
     }
@@ -62,8 +65,7 @@ static bool check(ses_prompt_template *t, ses_err *e)
     if (examples && ses_json_type_of(examples) != SES_JSON_ARRAY)
         return ses_fail(e, SES_EFORMAT, "\"examples\" must be an array of objects");
     if (ses_json_len(examples) && !ses_json_string(ses_json_get(t->root, "example"), NULL))
-        return ses_fail(e, SES_EFORMAT,
-                        "\"examples\" need \"example\", a string that says how one is written");
+        return ses_fail(e, SES_EFORMAT, "\"examples\" need \"example\", the pattern of one example");
     t->n_stops = ses_json_len(stop);
     t->stop = ses_alloc_array(t->n_stops + 1, sizeof *t->stop, e);
     for (size_t i = 0; t->stop && i < t->n_stops; i++)
@@ -106,12 +108,13 @@ char *ses_prompt_template_fill(const ses_prompt_template *t, ses_string text, se
                                size_t *n, ses_err *e)
 {
     const ses_json *examples = ses_json_get(t->root, "examples");
-    size_t most = ses_json_len(examples), take = shots < 0 || (size_t)shots > most ? most : (size_t)shots;
+    size_t n_examples = ses_json_len(examples);
+    if (shots >= 0 && (size_t)shots < n_examples) n_examples = (size_t)shots;
     ses_buf out = { 0 };
-    bool ok = put(&out, ses_json_get(t->root, "instruction"), NULL, (ses_string[]){ text, pair }, e);
-    for (size_t i = 0; ok && i < take; i++)
-        ok = put(&out, ses_json_get(t->root, "example"), ses_json_at(examples, i), NULL, e);
-    ok = ok && put(&out, ses_json_get(t->root, "query"), NULL, (ses_string[]){ text, pair }, e) &&
+    bool ok = fill_pattern(&out, ses_json_get(t->root, "instruction"), NULL, (ses_string[]){ text, pair }, e);
+    for (size_t i = 0; ok && i < n_examples; i++)
+        ok = fill_pattern(&out, ses_json_get(t->root, "example"), ses_json_at(examples, i), NULL, e);
+    ok = ok && fill_pattern(&out, ses_json_get(t->root, "query"), NULL, (ses_string[]){ text, pair }, e) &&
          ses_buf_ok(&out, e);
     *n = out.len;
     if (ok) return out.data;

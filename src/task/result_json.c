@@ -1,5 +1,5 @@
-/* An answer as JSON: which keys in which order is the shape's. */
-#include "task.h"
+/* Writes a result as JSON; the result's schema defines the keys and their order. */
+#include "pipeline_impl.h"
 
 static void put_string(ses_json_writer *w, ses_string s)
 {

@@ -1,397 +1,374 @@
-/* Items stream in; their sequences run in batches of about so many tokens, laid end to end; answers come out
- * in the order of the items. A sequence's numbers do not depend on its batch, so neither do answers. */
+/* Runs items through a pipeline. Items are encoded and queued as they are fed; their sequences run in
+ * batches of about batch_tokens tokens, without padding; results are reported in the order of the items.
+ * The outputs of a sequence do not depend on its batch, so neither do results.
+ *
+ * The life of a request: feed (copy, encode, queue) -> run_batch (forward pass) -> collect_batch (outputs
+ * to the request) -> report_finished (result to the callback). */
 #include "base/alloc.h"
 #include "base/thread_pool.h"
-#include "task.h"
+#include "pipeline_impl.h"
 #include "tensor/device_impl.h"
 
-#include <assert.h>
-#include <math.h>
+enum { REQUEST_BLOCK = 4096 };
 
-enum { JOB_GRAIN = 4096 };
+/* ---- requests ---- */
 
-/* ---- jobs ---- */
-
-static ses_request *job_new(ses_pipeline *p, ses_err *e)
+static void recycle(ses_pipeline_runner *n, ses_request *r)
 {
-    ses_request *j = p->spare;
-    if (j)
-        p->spare = j->next;
+    if (!r) return;
+    r->next = n->free_list;
+    n->free_list = r;
+}
+
+static ses_request *new_request(ses_pipeline *p, ses_err *e)
+{
+    ses_pipeline_runner *n = &p->runner;
+    ses_request *r = n->free_list;
+    if (r)
+        n->free_list = r->next;
     else
-        j = ses_alloc(sizeof *j, e);
-    if (!j) return NULL;
-    ses_arena mem = j->mem;
-    *j = (ses_request){ .mem = mem };
-    j->mem.min_block = JOB_GRAIN;
-    ses_arena_reset(&j->mem);
-    j->state = ses_arena_array(&j->mem, 1, p->task->job_size, e);
-    if (j->state) return j;
-    j->next = p->spare;
-    p->spare = j;
+        r = ses_alloc(sizeof *r, e);
+    if (!r) return NULL;
+    ses_arena mem = r->mem; /* its blocks are used again */
+    *r = (ses_request){ .mem = mem };
+    r->mem.min_block = REQUEST_BLOCK;
+    ses_arena_reset(&r->mem);
+    r->state = ses_arena_array(&r->mem, 1, p->task->request_size, e);
+    if (r->state) return r;
+    recycle(n, r);
     return NULL;
 }
 
-static void job_done(ses_pipeline *p, ses_request *j)
+static void free_requests(ses_request *r)
 {
-    if (!j) return;
-    j->next = p->spare;
-    p->spare = j;
-}
-
-static void free_jobs(ses_request *j)
-{
-    while (j) {
-        ses_request *next = j->next;
-        ses_arena_free(&j->mem);
-        ses_free(j);
-        j = next;
+    while (r) {
+        ses_request *next = r->next;
+        ses_arena_free(&r->mem);
+        ses_free(r);
+        r = next;
     }
 }
 
 void ses_runner_free(ses_pipeline *p)
 {
-    ses_async_free(p->aside);
-    free_jobs(p->first);
-    free_jobs(p->spare);
-    free_jobs(p->kept);
-    ses_arena_free(&p->batch_mem);
-    ses_free(p->raw);
-    ses_free(p->rows);
+    ses_pipeline_runner *n = &p->runner;
+    ses_async_free(n->async);
+    free_requests(n->first);
+    free_requests(n->free_list);
+    free_requests(n->result_request);
+    ses_tape_free(n->tape);
+    ses_arena_free(&n->mem);
+    ses_free(n->host_copy);
+    ses_free(n->rows);
 }
 
-/* Everything that waits is dropped: after an error nothing half done stays. */
-static bool drop_all(ses_pipeline *p)
+/* After an error the queue is dropped, so that the pipeline can be used again. Returns false. */
+static bool drop_queue(ses_pipeline *p)
 {
-    if (p->flies && p->dev->is_host) (void)ses_async_wait(p->aside, NULL);
-    p->flies = false;
-    if (p->last) {
-        p->last->next = p->spare;
-        p->spare = p->first;
+    ses_pipeline_runner *n = &p->runner;
+    if (n->in_flight && p->dev->is_host) (void)ses_async_wait(n->async, NULL);
+    n->in_flight = false;
+    if (n->last) {
+        n->last->next = n->free_list;
+        n->free_list = n->first;
     }
-    p->first = p->last = p->next_job = NULL;
-    p->next_seq = 0;
-    p->waiting = 0;
+    n->first = n->last = n->next_request = NULL;
+    n->next_seq = 0;
+    n->waiting_tokens = 0;
     return false;
 }
 
-/* ---- one batch ---- */
-
-/* Items may need no sequence at all. */
-static ses_request *next_with_work(ses_request *j)
+/* Records an error that concerns one item only, so that the others can continue. Returns false if the error
+ * stops the work: nothing handles failed items, or the error is not the item's. */
+static bool record_item_error(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    while (j && !j->n_seqs) j = j->next;
-    return j;
-}
-
-/* The next sequences, in order, as long as the budget lasts; at least one. */
-static bool pick(ses_pipeline *p, ses_seq_group *b, ses_err *e)
-{
-    ses_arena_reset(&p->batch_mem);
-    for (int pass = 0; pass < 2; pass++) { /* count, then list */
-        ses_request *j = p->next_job;
-        size_t i = p->next_seq, n = 0;
-        int64_t tokens = 0;
-        while (j && (!n || tokens + (int64_t)j->seq[i].n <= p->budget)) {
-            if (pass) b->job[n] = j, b->seq[n] = &j->seq[i];
-            tokens += (int64_t)j->seq[i].n;
-            n++;
-            if (++i == j->n_seqs) j = next_with_work(j->next), i = 0;
-        }
-        b->n = n, b->tokens = tokens;
-        if (pass) {
-            p->next_job = j, p->next_seq = i;
-            break;
-        }
-        b->job = ses_arena_array(&p->batch_mem, n, sizeof(ses_request *), e);
-        b->seq = ses_arena_array(&p->batch_mem, n, sizeof(ses_seq *), e);
-        if (!b->job || !b->seq) return false;
-    }
-    p->waiting -= b->tokens;
+    if (!p->settings.on_item_error || !e || e->code == SES_OK || e->code == SES_EIO) return false;
+    if (!r->error) r->error = ses_arena_array(&r->mem, 1, sizeof *r->error, e);
+    if (!r->error) return false;
+    *r->error = *e;
+    *e = (ses_err){ 0 };
     return true;
 }
 
-/* What a decoder reads where nothing else is said: the text, shifted right. */
+/* ---- choosing and filling a batch ---- */
+
+/* An item may have no sequences at all. */
+static ses_request *skip_without_sequences(ses_request *r)
+{
+    while (r && !r->n_seqs) r = r->next;
+    return r;
+}
+
+/* The next sequences of the queue up to batch_tokens, at least one. */
+static bool choose_batch(ses_pipeline *p, ses_err *e)
+{
+    ses_pipeline_runner *n = &p->runner;
+    ses_seq_group *b = &n->batch;
+    ses_arena_reset(&n->mem);
+    for (int pass = 0; pass < 2; pass++) { /* count, then list */
+        ses_request *r = n->next_request;
+        size_t i = n->next_seq, count = 0;
+        int64_t tokens = 0;
+        while (r && (!count || tokens + (int64_t)r->seq[i].n <= p->settings.batch_tokens)) {
+            if (pass) b->request[count] = r, b->seq[count] = &r->seq[i];
+            tokens += (int64_t)r->seq[i].n;
+            count++;
+            if (++i == r->n_seqs) r = skip_without_sequences(r->next), i = 0;
+        }
+        b->n = count, b->tokens = tokens;
+        if (pass) {
+            n->next_request = r, n->next_seq = i;
+            break;
+        }
+        b->request = ses_arena_array(&n->mem, count, sizeof(ses_request *), e);
+        b->seq = ses_arena_array(&n->mem, count, sizeof(ses_seq *), e);
+        if (!b->request || !b->seq) return false;
+    }
+    n->waiting_tokens -= b->tokens;
+    return true;
+}
+
+/* Default input of a decoder: the text shifted right. */
 static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_t *to)
 {
     to[0] = c->decoder.label_shift == SES_SHIFT_START ? (int32_t)c->decoder.start_id : id[n - 1];
     memcpy(to + 1, id, (n - 1) * sizeof *id);
 }
 
-static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *want,
-                 ses_err *e)
+/* Concatenates the sequences; cu_seqlens[s] is where sequence s begins. */
+static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
+                       ses_err *e)
 {
+    ses_pipeline_runner *n = &p->runner;
     const ses_config *c = &p->model->c;
-    bool types = (c->embed.segments > 1 || c->xl.relative_segments) && p->facts.sets_segments;
-    bool target = p->model->stack[1].layer && !c->decoder.input_from_source;
-    size_t rows = 0;
-    for (size_t s = 0; s < b->n; s++) rows += b->seq[s]->n_rows;
-    int32_t *cu = ses_arena_array(&p->batch_mem, b->n + 1, sizeof *cu, e);
-    int32_t *ids = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *ids, e);
-    int32_t *type = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *type, e);
-    int32_t *to = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *to, e);
-    int32_t *ask = ses_arena_array(&p->batch_mem, rows, sizeof *ask, e);
-    if (!cu || !ids || !type || !to || !ask) return false;
-    for (size_t s = 0, at = 0, r = 0; s < b->n; s++) {
+    bool segments = (c->embed.segments > 1 || c->xl.relative_segments) && p->tokenizer_config.sets_segments;
+    bool decoder = p->model->stack[1].layer && !c->decoder.input_from_source;
+    size_t n_rows = 0;
+    for (size_t s = 0; s < b->n; s++) n_rows += b->seq[s]->n_rows;
+    int32_t *cu_seqlens = ses_arena_array(&n->mem, b->n + 1, sizeof *cu_seqlens, e);
+    int32_t *id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *id, e);
+    int32_t *type_id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *type_id, e);
+    int32_t *decoder_id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *decoder_id, e);
+    int32_t *row = ses_arena_array(&n->mem, n_rows, sizeof *row, e);
+    if (!cu_seqlens || !id || !type_id || !decoder_id || !row) return false;
+    for (size_t s = 0, at = 0, k = 0; s < b->n; s++) {
         const ses_seq *q = b->seq[s];
-        memcpy(ids + at, q->id, q->n * sizeof *ids);
-        memcpy(type + at, q->type, q->n * sizeof *type);
-        if (target) shift_right(c, q->id, q->n, to + at);
-        for (size_t i = 0; i < q->n_rows; i++) ask[r++] = (int32_t)at + q->rows[i];
+        memcpy(id + at, q->id, q->n * sizeof *id);
+        memcpy(type_id + at, q->type_id, q->n * sizeof *type_id);
+        if (decoder) shift_right(c, q->id, q->n, decoder_id + at);
+        for (size_t i = 0; i < q->n_rows; i++) row[k++] = (int32_t)at + q->rows[i];
         at += q->n;
-        cu[s + 1] = (int32_t)at;
+        cu_seqlens[s + 1] = (int32_t)at;
     }
-    p->cu = cu;
-    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu_seqlens = cu, .ids = ids };
-    if (types) out->segments = type;
-    if (target) out->target_cu_seqlens = cu, out->target_ids = to;
-    *want = p->want;
-    if (rows) want->rows = ask, want->n_rows = (int64_t)rows;
+    n->cu_seqlens = cu_seqlens;
+    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu_seqlens = cu_seqlens, .ids = id };
+    if (segments) out->segments = type_id;
+    if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
+    *request = p->settings.outputs;
+    if (n_rows) request->rows = row, request->n_rows = (int64_t)n_rows;
     return true;
 }
 
-/* Is this error the item's, so that others can go on? It is kept with the item. */
-static bool blame(ses_pipeline *p, ses_request *j, ses_err *e)
-{
-    if (!p->refuse || e->code == SES_OK || e->code == SES_EIO) return false;
-    if (!j->bad) j->bad = ses_arena_array(&j->mem, 1, sizeof *j->bad, e);
-    if (!j->bad) return false;
-    *j->bad = *e;
-    *e = (ses_err){ 0 };
-    return true;
-}
+/* ---- running a batch ---- */
 
-/* A device of its own is told what to do; a host has done it. */
-static bool launch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
+/* On a host the forward pass has been computed when this returns; a GPU may still be computing it. */
+static bool forward(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
+    ses_pipeline_runner *n = &p->runner;
     ses_batch batch;
-    ses_output_request want;
-    if (!fill(p, b, &batch, &want, e)) return false;
-    ses_tape_reset(p->tape, NULL);
-    p->raw_of = NULL;
-    return p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
-                         : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
+    ses_output_request request;
+    if (!fill_batch(p, b, &batch, &request, e)) return false;
+    ses_tape_reset(n->tape, NULL);
+    n->host_copy_of = NULL;
+    return p->task->forward ? p->task->forward(p, &batch, &request, &n->outputs, e)
+                            : ses_model_forward(p->model, n->tape, &batch, &request, &n->outputs, e);
 }
 
-static bool take_all(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
+/* Hands each sequence's outputs to its request. */
+static bool collect_batch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
-    p->at_row = 0;
+    ses_pipeline_runner *n = &p->runner;
+    n->row_index = 0;
     for (size_t s = 0; s < b->n; s++) {
-        p->at_seq = (int64_t)s;
-        if (!b->job[s]->bad && !p->task->take(p, b->job[s], b->seq[s], e) && !blame(p, b->job[s], e))
-            return false;
-        p->at_row += (int64_t)b->seq[s]->n_rows;
+        ses_request *r = b->request[s];
+        n->seq_index = (int64_t)s;
+        if (!r->error && !p->task->collect(p, r, b->seq[s], e) && !record_item_error(p, r, e)) return false;
+        n->row_index += (int64_t)b->seq[s]->n_rows;
     }
     return true;
 }
 
-static ses_result begin_result(const ses_request *j)
+/* A batch that failed as a whole runs again item by item, to find the item that fails. */
+static bool run_one_by_one(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
-    return (ses_result){ .item = &j->item, .groups = 1, .tokens = j->tokens, .truncated = j->cut };
-}
-
-static bool answer(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
-{
-    *r = begin_result(j);
-    if (!p->task->finish(p, j, r, e)) return false;
-    r->row = j->row;
-    r->n = j->n_rows;
-    p->items++;
-    return true;
-}
-
-/* Answers of the jobs whose sequences have all been taken. */
-static bool answer_done(ses_pipeline *p, ses_err *e)
-{
-    while (p->first && p->first != p->next_job && p->first->taken == p->first->n_seqs) {
-        ses_request *j = p->first;
-        if (!j->bad && !answer(p, j, &p->result, e) && !blame(p, j, e)) return false;
-        if (j->bad ? !p->refuse(p->fn_ctx, &j->item, j->bad, e) : p->fn && !p->fn(p->fn_ctx, &p->result, e))
-            return false;
-        p->first = j->next;
-        if (!p->first) p->last = NULL;
-        if (p->fn) {
-            job_done(p, j);
-            continue;
-        }
-        job_done(p, p->kept);
-        p->kept = j;
-    }
-    return true;
-}
-
-static bool run_pack(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
-{
-    if (p->task->run) return p->task->run(p, b->job, b->seq, b->n, e);
-    return launch(p, b, e) && take_all(p, b, e);
-}
-
-/* A batch that failed as a whole runs again, item by item: those that can be answered are. */
-static bool run_alone(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
-{
-    if (!p->refuse || e->code == SES_OK || e->code == SES_EIO) return false;
+    if (!p->settings.on_item_error || !e || e->code == SES_OK || e->code == SES_EIO) return false;
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
-        ses_seq_group one = { .job = b->job + s, .seq = b->seq + s };
-        for (n = 0; s + n < b->n && b->job[s + n] == b->job[s]; n++) one.tokens += (int64_t)b->seq[s + n]->n;
+        ses_request *r = b->request[s];
+        ses_seq_group one = { .request = b->request + s, .seq = b->seq + s };
+        for (n = 0; s + n < b->n && b->request[s + n] == r; n++) one.tokens += (int64_t)b->seq[s + n]->n;
         one.n = n;
-        if (!b->job[s]->bad && !run_pack(p, &one, e) && !blame(p, b->job[s], e)) return false;
+        if (r->error) continue;
+        bool ok = p->task->run_batch ? p->task->run_batch(p, one.request, one.seq, one.n, e)
+                                     : forward(p, &one, e) && collect_batch(p, &one, e);
+        if (!ok && !record_item_error(p, r, e)) return false;
     }
     return true;
 }
 
-static void batch_done(ses_pipeline *p)
+/* forward_ok: the batch has been computed. */
+static bool finish_batch(ses_pipeline *p, bool forward_ok, ses_err *e)
 {
-    const ses_seq_group *b = &p->batch;
-    for (size_t s = 0; s < b->n; s++) b->job[s]->taken++;
-    p->sequences += (int64_t)b->n;
-    p->read += b->tokens;
+    const ses_seq_group *b = &p->runner.batch;
+    if (!forward_ok ? !run_one_by_one(p, b, e) : !p->task->run_batch && !collect_batch(p, b, e)) return false;
+    for (size_t s = 0; s < b->n; s++) b->request[s]->collected++;
+    p->stats.batches++;
+    p->stats.sequences += (int64_t)b->n;
+    p->stats.tokens_read += b->tokens;
+    return true;
 }
 
-/* ran: the pass, of which no one item alone is to blame for what goes wrong from here on. */
-static bool settle(ses_pipeline *p, bool ran, ses_err *e)
+/* ---- results ---- */
+
+static bool finish_request(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    bool ok = !ran ? run_alone(p, &p->batch, e) : p->task->run || take_all(p, &p->batch, e);
-    if (ok) batch_done(p);
-    return ok;
+    *out = (ses_result){
+        .item = &r->item, .groups = 1, .tokens = r->tokens, .truncated = r->truncated, .streamed = r->streamed
+    };
+    if (!p->task->finish(p, r, out, e)) return false;
+    out->row = r->row;
+    out->n = r->n_rows;
+    p->stats.items++;
+    p->stats.truncated += r->truncated > 0;
+    return true;
 }
 
-/* ---- a batch that flies: it is computed while the next items are read and cut into tokens ---- */
+/* Reports the result of a request, or its error. */
+static bool report(ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    const ses_pipeline_settings *s = &p->settings;
+    ses_result *result = &p->runner.result;
+    if (!r->error && !finish_request(p, r, result, e) && !record_item_error(p, r, e)) return false;
+    if (!r->error) return !s->on_result || s->on_result(s->on_result_ctx, result, e);
+    p->stats.failed++;
+    return s->on_item_error(s->on_item_error_ctx, &r->item, r->error, e);
+}
 
-static bool fly(void *ctx, ses_err *e)
+/* Reports the requests at the front of the queue whose sequences have all been collected. */
+static bool report_finished(ses_pipeline *p, ses_err *e)
+{
+    ses_pipeline_runner *n = &p->runner;
+    while (n->first && n->first != n->next_request && n->first->collected == n->first->n_seqs) {
+        ses_request *r = n->first;
+        if (!report(p, r, e)) return false;
+        n->first = r->next;
+        if (!n->first) n->last = NULL;
+        if (p->settings.on_result) {
+            recycle(n, r);
+        } else { /* ses_pipeline_run returns a result that borrows from the request */
+            recycle(n, n->result_request);
+            r->next = NULL;
+            n->result_request = r;
+        }
+    }
+    return true;
+}
+
+/* ---- batches in flight: computed while the next items are fed and tokenized ---- */
+
+static bool forward_async(void *ctx, ses_err *e)
 {
     ses_pipeline *p = ctx;
-    return launch(p, &p->batch, e);
+    return forward(p, &p->runner.batch, e);
 }
 
-/* A host whose threads are several has one more for it, that begins the work they share. */
-static bool can_fly(ses_pipeline *p)
+/* A host needs a thread for it, which pays off if the device has several. A GPU computes by itself. */
+static bool can_run_async(ses_pipeline *p)
 {
-    if (!p->dev->is_host || p->task->run) return false;
-    if (!p->aside && ses_thread_pool_size(p->dev->exec.pool) > 1) p->aside = ses_async_new(NULL);
-    return p->aside;
+    ses_pipeline_runner *n = &p->runner;
+    if (!p->dev->is_host || p->task->run_batch) return false;
+    if (!n->async && ses_thread_pool_size(p->dev->exec.pool) > 1) n->async = ses_async_new(NULL);
+    return n->async != NULL;
 }
 
-static bool land(ses_pipeline *p, ses_err *e)
+static bool wait_in_flight(ses_pipeline *p, ses_err *e)
 {
-    if (!p->flies) return true;
-    p->flies = false;
-    return settle(p, !p->dev->is_host || ses_async_wait(p->aside, e), e);
+    ses_pipeline_runner *n = &p->runner;
+    if (!n->in_flight) return true;
+    n->in_flight = false;
+    return finish_batch(p, !p->dev->is_host || ses_async_wait(n->async, e), e);
 }
 
-/* more: items may follow. While the batch flies, what has been answered before is told; its own answers are
- * taken when the next one is full or nothing more comes. */
-static bool run_batch(ses_pipeline *p, bool more, ses_err *e)
+/* more_items: others may follow, so the batch may stay in flight; its outputs are collected by the next
+ * call. */
+static bool run_batch(ses_pipeline *p, bool more_items, ses_err *e)
 {
-    ses_seq_group *b = &p->batch;
-    if (!land(p, e) || !pick(p, b, e)) return false;
-    if (more && can_fly(p)) {
-        ses_async_start(p->aside, fly, p);
-        p->flies = true;
+    ses_pipeline_runner *n = &p->runner;
+    ses_seq_group *b = &n->batch;
+    if (!wait_in_flight(p, e) || !choose_batch(p, e)) return false;
+    if (more_items && can_run_async(p)) {
+        ses_async_start(n->async, forward_async, p);
+        n->in_flight = true;
+    } else if (p->task->run_batch) {
+        if (!finish_batch(p, p->task->run_batch(p, b->request, b->seq, b->n, e), e)) return false;
     } else {
-        bool ran = p->task->run ? p->task->run(p, b->job, b->seq, b->n, e) : launch(p, b, e);
-        p->flies = ran && !p->task->run && !p->dev->is_host;
-        if (!p->flies && !settle(p, ran, e)) return false;
+        bool ok = forward(p, b, e);
+        n->in_flight = ok && !p->dev->is_host;
+        if (!n->in_flight && !finish_batch(p, ok, e)) return false;
     }
-    return answer_done(p, e);
+    return report_finished(p, e);
 }
 
-/* ---- the stream ---- */
+/* ---- feed, flush, run ---- */
 
-void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx)
+static void enqueue(ses_pipeline_runner *n, ses_request *r)
 {
-    p->fn = fn;
-    p->fn_ctx = ctx;
+    if (n->last)
+        n->last->next = r;
+    else
+        n->first = r;
+    n->last = r;
+    if (!n->next_request && r->n_seqs) n->next_request = r, n->next_seq = 0;
+    n->waiting_tokens += r->tokens;
 }
-
-void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens) { p->budget = tokens > 0 ? tokens : 1; }
 
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
 {
-    ses_request *j = job_new(p, e);
-    if (!j) return false;
-    if (!ses_request_copy_item(j, item, e) || !p->task->encode(p, j, e)) {
-        job_done(p, j);
-        return false;
+    ses_err local = { 0 };
+    if (!e) e = &local; /* the runner reads the code */
+    ses_request *r = new_request(p, e);
+    if (!r) return false;
+    if (!ses_request_copy_item(r, item, e) || !ses_request_apply_settings(p, r, e) ||
+        !p->task->encode(p, r, e)) {
+        if (!record_item_error(p, r, e)) {
+            recycle(&p->runner, r);
+            return false;
+        }
+        r->n_seqs = 0, r->tokens = 0; /* nothing of it runs */
     }
-    if (p->last)
-        p->last->next = j;
-    else
-        p->first = j;
-    p->last = j;
-    if (!p->next_job && j->n_seqs) p->next_job = j, p->next_seq = 0;
-    p->waiting += j->tokens;
-    while (p->waiting >= p->budget && p->next_job)
-        if (!run_batch(p, true, e)) return drop_all(p);
+    enqueue(&p->runner, r);
+    if (r->error) return ses_pipeline_flush(p, e); /* reported now, after the items before it */
+    while (p->runner.waiting_tokens >= p->settings.batch_tokens && p->runner.next_request)
+        if (!run_batch(p, true, e)) return drop_queue(p);
     return true;
 }
 
 bool ses_pipeline_flush(ses_pipeline *p, ses_err *e)
 {
-    while (p->next_job)
-        if (!run_batch(p, false, e)) return drop_all(p);
-    return (land(p, e) && answer_done(p, e)) || drop_all(p);
+    ses_err local = { 0 };
+    if (!e) e = &local;
+    while (p->runner.next_request)
+        if (!run_batch(p, false, e)) return drop_queue(p);
+    return (wait_in_flight(p, e) && report_finished(p, e)) || drop_queue(p);
 }
 
 const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_err *e)
 {
-    ses_result_fn *fn = p->fn;
-    if (!ses_pipeline_flush(p, e)) return NULL; /* what was fed before is not this one's answer */
-    bool (*refuse)(void *, const ses_item *, ses_err *, ses_err *) = p->refuse;
-    p->fn = NULL, p->refuse = NULL;
+    if (!ses_pipeline_flush(p, e)) return NULL; /* earlier items are reported first */
+    ses_result_fn *on_result = p->settings.on_result;
+    ses_item_error_fn *on_item_error = p->settings.on_item_error;
+    p->settings.on_result = NULL, p->settings.on_item_error = NULL;
     bool ok = ses_pipeline_feed(p, item, e) && ses_pipeline_flush(p, e);
-    p->fn = fn, p->refuse = refuse;
-    return ok ? &p->result : NULL;
-}
-
-/* ---- outputs ---- */
-
-/* The rows of an output that are the sequence's. */
-static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_t *first, int64_t *n)
-{
-    switch (axis) {
-    case SES_PER_ROW: *first = p->at_row, *n = (int64_t)q->n_rows; return;
-    case SES_PER_SEQUENCE: *first = p->at_seq, *n = 1; return;
-    default: *first = p->cu[p->at_seq], *n = (int64_t)q->n; return;
-    }
-}
-
-/* Rows of an output, on the host. Of a batch's first output that is asked for all are read at once: to ask a
- * device for each sequence's would take longer than to compute them. Of further ones, layers of one text, a
- * sequence's alone, behind those: all of each would be read again for every sequence. */
-static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t first, int64_t n, ses_err *e)
-{
-    int64_t wide = ses_cols(x), want = first * wide, from = 0, count = ses_count(x), to = 0;
-    if (p->dev->is_host) return x->f + want;
-    if (p->raw_of == x) return p->raw + want;
-    if (p->raw_of) from = want, count = n * wide, to = ses_count(p->raw_of);
-    if (!ses_array_reserve(&p->raw, &p->raw_room, (size_t)(to + count), sizeof *p->raw, e) ||
-        !ses_device_read(p->dev, x, from, count, p->raw + to, e))
-        return NULL;
-    if (!p->raw_of) p->raw_of = x;
-    return p->raw + to + want - from;
-}
-
-ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
-{
-    const ses_output *o = ses_outputs_find(&p->out, output);
-    assert(o);
-    int64_t wide = ses_cols(o->tensor), first = 0;
-    ses_output_rows r = { .cols = o->cols ? o->cols : wide };
-    place(p, q, o->axis, &first, &r.n);
-    const ses_real *x = read_rows(p, o->tensor, first, r.n, e);
-    if (!x || !ses_array_reserve(&p->rows, &p->rows_room, (size_t)(r.n * r.cols), sizeof *p->rows, e))
-        return r;
-    for (int64_t i = 0; i < r.n; i++)
-        for (int64_t k = 0; k < r.cols; k++) {
-            ses_real v = x[i * wide + o->col + k];
-            if (!isfinite(v)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
-                if (ses_model_check_finite(p->model, e))
-                    ses_fail(e, SES_EARG, "the model's output \"%s\" is not a number", output);
-                ses_wrap(e, "%s", p->dir);
-                return r;
-            }
-            p->rows[i * r.cols + k] = (float)v;
-        }
-    r.x = p->rows;
-    return r;
+    p->settings.on_result = on_result, p->settings.on_item_error = on_item_error;
+    return ok ? &p->runner.result : NULL;
 }

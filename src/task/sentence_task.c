@@ -1,92 +1,133 @@
+/* Loads sentence encoders for embed and similarity, and runs texts through them. */
 #include "sentence_task.h"
 
 #include "base/alloc.h"
 
+static const ses_opt opt[] = {
+    { .name = "pooling",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_sentence_args, pooling),
+      .value = "POOLING",
+      .help = "pooling of token vectors: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or "
+              "several "
+              "to concatenate, cls,max; default: the folder's, else mean" },
+    { .name = "layer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_sentence_args, layer),
+      .def = "0",
+      .min = -1024,
+      .max = 1024,
+      .help = "layer to pool: 1 is the first, -1 the last, -2 the one before it; 0: the last" },
+    { .name = "normalize",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_sentence_args, normalize),
+      .help = "scale vectors to length 1, whatever the folder specifies" },
+    { .name = "no-normalize",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_sentence_args, no_normalize),
+      .help = "do not scale vectors, whatever the folder specifies" },
+    { .name = "prompt",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_sentence_args, prompt),
+      .value = "TEXT",
+      .help = "put this before each text" },
+    { .name = "prompt-name",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_sentence_args, prompt_name),
+      .value = "NAME",
+      .help = "put the folder's prompt of this name before each text; default: the folder's default prompt" },
+};
+
+const ses_opt_table ses_sentence_options_table = { opt, SES_LEN(opt) };
+
+/* A shared encoder has its pooling already. */
+static bool check_shared(const ses_sentence_args *a, ses_err *e)
+{
+    return !(a->pooling || a->layer || a->normalize || a->no_normalize) ||
+           ses_fail(e, SES_EUSAGE,
+                    "pooling, layer and normalize belong to the shared encoder: set them when it "
+                    "is opened");
+}
+
 bool ses_sentence_task_load(ses_pipeline *p, ses_err *e)
 {
-    const ses_sentence_args *a = p->args;
-    ses_sentence_task *my = p->self;
+    const ses_sentence_args *a = p->settings.args;
     if (a->normalize && a->no_normalize)
         return ses_fail(e, SES_EUSAGE, "--normalize and --no-normalize exclude each other");
-    ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer, .base = p->base };
+    ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer, .base = p->base_model };
     o.normalize = a->normalize      ? SES_NORMALIZE_ON
                   : a->no_normalize ? SES_NORMALIZE_OFF
                                     : SES_NORMALIZE_DEFAULT;
-    my->sentence = ses_sentence_open(p->dir, p->dev, &o, e);
-    if (!my->sentence) return false;
-    p->borrowed = true;
-    p->lower = ses_sentence_lower_case(my->sentence);
-    p->model = ses_sentence_model(my->sentence);
-    ses_free(p->dir); /* the tokenizer may lie in a folder of its own */
-    p->dir = ses_strdup(ses_sentence_dir(my->sentence), e);
+    if (p->encoder) {
+        if (!check_shared(a, e)) return false;
+    } else {
+        p->encoder = p->own_encoder = ses_sentence_open(p->dir, p->dev, &o, e);
+    }
+    if (!p->encoder) return false;
+    p->model = ses_sentence_model(p->encoder);
+    p->settings.lowercase = ses_sentence_lower_case(p->encoder);
+    ses_free(p->dir); /* the tokenizer may be in a subfolder, the model's */
+    p->dir = ses_strdup(ses_sentence_dir(p->encoder), e);
     return p->dir != NULL;
 }
 
-/* Tokens of the prompt at the front of a sequence: as it is tokenized alone, without what closes it. */
-static bool count_prompt(ses_pipeline *p, ses_sentence_task *my, ses_err *e)
+/* Counts the tokens of the prompt at the start of a sequence: those of the prompt alone, without the
+ * special token at its end. */
+static bool count_prompt_tokens(ses_pipeline *p, ses_err *e)
 {
-    if (!my->prompt.n || ses_sentence_pools_prompt(my->sentence)) return true;
-    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = p->limit };
-    if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, &o, e)) return false;
+    ses_sentence_task *task = p->state;
+    if (!task->prompt.n || ses_sentence_pools_prompt(p->encoder)) return true;
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                             .max_length = p->settings.max_seq_len };
+    if (!ses_encode(p->tokens, &(ses_input){ .text = task->prompt }, &o, e)) return false;
     const ses_encoding *x = ses_tokens_result(p->tokens);
-    my->closed = x->n && x->special_mask[x->n - 1];
-    my->prompt_tokens = (int32_t)x->n - my->closed;
+    task->ends_with_special = x->n && x->special_mask[x->n - 1];
+    task->prompt_tokens = (int32_t)x->n - task->ends_with_special;
     return true;
 }
 
+/* The encoder's own maximum length replaces the one stored in tokenizer.json. */
 bool ses_sentence_task_open(ses_pipeline *p, ses_err *e)
 {
-    const ses_sentence_args *a = p->args;
-    ses_sentence_task *my = p->self;
-    int64_t most = ses_sentence_max_tokens(my->sentence);
+    const ses_sentence_args *a = p->settings.args;
+    ses_sentence_task *task = p->state;
+    int64_t max_tokens = ses_sentence_max_tokens(p->encoder);
     if (a->prompt && a->prompt_name)
         return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
-    const char *prompt = a->prompt ? a->prompt : ses_sentence_prompt(my->sentence, a->prompt_name);
+    const char *prompt = a->prompt ? a->prompt : ses_sentence_prompt(p->encoder, a->prompt_name);
     if (a->prompt_name && !prompt)
         return ses_fail(e, SES_EUSAGE, "--prompt-name: the folder has no prompt \"%s\"", a->prompt_name);
-    my->prompt = prompt ? ses_str(prompt) : (ses_string){ 0 };
-    if (most > 0 && most < p->most) p->most = most;
-    p->limit = p->most; /* what the tokenizer's file stores gives way to the encoder's own */
-    return count_prompt(p, my, e);
+    task->prompt = prompt ? ses_str(prompt) : (ses_string){ 0 };
+    if (max_tokens > 0 && max_tokens < p->settings.model_max_tokens)
+        p->settings.model_max_tokens = max_tokens;
+    p->settings.max_seq_len = p->settings.model_max_tokens;
+    return count_prompt_tokens(p, e);
 }
 
-void ses_sentence_task_close(ses_pipeline *p)
-{
-    ses_sentence_task *my = p->self;
-    ses_sentence_free(my->sentence);
-}
-
-bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *want,
+bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *request,
                                ses_outputs *out, ses_err *e)
 {
-    (void)want;
-    ses_sentence_task *my = p->self;
-    int32_t *prompt = NULL;
-    if (my->prompt_tokens) {
-        int64_t most = p->limit - my->closed; /* the limit may have been lowered since */
-        int32_t n = my->prompt_tokens < most ? my->prompt_tokens : (int32_t)most;
-        prompt = ses_arena_array(&p->batch_mem, (size_t)b->seqs, sizeof *prompt, e);
-        if (!prompt) return false;
-        for (int64_t s = 0; s < b->seqs; s++) prompt[s] = n;
+    (void)request;
+    ses_sentence_task *task = p->state;
+    int32_t *prompt_len = NULL;
+    if (task->prompt_tokens) {
+        int64_t max = p->settings.max_seq_len - task->ends_with_special; /* it may be lower than at open */
+        int32_t n = task->prompt_tokens < max ? task->prompt_tokens : (int32_t)max;
+        prompt_len = ses_arena_array(&p->runner.mem, (size_t)b->seqs, sizeof *prompt_len, e);
+        if (!prompt_len) return false;
+        for (int64_t s = 0; s < b->seqs; s++) prompt_len[s] = n;
     }
-    my->output = (ses_output){ .name = "sentence_embedding", .axis = SES_PER_SEQUENCE };
-    my->output.tensor = ses_sentence_embed(my->sentence, p->tape, b, prompt, e);
-    *out = (ses_outputs){ .item = &my->output, .n = 1 };
-    return my->output.tensor != NULL;
+    task->output = (ses_output){ .name = "sentence_embedding", .axis = SES_PER_SEQUENCE };
+    task->output.tensor = ses_sentence_embed(p->encoder, p->runner.tape, b, prompt_len, e);
+    *out = (ses_outputs){ .item = &task->output, .n = 1 };
+    return task->output.tensor != NULL;
 }
 
-ses_seq *ses_sentence_task_add(ses_pipeline *p, ses_request *j, ses_string text, ses_err *e)
+ses_seq *ses_sentence_task_encode(ses_pipeline *p, ses_request *r, ses_string text, ses_err *e)
 {
-    const ses_sentence_task *my = p->self;
-    if (my->prompt.n) {
-        char *s = ses_arena_alloc(&j->mem, my->prompt.n + text.n + 1, e);
-        if (!s) return NULL;
-        memcpy(s, my->prompt.p, my->prompt.n);
-        memcpy(s + my->prompt.n, text.p, text.n);
-        s[my->prompt.n + text.n] = 0;
-        text = (ses_string){ s, my->prompt.n + text.n };
-    }
-    return ses_request_encode(p, j, &(ses_input){ .text = text }, SES_TRUNCATE_LONGEST_FIRST, e);
+    const ses_sentence_task *task = p->state;
+    if (task->prompt.n && !(text = ses_request_join_strings(r, task->prompt, text, e)).p) return NULL;
+    return ses_request_encode(p, r, &(ses_input){ .text = text }, SES_TRUNCATE_LONGEST_FIRST, e);
 }
 
 ses_output_rows ses_sentence_task_vector(ses_pipeline *p, const ses_seq *q, ses_err *e)

@@ -1,68 +1,35 @@
-/* What tasks on sentence encoders share: one vector for each text. */
+/* Shared by the tasks on sentence encoders (embed, similarity): options, and one vector for each text. A
+ * task's option struct begins with ses_sentence_args, its pipeline state with ses_sentence_task. The
+ * pipeline owns the encoder unless it is shared. */
 #ifndef SES_TASK_SENTENCE_TASK_H
 #define SES_TASK_SENTENCE_TASK_H
 
-#include "sesame/sentence.h"
-#include "task.h"
+#include "pipeline_impl.h"
 
-typedef struct ses_sentence_args { /* first in the options' struct */
+typedef struct ses_sentence_args {
     const char *pooling, *prompt, *prompt_name;
     int64_t layer;
     bool normalize, no_normalize;
 } ses_sentence_args;
 
-typedef struct ses_sentence_task { /* first in the pipeline's own */
-    ses_sentence *sentence;
-    ses_output output;
-    ses_string prompt;
-    int32_t prompt_tokens; /* at the front of each sequence, where these are not pooled */
-    bool closed;           /* a special token stands behind a prompt alone */
+extern const ses_opt_table ses_sentence_options_table; /* offsets relative to ses_sentence_args */
+
+typedef struct ses_sentence_task {
+    ses_output output;      /* "sentence_embedding" of the current batch */
+    ses_string prompt;      /* put before each text */
+    int32_t prompt_tokens;  /* at the start of each sequence, if the encoder does not pool them; else 0 */
+    bool ends_with_special; /* the prompt alone is followed by a special token */
 } ses_sentence_task;
 
-#define SES_SENTENCE_OPT(args, field)                                                                       \
-    { .name = "pooling",                                                                                    \
-      .type = SES_OPT_TEXT,                                                                                 \
-      .offset = offsetof(args, field.pooling),                                                              \
-      .value = "WAY",                                                                                       \
-      .help =                                                                                               \
-          "how tokens' vectors become one: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, " \
-          "or several joined, cls,max; without it as the folder says, else mean" },                         \
-        { .name = "layer",                                                                                  \
-          .type = SES_OPT_INT,                                                                              \
-          .offset = offsetof(args, field.layer),                                                            \
-          .def = "0",                                                                                       \
-          .min = -1024,                                                                                     \
-          .max = 1024,                                                                                      \
-          .help = "whose vectors: 1 is the first layer, -1 the last, -2 the one before; 0: the last" },     \
-        { .name = "normalize",                                                                              \
-          .type = SES_OPT_FLAG,                                                                             \
-          .offset = offsetof(args, field.normalize),                                                        \
-          .help = "make vectors of length 1, whatever the folder says" },                                   \
-        { .name = "no-normalize",                                                                           \
-          .type = SES_OPT_FLAG,                                                                             \
-          .offset = offsetof(args, field.no_normalize),                                                     \
-          .help = "leave their length as it comes" },                                                       \
-        { .name = "prompt",                                                                                 \
-          .type = SES_OPT_TEXT,                                                                             \
-          .offset = offsetof(args, field.prompt),                                                           \
-          .value = "TEXT",                                                                                  \
-          .help = "put this in front of each text" },                                                       \
-    {                                                                                                       \
-        .name = "prompt-name", .type = SES_OPT_TEXT, .offset = offsetof(args, field.prompt_name),           \
-        .value = "NAME",                                                                                    \
-        .help = "put the folder's prompt of this name in front; without it the folder's default"            \
-    }
-
-/* Slots of a task. */
+/* Hooks of a task. */
 bool ses_sentence_task_load(ses_pipeline *p, ses_err *e);
 bool ses_sentence_task_open(ses_pipeline *p, ses_err *e);
-void ses_sentence_task_close(ses_pipeline *p);
-bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *want,
+bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *request,
                                ses_outputs *out, ses_err *e);
 
-ses_seq *ses_sentence_task_add(ses_pipeline *p, ses_request *j, ses_string text,
-                               ses_err *e); /* a text's sequence */
-ses_output_rows ses_sentence_task_vector(ses_pipeline *p, const ses_seq *q,
-                                         ses_err *e); /* of the one being taken */
+/* Encodes a text, after the prompt, as the request's next sequence; NULL after an error. */
+ses_seq *ses_sentence_task_encode(ses_pipeline *p, ses_request *r, ses_string text, ses_err *e);
+/* The vector of the sequence being collected. */
+ses_output_rows ses_sentence_task_vector(ses_pipeline *p, const ses_seq *q, ses_err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* embed: one vector for each text, by the folder's modules.json, else the mean of its tokens'. */
+/* embed: one vector for each text, by the folder's modules.json, else the mean of its token vectors. */
 #include "sentence_task.h"
 
 typedef struct args {
@@ -7,79 +7,78 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_SENTENCE_OPT(args, encoder),
+    SES_OPT_INCLUDE(args, encoder, ses_sentence_options_table),
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, output),
       .choices = "npy|jsonl|tsv",
-      .help = "write vectors as a NumPy array [texts, numbers], as JSON, or as numbers apart by tabs, a line "
-              "each" },
+      .help = "output format: NumPy array [texts, numbers], JSON lines, or lines of tab-separated numbers" },
 };
 
-static const ses_result_schema shape[] = {
+static const ses_result_schema schema[] = {
     { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
 
-typedef struct state {
+typedef struct item_state {
     float *x;
     int64_t n;
-} state;
+} item_state;
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    return ses_sentence_task_add(p, j, j->item.text, e) != NULL;
+    return ses_sentence_task_encode(p, r, r->item.text, e) != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    state *s = j->state;
-    ses_output_rows r = ses_sentence_task_vector(p, q, e);
-    s->x = r.x ? ses_arena_array(&j->mem, (size_t)r.cols, sizeof *s->x, e) : NULL;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_sentence_task_vector(p, q, e);
+    s->x = rows.x ? ses_arena_array(&r->mem, (size_t)rows.cols, sizeof *s->x, e) : NULL;
     if (!s->x) return false;
-    memcpy(s->x, r.x, (size_t)r.cols * sizeof *s->x);
-    s->n = r.cols;
+    memcpy(s->x, rows.x, (size_t)rows.cols * sizeof *s->x);
+    s->n = rows.cols;
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    (void)e;
-    const args *a = p->args;
-    const state *s = j->state;
-    r->vectors = s->x;
-    r->n_vectors = 1;
-    r->vector_size = s->n;
-    r->schema = &shape[a->output < 0 ? SES_LEN(shape) - 1 : (size_t)a->output];
+    (void)p, (void)e;
+    const args *a = r->args;
+    const item_state *s = r->state;
+    out->vectors = s->x;
+    out->n_vectors = 1;
+    out->vector_size = s->n;
+    out->schema = &schema[a->output < 0 ? SES_LEN(schema) - 1 : (size_t)a->output];
     return true;
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame embed -m all-MiniLM-L6-v2 -f texts.txt -o npy >vectors.npy", "a NumPy array, one row a line" },
+    { "sesame embed -m all-MiniLM-L6-v2 -f texts.txt -o npy >vectors.npy",
+      "a NumPy array, one row for each line" },
     { "sesame embed -m bert-base-uncased --pooling cls --layer -2 --json \"A text.\"",
-      "any model, your pooling" },
+      "any model, pooling of your choice" },
     { 0 },
 };
 
 const ses_task ses_task_embed = {
     .description =
-        "Gives one vector for each text: as the folder's modules.json says (sentence-transformers), or, of "
-        "any other model, the mean of its tokens' vectors. A JSON line is {\"text\": ...}.",
+        "Outputs one vector for each text: as modules.json of the folder defines it (sentence-transformers), "
+        "or, for any other model, the mean of its token vectors. A JSON line is {\"text\": ...}.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(ses_sentence_task),
-    .job_size = sizeof(state),
+    .state_size = sizeof(ses_sentence_task),
+    .request_size = sizeof(item_state),
     .item_schema = { .text = "text" },
-    .load = ses_sentence_task_load,
+    .load_model = ses_sentence_task_load,
     .open = ses_sentence_task_open,
-    .close = ses_sentence_task_close,
-    .pass = ses_sentence_task_forward,
+    .forward = ses_sentence_task_forward,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

@@ -1,21 +1,21 @@
-/* multiple-choice: which of several continuations or answers fits a text. */
-#include "task.h"
+/* multiple-choice: ranks several continuations of a text or answers to a question. */
+#include "pipeline_impl.h"
 
-static const ses_result_schema shape = {
+static const ses_result_schema schema = {
     SES_FORM_ROWS,
     SES_VIEW_BARS,
     { { "index", SES_FIELD_INDEX }, { "score", SES_FIELD_SCORE }, { "choice", SES_FIELD_TEXT } }
 };
 
-typedef struct state {
+typedef struct item_state {
     float *logit;
-} state;
+} item_state;
 
-/* The second text: the choice, behind what all have in common. */
-static ses_string second(ses_request *j, ses_string common, ses_string choice, ses_err *e)
+/* The second text: the choice, after the beginning all choices share. */
+static ses_string second_text(ses_request *r, ses_string common, ses_string choice, ses_err *e)
 {
     if (!common.p) return choice;
-    char *s = ses_arena_alloc(&j->mem, common.n + choice.n + 2, e);
+    char *s = ses_arena_alloc(&r->mem, common.n + choice.n + 2, e);
     if (!s) return (ses_string){ 0 };
     memcpy(s, common.p, common.n);
     s[common.n] = ' ';
@@ -24,71 +24,70 @@ static ses_string second(ses_request *j, ses_string common, ses_string choice, s
     return (ses_string){ s, common.n + 1 + choice.n };
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    state *s = j->state;
-    const ses_item *item = &j->item;
+    item_state *s = r->state;
+    const ses_item *item = &r->item;
     if (item->n_list < 2)
-        return ses_fail(e, SES_EARG, "at least two choices are needed, not %zu", item->n_list);
-    s->logit = ses_arena_array(&j->mem, item->n_list, sizeof *s->logit, e);
+        return ses_fail(e, SES_EARG, "at least two choices are required, not %zu", item->n_list);
+    s->logit = ses_arena_array(&r->mem, item->n_list, sizeof *s->logit, e);
     for (size_t i = 0; s->logit && i < item->n_list; i++) {
-        ses_input in = { .text = item->text, .pair = second(j, item->pair, item->list[i], e) };
-        ses_seq *q = in.pair.p ? ses_request_encode(p, j, &in, SES_TRUNCATE_LONGEST_FIRST, e) : NULL;
+        ses_input in = { .text = item->text, .pair = second_text(r, item->pair, item->list[i], e) };
+        ses_seq *q = in.pair.p ? ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e) : NULL;
         if (!q) return false;
-        q->mark = (int64_t)i;
+        q->tag = (int64_t)i;
     }
     return s->logit != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    state *s = j->state;
-    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
-    if (r.x) s->logit[q->mark] = r.x[0];
-    return r.x != NULL;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
+    if (rows.x) s->logit[q->tag] = rows.x[0];
+    return rows.x != NULL;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
     (void)p;
-    const state *s = j->state;
-    int64_t n = (int64_t)j->item.n_list;
-    int32_t *at = ses_arena_array(&j->mem, (size_t)n, sizeof *at, e);
+    const item_state *s = r->state;
+    int64_t n = (int64_t)r->item.n_list;
+    int32_t *at = ses_arena_array(&r->mem, (size_t)n, sizeof *at, e);
     if (!at) return false;
     ses_softmax_row(s->logit, s->logit, n);
     ses_top_k(s->logit, n, n, at);
     for (int64_t i = 0; i < n; i++) {
-        ses_result_row *row = ses_request_add_row(j, e);
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
         row->index = at[i];
         row->score = (double)s->logit[at[i]];
-        row->text = j->item.list[at[i]];
+        row->text = r->item.list[at[i]];
     }
-    r->schema = &shape;
+    out->schema = &schema;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_choice, NULL };
 static const ses_usage_example examples[] = {
     { "sesame multiple-choice -m DIR \"He opened the door and\" \"went out.\" \"ate it.\"",
-      "which fits better" },
+      "the better choice first" },
     { 0 },
 };
 
 const ses_task ses_task_multiple_choice = {
-    .description =
-        "Says which of several choices fits a text best: the first argument is the text, the others are "
-        "the choices. A JSON line is {\"text\": ..., \"choices\": [...]}, perhaps with \"text_pair\", "
-        "what all choices begin with; in a line of text they are apart by tabs. Choices are counted from "
-        "0, the likeliest comes first.",
+    .description = "Ranks several choices for a text: the first argument is the text, the others are the "
+                   "choices. A JSON line is {\"text\": ..., \"choices\": [...]}, with \"text_pair\" for a "
+                   "beginning all choices share; in a line of text they are separated by tabs. Choices are "
+                   "numbered from 0, the best comes first.",
     .examples = examples,
-    .job_size = sizeof(state),
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text|prompt|question|sent1",
                      .pair = "text_pair|sent2",
                      .list = "choices|endings|answers",
                      .requires_list = true },
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

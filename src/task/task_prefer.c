@@ -1,6 +1,6 @@
-/* prefer: which of two texts a model finds likelier. */
+/* prefer: ranks two texts by their log-probability under a language model. */
+#include "pipeline_impl.h"
 #include "sesame/scorer.h"
-#include "task.h"
 
 typedef struct args {
     bool per_token;
@@ -10,99 +10,100 @@ static const ses_opt opt[] = {
     { .name = "per-token",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, per_token),
-      .help = "compare log-probabilities a token, not of the whole: length does not count" },
+      .help = "compare log-probabilities per token, independent of length" },
 };
 
-static const ses_result_schema shape = {
+static const ses_result_schema schema = {
     SES_FORM_ROWS,
     SES_VIEW_TEXT,
     { { "text", SES_FIELD_TEXT }, { "score", SES_FIELD_SCORE }, { "index", SES_FIELD_INDEX } }
 };
 
-typedef struct self {
+typedef struct task_state {
     ses_scorer *scorer;
-} self;
+} task_state;
 
-typedef struct state {
+typedef struct item_state {
     double score[2];
-} state;
+} item_state;
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    self *my = p->self;
-    p->uncut = true;
-    my->scorer =
+    task_state *task = p->state;
+    p->settings.never_truncates = true;
+    task->scorer =
         ses_scorer_new(p->model, p->tokenizer, p->dir, &(ses_scorer_options){ .prepend_bos = true }, e);
-    return my->scorer != NULL;
+    return task->scorer != NULL;
 }
 
-static void end(ses_pipeline *p) { ses_scorer_free(((self *)p->self)->scorer); }
+static void close_task(ses_pipeline *p) { ses_scorer_free(((task_state *)p->state)->scorer); }
 
-/* One sequence stands for the item; the scorer makes its own. */
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+/* The runner needs a sequence to queue the item; the scorer encodes the texts itself. */
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    if (!j->item.pair.p) return ses_fail(e, SES_EARG, "a second text is needed: \"text_pair\"");
-    if (!ses_request_encode(p, j, &(ses_input){ .text = j->item.text }, SES_TRUNCATE_LONGEST_FIRST, e))
+    if (!r->item.pair.p) return ses_fail(e, SES_EARG, "no second text: use \"text_pair\"");
+    if (!ses_request_encode(p, r, &(ses_input){ .text = r->item.text }, SES_TRUNCATE_LONGEST_FIRST, e))
         return false;
-    j->cut = 0; /* long texts are judged in windows, whole */
+    r->truncated = 0; /* the scorer reads long texts whole, in windows */
     return true;
 }
 
-static bool run(ses_pipeline *p, ses_request *const *job, ses_seq *const *seq, size_t n, ses_err *e)
+static bool run_batch(ses_pipeline *p, ses_request *const *request, ses_seq *const *seq, size_t n, ses_err *e)
 {
-    const args *a = p->args;
-    const self *my = p->self;
+    const task_state *task = p->state;
     (void)seq;
     for (size_t i = 0; i < 2 * n; i++) {
-        state *s = job[i / 2]->state;
-        ses_string text = i % 2 ? job[i / 2]->item.pair : job[i / 2]->item.text;
+        const args *a = request[i / 2]->args;
+        item_state *s = request[i / 2]->state;
+        ses_string text = i % 2 ? request[i / 2]->item.pair : request[i / 2]->item.text;
         ses_text_score x;
-        if (!ses_scorer_score_text(my->scorer, text.p, text.n, &x, e)) return false;
-        if (!x.n_scored) return ses_fail(e, SES_EARG, "\"%.60s\" is too short to be judged", text.p);
+        if (!ses_scorer_score_text(task->scorer, text.p, text.n, &x, e)) return false;
+        if (!x.n_scored) return ses_fail(e, SES_EARG, "\"%.60s\" is too short to be scored", text.p);
         s->score[i % 2] = x.logprob / (a->per_token ? (double)x.n_scored : 1);
     }
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const state *s = j->state;
+    const item_state *s = r->state;
     int first = s->score[1] > s->score[0];
     (void)p;
     for (int i = 0; i < 2; i++) {
-        ses_result_row *row = ses_request_add_row(j, e);
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
         row->index = first ^ i;
-        row->text = first ^ i ? j->item.pair : j->item.text;
+        row->text = first ^ i ? r->item.pair : r->item.text;
         row->score = s->score[first ^ i];
     }
-    r->schema = &shape;
+    out->schema = &schema;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_causal_lm, &ses_head_masked_lm, NULL };
 static const ses_usage_example examples[] = {
-    { "sesame prefer -m gpt2 \"The cats are here.\" \"The cats is here.\"", "the likelier one first" },
+    { "sesame prefer -m gpt2 \"The cats are here.\" \"The cats is here.\"", "the more likely text first" },
     { 0 },
 };
 
 const ses_task ses_task_prefer = {
     .description =
-        "Says which of two texts a model finds likelier: the one it prefers comes first, the score is its "
-        "log-probability. A causal model reads them word by word; a masked one is asked about each token "
-        "with a mask in its place (pseudo-log-likelihood). A JSON line is {\"text\": ..., \"text_pair\": "
-        "...}; in a line of text they are apart by a tab.",
+        "Ranks two texts by likelihood: the more likely one comes first, the score is its log-probability. A "
+        "causal model predicts each token from the ones before it; a masked model predicts each token with a "
+        "mask in its position (pseudo-log-likelihood). A JSON line is {\"text\": ..., \"text_pair\": ...}; "
+        "in a line of text they are separated by a tab.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(self),
-    .job_size = sizeof(state),
+    .state_size = sizeof(task_state),
+    .item_settings = "per-token",
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair", .requires_pair = true },
-    .open = begin,
-    .close = end,
+    .open = open_task,
+    .close = close_task,
     .encode = encode,
-    .run = run,
+    .run_batch = run_batch,
     .finish = finish,
 };

@@ -1,15 +1,16 @@
-/* question-answering: the stretch of a context that answers a question. Scores are products of the softmaxes
- * of an answer's first and last token; long contexts are read in windows. */
+/* question-answering: extracts the spans of a context that answer a question. The score of a span is the
+ * product of the softmax probabilities of its first and last token. Long contexts are read in overlapping
+ * windows. */
 #include "base/alloc.h"
-#include "task.h"
+#include "pipeline_impl.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { USUAL_LIMIT = 384, USUAL_STRIDE = 128 };
+enum { DEFAULT_MAX_SEQ_LEN = 384, DEFAULT_STRIDE = 128 };
 
 typedef struct args {
-    int64_t top_k, stride, longest;
+    int64_t top_k, stride, max_answer_len;
     const char *question, *context;
     bool impossible, tokens;
 } args;
@@ -19,12 +20,12 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, question),
       .value = "TEXT",
-      .help = "ask this of each text; else a text is the question, and the next its context" },
+      .help = "question for all texts; default: each text is a question followed by its context" },
     { .name = "context",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, context),
       .value = "TEXT",
-      .help = "where the answers are; then every text is a question" },
+      .help = "context for all texts; then every text is a question" },
     { .name = "top-k",
       .letter = 'k',
       .type = SES_OPT_INT,
@@ -32,29 +33,29 @@ static const ses_opt opt[] = {
       .def = "1",
       .min = 1,
       .max = 1 << 16,
-      .help = "so many answers, the best first" },
+      .help = "number of answers, best first" },
     { .name = "doc-stride",
       .type = SES_OPT_INT,
       .offset = offsetof(args, stride),
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "tokens that windows of a long context share; -1: half a window, at most 128" },
+      .help = "tokens shared by adjacent windows of a long context; -1: half a window, at most 128" },
     { .name = "max-answer-len",
       .type = SES_OPT_INT,
-      .offset = offsetof(args, longest),
+      .offset = offsetof(args, max_answer_len),
       .def = "15",
       .min = 1,
       .max = 1 << 20,
-      .help = "most tokens of an answer" },
+      .help = "maximum tokens of an answer" },
     { .name = "handle-impossible-answer",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, impossible),
-      .help = "that there is no answer is one too" },
+      .help = "allow an empty answer" },
     { .name = "no-align-to-words",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tokens),
-      .help = "answers may begin and end inside words" },
+      .help = "allow answers to begin and end inside words" },
 };
 
 #define FIELDS                                                                                \
@@ -72,59 +73,62 @@ typedef struct span {
     float score;
 } span;
 
-typedef struct state {
-    double none;    /* the score of no answer, the least of all windows */
-    uint32_t *slot; /* a hash table of rows, from 1, by their text in lower case */
+typedef struct item_state {
+    double no_answer; /* score of the empty answer: the minimum over all windows */
+    uint32_t *slot;   /* [n_slots]: hash table of row numbers, from 1, by lowercased text; 0: free */
     size_t n_slots;
-    ses_string *low; /* of each row */
-} state;
+    ses_string *lower; /* [rows]: their lowercased texts */
+} item_state;
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    const args *a = p->args;
+    const args *a = p->settings.args;
     if (a->question && a->context)
-        return ses_fail(e, SES_EUSAGE, "--question and --context: one of them, the other is the text");
-    if (p->limit > USUAL_LIMIT) p->limit = USUAL_LIMIT;
+        return ses_fail(e, SES_EUSAGE,
+                        "--question and --context exclude each other: the texts are the other one");
+    if (p->settings.max_seq_len > DEFAULT_MAX_SEQ_LEN) p->settings.max_seq_len = DEFAULT_MAX_SEQ_LEN;
     return true;
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    const args *a = p->args;
-    state *s = j->state;
-    int64_t stride = a->stride >= 0 ? a->stride : p->limit / 2 < USUAL_STRIDE ? p->limit / 2 : USUAL_STRIDE;
-    if (a->question && !j->item.pair.p) j->item.pair = j->item.text, j->item.text.p = NULL;
-    if (a->question && !j->item.text.p) j->item.text = ses_str(a->question);
-    if (!j->item.pair.p && a->context) j->item.pair = ses_str(a->context);
-    if (!j->item.pair.p) return ses_fail(e, SES_EARG, "no context: a question and a text are needed");
-    if (!j->item.text.p || !j->item.text.n) return ses_fail(e, SES_EARG, "the question is empty");
-    if (!j->item.pair.n) return ses_fail(e, SES_EARG, "the context is empty");
-    if (!ses_encode(p->tokens, &(ses_input){ .text = j->item.text }, NULL, e)) return false;
+    const args *a = r->args;
+    item_state *s = r->state;
+    int64_t stride = a->stride >= 0                                 ? a->stride
+                     : p->settings.max_seq_len / 2 < DEFAULT_STRIDE ? p->settings.max_seq_len / 2
+                                                                    : DEFAULT_STRIDE;
+    if (a->question && !r->item.pair.p) r->item.pair = r->item.text, r->item.text.p = NULL;
+    if (a->question && !r->item.text.p) r->item.text = ses_str(a->question);
+    if (!r->item.pair.p && a->context) r->item.pair = ses_str(a->context);
+    if (!r->item.pair.p) return ses_fail(e, SES_EARG, "no context: give a question and a text");
+    if (!r->item.text.p || !r->item.text.n) return ses_fail(e, SES_EARG, "the question is empty");
+    if (!r->item.pair.n) return ses_fail(e, SES_EARG, "the context is empty");
+    if (!ses_encode(p->tokens, &(ses_input){ .text = r->item.text }, NULL, e)) return false;
     int64_t question = (int64_t)ses_tokens_result(p->tokens)->n;
-    if (question + 1 >= p->limit)
-        return ses_fail(e, SES_EARG,
-                        "a question of %lld tokens leaves no room for its context: the model reads "
-                        "%lld at once",
-                        (long long)question, (long long)p->limit);
-    s->none = 1e6;
-    ses_input in = { .text = j->item.text, .pair = j->item.pair };
-    return ses_request_encode_windows(p, j, &in, SES_TRUNCATE_ONLY_SECOND, stride, e);
+    if (question + 1 >= p->settings.max_seq_len)
+        return ses_fail(
+            e, SES_EARG,
+            "the question has %lld tokens and leaves no room for its context: the maximum length is %lld",
+            (long long)question, (long long)p->settings.max_seq_len);
+    s->no_answer = 1e6;
+    ses_input in = { .text = r->item.text, .pair = r->item.pair };
+    return ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_SECOND, stride, e);
 }
 
 /* ---- spans of one window ---- */
 
-/* Softmax over the tokens an answer may have, and the first, which may stand for none. */
-static void shares(float *y, const float *x, const ses_seq *q, int32_t cls)
+/* Softmax over the tokens of the context and the CLS token, which represents the empty answer. */
+static void context_softmax(float *y, const float *x, const ses_seq *q, int32_t cls)
 {
-    float most = -1e4f;
+    float max = -1e4f;
     double sum = 0;
     for (size_t i = 0; i < q->n; i++) {
-        bool open = q->sequence[i] == 1 || q->id[i] == cls;
-        y[i] = open ? x[i] : -1e4f;
-        if (y[i] > most) most = y[i];
+        bool allowed = q->sequence_id[i] == 1 || q->id[i] == cls;
+        y[i] = allowed ? x[i] : -1e4f;
+        if (y[i] > max) max = y[i];
     }
-    for (size_t i = 0; i < q->n; i++) sum += exp((double)y[i] - (double)most);
-    for (size_t i = 0; i < q->n; i++) y[i] = (float)(exp((double)y[i] - (double)most) / sum);
+    for (size_t i = 0; i < q->n; i++) sum += exp((double)y[i] - (double)max);
+    for (size_t i = 0; i < q->n; i++) y[i] = (float)(exp((double)y[i] - (double)max) / sum);
 }
 
 static int best_first(const void *a, const void *b)
@@ -135,17 +139,17 @@ static int best_first(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* The best `room` spans of the context, best first. */
-static size_t best_spans(const ses_seq *q, const float *start, const float *end, int64_t longest, span *out,
-                         size_t room)
+/* The best spans of the context, at most `capacity`, best first. */
+static size_t best_spans(const ses_seq *q, const float *start, const float *end, int64_t max_len, span *out,
+                         size_t capacity)
 {
     size_t n = 0;
     for (size_t b = 0; b < q->n; b++)
-        for (size_t f = b; q->sequence[b] == 1 && f < q->n && f - b < (size_t)longest; f++) {
+        for (size_t f = b; q->sequence_id[b] == 1 && f < q->n && f - b < (size_t)max_len; f++) {
             span x = { b, f, start[b] * end[f] };
-            if (q->sequence[f] != 1 || !(x.score > 0)) continue;
-            if (n == room && best_first(&x, &out[n - 1]) > 0) continue;
-            size_t at = n < room ? n++ : n - 1;
+            if (q->sequence_id[f] != 1 || !(x.score > 0)) continue;
+            if (n == capacity && best_first(&x, &out[n - 1]) > 0) continue;
+            size_t at = n < capacity ? n++ : n - 1;
             for (; at > 0 && best_first(&x, &out[at - 1]) < 0; at--) out[at] = out[at - 1];
             out[at] = x;
         }
@@ -154,19 +158,21 @@ static size_t best_spans(const ses_seq *q, const float *start, const float *end,
 
 /* ---- answers ---- */
 
-/* Where the span stands in the context: its words, or its tokens where those know no words. */
-static void place(const ses_seq *q, const span *x, bool words, ses_offset *point, ses_offset *byte)
+/* Position of the span in the context, extended to whole words if `words` and the tokenizer has word ids. */
+static void locate(const ses_seq *q, const span *x, bool words, ses_offset *chars, ses_offset *bytes)
 {
     size_t first = x->begin, last = x->end;
-    if (words && q->word[first] >= 0 && q->word[last] >= 0) {
-        while (first > 0 && q->sequence[first - 1] == 1 && q->word[first - 1] == q->word[first]) first--;
-        while (last + 1 < q->n && q->sequence[last + 1] == 1 && q->word[last + 1] == q->word[last]) last++;
+    if (words && q->word_id[first] >= 0 && q->word_id[last] >= 0) {
+        while (first > 0 && q->sequence_id[first - 1] == 1 && q->word_id[first - 1] == q->word_id[first])
+            first--;
+        while (last + 1 < q->n && q->sequence_id[last + 1] == 1 && q->word_id[last + 1] == q->word_id[last])
+            last++;
     }
-    *point = (ses_offset){ q->point[first].begin, q->point[last].end };
-    *byte = (ses_offset){ q->byte[first].begin, q->byte[last].end };
+    *chars = (ses_offset){ q->char_offset[first].begin, q->char_offset[last].end };
+    *bytes = (ses_offset){ q->byte_offset[first].begin, q->byte_offset[last].end };
 }
 
-/* ---- answers that say the same ---- */
+/* ---- equal answers ---- */
 
 static uint32_t hash_of(ses_string s)
 {
@@ -175,78 +181,79 @@ static uint32_t hash_of(ses_string s)
     return h;
 }
 
-/* The slot where an answer of this text, in lower case, is or goes. */
-static size_t slot_of(const state *s, ses_string low)
+/* The slot of the answer with this lowercased text, or the free slot for it. */
+static size_t slot_of(const item_state *s, ses_string lower)
 {
-    size_t i = hash_of(low) & (s->n_slots - 1);
+    size_t i = hash_of(lower) & (s->n_slots - 1);
     for (; s->slot[i]; i = (i + 1) & (s->n_slots - 1)) {
-        ses_string x = s->low[s->slot[i] - 1];
-        if (x.n == low.n && !memcmp(x.p, low.p, low.n)) break;
+        ses_string x = s->lower[s->slot[i] - 1];
+        if (x.n == lower.n && !memcmp(x.p, lower.p, lower.n)) break;
     }
     return i;
 }
 
-/* Room for one more: slots at most half full. */
-static bool reserve(ses_request *j, state *s, ses_err *e)
+/* Makes room for one more answer; the table is at most half full. */
+static bool reserve(ses_request *r, item_state *s, ses_err *e)
 {
-    if (2 * (j->n_rows + 1) <= s->n_slots) return true;
+    if (2 * (r->n_rows + 1) <= s->n_slots) return true;
     size_t n = s->n_slots ? 2 * s->n_slots : 64;
-    ses_string *low = ses_arena_array(&j->mem, n / 2, sizeof *low, e);
-    s->slot = ses_arena_array(&j->mem, n, sizeof *s->slot, e);
-    if (!low || !s->slot) return false;
-    if (j->n_rows) memcpy(low, s->low, j->n_rows * sizeof *low);
-    s->low = low;
+    ses_string *lower = ses_arena_array(&r->mem, n / 2, sizeof *lower, e);
+    s->slot = ses_arena_array(&r->mem, n, sizeof *s->slot, e);
+    if (!lower || !s->slot) return false;
+    if (r->n_rows) memcpy(lower, s->lower, r->n_rows * sizeof *lower);
+    s->lower = lower;
     s->n_slots = n;
-    for (size_t i = 0; i < j->n_rows; i++) s->slot[slot_of(s, low[i])] = (uint32_t)i + 1;
+    for (size_t i = 0; i < r->n_rows; i++) s->slot[slot_of(s, lower[i])] = (uint32_t)i + 1;
     return true;
 }
 
-/* Answers that say the same are one, with the sum of their scores, as in the reference: it may be above 1. */
-static bool add_answer(ses_request *j, ses_offset point, ses_offset byte, double score, ses_err *e)
+/* Adds an answer. Equal answers are merged and their scores summed, as in transformers: a sum may exceed
+ * 1. */
+static bool add_answer(ses_request *r, ses_offset chars, ses_offset bytes, double score, ses_err *e)
 {
-    state *s = j->state;
-    ses_string text = { j->item.pair.p + byte.begin, byte.end > byte.begin ? byte.end - byte.begin : 0 };
-    ses_string low = ses_request_lowercase(j, text, e);
-    if (!low.p || !reserve(j, s, e)) return false;
-    uint32_t *slot = &s->slot[slot_of(s, low)];
+    item_state *s = r->state;
+    ses_string text = { r->item.pair.p + bytes.begin, bytes.end > bytes.begin ? bytes.end - bytes.begin : 0 };
+    ses_string lower = ses_request_lowercase(r, text, e);
+    if (!lower.p || !reserve(r, s, e)) return false;
+    uint32_t *slot = &s->slot[slot_of(s, lower)];
     if (*slot) {
-        j->row[*slot - 1].score += score;
+        r->row[*slot - 1].score += score;
         return true;
     }
-    ses_result_row *row = ses_request_add_row(j, e);
+    ses_result_row *row = ses_request_add_row(r, e);
     if (!row) return false;
-    s->low[j->n_rows - 1] = low;
-    *slot = (uint32_t)j->n_rows;
-    *row = (ses_result_row){ .text = ses_request_copy_string(j, text.p, text.n, e),
+    s->lower[r->n_rows - 1] = lower;
+    *slot = (uint32_t)r->n_rows;
+    *row = (ses_result_row){ .text = ses_request_copy_string(r, text.p, text.n, e),
                              .score = score,
-                             .char_span = point,
-                             .byte_span = byte };
+                             .char_span = chars,
+                             .byte_span = bytes };
     return row->text.p != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    const args *a = p->args;
-    state *s = j->state;
-    size_t room = a->tokens ? (size_t)a->top_k : 2 * (size_t)a->top_k + 10;
+    const args *a = r->args;
+    item_state *s = r->state;
+    size_t capacity = a->tokens ? (size_t)a->top_k : 2 * (size_t)a->top_k + 10;
     float *start = ses_alloc_array(2 * q->n, sizeof *start, e), *end = start + q->n;
-    span *best = start ? ses_alloc_array(room, sizeof *best, e) : NULL;
+    span *best = start ? ses_alloc_array(capacity, sizeof *best, e) : NULL;
     bool ok = best != NULL;
-    ses_output_rows r = { 0 };
-    if (ok && (r = ses_request_output_rows(p, q, "start_logits", e)).x)
-        shares(start, r.x, q, p->facts.role[SES_ROLE_CLS]);
-    if (r.x && (r = ses_request_output_rows(p, q, "end_logits", e)).x)
-        shares(end, r.x, q, p->facts.role[SES_ROLE_CLS]);
-    ok = ok && r.x;
+    ses_output_rows rows = { 0 };
+    if (ok && (rows = ses_request_output_rows(p, q, "start_logits", e)).x)
+        context_softmax(start, rows.x, q, p->tokenizer_config.role[SES_ROLE_CLS]);
+    if (rows.x && (rows = ses_request_output_rows(p, q, "end_logits", e)).x)
+        context_softmax(end, rows.x, q, p->tokenizer_config.role[SES_ROLE_CLS]);
+    ok = ok && rows.x;
     if (ok) {
-        double none = (double)start[0] * (double)end[0];
-        if (none < s->none) s->none = none;
+        double no_answer = (double)start[0] * (double)end[0];
+        if (no_answer < s->no_answer) s->no_answer = no_answer;
         start[0] = end[0] = 0;
-        size_t n = best_spans(q, start, end, a->longest, best, room);
+        size_t n = best_spans(q, start, end, a->max_answer_len, best, capacity);
         for (size_t i = 0; ok && i < n; i++) {
-            ses_offset point, byte;
-            place(q, &best[i], !a->tokens, &point, &byte);
-            ok = add_answer(j, point, byte, (double)best[i].score, e);
+            ses_offset chars, bytes;
+            locate(q, &best[i], !a->tokens, &chars, &bytes);
+            ok = add_answer(r, chars, bytes, (double)best[i].score, e);
         }
     }
     ses_free(best);
@@ -258,59 +265,60 @@ static int by_score(const void *a, const void *b)
 {
     const ses_result_row *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return (x->group > y->group) - (x->group < y->group); /* found earlier */
+    return (x->group > y->group) - (x->group < y->group); /* the earlier one first */
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const args *a = p->args;
-    const state *s = j->state;
+    const args *a = r->args;
+    const item_state *s = r->state;
+    (void)p;
     if (a->impossible) {
-        ses_result_row *row = ses_request_add_row(j, e);
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
-        *row = (ses_result_row){ .text = ses_request_copy_string(j, "", 0, e), .score = s->none };
+        *row = (ses_result_row){ .text = ses_request_copy_string(r, "", 0, e), .score = s->no_answer };
         if (!row->text.p) return false;
     }
-    for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = i;
-    if (j->n_rows) qsort(j->row, j->n_rows, sizeof *j->row, by_score);
-    if (j->n_rows > (size_t)a->top_k) j->n_rows = (size_t)a->top_k;
-    for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = 0;
-    r->schema = j->n_rows == 1 ? &one : &many;
+    for (size_t i = 0; i < r->n_rows; i++) r->row[i].group = i;
+    if (r->n_rows) qsort(r->row, r->n_rows, sizeof *r->row, by_score);
+    if (r->n_rows > (size_t)a->top_k) r->n_rows = (size_t)a->top_k;
+    for (size_t i = 0; i < r->n_rows; i++) r->row[i].group = 0;
+    out->schema = r->n_rows == 1 ? &one : &many;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_span, NULL };
 static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Where do I live?\" \"My name is Sarah and I live in London.\"",
-      "the answer, in its context" },
+      "the answer in its context" },
     { "sesame question-answering -m DIR --question \"Who wrote it?\" -f books.txt -k 3",
-      "the same, of each line" },
+      "one question for each line" },
     { "sesame question-answering -m DIR --jsonl --json <questions.jsonl",
-      "{\"question\": ..., \"context\": ...} a line" },
+      "one {\"question\": ..., \"context\": ...} per line" },
     { 0 },
 };
 
 const ses_task ses_task_question_answering = {
     .description =
-        "Finds the stretch of a text that answers a question, by a model trained for it. Arguments are "
-        "taken two by two, a question and its context; a JSON line is {\"question\": ..., \"context\": "
-        "...}, in a line of text they are apart by a tab. Contexts of any length are read in windows. "
-        "Scores are products of the probabilities of an answer's first and last token; those of answers "
-        "that say the same add up, so that of a text that repeats itself a score may be above 1. Start and "
-        "end count code points of the context.",
+        "Extracts the answer to a question from a context with a model fine-tuned for it. Arguments are read "
+        "in pairs, a question and its context; a JSON line is {\"question\": ..., \"context\": ...}, in a "
+        "line of text they are separated by a tab. Contexts of any length are read in overlapping windows. A "
+        "score is the product of the probabilities of the first and last token; scores of equal answers are "
+        "summed, so a score may exceed 1. Start and end count code points of the context.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .job_size = sizeof(state),
+    .item_settings = "top-k|doc-stride|max-answer-len|handle-impossible-answer|no-align-to-words",
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "question",
                      .pair = "context",
                      .requires_pair = true,
                      .pair_option = "context|question" },
-    .tokenizer_limit = true,
-    .open = begin,
+    .uses_tokenizer_max_length = true,
+    .open = open_task,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

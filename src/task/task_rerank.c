@@ -1,11 +1,11 @@
-/* rerank: texts in the order of how well they answer a query, by a cross-encoder. */
+/* rerank: ranks texts by their relevance to a query, with a cross-encoder. */
+#include "pipeline_impl.h"
 #include "sesame/sentence.h"
-#include "task.h"
 
 #include <math.h>
 
 typedef struct args {
-    int64_t top;
+    int64_t top_k; /* 0: all */
     bool raw, text;
 } args;
 
@@ -13,21 +13,21 @@ static const ses_opt opt[] = {
     { .name = "top-k",
       .letter = 'k',
       .type = SES_OPT_INT,
-      .offset = offsetof(args, top),
+      .offset = offsetof(args, top_k),
       .value = "N|all",
       .def = "all",
       .zero_word = "all",
       .min = 1,
       .max = 1 << 24,
-      .help = "so many texts, the best first" },
+      .help = "number of texts, best first" },
     { .name = "raw-scores",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, raw),
-      .help = "the model's outputs as they are; else through what the folder says, usually a sigmoid" },
+      .help = "output logits; default: apply the activation the folder names, usually a sigmoid" },
     { .name = "return-text",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, text),
-      .help = "with --json: the texts too" },
+      .help = "with --json: include the texts" },
 };
 
 static const ses_result_schema plain = { SES_FORM_ROWS,
@@ -39,35 +39,35 @@ static const ses_result_schema plain = { SES_FORM_ROWS,
                                                { "score", SES_FIELD_SCORE },
                                                { "text", SES_FIELD_TEXT } } };
 
-typedef struct self {
+typedef struct task_state {
     ses_act act;
-} self;
+} task_state;
 
-typedef struct state {
+typedef struct item_state {
     float *score;
-} state;
+} item_state;
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    self *my = p->self;
+    task_state *task = p->state;
     int64_t n = ses_model_label_count(p->model);
     if (n != 1)
-        return ses_fail(e, SES_EUNSUPPORTED, "rerank wants a model with one output, this one has %lld labels",
+        return ses_fail(e, SES_EUNSUPPORTED, "rerank needs a model with one output, this one has %lld labels",
                         (long long)n);
-    return ses_cross_encoder_activation(p->model, p->dir, &my->act, e);
+    return ses_cross_encoder_activation(p->model, p->dir, &task->act, e);
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    state *s = j->state;
-    const ses_item *item = &j->item;
-    if (!item->n_list) return ses_fail(e, SES_EARG, "no texts to order: the query is followed by them");
-    s->score = ses_arena_array(&j->mem, item->n_list, sizeof *s->score, e);
+    item_state *s = r->state;
+    const ses_item *item = &r->item;
+    if (!item->n_list) return ses_fail(e, SES_EARG, "no texts to rank: give them after the query");
+    s->score = ses_arena_array(&r->mem, item->n_list, sizeof *s->score, e);
     for (size_t i = 0; s->score && i < item->n_list; i++) {
         ses_input in = { .text = item->text, .pair = item->list[i] };
-        ses_seq *q = ses_request_encode(p, j, &in, SES_TRUNCATE_LONGEST_FIRST, e);
+        ses_seq *q = ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e);
         if (!q) return false;
-        q->mark = (int64_t)i;
+        q->tag = (int64_t)i;
     }
     return s->score != NULL;
 }
@@ -82,32 +82,33 @@ static float activate(ses_act act, float x)
     }
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    const args *a = p->args;
-    const self *my = p->self;
-    state *s = j->state;
-    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
-    if (r.x) s->score[q->mark] = a->raw ? r.x[0] : activate(my->act, r.x[0]);
-    return r.x != NULL;
+    const args *a = r->args;
+    const task_state *task = p->state;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
+    if (rows.x) s->score[q->tag] = a->raw ? rows.x[0] : activate(task->act, rows.x[0]);
+    return rows.x != NULL;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const args *a = p->args;
-    const state *s = j->state;
-    int64_t n = (int64_t)j->item.n_list, k = a->top && a->top < n ? a->top : n;
-    int32_t *at = ses_arena_array(&j->mem, (size_t)k, sizeof *at, e);
+    const args *a = r->args;
+    const item_state *s = r->state;
+    (void)p;
+    int64_t n = (int64_t)r->item.n_list, k = a->top_k && a->top_k < n ? a->top_k : n;
+    int32_t *at = ses_arena_array(&r->mem, (size_t)k, sizeof *at, e);
     if (!at) return false;
     ses_top_k(s->score, n, k, at);
     for (int64_t i = 0; i < k; i++) {
-        ses_result_row *row = ses_request_add_row(j, e);
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
         row->index = at[i];
         row->score = (double)s->score[at[i]];
-        row->text = j->item.list[at[i]];
+        row->text = r->item.list[at[i]];
     }
-    r->schema = a->text ? &with_text : &plain;
+    out->schema = a->text ? &with_text : &plain;
     return true;
 }
 
@@ -115,26 +116,26 @@ static const ses_head *const heads[] = { &ses_head_classify, NULL };
 static const ses_usage_example examples[] = {
     { "sesame rerank -m DIR \"how many people live in Berlin?\" \"Berlin has 3.5 million inhabitants.\" "
       "\"Berlin is known for its museums.\"",
-      "the better answer first" },
+      "the more relevant text first" },
     { 0 },
 };
 
 const ses_task ses_task_rerank = {
     .description =
-        "Puts texts into the order of how well they answer a query, by a cross-encoder: a model that reads "
-        "query and text together and gives one number. The first argument is the query. A JSON line is "
-        "{\"query\": ..., \"texts\": [...]}; in a line of text they are apart by tabs. Texts are counted "
-        "from 0.",
+        "Ranks texts by their relevance to a query with a cross-encoder, a model that reads query and text "
+        "together and outputs one number. The first argument is the query. A JSON line is {\"query\": ..., "
+        "\"texts\": [...]}; in a line of text they are separated by tabs. Texts are numbered from 0.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(self),
-    .job_size = sizeof(state),
+    .state_size = sizeof(task_state),
+    .item_settings = "top-k|raw-scores|return-text",
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "query", .list = "texts|documents", .requires_list = true },
-    .open = begin,
+    .open = open_task,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

@@ -1,5 +1,4 @@
-/* similarity: how alike the first text and each of others are. */
-#include "base/str.h"
+/* similarity: compares the vector of one text with those of others. */
 #include "sentence_task.h"
 
 #include <math.h>
@@ -16,60 +15,57 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, measure),
       .choices = "cosine|dot|euclidean|manhattan",
-      .help =
-          "how two vectors are compared; distances count as less than 0. Without it as the folder says, else "
-          "cosine" },
-    SES_SENTENCE_OPT(args, encoder),
+      .help = "similarity function; distances are negative. Default: the one the folder names, else cosine" },
+    SES_OPT_INCLUDE(args, encoder, ses_sentence_options_table),
 };
 
-static const ses_result_schema shape = { SES_FORM_LIST, SES_VIEW_BARS, { { "score", SES_FIELD_SCORE } } };
+static const ses_result_schema schema = { SES_FORM_LIST, SES_VIEW_BARS, { { "score", SES_FIELD_SCORE } } };
 
-typedef struct self {
+typedef struct task_state {
     ses_sentence_task encoder;
-    measure measure;
-} self;
+    measure default_measure; /* the folder's, else cosine */
+} task_state;
 
-typedef struct state {
-    float **x;
+typedef struct item_state {
+    float **x; /* [texts][n]: the source first */
     int64_t n;
-} state;
+} item_state;
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    const args *a = p->args;
-    self *my = p->self;
+    task_state *task = p->state;
     if (!ses_sentence_task_open(p, e)) return false;
-    my->measure = a->measure < 0 ? COSINE : (measure)a->measure;
-    const char *named = ses_sentence_similarity(my->encoder.sentence), *word;
+    task->default_measure = COSINE;
+    const char *name = ses_sentence_similarity(p->encoder), *word;
     size_t n;
-    for (int i = 0; a->measure < 0 && named && ses_list_at(opt[0].choices, (size_t)i, &word, &n); i++)
-        if (strlen(named) == n && !memcmp(named, word, n)) my->measure = (measure)i;
+    for (int i = 0; name && ses_list_at(opt[0].choices, (size_t)i, &word, &n); i++)
+        if (strlen(name) == n && !memcmp(name, word, n)) task->default_measure = (measure)i;
     return true;
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    state *s = j->state;
-    const ses_item *item = &j->item;
-    if (!item->n_list) return ses_fail(e, SES_EARG, "a second text is needed to compare the first with");
-    s->x = ses_arena_array(&j->mem, item->n_list + 1, sizeof *s->x, e);
+    item_state *s = r->state;
+    const ses_item *item = &r->item;
+    if (!item->n_list) return ses_fail(e, SES_EARG, "no texts to compare with: give at least two texts");
+    s->x = ses_arena_array(&r->mem, item->n_list + 1, sizeof *s->x, e);
     for (size_t i = 0; s->x && i <= item->n_list; i++) {
-        ses_seq *q = ses_sentence_task_add(p, j, i ? item->list[i - 1] : item->text, e);
+        ses_seq *q = ses_sentence_task_encode(p, r, i ? item->list[i - 1] : item->text, e);
         if (!q) return false;
-        q->mark = (int64_t)i;
+        q->tag = (int64_t)i;
     }
     return s->x != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    state *s = j->state;
-    ses_output_rows r = ses_sentence_task_vector(p, q, e);
-    float *x = r.x ? ses_arena_array(&j->mem, (size_t)r.cols, sizeof *x, e) : NULL;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_sentence_task_vector(p, q, e);
+    float *x = rows.x ? ses_arena_array(&r->mem, (size_t)rows.cols, sizeof *x, e) : NULL;
     if (!x) return false;
-    memcpy(x, r.x, (size_t)r.cols * sizeof *x);
-    s->x[q->mark] = x;
-    s->n = r.cols;
+    memcpy(x, rows.x, (size_t)rows.cols * sizeof *x);
+    s->x[q->tag] = x;
+    s->n = rows.cols;
     return true;
 }
 
@@ -90,44 +86,45 @@ static double compare(measure how, const float *a, const float *b, int64_t n)
     return dot / (fmax(sqrt(aa), 1e-12) * fmax(sqrt(bb), 1e-12));
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const self *my = p->self;
-    const state *s = j->state;
-    for (size_t i = 0; i < j->item.n_list; i++) {
-        ses_result_row *row = ses_request_add_row(j, e);
+    const args *a = r->args;
+    const task_state *task = p->state;
+    const item_state *s = r->state;
+    measure how = a->measure < 0 ? task->default_measure : (measure)a->measure;
+    for (size_t i = 0; i < r->item.n_list; i++) {
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
         row->index = (int64_t)i;
-        row->text = j->item.list[i];
-        row->score = compare(my->measure, s->x[0], s->x[i + 1], s->n);
+        row->text = r->item.list[i];
+        row->score = compare(how, s->x[0], s->x[i + 1], s->n);
     }
-    r->schema = &shape;
+    out->schema = &schema;
     return true;
 }
 
 static const ses_usage_example examples[] = {
     { "sesame similarity -m all-MiniLM-L6-v2 \"A man eats.\" \"Someone has a meal.\" \"It rains.\"",
-      "how alike the first is to each of the others" },
+      "similarity of the first text to each of the others" },
     { 0 },
 };
 
 const ses_task ses_task_similarity = {
-    .description =
-        "Compares a text with others by their vectors (see embed): the first argument with each of those "
-        "that follow. A JSON line is {\"source_sentence\": ..., \"sentences\": [...]}; in a line of text "
-        "they are apart by tabs. With --json: a list of numbers.",
+    .description = "Compares the first text with each of the following ones by their vectors (see embed). A "
+                   "JSON line is {\"source_sentence\": ..., \"sentences\": [...]}; in a line of text they "
+                   "are separated by tabs. With --json: a list of numbers.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(self),
-    .job_size = sizeof(state),
+    .state_size = sizeof(task_state),
+    .item_settings = "similarity-fn-name",
+    .request_size = sizeof(item_state),
     .item_schema = { .text = "source_sentence|text", .list = "sentences|texts", .requires_list = true },
-    .load = ses_sentence_task_load,
-    .open = begin,
-    .close = ses_sentence_task_close,
-    .pass = ses_sentence_task_forward,
+    .load_model = ses_sentence_task_load,
+    .open = open_task,
+    .forward = ses_sentence_task_forward,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

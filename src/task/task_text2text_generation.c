@@ -1,26 +1,26 @@
-/* text2text-generation: one text becomes another. */
+/* text2text-generation: generates text from text with an encoder-decoder. */
 #include "generation_task.h"
 
-static const ses_result_schema shape = { SES_FORM_ROWS,
-                                         SES_VIEW_TEXT,
-                                         { { "generated_text", SES_FIELD_TEXT } } };
+static const ses_result_schema schema = { SES_FORM_ROWS,
+                                          SES_VIEW_TEXT,
+                                          { { "generated_text", SES_FIELD_TEXT } } };
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    return ses_generation_task_finish(p, j, r, &shape, e);
+    (void)p;
+    return ses_generation_task_finish(r, out, &schema, e);
 }
 
 static const ses_head *const heads[] = { &ses_head_seq2seq_lm, NULL };
 static const ses_usage_example examples[] = {
     { "sesame text2text-generation -m t5-small --prefix \"translate English to German: \" \"Good morning.\"",
-      "what T5 calls a task is a prefix" },
+      "T5 selects a task by a prefix" },
     { 0 },
 };
 
 const ses_task ses_task_text2text_generation = {
-    .description =
-        "Turns a text into another with an encoder-decoder (T5, BART, Marian, ...). A prefix of the folder "
-        "(task_specific_params of --task) or of --prefix is put before it.",
+    .description = "Generates text with an encoder-decoder (T5, BART, Marian, ...). A prefix, from the "
+                   "folder (task_specific_params of --task) or --prefix, is put before the input.",
     .examples = examples,
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair|pair" },

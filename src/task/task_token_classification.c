@@ -1,6 +1,6 @@
-/* token-classification: names and other stretches of a text, by a label for each token; long texts in windows
- * that overlap. Labels are put together as the reference does it. */
-#include "task.h"
+/* token-classification: labels each token and groups tokens to entity spans. Long texts are read in
+ * overlapping windows. Labels are aggregated as in the transformers pipeline. */
+#include "pipeline_impl.h"
 
 #include <stdlib.h>
 
@@ -20,26 +20,26 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, strategy),
       .def = "none",
       .choices = "none|simple|first|average|max",
-      .help = "none: every token; simple: neighbors of one label together; the others: words have one "
-              "label, that of their first token, of their mean scores, of their surest token" },
+      .help = "none: every token; simple: adjacent tokens of one label; first, average, max: each word has "
+              "one label, of its first token, mean scores or highest-scoring token" },
     { .name = "ignore-labels",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, ignore),
       .value = "A,B",
-      .help = "labels to leave out; without it O" },
+      .help = "labels to leave out; default: O" },
     { .name = "stride",
       .type = SES_OPT_INT,
       .offset = offsetof(args, stride),
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "tokens that windows of a long text share; -1: a quarter of a window" },
+      .help = "tokens shared by adjacent windows of a long text; -1: a quarter of a window" },
     { .name = "delimiter",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, delimiter),
       .value = "TEXT",
       .def = " ",
-      .help = "what stands between words that were given one by one" },
+      .help = "separator of words given as a list" },
 };
 
 static const ses_result_schema each = { SES_FORM_ROWS,
@@ -58,185 +58,186 @@ static const ses_result_schema each = { SES_FORM_ROWS,
                                              { "start", SES_FIELD_START },
                                              { "end", SES_FIELD_END } } };
 
-typedef struct self {
+typedef struct task_state {
     ses_string *ignore;
     size_t n_ignore;
     int64_t labels;
     ses_string *label; /* [labels] */
-    ses_offset *word;  /* unused without words */
-} self;
+} task_state;
 
-typedef struct state {
+typedef struct item_state {
     float **score; /* [sequences][tokens, labels] */
     int64_t stride;
-    ses_offset *word_point, *word_byte; /* of words given: where each begins in the text */
-} state;
+    uint32_t *word_char, *word_byte; /* [words given]: where each begins in the joined text; NULL: a text */
+} item_state;
 
-typedef struct piece { /* a token, or tokens put together */
+/* A token, or several tokens combined. */
+typedef struct piece {
     ses_string word;
-    const float *scores;
-    ses_offset point, byte;
+    const float *scores; /* [labels], of a token */
+    ses_offset char_span, byte_span;
     int64_t index, label;
     float score;
-    bool sub;
+    bool continues_word;
 } piece;
 
 /* ---- opening ---- */
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    const args *a = p->args;
-    self *my = p->self;
-    my->labels = ses_model_label_count(p->model);
-    my->label = ses_arena_array(&p->mem, (size_t)my->labels, sizeof *my->label, e);
-    for (int64_t i = 0; my->label && i < my->labels; i++) {
-        ses_request here = { .mem = p->mem };
-        my->label[i] = ses_request_label(p, &here, i, e);
-        p->mem = here.mem;
-        if (!my->label[i].p) return false;
+    const args *a = p->settings.args;
+    task_state *task = p->state;
+    task->labels = ses_model_label_count(p->model);
+    task->label = ses_arena_array(&p->mem, (size_t)task->labels, sizeof *task->label, e);
+    for (int64_t i = 0; task->label && i < task->labels; i++) {
+        task->label[i] = ses_pipeline_label(p, &p->mem, i, e);
+        if (!task->label[i].p) return false;
     }
-    if (!my->label || !ses_pipeline_split_list(p, &a->ignore, true, &my->ignore, &my->n_ignore, e))
+    if (!task->label || !ses_pipeline_split_list(p, &a->ignore, true, &task->ignore, &task->n_ignore, e))
         return false;
     if (a->ignore.n) return true;
-    my->ignore[0] = ses_str("O");
-    my->n_ignore = 1;
+    task->ignore[0] = ses_str("O");
+    task->n_ignore = 1;
     return true;
 }
 
 /* ---- tokens ---- */
 
-/* Words given one by one: the text is made of them, and offsets count in it. */
-static bool join_words(ses_pipeline *p, ses_request *j, ses_err *e)
+/* Joins words given as a list to the item's text. */
+static bool join_words(ses_request *r, ses_err *e)
 {
-    const args *a = p->args;
-    state *s = j->state;
-    size_t n = j->item.n_list, between = strlen(a->delimiter), len = 0, at = 0;
-    uint32_t points = 0;
-    for (size_t i = 0; i < n; i++) len += j->item.list[i].n + between;
-    char *text = ses_arena_alloc(&j->mem, len + 1, e);
-    s->word_point = ses_arena_array(&j->mem, n + 1, sizeof *s->word_point, e);
-    s->word_byte = ses_arena_array(&j->mem, n + 1, sizeof *s->word_byte, e);
-    if (!text || !s->word_point || !s->word_byte) return false;
+    const args *a = r->args;
+    item_state *s = r->state;
+    size_t n = r->item.n_list, between = strlen(a->delimiter), len = 0, at = 0;
+    uint32_t chars = 0;
+    for (size_t i = 0; i < n; i++) len += r->item.list[i].n + between;
+    char *text = ses_arena_alloc(&r->mem, len + 1, e);
+    s->word_char = ses_arena_array(&r->mem, n + 1, sizeof *s->word_char, e);
+    s->word_byte = ses_arena_array(&r->mem, n + 1, sizeof *s->word_byte, e);
+    if (!text || !s->word_char || !s->word_byte) return false;
     for (size_t i = 0; i < n; i++) {
-        s->word_byte[i].begin = (uint32_t)at;
-        s->word_point[i].begin = points;
-        memcpy(text + at, j->item.list[i].p, j->item.list[i].n);
-        at += j->item.list[i].n;
+        s->word_byte[i] = (uint32_t)at;
+        s->word_char[i] = chars;
+        memcpy(text + at, r->item.list[i].p, r->item.list[i].n);
+        at += r->item.list[i].n;
         if (i + 1 < n) memcpy(text + at, a->delimiter, between), at += between;
-        for (size_t b = s->word_byte[i].begin; b < at; b++) points += ((unsigned char)text[b] & 0xC0) != 0x80;
+        for (size_t b = s->word_byte[i]; b < at; b++) chars += ((unsigned char)text[b] & 0xC0) != 0x80;
     }
     text[at] = 0;
-    j->item.text = (ses_string){ text, at };
+    r->item.text = (ses_string){ text, at };
     return true;
 }
 
-static void move_offsets(ses_request *j)
+/* Offsets of tokens count from the start of their word; make them count from the start of the joined text. */
+static void move_offsets(ses_request *r)
 {
-    const state *s = j->state;
-    for (size_t q = 0; s->word_byte && q < j->n_seqs; q++)
-        for (size_t i = 0; i < j->seq[q].n; i++) {
-            ses_seq *x = &j->seq[q];
-            if (x->special[i] || x->word[i] < 0) continue;
-            uint32_t byte = s->word_byte[x->word[i]].begin, point = s->word_point[x->word[i]].begin;
-            x->byte[i].begin += byte, x->byte[i].end += byte;
-            x->point[i].begin += point, x->point[i].end += point;
+    const item_state *s = r->state;
+    for (size_t w = 0; s->word_byte && w < r->n_seqs; w++)
+        for (size_t i = 0; i < r->seq[w].n; i++) {
+            ses_seq *q = &r->seq[w];
+            if (q->special_mask[i] || q->word_id[i] < 0) continue;
+            uint32_t byte = s->word_byte[q->word_id[i]], ch = s->word_char[q->word_id[i]];
+            q->byte_offset[i].begin += byte, q->byte_offset[i].end += byte;
+            q->char_offset[i].begin += ch, q->char_offset[i].end += ch;
         }
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    const args *a = p->args;
-    state *s = j->state;
-    ses_input in = { .text = j->item.text };
-    s->stride = a->stride >= 0 ? a->stride : p->limit / 4;
-    if (j->item.list) {
-        if (!join_words(p, j, e)) return false;
-        in = (ses_input){ .words = j->item.list, .n_words = j->item.n_list };
+    const args *a = r->args;
+    item_state *s = r->state;
+    ses_input in = { .text = r->item.text };
+    s->stride = a->stride >= 0 ? a->stride : p->settings.max_seq_len / 4;
+    if (r->item.list) {
+        if (!join_words(r, e)) return false;
+        in = (ses_input){ .words = r->item.list, .n_words = r->item.n_list };
     }
-    if (!ses_request_encode_windows(p, j, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
-    move_offsets(j);
-    s->score = ses_arena_array(&j->mem, j->n_seqs, sizeof *s->score, e);
+    if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
+    move_offsets(r);
+    s->score = ses_arena_array(&r->mem, r->n_seqs, sizeof *s->score, e);
     return s->score != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    state *s = j->state;
-    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
-    float *y = r.x ? ses_arena_array(&j->mem, (size_t)(r.n * r.cols), sizeof *y, e) : NULL;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
+    float *y = rows.x ? ses_arena_array(&r->mem, (size_t)(rows.n * rows.cols), sizeof *y, e) : NULL;
     if (!y) return false;
-    for (int64_t i = 0; i < r.n; i++) ses_softmax_row(y + i * r.cols, r.x + i * r.cols, r.cols);
-    s->score[q - j->seq] = y;
+    for (int64_t i = 0; i < rows.n; i++)
+        ses_softmax_row(y + i * rows.cols, rows.x + i * rows.cols, rows.cols);
+    s->score[q - r->seq] = y;
     return true;
 }
 
-static int64_t points_of(ses_string s)
+static int64_t char_count(ses_string s)
 {
     int64_t n = 0;
     for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.p[i] & 0xC0) != 0x80;
     return n;
 }
 
-/* Does the token go on with a word? By its mark where the tokenizer has such; else where no blank is near. */
-static bool inside_word(const ses_pipeline *p, ses_string text, ses_string token, ses_offset at)
+/* Does the token continue a word? A subword prefix makes it longer than its text; without prefixes, a token
+ * continues a word if there is no space around its start. */
+static bool continues_word(const ses_pipeline *p, ses_string text, ses_string token, ses_offset at)
 {
     ses_string here = { text.p + at.begin, at.end - at.begin };
-    if (p->facts.has_subword_prefix) return points_of(token) != points_of(here);
+    if (p->tokenizer_config.has_subword_prefix) return char_count(token) != char_count(here);
     return at.begin > 0 && text.p[at.begin - 1] != ' ' && !(at.begin < text.n && text.p[at.begin] == ' ');
 }
 
-/* The tokens of a window that are no special ones; *n of them. */
-static piece *gather(ses_pipeline *p, ses_request *j, size_t window, size_t *n, ses_err *e)
+/* The tokens of a window without special ones; *n of them. */
+static piece *window_tokens(ses_pipeline *p, ses_request *r, size_t window, size_t *n, ses_err *e)
 {
-    const self *my = p->self;
-    const state *s = j->state;
-    const ses_seq *q = &j->seq[window];
-    ses_string text = j->item.text;
-    piece *out = ses_arena_array(&j->mem, q->n, sizeof *out, e);
+    const task_state *task = p->state;
+    const item_state *s = r->state;
+    const ses_seq *q = &r->seq[window];
+    ses_string text = r->item.text;
+    piece *out = ses_arena_array(&r->mem, q->n, sizeof *out, e);
     *n = 0;
     for (size_t i = 0; out && i < q->n; i++) {
-        if (q->special[i]) continue;
+        if (q->special_mask[i]) continue;
         piece *x = &out[(*n)++];
-        *x = (piece){ .scores = s->score[window] + (int64_t)i * my->labels,
-                      .point = q->point[i],
-                      .byte = q->byte[i],
+        *x = (piece){ .scores = s->score[window] + (int64_t)i * task->labels,
+                      .char_span = q->char_offset[i],
+                      .byte_span = q->byte_offset[i],
                       .index = (int64_t)i };
         x->word.p = ses_tokenizer_id_to_token(p->tokenizer, q->id[i], &x->word.n);
-        x->sub = inside_word(p, text, x->word, x->byte);
-        if (q->id[i] == p->facts.role[SES_ROLE_UNK]) {
-            x->word = (ses_string){ text.p + x->byte.begin, x->byte.end - x->byte.begin };
-            x->sub = false;
+        x->continues_word = continues_word(p, text, x->word, x->byte_span);
+        if (q->id[i] == p->tokenizer_config.role[SES_ROLE_UNK]) {
+            x->word = (ses_string){ text.p + x->byte_span.begin, x->byte_span.end - x->byte_span.begin };
+            x->continues_word = false;
         }
-        x->label = ses_argmax(x->scores, my->labels);
+        x->label = ses_argmax(x->scores, task->labels);
         x->score = x->scores[x->label];
     }
     return out;
 }
 
-/* ---- putting together ---- */
+/* ---- aggregation ---- */
 
-/* The words of pieces as one text, as the tokenizer's decoder has it. */
-static bool join(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_string *out, ses_err *e)
+/* The words of pieces as one text, by the tokenizer's decoder. */
+static bool join(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_string *out, ses_err *e)
 {
-    ses_string *word = ses_arena_array(&j->mem, n, sizeof *word, e);
+    ses_string *word = ses_arena_array(&r->mem, n, sizeof *word, e);
     const char *text;
     size_t len;
     for (size_t i = 0; word && i < n; i++) word[i] = x[i].word;
     if (!word || !ses_decode_strings(p->tokens, word, n, &text, &len, e)) return false;
-    *out = ses_request_copy_string(j, text, len, e);
+    *out = ses_request_copy_string(r, text, len, e);
     return out->p != NULL;
 }
 
-static bool one_word(ses_pipeline *p, ses_request *j, const piece *x, size_t n, strategy how, piece *out,
+static bool one_word(ses_pipeline *p, ses_request *r, const piece *x, size_t n, strategy how, piece *out,
                      ses_err *e)
 {
-    const self *my = p->self;
+    const task_state *task = p->state;
     size_t from = 0;
-    *out = (piece){ .point = { x[0].point.begin, x[n - 1].point.end },
-                    .byte = { x[0].byte.begin, x[n - 1].byte.end },
+    *out = (piece){ .char_span = { x[0].char_span.begin, x[n - 1].char_span.end },
+                    .byte_span = { x[0].byte_span.begin, x[n - 1].byte_span.end },
                     .index = x[0].index };
     if (how == AVERAGE) {
-        for (int64_t l = 0; l < my->labels; l++) {
+        for (int64_t l = 0; l < task->labels; l++) {
             double sum = 0;
             for (size_t i = 0; i < n; i++) sum += (double)x[i].scores[l];
             float mean = (float)(sum / (double)n);
@@ -248,18 +249,18 @@ static bool one_word(ses_pipeline *p, ses_request *j, const piece *x, size_t n, 
         out->label = x[from].label;
         out->score = x[from].score;
     }
-    return join(p, j, x, n, &out->word, e);
+    return join(p, r, x, n, &out->word, e);
 }
 
-/* Tokens to words, in place: of one label each. */
-static bool make_words(ses_pipeline *p, ses_request *j, piece *x, size_t *n, strategy how, ses_err *e)
+/* Combines tokens to words, in place; each word has one label. */
+static bool make_words(ses_pipeline *p, ses_request *r, piece *x, size_t *n, strategy how, ses_err *e)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *n;) {
         size_t end = i + 1;
-        while (end < *n && x[end].sub) end++;
+        while (end < *n && x[end].continues_word) end++;
         piece word;
-        if (!one_word(p, j, x + i, end - i, how, &word, e)) return false;
+        if (!one_word(p, r, x + i, end - i, how, &word, e)) return false;
         x[kept++] = word;
         i = end;
     }
@@ -267,67 +268,67 @@ static bool make_words(ses_pipeline *p, ses_request *j, piece *x, size_t *n, str
     return true;
 }
 
-/* "B-PER" is PER and begins; what has no such mark goes on. */
-static ses_string tag_of(ses_string label, bool *begins)
+/* The entity type of a label: PER of "B-PER". *begins: the label starts a new entity. */
+static ses_string entity_type(ses_string label, bool *begins)
 {
-    bool marked = label.n >= 2 && (label.p[0] == 'B' || label.p[0] == 'I') && label.p[1] == '-';
-    *begins = marked && label.p[0] == 'B';
-    return marked ? (ses_string){ label.p + 2, label.n - 2 } : label;
+    bool has_prefix = label.n >= 2 && (label.p[0] == 'B' || label.p[0] == 'I') && label.p[1] == '-';
+    *begins = has_prefix && label.p[0] == 'B';
+    return has_prefix ? (ses_string){ label.p + 2, label.n - 2 } : label;
 }
 
 static bool same(ses_string a, ses_string b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
 
-static bool ignored(const self *my, ses_string label)
+static bool ignored(const task_state *task, ses_string label)
 {
-    for (size_t i = 0; i < my->n_ignore; i++)
-        if (same(my->ignore[i], label)) return true;
+    for (size_t i = 0; i < task->n_ignore; i++)
+        if (same(task->ignore[i], label)) return true;
     return false;
 }
 
-static bool put_row(ses_request *j, const piece *x, ses_string label, double score, ses_err *e)
+static bool put_row(ses_request *r, const piece *x, ses_string label, double score, ses_err *e)
 {
-    ses_result_row *row = ses_request_add_row(j, e);
+    ses_result_row *row = ses_request_add_row(r, e);
     if (!row) return false;
     *row = (ses_result_row){ .label = label,
-                             .word = ses_request_copy_string(j, x->word.p, x->word.n, e),
+                             .word = ses_request_copy_string(r, x->word.p, x->word.n, e),
                              .score = score,
                              .index = x->index,
-                             .char_span = x->point,
-                             .byte_span = x->byte };
+                             .char_span = x->char_span,
+                             .byte_span = x->byte_span };
     return row->word.p != NULL;
 }
 
-/* What follows the first "-" of a label, if any: as the reference names a group. */
+/* The name of a group: the label after its first "-", as in transformers. */
 static ses_string group_name(ses_string label)
 {
     const char *dash = memchr(label.p, '-', label.n);
     return dash ? (ses_string){ dash + 1, label.n - (size_t)(dash + 1 - label.p) } : label;
 }
 
-static bool put_group(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_err *e)
+static bool put_group(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
 {
-    const self *my = p->self;
-    ses_string name = group_name(my->label[x[0].label]);
-    if (ignored(my, name)) return true;
-    piece all = { .point = { x[0].point.begin, x[n - 1].point.end },
-                  .byte = { x[0].byte.begin, x[n - 1].byte.end },
+    const task_state *task = p->state;
+    ses_string name = group_name(task->label[x[0].label]);
+    if (ignored(task, name)) return true;
+    piece all = { .char_span = { x[0].char_span.begin, x[n - 1].char_span.end },
+                  .byte_span = { x[0].byte_span.begin, x[n - 1].byte_span.end },
                   .index = x[0].index };
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i].score;
-    return join(p, j, x, n, &all.word, e) && put_row(j, &all, name, (double)(float)(sum / (double)n), e);
+    return join(p, r, x, n, &all.word, e) && put_row(r, &all, name, (double)(float)(sum / (double)n), e);
 }
 
-static bool make_groups(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_err *e)
+static bool make_groups(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
 {
-    const self *my = p->self;
+    const task_state *task = p->state;
     for (size_t i = 0; i < n;) {
         size_t end = i + 1;
         for (; end < n; end++) {
             bool begins, ignore;
-            ses_string tag = tag_of(my->label[x[end].label], &begins);
-            if (begins || !same(tag, tag_of(my->label[x[end - 1].label], &ignore))) break;
+            ses_string tag = entity_type(task->label[x[end].label], &begins);
+            if (begins || !same(tag, entity_type(task->label[x[end - 1].label], &ignore))) break;
         }
-        if (!put_group(p, j, x + i, end - i, e)) return false;
+        if (!put_group(p, r, x + i, end - i, e)) return false;
         i = end;
     }
     return true;
@@ -339,94 +340,97 @@ static int by_start(const void *a, const void *b)
 {
     const ses_result_row *x = a, *y = b;
     if (x->char_span.begin != y->char_span.begin) return x->char_span.begin < y->char_span.begin ? -1 : 1;
-    return (x->group > y->group) - (x->group < y->group); /* found earlier */
+    return (x->group > y->group) - (x->group < y->group); /* the earlier one first */
 }
 
-/* Of groups that overlap, found in two windows, the longer stays, or the surer. */
-static void merge(ses_request *j)
+/* Of overlapping groups from two windows the longer one stays; of equal length, the one with the higher
+ * score. */
+static void merge_windows(ses_request *r)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = i;
-    qsort(j->row, j->n_rows, sizeof *j->row, by_start);
-    for (size_t i = 0; i < j->n_rows; i++) {
-        ses_result_row *x = &j->row[i], *last = kept ? &j->row[kept - 1] : NULL;
+    for (size_t i = 0; i < r->n_rows; i++) r->row[i].group = i;
+    qsort(r->row, r->n_rows, sizeof *r->row, by_start);
+    for (size_t i = 0; i < r->n_rows; i++) {
+        ses_result_row *x = &r->row[i], *last = kept ? &r->row[kept - 1] : NULL;
         x->group = 0;
-        if (!last ||
-            x->char_span.begin >= last->char_span.end) { /* those of a start before are not here: sorted */
-            j->row[kept++] = *x;
+        if (!last || x->char_span.begin >= last->char_span.end) { /* sorted: no overlap with earlier ones */
+            r->row[kept++] = *x;
             continue;
         }
         uint32_t a = x->char_span.end - x->char_span.begin, b = last->char_span.end - last->char_span.begin;
         if (a > b || (a == b && x->score > last->score)) *last = *x;
     }
-    j->n_rows = kept;
+    r->n_rows = kept;
 }
 
-/* Every token once, from the window where most is seen around it. Its index is the one it has in the text. */
-static bool each_token(ses_pipeline *p, ses_request *j, ses_err *e)
+/* Every token once, from the window with more context on both sides. Its index counts from the start of
+ * the text. */
+static bool add_tokens(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    const self *my = p->self;
-    const state *s = j->state;
+    const task_state *task = p->state;
+    const item_state *s = r->state;
     size_t specials = 0;
-    for (size_t i = 0; i < j->seq[0].n; i++) specials += j->seq[0].special[i];
-    int64_t step = (int64_t)(j->seq[0].n - specials) - s->stride, next = 0;
-    for (size_t w = 0; w < j->n_seqs; w++) {
+    for (size_t i = 0; i < r->seq[0].n; i++) specials += r->seq[0].special_mask[i];
+    int64_t step = (int64_t)(r->seq[0].n - specials) - s->stride, next = 0;
+    for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;
-        piece *x = gather(p, j, w, &n, e);
+        piece *x = window_tokens(p, r, w, &n, e);
         if (!x) return false;
-        int64_t first = (int64_t)w * step; /* of the text's tokens, the window's first */
-        /* half of what is shared with the next window is better seen there */
-        int64_t end = w + 1 < j->n_seqs ? first + (int64_t)n - s->stride / 2 : first + (int64_t)n;
+        int64_t first = (int64_t)w * step; /* index of the window's first token in the text */
+        /* half of the tokens shared with the next window have more context there */
+        int64_t end = w + 1 < r->n_seqs ? first + (int64_t)n - s->stride / 2 : first + (int64_t)n;
         for (size_t i = 0; i < n; i++) {
             int64_t at = first + (int64_t)i;
-            if (at < next || at >= end || ignored(my, my->label[x[i].label])) continue;
+            if (at < next || at >= end || ignored(task, task->label[x[i].label])) continue;
             x[i].index += first;
-            if (!put_row(j, &x[i], my->label[x[i].label], (double)x[i].score, e)) return false;
+            if (!put_row(r, &x[i], task->label[x[i].label], (double)x[i].score, e)) return false;
         }
         next = end;
     }
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const args *a = p->args;
+    const args *a = r->args;
     strategy how = (strategy)a->strategy;
-    r->schema = how == NONE ? &each : &grouped;
-    if (how == NONE) return each_token(p, j, e);
-    for (size_t w = 0; w < j->n_seqs; w++) {
+    out->schema = how == NONE ? &each : &grouped;
+    if (how == NONE) return add_tokens(p, r, e);
+    for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;
-        piece *x = gather(p, j, w, &n, e);
-        if (!x || (how != SIMPLE && !make_words(p, j, x, &n, how, e)) || !make_groups(p, j, x, n, e))
+        piece *x = window_tokens(p, r, w, &n, e);
+        if (!x || (how != SIMPLE && !make_words(p, r, x, &n, how, e)) || !make_groups(p, r, x, n, e))
             return false;
     }
-    if (j->n_seqs > 1) merge(j);
+    if (r->n_seqs > 1) merge_windows(r);
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_tag, NULL };
 static const ses_usage_example examples[] = {
-    { "sesame ner -m DIR -a simple \"My name is Sarah and I live in London.\"", "names, marked in the text" },
-    { "sesame token-classification -m DIR -a first --json -f book.txt", "one list of names for each line" },
+    { "sesame ner -m DIR -a simple \"My name is Sarah and I live in London.\"",
+      "entities, marked in the text" },
+    { "sesame token-classification -m DIR -a first --json -f book.txt",
+      "one list of entities for each line" },
     { 0 },
 };
 
 const ses_task ses_task_token_classification = {
-    .description =
-        "Finds stretches of a text (names of people and places, parts of speech) by a model that labels "
-        "every token. Texts of any length are read in windows that overlap. A JSON line is {\"text\": ...}, "
-        "or {\"words\": [...]}; start and end count code points.",
+    .description = "Finds entities and other spans of a text (names, parts of speech) with a model that "
+                   "labels every token. Texts of any length are read in overlapping windows. A JSON line is "
+                   "{\"text\": ...}, or {\"words\": [...]}; start and end count code points.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(self),
-    .job_size = sizeof(state),
+    .state_size = sizeof(task_state),
+    .item_settings = "aggregation-strategy|stride|delimiter",
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text", .list = "words|tokens", .list_replaces_text = true },
-    .tokenizer_limit = true,
-    .open = begin,
+    .uses_tokenizer_max_length = true,
+    .open = open_task,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

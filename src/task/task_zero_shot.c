@@ -1,5 +1,5 @@
-/* zero-shot-classification: labels of the user's choice, by a model that tells what a text entails. */
-#include "task.h"
+/* zero-shot-classification: scores arbitrary labels with a natural language inference (NLI) model. */
+#include "pipeline_impl.h"
 
 #include <math.h>
 
@@ -15,36 +15,36 @@ static const ses_opt opt[] = {
       .type = SES_OPT_LIST,
       .offset = offsetof(args, labels),
       .value = "A,B",
-      .help = "the labels to choose from" },
+      .help = "candidate labels" },
     { .name = "hypothesis-template",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, template),
       .value = "TEXT",
       .def = "This example is {}.",
-      .help = "what the text may entail; the label stands for {}" },
+      .help = "hypothesis; {} is replaced by the label" },
     { .name = "multi-label",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, multi),
-      .help = "each label may hold or not; else one of them does" },
+      .help = "score each label independently; default: exactly one applies" },
 };
 
-static const ses_result_schema shape = {
+static const ses_result_schema schema = {
     SES_FORM_COLUMNS,
     SES_VIEW_BARS,
     { { "sequence", SES_FIELD_ITEM }, { "labels", SES_FIELD_LABEL }, { "scores", SES_FIELD_SCORE } }
 };
 
-typedef struct self {
+typedef struct task_state {
     ses_string *label;
     size_t n;
-    int64_t entails, contradicts; /* columns of the model's outputs */
-} self;
+    int64_t entailment, contradiction; /* columns of the logits */
+} task_state;
 
-typedef struct state {
+typedef struct item_state {
     const ses_string *label;
     size_t n;
-    float *score;
-} state;
+    float *score; /* [n][2]: contradiction, entailment */
+} item_state;
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 
@@ -54,42 +54,42 @@ static bool begins(const char *s, const char *with)
     return !*with;
 }
 
-/* As the reference finds them: the label that begins with "entail", else the last; against the first, or the
- * last where the first is that one. */
+/* As in transformers: entailment is the label that begins with "entail", else the last one; contradiction
+ * is the first label, or the last if the first is entailment. */
 static bool find_columns(ses_pipeline *p, ses_err *e)
 {
-    self *my = p->self;
+    task_state *task = p->state;
     int64_t n = ses_model_label_count(p->model);
     if (n < 2)
-        return ses_fail(e, SES_EUNSUPPORTED, "a model with %lld label does not tell what a text entails",
+        return ses_fail(e, SES_EUNSUPPORTED, "needs an NLI model with 2 or more labels, this one has %lld",
                         (long long)n);
-    my->entails = -1;
-    for (int64_t i = 0; i < n && my->entails < 0; i++) {
+    task->entailment = -1;
+    for (int64_t i = 0; i < n && task->entailment < 0; i++) {
         const char *name = ses_model_label_name(p->model, i);
-        if (name && begins(name, "entail")) my->entails = i;
+        if (name && begins(name, "entail")) task->entailment = i;
     }
-    my->contradicts = my->entails == 0 ? n - 1 : 0;
-    if (my->entails >= 0) return true;
-    my->entails = n - 1;
-    return ses_pipeline_warn(p, e, "no label of the model begins with \"entail\": its last one is taken");
+    task->contradiction = task->entailment == 0 ? n - 1 : 0;
+    if (task->entailment >= 0) return true;
+    task->entailment = n - 1;
+    return ses_pipeline_warn(p, e, "no label of the model begins with \"entail\": the last one is used");
 }
 
-static bool begin(ses_pipeline *p, ses_err *e)
+static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    const args *a = p->args;
-    self *my = p->self;
-    const char *place = strstr(a->template, "{}");
-    if (!place || strstr(place + 2, "{}"))
-        return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has %s {} where the label goes",
-                        a->template, place ? "more than one" : "no");
-    return find_columns(p, e) && ses_pipeline_split_list(p, &a->labels, true, &my->label, &my->n, e);
+    const args *a = p->settings.args;
+    task_state *task = p->state;
+    const char *slot = strstr(a->template, "{}");
+    if (!slot || strstr(slot + 2, "{}"))
+        return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has %s {} for the label", a->template,
+                        slot ? "more than one" : "no");
+    return find_columns(p, e) && ses_pipeline_split_list(p, &a->labels, true, &task->label, &task->n, e);
 }
 
-static ses_string hypothesis(ses_request *j, const char *template, ses_string label, ses_err *e)
+static ses_string hypothesis(ses_request *r, const char *template, ses_string label, ses_err *e)
 {
     const char *at = strstr(template, "{}");
     size_t before = (size_t)(at - template), after = strlen(at + 2);
-    char *s = ses_arena_alloc(&j->mem, before + label.n + after + 1, e);
+    char *s = ses_arena_alloc(&r->mem, before + label.n + after + 1, e);
     if (!s) return (ses_string){ 0 };
     memcpy(s, template, before);
     memcpy(s + before, label.p, label.n);
@@ -97,47 +97,49 @@ static ses_string hypothesis(ses_request *j, const char *template, ses_string la
     return (ses_string){ s, before + label.n + after };
 }
 
-static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
-    const args *a = p->args;
-    const self *my = p->self;
-    state *s = j->state;
-    s->label = j->item.list ? j->item.list : my->label;
-    s->n = j->item.list ? j->item.n_list : my->n;
+    const args *a = r->args;
+    const task_state *task = p->state;
+    item_state *s = r->state;
+    s->label = r->item.list ? r->item.list : task->label;
+    s->n = r->item.list ? r->item.n_list : task->n;
     if (!s->n)
-        return ses_fail(e, SES_EARG, "no labels: --candidate-labels A,B, or \"candidate_labels\" in JSON");
-    s->score = ses_arena_array(&j->mem, 2 * s->n, sizeof *s->score, e);
-    int64_t cut = 0; /* of the text, which is the same each time */
+        return ses_fail(e, SES_EARG,
+                        "no labels: use --candidate-labels A,B, or \"candidate_labels\" in JSON");
+    s->score = ses_arena_array(&r->mem, 2 * s->n, sizeof *s->score, e);
+    int64_t truncated = 0; /* of the text, which is the same for all labels: the maximum */
     for (size_t i = 0; s->score && i < s->n; i++) {
-        j->cut = 0;
-        ses_input in = { .text = j->item.text, .pair = hypothesis(j, a->template, s->label[i], e) };
-        ses_seq *q = in.pair.p ? ses_request_encode(p, j, &in, SES_TRUNCATE_ONLY_FIRST, e) : NULL;
+        r->truncated = 0;
+        ses_input in = { .text = r->item.text, .pair = hypothesis(r, a->template, s->label[i], e) };
+        ses_seq *q = in.pair.p ? ses_request_encode(p, r, &in, SES_TRUNCATE_ONLY_FIRST, e) : NULL;
         if (!q) return ses_wrap(e, "label \"%s\"", ses_quoted_of(s->label[i].p, s->label[i].n).s);
-        q->mark = (int64_t)i;
-        if (j->cut > cut) cut = j->cut;
+        q->tag = (int64_t)i;
+        if (r->truncated > truncated) truncated = r->truncated;
     }
-    j->cut = cut;
+    r->truncated = truncated;
     return s->score != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
+static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
-    const self *my = p->self;
-    state *s = j->state;
-    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
-    if (!r.x) return false;
-    s->score[2 * q->mark] = r.x[my->contradicts];
-    s->score[2 * q->mark + 1] = r.x[my->entails];
+    const task_state *task = p->state;
+    item_state *s = r->state;
+    ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
+    if (!rows.x) return false;
+    s->score[2 * q->tag] = rows.x[task->contradiction];
+    s->score[2 * q->tag + 1] = rows.x[task->entailment];
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
-    const args *a = p->args;
-    const state *s = j->state;
+    const args *a = r->args;
+    const item_state *s = r->state;
+    (void)p;
     int64_t n = (int64_t)s->n;
-    float *score = ses_arena_array(&j->mem, s->n, sizeof *score, e);
-    int32_t *at = score ? ses_arena_array(&j->mem, s->n, sizeof *at, e) : NULL;
+    float *score = ses_arena_array(&r->mem, s->n, sizeof *score, e);
+    int32_t *at = score ? ses_arena_array(&r->mem, s->n, sizeof *at, e) : NULL;
     if (!at) return false;
     if (a->multi || n == 1) {
         for (int64_t i = 0; i < n; i++) {
@@ -148,47 +150,47 @@ static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
         for (int64_t i = 0; i < n; i++) score[i] = s->score[2 * i + 1];
         ses_softmax_row(score, score, n);
     }
-    for (int64_t i = 0; i < n / 2; i++) { /* backwards: of equals the reference has the last first */
+    for (int64_t i = 0; i < n / 2; i++) { /* reversed: transformers puts the last of equal scores first */
         float x = score[i];
         score[i] = score[n - 1 - i], score[n - 1 - i] = x;
     }
     ses_top_k(score, n, n, at);
     for (int64_t i = 0; i < n; i++) {
-        ses_result_row *row = ses_request_add_row(j, e);
+        ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
         row->index = n - 1 - at[i];
         row->label = s->label[row->index];
         row->score = (double)score[at[i]];
     }
-    r->schema = &shape;
+    out->schema = &schema;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_classify, NULL };
 static const ses_usage_example examples[] = {
     { "sesame zero-shot-classification -m DIR -c travel,cooking \"One day I will see the world.\"",
-      "which label fits better" },
+      "the better label first" },
     { "sesame zero-shot-classification -m DIR -c urgent,phone --multi-label -f mails.txt --json",
-      "each label for itself" },
+      "independent labels" },
     { 0 },
 };
 
 const ses_task ses_task_zero_shot = {
-    .description =
-        "Says which of any labels fit a text, by a model trained to tell whether a text entails another one "
-        "(its labels are entailment, contradiction and the like). A JSON line is {\"text\": ...}, perhaps "
-        "with \"candidate_labels\".",
+    .description = "Classifies texts with arbitrary labels, using a model for natural language inference "
+                   "(its labels are entailment, contradiction and neutral, or similar). A JSON line is "
+                   "{\"text\": ...}, with \"candidate_labels\" to override the labels.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .self_size = sizeof(self),
-    .job_size = sizeof(state),
+    .state_size = sizeof(task_state),
+    .item_settings = "multi-label",
+    .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text|sequence", .list = "candidate_labels" },
-    .tokenizer_limit = true,
-    .open = begin,
+    .uses_tokenizer_max_length = true,
+    .open = open_task,
     .encode = encode,
-    .take = take,
+    .collect = collect,
     .finish = finish,
 };

@@ -1,4 +1,4 @@
-/* The list of tasks, and which of them a model can serve. */
+/* The list of tasks, and which of them a model supports. */
 #include "base/str.h"
 #include "base/suggest.h"
 #include "task.h"
@@ -16,8 +16,8 @@ static const ses_task_entry list[] = {
 
 const ses_task_entry *ses_task_entries(void) { return list; }
 
-/* "translation_en_to_de" and its like are translation. */
-static bool is_called(const ses_task_entry *t, const char *name)
+/* "translation_XX_to_YY" also names the task translation. */
+static bool has_name(const ses_task_entry *t, const char *name)
 {
     size_t n = strlen(t->name);
     return !strcmp(t->name, name) ||
@@ -27,15 +27,16 @@ static bool is_called(const ses_task_entry *t, const char *name)
 const ses_task_entry *ses_task_find(const char *name)
 {
     for (const ses_task_entry *t = list; t->name; t++)
-        if (is_called(t, name)) return t;
+        if (has_name(t, name)) return t;
     return NULL;
 }
 
 bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, ses_err *e)
 {
-    for (size_t i = 0; i < t->n_opt; i++)
-        if (!strcmp(t->opt[i].name, "task") && !*(const char **)(void *)((char *)args + t->opt[i].offset))
-            return ses_opt_set(&t->opt[i], args, "task", name, e);
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (!strcmp(o->name, "task") && !*(const char **)(void *)((char *)args + o->offset))
+            return ses_opt_set(o, args, "task", name, e);
     return true;
 }
 
@@ -43,26 +44,36 @@ const ses_task_entry *ses_task_require(const char *name, ses_err *e)
 {
     ses_suggestion s = { .word = name };
     for (const ses_task_entry *t = list; t->name; t++) {
-        if (is_called(t, name)) return t;
+        if (has_name(t, name)) return t;
         ses_suggest_offer(&s, t->name, strlen(t->name));
     }
-    ses_fail(e, SES_EARG, "there is no pipeline '%s'", name);
+    ses_fail(e, SES_EARG, "unknown pipeline '%s'", name);
     ses_suggest_add(&s, "", e);
     return NULL;
 }
 
-bool ses_task_has_pair_option(const ses_task *t, const void *args)
+static bool is_one_of(const char *names, const char *name)
 {
     const char *word;
     size_t n;
-    for (size_t k = 0; t->item_schema.pair_option && ses_list_at(t->item_schema.pair_option, k, &word, &n);
-         k++)
-        for (size_t i = 0; i < t->n_opt; i++) {
-            const void *at = (const char *)args + t->opt[i].offset;
-            if (strlen(t->opt[i].name) == n && !memcmp(t->opt[i].name, word, n) && *(const char *const *)at)
-                return true;
-        }
+    for (size_t i = 0; names && ses_list_at(names, i, &word, &n); i++)
+        if (strlen(name) == n && !memcmp(name, word, n)) return true;
     return false;
+}
+
+bool ses_task_has_pair_option(const ses_task *t, const void *args)
+{
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (is_one_of(t->item_schema.pair_option, o->name) &&
+            *(const char *const *)(const void *)((const char *)args + o->offset))
+            return true;
+    return false;
+}
+
+bool ses_task_allows_item_setting(const ses_task *t, const char *option)
+{
+    return is_one_of(t->item_settings, option);
 }
 
 const char *ses_task_canonical_name(const ses_task *t)
@@ -82,8 +93,8 @@ bool ses_task_has_head(const ses_task *t, const ses_class *c)
 
 bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_class *c)
 {
-    return ses_task_has_head(t, c) && (!t->writes || ses_class_lm_head(d, c)) &&
-           !(t->looks_ahead && c->decoder_only);
+    return ses_task_has_head(t, c) && (!t->generates || ses_class_lm_head(d, c)) &&
+           !(t->needs_bidirectional && c->decoder_only);
 }
 
 void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)

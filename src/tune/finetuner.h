@@ -4,6 +4,8 @@
 #define SES_TASK_TUNE_H
 
 #include "base/arena.h"
+#include "base/str.h"
+#include "generate/logit_scores.h"
 #include "sesame/dataset.h"
 #include "sesame/examples.h"
 #include "sesame/generate.h"
@@ -11,6 +13,7 @@
 #include "sesame/sentence.h"
 #include "sesame/trainer.h"
 #include "task/task.h"
+#include "text/tokenizer_config.h"
 
 typedef struct ses_finetune_task ses_finetune_task;
 

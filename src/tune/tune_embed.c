@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "op/op.h"
-#include "task/sentence_task.h"
+#include "sesame/sentence.h"
 #include "train/similarity_loss.h"
 
 #include <math.h>

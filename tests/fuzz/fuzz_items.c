@@ -1,8 +1,8 @@
-/* A line of --jsonl to the item of every task, and the item's own copy of it, which is UTF-8. */
+/* A line of --jsonl as the item of every task, and the request's copy of it, which must be valid UTF-8. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "fuzz.h"
-#include "task/task.h"
+#include "task/pipeline_impl.h"
 
 static void check_text(ses_string s) { MUST(!s.p || ses_utf8_valid(s.p, s.n) == s.n); }
 
@@ -13,15 +13,15 @@ static void read_for(const ses_task *t, const ses_json *v)
     ses_string *list = NULL;
     void *args = ses_alloc(t->args_size, &e);
     MUST(args && ses_opt_defaults(t->opt, t->n_opt, args, &e));
-    ses_pipeline p = { .task = t, .args = args };
+    ses_pipeline p = { .task = t, .settings.args = args };
     if (ses_pipeline_item_from_json(&p, v, &item, &list, &e)) {
-        ses_request j = { 0 };
+        ses_request r = { 0 };
         MUST(item.text.p || item.pair.p || item.list);
-        MUST(ses_request_copy_item(&j, &item, &e) && j.item.n_list == item.n_list);
-        check_text(j.item.text);
-        check_text(j.item.pair);
-        for (size_t i = 0; i < j.item.n_list; i++) check_text(j.item.list[i]);
-        ses_arena_free(&j.mem);
+        MUST(ses_request_copy_item(&r, &item, &e) && r.item.n_list == item.n_list);
+        check_text(r.item.text);
+        check_text(r.item.pair);
+        for (size_t i = 0; i < r.item.n_list; i++) check_text(r.item.list[i]);
+        ses_arena_free(&r.mem);
     } else {
         MUST(e.code == SES_EFORMAT && e.msg[0]);
     }

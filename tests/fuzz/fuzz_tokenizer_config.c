@@ -1,6 +1,7 @@
 /* tokenizer_config.json, or special_tokens_map.json, beside a small tokenizer. */
 #include "fuzz.h"
-#include "task/task.h"
+#include "model/model_desc.h"
+#include "text/tokenizer_config.h"
 
 #define TOKENIZER                                                                                            \
     "{\"added_tokens\": [{\"id\": 0, \"content\": \"[PAD]\", \"special\": true}], \"pre_tokenizer\": "       \

@@ -8,10 +8,11 @@
 #include "../checker.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/model_desc.h"
 #include "sesame/dataset.h"
 #include "sesame/tokenizer.h"
 #include "sesame/trainer.h"
-#include "task/task.h"
+#include "text/tokenizer_config.h"
 
 #include <math.h>
 #include <stdio.h>

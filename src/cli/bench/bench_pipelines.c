@@ -150,7 +150,7 @@ static bool measure(ses_bench *b, const char *dir, const subject *s, result *r, 
         ses_pipeline_set_callback(l.p, ignore, NULL);
         ses_bench_case timed = { .fn = pass, .ctx = &l };
         pass(&l, 0);
-        double tokens = (double)l.p->read;
+        double tokens = (double)ses_pipeline_get_stats(l.p).tokens_read;
         ses_bench_time(b, &timed, 1);
         ok = !l.failed || ses_fail(e, SES_EARG, "%s failed", s->task);
         if (timed.best > 0) *r = (result){ TEXTS / timed.best, tokens / timed.best };

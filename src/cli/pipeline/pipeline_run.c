@@ -30,7 +30,6 @@ typedef struct pipeline_job {
     bool several; /* more than one item */
     int64_t n_truncated;
     int64_t failed; /* items with an error */
-    bool aborted;   /* an item error ended the run */
 } pipeline_job;
 
 /* ---- results ---- */
@@ -50,7 +49,7 @@ static void notify_truncated(pipeline_job *j, const ses_result *r)
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, at);
     fprintf(stderr, ": truncated by %" PRId64 " tokens: the maximum sequence length is %" PRId64 "\n",
-            r->truncated, j->p->limit);
+            r->truncated, ses_pipeline_max_seq_len(j->p));
 }
 
 static bool put_json(const ses_result *r, ses_err *e)
@@ -122,8 +121,7 @@ static bool put_rows(pipeline_job *j, const ses_result *r, ses_err *e)
 static bool put_result(pipeline_job *j, const ses_result *r, ses_err *e)
 {
     notify_truncated(j, r);
-    if (j->p->streamed) { /* already printed */
-        j->p->streamed = false;
+    if (r->streamed) { /* already printed */
         putchar('\n');
         return true;
     }
@@ -142,40 +140,31 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
 }
 
 /* Handles an item error: ends the run, or reports the error and continues (--keep-going). */
-static bool on_item_error(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
+static bool on_item_error(void *ctx, const ses_item *item, const ses_err *why, ses_err *e)
 {
     pipeline_job *j = ctx;
     char at[300];
+    ses_err error = *why;
     format_location(at, sizeof at, j, item->number);
-    ses_wrap(bad, "%s", at);
-    j->aborted = !j->a->keep_going;
-    if (j->aborted) return ses_fail(e, bad->code, "%s", bad->msg);
+    ses_wrap(&error, "%s", at);
+    if (!j->a->keep_going) return ses_fail(e, error.code, "%s", error.msg);
     j->failed++;
     fputs("sesame: ", stderr);
-    ses_put_escaped(stderr, bad->msg);
+    ses_put_escaped(stderr, error.msg);
     putc('\n', stderr);
     if (!j->a->compute.json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_member_string(w, "error", bad->msg);
+    ses_json_member_string(w, "error", error.msg);
     ses_json_end_object(w);
     return ses_json_writer_print(w, e) && !fflush(stdout);
 }
 
-/* Handles an item that the pipeline did not accept, after the results of the items before it. */
-static bool reject_item(pipeline_job *j, int64_t number, ses_err *bad, ses_err *e)
-{
-    if (!bad->code) return false; /* not the item: writing failed */
-    if (j->aborted) return ses_fail(e, bad->code, "%s", bad->msg);
-    return ses_pipeline_flush(j->p, e) && on_item_error(j, &(ses_item){ .number = number }, bad, e);
-}
-
 static bool feed(pipeline_job *j, ses_item *item, int64_t number, ses_err *e)
 {
-    ses_err bad = { 0 };
     item->number = number;
-    return ses_pipeline_feed(j->p, item, &bad) || reject_item(j, number, &bad, e);
+    return ses_pipeline_feed(j->p, item, e);
 }
 
 /* ---- items ---- */
@@ -218,12 +207,13 @@ static bool run_arguments(pipeline_job *j, ses_err *e)
 
 static bool feed_json(pipeline_job *j, const char *line, size_t n, ses_err *e)
 {
-    ses_err bad = { 0 };
-    ses_item item = { 0 };
+    ses_err why = { 0 };
+    ses_item item = { .number = j->in.line };
     ses_string *list = NULL;
-    ses_json_doc *doc = ses_json_parse_line(line, n, &bad);
-    bool ok = doc && ses_pipeline_item_from_json(j->p, ses_json_root(doc), &item, &list, &bad);
-    ok = ok ? feed(j, &item, j->in.line, e) : reject_item(j, j->in.line, &bad, e);
+    ses_json_doc *doc = ses_json_parse_line(line, n, &why);
+    bool ok = doc && ses_pipeline_item_from_json(j->p, ses_json_root(doc), &item, &list, &why);
+    ok = ok ? ses_pipeline_feed(j->p, &item, e) /* else after the results of the lines before it */
+            : ses_pipeline_flush(j->p, e) && on_item_error(j, &item, &why, e);
     ses_free(list);
     ses_json_free(doc);
     return ok;
@@ -265,7 +255,7 @@ static bool run_lines(pipeline_job *j, ses_err *e)
         }
         if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
         if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
-        ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
+        ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : ses_pipeline_get_stats(j->p).items);
     }
     if (got == SES_LINE_ERROR) { /* write the results of what was read */
         ses_err ignored = { 0 };
@@ -288,7 +278,7 @@ static bool run_column(pipeline_job *j, ses_err *e)
         while (ok && (ok = ses_records_next(r, &row, e)) && row) {
             ses_item item = { .text = { row[0].p, row[0].n } };
             ok = feed(j, &item, (int64_t)ses_records_line(r), e);
-            ses_progress_show(&j->progress, j->p->items);
+            ses_progress_show(&j->progress, ses_pipeline_get_stats(j->p).items);
         }
         ses_records_free(r);
         if (!ok || !ses_pipeline_flush(j->p, e)) return false;
@@ -301,33 +291,37 @@ static bool run_column(pipeline_job *j, ses_err *e)
 static void notify_speed(const pipeline_job *j, double seconds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
-    int64_t tokens = j->p->written ? j->p->written : j->p->read;
-    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped_text(a, j->p->items),
-            j->p->items == 1 ? "" : "s", ses_grouped_text(b, tokens), j->p->written ? " written" : "");
+    ses_pipeline_stats stats = ses_pipeline_get_stats(j->p);
+    bool generated = stats.tokens_generated > 0;
+    int64_t tokens = generated ? stats.tokens_generated : stats.tokens_read;
+    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped_text(a, stats.items),
+            stats.items == 1 ? "" : "s", ses_grouped_text(b, tokens), generated ? " generated" : "");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
-    fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, j->p->items, seconds),
+    fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, stats.items, seconds),
             ses_rate_text(b, tokens, seconds));
-    if (j->n_truncated > MAX_TRUNCATION_NOTICES)
-        fprintf(stderr, "sesame: %s texts were truncated\n", ses_grouped_text(a, j->n_truncated));
+    if (stats.truncated > MAX_TRUNCATION_NOTICES)
+        fprintf(stderr, "sesame: %s texts were truncated\n", ses_grouped_text(a, stats.truncated));
 }
 
 static void notify_context_limited(const pipeline_job *j)
 {
     char a[SES_NUMBER_TEXT];
-    if (!j->p->stopped || j->call->quiet) return;
+    int64_t n = ses_pipeline_get_stats(j->p).context_limited;
+    if (!n || j->call->quiet) return;
     fprintf(stderr,
             "sesame: %s text%s before the requested length: the context of the model is %" PRId64
             " tokens, prompt included\n",
-            ses_grouped_text(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
-            ses_model_max_tokens(j->p->model));
+            ses_grouped_text(a, n), n == 1 ? " ends" : "s end",
+            ses_model_max_tokens(ses_pipeline_model(j->p)));
 }
 
 static bool has_output_option(const ses_call *c)
 {
     const ses_task *t = c->command->task;
-    for (size_t i = 0; i < t->n_opt; i++)
-        if (!strcmp(t->opt[i].name, "output"))
-            return *(const int *)(const void *)((const char *)c->task_args + t->opt[i].offset) >= 0;
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (!strcmp(o->name, "output"))
+            return *(const int *)(const void *)((const char *)c->task_args + o->offset) >= 0;
     return false;
 }
 
@@ -335,7 +329,7 @@ static bool has_output_option(const ses_call *c)
 static bool end_array(pipeline_job *j, ses_err *e)
 {
     if (j->npy.begun) return ses_npy_end(&j->npy, e);
-    if (j->p->items || !has_output_option(j->call)) return true;
+    if (ses_pipeline_get_stats(j->p).items || !has_output_option(j->call)) return true;
     const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
     if (!r || r->schema->view != SES_VIEW_ARRAY) return r != NULL;
     j->npy.cols = r->vector_size;
@@ -373,17 +367,17 @@ static bool run(pipeline_job *j, ses_err *e)
     const ses_call *c = j->call;
     bool texts = c->n_operands && !j->a->jsonl && !j->a->column; /* else the arguments are files */
     ses_pipeline_set_callback(j->p, put, j);
-    j->p->refuse = on_item_error;
+    ses_pipeline_set_error_callback(j->p, on_item_error, j);
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
-    if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
-    if (j->p->task->can_stream && !j->a->compute.json && (c->out.tty || j->p->wants_stream)) {
+    if (ses_pipeline_can_stream(j->p) && !j->a->compute.json &&
+        (c->out.tty || ses_pipeline_stream_setting(j->p))) {
         ses_pipeline_set_stream(j->p, put_piece, j);
         ses_pipeline_set_batch_tokens(j->p, 1); /* one text at a time */
     }
-    if (j->a->max_seq_len && j->p->uncut &&
-        !ses_pipeline_warn(j->p, e, "--max-seq-len has no effect: this task does not truncate texts"))
-        return false;
     notify_warnings(j);
+    bool limited = !j->a->max_seq_len || ses_pipeline_set_max_seq_len(j->p, j->a->max_seq_len);
+    if (!limited && !c->quiet)
+        fputs("sesame: --max-seq-len has no effect: this task does not truncate texts\n", stderr);
     if (texts) return run_arguments(j, e);
     j->lines = true;
     j->in.file = j->a->files.item;
@@ -412,8 +406,9 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->compute.device, &o, e);
     pthread_sigmask(SIG_SETMASK, &was, NULL);
-    j.p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model,
-                                 a->adapter ? a->model : NULL, dev, c->task_args, e)
+    ses_pipeline_options options = { .base_model = a->adapter ? a->model : NULL };
+    j.p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model, dev, c->task_args,
+                                 &options, e)
               : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) notify_context_limited(&j);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The commands that write: shapes, streams, seeds, templates, and what they say of bad input.
-# Usage: sh tests/test_writing.sh BUILD_DIR, from the source folder.
+# The commands that generate text: output formats, streams, seeds, templates, errors.
+# Usage: sh tests/test_generation.sh BUILD_DIR, from the source folder.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -70,7 +70,7 @@ for id in 4 5; do # the last token where there is room for no more
     if tr -d ' ' <"$tmp/out" | grep -qF "thecat$word\""; then ok; else bad "the last token is not $word"; fi
 done
 run 2 text-generation -m "$gpt" --forced-eos-token-id 900 x
-tells "--forced-eos-token-id: '900' is no token id"
+tells "--forced-eos-token-id: '900' is not a token id"
 
 # One text is the same alone and among others, sampled or not; a seed is a text.
 printf 'the cat sat\nred blue\na man was\n' >"$tmp/prompts"
@@ -121,7 +121,7 @@ printf '{"text": "red", "text_pair": "blue"}\n{"text": "red"}\n' >"$tmp/two.json
 run 1 text-generation -m "$gpt" --json -q --max-new-tokens 2 --template "$tmp/two.json" --jsonl --keep-going -f "$tmp/two.jsonl"
 says '"red and blue is'
 tells 'two.jsonl: line 2: '
-tells '{pair}: the text has no second one, key "text_pair"'
+tells '{pair}: the item has no second text (key "text_pair"'
 echo '{"query": "no place"}' >"$tmp/broken.json"
 run 3 text-generation -m "$gpt" --template "$tmp/broken.json" moon
 tells '{text}'
@@ -170,7 +170,7 @@ says '"logprobs": [{"id": 5, "token": "de_DE"'
 run 2 translation -m "$mbart" --src-lang xx_XX red
 tells 'no token "xx_XX"'
 run 3 translation -m "$t5" --src-lang cat red
-tells "marks no language"
+tells "adds no language token"
 
 # Scores.
 run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"
@@ -199,10 +199,10 @@ printf 'the cat sat\nred blue green one two three four five six\na man was\nsun 
 run 1 text-generation -m "$gpt" --json -q --max-length 8 --keep-going -f "$tmp/one-bad"
 if [ "$(grep -c generated_text "$tmp/out")" -eq 3 ]; then ok; else bad "not three answers"; fi
 if sed -n 2p "$tmp/out" | grep -qF '{"error": "'; then ok; else bad "the error is not the second line"; fi
-tells "one-bad: line 2: a prompt of 9 tokens"
+tells "one-bad: line 2: the prompt has 9 tokens"
 run 3 text-generation -m "$gpt" --json -q --max-length 8 -f "$tmp/one-bad"
 if [ "$(wc -l <"$tmp/out")" -eq 1 ]; then ok; else bad "the first line is answered"; fi
-tells "line 2: a prompt of 9 tokens"
+tells "line 2: the prompt has 9 tokens"
 printf 'the cat\tcat the\nred blue\t\nsun moon\tmoon sun\n' >"$tmp/one-short"
 run 1 prefer -m "$gpt" --json -q --keep-going -f "$tmp/one-short"
 if [ "$(grep -c '"score"' "$tmp/out")" -eq 2 ]; then ok; else bad "not two answers"; fi
@@ -212,7 +212,7 @@ tells "one-short: line 2: "
 # Where the model's 24 positions end a text it is told, once; where the length asked for does, nothing is.
 printf 'the cat sat\nred blue green one two three four five six\n' >"$tmp/two"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 22 --min-new-tokens 22 -f "$tmp/two"
-tells "sesame: 1 text ends before the length asked for: the model holds 24 tokens"
+tells "sesame: 1 text ends before the requested length: the context of the model is 24 tokens"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 24 --min-new-tokens 24 -f "$tmp/two"
 if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not told once"; fi
 run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
@@ -256,13 +256,13 @@ for m in transfo-xl-lm xlnet-permutation-lm; do
 done
 logprobs_agree "$tmp/transfo-xl-lm"
 run 3 text-generation -m tests/golden/bert-masked-lm red
-tells "a BertForMaskedLM does not serve text-generation; it serves fill-mask"
+tells "BertForMaskedLM does not support text-generation; it supports fill-mask"
 run 3 fill-mask -m tests/golden/bart-causal-lm red
-tells "a BartForCausalLM does not serve fill-mask; it serves feature-extraction, features, embed, similarity, text-generation, prefer"
+tells "BartForCausalLM does not support fill-mask; it supports feature-extraction, features, embed, similarity, text-generation, prefer"
 
 # Options that do not apply are refused or told.
 run 2 text-generation -m "$gpt" --shots 1 red
-tells "--shots is for --template"
+tells "--shots needs --template"
 for x in "--max-seq-len 8" "--diversity-penalty 1" "--early-stopping" "--length-penalty 2"; do
     run 0 text-generation -m "$gpt" --max-new-tokens 2 $x red
     tells "${x%% *} has no effect"
@@ -271,7 +271,7 @@ run 0 summarization -m "$t5" --max-new-tokens 2 --max-seq-len 8 --return-full-te
 tells "--return-full-text has no effect"
 if grep -qF "max-seq-len" "$tmp/err"; then bad "an encoder's texts are cut"; else ok; fi
 run 0 translation_zz_to_yy -m "$t5" --max-new-tokens 2 red
-tells "config.json has no task_specific_params of translation_zz_to_yy"
+tells "config.json has no task_specific_params for translation_zz_to_yy"
 run 0 translation_en_to_fr -m "$t5" --max-new-tokens 2 red
 if grep -qF "task_specific_params" "$tmp/err"; then bad "told of a task it has"; else ok; fi
 
@@ -290,11 +290,11 @@ run 2 text-generation -m "$gpt" --do-sample --temperature 0 x
 run 0 text-generation -m "$gpt" --temperature 0.5 --max-new-tokens 2 red
 tells "no effect without --do-sample"
 run 0 text-generation -m "$gpt" --max-new-tokens 900 red
-tells "prompt and answer end there"
+tells "texts end there"
 run 3 text-generation -m "$gpt" "$(cat "$tmp/words.txt" "$tmp/words.txt")"
-tells "at most"
+tells "the model accepts 24, prompt and generated text together"
 run 3 summarization -m "$gpt" red
-tells "does not serve summarization"
+tells "does not support summarization"
 run 2 translation -m "$t5" --tgt-lang xx_XX red
 tells "no token"
 "$sesame" text-generation -q -m "$gpt" --max-new-tokens 9 -f "$tmp/prompts" | head -n 1 >"$tmp/out"
