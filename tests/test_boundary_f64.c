@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { C = 12, P = 5, PLACES = 3, V = 23, T = 21 };
+enum { C = 12, P = 5, MAX_POSITIONS = 3, V = 23, T = 21 };
 
 static const int32_t cu[] = { 0, 9, 10, T };
 static const int32_t ids[] = { 1, 4, 5, 6, 7, 8, 9, 10, 2, 3, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 2 };
@@ -14,9 +14,9 @@ static const int32_t ids[] = { 1, 4, 5, 6, 7, 8, 9, 10, 2, 3, 1, 11, 12, 13, 14,
 static const int32_t labels[] = { -100, -100, 5, 7, -100, 9,    -100, -100, -100, 4, -100,
                                   3,    6,    8, 9, 10,   -100, -100, -100, -100, 21 };
 static const struct {
-    int left, right, place, label;
-} said[] = { { 1, 4, 0, 5 },   { 1, 4, 1, 7 },   { 4, 6, 0, 9 },
-             { 10, 16, 0, 3 }, { 10, 16, 1, 6 }, { 10, 16, 2, 8 } };
+    int left, right, position, label;
+} predicted[] = { { 1, 4, 0, 5 },   { 1, 4, 1, 7 },   { 4, 6, 0, 9 },
+                  { 10, 16, 0, 3 }, { 10, 16, 1, 6 }, { 10, 16, 2, 8 } };
 
 static const ses_real *param(const ses_model *m, const char *name)
 {
@@ -52,10 +52,11 @@ static void layer(const ses_model *m, int number, const double *in, int n_in, do
 static void scores(const ses_model *m, const ses_real *x, size_t k, double *y)
 {
     double in[2 * C + P], h[C], g[C];
-    const ses_real *place = param(m, "boundary.position_embeddings.weight");
+    const ses_real *position = param(m, "boundary.position_embeddings.weight");
     const ses_real *token = param(m, "embed.token"), *bias = param(m, "boundary.bias");
-    for (int i = 0; i < C; i++) in[i] = x[said[k].left * C + i], in[C + i] = x[said[k].right * C + i];
-    for (int i = 0; i < P; i++) in[2 * C + i] = place[said[k].place * P + i];
+    for (int i = 0; i < C; i++)
+        in[i] = x[predicted[k].left * C + i], in[C + i] = x[predicted[k].right * C + i];
+    for (int i = 0; i < P; i++) in[2 * C + i] = position[predicted[k].position * P + i];
     layer(m, 1, in, 2 * C + P, h);
     layer(m, 2, h, C, g);
     for (int v = 0; v < V; v++) {
@@ -108,15 +109,15 @@ static void test_equations(ses_device *dev, ses_tape *t)
     ses_output_request want = { .logits = true, .hidden_states = true };
     if (!CHECK_MSG(m && ses_model_forward(m, t, &b, &want, &o, &e), "%s", e.msg)) return;
     const ses_tensor *x = output(&o, "hidden_states.2"), *got = output(&o, "span_boundary_logits");
-    if (!CHECK(x && got && ses_rows(got) == SES_LEN(said) && ses_cols(got) == V)) return;
+    if (!CHECK(x && got && ses_rows(got) == SES_LEN(predicted) && ses_cols(got) == V)) return;
     double loss = 0;
-    for (size_t k = 0; k < SES_LEN(said); k++) {
+    for (size_t k = 0; k < SES_LEN(predicted); k++) {
         double y[V];
         scores(m, x->f, k, y);
         for (int v = 0; v < V; v++)
             CHECK_MSG(fabs(y[v] - got->f[(int)k * V + v]) < 1e-12,
                       "score %d of token %d: %.15g, by hand %.15g", v, (int)k, got->f[(int)k * V + v], y[v]);
-        loss += cross_entropy(y, said[k].label) / (double)SES_LEN(said);
+        loss += cross_entropy(y, predicted[k].label) / (double)SES_LEN(predicted);
     }
     double seen = boundary_loss(&o);
     CHECK_MSG(fabs(loss - seen) < 1e-12, "loss %.15g, by hand %.15g", seen, loss);

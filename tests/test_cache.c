@@ -190,8 +190,8 @@ static void test_slots(ses_device *dev)
             memcpy(read[to[i]], was[from[i]], sizeof *read), len[to[i]] = was_len[from[i]];
         }
         CHECK_MSG(ses_cache_reorder(k, n, to, from, &e), "%s", e.msg);
-        int32_t cut = (int32_t)(ses_rand32(key, 30) % 6);
-        if (round % 3 == 0 && len[cut] > 2) ses_cache_trim(k, cut, len[cut] -= 2);
+        int32_t slot = (int32_t)(ses_rand32(key, 30) % 6);
+        if (round % 3 == 0 && len[slot] > 2) ses_cache_trim(k, slot, len[slot] -= 2);
         for (int32_t s = 0; s < 6; s++) {
             if (len[s] > 18) ses_cache_trim(k, s, len[s] = 3);
             read[s][len[s]++] = (int32_t)(ses_rand32(key, 40 + (uint64_t)s) % 60);

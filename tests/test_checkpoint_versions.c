@@ -66,7 +66,7 @@ static bool no_layer(const char *name, char *buf, size_t n)
     return strcmp(name, "bert.encoder.layer.1.output.dense.weight") != 0 && same(name, buf, n);
 }
 
-/* of two tied tensors, keeps the other one */
+/* keeps the second of two tied tensors */
 static bool projection_only(const char *name, char *buf, size_t n)
 {
     return same(strcmp(name, "transformer.wte.weight") ? name : "lm_head.weight", buf, n);

@@ -159,16 +159,16 @@ section_config() {
         refuses 'config/config.json' "$text" -- info "$tmp/config"
     done <<'LIST'
 /"vocab_size"/d; s/"use_cache": true,/"use_cache": true/|"vocab_size" is missing
-s/"hidden_size": 24/"hidden_size": "24"/|"hidden_size" is a string, expected an integer
+s/"hidden_size": 24/"hidden_size": "24"/|key "hidden_size" must be an integer, not a string
 s/"hidden_size": 24/"hidden_size": 24.5/|"hidden_size"
 s/"hidden_size": 24/"hidden_size": 0/|"hidden_size" is 0, expected 1
 s/"hidden_size": 24/"hidden_size": -24/|"hidden_size" is -24, expected 1
-s/"hidden_size": 24/"hidden_size": 25/|25 cannot be split among
+s/"hidden_size": 24/"hidden_size": 25/|25 is not a multiple of 3 heads
 s/"num_hidden_layers": 2/"num_hidden_layers": 1000000000000/|"num_hidden_layers" is 1000000000000, expected 1 to
 s/"num_hidden_layers": 2/"num_hidden_layers": 1e400/|num
 s/"num_attention_heads": 3/"num_attention_heads": 0/|"num_attention_heads" is 0, expected 1
 s/"hidden_act": "gelu"/"hidden_act": "swoosh"/|"hidden_act" is "swoosh"
-s/"hidden_act": "gelu"/"hidden_act": 7/|"hidden_act" is an integer, expected a string
+s/"hidden_act": "gelu"/"hidden_act": 7/|key "hidden_act" must be a string, not an integer
 s/"layer_norm_eps": 1e-12/"layer_norm_eps": -1/|"layer_norm_eps" is -1
 s/"pad_token_id": 0/"pad_token_id": 71/|"pad_token_id" 71 is outside the vocabulary of 71
 s/"model_type": "bert"/"model_type": 3/|"model_type" is missing or not a string
@@ -180,13 +180,13 @@ s/"hidden_size"/"vocab_size"/|key "vocab_size" appears twice
 LIST
     fresh config
     printf '[1, 2]' >"$tmp/config/config.json"
-    refuses 'config/config.json' 'not an object' -- info "$tmp/config"
+    refuses 'config/config.json' 'an object expected' -- info "$tmp/config"
     : >"$tmp/config/config.json"
     refuses 'config/config.json' -- info "$tmp/config"
     # sizes that are well-formed but not those of the weights
     fresh config
     edit config 's/"intermediate_size": 44/"intermediate_size": 48/'
-    refuses 'config: model.safetensors: tensor "' 'expected [48, 24] by config.json' -- info "$tmp/config"
+    refuses 'config: model.safetensors: tensor "' 'config.json requires [48, 24]' -- info "$tmp/config"
     fresh config
     edit config 's/"num_hidden_layers": 2/"num_hidden_layers": 1024/'
     refuses 'config: tensor "bert.encoder.layer.2.' 'is missing' -- info "$tmp/config"
@@ -395,7 +395,7 @@ LIST
     else
         bad "what is not used is said"
     fi
-    refuses 'a BertModel does not use: classifier.bias, classifier.weight' -- \
+    refuses 'BertModel does not use: classifier.bias, classifier.weight' -- \
         run "$golden/bert-classify" --class BertModel --strict -i '5 6 7'
     run 0 info "$golden/bert-classify" --strict
     cp -r "$golden/bert-classify" "$tmp/code"
@@ -409,7 +409,7 @@ LIST
     # NaN weights: found when NaN comes out
     fresh nan
     poke "$tmp/nan/model.safetensors" "$(data_begins "$tmp/nan/model.safetensors")" '\000\000\300\177'
-    refuses 'nan: tensor "bert.' 'number 0 is NaN or infinite' -- run "$tmp/nan" --ids '1 2'
+    refuses 'nan: tensor "bert.' 'element 0 is NaN or infinite' -- run "$tmp/nan" --ids '1 2'
 }
 
 section_convert() {

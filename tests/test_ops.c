@@ -1,4 +1,4 @@
-/* Every op on each of its cases: every kernel level against the reference kernels, on 1, 2 and 3 threads. */
+/* Every op on each of its cases: every kernel level against kernel/ref, on 1, 2 and 3 threads. */
 #include "check.h"
 #include "op/op_check.h"
 

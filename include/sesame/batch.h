@@ -29,7 +29,7 @@ typedef struct ses_batch {
     /* Input of the decoder of an encoder-decoder. target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu_seqlens; /* [seqs + 1] */
     const int32_t *target_ids;
-    const int32_t *target_positions; /* of target_ids; NULL: 0, 1, ... */
+    const int32_t *target_positions; /* [target tokens]; NULL: 0, 1, ... */
 
     /* Permutation LMs (XLNet). */
     const uint8_t *perm_mask; /* [len, len] of each sequence: 1 if query i must not attend to key j */

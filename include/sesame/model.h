@@ -1,10 +1,10 @@
 /* A model: a Hugging Face folder (config.json and safetensors), open.
  *
  * Ownership: the caller frees a model with ses_model_free, before its device. Strings, configs, stores and
- * tensors that a model returns are borrowed and live until then, unless a comment says otherwise. Threads: an
- * open model is read-only unless opened for training; several threads may use it, each with a tape of its
- * own. Opening, saving and training belong to one thread. Failure: a function that takes `e` returns NULL or
- * false and sets the error; e may be NULL. */
+ * tensors that a model returns are borrowed and live until then, unless a comment states otherwise.
+ * Threads: an open model is read-only unless opened for training; several threads may use it, each with a
+ * tape of its own. Opening, saving and training belong to one thread.
+ * Failure: a function that takes `e` returns NULL or false and sets the error; e may be NULL. */
 #ifndef SESAME_MODEL_H
 #define SESAME_MODEL_H
 
@@ -51,11 +51,11 @@ typedef struct ses_model_options {
     bool check_only;        /* check shapes, read no values: tensors have no data */
     bool no_packing;        /* no second copy of the weights in kernel order: half the memory, slower */
     bool strict;            /* an unused tensor of the checkpoint is an error */
-    uint64_t seed;          /* of random values */
+    uint64_t seed;          /* seed of random values */
     const ses_json *config; /* replaces the folder's config.json; must outlive the model */
     bool new_heads;         /* head parameters that the file lacks in this shape are initialized at random */
     const ses_lora *lora;   /* with train: only an adapter and the head are trained; needed while opening */
-    const char *base;       /* of an adapter folder: the base model, instead of the one it names */
+    const char *base;       /* base model of an adapter folder, instead of the one it names */
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be
@@ -73,7 +73,7 @@ void ses_model_free(ses_model *m);
 /* ---- saving ---- */
 
 typedef struct ses_save_options {
-    /* Of the weights in the file: SES_F32, SES_F16, SES_BF16; or SES_I8: dense weights in 8 bits with one
+    /* Weights in the file: SES_F32, SES_F16, SES_BF16; or SES_I8: dense weights in 8 bits with one
      * scale per output ("NAME_scale"), heads and embeddings in 16 bits, the rest in 32. */
     ses_dtype dtype;
     ses_dtype tables;   /* with SES_I8, of embeddings: SES_I8 with one scale per row; else 16 bits */
@@ -115,7 +115,7 @@ char *ses_adapter_base_name(const char *base, const char *dir);
 typedef struct ses_config_patch {
     double dropout, attention_dropout, head_dropout; /* rates; below 0: unchanged */
     const char *head;                                /* "linear", "mlp", "lstm", "gru"; NULL: unchanged */
-    int64_t sizes[4];                                /* of its hidden layers */
+    int64_t sizes[4];                                /* units of its hidden layers */
     size_t n_sizes;
     bool scalar_mix; /* heads read a learned mix of all layers (ELMo) */
 } ses_config_patch;
@@ -157,7 +157,7 @@ typedef struct ses_output {
 } ses_output;
 
 typedef struct ses_head_output {
-    const char *name, *output; /* of the head; of its scores among the outputs */
+    const char *name, *output; /* the head's name; the name of its scores among the outputs */
     ses_tensor *loss;          /* its part of the loss; NULL without labels */
 } ses_head_output;
 
@@ -177,7 +177,7 @@ typedef struct ses_outputs {
 typedef struct ses_output_request {
     bool logits; /* scores of the heads for every token or sequence; false: only the loss */
     bool hidden_states, attentions;
-    bool attention_scores; /* of self-attention, before the softmax and any bias */
+    bool attention_scores; /* self-attention scores before the softmax and any bias */
     bool mems;             /* for the next batch, of models with segment recurrence */
     /* Compute LM logits, or the last hidden state of a class without heads, only for these rows: tokens of
      * the batch, or of the decoder if the head reads it. NULL: for all. */

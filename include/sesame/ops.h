@@ -18,7 +18,7 @@ typedef enum {
 
 /* Inputs of attention over ragged sequences. A sequence attends only to its own keys. */
 typedef struct ses_attention_inputs {
-    /* [tokens, heads * D] each. With a fused or interleaved layout q holds all three, and k and v are NULL;
+    /* [tokens, heads * D] each. A fused or interleaved q holds all three, and k and v are NULL;
      * if they are given, only the queries of q are read. v alone NULL: k holds keys | values. */
     ses_tensor *q, *k, *v;
     ses_tensor *cu_seqlens_q, *cu_seqlens_k; /* ints: offsets of queries and keys */

@@ -39,7 +39,7 @@ void ses_sentence_free(ses_sentence *s);
 /* Writes everything except the tokenizer as a sentence-transformers folder; see ses_model_save. */
 bool ses_sentence_save(const ses_sentence *s, const char *dir, const ses_save_options *options, ses_err *e);
 
-/* One vector per sequence, [seqs, ses_sentence_width], owned by the tape. With a recording tape, gradients
+/* One vector per sequence, [seqs, ses_sentence_width], owned by the tape. On a recording tape, gradients
  * flow to both stores. prompt [seqs] or NULL: number of leading prompt tokens, which some encoders do not
  * pool (see ses_sentence_pools_prompt). NULL and an error: invalid batch, or the tape has failed. */
 ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_batch *b, const int32_t *prompt,

@@ -29,7 +29,7 @@ typedef enum {
     SES_PARAM_BUFFER,   /* never trained; computed by the model if the file lacks it: sinusoidal positions */
     SES_PARAM_CONSTANT, /* keeps its initial values; no file contains it */
     SES_PARAM_SHARED,   /* another store's: see ses_store_share */
-    SES_PARAM_BASE      /* of the base model below a LoRA adapter: loaded, never trained or saved */
+    SES_PARAM_BASE      /* LoRA: the base model's parameter, loaded, never trained or saved */
 } ses_param_role;
 
 typedef struct ses_param {
@@ -39,9 +39,9 @@ typedef struct ses_param {
     ses_param_role role;
     bool decay;               /* weight decay applies by default: not to biases and norms */
     bool dense;               /* weight of a dense layer: products may read it quantized */
-    ses_weight_layout layout; /* of a dense weight */
+    ses_weight_layout layout; /* layout of a dense weight */
     bool embedding;           /* embedding lookups read it, too */
-    bool keep_16bit;          /* of a head: never quantized below 16 bits */
+    bool keep_16bit;          /* never quantized below 16 bits (heads) */
     bool owned;               /* its values are in the store's memory: see ses_store_alloc_one */
     bool mapped;              /* its values are pages of a file */
 } ses_param;

@@ -101,6 +101,12 @@ const char *ses_json_string(const ses_json *v, size_t *len)
 
 size_t ses_json_pos(const ses_json *v) { return v ? v->pos : 0; }
 
+bool ses_json_wrong_type(const char *key, const ses_json *v, const char *expected, ses_err *e)
+{
+    return ses_fail(e, SES_EFORMAT, "key \"%s\" must be %s, not %s", key, expected,
+                    ses_json_type_name(ses_json_type_of(v)));
+}
+
 ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e)
 {
     if (ses_json_type_of(v) != SES_JSON_ARRAY) {

@@ -1,4 +1,4 @@
-/* Lists in parsed JSON. */
+/* Helpers for parsed JSON: lists of strings, errors about types. */
 #ifndef SES_BASE_JSON_LIST_H
 #define SES_BASE_JSON_LIST_H
 
@@ -7,5 +7,8 @@
 /* The strings of an array, borrowed from the document; *n: how many. Fails if v is not an array of strings.
  * Free the result with ses_free. */
 ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e);
+
+/* The error for a value of the wrong type: key "size" must be an integer, not a string. Returns false. */
+bool ses_json_wrong_type(const char *key, const ses_json *v, const char *expected, ses_err *e);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct ses_lora_target {
     char name[96], hf_name[160]; /* "layer.0.attn.query", "bert.encoder.layer.0.attention.self.query" */
     ses_weight_layout layout;
     bool has_lora;
-    const ses_tensor_entry *lora_a, *lora_b; /* of a loaded adapter */
+    const ses_tensor_entry *lora_a, *lora_b; /* tensors of a loaded adapter */
 } ses_lora_target;
 
 struct ses_adapter {

@@ -56,10 +56,10 @@ static const ses_class classes[] = {
     SES_POOLED_CLASS("AlbertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
                      SES_USE_PAIR_HEAD(sentence_order, "sop_logits")),
     SES_CLASS("AlbertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_POOLED_CLASS("AlbertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_POOLED_CLASS("AlbertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("AlbertForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("AlbertForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_POOLED_CLASS("AlbertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_POOLED_CLASS("AlbertForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("AlbertForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("AlbertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_albert = {

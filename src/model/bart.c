@@ -92,10 +92,10 @@ static const ses_tensor_name apart[] = { { "embed.token", "encoder.embed_tokens.
 #define READING(stem)                                                                     \
     { .name = stem "ForSequenceClassification",                                           \
       .decoder_input_from_source = true,                                                  \
-      .head = { SES_USE_HEAD(classify, "logits") } },                                     \
+      .head = { SES_USE_HEAD(sequence_classification, "logits") } },                      \
     {                                                                                     \
         .name = stem "ForQuestionAnswering", .decoder_input_from_source = true, .head = { \
-            SES_USE_HEAD(span, "")                                                        \
+            SES_USE_HEAD(question_answering, "")                                          \
         }                                                                                 \
     }
 static const ses_class bart[] = { CLASSES("Bart", "ForConditionalGeneration"), READING("Bart") };
@@ -104,7 +104,7 @@ static const ses_class marian[] = { CLASSES("Marian", "MTModel") };
 static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneration") };
 static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
 
-/* Settings of all variants; `more` adds those of one. */
+/* Settings of all variants; `more` adds the settings of one. */
 #define BART(id, more)                                                \
     const ses_model_desc ses_model_##id = {                           \
         .name = #id,                                                  \

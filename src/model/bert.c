@@ -83,12 +83,12 @@ static const ses_class classes[] = {
     SES_CLASS("BertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
     SES_CLASS("BertLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     SES_CLASS("SpanBertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
-              SES_USE_HEAD(boundary, "span_boundary_logits")),
+              SES_USE_HEAD(span_boundary, "span_boundary_logits")),
     SES_POOLED_CLASS("BertForNextSentencePrediction", SES_USE_HEAD(next_sentence, "logits")),
-    SES_POOLED_CLASS("BertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_POOLED_CLASS("BertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("BertForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("BertForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_POOLED_CLASS("BertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_POOLED_CLASS("BertForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("BertForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("BertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_bert = {

@@ -47,9 +47,9 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "BloomModel" },
     SES_CLASS("BloomForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("BloomForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("BloomForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("BloomForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("BloomForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("BloomForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("BloomForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_bloom = {

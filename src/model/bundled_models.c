@@ -1,5 +1,5 @@
-/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, and those of the
- * installation prefix. This is the only file of the library that reads the environment: programs of its users
+/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, and the
+ * installed models. This is the only file of the library that reads the environment: programs of its users
  * find models by the same names as the command. */
 #define _XOPEN_SOURCE 700
 #include "bundled_models.h"
@@ -130,10 +130,11 @@ static void fail_not_found(const ses_bundled_dirs *d, const char *name, ses_err 
         ses_suggest_offer(&s, bundled[i].name, strlen(bundled[i].name));
     ses_buf in = { 0 };
     for (size_t i = 0; i < d->n; i++) ses_buf_appendf(&in, "%s%s", i ? ", " : "", d->dir[i]);
-    ses_fail(e, SES_EIO,
-             "%s: no such folder, and no model of this name in %s; 'sesame models' lists the available models, "
-             "SESAME_MODELS sets the folders to search",
-             ses_quoted_of(name, strlen(name)).s, in.len ? in.data : "any folder of models");
+    ses_fail(
+        e, SES_EIO,
+        "%s: no such folder, and no model of this name in %s; 'sesame models' lists the available models, "
+        "SESAME_MODELS sets the folders to search",
+        ses_quoted_of(name, strlen(name)).s, in.len ? in.data : "any folder of models");
     ses_suggest_add(&s, "", e);
     ses_buf_free(&in);
 }

@@ -23,8 +23,8 @@ void ses_bundled_dirs_free(ses_bundled_dirs *d);
 /* The i-th task whose default is this model; NULL: no more. */
 const char *ses_bundled_task(const char *name, int i);
 
-/* The folder of the model `name` in the search path, even if a file of that name exists in the current folder;
- * free it with free(). */
+/* The folder of the model `name` in the search path, even if a file of that name exists in the current
+ * folder; free it with free(). */
 char *ses_bundled_find(const char *name, const char *search_path, ses_err *e);
 
 #endif

@@ -1,9 +1,8 @@
 /* Reads and validates config.json against a model's key table, before anything is allocated. */
+#include "base/json_list.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "model_desc.h"
-
-#include "base/str.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,12 +66,6 @@ const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e)
     return NULL;
 }
 
-static bool wrong_type(const char *key, const ses_json *v, const char *want, ses_err *e)
-{
-    return ses_fail(e, SES_EFORMAT, "\"%s\" is %s, expected %s", key, ses_json_type_name(ses_json_type_of(v)),
-                    want);
-}
-
 static bool out_of_range(const ses_config_key *k, double x, ses_err *e)
 {
     return ses_fail(e, SES_EARG, "\"%s\" is %.17g, expected %.17g to %.17g", k->key, x, k->min, k->max);
@@ -84,14 +77,14 @@ static bool read_number(const ses_config_key *k, const ses_json *v, ses_config *
     int64_t n;
     bool whole = ses_json_int(v, &n);
     if (!ses_json_real(v, &x))
-        return wrong_type(k->key, v, k->type == SES_KEY_TYPE_INT ? "an integer" : "a number", e);
+        return ses_json_wrong_type(k->key, v, k->type == SES_KEY_TYPE_INT ? "an integer" : "a number", e);
     if (!(x >= k->min && x <= k->max)) return out_of_range(k, x, e);
     if (k->type == SES_KEY_TYPE_REAL)
         memcpy((char *)c + k->offset, &x, sizeof x);
     else if (whole)
         memcpy((char *)c + k->offset, &n, sizeof n);
     else
-        return wrong_type(k->key, v, "an integer", e);
+        return ses_json_wrong_type(k->key, v, "an integer", e);
     return true;
 }
 
@@ -99,7 +92,7 @@ static bool read_act(const ses_config_key *k, const ses_json *v, ses_config *c, 
 {
     const char *name = ses_json_string(v, NULL);
     ses_act act;
-    if (!name) return wrong_type(k->key, v, "a string", e);
+    if (!name) return ses_json_wrong_type(k->key, v, "a string", e);
     if (!ses_act_from_name(name, &act))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"%s\" is \"%s\", expected gelu, gelu_new, gelu_pytorch_tanh, relu, silu "
@@ -117,7 +110,7 @@ static bool read_key(const ses_config_key *k, const ses_json *config, ses_config
         return !k->required || ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
     if (k->type == SES_KEY_TYPE_ACT) return read_act(k, v, c, e);
     if (k->type != SES_KEY_TYPE_BOOL) return read_number(k, v, c, e);
-    if (!ses_json_bool(v, &yes)) return wrong_type(k->key, v, "true or false", e);
+    if (!ses_json_bool(v, &yes)) return ses_json_wrong_type(k->key, v, "true or false", e);
     memcpy((char *)c + k->offset, &yes, sizeof yes);
     return true;
 }
@@ -126,14 +119,14 @@ bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_e
 {
     const ses_json *v = ses_json_get(config, key);
     return ses_json_type_of(v) == SES_JSON_NULL || ses_json_bool(v, value) ||
-           wrong_type(key, v, "true or false", e);
+           ses_json_wrong_type(key, v, "true or false", e);
 }
 
 bool ses_config_int(const ses_json *config, const char *key, int64_t *value, ses_err *e)
 {
     const ses_json *v = ses_json_get(config, key);
     return ses_json_type_of(v) == SES_JSON_NULL || ses_json_int(v, value) ||
-           wrong_type(key, v, "an integer", e);
+           ses_json_wrong_type(key, v, "an integer", e);
 }
 
 bool ses_config_text(const ses_json *config, const char *key, const char **value, ses_err *e)
@@ -141,7 +134,7 @@ bool ses_config_text(const ses_json *config, const char *key, const char **value
     const ses_json *v = ses_json_get(config, key);
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
     *value = ses_json_string(v, NULL);
-    return *value || wrong_type(key, v, "a string", e);
+    return *value || ses_json_wrong_type(key, v, "a string", e);
 }
 
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
@@ -152,7 +145,7 @@ bool ses_config_name(const ses_json *config, const char *key, const char *const 
     ses_buf list = { 0 };
     *out = 0;
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
-    if (!name) return wrong_type(key, v, "a string", e);
+    if (!name) return ses_json_wrong_type(key, v, "a string", e);
     for (; *out < n; ++*out)
         if (!strcmp(name, names[*out])) return true;
     for (size_t i = 0; i < n; i++)
@@ -169,7 +162,8 @@ static bool read_labels(const ses_json *config, ses_config *c, ses_err *e)
     const ses_json *names = ses_json_get(config, "id2label"), *n = ses_json_get(config, "num_labels");
     c->labels = 2;
     if (ses_json_type_of(names) != SES_JSON_NULL) {
-        if (ses_json_type_of(names) != SES_JSON_OBJECT) return wrong_type("id2label", names, "an object", e);
+        if (ses_json_type_of(names) != SES_JSON_OBJECT)
+            return ses_json_wrong_type("id2label", names, "an object", e);
         c->labels = (int64_t)ses_json_len(names);
         for (int64_t i = 0; i < c->labels; i++) {
             char id[24];
@@ -179,7 +173,7 @@ static bool read_labels(const ses_json *config, ses_config *c, ses_err *e)
                                 (long long)c->labels, id);
         }
     } else if (ses_json_type_of(n) != SES_JSON_NULL && !ses_json_int(n, &c->labels)) {
-        return wrong_type("num_labels", n, "an integer", e);
+        return ses_json_wrong_type("num_labels", n, "an integer", e);
     }
     if (c->labels < 1 || c->labels > 1 << 20)
         return ses_fail(e, SES_EARG, "%lld labels, expected 1 to %d", (long long)c->labels, 1 << 20);
@@ -195,7 +189,7 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
     const char *name = ses_json_string(v, NULL);
     c->head.problem = SES_PROBLEM_UNSET;
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
-    if (!name) return wrong_type("problem_type", v, "a string", e);
+    if (!name) return ses_json_wrong_type("problem_type", v, "a string", e);
     for (int i = SES_PROBLEM_REGRESSION; i <= SES_PROBLEM_MULTI; i++)
         if (!strcmp(name, names[i])) c->head.problem = (ses_problem)i;
     if (c->head.problem != SES_PROBLEM_UNSET) return true;
@@ -203,7 +197,7 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                     names[2], names[3]);
 }
 
-/* "sesame_head": a custom task head in place of the model's. */
+/* "sesame_head": a custom task head that replaces the model's. */
 static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 {
     static const char *const kinds[] = { "none", "linear", "mlp", "lstm", "gru" };
@@ -212,7 +206,8 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     size_t kind;
     c->custom_head.act = SES_ACT_RELU;
     if (ses_json_type_of(own) == SES_JSON_NULL) return true;
-    if (ses_json_type_of(own) != SES_JSON_OBJECT) return wrong_type("sesame_head", own, "an object", e);
+    if (ses_json_type_of(own) != SES_JSON_OBJECT)
+        return ses_json_wrong_type("sesame_head", own, "an object", e);
     if (!ses_config_name(own, "kind", kinds, SES_LEN(kinds), &kind, e)) return ses_wrap(e, "\"sesame_head\"");
     c->custom_head.kind = (ses_custom_head)kind;
     if (!ses_config_bool(own, "mix_layers", &c->custom_head.scalar_mix, e))
@@ -269,12 +264,12 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
 {
     const ses_json *list = ses_json_get(config, "architectures");
     if (!name && ses_json_type_of(list) != SES_JSON_NULL && ses_json_type_of(list) != SES_JSON_ARRAY) {
-        wrong_type("architectures", list, "an array", e);
+        ses_json_wrong_type("architectures", list, "an array", e);
         return NULL;
     }
     if (!name && ses_json_len(list)) {
         name = ses_json_string(ses_json_at(list, 0), NULL);
-        if (!name) wrong_type("architectures[0]", ses_json_at(list, 0), "a string", e);
+        if (!name) ses_json_wrong_type("architectures[0]", ses_json_at(list, 0), "a string", e);
         if (!name) return NULL;
     }
     if (!name) return &d->class[0]; /* not specified: the base model */

@@ -12,7 +12,7 @@ typedef struct change {
     size_t n;
 } change;
 
-/* The model's key for a field. Among several spellings, the one the config uses. */
+/* The model's key for a field; the spelling that the config uses, if there are several. */
 static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field)
 {
     const ses_config_key *first = NULL;

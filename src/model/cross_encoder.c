@@ -20,7 +20,7 @@ static const char *activation_name(const ses_json *about, const ses_json *config
 static bool is_classifier(const ses_model *m, ses_err *e)
 {
     const ses_head *h = m->class->head[0].head;
-    return h == &ses_head_classify ||
+    return h == &ses_head_sequence_classification ||
            ses_fail(e, SES_EUNSUPPORTED, "a cross-encoder needs a sequence classification head, %s has none",
                     ses_model_class_name(m));
 }

@@ -36,14 +36,14 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "CTRLModel" },
     SES_CLASS("CTRLLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("CTRLForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("CTRLForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
 };
 
 const ses_model_desc ses_model_ctrl = {
     .name = "ctrl",
     .prefix = "transformer.",
     .defaults = { .pad_id = -1,
-                  .norm.eps = 1e-6, /* of the layers; config.json has another one */
+                  .norm.eps = 1e-6, /* fixed in the layers, whatever config.json contains */
                   .dropout.hidden = 0.1,
                   .dropout.embed = 0.1,
                   .init.range = 0.02,

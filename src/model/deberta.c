@@ -5,6 +5,7 @@
 #include "model_desc.h"
 
 #include "base/alloc.h"
+#include "base/json_list.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -51,8 +52,7 @@ static bool read_terms(ses_config *c, const ses_json *v, ses_err *e)
     const char *text = ses_json_string(v, NULL);
     if (ses_json_type_of(v) == SES_JSON_NULL || (text && !*text)) return true;
     if (!text && ses_json_type_of(v) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" is %s, expected an array or a string",
-                        ses_json_type_name(ses_json_type_of(v)));
+        return ses_json_wrong_type("pos_att_type", v, "an array or a string", e);
     while (text) {
         size_t n = strcspn(text, "|");
         if (!enable_term(c, text, n, e)) return false;
@@ -198,15 +198,15 @@ static int64_t bucket(int64_t distance, int64_t buckets, int64_t last_row)
 }
 
 /* The table rows for distances within the batch, and the row of each distance. */
-static void begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *all)
+static void begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *ctx)
 {
     const deberta_params *o = k->priv;
     const ses_config *c = p->c;
-    int64_t half = ses_rows(o->table) / 2, n = 2 * all->seqs->max_seqlen - 1, first_row = 2 * half,
+    int64_t half = ses_rows(o->table) / 2, n = 2 * ctx->seqs->max_seqlen - 1, first_row = 2 * half,
             last_row = 0;
     int32_t *dist_to_row = o->table ? ses_tape_host_alloc(p->tape, (size_t)n, sizeof *dist_to_row) : NULL;
     for (int64_t i = 0; dist_to_row && i < n; i++) { /* query minus key */
-        int64_t row = bucket(all->seqs->max_seqlen - 1 - i, c->disentangled.buckets,
+        int64_t row = bucket(ctx->seqs->max_seqlen - 1 - i, c->disentangled.buckets,
                              c->disentangled.max_relative_positions) +
                       half;
         row = row < 0 ? 0 : row >= 2 * half ? 2 * half - 1 : row;
@@ -219,9 +219,9 @@ static void begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *all)
     if (!used) return;
     for (int64_t i = 0; i < n; i++) dist_to_row[i] -= (int32_t)first_row;
     for (int64_t i = 0; i <= last_row - first_row; i++) used[i] = (int32_t)(first_row + i);
-    all->rel_dist_to_row = ses_tape_ints(p->tape, dist_to_row, n);
-    all->rel = ses_gather(p->tape, o->table, ses_tape_ints(p->tape, used, last_row - first_row + 1));
-    if (c->disentangled.norm_table) all->rel = ses_norm_run(p->tape, o->norm, all->rel, NULL, c->norm.eps);
+    ctx->rel_dist_to_row = ses_tape_ints(p->tape, dist_to_row, n);
+    ctx->rel = ses_gather(p->tape, o->table, ses_tape_ints(p->tape, used, last_row - first_row + 1));
+    if (c->disentangled.norm_table) ctx->rel = ses_norm_run(p->tape, o->norm, ctx->rel, NULL, c->norm.eps);
 }
 
 /* Version 1's bias [3 C], interleaved by head: query bias, zeros, value bias. */
@@ -235,7 +235,7 @@ static ses_tensor *fused_bias(ses_tape *t, const rel_params *d, int64_t heads)
     return ses_reshape(t, ses_concat(t, 3, part), SES_DIM(3 * C));
 }
 
-static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                     ses_attention_inputs *in, int i)
 {
     const ses_config *c = p->c;
@@ -251,11 +251,11 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
         in->k = ses_dense_run(t, a->key, x, SES_ACT_NONE);
         in->v = ses_dense_run(t, a->value, x, SES_ACT_NONE);
     }
-    if (!all->rel || !(c->disentangled.c2p || c->disentangled.p2c)) return;
-    ses_tensor *rel = ses_dropout(t, all->rel, c->dropout.hidden);
-    ses_relative_inputs r = { .cu_seqlens_q = all->seqs->cu_seqlens,
-                              .cu_seqlens_k = all->seqs->cu_seqlens,
-                              .dist_to_row = all->rel_dist_to_row };
+    if (!ctx->rel || !(c->disentangled.c2p || c->disentangled.p2c)) return;
+    ses_tensor *rel = ses_dropout(t, ctx->rel, c->dropout.hidden);
+    ses_relative_inputs r = { .cu_seqlens_q = ctx->seqs->cu_seqlens,
+                              .cu_seqlens_k = ctx->seqs->cu_seqlens,
+                              .dist_to_row = ctx->rel_dist_to_row };
     int n = 0;
     if (c->disentangled.c2p)
         r.term[n++] = (ses_relative_term){ .x = in->q, .r = ses_dense_run(t, d->key, rel, SES_ACT_NONE) };
@@ -266,13 +266,13 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
     for (int j = 0; j < n; j++) r.term[j].layout = c->attention.qkv_layout;
     in->bias = ses_relative_scores(t, &r,
                                    &(ses_relative_options){ .heads = k->heads,
-                                                            .max_seqlen_k = all->seqs->max_seqlen,
-                                                            .pairs = all->seqs->token_pairs,
+                                                            .max_seqlen_k = ctx->seqs->max_seqlen,
+                                                            .pairs = ctx->seqs->token_pairs,
                                                             .scale = c->attention.scale });
 }
 
 /* norm(y + act(conv(x))); the convolution is one product per neighbor. */
-static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                             ses_tensor *y)
 {
     const deberta_params *o = k->priv;
@@ -280,21 +280,21 @@ static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_st
     int64_t C = p->c->hidden, width = p->c->conv.kernel_size;
     ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
     for (int64_t i = 0; i < width; i++) {
-        ses_tensor *part = ses_linear(t, ses_seqs_shift(p, all->seqs, x, i - width / 2),
+        ses_tensor *part = ses_linear(t, ses_seqs_shift(p, ctx->seqs, x, i - width / 2),
                                       ses_reshape(t, ses_columns(t, w, i, 1), SES_DIM(C, C)),
                                       i ? NULL : o->conv_bias, SES_ACT_NONE, SES_OUT_IN);
         sum = sum ? ses_add(t, sum, part) : part;
     }
     sum = ses_activate(t, ses_dropout(t, sum, p->c->dropout.hidden), p->c->conv.act);
-    return ses_norm_run(t, o->conv_norm, ses_layer_used_rows(k, p, all, sum, 0), y, p->c->norm.eps);
+    return ses_norm_run(t, o->conv_norm, ses_layer_used_rows(k, p, ctx, sum, 0), y, p->c->norm.eps);
 }
 
-static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                          int i)
 {
     const deberta_params *o = k->priv;
-    ses_tensor *y = ses_layer_run(k, p, all, x, i);
-    return i == 0 && o->conv ? convolve(k, p, all, x, y) : y;
+    ses_tensor *y = ses_layer_run(k, p, ctx, x, i);
+    return i == 0 && o->conv ? convolve(k, p, ctx, x, y) : y;
 }
 
 static const ses_stack_vtable vtable = { .add = add, .begin = begin, .project = project, .layer = layer };
@@ -341,18 +341,18 @@ static const ses_tensor_name modern[] = {
 static const ses_class classes_v1[] = {
     { .name = "DebertaModel" },
     SES_CLASS("DebertaForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("DebertaForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("DebertaForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("DebertaForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("DebertaForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("DebertaForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("DebertaForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 static const ses_class classes_v2[] = {
     { .name = "DebertaV2Model" },
     SES_CLASS("DebertaV2ForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("DebertaV2ForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("DebertaV2ForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("DebertaV2ForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("DebertaV2ForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("DebertaV2ForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("DebertaV2ForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("DebertaV2ForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("DebertaV2ForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 #define DEBERTA(id, type, v, layout, post_read_)                                                       \

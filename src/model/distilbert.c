@@ -52,10 +52,10 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "DistilBertModel" },
     SES_CLASS("DistilBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("DistilBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("DistilBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("DistilBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("DistilBertForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("DistilBertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("DistilBertForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("DistilBertForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("DistilBertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_distilbert = {

@@ -25,15 +25,15 @@ static const ses_tensor_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "ElectraModel" },
-    SES_CLASS("ElectraForPreTraining", SES_USE_HEAD(replaced, "logits")),
+    SES_CLASS("ElectraForPreTraining", SES_USE_HEAD(replaced_tokens, "logits")),
     SES_CLASS("ElectraForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
     SES_CLASS("ElectraForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("ElectraForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("ElectraForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
     { .name = "ElectraForMultipleChoice",
       .uses_sequence_summary_act = true,
-      .head = { SES_USE_HEAD(choice, "logits") } },
-    SES_CLASS("ElectraForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("ElectraForQuestionAnswering", SES_USE_HEAD(span, "")),
+      .head = { SES_USE_HEAD(multiple_choice, "logits") } },
+    SES_CLASS("ElectraForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("ElectraForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_electra = {

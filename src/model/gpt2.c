@@ -72,28 +72,28 @@ static const ses_tensor_name tensors_gpt[] = {
 };
 
 /* One head is the LM, the other scores multiple choices by the token at choice_positions. */
-#define DOUBLE_HEADS(class)                                                                \
-    {                                                                                      \
-        .name = class, .summary = SES_SUMMARY_CLS_INDEX, .head = {                         \
-            SES_USE_HEAD(causal_lm, "logits"),                                             \
-            { &ses_head_choice, "mc_logits", offsetof(ses_batch, pair_labels), "mc_loss" } \
-        }                                                                                  \
+#define DOUBLE_HEADS(class)                                                                         \
+    {                                                                                               \
+        .name = class, .summary = SES_SUMMARY_CLS_INDEX, .head = {                                  \
+            SES_USE_HEAD(causal_lm, "logits"),                                                      \
+            { &ses_head_multiple_choice, "mc_logits", offsetof(ses_batch, pair_labels), "mc_loss" } \
+        }                                                                                           \
     }
 
 static const ses_class classes[] = {
     { .name = "GPT2Model" },
     SES_CLASS("GPT2LMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     DOUBLE_HEADS("GPT2DoubleHeadsModel"),
-    SES_CLASS("GPT2ForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("GPT2ForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("GPT2ForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("GPT2ForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("GPT2ForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("GPT2ForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 static const ses_class classes_gpt[] = {
     { .name = "OpenAIGPTModel" },
     SES_CLASS("OpenAIGPTLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     DOUBLE_HEADS("OpenAIGPTDoubleHeadsModel"),
-    SES_CLASS("OpenAIGPTForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("OpenAIGPTForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
 };
 
 const ses_model_desc ses_model_gpt2 = {

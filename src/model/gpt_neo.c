@@ -77,9 +77,9 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "GPTNeoModel" },
     SES_CLASS("GPTNeoForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("GPTNeoForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("GPTNeoForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("GPTNeoForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("GPTNeoForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("GPTNeoForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("GPTNeoForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_gpt_neo = {

@@ -49,7 +49,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 
 /* ---- parameters ---- */
 
-static const double norm_eps = 1e-5; /* of norms without an epsilon in config.json */
+static const double norm_eps = 1e-5; /* for norms without an epsilon in config.json */
 
 typedef struct bottleneck { /* into or out of a bottleneck */
     ses_dense dense;
@@ -158,7 +158,7 @@ static ses_tensor *into(ses_forward_ctx *p, const bottleneck *n, ses_tensor *x)
     return norm(p, n->norm, ses_dense_run(p->tape, n->dense, x, SES_ACT_NONE), NULL, p->c->norm.eps);
 }
 
-static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                          int i)
 {
     const ses_config *c = p->c;
@@ -178,7 +178,7 @@ static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack
         .k = ses_dense_run(t, l->self.key, qk_in, SES_ACT_NONE),
         .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck.for_attention ? in : x, SES_ACT_NONE)
     };
-    ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, all, a, 0, i), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, ctx, a, 0, i), SES_ACT_NONE);
     y = norm(p, l->self_norm, ses_dropout(t, y, drop), in, c->norm.eps);
     for (int64_t j = 0; j < c->bottleneck.ffns - 1; j++)
         y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm.eps);
@@ -210,10 +210,10 @@ static const ses_class classes[] = {
                      SES_USE_PAIR_HEAD(next_sentence, "seq_relationship_logits")),
     SES_CLASS("MobileBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
     SES_POOLED_CLASS("MobileBertForNextSentencePrediction", SES_USE_HEAD(next_sentence, "logits")),
-    SES_POOLED_CLASS("MobileBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_POOLED_CLASS("MobileBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("MobileBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("MobileBertForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_POOLED_CLASS("MobileBertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_POOLED_CLASS("MobileBertForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("MobileBertForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("MobileBertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_mobilebert = {

@@ -1,6 +1,7 @@
 /* The description of a model type: tables of config keys, tensor names and classes. Each type is a file
- * src/model/NAME.c and a line in models.def. Also the internals of ses_model. Ownership: descriptions are
- * static; a ses_model owns what its comments do not call borrowed. Threads: as sesame/model.h. */
+ * src/model/NAME.c and a line in models.def. Also the internals of ses_model.
+ *
+ * Ownership: descriptions are static. Threads: as sesame/model.h. */
 #ifndef SES_MODEL_DESC_H
 #define SES_MODEL_DESC_H
 
@@ -106,7 +107,7 @@ typedef struct ses_model_desc {
     const char *name; /* model_type of config.json */
     /* prefix of the base model's tensors in classes with a head; files may lack it */
     const char *prefix;
-    ses_config defaults;            /* of this model type, and values of absent keys */
+    ses_config defaults;            /* the model type's settings, and values of absent keys */
     const ses_stack_vtable *vtable; /* functions that it overrides; NULL: none */
     bool encoder_decoder;           /* an encoder and a decoder */
     int sentinels;                  /* number of sentinel tokens (T5's <extra_id_N>); 0: none */
@@ -174,13 +175,13 @@ bool ses_config_name(const ses_json *config, const char *key, const char *const 
                      size_t *out, ses_err *e);
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
-const ses_class *ses_config_headless_class(const ses_model_desc *d,
-                                           ses_err *e); /* no head, no decoder after an encoder */
+/* No head, no decoder after an encoder. */
+const ses_class *ses_config_headless_class(const ses_model_desc *d, ses_err *e);
 
 /* The head that generates text token by token; NULL: none. */
 const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c);
 
-const char *ses_class_prefix(const ses_model *m); /* of the base model's tensors */
+const char *ses_class_prefix(const ses_model *m); /* prefix of the base model's tensors */
 
 /* names.c: transformers' name of a parameter, with the base model's prefix if the class has one; and for
  * which = 1, 2, ... its other names in some files. */

@@ -116,10 +116,10 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "ModernBertModel" },
     SES_CLASS("ModernBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("ModernBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("ModernBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("ModernBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("ModernBertForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("ModernBertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("ModernBertForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("ModernBertForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("ModernBertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_modernbert = {

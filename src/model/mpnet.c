@@ -27,10 +27,10 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "MPNetModel", .pooler = true },
     SES_CLASS("MPNetForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("MPNetForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_POOLED_CLASS("MPNetForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("MPNetForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("MPNetForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("MPNetForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_POOLED_CLASS("MPNetForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("MPNetForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("MPNetForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_mpnet = {

@@ -56,8 +56,8 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "OPTModel" },
     SES_CLASS("OPTForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("OPTForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("OPTForQuestionAnswering", SES_USE_HEAD(span, "")),
+    SES_CLASS("OPTForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("OPTForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_opt = {

@@ -22,41 +22,41 @@ const ses_tensor_name ses_roberta_heads[SES_ROBERTA_HEADS] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-#define ROBERTA(id, type, stem)                                                        \
-    static const ses_class classes_##id[] = {                                          \
-        { .name = stem "Model", .pooler = true },                                      \
-        SES_CLASS(stem "ForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),              \
-        SES_CLASS(stem "ForCausalLM", SES_USE_HEAD(causal_lm, "logits")),              \
-        SES_CLASS(stem "ForSequenceClassification", SES_USE_HEAD(classify, "logits")), \
-        SES_POOLED_CLASS(stem "ForMultipleChoice", SES_USE_HEAD(choice, "logits")),    \
-        SES_CLASS(stem "ForTokenClassification", SES_USE_HEAD(tag, "logits")),         \
-        SES_CLASS(stem "ForQuestionAnswering", SES_USE_HEAD(span, "")),                \
-    };                                                                                 \
-    const ses_model_desc ses_model_##id = {                                            \
-        .name = type,                                                                  \
-        .prefix = "roberta.",                                                          \
-        .defaults = { .embed.segments = 1,                                             \
-                      .pad_id = 1,                                                     \
-                      .norm.eps = 1e-12,                                               \
-                      .dropout.hidden = 0.1,                                           \
-                      .dropout.attention = 0.1,                                        \
-                      .dropout.embed = -1,                                             \
-                      .dropout.head = -1,                                              \
-                      .dropout.head_on_summary_input = true,                           \
-                      .init.range = 0.02,                                              \
-                      .ffn.act = SES_ACT_GELU,                                         \
-                      .pooler.act = SES_ACT_TANH,                                      \
-                      .summary.act = SES_ACT_TANH,                                     \
-                      .lm.act = SES_ACT_GELU,                                          \
-                      .position.skips_pad = true,                                      \
-                      .embed.norm = true,                                              \
-                      .embed.tied = true,                                              \
-                      .lm.bias = true },                                               \
-        .keys = { SES_TABLE(ses_bert_keys) },                                          \
-        .post_read = finish,                                                           \
-        .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_roberta_heads) },      \
-        .class = classes_##id,                                                         \
-        .n_classes = SES_LEN(classes_##id),                                            \
+#define ROBERTA(id, type, stem)                                                                       \
+    static const ses_class classes_##id[] = {                                                         \
+        { .name = stem "Model", .pooler = true },                                                     \
+        SES_CLASS(stem "ForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),                             \
+        SES_CLASS(stem "ForCausalLM", SES_USE_HEAD(causal_lm, "logits")),                             \
+        SES_CLASS(stem "ForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")), \
+        SES_POOLED_CLASS(stem "ForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),          \
+        SES_CLASS(stem "ForTokenClassification", SES_USE_HEAD(token_classification, "logits")),       \
+        SES_CLASS(stem "ForQuestionAnswering", SES_USE_HEAD(question_answering, "")),                 \
+    };                                                                                                \
+    const ses_model_desc ses_model_##id = {                                                           \
+        .name = type,                                                                                 \
+        .prefix = "roberta.",                                                                         \
+        .defaults = { .embed.segments = 1,                                                            \
+                      .pad_id = 1,                                                                    \
+                      .norm.eps = 1e-12,                                                              \
+                      .dropout.hidden = 0.1,                                                          \
+                      .dropout.attention = 0.1,                                                       \
+                      .dropout.embed = -1,                                                            \
+                      .dropout.head = -1,                                                             \
+                      .dropout.head_on_summary_input = true,                                          \
+                      .init.range = 0.02,                                                             \
+                      .ffn.act = SES_ACT_GELU,                                                        \
+                      .pooler.act = SES_ACT_TANH,                                                     \
+                      .summary.act = SES_ACT_TANH,                                                    \
+                      .lm.act = SES_ACT_GELU,                                                         \
+                      .position.skips_pad = true,                                                     \
+                      .embed.norm = true,                                                             \
+                      .embed.tied = true,                                                             \
+                      .lm.bias = true },                                                              \
+        .keys = { SES_TABLE(ses_bert_keys) },                                                         \
+        .post_read = finish,                                                                          \
+        .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_roberta_heads) },                     \
+        .class = classes_##id,                                                                        \
+        .n_classes = SES_LEN(classes_##id),                                                           \
     };
 
 ROBERTA(roberta, "roberta", "Roberta")

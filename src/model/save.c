@@ -26,7 +26,7 @@ static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size
     }
 }
 
-/* Storage dtype of parameter p. With SES_I8: heads and (unless requested) embeddings in 16 bits, vectors in
+/* Storage dtype of parameter p. SES_I8 stores heads and (unless requested) embeddings in 16 bits, vectors in
  * 32. */
 static ses_dtype stored_as(const ses_param *p, const ses_save_options *o)
 {

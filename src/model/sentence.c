@@ -232,7 +232,7 @@ void ses_sentence_free(ses_sentence *s)
 
 /* ---- pooling ---- */
 
-/* The pooled tokens: all, or those after the prompt, which may be none. */
+/* The pooled tokens: all, or the ones after the prompt, possibly none. */
 typedef struct pooled_tokens {
     const ses_batch *b;
     int32_t *skipped;       /* [seqs]: leading tokens that are not pooled */

@@ -1,5 +1,6 @@
 /* modules.json and the modules' config.json, in the formats of all versions of sentence-transformers. */
 #include "base/alloc.h"
+#include "base/json_list.h"
 #include "base/str.h"
 #include "model_desc.h"
 #include "sentence_impl.h"
@@ -8,16 +9,10 @@
 
 /* ---- values ---- */
 
-static bool wrong(const char *key, const ses_json *v, const char *want, ses_err *e)
-{
-    return ses_fail(e, SES_EFORMAT, "\"%s\" is %s, expected %s", key, ses_json_type_name(ses_json_type_of(v)),
-                    want);
-}
-
 static bool read_size(const ses_json *config, const char *key, int64_t *out, ses_err *e)
 {
     const ses_json *v = ses_json_get(config, key);
-    if (!ses_json_int(v, out)) return wrong(key, v, "an integer", e);
+    if (!ses_json_int(v, out)) return ses_json_wrong_type(key, v, "an integer", e);
     if (*out >= 1 && *out <= SES_MAX_FFN) return true;
     return ses_fail(e, SES_EARG, "\"%s\" is %lld, expected 1 to %d", key, (long long)*out, SES_MAX_FFN);
 }
@@ -25,7 +20,8 @@ static bool read_size(const ses_json *config, const char *key, int64_t *out, ses
 static bool read_switch(const ses_json *config, const char *key, bool *out, ses_err *e)
 {
     const ses_json *v = ses_json_get(config, key);
-    return ses_json_type_of(v) == SES_JSON_NULL || ses_json_bool(v, out) || wrong(key, v, "true or false", e);
+    return ses_json_type_of(v) == SES_JSON_NULL || ses_json_bool(v, out) ||
+           ses_json_wrong_type(key, v, "true or false", e);
 }
 
 /* Modules may name their input and output; only "sentence_embedding" is supported. */
@@ -58,7 +54,7 @@ const char *ses_act_path(ses_act act)
     return acts[i].path;
 }
 
-/* By the last part of the path, which must be below torch.nn. */
+/* Finds an activation by the last part of the path, which must be below torch.nn. */
 bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 {
     const char *name = strrchr(path, '.');
@@ -117,10 +113,10 @@ static bool read_modes(ses_module *m, const ses_json *mode, ses_err *e)
     const char *name = ses_json_string(mode, &len);
     if (name) return add_pool(m, name, len, e);
     if (ses_json_type_of(mode) != SES_JSON_ARRAY || !ses_json_len(mode))
-        return wrong("pooling_mode", mode, "a string or an array of strings", e);
+        return ses_json_wrong_type("pooling_mode", mode, "a string or an array of strings", e);
     for (size_t i = 0; i < ses_json_len(mode); i++) {
         name = ses_json_string(ses_json_at(mode, i), &len);
-        if (!name) return wrong("pooling_mode", ses_json_at(mode, i), "strings", e);
+        if (!name) return ses_json_wrong_type("pooling_mode", ses_json_at(mode, i), "strings", e);
         if (!add_pool(m, name, len, e)) return false;
     }
     return true;
@@ -171,7 +167,8 @@ static bool read_dense(ses_module *m, const ses_json *config, ses_err *e)
     m->act = act ? SES_ACT_NONE : SES_ACT_TANH; /* null: none; absent: the library's default */
     if (ses_json_type_of(act) == SES_JSON_NULL) return true;
     const char *path = ses_json_string(act, NULL);
-    return path ? ses_act_from_path(path, &m->act, e) : wrong("activation_function", act, "a string", e);
+    return path ? ses_act_from_path(path, &m->act, e)
+                : ses_json_wrong_type("activation_function", act, "a string", e);
 }
 
 static bool add_dense(ses_module *m, ses_store *s, int number, int64_t *width, ses_err *e)
@@ -225,7 +222,7 @@ static bool read_dropout(ses_module *m, const ses_json *config, ses_err *e)
     const ses_json *v = ses_json_get(config, "dropout");
     m->dropout = 0.2;
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
-    if (!ses_json_real(v, &m->dropout)) return wrong("dropout", v, "a number", e);
+    if (!ses_json_real(v, &m->dropout)) return ses_json_wrong_type("dropout", v, "a number", e);
     if (m->dropout >= 0 && m->dropout < 1) return true;
     return ses_fail(e, SES_EARG, "\"dropout\" is %.17g, expected 0 to 1, 1 excluded", m->dropout);
 }
@@ -270,7 +267,7 @@ const ses_module_kind *ses_module_find(const char *name)
     return NULL;
 }
 
-/* By the last part of the type, which must be below sentence_transformers:
+/* Finds a kind by the last part of the type, which must be below sentence_transformers:
  * "sentence_transformers.models.Pooling". */
 static const ses_module_kind *find_kind(const char *type, ses_err *e)
 {
@@ -306,8 +303,8 @@ static bool read_module(ses_module *m, const ses_json *entry, ses_err *e)
     size_t len;
     const char *type = ses_json_string(ses_json_get(entry, "type"), NULL);
     const char *path = ses_json_string(ses_json_get(entry, "path"), &len);
-    if (!type) return wrong("type", ses_json_get(entry, "type"), "a string", e);
-    if (!path) return wrong("path", ses_json_get(entry, "path"), "a string", e);
+    if (!type) return ses_json_wrong_type("type", ses_json_get(entry, "type"), "a string", e);
+    if (!path) return ses_json_wrong_type("path", ses_json_get(entry, "path"), "a string", e);
     if (!is_inside(path, len))
         return ses_fail(e, SES_EFORMAT, "\"path\" \"%s\" leaves the folder", ses_quoted_of(path, len).s);
     m->kind = find_kind(type, e);

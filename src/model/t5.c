@@ -103,14 +103,14 @@ static const ses_tensor_name tensors[] = {
         { .name = stem "EncoderModel", .prefix = "", .encoder_only = true }, \
         { .name = stem "ForSequenceClassification",                          \
           .decoder_input_from_source = true,                                 \
-          .head = { SES_USE_HEAD(classify, "logits") } },                    \
+          .head = { SES_USE_HEAD(sequence_classification, "logits") } },     \
         { .name = stem "ForTokenClassification",                             \
           .encoder_only = true,                                              \
-          .head = { SES_USE_HEAD(tag, "logits") } },                         \
+          .head = { SES_USE_HEAD(token_classification, "logits") } },        \
         { .name = stem "ForQuestionAnswering",                               \
           .prefix = "",                                                      \
           .decoder_input_from_source = true,                                 \
-          .head = { SES_USE_HEAD(span, "") } },                              \
+          .head = { SES_USE_HEAD(question_answering, "") } },                \
     };                                                                       \
     const ses_model_desc ses_model_##id = {                                  \
         .name = #id,                                                         \

@@ -99,7 +99,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 
 /* ---- parameters ---- */
 
-typedef struct relative { /* of a layer */
+typedef struct relative { /* parameters of a layer */
     ses_dense distance;   /* projects the sinusoidal embeddings of the distances */
     ses_tensor *bias[2];  /* [heads, D], added to queries: for content, for distance */
 } relative;
@@ -277,7 +277,7 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "TransfoXLModel" },
     SES_CLASS("TransfoXLLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
-    SES_CLASS("TransfoXLForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("TransfoXLForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
 };
 
 const ses_model_desc ses_model_transfo_xl = {

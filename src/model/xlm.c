@@ -74,10 +74,10 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "XLMModel" },
     SES_CLASS("XLMWithLMHeadModel", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("XLMForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("XLMForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("XLMForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("XLMForQuestionAnsweringSimple", SES_USE_HEAD(span, "")),
+    SES_CLASS("XLMForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("XLMForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("XLMForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("XLMForQuestionAnsweringSimple", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_xlm = {

@@ -72,7 +72,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 
 /* ---- parameters ---- */
 
-typedef struct relative {                                    /* of a layer */
+typedef struct relative {                                    /* parameters of a layer */
     ses_dense position;                                      /* projects the sinusoidal embeddings */
     ses_tensor *content_bias, *position_bias, *segment_bias; /* [heads, D], added to queries */
     ses_tensor *segment;                                     /* [2, heads, D]: same segment, other segment */
@@ -323,10 +323,10 @@ static const ses_tensor_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "XLNetModel" },
     SES_CLASS("XLNetLMHeadModel", SES_USE_HEAD(masked_lm, "logits")),
-    SES_CLASS("XLNetForSequenceClassification", SES_USE_HEAD(classify, "logits")),
-    SES_CLASS("XLNetForMultipleChoice", SES_USE_HEAD(choice, "logits")),
-    SES_CLASS("XLNetForTokenClassification", SES_USE_HEAD(tag, "logits")),
-    SES_CLASS("XLNetForQuestionAnsweringSimple", SES_USE_HEAD(span, "")),
+    SES_CLASS("XLNetForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("XLNetForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
+    SES_CLASS("XLNetForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+    SES_CLASS("XLNetForQuestionAnsweringSimple", SES_USE_HEAD(question_answering, "")),
 };
 
 const ses_model_desc ses_model_xlnet = {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* With div_val 1 all clusters share one table. */
+/* Number of tables: all clusters share one if div_val is 1. */
 static int tables(const ses_config *c) { return c->adaptive.div_val == 1 ? 1 : (int)c->adaptive.clusters; }
 
 static int64_t width(const ses_config *c, int i)

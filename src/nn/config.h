@@ -46,7 +46,7 @@ typedef enum {
  * token (mBART). */
 typedef enum { SES_SHIFT_START, SES_SHIFT_WRAP_LAST } ses_label_shift;
 
-/* Task head of Sesame in place of the model's: a linear layer, an MLP, or bidirectional recurrent layers. */
+/* Task head of Sesame that replaces the model's: linear layer, MLP, or bidirectional recurrent layers. */
 typedef enum {
     SES_CUSTOM_NONE,
     SES_CUSTOM_LINEAR,
@@ -197,19 +197,19 @@ typedef struct ses_config {
         ses_problem problem;
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
-        ses_act score_act;       /* of the classifier's scores */
-        ses_act choice_act;      /* of a multiple-choice score */
+        ses_act score_act;       /* on the classifier's scores */
+        ses_act choice_act;      /* on a multiple-choice score */
         bool choice_from_labels; /* a multiple-choice score is computed from the label scores (XLM) */
         int64_t boundary_positions,
             boundary_width; /* span boundary head: positions in a span, vector width */
     } head;
 
     struct {
-        ses_act act;            /* of the transform */
+        ses_act act;            /* activation of the transform */
         double logit_scale;     /* 0: 1 */
         bool no_transform;      /* no dense layer before the vocabulary projection */
         bool no_transform_bias; /* this dense layer, or that of prediction_head, has no bias */
-        bool bias;              /* of the vocabulary projection */
+        bool bias;              /* the vocabulary projection has a bias */
         bool final_logits_bias; /* the bias is a [1, V] buffer, never trained (BART) */
         bool extra_cols; /* input is `hidden` wide; columns beyond embed.width have weights of their own */
     } lm;

@@ -12,7 +12,7 @@ static bool continues(const ses_forward_ctx *p, const ses_seqs *q)
     return p->batch->cache && (q == &p->target || !p->batch->target_cu_seqlens);
 }
 
-/* Positions of each sequence from the first usable row of the table. With skips_pad, tokens with the padding
+/* Positions of each sequence from the first usable row of the table. If skips_pad, tokens with the padding
  * id get the padding row and are not counted. */
 static int32_t *count_positions(ses_forward_ctx *p, const ses_seqs *q)
 {

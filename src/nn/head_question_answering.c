@@ -37,10 +37,10 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
         ses_forward_add_loss(p, ses_span_cross_entropy(p->tape, y, at->seqs->cu_seqlens, span_labels(p)));
 }
 
-const ses_head ses_head_span = { .name = "span",
-                                 .peft_task = "QUESTION_ANS",
-                                 .description = "answers a question from a passage",
-                                 .axis = SES_LABEL_SPAN,
-                                 .class_count = classes,
-                                 .add = add,
-                                 .run = run };
+const ses_head ses_head_question_answering = { .name = "span",
+                                               .peft_task = "QUESTION_ANS",
+                                               .description = "answers a question from a passage",
+                                               .axis = SES_LABEL_SPAN,
+                                               .class_count = classes,
+                                               .add = add,
+                                               .run = run };

@@ -29,11 +29,11 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     if (labels) ses_forward_add_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, at->seqs->tokens)));
 }
 
-const ses_head ses_head_tag = { .name = "tag",
-                                .allows_custom = true,
-                                .peft_task = "TOKEN_CLS",
-                                .description = "labels every token",
-                                .axis = SES_LABEL_PER_TOKEN,
-                                .class_count = classes,
-                                .add = add,
-                                .run = run };
+const ses_head ses_head_token_classification = { .name = "tag",
+                                                 .allows_custom = true,
+                                                 .peft_task = "TOKEN_CLS",
+                                                 .description = "labels every token",
+                                                 .axis = SES_LABEL_PER_TOKEN,
+                                                 .class_count = classes,
+                                                 .add = add,
+                                                 .run = run };

@@ -1,7 +1,8 @@
 /* Layers: each declares its parameters in a store and adds its part of a forward pass to a tape. No model is
- * named here; models differ in ses_config or override functions of ses_stack_vtable. Ownership: parameters
- * belong to the store, activations to the tape; structs here only point to them. Threads: a forward pass
- * belongs to the thread of its tape; declared layers are read-only. */
+ * named here: models differ in ses_config, or override functions of ses_stack_vtable.
+ *
+ * Ownership: parameters belong to the store, activations to the tape; the structs here only point to them.
+ * Threads: a forward pass belongs to the thread of its tape; declared layers are read-only. */
 #ifndef SES_NN_H
 #define SES_NN_H
 
@@ -11,8 +12,9 @@
 #include "sesame/model.h"
 #include "store_impl.h"
 
+/* A dense layer y = x w' + b. */
 typedef struct ses_dense {
-    ses_tensor *w, *b;
+    ses_tensor *w, *b; /* b NULL: no bias */
     ses_weight_layout layout;
     ses_tensor *lora_a, *lora_b; /* LoRA matrices [rank, in], [out, rank]; NULL: none */
     double lora_scale, lora_dropout;
@@ -24,6 +26,7 @@ typedef struct ses_norm {
 
 typedef enum { SES_BIAS, SES_NO_BIAS } ses_bias;
 
+/* Declares a dense layer; fmt is the prefix of its parameter names: "layer.0.attn.query". */
 ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, const char *fmt, ...)
     SES_PRINTF(5, 6);
 /* The same with a layout. */
@@ -33,7 +36,9 @@ ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout layout, int64_t o
  * if the store allocates them, and so are their biases. */
 void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
                          const char *const name[]);
+/* Declares a norm; fmt is the prefix of its parameter names. */
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
+/* act(d(x)) */
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 /* d(x) for `next` alone to read: the result may be int8. */
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
@@ -44,10 +49,13 @@ ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act 
 /* All n layers in one product: [T, n * out]. NULL: their weights are not consecutive, or have LoRA. heads:
  * see ses_linear_fused. */
 ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads);
+/* norm(x + residual); residual may be NULL */
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
+/* norm(dropout(x) + residual) */
 ses_tensor *ses_norm_run_dropout(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
-                                 double eps);             /* of dropout(x) */
-ses_tensor *ses_l2_normalize(ses_tape *t, ses_tensor *x); /* x / sqrt(|x|^2 + 1e-24), row by row */
+                                 double eps);
+/* x / sqrt(|x|^2 + 1e-24), row by row */
+ses_tensor *ses_l2_normalize(ses_tape *t, ses_tensor *x);
 /* norm(dropout(d(x)) + residual) */
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps);
@@ -78,7 +86,7 @@ typedef enum {
 typedef struct ses_used_rows {
     /* these tokens only: number, cu_seqlens, maximum length; seqs.tokens 0: all rows are used */
     ses_seqs seqs;
-    bool of_target;      /* of p->target, else of p->in */
+    bool of_target;      /* rows of p->target, else of p->in */
     int32_t *row_plus_1; /* host, [tokens]: 1 + row among the used rows; 0: not used */
     ses_tensor *rows;    /* [seqs.tokens], ascending */
 } ses_used_rows;
@@ -92,7 +100,7 @@ typedef struct ses_forward_ctx {
     /* in: input of the encoder or of a decoder-only model; target: input of the decoder of an
      * encoder-decoder, or the positions to predict */
     ses_seqs in, target;
-    ses_attn_mask attn_mask; /* of p->in */
+    ses_attn_mask attn_mask; /* mask of p->in */
     /* SES_ATTN_MASK_PREFIX: additive mask [heads, queries, keys] of each sequence */
     ses_tensor *mask_bias;
     ses_seqs past, source; /* KV cache: keys of each sequence, keys of its source */
@@ -105,19 +113,19 @@ typedef struct ses_forward_ctx {
     ses_used_rows used;
 } ses_forward_ctx;
 
-void ses_forward_begin(ses_forward_ctx *p,
-                       size_t outputs); /* tape, c, batch and request are set; uploads the batch */
-/* before the layers: sets attn_mask and mask_bias */
+/* Uploads the batch; tape, c, batch and request are set. outputs: maximum number of outputs. */
+void ses_forward_begin(ses_forward_ctx *p, size_t outputs);
+/* Sets attn_mask and mask_bias, before the layers. */
 void ses_forward_set_mask(ses_forward_ctx *p, int64_t heads);
+/* Adds an output named by fmt; or one column of x as an output. */
 void ses_forward_output(ses_forward_ctx *p, ses_axis axis, ses_tensor *x, const char *fmt, ...)
     SES_PRINTF(4, 5);
 void ses_forward_output_column(ses_forward_ctx *p, ses_axis axis, ses_tensor *x, int64_t col,
                                const char *name);
 void ses_forward_add_loss(ses_forward_ctx *p, ses_tensor *loss); /* added to the losses of other heads */
 
-/* A stack of layers over embeddings: an encoder or a decoder. */
-typedef struct ses_attn_params { /* a fused or interleaved matrix is in query */
-    ses_dense query, key, value, out;
+typedef struct ses_attn_params {
+    ses_dense query, key, value, out; /* a fused or interleaved matrix is in query */
 } ses_attn_params;
 
 typedef struct ses_layer {
@@ -127,6 +135,7 @@ typedef struct ses_layer {
     int64_t window; /* 0: full attention */
 } ses_layer;
 
+/* A stack of layers over embeddings: an encoder or a decoder. */
 typedef struct ses_stack ses_stack;
 
 /* State shared by all layers of a stack in a forward pass. */
@@ -184,7 +193,7 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
                           int i);
 /* the sublayers after attention */
 ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x);
-/* The rows of x that continue after the attention of layer i: in the last layer those that heads use. */
+/* The rows of x that continue after the attention of layer i: in the last layer the rows that heads use. */
 ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
                                 ses_tensor *x, int i);
 /* Self-attention of layer i on projected inputs: [T, heads * D]. */
@@ -195,8 +204,8 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
 /* The position bias of the scores; NULL: none. */
 ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs);
 
-/* Adaptive embeddings and softmax (see ses_config): tables, projections to hidden, biases. With div_val 1
- * there is one table. */
+/* Adaptive embeddings and softmax (see ses_config): tables, projections to hidden, biases. There is one
+ * table if div_val is 1. */
 typedef struct ses_adaptive_softmax {
     ses_tensor *table[SES_MAX_CLUSTERS];   /* [tokens, width] */
     ses_tensor *project[SES_MAX_CLUSTERS]; /* [hidden, width]; NULL: same width */
@@ -204,14 +213,14 @@ typedef struct ses_adaptive_softmax {
     ses_dense cluster; /* one logit per cluster except the shortlist; w NULL: a single cluster */
 } ses_adaptive_softmax;
 
-void ses_adaptive_softmax_add(ses_adaptive_softmax *k, ses_store *s,
-                              const ses_config *c); /* declares the embeddings */
-ses_tensor *ses_adaptive_softmax_embed(const ses_adaptive_softmax *k, ses_forward_ctx *p,
-                                       const ses_seqs *q); /* [T, hidden] */
-void ses_adaptive_softmax_add_lm(ses_adaptive_softmax *k, ses_store *s,
-                                 const ses_config *c); /* declares the softmax */
-ses_tensor *ses_adaptive_softmax_logits(const ses_adaptive_softmax *k, ses_forward_ctx *p,
-                                        ses_tensor *x); /* log probabilities */
+/* Declares the embeddings. */
+void ses_adaptive_softmax_add(ses_adaptive_softmax *k, ses_store *s, const ses_config *c);
+/* [T, hidden]. */
+ses_tensor *ses_adaptive_softmax_embed(const ses_adaptive_softmax *k, ses_forward_ctx *p, const ses_seqs *q);
+/* Declares the softmax. */
+void ses_adaptive_softmax_add_lm(ses_adaptive_softmax *k, ses_store *s, const ses_config *c);
+/* Log probabilities. */
+ses_tensor *ses_adaptive_softmax_logits(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x);
 ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
                                       const int32_t *label, int64_t n);
 
@@ -265,8 +274,8 @@ ses_tensor *ses_used_rows_gather(ses_forward_ctx *p, const ses_seqs *q, ses_tens
 /* The rows requested by p->request: all, or rows (*axis becomes SES_PER_ROW). NULL: none, or the tape has
  * failed. */
 ses_tensor *ses_state_requested(ses_forward_ctx *p, const ses_state *at, ses_axis *axis);
-void ses_state_mark_used(const ses_forward_ctx *p, const ses_seqs *q,
-                         int32_t *used); /* marks them in used[t] */
+/* Marks them in used[t]. */
+void ses_state_mark_used(const ses_forward_ctx *p, const ses_seqs *q, int32_t *used);
 /* The last hidden states of these tokens, [n, C]. */
 ses_tensor *ses_state_gather(ses_forward_ctx *p, const ses_state *at, const int32_t *token, int64_t n);
 
@@ -302,18 +311,18 @@ const ses_head *ses_head_find(const char *name); /* NULL: none */
 /* NULL: not in this batch */
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b);
 double ses_head_dropout_rate(const ses_config *c);
-int64_t ses_head_width(const ses_config *c); /* of the last hidden state */
+int64_t ses_head_width(const ses_config *c); /* width of the last hidden state */
 /* Dense layer, activation and norm between a hidden state and its scores; identity if the model has none. */
 void ses_prediction_head_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
 /* Custom head (config.custom_head): h->out and the layers before it. */
 void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
-bool ses_custom_head_is_recurrent(
-    const ses_config *c); /* does it read all tokens instead of a summary token? */
+/* Does it read all tokens instead of a summary token? */
+bool ses_custom_head_is_recurrent(const ses_config *c);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
-ses_tensor *ses_summary_gather(ses_forward_ctx *p,
-                               const ses_state *at); /* [B, C]: the summary of each sequence */
+/* [B, C]: the summary of each sequence. */
+ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at);
 ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at); /* [B, C]: the first tokens */
 void ses_summary_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q,
                            int32_t *used);

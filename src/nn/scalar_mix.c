@@ -1,4 +1,4 @@
-/* ELMo's scalar mix: a learned weighted sum of all layers in place of the last one. */
+/* ELMo's scalar mix: a learned weighted sum of all layers, which replaces the last one. */
 #include "nn.h"
 
 ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)

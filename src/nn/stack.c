@@ -341,7 +341,7 @@ static void output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x,
                            (int)i);
 }
 
-/* The parameters of layer i. With parameter sharing, each group's layers repeat; groups follow each other. */
+/* The parameters of layer i. Parameter sharing repeats each group's layers; groups follow each other. */
 static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
 {
     if (!c->layer_groups) return &k->layer[i];

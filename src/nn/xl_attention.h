@@ -28,7 +28,7 @@ void ses_xl_output_mems(const ses_xl_keys *r, ses_tensor *keys, int i);
 
 /* Attention of one layer. Biases [heads, D] are added to the queries. */
 typedef struct ses_xl_attention_inputs {
-    const ses_seqs *seqs; /* of the queries */
+    const ses_seqs *seqs; /* the queries' sequences */
     ses_tensor *q_pos;    /* positions among the keys; NULL: queries are the last keys */
     ses_tensor *mask;     /* [queries, keys] of each sequence, added to the scores; NULL: none */
     int64_t pairs;        /* sum over sequences of queries times keys */

@@ -1,5 +1,5 @@
 /* y = act(x u' + a) d' + b: x [T, K], u [F, K], d [N, F] (or [K, F], [F, N]), a [F] and b [N] or NULL. Saves
- * only the pre-activation [T, F]; backward recomputes the activation in place. */
+ * only the pre-activation [T, F]; backward overwrites it by the recomputed activation. */
 #include "gemm_weight.h"
 
 enum { X, UP, UP_BIAS, DOWN, DOWN_BIAS };

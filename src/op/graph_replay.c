@@ -17,7 +17,7 @@ typedef struct graph_key {
     const void *x;
     int64_t dim[SES_MAX_DIM];
     ses_arena at[N_ARENAS]; /* allocation state */
-    uint64_t moves;         /* of the device: memory freed since then invalidates the graph */
+    uint64_t moves;         /* the device's counter: memory freed since then invalidates the graph */
 } graph_key;
 
 typedef struct graph_slot {

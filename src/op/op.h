@@ -1,6 +1,8 @@
 /* The interface for implementing ops. An op is a file src/op/NAME.c with shape inference, forward, backward
- * and test cases, and a line in include/sesame/ops.def; see docs/ADDING.md. Ownership: nodes, tensors and
- * buffers belong to the tape. Threads: as the tape, one at a time; kernels run in parallel inside. */
+ * and test cases, and a line in include/sesame/ops.def; see docs/ADDING.md.
+ *
+ * Ownership: nodes, tensors and buffers belong to the tape.
+ * Threads: as the tape, one at a time; kernels run in parallel inside. */
 #ifndef SES_OP_H
 #define SES_OP_H
 
@@ -15,7 +17,7 @@ typedef struct ses_op ses_op;
 typedef struct ses_node {
     const ses_op *op;
     ses_tape *tape;
-    ses_dtype dtype; /* of its real inputs and outputs; losses are always f32 */
+    ses_dtype dtype; /* dtype of real inputs and outputs; losses are always f32 */
     const ses_kernels *k;
     ses_exec *exec;
     int n_in;
@@ -27,7 +29,7 @@ typedef struct ses_node {
 } ses_node;
 
 /* Inputs of a test case. tests/test_ops.c and `sesame selftest` run every case of every op at every kernel
- * level against the reference kernels, and its gradients against finite differences. */
+ * level against kernel/ref, and its gradients against finite differences. */
 typedef struct ses_case {
     int64_t dim[SES_MAX_IN][SES_MAX_DIM]; /* {0} and no ints: the input is NULL */
     const int32_t *ints[SES_MAX_IN];      /* values of an integer input; dim is its length */
@@ -103,7 +105,7 @@ ses_real *ses_scratch_elems(const ses_node *n, int64_t count); /* in the node's 
 /* Memory for int8 rows: for one call, or until the tape is reset or rewound. */
 const ses_i8_rows *ses_scratch_i8_rows(const ses_node *n, int64_t rows, int64_t cols);
 const ses_i8_rows *ses_tape_i8_rows(ses_tape *t, int64_t rows, int64_t cols);
-/* The int8 rows of x, if they exist; the tape remembers those of the tensor that was quantized last. */
+/* The int8 rows of x, if they exist; the tape remembers the rows of the tensor that was quantized last. */
 const ses_i8_rows *ses_tape_cached_i8(const ses_tape *t, const ses_tensor *x);
 void ses_tape_cache_i8(ses_tape *t, const ses_tensor *x, const ses_i8_rows *rows_i8);
 
@@ -169,7 +171,7 @@ ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tenso
 ses_tensor *ses_layer_norm_dropout(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps);
 
-/* ses_rotary in place: the caller gives x up. */
+/* ses_rotary that overwrites x. */
 ses_tensor *ses_rotary_inplace(ses_tape *t, ses_tensor *x, ses_tensor *positions, int64_t rotary_cols,
                                int64_t dim, double theta);
 

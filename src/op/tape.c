@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A gradient buffer that is no longer needed; the next tensor of its size reuses it. */
+/* An unused gradient buffer; the next tensor of its size reuses it. */
 typedef struct ses_free_buffer {
     struct ses_free_buffer *next;
     ses_real *buffer;

@@ -68,7 +68,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_choice, NULL };
+static const ses_head *const heads[] = { &ses_head_multiple_choice, NULL };
 static const ses_usage_example examples[] = {
     { "sesame multiple-choice -m DIR \"He opened the door and\" \"went out.\" \"ate it.\"",
       "the better choice first" },

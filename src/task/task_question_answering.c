@@ -287,7 +287,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_span, NULL };
+static const ses_head *const heads[] = { &ses_head_question_answering, NULL };
 static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Where do I live?\" \"My name is Sarah and I live in London.\"",
       "the answer in its context" },

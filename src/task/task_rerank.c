@@ -112,7 +112,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_classify, NULL };
+static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame rerank -m DIR \"how many people live in Berlin?\" \"Berlin has 3.5 million inhabitants.\" "
       "\"Berlin is known for its museums.\"",

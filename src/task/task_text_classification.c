@@ -97,7 +97,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_classify, NULL };
+static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame sentiment-analysis -m DIR \"What a fine day.\"", "the best label" },
     { "sesame text-classification -m DIR --top-k all --json -f reviews.txt", "all labels of each line" },

@@ -406,7 +406,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_tag, NULL };
+static const ses_head *const heads[] = { &ses_head_token_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame ner -m DIR -a simple \"My name is Sarah and I live in London.\"",
       "entities, marked in the text" },

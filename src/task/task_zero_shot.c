@@ -166,7 +166,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_classify, NULL };
+static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame zero-shot-classification -m DIR -c travel,cooking \"One day I will see the world.\"",
       "the better label first" },

@@ -1,4 +1,5 @@
 /* The table of all stages, opening a stage from its JSON settings, and readers for single settings. */
+#include "base/json_list.h"
 #include "base/str.h"
 #include "stage.h"
 
@@ -78,17 +79,11 @@ bool ses_setting_absent(const ses_json *settings, const char *key)
     return !v || ses_json_type_of(v) == SES_JSON_NULL;
 }
 
-static bool wrong_type(const ses_json *settings, const char *key, const char *want, ses_err *e)
-{
-    return ses_fail(e, SES_EFORMAT, "key \"%s\" must be %s, not %s", key, want,
-                    ses_json_type_name(ses_json_type_of(ses_json_get(settings, key))));
-}
-
 bool ses_setting_bool(const ses_json *settings, const char *key, bool def, bool *out, ses_err *e)
 {
     *out = def;
     if (ses_setting_absent(settings, key) || ses_json_bool(ses_json_get(settings, key), out)) return true;
-    return wrong_type(settings, key, "true or false", e);
+    return ses_json_wrong_type(key, ses_json_get(settings, key), "true or false", e);
 }
 
 bool ses_setting_int(const ses_json *settings, const char *key, int64_t def, int64_t min, int64_t max,
@@ -96,7 +91,8 @@ bool ses_setting_int(const ses_json *settings, const char *key, int64_t def, int
 {
     *out = def;
     if (ses_setting_absent(settings, key)) return true;
-    if (!ses_json_int(ses_json_get(settings, key), out)) return wrong_type(settings, key, "an integer", e);
+    if (!ses_json_int(ses_json_get(settings, key), out))
+        return ses_json_wrong_type(key, ses_json_get(settings, key), "an integer", e);
     if (*out >= min && *out <= max) return true;
     return ses_fail(e, SES_EFORMAT, "key \"%s\" is %lld, must be from %lld to %lld", key, (long long)*out,
                     (long long)min, (long long)max);
@@ -109,7 +105,7 @@ bool ses_setting_string(const ses_json *settings, const char *key, const char *d
     const char *s = def;
     if (!ses_setting_absent(settings, key)) {
         s = ses_json_string(ses_json_get(settings, key), &n);
-        if (!s) return wrong_type(settings, key, "a string", e);
+        if (!s) return ses_json_wrong_type(key, ses_json_get(settings, key), "a string", e);
     }
     if (!s) return ses_fail(e, SES_EFORMAT, "key \"%s\" is missing", key);
     out->p = ses_arena_strndup(mem, s, n, e);

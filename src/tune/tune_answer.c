@@ -164,7 +164,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
 const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
     .summary = "where in a passage a question is answered",
-    .head = &ses_head_span,
+    .head = &ses_head_question_answering,
     .data = SES_DATA_SPAN,
     .format = SES_DATA_SQUAD,
     .target = SES_TARGET_SPAN,

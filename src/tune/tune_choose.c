@@ -76,7 +76,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
 const ses_finetune_task ses_finetune_task_choose = {
     .name = "choose",
     .summary = "which of several texts fits",
-    .head = &ses_head_choice,
+    .head = &ses_head_multiple_choice,
     .data = SES_DATA_CHOICE,
     .target = SES_TARGET_CLASS,
     .group = group,

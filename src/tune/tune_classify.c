@@ -62,7 +62,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
 const ses_finetune_task ses_finetune_task_classify = {
     .name = "classify",
     .summary = "one label for a text or a pair of texts",
-    .head = &ses_head_classify,
+    .head = &ses_head_sequence_classification,
     .data = SES_DATA_CLASSIFY,
     .target = SES_TARGET_CLASS,
     .has_label_names = true,
@@ -104,7 +104,7 @@ static void put_number(ses_finetuner *t, const ses_finetune_set *s, const ses_ta
 const ses_finetune_task ses_finetune_task_regress = {
     .name = "regress",
     .summary = "a number for a text or a pair of texts",
-    .head = &ses_head_classify,
+    .head = &ses_head_sequence_classification,
     .data = SES_DATA_REGRESS,
     .target = SES_TARGET_VALUES,
     .problem_type = "regression",
@@ -162,7 +162,7 @@ static void put_several(ses_finetuner *t, const ses_finetune_set *s, const ses_t
 const ses_finetune_task ses_finetune_task_multi_label = {
     .name = "multi_label",
     .summary = "any number of labels for a text or a pair of texts",
-    .head = &ses_head_classify,
+    .head = &ses_head_sequence_classification,
     .data = SES_DATA_MULTI,
     .target = SES_TARGET_VALUES,
     .has_label_names = true,

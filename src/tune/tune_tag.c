@@ -107,7 +107,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
 const ses_finetune_task ses_finetune_task_tag = {
     .name = "tag",
     .summary = "a label for every word of a sentence",
-    .head = &ses_head_tag,
+    .head = &ses_head_token_classification,
     .data = SES_DATA_TAG,
     .format = SES_DATA_CONLL,
     .target = SES_TARGET_TAGS,

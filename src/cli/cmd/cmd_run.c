@@ -138,7 +138,7 @@ static bool check_options(const ses_runner *r, ses_err *e)
 {
     const ses_run_args *a = r->a;
     const ses_model *m = r->model;
-    bool tokens = predicts_tokens(m), choice = has_head(m, &ses_head_choice);
+    bool tokens = predicts_tokens(m), choice = has_head(m, &ses_head_multiple_choice);
     if (!needs(m, tokens, a->position >= 0, "--position", e) ||
         !needs(m, tokens, a->mask_id >= 0, "--mask-id", e) || !needs(m, tokens, a->logits, "--logits", e) ||
         !needs(m, choice, a->choices > 0, "--choices", e))

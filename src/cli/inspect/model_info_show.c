@@ -42,7 +42,7 @@ static bool show_modules(const ses_sentence *s, const ses_term *t, ses_err *e)
 static bool has_labels(const ses_model *m)
 {
     const ses_head *h = m->class->head[0].head;
-    return h == &ses_head_classify || h == &ses_head_tag;
+    return h == &ses_head_sequence_classification || h == &ses_head_token_classification;
 }
 
 static bool show_labels(const ses_model_info *i, const ses_term *t, ses_err *e)

@@ -459,17 +459,12 @@ static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
 ses_view_fn *ses_view_for_head(const ses_head *h)
 {
     static const ses_view view[] = {
-        { &ses_head_masked_lm, predict },
-        { &ses_head_causal_lm, predict },
-        { &ses_head_seq2seq_lm, predict },
-        { &ses_head_boundary, nothing },
-        { &ses_head_next_sentence, next_sentence },
-        { &ses_head_sentence_order, sentence_order },
-        { &ses_head_replaced, replaced },
-        { &ses_head_classify, classify },
-        { &ses_head_choice, choice },
-        { &ses_head_tag, tag },
-        { &ses_head_span, span },
+        { &ses_head_masked_lm, predict },           { &ses_head_causal_lm, predict },
+        { &ses_head_seq2seq_lm, predict },          { &ses_head_span_boundary, nothing },
+        { &ses_head_next_sentence, next_sentence }, { &ses_head_sentence_order, sentence_order },
+        { &ses_head_replaced_tokens, replaced },    { &ses_head_sequence_classification, classify },
+        { &ses_head_multiple_choice, choice },      { &ses_head_token_classification, tag },
+        { &ses_head_question_answering, span },
     };
     for (size_t i = 0; i < SES_LEN(view); i++)
         if (view[i].head == h) return view[i].show;

@@ -16,10 +16,10 @@ static const struct {
     const ses_head *head;
     const char *pipeline, *sample;
 } uses[] = {
-    { &ses_head_classify, "text-classification", "'some text'" },
-    { &ses_head_tag, "token-classification", "'some text'" },
-    { &ses_head_span, "question-answering", "'some question' 'some passage'" },
-    { &ses_head_choice, "multiple-choice", "'a beginning' 'one end' 'another'" },
+    { &ses_head_sequence_classification, "text-classification", "'some text'" },
+    { &ses_head_token_classification, "token-classification", "'some text'" },
+    { &ses_head_question_answering, "question-answering", "'some question' 'some passage'" },
+    { &ses_head_multiple_choice, "multiple-choice", "'a beginning' 'one end' 'another'" },
     { &ses_head_causal_lm, "text-generation", "'a beginning'" },
     { &ses_head_seq2seq_lm, "text2text-generation", "'some text'" },
 };
@@ -208,7 +208,7 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
                     ses_finetune_usage(usage, sizeof usage, f->kind->head, "FOLDER"));
     size_t use = use_of(f->kind->head);
     bool plain = f->a->transfer.adapter == SES_ADAPT_NONE && f->a->transfer.head == SES_HEAD_DEFAULT;
-    if (plain && use < SES_LEN(uses) && f->kind->head != &ses_head_choice)
+    if (plain && use < SES_LEN(uses) && f->kind->head != &ses_head_multiple_choice)
         ses_buf_appendf(
             b, "\n```python\nfrom transformers import pipeline\nmodel = pipeline(\"%s\", \"FOLDER\")\n```\n",
             uses[use].pipeline);

@@ -41,10 +41,10 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     if (l) ses_forward_add_loss(p, l);
 }
 
-const ses_head ses_head_replaced = { .name = "replaced-tokens",
-                                     .pretrained = true,
-                                     .description = "detects replaced tokens",
-                                     .axis = SES_LABEL_PER_TOKEN,
-                                     .class_count = classes,
-                                     .add = add,
-                                     .run = run };
+const ses_head ses_head_replaced_tokens = { .name = "replaced-tokens",
+                                            .pretrained = true,
+                                            .description = "detects replaced tokens",
+                                            .axis = SES_LABEL_PER_TOKEN,
+                                            .class_count = classes,
+                                            .add = add,
+                                            .run = run };

@@ -79,10 +79,10 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
                          ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, f.label, f.n)));
 }
 
-const ses_head ses_head_boundary = { .name = "span-boundary",
-                                     .pretrained = true,
-                                     .description = "predicts a masked span from the tokens around it",
-                                     .axis = SES_LABEL_PER_TOKEN,
-                                     .class_count = classes,
-                                     .add = add,
-                                     .run = run };
+const ses_head ses_head_span_boundary = { .name = "span-boundary",
+                                          .pretrained = true,
+                                          .description = "predicts a masked span from the tokens around it",
+                                          .axis = SES_LABEL_PER_TOKEN,
+                                          .class_count = classes,
+                                          .add = add,
+                                          .run = run };

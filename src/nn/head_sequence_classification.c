@@ -41,12 +41,12 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     }
 }
 
-const ses_head ses_head_classify = { .name = "classify",
-                                     .allows_custom = true,
-                                     .peft_task = "SEQ_CLS",
-                                     .description = "labels a text or a pair of texts",
-                                     .axis = SES_LABEL_PER_SEQUENCE,
-                                     .class_count = classes,
-                                     .add = add,
-                                     .run = run,
-                                     .mark_used = ses_summary_mark_used };
+const ses_head ses_head_sequence_classification = { .name = "classify",
+                                                    .allows_custom = true,
+                                                    .peft_task = "SEQ_CLS",
+                                                    .description = "labels a text or a pair of texts",
+                                                    .axis = SES_LABEL_PER_SEQUENCE,
+                                                    .class_count = classes,
+                                                    .add = add,
+                                                    .run = run,
+                                                    .mark_used = ses_summary_mark_used };

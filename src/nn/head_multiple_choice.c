@@ -34,10 +34,10 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_forward_add_loss(p, loss);
 }
 
-const ses_head ses_head_choice = { .name = "choice",
-                                   .description = "picks one of several continuations",
-                                   .axis = SES_LABEL_PER_QUESTION,
-                                   .class_count = classes,
-                                   .add = add,
-                                   .run = run,
-                                   .mark_used = ses_summary_mark_used };
+const ses_head ses_head_multiple_choice = { .name = "choice",
+                                            .description = "picks one of several continuations",
+                                            .axis = SES_LABEL_PER_QUESTION,
+                                            .class_count = classes,
+                                            .add = add,
+                                            .run = run,
+                                            .mark_used = ses_summary_mark_used };
