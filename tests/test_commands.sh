@@ -433,7 +433,7 @@ section_convert() {
     says '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'
     run 0 convert "$from" "$tmp/brain" --dtype bf16
     run 0 convert tests/sentence/old-bin "$tmp/sentence"
-    says 'modules.json and 3 modules behind the model'
+    says 'modules.json and 3 modules after the model'
     run 0 info "$tmp/sentence"
     says 'Dense (60 to 7, gelu), Normalize' '7 numbers, compared by cosine'
     run 0 convert "$from" "$tmp/cut" --shard-size 10K
@@ -459,7 +459,7 @@ section_convert() {
     fresh large
     at=$(data_begins "$tmp/large/model.safetensors")
     poke "$tmp/large/model.safetensors" "$at" '\000\044\164\111'
-    refuses 'large: tensor "bert.' '1 numbers up to 1e+06 are too large for F16' -- convert "$tmp/large" "$tmp/no" -d f16
+    refuses 'large: tensor "bert.' '1 values up to 1e+06 exceed the range of F16' -- convert "$tmp/large" "$tmp/no" -d f16
     poke "$tmp/large/model.safetensors" "$at" '\000\000\300\177'
     refuses 'large: tensor "bert.' 'NaN' -- convert "$tmp/large" "$tmp/no"
     if [ ! -e "$tmp/no" ]; then ok; else bad "a refused conversion leaves something"; fi

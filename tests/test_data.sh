@@ -49,7 +49,7 @@ gives 0 "$tmp/m.jsonl" --task multi_label
 out_has 'label: y'
 
 gives 2
-err_has 'which file?'
+err_has 'expected a FILE'
 gives 2 "$tmp/sst2" --task sst3
 err_has 'neither a kind nor a benchmark: "sst3"'
 gives 2 "$tmp/sst2"
@@ -67,7 +67,7 @@ gives 3 "$tmp/ragged.tsv" --task sst2
 err_has 'line 2: 1 field, the header has 2'
 mkdir "$tmp/none"
 gives 3 "$tmp/none" --task sst2
-err_has 'none of the files of sst2 is there: train.tsv, dev.tsv'
+err_has 'no file of sst2 found; expected train.tsv, dev.tsv'
 gives 2 "$tmp/ner.txt" --delimiter ab
 err_has 'one ASCII character'
 

@@ -65,7 +65,7 @@ ok "a model of numbers" exits 0 "$sesame" finetune $small --steps 1 --task regre
 { printf 'sentence\tlabel\n'; sed 1d "$tmp/many.tsv" | cut -f1 | paste - "$tmp/said"; } >"$tmp/own.tsv"
 ok "a drop that is too large" exits 3 "$sesame" quantize "$tmp/raw" "$tmp/no" --dtype int8 --task regress \
     --eval "$tmp/own.tsv" --max-drop 0
-ok "how large" says 'points of pearson, --max-drop allows 0.00: nothing was written'
+ok "how large" says 'points of pearson, --max-drop is 0.00: nothing was written'
 ok "f32 is no rounding" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f32
 ok "eval without a task" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --eval "$tmp/dev.tsv"
 ok "no such score" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --task classify --eval "$tmp/dev.tsv" \

@@ -70,14 +70,14 @@ says '{"ids":[5],"tokens":["wor"],"offsets":[[1,4]],"byte_offsets":[[2,5]],"word
 says '[CLS] a b [SEP] hello [SEP]
 [CLS] a b [SEP]
 {"error":"line 1, column 1 (byte 0): a value expected, not '"'x'"'"}
-{"error":"key \"text\" is missing, or \"words\""}
-{"error":"key \"text\" must be a string, not an integer"}
+{"error":"expected a key \"text\" or \"words\""}
+{"error":"key \"text\": expected a string, found an integer"}
 [CLS] b [SEP]' 1 '{"text": "a b", "text_pair": "Hello"}\n{"words": ["a", "b"]}\nx\n{}\n{"text": 3}\n{"text": "b"}\n' \
     tokenize -m "$m" --jsonl
 
 says '[CLS] a [SEP] b hello [SEP]
 {"error":"key \"words_pair\": must be an array of strings, not an integer"}
-{"error":"\"words_pair\" needs \"words\""}' 1 '{"words": ["a"], "words_pair": ["b", "Hello"]}\n{"words": ["a"], "words_pair": 3}\n{"text": "a", "words_pair": []}\n' \
+{"error":"\"words_pair\" requires \"words\""}' 1 '{"words": ["a"], "words_pair": ["b", "Hello"]}\n{"words": ["a"], "words_pair": 3}\n{"text": "a", "words_pair": []}\n' \
     tokenize -m "$m" --jsonl
 
 # limits
@@ -87,9 +87,9 @@ says '[CLS] b a [SEP]
   + [CLS] b a [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side left
 says '[CLS] a b [SEP] [PAD]' 0 'a b\n' tokenize -m "$m" --stored-limits
 says '' 2 '' tokenize -m "$m" --stride 2
-err_has '--stride needs --max-length'
+err_has '--stride requires --max-length'
 says '' 2 '' tokenize -m "$m" --truncation only_first
-err_has '--truncation needs --max-length'
+err_has '--truncation requires --max-length'
 says '' 2 '' tokenize -m "$m" --max-length 4 --stride 4
 err_has '--stride 4 must be less than --max-length 4'
 says '' 2 '' tokenize
@@ -124,7 +124,7 @@ says '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
 says 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
 err_has 'standard input: line 2: id 10 at index 0 is not in the vocabulary of size 10'
 says '' 3 '{}\n' detokenize -m "$m"
-err_has 'a line must be an array of ids'
+err_has 'expected an array of ids'
 
 # many lines keep their order on any number of threads
 awk 'BEGIN { for (i = 0; i < 60000; i++) print (i % 7 ? "a b" : "hello world, a"), i % 3 ? "b" : "" }' >"$tmp/many"

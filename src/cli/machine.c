@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "cli/ui/term.h"
+#include "kernel/peak_flops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,4 +133,29 @@ double ses_memory_bandwidth(int threads, double seconds, ses_err *e)
     ses_free(data);
     ses_thread_pool_free(pool);
     return best;
+}
+
+enum { MAX_THREADS = 1024 };
+
+typedef struct peak_ctx {
+    ses_isa isa;
+    double seconds;
+    double rate[MAX_THREADS]; /* GFLOP/s per thread */
+} peak_ctx;
+
+static void measure_peak(void *ctx, int64_t i, void *scratch)
+{
+    (void)scratch;
+    peak_ctx *p = ctx;
+    p->rate[i] = ses_peak_gflops(p->isa, p->seconds);
+}
+
+double ses_machine_peak_gflops(ses_thread_pool *pool, ses_isa isa, int threads, double seconds)
+{
+    peak_ctx p = { .isa = isa, .seconds = seconds };
+    int n = threads < MAX_THREADS ? threads : MAX_THREADS;
+    double sum = 0;
+    ses_parallel_for(pool, n, measure_peak, &p);
+    for (int i = 0; i < n; i++) sum += p.rate[i];
+    return sum;
 }

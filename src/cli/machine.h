@@ -4,6 +4,9 @@
 #define SES_CLI_MACHINE_H
 
 #include "sesame/err.h"
+#include "sesame/types.h"
+
+struct ses_thread_pool;
 
 typedef struct ses_machine {
     char cpu[128];
@@ -22,5 +25,9 @@ ses_machine ses_machine_detect(void);
 /* Read bandwidth of all threads together, in bytes per second: the best of several passes over a large buffer
  * within about `seconds`. Negative on failure (out of memory). */
 double ses_memory_bandwidth(int threads, double seconds, ses_err *e);
+
+/* Multiply-adds in registers, the upper bound of any matrix product: sum over the threads of the pool, which run at
+ * the same time for `seconds`, in GFLOP/s. threads: at most 1024. */
+double ses_machine_peak_gflops(struct ses_thread_pool *pool, ses_isa isa, int threads, double seconds);
 
 #endif

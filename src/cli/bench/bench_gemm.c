@@ -1,4 +1,4 @@
-/* Matrix products of BERT's shapes: forward as inference and as training run it, and the two of backward. */
+/* bench gemm: matrix products in the shapes of BERT, forward and backward, compared with other libraries. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
@@ -17,23 +17,23 @@ static const shape shapes[] = { { 768, 768 }, { 3072, 768 }, { 768, 3072 } };
 static const int64_t sizes[SIZES] = { 1, 8, 32, 128, 512, 2048 };
 static const bool quick_size[SIZES] = { false, true, false, true, true, false };
 
-/* One N x K: weights, and copies of them to come cold. */
+/* Buffers of one N x K; enough copies of the weights that rotating over them exceeds the cache. */
 typedef struct weights {
     shape s;
     int64_t m;
-    int64_t copies, packed_size; /* of each copy, in numbers */
-    int64_t bytes_size;          /* the same rounded to 8 bits, in bytes */
+    int64_t copies, packed_size; /* elements per copy */
+    int64_t bytes_size;          /* bytes per int8 copy */
     float *w, *packed;           /* [copies][n * k], [copies][packed_size] */
     uint16_t *half;              /* [copies][packed_size] */
     char *bytes;                 /* [copies][bytes_size] */
-    uint8_t *rows;               /* x rounded to 8 bits, and [MAX_M] their scales */
+    uint8_t *rows;               /* x quantized to int8; scale: [MAX_M] */
     float *scale;
     float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
     ses_device *dev;
-    const ses_gemm_peer *opponent;
+    const ses_gemm_peer *peer; /* NULL: Sesame */
 } weights;
 
-/* ---- what is measured ---- */
+/* ---- products ---- */
 
 static void multiply(const weights *v, const float *packed, const float *bias, ses_act act)
 {
@@ -100,7 +100,7 @@ static void bytes_cold(void *ctx, int64_t call)
     multiply_bytes(v, call % v->copies);
 }
 
-static void on_the_fly(void *ctx, int64_t call)
+static void pack_in_call(void *ctx, int64_t call)
 {
     (void)call;
     multiply(ctx, NULL, NULL, SES_ACT_NONE);
@@ -129,65 +129,65 @@ static void dw(void *ctx, int64_t call) /* dw = y' x */
     v->dev->k.gemm(&v->dev->exec, &g);
 }
 
-static void their_product(const weights *v, const float *w)
+static void peer_forward(const weights *v, const float *w)
 {
     ses_gemm_problem p = { false, true, v->m, v->s.n, v->s.k, v->x, w, v->y };
-    v->opponent->multiply(v->opponent, &p);
+    v->peer->multiply(v->peer, &p);
 }
 
-static void their_hot(void *ctx, int64_t call)
+static void peer_hot(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     (void)call;
-    their_product(v, v->w);
+    peer_forward(v, v->w);
 }
 
-static void their_cold(void *ctx, int64_t call)
+static void peer_cold(void *ctx, int64_t call)
 {
     const weights *v = ctx;
-    their_product(v, v->w + call % v->copies * (v->s.n * v->s.k));
+    peer_forward(v, v->w + call % v->copies * (v->s.n * v->s.k));
 }
 
-static void their_dx(void *ctx, int64_t call)
+static void peer_dx(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     (void)call;
     ses_gemm_problem p = { false, false, v->m, v->s.k, v->s.n, v->y, v->w, v->x };
-    v->opponent->multiply(v->opponent, &p);
+    v->peer->multiply(v->peer, &p);
 }
 
-static void their_dw(void *ctx, int64_t call)
+static void peer_dw(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     (void)call;
     ses_gemm_problem p = { true, false, v->s.n, v->s.k, v->m, v->y, v->x, v->dw };
-    v->opponent->multiply(v->opponent, &p);
+    v->peer->multiply(v->peer, &p);
 }
 
-typedef struct contest {
-    const char *bench, *title; /* in JSON, in the table */
-    void (*ours)(void *ctx, int64_t call), (*theirs)(void *ctx, int64_t call);
-} contest;
+typedef struct comparison {
+    const char *bench, *title; /* in JSON; in the table */
+    void (*ours)(void *ctx, int64_t call), (*peer)(void *ctx, int64_t call);
+} comparison;
 
-static const contest contests[] = {
-    { "gemm", "forward, packed, hot", hot, their_hot },
-    { "gemm_cold", "forward, packed, cold", cold, their_cold },
-    { "gemm_f16", "weights of 16 bits, hot", half_hot, NULL },
-    { "gemm_f16_cold", "weights of 16 bits, cold", half_cold, NULL },
-    { "gemm_i8", "weights of 8 bits, hot", bytes_hot, NULL },
-    { "gemm_i8_cold", "weights of 8 bits, cold", bytes_cold, NULL },
-    { "gemm_onthefly", "packed on the way", on_the_fly, NULL },
+static const comparison comparisons[] = {
+    { "gemm", "forward, packed, hot", hot, peer_hot },
+    { "gemm_cold", "forward, packed, cold", cold, peer_cold },
+    { "gemm_f16", "f16 weights, hot", half_hot, NULL },
+    { "gemm_f16_cold", "f16 weights, cold", half_cold, NULL },
+    { "gemm_i8", "int8 weights, hot", bytes_hot, NULL },
+    { "gemm_i8_cold", "int8 weights, cold", bytes_cold, NULL },
+    { "gemm_onthefly", "packed in the call", pack_in_call, NULL },
     { "gemm_gelu", "packed, bias + GELU", with_gelu, NULL },
-    { "gemm_dx", "backward dX", dx, their_dx },
-    { "gemm_dw", "backward dW", dw, their_dw },
+    { "gemm_dx", "backward dX", dx, peer_dx },
+    { "gemm_dw", "backward dW", dw, peer_dw },
 };
 
-enum { CONTESTS = SES_LEN(contests), ROWS = CONTESTS * (1 + SES_GEMM_PEERS) };
+enum { COMPARISONS = SES_LEN(comparisons), ROWS = COMPARISONS * (1 + SES_GEMM_PEERS) };
 
-/* Row r of the table: a contest, by us (side 0) or by an opponent. */
-static void row_of(size_t r, size_t *contest_, size_t *side)
+/* Splits row r of the table: a comparison, and a side (0: Sesame, else a peer). */
+static void split_row(size_t r, size_t *comparison_, size_t *side)
 {
-    *contest_ = r / (1 + SES_GEMM_PEERS);
+    *comparison_ = r / (1 + SES_GEMM_PEERS);
     *side = r % (1 + SES_GEMM_PEERS);
 }
 
@@ -198,11 +198,11 @@ static void fill(float *x, int64_t n)
     uint32_t state = 12345;
     for (int64_t i = 0; i < n; i++) {
         state = state * 1664525 + 1013904223;
-        x[i] = (float)(state >> 8) * 0x1p-23f - 1; /* in [-1, 1): no zeros, no subnormals to speak of */
+        x[i] = (float)(state >> 8) * 0x1p-23f - 1; /* in [-1, 1): hardly any zeros or subnormals */
     }
 }
 
-static float *numbers(int64_t n, ses_err *e)
+static float *random_floats(int64_t n, ses_err *e)
 {
     float *x = ses_alloc_aligned((size_t)n * sizeof *x, e);
     if (x) fill(x, n);
@@ -229,17 +229,17 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
     *v = (weights){ .s = s, .dev = b->dev };
     v->copies = COLD_BYTES / (count * (int64_t)sizeof(float)) + 1;
     v->packed_size = b->dev->k.gemm_pack_size(s.n, s.k);
-    v->w = numbers(v->copies * count, e);
+    v->w = random_floats(v->copies * count, e);
     v->packed = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof(float), e);
-    v->x = numbers(MAX_M * s.k, e);
-    v->y = numbers(MAX_M * s.n, e);
-    v->dw = numbers(count, e);
-    v->bias = numbers(s.n, e);
+    v->x = random_floats(MAX_M * s.k, e);
+    v->y = random_floats(MAX_M * s.n, e);
+    v->dw = random_floats(count, e);
+    v->bias = random_floats(s.n, e);
     v->bytes_size = (b->dev->k.gemm_i8_pack_size(s.n, s.k) + 63) / 64 * 64;
     v->half = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof *v->half, e);
     v->bytes = ses_alloc_aligned((size_t)(v->copies * v->bytes_size), e);
     v->rows = ses_alloc_aligned((size_t)(MAX_M * 4 * ses_quad_count(s.k)), e);
-    v->scale = numbers(MAX_M, e);
+    v->scale = random_floats(MAX_M, e);
     if (!v->w || !v->packed || !v->x || !v->y || !v->dw || !v->bias || !v->half || !v->bytes || !v->rows ||
         !v->scale)
         return false;
@@ -263,7 +263,7 @@ typedef struct result {
 
 static double flops(const weights *v, int64_t m) { return 2.0 * (double)m * (double)v->s.n * (double)v->s.k; }
 
-/* Plain loops at 2048 tokens would take minutes: what is sure to take long is left out. */
+/* Skips rows that would take more than a second, such as reference loops at 2048 tokens. */
 static bool too_slow(const result *r, size_t row, size_t size)
 {
     double before = 0, per = 0;
@@ -272,28 +272,27 @@ static bool too_slow(const result *r, size_t row, size_t size)
     return before > 0 && per * (double)sizes[size] > 1;
 }
 
-/* The bench and the shape of a row, as JSON has them. */
+/* Name and shape of a row in JSON. */
 typedef struct label {
     char bench[32], shape[32];
 } label;
 
-static label label_of(const weights *v, size_t row, size_t size, const ses_gemm_peer *opponent)
+static label make_label(const weights *v, size_t row, size_t size, const ses_gemm_peer *peer)
 {
     label l;
     size_t c, s;
-    row_of(row, &c, &s);
-    snprintf(l.bench, sizeof l.bench, "%s%s%s", contests[c].bench, s ? "." : "",
-             s ? opponent[s - 1].key : "");
+    split_row(row, &c, &s);
+    snprintf(l.bench, sizeof l.bench, "%s%s%s", comparisons[c].bench, s ? "." : "", s ? peer[s - 1].key : "");
     snprintf(l.shape, sizeof l.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, sizes[size], v->s.n, v->s.k);
     return l;
 }
 
-/* Nothing of this N x K is asked for. */
-static bool left_out(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent)
+/* Whether --only excludes all rows of this N x K. */
+static bool is_excluded(const ses_bench *b, const weights *v, const ses_gemm_peer *peer)
 {
     for (size_t row = 0; b->only && row < ROWS; row++)
         for (size_t size = 0; size < SIZES; size++) {
-            label l = label_of(v, row, size, opponent);
+            label l = make_label(v, row, size, peer);
             char name[sizeof l + 1];
             snprintf(name, sizeof name, "%s %s", l.bench, l.shape);
             if (strstr(name, b->only)) return false;
@@ -301,36 +300,35 @@ static bool left_out(const ses_bench *b, const weights *v, const ses_gemm_peer *
     return b->only != NULL;
 }
 
-static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_gemm_peer *opponent, size_t size,
+static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_gemm_peer *peer, size_t size,
                     result *r)
 {
     ses_bench_case timed[ROWS];
-    size_t place[ROWS], n = 0;
+    size_t measured_row[ROWS], n = 0;
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
-        row_of(row, &c, &s);
-        void (*fn)(void *, int64_t) = s ? contests[c].theirs : contests[c].ours;
-        bool here = s < n_sides && fn && (!s || side[s].opponent->call) && !too_slow(r, row, size);
-        if (!here) continue;
+        split_row(row, &c, &s);
+        void (*fn)(void *, int64_t) = s ? comparisons[c].peer : comparisons[c].ours;
+        bool available = s < n_sides && fn && (!s || side[s].peer->call) && !too_slow(r, row, size);
+        if (!available) continue;
         side[s].m = sizes[size];
         timed[n] = (ses_bench_case){ .fn = fn, .ctx = &side[s] };
-        label l = label_of(&side[0], row, size, opponent);
+        label l = make_label(&side[0], row, size, peer);
         snprintf(timed[n].name, sizeof timed[n].name, "%s %s", l.bench, l.shape);
         if (b->only && !strstr(timed[n].name, b->only)) continue;
-        place[n++] = row;
+        measured_row[n++] = row;
     }
     if (n) ses_bench_time(b, timed, n);
-    for (size_t i = 0; i < n; i++) r->seconds[place[i]][size] = timed[i].best;
+    for (size_t i = 0; i < n; i++) r->seconds[measured_row[i]][size] = timed[i].best;
 }
 
-static bool emit(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent, const result *r,
-                 ses_err *e)
+static bool emit(const ses_bench *b, const weights *v, const ses_gemm_peer *peer, const result *r, ses_err *e)
 {
     bool ok = true;
     for (size_t size = 0; size < SIZES; size++)
         for (size_t row = 0; row < ROWS && ok; row++) {
             if (!r->seconds[row][size]) continue;
-            label l = label_of(v, row, size, opponent);
+            label l = make_label(v, row, size, peer);
             double rate = 1e-9 * flops(v, sizes[size]) / r->seconds[row][size];
             ok = ses_bench_row(b, l.bench, l.shape, rate, "GFLOP/s", rate / b->peak, e);
         }
@@ -357,19 +355,19 @@ static bool measured(const result *r, size_t row)
     return false;
 }
 
-static bool show(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent, const result *r,
-                 ses_err *e)
+static bool show(const ses_bench *b, const weights *v, const ses_gemm_peer *peer, const result *r, ses_err *e)
 {
-    ses_text_table *t = ses_text_table_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
-                                                    : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
-                                           e);
+    ses_text_table *t =
+        ses_text_table_new(b->quick ? "GFLOP/s, fraction of peak|>M = 8|>128|>512"
+                                    : "GFLOP/s, fraction of peak|>M = 1|>8|>32|>128|>512|>2048",
+                           e);
     if (!t) return false;
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
-        row_of(row, &c, &s);
-        if (s && (!opponent[s - 1].call || !contests[c].theirs)) continue;
+        split_row(row, &c, &s);
+        if (s && (!peer[s - 1].call || !comparisons[c].peer)) continue;
         if (b->only && !measured(r, row)) continue;
-        ses_text_table_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
+        ses_text_table_cell(t, s ? "  %s" : "%s", s ? peer[s - 1].name : comparisons[c].title);
         ses_text_table_style(t, s ? SES_DIM : SES_PLAIN);
         cells(t, b, v, r->seconds[row]);
     }
@@ -382,43 +380,43 @@ static bool show(const ses_bench *b, const weights *v, const ses_gemm_peer *oppo
     return ok;
 }
 
-static bool one_shape(ses_bench *b, shape s, const ses_gemm_peer *opponent, ses_err *e)
+static bool run_shape(ses_bench *b, shape s, const ses_gemm_peer *peer, ses_err *e)
 {
-    weights side[1 + SES_GEMM_PEERS]; /* the same buffers, each with its own opponent */
+    weights side[1 + SES_GEMM_PEERS]; /* shared buffers, one entry per library */
     result r = { 0 };
     bool ok = weights_new(&side[0], b, s, e);
     for (size_t i = 0; i < SES_GEMM_PEERS; i++) {
         side[1 + i] = side[0];
-        side[1 + i].opponent = &opponent[i];
+        side[1 + i].peer = &peer[i];
     }
     if (ok) ses_bench_peak(b);
     for (size_t size = 0; ok && size < SIZES && !ses_bench_stopped(); size++)
-        if (!b->quick || quick_size[size]) measure(b, side, SES_LEN(side), opponent, size, &r);
+        if (!b->quick || quick_size[size]) measure(b, side, SES_LEN(side), peer, size, &r);
     if (ok) ses_bench_peak(b);
     ses_progress_end(&b->progress);
-    ok = ok && (b->json ? emit(b, &side[0], opponent, &r, e) : show(b, &side[0], opponent, &r, e));
+    ok = ok && (b->json ? emit(b, &side[0], peer, &r, e) : show(b, &side[0], peer, &r, e));
     weights_free(&side[0]);
     return ok;
 }
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_gemm_peer opponent[SES_GEMM_PEERS];
-    ses_gemm_peers_open(opponent, b->threads, b->isa);
+    ses_gemm_peer peer[SES_GEMM_PEERS];
+    ses_gemm_peers_open(peer, b->threads, b->isa);
     for (size_t i = 0; i < SES_GEMM_PEERS; i++)
-        if (!opponent[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
-            fprintf(stderr, "%s is not installed: no comparison with it\n", opponent[i].name);
+        if (!peer[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
+            fprintf(stderr, "%s is not installed: no comparison\n", peer[i].name);
     bool any = false;
     for (size_t i = 0; i < SES_LEN(shapes) && !ses_bench_stopped(); i++) {
-        if (left_out(b, &(weights){ .s = shapes[i] }, opponent)) continue;
-        if (!one_shape(b, shapes[i], opponent, e)) return false;
+        if (is_excluded(b, &(weights){ .s = shapes[i] }, peer)) continue;
+        if (!run_shape(b, shapes[i], peer, e)) return false;
         any = true;
     }
     return any || ses_bench_stopped() ||
-           ses_fail(e, SES_EUSAGE, "--only %s: no row has that in its name, as \"gemm 8x768x768\" is one",
-                    b->only);
+           ses_fail(e, SES_EUSAGE,
+                    "--only %s: no row contains this text; rows are named like \"gemm 8x768x768\"", b->only);
 }
 
 const ses_bench_kind ses_bench_gemm = {
-    .name = "gemm", .what = "matrix products of BERT's shapes", .run = run, .both = true, .host = true
+    .name = "gemm", .run = run, .both_thread_counts = true, .cpu_only = true
 };

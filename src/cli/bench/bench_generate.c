@@ -1,5 +1,4 @@
-/* One more token behind a cache of keys and values: what it costs early and late in a text, alone and
- * with others. */
+/* bench generate: one decoding step with a KV cache, at short and long contexts, for one and several sequences. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
@@ -8,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { VOCAB = 50257, ROOM = 512, MOST = 8 };
+enum { VOCAB = 50257, CAPACITY = 512, MAX_SEQS = 8 };
 
 typedef struct size {
     const char *name;
@@ -17,14 +16,14 @@ typedef struct size {
 } size;
 
 static const size sizes[] = { { "gpt2-mini", 4, 256, 4, true }, { "gpt2", 12, 768, 12, false } };
-static const int64_t places[] = { 10, 500 }, counts[] = { 1, MOST };
+static const int64_t contexts[] = { 10, 500 }, counts[] = { 1, MAX_SEQS };
 
 typedef struct subject {
     ses_json_doc *config;
     ses_model *model;
     ses_tape *tape;
     ses_cache *cache;
-    int64_t texts, place;
+    int64_t seqs, context;
     bool failed;
 } subject;
 
@@ -50,74 +49,75 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, ses_err *
                    ? ses_model_new(ses_json_root(s->config), b->dev, &(ses_model_options){ .seed = 1 }, e)
                    : NULL;
     s->tape = s->model ? ses_tape_new(b->dev, NULL, e) : NULL;
-    s->cache = s->tape ? ses_cache_new(s->model, MOST, ROOM, e) : NULL;
+    s->cache = s->tape ? ses_cache_new(s->model, MAX_SEQS, CAPACITY, e) : NULL;
     return s->cache != NULL;
 }
 
-/* `more` tokens of each text. */
-static bool feed(subject *s, int64_t more)
+/* Feeds n tokens to each sequence. */
+static bool feed(subject *s, int64_t n)
 {
-    static const int32_t slots[MOST] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-    int32_t cu[MOST + 1], last[MOST], *ids = ses_alloc_array((size_t)(s->texts * more), sizeof *ids, NULL);
+    static const int32_t slots[MAX_SEQS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    int32_t cu[MAX_SEQS + 1], last[MAX_SEQS],
+        *ids = ses_alloc_array((size_t)(s->seqs * n), sizeof *ids, NULL);
     ses_outputs out;
-    for (int64_t i = 0; ids && i < s->texts * more; i++) ids[i] = (int32_t)(i * 7919 % VOCAB);
-    for (int64_t i = 0; i <= s->texts; i++) cu[i] = (int32_t)(i * more);
-    for (int64_t i = 0; i < s->texts; i++) last[i] = cu[i + 1] - 1;
-    ses_batch b = { .seqs = s->texts,
-                    .tokens = s->texts * more,
+    for (int64_t i = 0; ids && i < s->seqs * n; i++) ids[i] = (int32_t)(i * 7919 % VOCAB);
+    for (int64_t i = 0; i <= s->seqs; i++) cu[i] = (int32_t)(i * n);
+    for (int64_t i = 0; i < s->seqs; i++) last[i] = cu[i + 1] - 1;
+    ses_batch b = { .seqs = s->seqs,
+                    .tokens = s->seqs * n,
                     .cu_seqlens = cu,
                     .ids = ids,
                     .cache = s->cache,
                     .slots = slots };
-    ses_output_request want = { .logits = true, .rows = last, .n_rows = s->texts };
+    ses_output_request want = { .logits = true, .rows = last, .n_rows = s->seqs };
     ses_tape_reset(s->tape, NULL);
     bool ok = ids && ses_model_forward(s->model, s->tape, &b, &want, &out, NULL);
     ses_free(ids);
     return ok;
 }
 
-static void one_token(void *ctx, int64_t call)
+static void decode_step(void *ctx, int64_t call)
 {
     subject *s = ctx;
     (void)call;
     s->failed |= !feed(s, 1);
 }
 
-static void back(void *ctx)
+static void trim_cache(void *ctx)
 {
     subject *s = ctx;
-    for (int64_t i = 0; i < s->texts; i++) ses_cache_trim(s->cache, i, s->place);
+    for (int64_t i = 0; i < s->seqs; i++) ses_cache_trim(s->cache, i, s->context);
 }
 
 static bool measure(ses_bench *b, subject *s, const size *z, ses_text_table *t, double *first, ses_err *e)
 {
     char shape[64];
-    for (int64_t i = 0; i < MOST; i++) ses_cache_trim(s->cache, i, 0);
-    s->failed = !feed(s, s->place);
-    ses_bench_case timed = { .fn = one_token, .prepare = back, .ctx = s };
+    for (int64_t i = 0; i < MAX_SEQS; i++) ses_cache_trim(s->cache, i, 0);
+    s->failed = !feed(s, s->context);
+    ses_bench_case timed = { .fn = decode_step, .prepare = trim_cache, .ctx = s };
     if (!s->failed) ses_bench_time(b, &timed, 1);
-    if (s->failed) return ses_fail(e, SES_EARG, "%s cannot be run", z->name);
+    if (s->failed) return ses_fail(e, SES_EARG, "%s: the forward pass failed", z->name);
     if (!timed.best) return true;
     if (!*first) *first = timed.best;
     ses_text_table_cell(t, "%s", z->name);
-    ses_text_table_cell(t, "%" PRId64, s->texts);
-    ses_text_table_cell(t, "%" PRId64, s->place);
+    ses_text_table_cell(t, "%" PRId64, s->seqs);
+    ses_text_table_cell(t, "%" PRId64, s->context);
     ses_text_table_cell(t, "%.2f", 1e3 * timed.best);
-    ses_text_table_cell(t, "%.0f", (double)s->texts / timed.best);
+    ses_text_table_cell(t, "%.0f", (double)s->seqs / timed.best);
     ses_text_table_cell(t, "%.2f", timed.best / *first);
-    snprintf(shape, sizeof shape, "%s %" PRId64 "x1 at %" PRId64, z->name, s->texts, s->place);
+    snprintf(shape, sizeof shape, "%s %" PRId64 "x1 at %" PRId64, z->name, s->seqs, s->context);
     return ses_bench_row(b, "generate.token", shape, 1e3 * timed.best, "ms", -1, e) &&
-           ses_bench_row(b, "generate.token", shape, (double)s->texts / timed.best, "tokens/s", -1, e);
+           ses_bench_row(b, "generate.token", shape, (double)s->seqs / timed.best, "tokens/s", -1, e);
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
+static bool run_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 {
     subject s;
     bool ok = subject_new(&s, b, z, e);
     for (size_t c = 0; ok && c < SES_LEN(counts); c++) {
         double first = 0;
-        for (size_t p = 0; ok && p < SES_LEN(places) && !ses_bench_stopped(); p++) {
-            s.texts = counts[c], s.place = places[p];
+        for (size_t p = 0; ok && p < SES_LEN(contexts) && !ses_bench_stopped(); p++) {
+            s.seqs = counts[c], s.context = contexts[p];
             ok = measure(b, &s, z, t, &first, e);
         }
     }
@@ -127,13 +127,13 @@ static bool one_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_text_table *t = ses_text_table_new("Model|>Texts|>At token|>ms|>tokens/s|>to the first", e);
+    ses_text_table *t = ses_text_table_new("Model|>Sequences|>Context|>ms|>tokens/s|>relative", e);
     bool ok = t != NULL;
     for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
-        if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
+        if (sizes[i].quick || !b->quick) ok = run_size(b, &sizes[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
-        ses_bench_heading(b, "generate", "  one more token of each text, random weights, %s, %d thread%s",
+        ses_bench_heading(b, "generate", "  one token per sequence, random weights, %s, %d thread%s",
                           b->dev->is_host ? ses_isa_name(b->isa) : ses_device_name(b->dev), b->threads,
                           b->threads == 1 ? "" : "s");
         ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
@@ -143,6 +143,4 @@ static bool run(ses_bench *b, ses_err *e)
     return ok;
 }
 
-const ses_bench_kind ses_bench_generate = { .name = "generate",
-                                            .what = "one more token of GPT-2, early and late in a text",
-                                            .run = run };
+const ses_bench_kind ses_bench_generate = { .name = "generate", .run = run };

@@ -1,4 +1,4 @@
-/* Whole models with random weights: how long a pass takes, and a step of training. */
+/* bench model: forward passes and training steps of whole models. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB = 30522, GPT2_VOCAB = 50257, EVERY = 7 /* one token of so many has a label: 15 % */ };
+enum { VOCAB = 30522, GPT2_VOCAB = 50257, LABEL_EVERY = 7 /* one token of 7 has a label: about 15 % */ };
 
 typedef struct size {
     const char *name;
     int64_t layers, hidden, heads;
-    bool train, quick; /* measured in training; measured when there is little time */
-    bool causal;       /* a GPT-2 instead of a BERT */
-    int64_t vocab;     /* 0: the usual */
+    bool train, quick; /* measure training steps; include in --quick */
+    bool causal;       /* GPT-2 instead of BERT */
+    int64_t vocab;     /* 0: default */
 } size;
 
 static const size sizes[] = {
@@ -27,18 +27,18 @@ static const size sizes[] = {
     { "bert-base", 12, 768, 12, true, false },
 };
 
-typedef struct load {
+typedef struct workload {
     int64_t seqs, len;
-    const int64_t *lengths; /* of each sequence, in place of len; NULL: all alike */
-} load;
+    const int64_t *lengths; /* of each sequence, instead of len; NULL: all equal */
+} workload;
 
-static const load loads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
-static const load train_load = { 8, 128, NULL };
+static const workload workloads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
+static const workload train_workload = { 8, 128, NULL };
 
 enum { QUANTILES = 32 };
 
-/* Lengths of sentences and of documents, quantile by quantile: SST-2's in BERT's tokens, and 16 to 512 evenly
- * by their logarithm. */
+/* Quantiles of sequence lengths: sentences as in SST-2 with the tokenizer of BERT; documents log-uniform from 16 to
+ * 512. */
 static const int16_t sentences[QUANTILES] = {
     7,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
     23, 24, 25, 26, 27, 27, 28, 30, 31, 33, 34, 35, 37, 39, 42, 49
@@ -47,11 +47,11 @@ static const int16_t documents[QUANTILES] = { 17,  19,  21,  23,  26,  29,  32, 
                                               56,  62,  69,  77,  86,  96,  107, 119, 132, 147, 164,
                                               183, 204, 227, 253, 282, 314, 350, 390, 435, 485 };
 
-/* On a GPU: fewer sizes, fuller. */
+/* On a GPU: fewer sizes, larger batches. */
 static const struct gpu_row {
     size size;
-    load load;
-    const int16_t *ragged; /* NULL, or the quantiles of lengths */
+    workload workload;
+    const int16_t *ragged; /* quantiles of the lengths; NULL: equal lengths */
 } gpu_rows[] = {
     { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128, NULL } },
     { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512, NULL } },
@@ -70,7 +70,7 @@ static const struct gpu_row {
     { { "bert-base", 12, 768, 12, false, false, false }, { 192, 0, NULL }, documents },
 };
 
-/* ---- a model and a batch ---- */
+/* ---- model and batch ---- */
 
 typedef struct subject {
     ses_device *dev;
@@ -80,7 +80,7 @@ typedef struct subject {
     ses_optim *optim; /* NULL: inference */
     ses_batch batch;
     int32_t *cu, *ids, *labels;
-    ses_err why; /* it failed */
+    ses_err error; /* of a forward pass */
     bool recompute;
 } subject;
 
@@ -95,9 +95,9 @@ static void subject_free(subject *s)
     ses_free(s->labels);
 }
 
-static int64_t vocab_of(const size *z) { return z->vocab ? z->vocab : z->causal ? GPT2_VOCAB : VOCAB; }
+static int64_t vocab_size(const size *z) { return z->vocab ? z->vocab : z->causal ? GPT2_VOCAB : VOCAB; }
 
-static void describe(char *text, size_t n, const size *z, bool train)
+static void put_config(char *text, size_t n, const size *z, bool train)
 {
     if (z->causal)
         snprintf(
@@ -105,19 +105,19 @@ static void describe(char *text, size_t n, const size *z, bool train)
             "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": %" PRId64
             ", \"n_embd\": %" PRId64 ", \"n_layer\": %" PRId64 ", \"n_head\": %" PRId64
             ", \"n_positions\": 1024}",
-            vocab_of(z), z->hidden, z->layers, z->heads);
+            vocab_size(z), z->hidden, z->layers, z->heads);
     else
         snprintf(text, n,
                  "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %" PRId64
                  ", \"hidden_size\": %" PRId64 ", \"num_hidden_layers\": %" PRId64
                  ", \"num_attention_heads\": %" PRId64 ", \"intermediate_size\": %" PRId64
                  ", \"max_position_embeddings\": 512}",
-                 train ? "BertForMaskedLM" : "BertModel", vocab_of(z), z->hidden, z->layers, z->heads,
+                 train ? "BertForMaskedLM" : "BertModel", vocab_size(z), z->hidden, z->layers, z->heads,
                  4 * z->hidden);
 }
 
-/* The model is made: what runs it. */
-static bool subject_ready(subject *s, bool train, ses_err *e)
+/* Creates the tape and the optimizer for s->model. */
+static bool subject_prepare(subject *s, bool train, ses_err *e)
 {
     static const ses_optim_options adamw = { .lr = 1e-4,
                                              .beta1 = 0.9,
@@ -135,23 +135,23 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
 {
     char text[512];
     *s = (subject){ .dev = b->dev, .recompute = b->recompute };
-    describe(text, sizeof text, z, train);
+    put_config(text, sizeof text, z, train);
     s->config = ses_json_parse(text, strlen(text), e);
     if (s->config)
         s->model = ses_model_new(ses_json_root(s->config), b->dev,
                                  &(ses_model_options){ .train = train, .seed = 1 }, e);
-    return subject_ready(s, train, e);
+    return subject_prepare(s, train, e);
 }
 
 static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
 {
     *s = (subject){ .dev = b->dev, .recompute = b->recompute };
     s->model = ses_model_open(b->model, b->dev, &(ses_model_options){ .train = b->train }, e);
-    return subject_ready(s, b->train, e);
+    return subject_prepare(s, b->train, e);
 }
 
-/* Where each sequence begins; returns the tokens of all. cu NULL: count only. */
-static int64_t lay_out(const load *l, int32_t *cu)
+/* Fills the offsets of the sequences; returns the number of tokens. cu NULL: only count. */
+static int64_t fill_offsets(const workload *l, int32_t *cu)
 {
     int64_t T = 0;
     for (int64_t i = 0; i < l->seqs; i++) {
@@ -162,21 +162,21 @@ static int64_t lay_out(const load *l, int32_t *cu)
     return T;
 }
 
-/* Of a token, or of a sequence where that is what the head says. */
+/* Labels per token, or per sequence for a classification head. */
 static void fill_labels(subject *s, int64_t seqs, int64_t T, bool causal)
 {
     const char *head = ses_model_head_name(s->model);
-    bool whole = head && !strcmp(head, "classify");
-    int64_t kinds = whole ? ses_model_label_count(s->model) : 1;
+    bool per_sequence = head && !strcmp(head, "classify");
+    int64_t n_labels = per_sequence ? ses_model_label_count(s->model) : 1;
     for (int64_t i = 0; i < T; i++)
-        s->labels[i] = whole                  ? i < seqs ? (int32_t)(i % kinds) : SES_IGNORE_INDEX
-                       : i % EVERY && !causal ? SES_IGNORE_INDEX
-                                              : s->ids[i];
+        s->labels[i] = per_sequence                 ? i < seqs ? (int32_t)(i % n_labels) : SES_IGNORE_INDEX
+                       : i % LABEL_EVERY && !causal ? SES_IGNORE_INDEX
+                                                    : s->ids[i];
 }
 
-static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_err *e)
+static bool fill_batch(subject *s, const workload *l, bool causal, bool train, ses_err *e)
 {
-    int64_t T = lay_out(l, NULL), vocab = ses_model_vocab_size(s->model);
+    int64_t T = fill_offsets(l, NULL), vocab = ses_model_vocab_size(s->model);
     ses_free(s->cu);
     ses_free(s->ids);
     ses_free(s->labels);
@@ -184,7 +184,7 @@ static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_e
     s->ids = ses_alloc_array((size_t)T, sizeof *s->ids, e);
     s->labels = ses_alloc_array((size_t)T, sizeof *s->labels, e);
     if (!s->cu || !s->ids || !s->labels) return false;
-    lay_out(l, s->cu);
+    fill_offsets(l, s->cu);
     for (int64_t i = 0; i < T; i++) s->ids[i] = (int32_t)(i * 7919 % vocab);
     fill_labels(s, l->seqs, T, causal);
     s->batch = (ses_batch){
@@ -193,25 +193,25 @@ static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_e
     return true;
 }
 
-/* A device of its own has only been told what to do: one number from it comes when all is done. */
-static void wait_for(ses_device *dev, const ses_tensor *x)
+/* A GPU runs asynchronously: reading a value waits until all work is done. */
+static void synchronize(ses_device *dev, const ses_tensor *x)
 {
     ses_real one;
     if (!dev->is_host && x) ses_device_read(dev, x, 0, 1, &one, NULL);
 }
 
-static void pass(void *ctx, int64_t call)
+static void run_forward(void *ctx, int64_t call)
 {
     subject *s = ctx;
     ses_outputs out;
     (void)call;
     ses_tape_reset(s->tape, NULL);
     if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ .logits = true }, &out,
-                          &s->why))
-        wait_for(s->dev, out.item[0].tensor);
+                          &s->error))
+        synchronize(s->dev, out.item[0].tensor);
 }
 
-static void step(void *ctx, int64_t call)
+static void run_step(void *ctx, int64_t call)
 {
     subject *s = ctx;
     ses_outputs out;
@@ -219,42 +219,42 @@ static void step(void *ctx, int64_t call)
     o.recompute = s->recompute;
     ses_tape_reset(s->tape, &o);
     ses_store_zero_grad(ses_model_store(s->model));
-    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ 0 }, &out, &s->why)) return;
+    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ 0 }, &out, &s->error)) return;
     ses_backward(s->tape, out.loss);
     ses_optim_step(s->optim, -1, 1);
-    wait_for(s->dev, out.loss);
+    synchronize(s->dev, out.loss);
 }
 
-/* Multiply-adds of linear layers and attention, twice; backward is two more of each product. Where masked
- * tokens are learned, the last layer asks for those alone. */
-static double flops(const size *z, const load *l, bool train)
+/* FLOPs: 2 per multiply-add of linear layers and attention; the backward pass takes twice the forward pass. In
+ * masked-LM training the last layer computes only the labeled rows. */
+static double flops(const size *z, const workload *l, bool train)
 {
-    double T = (double)lay_out(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
+    double T = (double)fill_offsets(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
     for (int64_t i = 0; i < l->seqs; i++) {
         double len = (double)(l->lengths ? l->lengths[i] : l->len);
         pairs += len * len;
     }
-    double rows = z->causal ? T : ceil(T / EVERY), kept = train ? rows : T, all = 12 * C * C,
+    double rows = z->causal ? T : ceil(T / LABEL_EVERY), kept = train ? rows : T, all = 12 * C * C,
            keys = 2 * C * C;
     double linear = 2 * (T * (L - 1) * all + T * keys + kept * (all - keys));
     double attention = 4 * pairs * C * (L - 1 + kept / T);
-    double dense = z->causal ? 0 : C * C; /* before the vocabulary, or the pooler */
-    double head = train ? 2 * rows * (dense + C * (double)vocab_of(z)) : 2 * (double)l->seqs * dense;
+    double dense = z->causal ? 0 : C * C; /* before the decoder, or the pooler */
+    double head = train ? 2 * rows * (dense + C * (double)vocab_size(z)) : 2 * (double)l->seqs * dense;
     return (train ? 3 : 1) * (linear + attention + head);
 }
 
-/* ---- measuring and showing ---- */
+/* ---- measurement and output ---- */
 
-/* Bytes of a device's own memory, what the driver takes for itself included; 0: not told. */
-static size_t memory_of(const subject *s)
+/* Bytes of GPU memory in use, including the driver's; 0: unknown. */
+static size_t used_memory(const subject *s)
 {
     return s->dev->mem->used_bytes ? s->dev->mem->used_bytes(s->dev) : 0;
 }
 
-static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_text_table *t,
+static bool measure(ses_bench *b, subject *s, const size *z, const workload *l, bool train, ses_text_table *t,
                     ses_err *e)
 {
-    if (!load_batch(s, l, z->causal, train, e)) return false;
+    if (!fill_batch(s, l, z->causal, train, e)) return false;
     const char *name = train ? "model.train" : "model.forward";
     char tokens[32], shape[48];
     if (l->lengths)
@@ -262,33 +262,34 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     else
         snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
     snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
-    ses_bench_case timed = { .fn = train ? step : pass, .ctx = s };
+    ses_bench_case timed = { .fn = train ? run_step : run_forward, .ctx = s };
     snprintf(timed.name, sizeof timed.name, "%s %s", name, shape);
-    for (int i = 0; i < 2; i++) timed.fn(s, -1); /* weights are packed on their second use, pages are there */
-    if (!s->why.code) ses_bench_time(b, &timed, 1);
-    if (s->why.code) return ses_fail(e, s->why.code, "%s: %s", shape, s->why.msg);
+    for (int i = 0; i < 2; i++)
+        timed.fn(s, -1); /* packs the weights (on their second use) and touches the pages */
+    if (!s->error.code) ses_bench_time(b, &timed, 1);
+    if (s->error.code) return ses_fail(e, s->error.code, "%s: %s", shape, s->error.msg);
     if (!ses_tape_ok(s->tape, e)) return false;
     if (!timed.best) return true;
     double rate = (double)s->batch.tokens / timed.best;
-    double share = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
+    double fraction = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
     ses_text_table_cell(t, "%s", z->name);
     ses_text_table_cell(t, "%s", train ? "training step" : "forward");
     ses_text_table_cell(t, "%s", tokens);
     ses_text_table_cell(t, "%.2f", 1e3 * timed.best);
     ses_text_table_cell(t, "%.0f", rate);
-    ses_text_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
-    ses_text_table_style(t, ses_fraction_style(share));
-    double bytes = (double)memory_of(s);
+    ses_text_table_cell(t, fraction < 0 ? "-" : "%.0f%%", 100 * fraction);
+    ses_text_table_style(t, ses_fraction_style(fraction));
+    double bytes = (double)used_memory(s);
     ses_text_table_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
     return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
-           ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
-           ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
+           ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", fraction, e) &&
+           ses_bench_row(b, name, shape, rate, "tokens/s", fraction, e);
 }
 
-/* "8x128", or "12+7+30": lengths then is to be freed. */
-static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
+/* Parses "8x128" or "12+7+30". The caller frees *lengths. */
+static bool parse_workload(const char *text, workload *l, int64_t **lengths, ses_err *e)
 {
-    enum { MOST = 1 << 20 };
+    enum { MAX_TOKENS = 1 << 20 };
     const char *at = text;
     size_t n = 1;
     char mark = strchr(text, 'x') ? 'x' : '+';
@@ -298,48 +299,51 @@ static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
     for (size_t i = 0; at && i < n; i++) {
         char *end;
         x[i] = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
-        bool good = x[i] > 0 && x[i] <= MOST && (T += x[i]) <= MOST && *end == (i + 1 < n ? mark : 0);
-        at = good ? end + 1 : NULL;
+        bool valid =
+            x[i] > 0 && x[i] <= MAX_TOKENS && (T += x[i]) <= MAX_TOKENS && *end == (i + 1 < n ? mark : 0);
+        at = valid ? end + 1 : NULL;
     }
-    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MOST)))
-        return ses_fail(e, SES_EUSAGE, "--load %s: 8x128 is 8 sequences of 128 tokens, 12+7+30 three", text);
-    *l = mark == 'x' ? (load){ .seqs = x[0], .len = x[1] } : (load){ .seqs = (int64_t)n, .lengths = x };
+    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MAX_TOKENS)))
+        return ses_fail(e, SES_EUSAGE,
+                        "--load %s: expected COUNTxLENGTH such as 8x128, or lengths such as 12+7+30", text);
+    *l = mark == 'x' ? (workload){ .seqs = x[0], .len = x[1] }
+                     : (workload){ .seqs = (int64_t)n, .lengths = x };
     return true;
 }
 
-static bool one_folder(ses_bench *b, ses_text_table *t, ses_err *e)
+static bool run_model_folder(ses_bench *b, ses_text_table *t, ses_err *e)
 {
     subject s;
     const size z = { .name = "" };
     bool ok = subject_open(&s, b, e);
-    for (size_t i = 0; ok && i < b->loads->n && !ses_bench_stopped(); i++) {
+    for (size_t i = 0; ok && i < b->batches->n && !ses_bench_stopped(); i++) {
         int64_t *lengths = NULL;
-        load l;
-        ok = read_load(b->loads->item[i], &l, &lengths, e) && measure(b, &s, &z, &l, b->train, t, e);
+        workload l;
+        ok = parse_workload(b->batches->item[i], &l, &lengths, e) && measure(b, &s, &z, &l, b->train, t, e);
         ses_free(lengths);
     }
     subject_free(&s);
     return ok;
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
+static bool run_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 {
     subject s;
     ses_bench_peak(b);
     bool ok = subject_new(&s, b, z, false, e);
-    for (size_t i = 0; ok && i < SES_LEN(loads) && !ses_bench_stopped(); i++)
-        ok = measure(b, &s, z, &loads[i], false, t, e);
+    for (size_t i = 0; ok && i < SES_LEN(workloads) && !ses_bench_stopped(); i++)
+        ok = measure(b, &s, z, &workloads[i], false, t, e);
     subject_free(&s);
     if (!ok || !z->train || ses_bench_stopped()) return ok;
-    ok = subject_new(&s, b, z, true, e) && measure(b, &s, z, &train_load, true, t, e);
+    ok = subject_new(&s, b, z, true, e) && measure(b, &s, z, &train_workload, true, t, e);
     subject_free(&s);
     return ok;
 }
 
-static bool one_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t, ses_err *e)
+static bool run_gpu_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t, ses_err *e)
 {
     subject s = { 0 };
-    load l = r->load;
+    workload l = r->workload;
     int64_t *lengths = r->ragged ? ses_alloc_array((size_t)l.seqs, sizeof *lengths, e) : NULL;
     for (int64_t i = 0; lengths && i < l.seqs; i++) lengths[i] = r->ragged[i * 13 % QUANTILES];
     l.lengths = lengths;
@@ -352,12 +356,12 @@ static bool one_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t, se
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_text_table *t = ses_text_table_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
-    bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
+    ses_text_table *t = ses_text_table_new("Model||>Tokens|>ms|>tokens/s|>peak|>GB", e);
+    bool ok = t && (!b->model || run_model_folder(b, t, e)), sized = !b->model;
     for (size_t i = 0; ok && sized && b->dev->is_host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
-        if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
+        if (sizes[i].quick || !b->quick) ok = run_size(b, &sizes[i], t, e);
     for (size_t i = 0; ok && sized && !b->dev->is_host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
-        if (gpu_rows[i].size.quick || !b->quick) ok = one_row(b, &gpu_rows[i], t, e);
+        if (gpu_rows[i].size.quick || !b->quick) ok = run_gpu_row(b, &gpu_rows[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
         if (b->model)
@@ -376,6 +380,4 @@ static bool run(ses_bench *b, ses_err *e)
     return ok;
 }
 
-const ses_bench_kind ses_bench_model = { .name = "model",
-                                         .what = "BERT in three sizes, inference and training",
-                                         .run = run };
+const ses_bench_kind ses_bench_model = { .name = "model", .run = run };

@@ -1,5 +1,5 @@
-/* Every op at the sizes BERT-base gives it in a batch of 8 x 128 tokens: forward as training runs it, and
- * backward with gradients of weights added, of activations written. */
+/* bench ops: every op at the sizes of BERT-base with 8 x 128 tokens, forward and backward in training mode: weight
+ * gradients are accumulated, activation gradients are written. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
@@ -20,25 +20,24 @@ enum {
     LONG = 512
 };
 
-/* A way to build the op on a tape; its inputs are filled here and want gradients. */
+/* build: records the op on a tape, with random inputs that require gradients. */
 typedef struct bench_op bench_op;
 struct bench_op {
     const ses_op *op;
     const char *shape;
     ses_tensor *(*build)(ses_tape *t);
-    double flop; /* forward, in millions; backward is twice that. 0: bytes count */
-    double read; /* forward and backward: millions of numbers read or written */
-    double back;
-    unsigned weights; /* bit i: input i is a parameter */
+    double flop; /* forward, in millions; backward takes twice as many. 0: the op is measured in bytes */
+    double forward_elements, backward_elements; /* read or written, in millions */
+    unsigned weights;                           /* bit i: input i is a parameter */
 };
 
 /* ---- inputs ---- */
 
-static ses_tensor *real(ses_tape *t, const int64_t dim[SES_MAX_DIM])
+static ses_tensor *floats(ses_tape *t, const int64_t dim[SES_MAX_DIM])
 {
     ses_tensor *x = ses_tape_tensor(t, dim);
     uint32_t state = 99;
-    for (int64_t i = 0; x && i < ses_count(x); i++) { /* the device is a CPU */
+    for (int64_t i = 0; x && i < ses_count(x); i++) { /* on a CPU */
         state = state * 1664525 + 1013904223;
         x->f[i] = (ses_real)(state >> 8) * (ses_real)0x1p-23 - 1;
     }
@@ -68,14 +67,14 @@ static ses_tensor *offsets(ses_tape *t, int64_t seqs, int64_t len)
 
 static ses_tensor *embed(ses_tape *t)
 {
-    ses_tensor *table[] = { real(t, SES_DIM(V, C)), real(t, SES_DIM(LONG, C)), real(t, SES_DIM(2, C)) };
+    ses_tensor *table[] = { floats(t, SES_DIM(V, C)), floats(t, SES_DIM(LONG, C)), floats(t, SES_DIM(2, C)) };
     ses_tensor *id[] = { ints(t, T, V), ints(t, T, S), ints(t, T, 2) };
     return ses_embed(t, 3, table, id, 0);
 }
 
 static ses_tensor *dense(ses_tape *t, int64_t in, int64_t out, ses_act act)
 {
-    return ses_linear(t, real(t, SES_DIM(T, in)), real(t, SES_DIM(out, in)), real(t, SES_DIM(out)), act,
+    return ses_linear(t, floats(t, SES_DIM(T, in)), floats(t, SES_DIM(out, in)), floats(t, SES_DIM(out)), act,
                       SES_OUT_IN);
 }
 
@@ -85,17 +84,17 @@ static ses_tensor *linear_down(ses_tape *t) { return dense(t, F, C, SES_ACT_NONE
 
 static ses_tensor *layer_norm(ses_tape *t)
 {
-    return ses_layer_norm(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(T, C)), real(t, SES_DIM(C)),
-                          real(t, SES_DIM(C)), 1e-12);
+    return ses_layer_norm(t, floats(t, SES_DIM(T, C)), floats(t, SES_DIM(T, C)), floats(t, SES_DIM(C)),
+                          floats(t, SES_DIM(C)), 1e-12);
 }
 
 static ses_tensor *attend(ses_tape *t, int64_t seqs, int64_t len)
 {
     int64_t rows = seqs * len;
     ses_tensor *cu = offsets(t, seqs, len);
-    ses_attention_inputs in = { .q = real(t, SES_DIM(rows, C)),
-                                .k = real(t, SES_DIM(rows, C)),
-                                .v = real(t, SES_DIM(rows, C)),
+    ses_attention_inputs in = { .q = floats(t, SES_DIM(rows, C)),
+                                .k = floats(t, SES_DIM(rows, C)),
+                                .v = floats(t, SES_DIM(rows, C)),
                                 .cu_seqlens_q = cu,
                                 .cu_seqlens_k = cu };
     return ses_attention(
@@ -104,59 +103,62 @@ static ses_tensor *attend(ses_tape *t, int64_t seqs, int64_t len)
 
 static ses_tensor *attention(ses_tape *t) { return attend(t, B, S); }
 static ses_tensor *attention_long(ses_tape *t) { return attend(t, 1, LONG); }
-static ses_tensor *activate(ses_tape *t) { return ses_activate(t, real(t, SES_DIM(T, F)), SES_ACT_GELU); }
-static ses_tensor *dropout(ses_tape *t) { return ses_dropout(t, real(t, SES_DIM(T, C)), 0.1); }
-static ses_tensor *softmax(ses_tape *t) { return ses_softmax(t, real(t, SES_DIM(T * H, S))); }
-static ses_tensor *add(ses_tape *t) { return ses_add(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(T, C))); }
-static ses_tensor *scale(ses_tape *t) { return ses_scale(t, real(t, SES_DIM(T, C)), 0.5); }
+static ses_tensor *activate(ses_tape *t) { return ses_activate(t, floats(t, SES_DIM(T, F)), SES_ACT_GELU); }
+static ses_tensor *dropout(ses_tape *t) { return ses_dropout(t, floats(t, SES_DIM(T, C)), 0.1); }
+static ses_tensor *softmax(ses_tape *t) { return ses_softmax(t, floats(t, SES_DIM(T * H, S))); }
+static ses_tensor *add(ses_tape *t) { return ses_add(t, floats(t, SES_DIM(T, C)), floats(t, SES_DIM(T, C))); }
+static ses_tensor *scale(ses_tape *t) { return ses_scale(t, floats(t, SES_DIM(T, C)), 0.5); }
 
 static ses_tensor *concat(ses_tape *t)
 {
-    ses_tensor *x[] = { real(t, SES_DIM(T, C)), real(t, SES_DIM(T, C)), real(t, SES_DIM(T, C)) };
+    ses_tensor *x[] = { floats(t, SES_DIM(T, C)), floats(t, SES_DIM(T, C)), floats(t, SES_DIM(T, C)) };
     return ses_concat(t, 3, x);
 }
 
-static ses_tensor *reshape(ses_tape *t) { return ses_reshape(t, real(t, SES_DIM(T, C)), SES_DIM(B, S, C)); }
-static ses_tensor *take(ses_tape *t) { return ses_gather(t, real(t, SES_DIM(T, C)), ints(t, LABELED, T)); }
+static ses_tensor *reshape(ses_tape *t) { return ses_reshape(t, floats(t, SES_DIM(T, C)), SES_DIM(B, S, C)); }
+static ses_tensor *gather(ses_tape *t)
+{
+    return ses_gather(t, floats(t, SES_DIM(T, C)), ints(t, LABELED, T));
+}
 
 static ses_tensor *pool_rows(ses_tape *t)
 {
-    return ses_pool_rows(t, real(t, SES_DIM(T, C)), offsets(t, B, S), SES_POOL_MEAN);
+    return ses_pool_rows(t, floats(t, SES_DIM(T, C)), offsets(t, B, S), SES_POOL_MEAN);
 }
 
 static ses_tensor *cross_entropy(ses_tape *t)
 {
-    return ses_cross_entropy(t, real(t, SES_DIM(LABELED, V)), ints(t, LABELED, V));
+    return ses_cross_entropy(t, floats(t, SES_DIM(LABELED, V)), ints(t, LABELED, V));
 }
 
 static ses_tensor *linear_cross_entropy(ses_tape *t)
 {
-    return ses_linear_cross_entropy(t, real(t, SES_DIM(LABELED, C)), real(t, SES_DIM(V, C)),
-                                    real(t, SES_DIM(V)), ints(t, LABELED, V));
+    return ses_linear_cross_entropy(t, floats(t, SES_DIM(LABELED, C)), floats(t, SES_DIM(V, C)),
+                                    floats(t, SES_DIM(V)), ints(t, LABELED, V));
 }
 
 static ses_tensor *span_cross_entropy(ses_tape *t)
 {
-    return ses_span_cross_entropy(t, real(t, SES_DIM(T, 2)), offsets(t, B, S), ints(t, 2 * B, S));
+    return ses_span_cross_entropy(t, floats(t, SES_DIM(T, 2)), offsets(t, B, S), ints(t, 2 * B, S));
 }
 
 static ses_tensor *target_loss(ses_tape *t)
 {
-    ses_tensor *target = real(t, SES_DIM(T, C));
+    ses_tensor *target = floats(t, SES_DIM(T, C));
     if (target) target->requires_grad = false;
-    return ses_target_loss(t, real(t, SES_DIM(T, C)), target, SES_LOSS_MSE);
+    return ses_target_loss(t, floats(t, SES_DIM(T, C)), target, SES_LOSS_MSE);
 }
 
-/* DeBERTa's two terms: queries against distances, and distances against keys. */
+/* The two terms of DeBERTa: content-to-position and position-to-content. */
 static ses_tensor *relative_scores(ses_tape *t)
 {
     ses_tensor *cu = offsets(t, B, S);
     ses_relative_inputs in = {
-        .term = { { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)) },
-                  { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)), .side = SES_BY_KEY } },
+        .term = { { .x = floats(t, SES_DIM(T, C)), .r = floats(t, SES_DIM(LONG, C)) },
+                  { .x = floats(t, SES_DIM(T, C)), .r = floats(t, SES_DIM(LONG, C)), .side = SES_BY_KEY } },
         .cu_seqlens_q = cu,
         .cu_seqlens_k = cu,
-        .dist_to_row = offsets(t, 2 * S - 2, 1) /* a row for each distance */
+        .dist_to_row = offsets(t, 2 * S - 2, 1) /* a row per distance */
     };
     ses_relative_options o = { .heads = H, .max_seqlen_k = S, .pairs = B * S * S };
     return ses_relative_scores(t, &in, &o);
@@ -164,21 +166,21 @@ static ses_tensor *relative_scores(ses_tape *t)
 
 static ses_tensor *rms_norm(ses_tape *t)
 {
-    return ses_rms_norm(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(C)), 1e-6);
+    return ses_rms_norm(t, floats(t, SES_DIM(T, C)), floats(t, SES_DIM(C)), 1e-6);
 }
 
 static ses_tensor *affine(ses_tape *t)
 {
-    return ses_affine(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(C)), real(t, SES_DIM(C)));
+    return ses_affine(t, floats(t, SES_DIM(T, C)), floats(t, SES_DIM(C)), floats(t, SES_DIM(C)));
 }
 
-static ses_tensor *mul(ses_tape *t) { return ses_mul(t, real(t, SES_DIM(T, F)), real(t, SES_DIM(T, F))); }
-static ses_tensor *glu(ses_tape *t) { return ses_glu(t, real(t, SES_DIM(T, 2 * F)), SES_ACT_GELU); }
-static ses_tensor *columns(ses_tape *t) { return ses_columns(t, real(t, SES_DIM(T, 3 * C)), C, C); }
+static ses_tensor *mul(ses_tape *t) { return ses_mul(t, floats(t, SES_DIM(T, F)), floats(t, SES_DIM(T, F))); }
+static ses_tensor *glu(ses_tape *t) { return ses_glu(t, floats(t, SES_DIM(T, 2 * F)), SES_ACT_GELU); }
+static ses_tensor *columns(ses_tape *t) { return ses_columns(t, floats(t, SES_DIM(T, 3 * C)), C, C); }
 
 static ses_tensor *rotary(ses_tape *t)
 {
-    return ses_rotary(t, real(t, SES_DIM(T, 3 * C)), ints(t, T, S), 2 * C, C / H, 10000);
+    return ses_rotary(t, floats(t, SES_DIM(T, 3 * C)), ints(t, T, S), 2 * C, C / H, 10000);
 }
 
 #define M(x) ((double)(x)*1e-6)
@@ -204,7 +206,7 @@ static const bench_op table[] = {
     { &ses_op_scale, "1024x768", scale, 0, M(2 * T * C), M(2 * T * C), 0 },
     { &ses_op_concat, "3 of 1024x768", concat, 0, M(6 * T * C), M(6 * T * C), 0 },
     { &ses_op_reshape, "1024x768", reshape, 0, 0, M(2 * T * C), 0 },
-    { &ses_op_gather, "154 of 1024x768", take, 0, M(2 * LABELED * C), M((T + 3 * LABELED) * C), 0 },
+    { &ses_op_gather, "154 of 1024x768", gather, 0, M(2 * LABELED * C), M((T + 3 * LABELED) * C), 0 },
     { &ses_op_pool_rows, "mean of 8x128x768", pool_rows, 0, M((T + B) * C), M((T + B) * C), 0 },
     { &ses_op_cross_entropy, "154x30522", cross_entropy, 0, M(LABELED *V), M(2 * LABELED * V), 0 },
     { &ses_op_linear_cross_entropy, "154x30522x768", linear_cross_entropy, M(2.0 * LABELED * C * V), 0, 0,
@@ -214,12 +216,12 @@ static const bench_op table[] = {
 };
 #undef M
 
-/* ---- measuring ---- */
+/* ---- measurement ---- */
 
 typedef struct trial {
     const bench_op *o;
     ses_node *node;
-    ses_real *dy; /* a fresh gradient each time: an op may write over it */
+    ses_real *dy; /* copied before each call: an op may overwrite it */
 } trial;
 
 static void forward(void *ctx, int64_t call)
@@ -256,11 +258,11 @@ static bool measure(ses_bench *b, const bench_op *o, double seconds[2], ses_err 
     r.dy = y && r.node ? ses_tape_host_alloc(t, (size_t)ses_count(y), sizeof *r.dy) : NULL;
     if (r.dy) {
         for (int64_t i = 0; i < ses_count(y); i++) r.dy[i] = (ses_real)1 / (ses_real)(1 + i % 7);
-        ses_node_backward(r.node); /* makes the buffers */
+        ses_node_backward(r.node); /* allocates the buffers */
         ses_bench_case timed[] = { { .fn = forward, .ctx = &r },
                                    { .fn = backward, .prepare = prepare, .ctx = &r } };
-        ses_bench_time(b, timed, o->read > 0 || o->flop > 0 ? 2 : 1);
-        if (!(o->read > 0 || o->flop > 0)) { /* nothing is done forward */
+        ses_bench_time(b, timed, o->forward_elements > 0 || o->flop > 0 ? 2 : 1);
+        if (!(o->forward_elements > 0 || o->flop > 0)) { /* the forward pass does nothing */
             timed[0].best = 0;
             ses_bench_time(b, timed + 1, 1);
         }
@@ -272,10 +274,10 @@ static bool measure(ses_bench *b, const bench_op *o, double seconds[2], ses_err 
     return ok;
 }
 
-/* ---- showing ---- */
+/* ---- output ---- */
 
 typedef struct speed {
-    double value, share; /* share < 0: of bytes */
+    double value, fraction; /* fraction < 0: bytes per second */
     const char *unit;
 } speed;
 
@@ -285,7 +287,8 @@ static speed speed_of(const ses_bench *b, const bench_op *o, int pass, double se
         double rate = 1e-3 * o->flop * (pass ? 2 : 1) / seconds;
         return (speed){ rate, rate / b->peak, "GFLOP/s" };
     }
-    return (speed){ 1e-3 * (pass ? o->back : o->read) * sizeof(ses_real) / seconds, -1, "GB/s" };
+    return (speed){ 1e-3 * (pass ? o->backward_elements : o->forward_elements) * sizeof(ses_real) / seconds,
+                    -1, "GB/s" };
 }
 
 static bool emit(const ses_bench *b, const bench_op *o, const double seconds[2], ses_err *e)
@@ -296,7 +299,7 @@ static bool emit(const ses_bench *b, const bench_op *o, const double seconds[2],
         if (!seconds[pass]) continue;
         speed s = speed_of(b, o, pass, seconds[pass]);
         snprintf(name, sizeof name, "op.%s%s", o->op->name, pass ? ".backward" : "");
-        ok = ses_bench_row(b, name, o->shape, s.value, s.unit, s.share, e);
+        ok = ses_bench_row(b, name, o->shape, s.value, s.unit, s.fraction, e);
     }
     return ok;
 }
@@ -314,21 +317,21 @@ static void cells(ses_text_table *t, const ses_bench *b, const bench_op *o, cons
         speed s = speed_of(b, o, pass, seconds[pass]);
         double ms = 1e3 * seconds[pass];
         ses_text_table_cell(t, ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
-        if (s.share < 0)
+        if (s.fraction < 0)
             ses_text_table_cell(t, s.value < 100 ? "%.1f GB/s" : "%.0f GB/s", s.value);
         else
-            ses_text_table_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.share);
-        ses_text_table_style(t, s.share < 0 ? SES_PLAIN : ses_fraction_style(s.share));
+            ses_text_table_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.fraction);
+        ses_text_table_style(t, s.fraction < 0 ? SES_PLAIN : ses_fraction_style(s.fraction));
     }
 }
 
-/* An op without a row here is said, so that it gets one. */
-static void tell_missing(const ses_bench *b)
+/* Reports ops without a row in the table. */
+static void notify_missing(const ses_bench *b)
 {
     for (const ses_op *const *op = ses_ops(); *op && !b->call->quiet; op++) {
-        bool here = false;
-        for (size_t i = 0; i < SES_LEN(table); i++) here |= table[i].op == *op;
-        if (!here) fprintf(stderr, "op %s is not measured\n", (*op)->name);
+        bool found = false;
+        for (size_t i = 0; i < SES_LEN(table); i++) found |= table[i].op == *op;
+        if (!found) fprintf(stderr, "op %s has no benchmark\n", (*op)->name);
     }
 }
 
@@ -336,7 +339,7 @@ static bool run(ses_bench *b, ses_err *e)
 {
     ses_text_table *t = ses_text_table_new("Op|Shape|>ms|>forward|>ms|>backward", e);
     bool ok = t != NULL;
-    tell_missing(b);
+    notify_missing(b);
     ses_bench_peak(b);
     for (size_t i = 0; ok && i < SES_LEN(table) && !ses_bench_stopped(); i++) {
         double seconds[2];
@@ -355,6 +358,4 @@ static bool run(ses_bench *b, ses_err *e)
     return ok;
 }
 
-const ses_bench_kind ses_bench_ops = {
-    .name = "ops", .what = "every op, forward and backward", .run = run, .host = true
-};
+const ses_bench_kind ses_bench_ops = { .name = "ops", .run = run, .cpu_only = true };

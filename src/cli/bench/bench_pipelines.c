@@ -1,4 +1,4 @@
-/* Pipelines end to end: texts of a made-up language through a BERT with random weights, tokens to answers. */
+/* bench pipelines: random texts through a small BERT with random weights, end to end. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS = 2000, TEXTS = 64, LONGEST = 60, FIRST = 5 /* id of the first word */ };
+enum { WORDS = 2000, TEXTS = 64, MAX_WORDS = 60, FIRST_WORD = 5 /* id */ };
 
 typedef struct subject {
     const char *task, *class_name;
@@ -31,10 +31,10 @@ static const subject subjects[] = {
 };
 
 typedef struct result {
-    double texts, tokens; /* a second */
+    double texts, tokens; /* per second */
 } result;
 
-/* ---- a folder ---- */
+/* ---- model folder ---- */
 
 static void put_word(ses_buf *b, uint32_t i)
 {
@@ -60,7 +60,7 @@ static bool write_tokenizer(const char *dir, ses_err *e)
     for (uint32_t i = 0; i < WORDS; i++) {
         ses_buf_puts(&b, ",\"");
         put_word(&b, i);
-        ses_buf_appendf(&b, "\":%" PRIu32, i + FIRST);
+        ses_buf_appendf(&b, "\":%" PRIu32, i + FIRST_WORD);
     }
     ses_buf_puts(&b, "}}}");
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, true, e);
@@ -78,7 +78,7 @@ static bool write_model(const ses_bench *b, const char *dir, const char *class_n
         "256, \"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"intermediate_size\": 1024, "
         "\"max_position_embeddings\": 512, \"id2label\": {\"0\": \"contradiction\", \"1\": "
         "\"neutral\", \"2\": \"entailment\"}}",
-        class_name, WORDS + FIRST);
+        class_name, WORDS + FIRST_WORD);
     ses_json_doc *doc = ses_json_parse(text, (size_t)n, e);
     ses_model *m =
         doc ? ses_model_new(ses_json_root(doc), b->dev, &(ses_model_options){ .seed = 1 }, e) : NULL;
@@ -88,7 +88,7 @@ static bool write_model(const ses_bench *b, const char *dir, const char *class_n
     return ok;
 }
 
-static bool remove_one(void *dir, const char *name)
+static bool remove_file(void *dir, const char *name)
 {
     char *path = ses_path_join(dir, name, NULL);
     if (path) ses_file_remove(path, NULL);
@@ -96,19 +96,19 @@ static bool remove_one(void *dir, const char *name)
     return true;
 }
 
-/* ---- measuring ---- */
+/* ---- measurement ---- */
 
-typedef struct load {
+typedef struct workload {
     ses_pipeline *p;
     ses_buf text[TEXTS];
     bool mask, pair, failed;
-} load;
+} workload;
 
-static void fill(load *l)
+static void fill_texts(workload *l)
 {
     uint32_t state = 7;
     for (int i = 0; i < TEXTS; i++) {
-        uint32_t words = 5 + (uint32_t)(i * 37 % LONGEST);
+        uint32_t words = 5 + (uint32_t)(i * 37 % MAX_WORDS);
         l->text[i].len = 0;
         for (uint32_t k = 0; k < words; k++) {
             state = state * 1664525 + 1013904223;
@@ -120,15 +120,15 @@ static void fill(load *l)
     }
 }
 
-static bool ignore(void *ctx, const ses_result *r, ses_err *e)
+static bool ignore_result(void *ctx, const ses_result *r, ses_err *e)
 {
     (void)ctx, (void)r, (void)e;
     return true;
 }
 
-static void pass(void *ctx, int64_t call)
+static void run_texts(void *ctx, int64_t call)
 {
-    load *l = ctx;
+    workload *l = ctx;
     (void)call;
     for (int i = 0; i < TEXTS && !l->failed; i++) {
         ses_item item = { .text = { l->text[i].data, l->text[i].len }, .number = i };
@@ -141,15 +141,15 @@ static void pass(void *ctx, int64_t call)
 static bool measure(ses_bench *b, const char *dir, const subject *s, result *r, ses_err *e)
 {
     ses_setting set[] = { s->set, { 0 } };
-    load l = { .mask = !strcmp(s->task, "fill-mask"), .pair = !strcmp(s->task, "question-answering") };
+    workload l = { .mask = !strcmp(s->task, "fill-mask"), .pair = !strcmp(s->task, "question-answering") };
     if (!write_model(b, dir, s->class_name, e)) return false;
     l.p = ses_pipeline_open(s->task, dir, b->dev, set, e);
     bool ok = l.p != NULL;
     if (ok) {
-        fill(&l);
-        ses_pipeline_set_callback(l.p, ignore, NULL);
-        ses_bench_case timed = { .fn = pass, .ctx = &l };
-        pass(&l, 0);
+        fill_texts(&l);
+        ses_pipeline_set_callback(l.p, ignore_result, NULL);
+        ses_bench_case timed = { .fn = run_texts, .ctx = &l };
+        run_texts(&l, 0);
         double tokens = (double)ses_pipeline_get_stats(l.p).tokens_read;
         ses_bench_time(b, &timed, 1);
         ok = !l.failed || ses_fail(e, SES_EARG, "%s failed", s->task);
@@ -176,7 +176,8 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
         ses_text_table_cell(t, "%.0f", r[i].texts);
         ses_text_table_cell(t, "%.0f", r[i].tokens);
     }
-    ses_bench_heading(b, "pipelines", "  a BERT of 4 layers, 256 wide; texts of 5 to 64 words; %d thread%s",
+    ses_bench_heading(b, "pipelines",
+                      "  BERT with 4 layers, hidden size 256; texts of 5 to 64 words; %d thread%s",
                       b->threads, b->threads == 1 ? "" : "s");
     bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
@@ -192,18 +193,18 @@ static bool run_all(ses_bench *b, ses_err *e)
     result r[SES_LEN(subjects)] = { { 0 } };
     size_t n = 0;
     snprintf(dir, sizeof dir, "%s/sesame-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir)) return ses_fail(e, SES_EIO, "%s: no folder for a model can be made", dir);
+    if (!mkdtemp(dir)) return ses_fail(e, SES_EIO, "%s: cannot create a temporary folder", dir);
     b->total = SES_LEN(subjects);
     bool ok = write_tokenizer(dir, e);
     for (; ok && n < SES_LEN(subjects) && !ses_bench_stopped(); n++)
         ok = measure(b, dir, &subjects[n], &r[n], e);
     ses_progress_end(&b->progress);
     ok = ok && show(b, r, n, e);
-    ses_dir_each(dir, remove_one, dir, NULL);
+    ses_dir_each(dir, remove_file, dir, NULL);
     rmdir(dir);
     return ok;
 }
 
 const ses_bench_kind ses_bench_pipelines = {
-    .name = "pipelines", .what = "texts to answers", .run = run_all, .both = true, .host = true
+    .name = "pipelines", .run = run_all, .both_thread_counts = true, .cpu_only = true
 };

@@ -1,42 +1,23 @@
+/* Timing rounds and result rows of the benchmarks. */
 #include "bench.h"
 
-#include "base/thread_pool.h"
+#include "cli/machine.h"
 #include "cli/ui/show_values.h"
-#include "kernel/peak_flops.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-enum { MAX_THREADS = 1024 };
-
-typedef struct burst {
-    ses_isa isa;
-    double seconds;
-    double rate[MAX_THREADS]; /* one a thread */
-} burst;
-
-static void run_burst(void *ctx, int64_t i, void *scratch)
-{
-    (void)scratch;
-    burst *b = ctx;
-    b->rate[i] = ses_peak_gflops(b->isa, b->seconds);
-}
-
 void ses_bench_peak(ses_bench *b)
 {
     if (!b->dev->exec.pool) return; /* not a CPU */
-    burst p = { .isa = b->isa, .seconds = b->quick ? 0.05 : 0.15 };
-    int n = b->threads < MAX_THREADS ? b->threads : MAX_THREADS;
-    double sum = 0;
-    ses_parallel_for(b->dev->exec.pool, n, run_burst, &p);
-    for (int i = 0; i < n; i++) sum += p.rate[i];
-    if (sum > b->peak) b->peak = sum;
+    double rate = ses_machine_peak_gflops(b->dev->exec.pool, b->isa, b->threads, b->quick ? 0.05 : 0.15);
+    if (rate > b->peak) b->peak = rate;
 }
 
-static void one_round(ses_bench_case *t, double window, int least)
+static void run_round(ses_bench_case *t, double window, int min_calls)
 {
     double start = ses_seconds(), now = start;
-    for (int n = 0; (now - start < window || n < least) && !ses_bench_stopped(); n++) {
+    for (int n = 0; (now - start < window || n < min_calls) && !ses_bench_stopped(); n++) {
         if (t->prepare) t->prepare(t->ctx);
         double begin = ses_seconds();
         t->fn(t->ctx, t->calls++);
@@ -45,7 +26,7 @@ static void one_round(ses_bench_case *t, double window, int least)
     }
 }
 
-static void tell_ready(const ses_bench_case *t, size_t n)
+static void print_ready(const ses_bench_case *t, size_t n)
 {
     printf("{\"ready\": [");
     for (size_t i = 0; i < n; i++) printf("%s\"%s\"", i ? ", " : "", t[i].name);
@@ -53,17 +34,17 @@ static void tell_ready(const ses_bench_case *t, size_t n)
     fflush(stdout);
 }
 
-/* Short calls get longer rounds than above: the caches were another program's. */
-static void take_turns(ses_bench *b, ses_bench_case *t, size_t n)
+/* Rounds are longer than in ses_bench_time: the other program has evicted the caches. */
+static void run_requested_rounds(ses_bench *b, ses_bench_case *t, size_t n)
 {
     char line[16];
-    tell_ready(t, n);
+    print_ready(t, n);
     while (!ses_bench_stopped() && fgets(line, sizeof line, stdin) && strcmp(line, "next\n") != 0) {
         printf("{\"seconds\": [");
         for (size_t i = 0; i < n; i++) {
             double before = t[i].best;
             t[i].best = 0;
-            one_round(&t[i], b->quick ? 0.03 : 0.1, 1);
+            run_round(&t[i], b->quick ? 0.03 : 0.1, 1);
             printf("%s%.9g", i ? ", " : "", t[i].best);
             if (before && before < t[i].best) t[i].best = before;
         }
@@ -74,13 +55,13 @@ static void take_turns(ses_bench *b, ses_bench_case *t, size_t n)
 
 void ses_bench_time(ses_bench *b, ses_bench_case *t, size_t n)
 {
-    if (b->turns) {
-        take_turns(b, t, n);
+    if (b->rounds_on_request) {
+        run_requested_rounds(b, t, n);
         return;
     }
     double window = b->quick ? 0.01 : 0.03;
     for (int round = 0; round < (b->quick ? 2 : 4); round++)
-        for (size_t i = 0; i < n; i++) one_round(&t[i], window, 2); /* one may be interrupted */
+        for (size_t i = 0; i < n; i++) run_round(&t[i], window, 2); /* a single one may be interrupted */
     ses_progress_show(&b->progress, b->done += (int64_t)n);
 }
 
@@ -93,7 +74,7 @@ const char *ses_bench_dtype(const ses_bench *b)
 }
 
 bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
-                   double share, ses_err *e)
+                   double fraction, ses_err *e)
 {
     if (!b->json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -108,10 +89,10 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
     ses_json_put_float(w, (float)value);
     ses_json_member_string(w, "unit", unit);
     ses_json_put_key(w, "peak_share");
-    if (share < 0)
+    if (fraction < 0)
         ses_json_put_null(w);
     else
-        ses_json_put_float(w, (float)share);
+        ses_json_put_float(w, (float)fraction);
     ses_json_end_object(w);
     bool ok = ses_json_writer_print(w, e);
     fflush(stdout);
@@ -131,7 +112,7 @@ void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, .
     printf("\n\n");
 }
 
-ses_style ses_fraction_style(double share)
+ses_style ses_fraction_style(double fraction)
 {
-    return share >= 0.8 ? SES_GREEN : share >= 0 && share < 0.5 ? SES_YELLOW : SES_PLAIN;
+    return fraction >= 0.8 ? SES_GREEN : fraction >= 0 && fraction < 0.5 ? SES_YELLOW : SES_PLAIN;
 }

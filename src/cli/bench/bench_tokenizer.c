@@ -1,5 +1,5 @@
-/* Tokenizers: megabytes of text a second, ids and offsets, line by line. Real vocabularies and texts where
- * the folder of shared test data is, made-up ones elsewhere. */
+/* bench tokenizer: megabytes of text per second, ids and offsets, line by line. Uses the vocabularies and texts of
+ * the shared test data if present, else a synthetic vocabulary and text. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -18,17 +18,17 @@ typedef struct text {
     ses_buf b;
 } text;
 
-/* One thread's share. */
-typedef struct share {
+/* The lines of one thread. */
+typedef struct worker {
     ses_tokens *k;
     const char *p;
     size_t n, tokens;
     bool ok;
-} share;
+} worker;
 
 typedef struct run {
     ses_thread_pool *pool;
-    share *share;
+    worker *worker;
     int threads;
 } run;
 
@@ -36,7 +36,7 @@ typedef struct run {
 
 static uint32_t next(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
-/* Word i of the made-up language: two to four syllables. */
+/* Word i of the synthetic language: two to four syllables. */
 static void put_word(ses_buf *b, uint32_t i)
 {
     static const char consonants[] = "bdfgklmnprstvz", vowels[] = "aeiou";
@@ -47,27 +47,27 @@ static void put_word(ses_buf *b, uint32_t i)
     }
 }
 
-/* Frequent words are the ones of low number, about as often as in a language. */
-static uint32_t pick(uint32_t *state)
+/* Draws a word; low numbers are frequent, roughly as in a natural language. */
+static uint32_t draw_word(uint32_t *state)
 {
     uint32_t a = (next(state) >> 8) % WORDS, b = (next(state) >> 8) % WORDS, c = (next(state) >> 8) % WORDS;
     uint32_t low = a < b ? a : b;
     return (low < c ? low : c) * (1 + (next(state) >> 8) % 4 / 3);
 }
 
-static void made_up_prose(ses_buf *b, size_t bytes, const char *space)
+static void synthetic_prose(ses_buf *b, size_t bytes, const char *space)
 {
     uint32_t state = 1;
     while (b->len < bytes) {
         for (uint32_t words = 20 + (next(&state) >> 8) % 180; words; words--) {
-            put_word(b, pick(&state));
+            put_word(b, draw_word(&state));
             ses_buf_puts(b, (next(&state) >> 8) % 9 ? space : ", ");
         }
         ses_buf_puts(b, ".\n");
     }
 }
 
-static ses_tokenizer *made_up_tokenizer(ses_err *e)
+static ses_tokenizer *synthetic_tokenizer(ses_err *e)
 {
     ses_buf b = { 0 };
     int id = 1;
@@ -77,7 +77,7 @@ static ses_tokenizer *made_up_tokenizer(ses_err *e)
     for (char c = 'a'; c <= 'z'; c++, id += 2)
         ses_buf_appendf(&b, ",\"%c\":%d,\"##%c\":%d", c, id, c, id + 1);
     ses_buf word = { 0 }, all = { 0 };
-    for (uint32_t i = 0; i < WORDS; i++) { /* the frequent ones; of equal ones the first */
+    for (uint32_t i = 0; i < WORDS; i++) { /* skip duplicates */
         word.len = 0;
         ses_buf_put(&word, '"');
         put_word(&word, i);
@@ -111,7 +111,7 @@ static void repeat(ses_buf *b, size_t bytes)
     while (n && b->len + n <= bytes && ses_buf_reserve(b, n)) ses_buf_append(b, b->data, n);
 }
 
-static size_t real_texts(text *t, const char *dir, size_t bytes)
+static size_t read_texts(text *t, const char *dir, size_t bytes)
 {
     static const char *const languages[] = {
         "eng",      "deu_1996", "fra", "spa", "rus", "ell_monotonic", "arb",   "heb", "hin", "tha",
@@ -133,21 +133,21 @@ static size_t real_texts(text *t, const char *dir, size_t bytes)
     return 3;
 }
 
-static size_t made_up_texts(text *t, size_t bytes)
+static size_t synthetic_texts(text *t, size_t bytes)
 {
     t[0].name = "made-up prose";
-    made_up_prose(&t[0].b, bytes, " ");
+    synthetic_prose(&t[0].b, bytes, " ");
     t[1].name = "no spaces";
-    made_up_prose(&t[1].b, bytes, "");
+    synthetic_prose(&t[1].b, bytes, "");
     return 2;
 }
 
-/* ---- measuring ---- */
+/* ---- measurement ---- */
 
-static void encode_share(void *ctx, int64_t i, void *scratch)
+static void encode_lines(void *ctx, int64_t i, void *scratch)
 {
     (void)scratch;
-    share *s = &((run *)ctx)->share[i];
+    worker *s = &((run *)ctx)->worker[i];
     s->tokens = 0;
     for (const char *p = s->p, *end = s->p + s->n; p < end;) {
         const char *lf = memchr(p, '\n', (size_t)(end - p));
@@ -162,40 +162,40 @@ static void encode(void *ctx, int64_t call)
 {
     run *r = ctx;
     (void)call;
-    ses_parallel_for(r->pool, r->threads, encode_share, r);
+    ses_parallel_for(r->pool, r->threads, encode_lines, r);
 }
 
-/* Seconds of one pass over the text; 0: failed. */
+/* Returns the seconds of one pass over the text; 0: failed. */
 static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, size_t *tokens, ses_err *e)
 {
     run r = { .threads = b->threads, .pool = ses_thread_pool_new(b->threads, e) };
-    r.share = ses_alloc_array((size_t)r.threads, sizeof *r.share, e);
-    bool ok = r.pool && r.share;
+    r.worker = ses_alloc_array((size_t)r.threads, sizeof *r.worker, e);
+    bool ok = r.pool && r.worker;
     size_t at = 0;
-    for (int i = 0; ok && i < r.threads; i++) { /* whole lines for each */
+    for (int i = 0; ok && i < r.threads; i++) { /* complete lines for each thread */
         size_t end = in->len / (size_t)r.threads * (size_t)(i + 1);
         if (i + 1 == r.threads) end = in->len;
         while (end < in->len && in->data[end - 1] != '\n') end++;
-        r.share[i] = (share){ .k = ses_tokens_new(t, e), .p = in->data + at, .n = end - at, .ok = true };
-        ok = r.share[i].k != NULL;
+        r.worker[i] = (worker){ .k = ses_tokens_new(t, e), .p = in->data + at, .n = end - at, .ok = true };
+        ok = r.worker[i].k != NULL;
         at = end;
     }
     ses_bench_case timed = { .fn = encode, .ctx = &r };
     if (ok) ses_bench_time(b, &timed, 1);
     *tokens = 0;
-    for (int i = 0; r.share && i < r.threads; i++) {
-        ok = ok && r.share[i].ok;
-        *tokens += r.share[i].tokens;
-        ses_tokens_free(r.share[i].k);
+    for (int i = 0; r.worker && i < r.threads; i++) {
+        ok = ok && r.worker[i].ok;
+        *tokens += r.worker[i].tokens;
+        ses_tokens_free(r.worker[i].k);
     }
-    ses_free(r.share);
+    ses_free(r.worker);
     ses_thread_pool_free(r.pool);
     return ok ? timed.best : 0;
 }
 
 typedef struct result {
     const char *model, *text;
-    double mb, tokens; /* millions a second */
+    double mb, tokens; /* millions per second */
     double load;       /* seconds to open the tokenizer */
 } result;
 
@@ -228,7 +228,7 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
     return ok;
 }
 
-/* The best of a few openings. */
+/* Opens the tokenizer several times; *best: seconds of the fastest. */
 static ses_tokenizer *open_timed(const char *path, double *best, ses_err *e)
 {
     ses_tokenizer *t = NULL;
@@ -251,16 +251,16 @@ static bool run_all(ses_bench *b, ses_err *e)
     const char *dir = getenv("SESAME_SHARED") ? getenv("SESAME_SHARED") : "../shared";
     text texts[MAX_TEXTS] = { 0 };
     result r[SES_LEN(names) * MAX_TEXTS];
-    size_t n = 0, bytes = b->quick ? QUICK_TEXT : TEXT, n_texts = real_texts(texts, dir, bytes);
+    size_t n = 0, bytes = b->quick ? QUICK_TEXT : TEXT, n_texts = read_texts(texts, dir, bytes);
     bool real = n_texts > 0, ok = true;
-    if (!real) n_texts = made_up_texts(texts, bytes);
+    if (!real) n_texts = synthetic_texts(texts, bytes);
     size_t n_names = !real ? 1 : b->quick ? 5 : SES_LEN(names);
     b->total = (int64_t)(n_texts * n_names);
     for (size_t m = 0; ok && m < n_names; m++) {
         char path[1024];
         snprintf(path, sizeof path, "%s/vocab/%s", dir, names[m]);
         double load = 0;
-        ses_tokenizer *t = real ? open_timed(path, &load, e) : made_up_tokenizer(e);
+        ses_tokenizer *t = real ? open_timed(path, &load, e) : synthetic_tokenizer(e);
         ok = t != NULL;
         for (size_t i = 0; ok && i < n_texts && !ses_bench_stopped(); i++) {
             size_t tokens;
@@ -278,5 +278,5 @@ static bool run_all(ses_bench *b, ses_err *e)
 }
 
 const ses_bench_kind ses_bench_tokenizer = {
-    .name = "tokenizer", .what = "texts to tokens", .run = run_all, .both = true, .host = true
+    .name = "tokenizer", .run = run_all, .both_thread_counts = true, .cpu_only = true
 };

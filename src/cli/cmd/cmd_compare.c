@@ -1,4 +1,4 @@
-/* compare: runs side by side. */
+/* compare: shows training runs side by side. */
 #include "base/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -16,9 +16,9 @@ typedef struct args {
 
 static const ses_opt opt[] = { SES_OPT_JSON(args, json) };
 
-/* ---- for people ---- */
+/* ---- table ---- */
 
-/* One metric is a column's title; several are named in their cells. */
+/* The metric if all runs have the same one, for the column title; else NULL, and cells name theirs. */
 static const char *common_metric(const ses_run_records *l)
 {
     for (size_t i = 1; i < l->n; i++)
@@ -28,11 +28,11 @@ static const char *common_metric(const ses_run_records *l)
 
 static void put_title(ses_buf *b, const char *title)
 {
-    for (const char *c = title; *c; c++) ses_buf_put(b, *c == '|' ? '/' : *c); /* labels may have bars */
+    for (const char *c = title; *c; c++) ses_buf_put(b, *c == '|' ? '/' : *c); /* '|' separates columns */
     ses_buf_put(b, '|');
 }
 
-static ses_text_table *table_of(const ses_run_records *l, ses_err *e)
+static ses_text_table *new_table(const ses_run_records *l, ses_err *e)
 {
     const char *metric = common_metric(l), *name;
     ses_buf b = { 0 };
@@ -46,12 +46,12 @@ static ses_text_table *table_of(const ses_run_records *l, ses_err *e)
     return t;
 }
 
-static void put_number(ses_text_table *t, const char *what, double x)
+static void put_number(ses_text_table *t, const char *metric, double x)
 {
     if (isnan(x))
         ses_text_table_cell(t, "-");
     else
-        ses_text_table_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
+        ses_text_table_cell(t, "%s%s%.4f", metric, *metric ? " " : "", x);
 }
 
 static void put_row(ses_text_table *t, const ses_run_records *l, const ses_run_record *r,
@@ -79,7 +79,7 @@ static void put_row(ses_text_table *t, const ses_run_records *l, const ses_run_r
     ses_text_table_cell(t, "%s", curve);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void put_json(const ses_run_records *l, const ses_run_record *r, ses_json_writer *w)
 {
@@ -131,7 +131,7 @@ static bool run(ses_call *c, ses_err *e)
     if (ok && a->json) {
         ok = print_json(&l, e);
     } else if (ok) {
-        ses_text_table *t = table_of(&l, e);
+        ses_text_table *t = new_table(&l, e);
         for (size_t i = 0; t && i < l.n; i++) put_row(t, &l, &l.item[i], &c->out);
         ok = t && ses_text_table_print(t, stdout, &c->out, 0, e);
         ses_text_table_free(t);
@@ -142,7 +142,7 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame compare first second", "two runs" },
-    { "sesame compare search", "all runs of a search" },
+    { "sesame compare search", "all runs of a hyperparameter search" },
     { 0 },
 };
 
@@ -151,9 +151,9 @@ const ses_command ses_command_compare = {
     .usage = "RUN...",
     .summary = "compare training runs",
     .description =
-        "A line for each run: the settings that differ, the score at the end and the best on the way, "
-        "losses, time, tokens a second, energy, the curve of the loss. RUN is a folder that finetune wrote, "
-        "finished or not, or one with such folders, or one of the reference library's trainer.",
+        "Prints a line per run: the settings that differ, final and best score, losses, time, tokens "
+        "per second, energy and the loss curve. RUN is a folder written by finetune (finished or not) "
+        "or by the Trainer of transformers, or a folder of such folders.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

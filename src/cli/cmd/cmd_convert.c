@@ -1,4 +1,4 @@
-/* convert: a model into another folder, in another number format or cut into shards. */
+/* convert: writes a model to another folder with another weight type, in shards, or with a merged adapter. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 
 typedef struct args {
-    int dtype; /* ses_dtype as `choices` orders them, or -1 */
+    int dtype; /* index in dtypes; -1: unchanged */
     int64_t shard;
-    ses_dtype tables; /* quantize's */
+    ses_dtype embedding_dtype; /* set by quantize */
     const char *adapter;
     bool keep, overwrite, strict, json;
 } args;
@@ -33,94 +33,95 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, dtype),
       .choices = "f32|f16|bf16|int8",
-      .help = "how numbers are stored; without it, as they are; int8: of dense weights (see quantize)" },
+      .help = "weight type; default: unchanged; int8 applies to dense weights (see quantize)" },
     { .name = "shard-size",
       .type = SES_OPT_SIZE,
       .offset = offsetof(args, shard),
       .def = "0",
-      .help = "begin a new file when one would hold more than this; 0: one file" },
+      .help = "maximum size of a weight file; 0: one file" },
     { .name = "merge-adapter",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, adapter),
       .value = "DIR",
       .is_model = true,
-      .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
+      .help = "merge this LoRA adapter into the weights; an adapter folder as DIR is always merged" },
     { .name = "keep-adapter",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, keep),
-      .help = "DIR is an adapter's folder, and OUT will be one, too: the numbers in --dtype, the model named "
-              "as \"../NAME\" where OUT lies beside it, the tokenizer only where the model's is another" },
+      .help =
+          "DIR is an adapter and OUT becomes one: weights in --dtype, the base model as \"../NAME\" if it "
+          "is next to OUT, the tokenizer only if it differs from that of the base model" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "replace a model that is in OUT already" },
+      .help = "replace a model in OUT" },
     SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),
 };
 
-/* What the new format does to the numbers. */
-typedef struct loss {
-    double error;  /* largest difference */
-    int64_t zeros; /* numbers that became 0 */
-} loss;
+typedef struct rounding_error {
+    double error;  /* maximum absolute difference */
+    int64_t zeros; /* values rounded to 0 */
+} rounding_error;
 
-typedef struct job {
+typedef struct convert_job {
     const char *from, *to;
-    const char *base;       /* of an adapter given beside its model; or NULL */
-    ses_sentence *sentence; /* NULL: a model alone */
+    const char *base;       /* --merge-adapter: its base model; NULL: none */
+    ses_sentence *sentence; /* NULL: not a sentence encoder */
     ses_model *model;
     ses_save_options save;
-    loss loss;
+    rounding_error rounding;
     ses_buf copied, files; /* names joined by ", " */
     uint64_t bytes;
-} job;
+} convert_job;
 
 /* ---- rounding ---- */
 
-/* The device is the CPU: the numbers can be read where they are. */
-static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err *e)
+/* Checks that the values fit the new type and accumulates the rounding error. The tensor is on the CPU. */
+static bool check_tensor(convert_job *j, const ses_tensor *t, const char *name, ses_err *e)
 {
     enum { PIECE = 1024 };
-    uint64_t narrow[PIECE]; /* room for any dtype */
+    uint64_t converted[PIECE]; /* large enough for any dtype */
     float back[PIECE];
     int64_t count = ses_count(t), lost = 0;
-    double most = 0;
-    ses_dtype to = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype; /* 8 bits have scales: all fits */
+    double max_lost = 0;
+    ses_dtype to = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype; /* int8 has scales: all values fit */
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t n = count - at < PIECE ? count - at : PIECE;
         const float *x = t->f + at;
-        if (!ses_convert(narrow, to, x, SES_F32, (size_t)n, e) ||
-            !ses_convert(back, SES_F32, narrow, to, (size_t)n, e))
+        if (!ses_convert(converted, to, x, SES_F32, (size_t)n, e) ||
+            !ses_convert(back, SES_F32, converted, to, (size_t)n, e))
             return false;
         for (int64_t i = 0; i < n; i++) {
-            if (isinf(back[i])) lost++, most = fmax(most, fabs((double)x[i]));
-            j->loss.zeros += back[i] == 0 && x[i] != 0;
-            j->loss.error = fmax(j->loss.error, isinf(back[i]) ? 0 : fabs((double)back[i] - (double)x[i]));
+            if (isinf(back[i])) lost++, max_lost = fmax(max_lost, fabs((double)x[i]));
+            j->rounding.zeros += back[i] == 0 && x[i] != 0;
+            j->rounding.error =
+                fmax(j->rounding.error, isinf(back[i]) ? 0 : fabs((double)back[i] - (double)x[i]));
         }
     }
     if (!lost) return true;
     return ses_fail(e, SES_EARG,
-                    "%s: tensor \"%s\": %" PRId64 " numbers up to %.4g are too large for %s, try bf16",
-                    j->from, name, lost, most, ses_dtype_name(to));
+                    "%s: tensor \"%s\": %" PRId64 " values up to %.4g exceed the range of %s; use bf16",
+                    j->from, name, lost, max_lost, ses_dtype_name(to));
 }
 
-/* Of a sentence encoder, the modules behind the model. */
-static bool check_modules(job *j, ses_err *e)
+/* Checks the modules of a sentence encoder after the model. */
+static bool check_modules(convert_job *j, ses_err *e)
 {
     const ses_store *s = j->sentence ? ses_sentence_store(j->sentence) : NULL;
     for (size_t i = 0; s && i < ses_store_count(s); i++)
-        if (!round_tensor(j, ses_store_at(s, i)->tensor, ses_store_at(s, i)->name, e)) return false;
+        if (!check_tensor(j, ses_store_at(s, i)->tensor, ses_store_at(s, i)->name, e)) return false;
     return true;
 }
 
-static bool check_rounding(job *j, ses_err *e)
+static bool check_rounding(convert_job *j, ses_err *e)
 {
     const ses_store *s = ses_model_store(j->model);
     if (!ses_model_check_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         char name[256];
         if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
-        if (!round_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
+        if (!check_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
     }
     return check_modules(j, e);
 }
@@ -157,13 +158,13 @@ bool ses_convert_copy(const char *from, const char *to, const char *name, bool o
     return ok;
 }
 
-static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
+static bool copy_named(convert_job *j, const char *dir, const char *name, ses_err *e)
 {
     return ses_convert_copy(dir, j->to, name, j->save.overwrite, &j->copied, e);
 }
 
-/* The tokenizer's files, and of a cross-encoder what its scores go through. */
-static bool copy_rest(job *j, ses_err *e)
+/* Copies the tokenizer files and the configuration of a cross-encoder's scores. */
+static bool copy_other_files(convert_job *j, ses_err *e)
 {
     const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
     char *home = ses_dir_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
@@ -175,8 +176,8 @@ static bool copy_rest(job *j, ses_err *e)
     return ok;
 }
 
-/* The files as they stand, by opening what was written. */
-static bool list_files(job *j, ses_err *e)
+/* Lists the files by opening the written checkpoint. */
+static bool list_files(convert_job *j, ses_err *e)
 {
     ses_safetensors *s = ses_checkpoint_open(j->to, e);
     const char *last = "";
@@ -192,20 +193,20 @@ static bool list_files(job *j, ses_err *e)
     return ok;
 }
 
-/* ses_model_save refuses each file as it comes to it; by then others are written. */
-static bool out_is_free(const job *j, ses_err *e)
+/* Checks before anything is written; ses_model_save would fail after the first files. */
+static bool check_output(const convert_job *j, ses_err *e)
 {
     char *config = ses_path_join(j->to, "config.json", e);
     bool ok = config != NULL;
     if (ok && !j->save.overwrite && ses_path_exists(config))
-        ok = ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
+        ok = ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->to);
     ses_free(config);
     return ok;
 }
 
-/* ---- what was done ---- */
+/* ---- output ---- */
 
-static void show(const ses_call *c, const job *j)
+static void show(const ses_call *c, const convert_job *j)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     const ses_term *t = &c->out;
@@ -216,7 +217,7 @@ static void show(const ses_call *c, const job *j)
     else
         ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
     if (j->sentence)
-        ses_show_line(t, "", "modules.json and %zu module%s behind the model",
+        ses_show_line(t, "", "modules.json and %zu module%s after the model",
                       ses_sentence_module_count(j->sentence) - 1,
                       ses_sentence_module_count(j->sentence) == 2 ? "" : "s");
     ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
@@ -224,16 +225,16 @@ static void show(const ses_call *c, const job *j)
                   ses_grouped_text(a, ses_store_element_count(ses_model_store(j->model))),
                   ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
                   ses_bytes_text(b, j->bytes));
-    if (j->loss.error > 0)
-        ses_show_line(t, "Rounding", "by at most %.2g; %s became 0", j->loss.error,
-                      j->loss.zeros ? ses_grouped_text(a, j->loss.zeros) : "none");
+    if (j->rounding.error > 0)
+        ses_show_line(t, "Rounding", "at max_lost %.2g; %s rounded to 0", j->rounding.error,
+                      j->rounding.zeros ? ses_grouped_text(a, j->rounding.zeros) : "none");
     if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
     if (*ses_model_unexpected_keys(j->model))
         ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_unexpected_keys(j->model),
                       ses_model_class_name(j->model));
 }
 
-static bool print_json(const job *j, ses_err *e)
+static bool print_json(const convert_job *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -246,17 +247,17 @@ static bool print_json(const job *j, ses_err *e)
     ses_json_member_string(w, "dtype", ses_dtype_name(j->save.dtype));
     ses_json_member_list(w, "files", j->files.data);
     ses_json_member_int(w, "bytes", (int64_t)j->bytes);
-    ses_json_member_real(w, "rounding", j->loss.error);
-    ses_json_member_int(w, "became_zero", j->loss.zeros);
+    ses_json_member_real(w, "rounding", j->rounding.error);
+    ses_json_member_int(w, "became_zero", j->rounding.zeros);
     ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
     ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->model));
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
 }
 
-static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
+static bool open_model(convert_job *j, ses_device *dev, bool strict, ses_err *e)
 {
-    ses_model_options values = { .no_packing = true }; /* also of weights that are stored in 8 bits */
+    ses_model_options values = { .no_packing = true }; /* read the values of int8 weights, too */
     if (!ses_sentence_is_encoder_dir(j->from)) {
         values.strict = strict, values.base = j->base;
         j->model = ses_model_open(j->from, dev, &values, e);
@@ -264,36 +265,38 @@ static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
     }
     j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .no_packing = true }, e);
     if (!j->sentence) return false;
-    /* with the head or pooler the checkpoint may have, though no sentence needs it */
+    /* keep a head or pooler of the checkpoint, though sentence embeddings do not use it */
     j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, NULL);
     values.no_head = true;
     if (!j->model) j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, e);
     return j->model != NULL;
 }
 
-static bool save(const job *j, ses_err *e)
+static bool save(const convert_job *j, ses_err *e)
 {
     ses_save_options again = j->save;
-    again.overwrite |= j->sentence != NULL; /* its model, now whole */
+    again.overwrite |= j->sentence != NULL; /* the model was written with it */
     if (j->sentence && !ses_sentence_save(j->sentence, j->to, &j->save, e)) return false;
     return ses_model_save(j->model, j->to, &again, e);
 }
 
-static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
+static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 {
-    if (!out_is_free(j, e)) return false;
+    if (!check_output(j, e)) return false;
     if (!open_model(j, dev, strict, e)) return false;
     ses_dtype now = ses_model_dtype(j->model);
     j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
-    return check_rounding(j, e) && save(j, e) && copy_rest(j, e) && list_files(j, e);
+    return check_rounding(j, e) && save(j, e) && copy_other_files(j, e) && list_files(j, e);
 }
 
 static bool run_job(ses_call *c, const args *a, ses_err *e)
 {
-    job j = { .from = a->adapter ? a->adapter : c->operands[0],
-              .base = a->adapter ? c->operands[0] : NULL,
-              .to = c->operands[1],
-              .save = { .tables = a->tables, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
+    convert_job j = {
+        .from = a->adapter ? a->adapter : c->operands[0],
+        .base = a->adapter ? c->operands[0] : NULL,
+        .to = c->operands[1],
+        .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
+    };
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
@@ -314,23 +317,25 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, e);
     if (a->adapter || a->shard || a->strict)
-        return ses_fail(e, SES_EUSAGE, "--keep-adapter excludes --merge-adapter, --shard-size and --strict");
+        return ses_fail(e, SES_EUSAGE,
+                        "--keep-adapter cannot be combined with --merge-adapter, --shard-size or --strict");
     return ses_convert_adapter(c, c->operands[0], c->operands[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
                                a->overwrite, a->json, e);
 }
 
-bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
+bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e)
 {
-    args a = { .overwrite = overwrite, .tables = tables };
+    args a = { .overwrite = overwrite, .embedding_dtype = embedding_dtype };
     while (dtypes[a.dtype] != dtype) a.dtype++;
     return run_job(c, &a, e);
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
-    { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "model and adapter in one" },
-    { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "an adapter in half the space" },
-    { "sesame convert bert-large bert-large-cut --shard-size 500M", "weights in files of at most 500 MiB" },
+    { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "half the size" },
+    { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
+    { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
+    { "sesame convert bert-large bert-large-shards --shard-size 500M",
+      "weight files of at max_lost 500 MiB" },
     { 0 },
 };
 
@@ -339,13 +344,13 @@ const ses_command ses_command_convert = {
     .usage = "DIR OUT",
     .summary = "convert weight type, shards, adapters",
     .description =
-        "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to "
-        "folder OUT: config.json and safetensors weights, as the reference library reads and writes them, "
-        "and the tokenizer's files as they are. A LoRA adapter is merged into the weights, unless "
-        "--keep-adapter. A sentence encoder (modules.json) is written with its modules.\n\n"
-        "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
-        "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
-        "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",
+        "Reads the model in folder DIR (safetensors or pytorch_model.bin) and writes it to folder OUT: "
+        "config.json and safetensors weights in the format of transformers, and the tokenizer files. A "
+        "LoRA adapter is merged into the weights unless --keep-adapter. A sentence encoder "
+        "(modules.json) keeps its modules.\n\n"
+        "Values are rounded to nearest. Values out of the range of the new type, and NaN or infinity, "
+        "are an error, and nothing is written. Each file is written atomically. Existing files in OUT "
+        "are kept unless --overwrite is given; with it, OUT may be DIR.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* data: what is in a file of labeled text, before training on it. */
+/* data: shows statistics and examples of labeled files. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
@@ -26,12 +26,12 @@ static const ses_opt opt[] = {
       .def = "3",
       .min = 0,
       .max = 1000000,
-      .help = "how many examples to show, from the first" },
+      .help = "number of examples to show" },
     { .name = "list", .type = SES_OPT_FLAG, .offset = offsetof(args, list), .help = "list the benchmarks" },
     SES_OPT_JSON(args, json),
 };
 
-static bool list_json(const ses_benchmark *b, ses_err *e)
+static bool print_benchmark(const ses_benchmark *b, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -52,14 +52,14 @@ static bool list_json(const ses_benchmark *b, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-static bool list(const ses_call *c, bool json, ses_err *e)
+static bool list_benchmarks(const ses_call *c, bool json, ses_err *e)
 {
-    ses_text_table *table = json ? NULL : ses_text_table_new("Name|Kind|Best by|What", e);
+    ses_text_table *table = json ? NULL : ses_text_table_new("Name|Kind|Metric|Title", e);
     bool ok = json || table;
     const ses_benchmark *b;
     for (size_t i = 0; ok && (b = ses_benchmark_at(i)); i++) {
         if (json) {
-            ok = list_json(b, e);
+            ok = print_benchmark(b, e);
             continue;
         }
         ses_text_table_cell(table, "%s", b->name);
@@ -72,7 +72,7 @@ static bool list(const ses_call *c, bool json, ses_err *e)
     return ok;
 }
 
-/* One file; *like is the first one's examples, whose labels the others must have. */
+/* Shows a file. *like: the examples of the first file, whose labels the others must have; NULL: this is the first. */
 static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **like, ses_err *e)
 {
     const args *a = c->args;
@@ -92,8 +92,9 @@ static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **
 static bool show_folder(const ses_call *c, const char *dir, ses_data_view *v, ses_examples **like, ses_err *e)
 {
     if (!v->benchmark)
-        return ses_fail(e, SES_EUSAGE,
-                        "%s is a folder: name a file, or a benchmark by --task (sesame data --list)", dir);
+        return ses_fail(
+            e, SES_EUSAGE,
+            "%s is a folder: expected a file, or a benchmark with --task (see sesame data --list)", dir);
     const char *const file[3] = { v->benchmark->train, v->benchmark->dev, v->benchmark->test };
     static const char *const split[3] = { "train", "dev", "test" };
     bool ok = true, any = false;
@@ -109,7 +110,7 @@ static bool show_folder(const ses_call *c, const char *dir, ses_data_view *v, se
         ses_free(path);
     }
     if (!ok || any) return ok;
-    return ses_fail(e, SES_EIO, "%s: none of the files of %s is there: %s%s%s%s%s", dir, v->benchmark->name,
+    return ses_fail(e, SES_EIO, "%s: no file of %s found; expected %s%s%s%s%s", dir, v->benchmark->name,
                     file[0] ? file[0] : "", file[0] && (file[1] || file[2]) ? ", " : "",
                     file[1] ? file[1] : "", file[1] && file[2] ? ", " : "", file[2] ? file[2] : "");
 }
@@ -117,8 +118,8 @@ static bool show_folder(const ses_call *c, const char *dir, ses_data_view *v, se
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    if (a->list) return list(c, a->json, e);
-    if (!c->n_operands) return ses_fail(e, SES_EUSAGE, "which file? (or --list for the benchmarks)");
+    if (a->list) return list_benchmarks(c, a->json, e);
+    if (!c->n_operands) return ses_fail(e, SES_EUSAGE, "expected a FILE, or --list for the benchmarks");
     ses_data_spec spec;
     ses_data_view v = { .spec = &spec, .show = a->show };
     ses_examples *like = NULL;
@@ -134,11 +135,10 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame data --list", "the benchmarks Sesame knows by name" },
-    { "sesame data SST-2 --task sst2", "train and dev of SST-2 in this folder" },
-    { "sesame data train.csv dev.csv --text review --label stars",
-      "two files of your own; the second has the first's labels" },
-    { "sesame data notes.tsv --no-header --text 2 --label 1 -n 10", "columns by number, ten examples" },
+    { "sesame data --list", "list the benchmarks" },
+    { "sesame data SST-2 --task sst2", "the train and dev files of SST-2 in a folder" },
+    { "sesame data train.csv dev.csv --text review --label stars", "two files with the same labels" },
+    { "sesame data notes.tsv --no-header --text 2 --label 1 -n 10", "columns by number; show ten examples" },
     { "sesame data ner.txt --task tag --tag-column 4", "CoNLL columns" },
     { 0 },
 };
@@ -148,13 +148,12 @@ const ses_command ses_command_data = {
     .usage = "[FILE_OR_FOLDER...]",
     .summary = "show dataset statistics and examples",
     .description =
-        "Reads files of labeled text as training will, and shows what a person wants to know before: how "
-        "many examples there are, how labels are distributed, how long texts are, whether examples stand "
-        "there twice or contradict each other, and the first few. Whatever would stop a training run stops "
-        "here, with its line.\n\n"
-        "A named benchmark (--task) knows its files, columns, labels and metrics; a folder then stands for "
-        "those of its files that are there. Options change single things about it. Without a benchmark, say "
-        "what is in the file: the kind by --task, columns by --text, --pair and --label.\n\n"
+        "Reads labeled files as training does and shows the number of examples, the label "
+        "distribution, text lengths, duplicates and contradictory labels, and the first examples. An "
+        "error that would stop a training run is reported with its line.\n\n"
+        "A benchmark (--task) defines files, columns, labels and metrics; a folder means its files of "
+        "the benchmark. Options override single settings. Without a benchmark, --task gives the kind "
+        "of task, and --text, --pair and --label the columns.\n\n"
         "Several files are read with the labels of the first.",
     .examples = examples,
     .opt = opt,

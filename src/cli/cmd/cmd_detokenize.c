@@ -1,4 +1,4 @@
-/* detokenize: ids back to text. */
+/* detokenize: decodes token ids to text. */
 #include "base/alloc.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -17,37 +17,37 @@ static const ses_opt opt[] = {
     { .name = "keep-special",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, keep_special),
-      .help = "write special tokens such as [CLS] too" },
+      .help = "write special tokens such as [CLS], too" },
     { .name = "clean-up",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, clean_up),
-      .help = "put English spacing right: no blank before a comma, \"do n't\" in one" },
+      .help = "clean up tokenization spaces: no space before punctuation, \"do n't\" as \"don't\"" },
     { .name = "json",
       .letter = 'j',
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, json),
-      .help = "write each text as a JSON string, so that it stays on one line" },
+      .help = "write each text as a JSON string" },
 };
 
-typedef struct job {
+typedef struct decode_job {
     const args *a;
     ses_tokens *k;
     int32_t *id;
     size_t cap;
     ses_buf text;
-} job;
+} decode_job;
 
-static bool read_ids(job *j, const ses_json *v, ses_err *e)
+static bool read_ids(decode_job *j, const ses_json *v, ses_err *e)
 {
     size_t n = ses_json_len(v);
     if (ses_json_type_of(v) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "a line must be an array of ids, not %s",
+        return ses_fail(e, SES_EFORMAT, "expected an array of ids, found %s",
                         ses_json_type_name(ses_json_type_of(v)));
     if (!ses_array_reserve(&j->id, &j->cap, n, sizeof *j->id, e)) return false;
     for (size_t i = 0; i < n; i++) {
         int64_t id;
         if (!ses_json_int(ses_json_at(v, i), &id))
-            return ses_fail(e, SES_EFORMAT, "element %zu must be an integer, not %s", i,
+            return ses_fail(e, SES_EFORMAT, "element %zu: expected an integer, found %s", i,
                             ses_json_type_name(ses_json_type_of(ses_json_at(v, i))));
         if (id < INT32_MIN || id > INT32_MAX)
             return ses_fail(e, SES_EARG, "id %lld is not in the vocabulary", (long long)id);
@@ -56,10 +56,10 @@ static bool read_ids(job *j, const ses_json *v, ses_err *e)
     return true;
 }
 
-static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+static bool decode_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
 {
     (void)worker;
-    job *j = ctx;
+    decode_job *j = ctx;
     const char *text;
     size_t len;
     ses_json_doc *doc = ses_json_parse_line(line, n, e);
@@ -82,10 +82,10 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
 
 static bool run(ses_call *c, ses_err *e)
 {
-    job j = { .a = c->args };
+    decode_job j = { .a = c->args };
     ses_tokenizer *t = ses_tokenizer_open(j.a->model, e);
     j.k = t ? ses_tokens_new(t, e) : NULL;
-    bool ok = j.k && ses_map_lines(c->operands, 1, one_line, &j, e);
+    bool ok = j.k && ses_map_lines(c->operands, 1, decode_line, &j, e);
     ses_free(j.id);
     ses_buf_free(&j.text);
     ses_tokens_free(j.k);
@@ -103,8 +103,8 @@ const ses_command ses_command_detokenize = {
     .usage = "[FILE...]",
     .summary = "decode token ids to text",
     .description =
-        "Reads files, or standard input, one JSON array of ids a line, and writes the text of each. An id "
-        "beyond the vocabulary is an error.",
+        "Reads files or standard input, one JSON array of ids per line, and writes the text of each. "
+        "An id outside the vocabulary is an error.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

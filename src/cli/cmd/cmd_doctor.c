@@ -1,14 +1,12 @@
-/* doctor: what this machine is, what Sesame will use of it, and how fast that is. */
-#include "base/alloc.h"
+/* doctor: shows the hardware, the features in use and the peak speed. */
 #include "base/thread_pool.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/machine.h"
+#include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "kernel/kernel.h"
-#include "kernel/peak_flops.h"
-#include "sesame/json.h"
 #include "sesame/version.h"
 #include "tensor/device_impl.h"
 
@@ -29,11 +27,13 @@ static const ses_opt opt[] = {
       .def = "1",
       .min = 0.01,
       .max = 60,
-      .help = "time for all measurements together" },
-    { .name = "quick", .type = SES_OPT_FLAG, .offset = offsetof(args, quick), .help = "measure nothing" },
+      .help = "total time of all measurements" },
+    { .name = "quick",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, quick),
+      .help = "skip the measurements" },
 };
 
-/* One measured speed. */
 typedef struct speed {
     const char *what, *unit; /* "multiply-add", "GFLOP/s" */
     int threads;
@@ -42,36 +42,19 @@ typedef struct speed {
 
 typedef struct report {
     ses_machine machine;
-    ses_build_feature part[SES_MAX_BUILD_FEATURES];
-    size_t n_parts;
+    ses_build_feature feature[SES_MAX_BUILD_FEATURES];
+    size_t n_features;
     ses_isa isa, best;
     int threads;
     speed speed[4];
     size_t n_speeds;
 } report;
 
-typedef struct burst {
-    ses_isa isa;
-    double seconds, *rate; /* one rate a chunk */
-} burst;
-
-static void run_burst(void *ctx, int64_t i, void *scratch)
-{
-    (void)scratch;
-    burst *b = ctx;
-    b->rate[i] = ses_peak_gflops(b->isa, b->seconds);
-}
-
-/* All threads at once, each at its best burst; more threads than cores take turns and do not add up. */
+/* Threads beyond the cores share them: their rates do not add up. */
 static double peak_gflops(ses_isa isa, int threads, int cores, double seconds, ses_err *e)
 {
     ses_thread_pool *pool = ses_thread_pool_new(threads, e);
-    double *rate = ses_alloc_array((size_t)threads, sizeof *rate, e), sum = 0;
-    if (pool && rate) {
-        ses_parallel_for(pool, threads, run_burst, &(burst){ isa, seconds, rate });
-        for (int i = 0; i < threads; i++) sum += rate[i];
-    }
-    ses_free(rate);
+    double sum = pool ? ses_machine_peak_gflops(pool, isa, threads, seconds) : 0;
     ses_thread_pool_free(pool);
     return threads > cores ? sum * cores / threads : sum;
 }
@@ -94,43 +77,43 @@ static bool measure(report *r, double seconds, ses_err *e)
     return true;
 }
 
-static void line(const ses_call *c, const char *name, const char *value)
+static void show_line(const ses_call *c, const char *name, const char *value)
 {
-    printf("%s%-13s%s", ses_style_on(&c->out, SES_BOLD), name, ses_style_on(&c->out, SES_PLAIN));
-    int width = c->out.width < 100 ? c->out.width : 100;
-    ses_put_wrapped(stdout, *value ? value : "unknown", 13, 13, width);
+    ses_show_line(&c->out, name, "%s", *value ? value : "unknown");
 }
 
 static void show_machine(const ses_call *c, const report *r)
 {
     const ses_machine *m = &r->machine;
     char text[256], a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
-    line(c, "System", m->system);
-    line(c, "CPU", m->cpu);
-    line(c, "Features", m->features);
-    int n = snprintf(text, sizeof text, "%d online, %d for this process", m->cores, m->usable);
-    if (m->quota > 0) snprintf(text + n, sizeof text - (size_t)n, ", %.1f by the control group", m->quota);
-    line(c, "Cores", text);
+    show_line(c, "System", m->system);
+    show_line(c, "CPU", m->cpu);
+    show_line(c, "Features", m->features);
+    int n = snprintf(text, sizeof text, "%d online, %d usable by this process", m->cores, m->usable);
+    if (m->quota > 0)
+        snprintf(text + n, sizeof text - (size_t)n, ", limited to %.1f by the control group", m->quota);
+    show_line(c, "Cores", text);
     n = snprintf(text, sizeof text, "%s, %s free", ses_bytes_text(a, m->memory), ses_bytes_text(b, m->free));
     if (!m->memory) text[0] = 0;
     if (m->memory_limit && m->memory_limit < m->memory)
-        snprintf(text + n, sizeof text - (size_t)n, ", %s by the control group",
+        snprintf(text + n, sizeof text - (size_t)n, ", limited to %s by the control group",
                  ses_bytes_text(a, m->memory_limit));
-    line(c, "Memory", text);
+    show_line(c, "Memory", text);
     n = snprintf(text, sizeof text, "%s", ses_bytes_text(a, m->page));
     if (m->huge && *m->huge_mode)
         snprintf(text + n, sizeof text - (size_t)n, ", huge %s: %s", ses_bytes_text(b, m->huge),
                  m->huge_mode);
-    line(c, "Pages", text);
+    show_line(c, "Pages", text);
     n = snprintf(text, sizeof text, "%s", ses_isa_name(r->isa));
     if (r->isa != r->best)
-        snprintf(text + n, sizeof text - (size_t)n, " as asked; the best here is %s", ses_isa_name(r->best));
-    line(c, "Kernels", text);
+        snprintf(text + n, sizeof text - (size_t)n, " as requested; the best available is %s",
+                 ses_isa_name(r->best));
+    show_line(c, "Kernels", text);
     snprintf(text, sizeof text, "%d", r->threads);
-    line(c, "Threads", text);
-    for (size_t i = 0; i < r->n_parts; i++) {
-        snprintf(text, sizeof text, "%s (%s)", r->part[i].status, r->part[i].use);
-        line(c, r->part[i].name, text);
+    show_line(c, "Threads", text);
+    for (size_t i = 0; i < r->n_features; i++) {
+        snprintf(text, sizeof text, "%s (%s)", r->feature[i].status, r->feature[i].use);
+        show_line(c, r->feature[i].name, text);
     }
 }
 
@@ -142,7 +125,7 @@ static void show_gpus(const ses_call *c)
         snprintf(name, sizeof name, "GPU %d", i);
         snprintf(text, sizeof text, "%s, %s, compute capability %d.%d, %d multiprocessors: --device cuda:%d",
                  g.name, ses_bytes_text(memory, g.memory_bytes), g.major, g.minor, g.sm_count, i);
-        line(c, name, text);
+        show_line(c, name, text);
     }
 }
 
@@ -152,15 +135,15 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
     if (!t) return false;
     for (size_t i = 0; i < r->n_speeds; i++) {
         const speed *s = &r->speed[i];
-        double most = s->value;
+        double max = s->value;
         for (size_t j = 0; j < r->n_speeds; j++)
-            if (!strcmp(r->speed[j].unit, s->unit) && r->speed[j].value > most) most = r->speed[j].value;
+            if (!strcmp(r->speed[j].unit, s->unit) && r->speed[j].value > max) max = r->speed[j].value;
         char bar[SES_BAR_SIZE];
         ses_text_table_cell(t, "%s", s->what);
         ses_text_table_cell(t, "%d", s->threads);
         ses_text_table_cell(t, "%.1f", s->value);
         ses_text_table_cell(t, "%s", s->unit);
-        ses_text_table_cell(t, "%s", ses_bar_text(&c->out, bar, most > 0 ? s->value / most : 0, 30));
+        ses_text_table_cell(t, "%s", ses_bar_text(&c->out, bar, max > 0 ? s->value / max : 0, 30));
         ses_text_table_style(t, SES_GREEN);
     }
     putchar('\n');
@@ -169,7 +152,7 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
     return ok;
 }
 
-/* The levels kernel k is written for, a bit each; CUDA's comes after the instruction sets. */
+/* Bit mask of the levels that kernel k implements; CUDA is the bit after the instruction sets. */
 static unsigned levels(const ses_kernel_info *k)
 {
     unsigned mask = k->has_cuda ? 1u << SES_ISA_COUNT : 0;
@@ -178,16 +161,15 @@ static unsigned levels(const ses_kernel_info *k)
     return mask;
 }
 
-/* The matrix of kernels.def, kernels of the same levels together, the most levels first. */
+/* Prints the kernels grouped by level, most levels first. */
 static void show_kernels(const ses_call *c)
 {
     size_t n;
     const ses_kernel_info *k = ses_kernel_list(&n);
-    printf(
-        "\n%sKernels by the levels they are written for%s (the next lower one serves where one is missing)\n",
-        ses_style_on(&c->out, SES_BOLD), ses_style_on(&c->out, SES_PLAIN));
+    printf("\n%sKernels by implemented level%s (a missing level uses the next lower one)\n",
+           ses_style_on(&c->out, SES_BOLD), ses_style_on(&c->out, SES_PLAIN));
     for (unsigned mask = 2u << SES_ISA_COUNT; mask-- > 1;) {
-        char who[64] = "", names[2048] = "";
+        char level_names[64] = "", names[2048] = "";
         size_t at = 0;
         for (size_t i = 0; i < n; i++)
             if (levels(&k[i]) == mask && at < sizeof names)
@@ -196,9 +178,10 @@ static void show_kernels(const ses_call *c)
         at = 0;
         for (int i = 0; i <= SES_ISA_COUNT; i++)
             if (mask >> i & 1)
-                at += (size_t)snprintf(who + at, sizeof who - at, "%s%s", at ? " " : "",
+                at += (size_t)snprintf(level_names + at, sizeof level_names - at, "%s%s", at ? " " : "",
                                        i < SES_ISA_COUNT ? ses_isa_name((ses_isa)i) : "cuda");
-        printf("  %s%-20s%s ", ses_style_on(&c->out, SES_GREEN), who, ses_style_on(&c->out, SES_PLAIN));
+        printf("  %s%-20s%s ", ses_style_on(&c->out, SES_GREEN), level_names,
+               ses_style_on(&c->out, SES_PLAIN));
         ses_put_wrapped(stdout, names + 1, 23, 23, c->out.width < 100 ? c->out.width : 100);
     }
 }
@@ -265,11 +248,10 @@ static bool show_json(const report *r, ses_err *e)
     json_machine(w, r);
     ses_json_put_key(w, "parts");
     ses_json_begin_array(w);
-    for (size_t i = 0; i < r->n_parts; i++) {
+    for (size_t i = 0; i < r->n_features; i++) {
         ses_json_begin_object(w);
-        ses_json_member_string(w, "name", r->part[i].name);
-        ses_json_put_key(w, "found");
-        ses_json_put_bool(w, r->part[i].available);
+        ses_json_member_string(w, "name", r->feature[i].name);
+        ses_json_member_bool(w, "found", r->feature[i].available);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -288,10 +270,7 @@ static bool show_json(const report *r, ses_err *e)
     ses_json_end_array(w);
     json_kernels(w);
     ses_json_end_object(w);
-    const char *text = ses_json_writer_text(w, NULL, e);
-    if (text) puts(text);
-    ses_json_writer_free(w);
-    return text != NULL;
+    return ses_json_writer_print(w, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -301,7 +280,7 @@ static bool run(ses_call *c, ses_err *e)
                  .isa = ses_compute_isa(&a->compute),
                  .best = ses_isa_best(),
                  .threads = ses_compute_threads(&a->compute) };
-    r.n_parts = ses_build_features(r.part);
+    r.n_features = ses_build_features(r.feature);
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
     if (a->compute.json) return show_json(&r, e);
     show_machine(c, &r);
@@ -312,9 +291,9 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame doctor", "look and measure, in about a second" },
-    { "sesame doctor --isa avx2 --threads 1", "the speed of one core without AVX-512" },
-    { "sesame doctor --json --quick", "the facts alone, for a program" },
+    { "sesame doctor", "show and measure, in about a second" },
+    { "sesame doctor --isa avx2 --threads 1", "measure one core without AVX-512" },
+    { "sesame doctor --json --quick", "JSON without measurements" },
     { 0 },
 };
 
@@ -323,10 +302,10 @@ const ses_command ses_command_doctor = {
     .usage = "",
     .summary = "show hardware, features, peak speed",
     .description =
-        "Shows the processor and its features, the instruction set and threads Sesame will use, memory, "
-        "the optional parts found, and which kernels exist for which instruction set.\n\n"
-        "It also measures: multiply-adds in registers, which is the most any matrix product can reach, and "
-        "reading memory, on one thread and on all.",
+        "Shows the processor and its features, the instruction set and threads in use, memory, "
+        "optional libraries, GPUs, and the kernels implemented for each instruction set.\n\n"
+        "Measures multiply-adds in registers (the upper bound of any matrix product) and memory read "
+        "bandwidth, on one thread and on all.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

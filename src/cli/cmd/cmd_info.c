@@ -1,4 +1,4 @@
-/* info: what a model is, without running it. */
+/* info: describes a model folder without running the model. */
 #include "base/file.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/model_info.h"
@@ -13,28 +13,27 @@ static const ses_opt opt[] = {
     { .name = "tensors",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tensors),
-      .help = "list all tensors instead: shape, dtype, smallest and largest number, norm, NaN count; "
-              "works for any safetensors or PyTorch file and architecture" },
+      .help = "list the tensors instead: shape, dtype, minimum, maximum, norm, NaN count; for any "
+              "architecture, safetensors or PyTorch file" },
     { .name = "tokens",
       .type = SES_OPT_INT,
       .offset = offsetof(args, tokens),
       .def = "0",
       .min = 0,
       .max = 1 << 24,
-      .help =
-          "estimate activations for one sequence of so many tokens; 0: 512, or the longest the model takes" },
+      .help = "sequence length of the activation memory estimate; 0: 512, or the model's maximum if lower" },
     SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),
 };
 
-/* What was found stands on stdout whole, whatever turns out to be wrong with the numbers. */
+/* Non-finite weights are reported after the complete output. */
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_model_info i = { 0 };
     bool ok = ses_model_info_read(&i, c->operands[0], a->tokens, a->tensors, a->strict, e);
     if (ok && !i.model && ses_path_is_dir(i.path) && !c->quiet && !a->json)
-        fprintf(stderr, "sesame: only the tensors are shown: %s\n", i.problem.msg);
+        fprintf(stderr, "sesame: showing only the tensors: %s\n", i.problem.msg);
     if (ok && i.model && !c->quiet) ses_notify_unused_tensors(i.model);
     if (ok && a->json)
         ok = ses_model_info_print_json(&i, a->tensors, e);
@@ -48,10 +47,9 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame info bert-base-uncased",
-      "architecture, sizes, parameters and memory of the model in this folder" },
-    { "sesame info bert-base-uncased --tensors | less", "every tensor of its weights" },
-    { "sesame info model.safetensors --tensors --json", "the tensors of one file, for a program" },
+    { "sesame info bert-base-uncased", "architecture, sizes, parameters and memory" },
+    { "sesame info bert-base-uncased --tensors | less", "all tensors of the weights" },
+    { "sesame info model.safetensors --tensors --json", "the tensors of a file as JSON" },
     { 0 },
 };
 
@@ -60,15 +58,14 @@ const ses_command ses_command_info = {
     .usage = "DIR",
     .summary = "show architecture, parameters, memory, labels",
     .description =
-        "Looks at a model folder (config.json and weights) without running it: architecture and heads, "
-        "sizes, parameters by part, labels, files, and the memory it needs.\n\n"
-        "Memory: weights in f32 are used where the file is mapped, others are converted to a copy; "
-        "matrices get a second copy in the order the kernels read, made when first used. Activations are "
-        "an estimate for one sequence: (9 x hidden size + feed-forward size) x 4 bytes a token, and "
-        "(2 x hidden size + vocabulary) x 4 more under a masked-LM head.\n\n"
-        "All weights are read once, and a NaN or infinity among them is an error (exit 3) told after "
-        "everything else. --tensors also takes a single file of weights, and lists folders of "
-        "architectures that Sesame cannot run.",
+        "Describes a model folder (config.json and weights) without running the model: architecture "
+        "and heads, sizes, parameters by part, labels, files and memory.\n\n"
+        "Memory: f32 weights are used in the mapped file; other types are converted to an f32 copy. "
+        "Weight matrices get a second, packed copy on first use. Activations are an estimate for one "
+        "sequence: (9 x hidden size + intermediate size) x 4 bytes per token, plus (2 x hidden size + "
+        "vocabulary size) x 4 for a masked-LM head.\n\n"
+        "All weights are read once. A NaN or infinity among them is an error (exit 3), reported after "
+        "the output. --tensors also accepts a weight file, and folders of unsupported architectures.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

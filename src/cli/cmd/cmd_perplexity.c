@@ -1,4 +1,4 @@
-/* perplexity: how well a model predicts texts. */
+/* perplexity: computes the perplexity of texts. */
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -28,48 +28,48 @@ static const ses_opt opt[] = {
       .value = "DIR",
       .required = true,
       .is_model = true,
-      .help = "model folder, with its tokenizer, or a name that 'sesame models' lists" },
+      .help = "model folder, or a name listed by 'sesame models'" },
     { .name = "text",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, texts),
       .value = "TEXT",
-      .help = "judge this text" },
+      .help = "compute the perplexity of this text" },
     { .name = "stride",
       .type = SES_OPT_INT,
       .offset = offsetof(args, stride),
       .def = "0",
       .max = 1 << 24,
-      .help = "windows of a causal model begin so many tokens apart; 0: half a window" },
+      .help = "causal models: distance between the starts of windows, in tokens; 0: half a window" },
     { .name = "max-length",
       .type = SES_OPT_INT,
       .offset = offsetof(args, window),
       .def = "0",
       .max = 1 << 24,
-      .help = "tokens of a window; 0: as many as the model takes" },
+      .help = "window length in tokens; 0: the model's maximum" },
     { .name = "add-start-token",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, start),
-      .help = "a text follows the token texts begin with, so that its first is judged too" },
+      .help = "prepend the start token, so that the first token is scored, too" },
     { .name = "lines",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, lines),
-      .help = "each line of a file is a text of its own" },
+      .help = "score each line of a file as a text" },
     { .name = "tokens",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tokens),
-      .help = "with --json: the log-probability of each token too" },
+      .help = "with --json: write the log-probability of each token" },
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
-typedef struct job {
+typedef struct perplexity_job {
     const args *a;
     const ses_tokenizer *tokenizer;
     ses_scorer *scorer;
     double logprob;
     int64_t tokens, bytes, texts;
-} job;
+} perplexity_job;
 
-static void put_tokens(ses_json_writer *w, const job *j, const ses_text_score *x)
+static void put_tokens(ses_json_writer *w, const perplexity_job *j, const ses_text_score *x)
 {
     ses_json_put_key(w, "tokens_logprob");
     ses_json_begin_array(w);
@@ -84,13 +84,13 @@ static void put_tokens(ses_json_writer *w, const job *j, const ses_text_score *x
     ses_json_end_array(w);
 }
 
-static bool put(const job *j, const char *name, double logprob, int64_t tokens, int64_t bytes,
+static bool put(const perplexity_job *j, const char *name, double logprob, int64_t tokens, int64_t bytes,
                 const ses_text_score *x, ses_err *e)
 {
     double loss = tokens ? -logprob / (double)tokens : NAN,
            bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
     if (!j->a->compute.json) {
-        printf("perplexity %.4f  loss %.4f  bits a byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
+        printf("perplexity %.4f  loss %.4f  bits per byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
                tokens);
         ses_put_escaped(stdout, name);
         putchar('\n');
@@ -110,16 +110,16 @@ static bool put(const job *j, const char *name, double logprob, int64_t tokens, 
     return ses_json_writer_print(w, e);
 }
 
-static bool judge(job *j, const char *name, const char *text, size_t n, ses_err *e)
+static bool score_text(perplexity_job *j, const char *name, const char *text, size_t n, ses_err *e)
 {
     ses_text_score x;
     if (!ses_scorer_score_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
-    if (!x.n_scored) return ses_fail(e, SES_EARG, "%s: too short: no token has another before it", name);
+    if (!x.n_scored) return ses_fail(e, SES_EARG, "%s: too short: needs at least two tokens", name);
     j->logprob += x.logprob, j->tokens += x.n_scored, j->bytes += (int64_t)n, j->texts++;
     return put(j, name, x.logprob, x.n_scored, (int64_t)n, &x, e);
 }
 
-/* All of a file, or of what a pipe brings. */
+/* Reads a file or standard input completely. */
 static bool read_whole(const char *path, ses_buf *text, ses_err *e)
 {
     ses_input_stream *in = ses_input_stream_open(path, e);
@@ -130,13 +130,13 @@ static bool read_whole(const char *path, ses_buf *text, ses_err *e)
         ok = ses_buf_ok(text, e) && ses_input_stream_read(in, text->data + text->len, CHUNK, &got, e);
         if (ok) text->len += got;
         if (ok && text->len > TEXT_MAX)
-            ok = ses_fail(e, SES_EFORMAT, "more than %d bytes: more are not read at once", TEXT_MAX);
+            ok = ses_fail(e, SES_EFORMAT, "longer than the maximum of %d bytes", TEXT_MAX);
     }
     ses_input_stream_free(in);
     return ok || ses_wrap(e, "%s", path);
 }
 
-static bool judge_lines(job *j, const char *path, const ses_buf *text, ses_err *e)
+static bool score_lines(perplexity_job *j, const char *path, const ses_buf *text, ses_err *e)
 {
     int64_t line = 0;
     for (size_t at = 0, len; at < text->len; at += len + 1) {
@@ -145,36 +145,37 @@ static bool judge_lines(job *j, const char *path, const ses_buf *text, ses_err *
         size_t n = len - (end && len && end[-1] == '\r');
         char name[300];
         snprintf(name, sizeof name, "%s: line %" PRId64, path, ++line);
-        if (n && !judge(j, name, begin, n, e)) return false;
+        if (n && !score_text(j, name, begin, n, e)) return false;
     }
     return true;
 }
 
-static bool judge_file(job *j, const char *path, ses_err *e)
+static bool score_file(perplexity_job *j, const char *path, ses_err *e)
 {
     ses_buf text = { 0 };
-    bool ok =
-        read_whole(path, &text, e) && (j->a->lines ? judge_lines(j, path, &text, e)
-                                                   : judge(j, path, text.data ? text.data : "", text.len, e));
+    bool ok = read_whole(path, &text, e) &&
+              (j->a->lines ? score_lines(j, path, &text, e)
+                           : score_text(j, path, text.data ? text.data : "", text.len, e));
     ses_buf_free(&text);
     return ok;
 }
 
-static bool run_all(job *j, const ses_call *c, ses_err *e)
+static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
 {
     for (size_t i = 0; i < j->a->texts.n; i++)
-        if (!judge(j, j->a->texts.item[i], j->a->texts.item[i], strlen(j->a->texts.item[i]), e)) return false;
+        if (!score_text(j, j->a->texts.item[i], j->a->texts.item[i], strlen(j->a->texts.item[i]), e))
+            return false;
     for (int i = 0; i < c->n_operands; i++)
-        if (!judge_file(j, c->operands[i], e)) return false;
+        if (!score_file(j, c->operands[i], e)) return false;
     return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    job j = { .a = a };
+    perplexity_job j = { .a = a };
     if (!c->n_operands && !a->texts.n)
-        return ses_fail(e, SES_EUSAGE, "no file and no --text given; - is standard input");
+        return ses_fail(e, SES_EUSAGE, "expected a FILE or --text; -: standard input");
     ses_device_options o = ses_compute_device_options(&a->compute);
     ses_device *dev = ses_device_open(a->compute.device, &o, e);
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
@@ -191,9 +192,9 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame perplexity -m gpt2 --stride 512 wiki.txt", "of a whole file, in windows that overlap by half" },
+    { "sesame perplexity -m gpt2 --stride 512 wiki.txt", "a whole file in windows that overlap by half" },
     { "sesame perplexity -m bert-base-uncased --lines sentences.txt",
-      "pseudo-perplexity of each line, and of all" },
+      "pseudo-perplexity of each line and of all lines" },
     { 0 },
 };
 
@@ -202,10 +203,10 @@ const ses_command ses_command_perplexity = {
     .usage = "[FILE...]",
     .summary = "compute perplexity of texts",
     .description =
-        "Prints the perplexity of texts, the exponential of a token's mean surprise, and how many tokens it "
-        "is of. A causal model reads a long text in windows: each token is judged once, with at least a "
-        "window less the stride before it. A masked model is asked about each token with a mask in its place "
-        "(pseudo-perplexity).",
+        "Prints the perplexity of texts, exp(mean negative log-likelihood per token), and the number "
+        "of tokens. A causal model processes a long text in windows: each token is scored once, with "
+        "at least window minus stride tokens of context. A masked model predicts each token with a "
+        "mask at its position (pseudo-perplexity).",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

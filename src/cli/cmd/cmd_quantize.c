@@ -1,4 +1,4 @@
-/* quantize: a model in fewer bits, and what that costs on a labeled file. */
+/* quantize: writes a model with 8- or 16-bit weights and measures the loss in score. */
 #include "cli/train/eval_report.h"
 #include "cli/train/finetune_data.h"
 #include "cli/ui/show_values.h"
@@ -9,8 +9,8 @@
 typedef struct args {
     ses_finetune_data_args tune;
     const char *eval, *metric;
-    double most;
-    int embeddings; /* 0: 16 bits, 1: 8 */
+    double max_drop;
+    int embeddings; /* 0: f16, 1: int8 */
     bool overwrite;
 } args;
 
@@ -20,40 +20,40 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, eval),
       .value = "FILE",
-      .help = "labeled data: measure what is lost before anything is written" },
+      .help = "labeled data: measure the loss in score before writing" },
     { .name = "max-drop",
       .type = SES_OPT_REAL,
-      .offset = offsetof(args, most),
+      .offset = offsetof(args, max_drop),
       .def = "1",
       .min = 0,
       .max = 100,
       .value = "POINTS",
-      .help =
-          "most that the score may lose, of 100 (a perplexity or error: %); above it nothing is written" },
+      .help = "maximum loss in points of 100 (perplexity, error: in %); above it nothing is written" },
     { .name = "embeddings",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, embeddings),
       .def = "f16",
       .choices = "f16|int8",
-      .help = "with --dtype int8: tables of embeddings in 16 bits, or in 8 with a scale a row" },
+      .help = "with --dtype int8: type of embedding tables; int8 has a scale per row" },
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, metric),
       .value = "NAME",
-      .help = "the score that counts; without it the task's usual one" },
+      .help = "score to compare; default: the task's main score" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "replace a model that is in OUT already" },
+      .help = "replace a model in OUT" },
     SES_OPT_TUNE(args, tune),
     SES_OPT_INCLUDE(args, tune.shared, ses_compute_options),
 };
 
-/* The score of the model with its weights as they are (0) or rounded. */
-static bool measure(const args *a, const ses_call *c, int dtype, double *score, const char **name, ses_err *e)
+/* Scores the model with weights of this dtype (index in --dtype; 0: unquantized). */
+static bool evaluate(const args *a, const ses_call *c, int dtype, double *score, const char **name,
+                     ses_err *e)
 {
     ses_finetune_data_args t = a->tune;
-    char *rest[2] = { c->operands[0], (char *)(uintptr_t)a->eval };
+    char *operands[2] = { c->operands[0], (char *)(uintptr_t)a->eval };
     ses_call call = *c;
     ses_prediction_run r;
     ses_eval_report j = { 0 };
@@ -61,55 +61,56 @@ static bool measure(const args *a, const ses_call *c, int dtype, double *score, 
     ses_data_spec spec;
     t.shared.dtype = dtype;
     t.shared.int8_embeddings = dtype && a->embeddings;
-    call.operands = rest;
+    call.operands = operands;
     if (!ses_finetune_resolve_task(&t, &kind, &spec, e)) return false;
     *name = a->metric ? a->metric : spec.best_metric;
     bool ok = ses_prediction_run_open(&r, &t, &call, true, e) &&
               ses_eval_report_make(&j, r.tuner, &r.set, &r.predictions,
                                    &(ses_bootstrap_args){ .confidence = 95 }, e);
     if (ok && !ses_scores_find(&j.scores, *name, score))
-        ok = ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", *name,
+        ok = ses_fail(e, SES_EUSAGE, "--metric: no score \"%s\"; the first score is %s", *name,
                       j.scores.n ? j.scores.item[0].name : "none");
     ses_eval_report_free(&j);
     ses_prediction_run_free(&r);
     return ok;
 }
 
-static bool weigh(const args *a, const ses_call *c, ses_err *e)
+static bool check_drop(const args *a, const ses_call *c, ses_err *e)
 {
-    double whole, rounded;
+    double original, quantized;
     const char *name;
-    if (!a->tune.data.task) return ses_fail(e, SES_EUSAGE, "--eval needs --task: what the labels are for");
-    if (!measure(a, c, 0, &whole, &name, e) || !measure(a, c, a->tune.shared.dtype, &rounded, &name, e))
+    if (!a->tune.data.task) return ses_fail(e, SES_EUSAGE, "--eval requires --task");
+    if (!evaluate(a, c, 0, &original, &name, e) ||
+        !evaluate(a, c, a->tune.shared.dtype, &quantized, &name, e))
         return false;
     bool lower = ses_metric_lower_is_better(name);
-    double drop = 100 * (lower ? rounded / whole - 1 : whole - rounded);
+    double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
     const char *unit = lower ? "%" : "points";
     if (!c->quiet)
-        ses_show_line(&c->err, "Measured", "%s %.4f as it is, %.4f rounded: %s %.2f %s", name, whole, rounded,
-                      drop > 0 ? "loses" : "gains", fabs(drop), unit);
-    if (drop <= a->most) return true;
+        ses_show_line(&c->err, "Evaluated", "%s %.4f original, %.4f quantized: %s %.2f %s", name, original,
+                      quantized, drop > 0 ? "loses" : "gains", fabs(drop), unit);
+    if (drop <= a->max_drop) return true;
     return ses_fail(e, SES_EARG,
-                    "rounding costs %.2f %s of %s, --max-drop allows %.2f: nothing was written; "
-                    "--dtype f16 loses less",
-                    drop, unit, name, a->most);
+                    "quantization loses %.2f %s of %s, --max-drop is %.2f: nothing was written; "
+                    "try --dtype f16",
+                    drop, unit, name, a->max_drop);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_device_options o = ses_compute_device_options(&a->tune.shared);
-    ses_dtype tables = a->embeddings ? SES_I8 : SES_F16;
-    if (o.dtype == SES_F32)
-        return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16: f32 leaves weights as they are");
+    ses_dtype embedding_dtype = a->embeddings ? SES_I8 : SES_F16;
+    if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16");
     if (a->embeddings && o.dtype != SES_I8)
-        return ses_fail(e, SES_EUSAGE, "--embeddings int8 goes with --dtype int8");
-    return (!a->eval || weigh(a, c, e)) && ses_convert_model(c, o.dtype, tables, a->overwrite, e);
+        return ses_fail(e, SES_EUSAGE, "--embeddings int8 requires --dtype int8");
+    return (!a->eval || check_drop(a, c, e)) &&
+           ses_convert_model(c, o.dtype, embedding_dtype, a->overwrite, e);
 }
 
 static const ses_usage_example examples[] = {
     { "sesame quantize sst2 sst2-int8 --dtype int8 --task sst2 --eval SST-2/dev.tsv --max-drop 0.5",
-      "a quarter of the size, if that costs at most half a point of accuracy" },
+      "a quarter of the size, if accuracy drops by at most 0.5 points" },
     { 0 },
 };
 
@@ -118,13 +119,13 @@ const ses_command ses_command_quantize = {
     .usage = "DIR OUT",
     .summary = "quantize weights and measure score loss",
     .description =
-        "Writes the model in folder DIR to folder OUT with its weights rounded: int8, dense weights in 8 "
-        "bits with a scale for each output, heads and tables of embeddings in 16 (with --embeddings int8 "
-        "tables in 8, too, and what projects to the vocabulary where it is such a table); or f16 or bf16, "
-        "all of them. A model of int8 runs with products of 8-bit numbers, whose other factor is rounded "
-        "token by token, in every command. The reference library reads f16 and bf16.\n\n"
-        "With --eval both are measured on a labeled file first, and a model that loses more than --max-drop "
-        "is not written.",
+        "Writes the model in folder DIR to folder OUT with quantized weights. int8: dense weights in 8 "
+        "bits with a scale per output channel, heads and embedding tables in 16 bits (--embeddings "
+        "int8: embedding tables and a tied output projection in 8 bits, too). f16, bf16: all weights. "
+        "Every command runs an int8 model with int8 matrix products; activations are quantized per "
+        "token. transformers reads f16 and bf16.\n\n"
+        "With --eval both models are scored on a labeled file first. A model that loses more than "
+        "--max-drop is not written.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* report: runs as a page of HTML. */
+/* report: writes an HTML report of training runs. */
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/inspect/html_report.h"
@@ -15,11 +15,11 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, output),
       .value = "FILE",
       .def = "report.html",
-      .help = "where to write it" },
+      .help = "output file" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "replace FILE" },
+      .help = "replace an existing FILE" },
 };
 
 static bool run(ses_call *c, ses_err *e)
@@ -34,7 +34,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame report search --output search.html", "all runs of a search on one page" },
+    { "sesame report search --output search.html", "all runs of a hyperparameter search" },
     { 0 },
 };
 
@@ -43,9 +43,9 @@ const ses_command ses_command_report = {
     .usage = "RUN...",
     .summary = "write an HTML report of runs",
     .description =
-        "Curves of losses, scores and rates with a line for each run, settings, scores of each class and "
-        "confusion matrices, as one file that needs no other and no network. RUN is as compare takes "
-        "it. finetune leaves such a page of each run in its folder.",
+        "Writes one self-contained HTML file: curves of losses, scores and learning rates with a line "
+        "per run, settings, scores per class and confusion matrices. RUN is a folder as in compare. "
+        "finetune writes such a report into the folder of each run.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* run: sequences of token ids through a model. */
+/* run: runs a model on sequences of token ids. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/inspect/run_model.h"
 #include "cli/ui/show_values.h"
@@ -19,7 +19,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_LIST,
       .offset = offsetof(ses_run_args, ids),
       .value = "IDS",
-      .help = "a sequence of token ids, like \"101 7592 102\" or \"101 7592 102 | 2088 102\"" },
+      .help = "sequence of token ids, like \"101 7592 102\" or \"101 7592 102 | 2088 102\"" },
     { .name = "top",
       .letter = 'k',
       .type = SES_OPT_INT,
@@ -27,7 +27,7 @@ static const ses_opt opt[] = {
       .def = "5",
       .min = 1,
       .max = 1000,
-      .help = "show so many of the likeliest tokens, labels or answers" },
+      .help = "number of tokens, labels or answers to show" },
     { .name = "position",
       .letter = 'p',
       .type = SES_OPT_INT,
@@ -35,7 +35,7 @@ static const ses_opt opt[] = {
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "predict a token at this position alone, counted from 0; -1: at every one" },
+      .help = "predict only the token at this position, counted from 0; -1: all positions" },
     { .name = "mask-id",
       .letter = 'm',
       .type = SES_OPT_INT,
@@ -43,11 +43,11 @@ static const ses_opt opt[] = {
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "predict a token where this one stands; -1: everywhere" },
+      .help = "predict only tokens at positions with this id; -1: all positions" },
     { .name = "logits",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, logits),
-      .help = "with predicted tokens and --json: all scores of the vocabulary too" },
+      .help = "token prediction with --json: write the logits of the whole vocabulary, too" },
     { .name = "choices",
       .letter = 'c',
       .type = SES_OPT_INT,
@@ -55,42 +55,42 @@ static const ses_opt opt[] = {
       .def = "0",
       .min = 0,
       .max = 1 << 16,
-      .help = "choice: so many neighboring sequences are one question" },
+      .help = "multiple choice: number of consecutive sequences per question" },
     { .name = "max-answer",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_run_args, max_answer),
       .def = "30",
       .min = 1,
       .max = 1 << 16,
-      .help = "span: the longest answer, in tokens" },
+      .help = "question answering: maximum answer length in tokens" },
     { .name = "hidden-states",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, hidden_states),
-      .help = "show how vectors change from layer to layer; with --json all of them" },
+      .help = "show how hidden states change from layer to layer; with --json: write all hidden states" },
     { .name = "attentions",
       .letter = 'a',
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, attentions),
-      .help = "draw which token looks at which; with --json the probabilities of all layers and heads" },
+      .help = "draw an attention map; with --json: write the probabilities of all layers and heads" },
     { .name = "layer",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_run_args, layer),
       .def = "-1",
       .min = -1,
       .max = 1 << 16,
-      .help = "of the drawing, counted from 0; -1: the last" },
+      .help = "layer of the attention map, counted from 0; -1: the last" },
     { .name = "head",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_run_args, head),
       .def = "-1",
       .min = -1,
       .max = 1 << 16,
-      .help = "of the drawing, counted from 0; -1: the mean of all" },
+      .help = "head of the attention map, counted from 0; -1: mean over heads" },
     { .name = "class",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_run_args, class_name),
       .value = "NAME",
-      .help = "run as this class, like BertModel, not as what config.json says" },
+      .help = "model class, such as BertModel; default: the class in config.json" },
     { .name = "batch-tokens",
       .letter = 'b',
       .type = SES_OPT_INT,
@@ -98,17 +98,17 @@ static const ses_opt opt[] = {
       .def = "1024",
       .min = 1,
       .max = 1 << 24,
-      .help = "run a batch when it has this many tokens" },
+      .help = "tokens per batch" },
     { .name = "lean",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, lean),
-      .help = "half the memory: no second copy of the weights in the order kernels read" },
+      .help = "skip packed weight copies: half the memory, slower" },
     SES_OPT_STRICT(ses_run_args, strict),
     SES_OPT_ADAPTER(ses_run_args, adapter),
     SES_OPT_INCLUDE(ses_run_args, compute, ses_compute_options),
 };
 
-/* ---- options against the model ---- */
+/* ---- options that depend on the model ---- */
 
 static bool has_head(const ses_model *m, const ses_head *h)
 {
@@ -121,45 +121,46 @@ static bool predicts_tokens(const ses_model *m)
            has_head(m, &ses_head_seq2seq_lm);
 }
 
-static bool needs(const ses_model *m, bool has, bool given, const char *name, ses_err *e)
+static bool check_applies(const ses_model *m, bool applies, bool given, const char *name, ses_err *e)
 {
-    return !given || has ||
-           ses_fail(e, SES_EUSAGE, "%s means nothing to a %s", name, ses_model_class_name(m));
+    return !given || applies ||
+           ses_fail(e, SES_EUSAGE, "%s does not apply to %s", name, ses_model_class_name(m));
 }
 
-static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
+static bool check_range(int64_t x, int64_t n, const char *name, ses_err *e)
 {
     return x < n || ses_fail(e, SES_EUSAGE, "%s %" PRId64 ": the model has 0 to %" PRId64, name, x, n - 1);
 }
 
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static bool check_options(const ses_runner *r, ses_err *e)
 {
     const ses_run_args *a = r->a;
     const ses_model *m = r->model;
     bool tokens = predicts_tokens(m), choice = has_head(m, &ses_head_multiple_choice);
-    if (!needs(m, tokens, a->position >= 0, "--position", e) ||
-        !needs(m, tokens, a->mask_id >= 0, "--mask-id", e) || !needs(m, tokens, a->logits, "--logits", e) ||
-        !needs(m, choice, a->choices > 0, "--choices", e))
+    if (!check_applies(m, tokens, a->position >= 0, "--position", e) ||
+        !check_applies(m, tokens, a->mask_id >= 0, "--mask-id", e) ||
+        !check_applies(m, tokens, a->logits, "--logits", e) ||
+        !check_applies(m, choice, a->choices > 0, "--choices", e))
         return false;
     if (choice && !a->choices)
-        return ses_fail(e, SES_EUSAGE, "a %s picks one of several sequences: --choices says of how many",
+        return ses_fail(e, SES_EUSAGE, "%s selects one of several sequences: set --choices to their number",
                         ses_model_class_name(m));
     if (a->position >= 0 && a->mask_id >= 0)
-        return ses_fail(e, SES_EUSAGE, "--position and --mask-id exclude each other");
+        return ses_fail(e, SES_EUSAGE, "--position and --mask-id are mutually exclusive");
     if (!a->attentions && (a->layer >= 0 || a->head >= 0))
-        return ses_fail(e, SES_EUSAGE, "--layer and --head are for --attentions");
-    int64_t layers = most(m->stack[0].depth, m->stack[1].depth),
-            heads = most(m->stack[0].heads, m->stack[1].heads);
-    return in_model(a->layer, layers, "--layer", e) && in_model(a->head, heads, "--head", e) &&
-           in_model(a->mask_id, m->c.vocab, "--mask-id", e);
+        return ses_fail(e, SES_EUSAGE, "--layer and --head require --attentions");
+    int64_t layers = max_int(m->stack[0].depth, m->stack[1].depth),
+            heads = max_int(m->stack[0].heads, m->stack[1].heads);
+    return check_range(a->layer, layers, "--layer", e) && check_range(a->head, heads, "--head", e) &&
+           check_range(a->mask_id, m->c.vocab, "--mask-id", e);
 }
 
 /* ---- one batch ---- */
 
-/* NaN comes out where NaN is in the weights: then the tensor's name helps, and the numbers do not. */
-static bool check_numbers(ses_runner *r, const char *dir, ses_err *e)
+/* If an output is not finite, fails with the name of the weight that is not finite. */
+static bool check_finite(ses_runner *r, const char *dir, ses_err *e)
 {
     enum { PIECE = 4096 };
     for (size_t i = 0; i < r->out.n; i++) {
@@ -198,14 +199,14 @@ static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
     ses_json_end_array(r->w);
 }
 
-/* The layers and attention of sequence s, where asked for. */
-static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
+/* Shows hidden states and attention of sequence s if requested. */
+static bool show_internals(ses_runner *r, int64_t s, ses_err *e)
 {
     return (!r->a->hidden_states || ses_view_hidden_states(r, s, e)) &&
            (!r->a->attentions || ses_view_attentions(r, s, e));
 }
 
-/* Who this is: the sequence, or the sequences of a question, each with what is inside it. */
+/* Writes the head of a result: the sequence, or the n sequences of a question, with their internals. */
 static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
     const ses_id_origin *o = &r->lines.origin[s];
@@ -222,7 +223,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
         const int32_t *segment = r->lines.segments.id + x.first;
         if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
         if (ses_model_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
-        if (!show_inside(r, i, e)) return false;
+        if (!show_internals(r, i, e)) return false;
         if (n > 1) ses_json_end_object(r->w);
     }
     if (n > 1) ses_json_end_array(r->w);
@@ -262,7 +263,7 @@ static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
     return ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &r->lines.origin[s]));
 }
 
-/* n: sequences shown together, one or a question's. */
+/* n: number of sequences in this result (choices of a question, else 1). */
 static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
     const ses_class *k = r->model->class;
@@ -274,9 +275,9 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
     for (size_t h = 0; ok && h < SES_LEN(k->head) && k->head[h].head; h++) {
         ses_view_fn *view = ses_view_for_head(k->head[h].head);
         ok = view ? view(r, &k->head[h], s, e)
-                  : ses_fail(e, SES_EUNSUPPORTED, "no view of a %s head", k->head[h].head->name);
+                  : ses_fail(e, SES_EUNSUPPORTED, "no output format for a %s head", k->head[h].head->name);
     }
-    for (int64_t i = s; ok && !r->w && i < s + n; i++) ok = show_inside(r, i, e);
+    for (int64_t i = s; ok && !r->w && i < s + n; i++) ok = show_internals(r, i, e);
     if (!r->w) return ok;
     ses_json_writer *w = r->w;
     r->w = NULL;
@@ -304,24 +305,24 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
                                 .hidden_states = r->a->hidden_states,
                                 .attentions = r->a->attentions };
     ses_tape_reset(r->tape, NULL);
-    if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_numbers(r, dir, e))
+    if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_finite(r, dir, e))
         return false;
     for (int64_t s = 0; s < l->seqs; s += n)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
     r->tokens += l->text.n;
     ses_id_batch_clear(&r->lines);
-    return fflush(stdout) == 0; /* main tells why */
+    return fflush(stdout) == 0; /* main reports why */
 }
 
 /* ---- all input ---- */
 
-static bool whole_questions(const ses_runner *r)
+static bool ends_with_complete_question(const ses_runner *r)
 {
     return !r->a->choices || r->lines.seqs % r->a->choices == 0;
 }
 
-static bool cut_question(ses_runner *r, ses_err *e)
+static bool incomplete_question(ses_runner *r, ses_err *e)
 {
     char where[256];
     int64_t n = r->lines.seqs % r->a->choices;
@@ -330,12 +331,12 @@ static bool cut_question(ses_runner *r, ses_err *e)
                     r->a->choices);
 }
 
-/* What came before a bad line is still answered. */
+/* Runs the pending sequences before a bad line, then reports it. */
 static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
 {
-    if (!bad->code && !whole_questions(r)) cut_question(r, bad);
+    if (!bad->code && !ends_with_complete_question(r)) incomplete_question(r, bad);
     if (r->a->choices) r->lines.seqs -= r->lines.seqs % r->a->choices;
-    if (r->lines.seqs) r->lines.text.n = r->lines.text.cu[r->lines.seqs]; /* a question cut short goes */
+    if (r->lines.seqs) r->lines.text.n = r->lines.text.cu[r->lines.seqs]; /* drop an incomplete question */
     if (!run_batch(r, dir, e)) return false;
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
@@ -352,8 +353,9 @@ static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progr
                             .start = c->decoder.label_shift == SES_SHIFT_START ? c->decoder.start_id : -1 };
     ses_err bad = { 0 };
     while (ses_id_reader_next(in, &limit, &r->lines, &bad) == SES_ID_READ_OK) {
-        bool person = in->f == stdin && isatty(STDIN_FILENO); /* who waits for an answer after each line */
-        if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !person) || !whole_questions(r))
+        bool interactive = in->f == stdin && isatty(STDIN_FILENO); /* answer each line */
+        if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !interactive) ||
+            !ends_with_complete_question(r))
             continue;
         if (!run_batch(r, dir, e)) return false;
         ses_progress_show(progress, progress->total ? in->bytes : r->sequences);
@@ -361,7 +363,7 @@ static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progr
     return finish(r, dir, &bad, e);
 }
 
-/* Bytes of all files, where all are files. */
+/* Size of all files; 0 if not all are regular files. */
 static int64_t input_bytes(char **file)
 {
     int64_t sum = 0;
@@ -374,7 +376,7 @@ static int64_t input_bytes(char **file)
     return sum;
 }
 
-static void tell_speed(const ses_runner *r, double seconds)
+static void notify_speed(const ses_runner *r, double seconds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped_text(a, r->sequences),
@@ -402,15 +404,16 @@ static bool run(ses_call *c, ses_err *e)
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(r.model);
-    if (ok && ses_dir_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
+    if (ok && ses_dir_has_tokenizer(dir))
+        r.tokenizer = ses_tokenizer_open(dir, NULL); /* optional: shows token texts */
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
-        fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);
-    if (ok) { /* a moving line would cut through answers on the same terminal */
+        fputs("Reading token ids from the terminal, one sequence per line; Ctrl-D ends.\n", stderr);
+    if (ok) { /* no progress line between results on a terminal */
         ses_progress p =
             ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "sequences", input_bytes(in.file));
         ok = run_all(&r, &in, dir, &p, e);
         ses_progress_end(&p);
-        if (ok && !c->quiet) tell_speed(&r, ses_seconds() - p.start);
+        if (ok && !c->quiet) notify_speed(&r, ses_seconds() - p.start);
     }
     ses_id_reader_close(&in);
     ses_id_batch_free(&r.lines);
@@ -424,13 +427,13 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame run bert-base-uncased --ids \"101 7592 103 102\" --mask-id 103",
-      "what fits in place of token 103" },
+      "predict the token at each mask (id 103)" },
     { "sesame tokenize -m bert-base-uncased --json in.txt | sesame run bert-base-uncased -m 103",
-      "what fits in place of [MASK], in text" },
-    { "sesame run bert-mrpc --ids \"101 2002 102 | 2016 102\"", "a pair of texts: label and probability" },
-    { "sesame run bert-base-uncased ids.txt --json >out.jsonl", "a line of JSON for every line of ids.txt" },
+      "predict the token at each [MASK] of a text" },
+    { "sesame run bert-mrpc --ids \"101 2002 102 | 2016 102\"", "classify a pair of texts" },
+    { "sesame run bert-base-uncased ids.txt --json >out.jsonl", "write a JSON line per line of ids.txt" },
     { "sesame run bert-base-uncased --class BertModel -i \"101 7592 102\" -a --layer 3 --head 2",
-      "vectors, and which token head 2 of layer 3 looks at" },
+      "hidden states, and the attention map of head 2 in layer 3" },
     { 0 },
 };
 
@@ -439,19 +442,20 @@ const ses_command ses_command_run = {
     .usage = "DIR [FILE...]",
     .summary = "run a model on token ids",
     .description =
-        "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
-        "FILE (- is standard input, which is also read when nothing else is given). A line is one sequence, "
-        "its ids apart by blanks or commas; what follows a | belongs to the second segment, what follows a "
-        "> is read by the decoder of an encoder-decoder (else its start token). A line may also be an "
-        "object as 'sesame tokenize --json' writes it, of which ids, type_ids and target_ids are taken. "
-        "Where the folder has a tokenizer, tokens are shown with their text.\n\n"
-        "What is shown depends on the model's head: the likeliest tokens (masked-lm), or next tokens "
-        "(causal-lm, conditional-generation), labels (classify, tag), answers (span; of the last segment, "
-        "where there are several), whether the second segment follows the first (next-sentence, "
-        "sentence-order), which tokens are false (replaced-tokens), which choice fits (choice); without a "
-        "head, the vectors. Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
-        "Results come in the order of the input, and input is read as it is needed: there may be any number "
-        "of lines. A bad line ends the run with an error that names it; the lines before it are answered.",
+        "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of "
+        "each FILE (-: standard input, which is also the default). A line is a sequence of ids "
+        "separated by spaces or commas. Ids after | belong to the second segment. Ids after > are the "
+        "decoder input of an encoder-decoder (default: its start token). A line may also be an object "
+        "in the format of 'sesame tokenize --json' with ids, type_ids and target_ids. If the folder "
+        "has a tokenizer, tokens are shown as text.\n\n"
+        "The output depends on the head: the most probable tokens (masked-lm) or next tokens "
+        "(causal-lm, conditional-generation), labels (classify, tag), answers in the last segment "
+        "(span), whether the second segment follows the first (next-sentence, sentence-order), "
+        "replaced tokens (replaced-tokens), the best choice (choice), or hidden states (no head). "
+        "Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
+        "Results are written in input order. Input is read incrementally and may have any number of "
+        "lines. A bad line ends the run with an error that gives its number, after the results of the "
+        "lines before it.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

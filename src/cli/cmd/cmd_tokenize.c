@@ -1,4 +1,4 @@
-/* tokenize: texts to tokens, ids and offsets. */
+/* tokenize: converts texts to tokens, ids and offsets. */
 #include "base/alloc.h"
 #include "base/json_list.h"
 #include "base/thread_pool.h"
@@ -24,59 +24,60 @@ static const ses_opt opt[] = {
       .letter = 'l',
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, jsonl),
-      .help = "each line is an object: {\"text\": ...} or {\"words\": [...]}, with \"text_pair\" or "
-              "\"words_pair\" perhaps" },
+      .help =
+          "input lines are objects: {\"text\": ...} or {\"words\": [...]}, with an optional \"text_pair\" "
+          "or \"words_pair\"" },
     { .name = "json",
       .letter = 'j',
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, json),
-      .help = "write one object a line instead of tokens" },
+      .help = "write an object per line instead of tokens" },
     { .name = "max-length",
       .type = SES_OPT_INT,
       .offset = offsetof(args, max_length),
       .def = "-1",
       .min = -1,
       .max = INT32_MAX,
-      .help = "cut to this many tokens, special ones included; -1: do not" },
+      .help = "truncate to this many tokens, special tokens included; -1: no truncation" },
     { .name = "stride",
       .type = SES_OPT_INT,
       .offset = offsetof(args, stride),
       .def = "0",
       .min = 0,
       .max = INT32_MAX,
-      .help = "tokens a cut-off part repeats of the one before" },
+      .help = "number of tokens by which overflowing parts overlap" },
     { .name = "truncation",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, truncation),
       .choices = "longest_first|only_first|only_second",
-      .help = "which of two texts to cut; with --max-length, without this: longest_first" },
+      .help = "which text of a pair to truncate; default with --max-length: longest_first" },
     { .name = "truncation-side",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, side),
       .choices = "left|right",
-      .help = "where to cut; without it right" },
+      .help = "side to truncate; default: right" },
     { .name = "no-special",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, no_special),
-      .help = "leave out special tokens such as [CLS] and [SEP]" },
+      .help = "do not add special tokens such as [CLS] and [SEP]" },
     { .name = "stored-limits",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, stored),
-      .help = "truncate and pad as the tokenizer's file says" },
+      .help = "apply the truncation and padding settings stored in the tokenizer file" },
     SES_OPT_THREADS(args, threads),
 };
 
-typedef struct job {
+typedef struct tokenize_job {
     const args *a;
     const ses_term *term;
     ses_encode_options options;
-    ses_tokens **tokens; /* one a worker */
-    bool *failed;        /* a line of this worker has */
-} job;
+    ses_tokens **tokens; /* one per worker */
+    bool *failed;        /* per worker: a line failed */
+} tokenize_job;
 
-/* ---- tokens for a person ---- */
+/* ---- text output ---- */
 
-static void put_name(ses_buf *out, const char *s, size_t n)
+static void put_token(ses_buf *out, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
@@ -85,8 +86,8 @@ static void put_name(ses_buf *out, const char *s, size_t n)
             ses_buf_put(out, s[i]);
 }
 
-/* On a terminal words change color, so that one sees which pieces belong together. */
-static void put_tokens(const job *j, const ses_tokens *k, const ses_encoding *e, ses_buf *out)
+/* On a terminal the tokens of a word share a color. */
+static void put_tokens(const tokenize_job *j, const ses_tokens *k, const ses_encoding *e, ses_buf *out)
 {
     static const ses_style cycle[] = { SES_GREEN, SES_BLUE, SES_YELLOW };
     for (size_t i = 0; i < e->n; i++) {
@@ -96,13 +97,13 @@ static void put_tokens(const job *j, const ses_tokens *k, const ses_encoding *e,
         ses_buf_puts(out, ses_style_on(j->term, e->special_mask[i]
                                                     ? SES_DIM
                                                     : cycle[(size_t)e->word_id[i] % SES_LEN(cycle)]));
-        put_name(out, s ? s : "", s ? n : 0);
+        put_token(out, s ? s : "", s ? n : 0);
         ses_buf_puts(out, ses_style_on(j->term, SES_PLAIN));
     }
     ses_buf_put(out, '\n');
 }
 
-static bool show(const job *j, ses_tokens *k, ses_buf *out, ses_err *e)
+static bool show(const tokenize_job *j, ses_tokens *k, ses_buf *out, ses_err *e)
 {
     if (j->a->json) return ses_token_json(k, out, e);
     put_tokens(j, k, ses_tokens_result(k), out);
@@ -117,10 +118,10 @@ static bool show(const job *j, ses_tokens *k, ses_buf *out, ses_err *e)
 
 /* ---- lines ---- */
 
-static bool need_text(const ses_json *v, const char *key, ses_string *out, ses_err *e)
+static bool read_text(const ses_json *v, const char *key, ses_string *out, ses_err *e)
 {
     out->p = ses_json_string(ses_json_get(v, key), &out->n);
-    return out->p || ses_fail(e, SES_EFORMAT, "key \"%s\" must be a string, not %s", key,
+    return out->p || ses_fail(e, SES_EFORMAT, "key \"%s\": expected a string, found %s", key,
                               ses_json_type_name(ses_json_type_of(ses_json_get(v, key))));
 }
 
@@ -132,34 +133,36 @@ static ses_string *read_words(const ses_json *object, const char *key, size_t *n
     return words;
 }
 
-static bool present(const ses_json *v, const char *key)
+static bool has_value(const ses_json *v, const char *key)
 {
     const ses_json *member = ses_json_get(v, key);
     return member && ses_json_type_of(member) != SES_JSON_NULL;
 }
 
-/* words: to be freed, both. */
+/* The caller frees words[0] and words[1]. */
 static bool read_object(const ses_json *v, ses_input *in, ses_string *words[2], ses_err *e)
 {
     if (ses_json_type_of(v) != SES_JSON_OBJECT)
-        return ses_fail(e, SES_EFORMAT, "a line must be an object, not %s",
+        return ses_fail(e, SES_EFORMAT, "expected an object, found %s",
                         ses_json_type_name(ses_json_type_of(v)));
-    bool split = present(v, "words"), split_pair = present(v, "words_pair");
-    if (split && (present(v, "text") || present(v, "text_pair")))
-        return ses_fail(e, SES_EFORMAT, "\"words\" goes without \"text\" and \"text_pair\"");
-    if (split_pair && !split) return ses_fail(e, SES_EFORMAT, "\"words_pair\" needs \"words\"");
-    if (!split && !ses_json_get(v, "text"))
-        return ses_fail(e, SES_EFORMAT, "key \"text\" is missing, or \"words\"");
-    if (!split)
-        return need_text(v, "text", &in->text, e) &&
-               (!present(v, "text_pair") || need_text(v, "text_pair", &in->pair, e));
+    bool pretokenized = has_value(v, "words"), pair_pretokenized = has_value(v, "words_pair");
+    if (pretokenized && (has_value(v, "text") || has_value(v, "text_pair")))
+        return ses_fail(e, SES_EFORMAT, "\"words\" cannot be combined with \"text\" or \"text_pair\"");
+    if (pair_pretokenized && !pretokenized)
+        return ses_fail(e, SES_EFORMAT, "\"words_pair\" requires \"words\"");
+    if (!pretokenized && !ses_json_get(v, "text"))
+        return ses_fail(e, SES_EFORMAT, "expected a key \"text\" or \"words\"");
+    if (!pretokenized)
+        return read_text(v, "text", &in->text, e) &&
+               (!has_value(v, "text_pair") || read_text(v, "text_pair", &in->pair, e));
     in->words = words[0] = read_words(v, "words", &in->n_words, e);
-    if (in->words && split_pair)
+    if (in->words && pair_pretokenized)
         in->pair_words = words[1] = read_words(v, "words_pair", &in->n_pair_words, e);
-    return in->words && (in->pair_words || !split_pair);
+    return in->words && (in->pair_words || !pair_pretokenized);
 }
 
-static bool encode_object(job *j, ses_tokens *k, const char *line, size_t n, ses_buf *out, ses_err *e)
+static bool encode_object(tokenize_job *j, ses_tokens *k, const char *line, size_t n, ses_buf *out,
+                          ses_err *e)
 {
     ses_input in = { 0 };
     ses_string *words[2] = { 0 };
@@ -172,9 +175,9 @@ static bool encode_object(job *j, ses_tokens *k, const char *line, size_t n, ses
     return ok;
 }
 
-static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+static bool encode_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
 {
-    job *j = ctx;
+    tokenize_job *j = ctx;
     ses_tokens *k = j->tokens[worker];
     if (!j->a->jsonl)
         return ses_encode(k, &(ses_input){ .text = { line, n } }, &j->options, e) && show(j, k, out, e);
@@ -194,9 +197,9 @@ static bool set_options(const args *a, ses_encode_options *o, ses_err *e)
 {
     *o = (ses_encode_options){ .no_special = a->no_special, .use_stored_limits = a->stored };
     if (a->max_length < 0) {
-        if (a->stride) return ses_fail(e, SES_EUSAGE, "--stride needs --max-length");
-        if (a->truncation >= 0) return ses_fail(e, SES_EUSAGE, "--truncation needs --max-length");
-        if (a->side >= 0) return ses_fail(e, SES_EUSAGE, "--truncation-side needs --max-length");
+        if (a->stride) return ses_fail(e, SES_EUSAGE, "--stride requires --max-length");
+        if (a->truncation >= 0) return ses_fail(e, SES_EUSAGE, "--truncation requires --max-length");
+        if (a->side >= 0) return ses_fail(e, SES_EUSAGE, "--truncation-side requires --max-length");
         return true;
     }
     if (a->stride && a->stride >= a->max_length)
@@ -214,14 +217,14 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     int threads = a->threads ? (int)a->threads : ses_cpu_count();
-    job j = { .a = a, .term = &c->out };
+    tokenize_job j = { .a = a, .term = &c->out };
     if (!set_options(a, &j.options, e)) return false;
     ses_tokenizer *t = ses_tokenizer_open(a->model, e);
     j.tokens = t ? ses_alloc_array((size_t)threads, sizeof *j.tokens, e) : NULL;
     j.failed = j.tokens ? ses_alloc_array((size_t)threads, sizeof *j.failed, e) : NULL;
     bool ok = j.failed != NULL;
     for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_tokens_new(t, e)) != NULL;
-    ok = ok && ses_map_lines(c->operands, threads, one_line, &j, e);
+    ok = ok && ses_map_lines(c->operands, threads, encode_line, &j, e);
     for (int i = 0; i < threads; i++) {
         if (j.tokens) ses_tokens_free(j.tokens[i]);
         if (j.failed && j.failed[i]) ok = false;
@@ -233,10 +236,10 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "echo 'Hello world' | sesame tokenize -m bert-base-uncased", "tokens of a line" },
-    { "sesame tokenize -m tokenizer.json --json book.txt", "ids, tokens and offsets, one object a line" },
+    { "echo 'Hello world' | sesame tokenize -m bert-base-uncased", "print the tokens of a line" },
+    { "sesame tokenize -m tokenizer.json --json book.txt", "ids, tokens and offsets, a JSON line per text" },
     { "sesame tokenize -m DIR --jsonl --json --max-length 384 --stride 128 pairs.jsonl",
-      "pairs cut to length, with what was cut off" },
+      "truncate pairs and write the overflowing tokens" },
     { 0 },
 };
 
@@ -245,14 +248,15 @@ const ses_command ses_command_tokenize = {
     .usage = "[FILE...]",
     .summary = "tokenize text",
     .description =
-        "Reads files, or standard input, one text a line, and writes the tokens of each on a line. On a "
-        "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked on "
-        "the way.\n\n"
-        "With --json each line is an object: ids, tokens, offsets (in code points), byte_offsets, word_ids, "
-        "type_ids, special_tokens_mask, and overflowing, the parts cut off, where there are any.\n\n"
-        "With --jsonl each input line is an object. One that fails gives {\"error\": ...}; the rest go on, "
-        "and the exit status is 1.\n\n"
-        "In a folder, tokenizer.json wins over older files. Bytes that are not UTF-8 count as U+FFFD.",
+        "Reads files or standard input, one text per line, and writes the tokens of each text on a "
+        "line. On a terminal the tokens of a word share a color. Files compressed with gzip, xz or "
+        "zstd are decompressed.\n\n"
+        "With --json each output line is an object: ids, tokens, offsets (in code points), "
+        "byte_offsets, word_ids, type_ids, special_tokens_mask and, after truncation, overflowing.\n\n"
+        "With --jsonl each input line is an object. A failed line gives {\"error\": ...}; processing "
+        "continues, and the exit status is 1.\n\n"
+        "In a folder, tokenizer.json takes precedence over older formats. Invalid UTF-8 is replaced by "
+        "U+FFFD.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* tokenizer: work on tokenizer files. */
+/* tokenizer: converts tokenizer files. */
 #include "cli/command.h"
 #include "sesame/tokenizer.h"
 
@@ -12,20 +12,19 @@ static const ses_opt opt[] = {
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "replace OUT if it is there already" },
+      .help = "replace an existing OUT" },
 };
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (strcmp(c->operands[0], "convert"))
-        return ses_fail(e, SES_EUSAGE, "\"%s\" is not something to do with a tokenizer; there is convert",
-                        c->operands[0]);
+        return ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected convert", c->operands[0]);
     return ses_tokenizer_convert(c->operands[1], c->operands[2], a->overwrite, e);
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame tokenizer convert t5-base tokenizer.json", "spiece.model and its 100 sentinels in one file" },
+    { "sesame tokenizer convert t5-base tokenizer.json", "convert spiece.model and its 100 sentinel tokens" },
     { 0 },
 };
 
@@ -34,12 +33,12 @@ const ses_command ses_command_tokenizer = {
     .usage = "convert PATH OUT",
     .summary = "convert a tokenizer to tokenizer.json",
     .description =
-        "PATH is a model folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder "
-        "without tokenizer.json the files are read that older models have: vocab.txt; vocab.json and "
-        "merges.txt; spiece.model, sentencepiece.bpe.model or spm.model; source.spm and vocab.json. "
-        "tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json say which "
-        "tokenizer they are of.\n\n"
-        "OUT is a tokenizer.json that the reference library loads too.",
+        "Converts a tokenizer to a tokenizer.json that transformers loads, too. PATH is a model "
+        "folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder without "
+        "tokenizer.json the older formats are read: vocab.txt; vocab.json and merges.txt; "
+        "spiece.model, sentencepiece.bpe.model or spm.model; source.spm and vocab.json. "
+        "tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json determine "
+        "the tokenizer class.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* train-tokenizer: a vocabulary from texts. */
+/* train-tokenizer: trains a vocabulary on texts. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
@@ -24,98 +24,97 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, type),
       .choices = "wordpiece|bpe|unigram|wordlevel",
       .required = true,
-      .help = "kind of vocabulary" },
+      .help = "tokenizer model" },
     { .name = "vocab-size",
       .type = SES_OPT_INT,
       .offset = offsetof(args, vocab_size),
       .def = "30000",
       .min = 1,
       .max = 1 << 23,
-      .help = "tokens in all, special ones included" },
+      .help = "vocabulary size, special tokens included" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, output),
       .value = "FILE",
       .required = true,
-      .help = "the tokenizer.json to write" },
+      .help = "output tokenizer.json" },
     { .name = "min-frequency",
       .type = SES_OPT_INT,
       .offset = offsetof(args, min_frequency),
       .def = "0",
       .min = 0,
       .max = 1e15,
-      .help = "leave alone what is seen less often" },
+      .help = "minimum word or pair count" },
     { .name = "limit-alphabet",
       .type = SES_OPT_INT,
       .offset = offsetof(args, alphabet),
       .def = "0",
       .min = 0,
       .max = 0x110000,
-      .help = "begin with so many characters, the commonest; 0: with all" },
+      .help = "number of initial characters, the most frequent; 0: all" },
     { .name = "special-tokens",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, special),
       .value = "A,B",
-      .help =
-          "special tokens, first in the vocabulary, by commas or by repeating the option; without it what is "
-          "usual for the type" },
+      .help = "special tokens, first in the vocabulary; separated by commas or by repeating the option; "
+              "default: those of the model type" },
     { .name = "lowercase",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, lowercase),
-      .help = "lower-case the text" },
+      .help = "lowercase the text" },
     { .name = "characters",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, characters),
-      .help = "of bpe: over characters, words split at white space and punctuation, instead of over bytes" },
+      .help = "bpe: characters instead of bytes; words split at white space and punctuation" },
     { .name = "stages",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, stages),
       .value = "FILE",
-      .help = "JSON object with normalizer, pre_tokenizer, post_processor and decoder as in a "
-              "tokenizer.json, in place of the usual ones" },
+      .help = "JSON object with normalizer, pre_tokenizer, post_processor and decoder as in tokenizer.json; "
+              "replaces the default stages" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "replace the output file" },
+      .help = "replace an existing output file" },
     SES_OPT_THREADS(args, threads),
 };
 
-typedef struct job {
+typedef struct train_job {
     ses_call *call;
     ses_tokenizer_trainer *trainer;
-    ses_progress line;
-    const char *what;
+    ses_progress progress;
+    const char *stage; /* of the training; NULL: not started */
     int64_t texts, bytes;
-} job;
+} train_job;
 
-static bool show(void *ctx, const char *what, int64_t done, int64_t of)
+static bool show_progress(void *ctx, const char *stage, int64_t done, int64_t total)
 {
-    job *j = ctx;
-    if (j->what != what) {
-        if (j->what) ses_progress_end(&j->line);
-        j->line = ses_progress_start(stderr, &j->call->err, j->call->quiet, what, of);
-        j->what = what;
+    train_job *j = ctx;
+    if (j->stage != stage) {
+        if (j->stage) ses_progress_end(&j->progress);
+        j->progress = ses_progress_start(stderr, &j->call->err, j->call->quiet, stage, total);
+        j->stage = stage;
     }
-    ses_progress_show(&j->line, done);
+    ses_progress_show(&j->progress, done);
     return true;
 }
 
-static bool feed(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+static bool feed_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
 {
-    job *j = ctx;
+    train_job *j = ctx;
     (void)worker, (void)out;
     j->texts++;
     j->bytes += (int64_t)n;
     return ses_tokenizer_trainer_feed(j->trainer, line, n, e);
 }
 
-/* Items of the list, those with commas cut at them. */
+/* Splits the items of the list at commas. */
 static ses_string *special_tokens(const ses_opt_list *list, size_t *n, ses_err *e)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < list->n; i++) most += strlen(list->item[i]) + 1;
-    ses_string *s = ses_alloc_array(most, sizeof *s, e);
+    size_t cap = 0;
+    for (size_t i = 0; i < list->n; i++) cap += strlen(list->item[i]) + 1;
+    ses_string *s = ses_alloc_array(cap, sizeof *s, e);
     *n = 0;
     for (size_t i = 0; s && i < list->n; i++)
         for (const char *p = list->item[i];; p++) {
@@ -127,7 +126,7 @@ static ses_string *special_tokens(const ses_opt_list *list, size_t *n, ses_err *
     return s;
 }
 
-/* The members of the object in the file, without its braces. */
+/* Returns the members of the object in the file, without its braces. */
 static char *read_stages(const char *path, ses_err *e)
 {
     size_t n;
@@ -138,7 +137,7 @@ static char *read_stages(const char *path, ses_err *e)
     ses_json_doc *doc = ses_json_parse(text, n, e);
     if (doc && (!first || !last || ses_json_type_of(ses_json_root(doc)) != SES_JSON_OBJECT ||
                 !ses_json_len(ses_json_root(doc))))
-        ses_fail(e, SES_EFORMAT, "not an object with stages");
+        ses_fail(e, SES_EFORMAT, "expected an object with tokenizer stages");
     bool ok = doc && (!e || !e->code);
     ses_json_free(doc);
     if (!ok) {
@@ -151,7 +150,7 @@ static char *read_stages(const char *path, ses_err *e)
     return text;
 }
 
-static void report(const job *j, const args *a, size_t bytes, double seconds)
+static void notify_done(const train_job *j, const args *a, size_t bytes, double seconds)
 {
     char read[SES_NUMBER_TEXT], wrote[SES_NUMBER_TEXT];
     if (j->call->quiet) return;
@@ -166,11 +165,11 @@ static bool run(ses_call *c, ses_err *e)
     static const ses_tokenizer_type types[] = { SES_TOKENIZER_WORDPIECE, SES_TOKENIZER_BPE,
                                                 SES_TOKENIZER_UNIGRAM, SES_TOKENIZER_WORDLEVEL };
     const args *a = c->args;
-    job j = { .call = c };
+    train_job j = { .call = c };
     size_t n = 0, n_special = 0;
     double start = ses_seconds();
     if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EARG, "%s: is there already; --overwrite replaces it", a->output);
+        return ses_fail(e, SES_EARG, "%s: already exists; use --overwrite to replace it", a->output);
     char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
     ses_string *special = special_tokens(&a->special, &n_special, e);
     if (!special || (a->stages && !stages)) goto done;
@@ -184,13 +183,14 @@ static bool run(ses_call *c, ses_err *e)
                                       .n_special = n_special,
                                       .stages = stages,
                                       .threads = (int)a->threads,
-                                      .progress = show,
+                                      .progress = show_progress,
                                       .ctx = &j };
     j.trainer = ses_tokenizer_trainer_new(&o, e);
-    if (j.trainer && ses_map_lines(c->operands, 1, feed, &j, e))
+    if (j.trainer && ses_map_lines(c->operands, 1, feed_line, &j, e))
         text = ses_tokenizer_trainer_finish(j.trainer, &n, e);
-    if (j.what) ses_progress_end(&j.line);
-    if (text && ses_file_write(a->output, text, n, a->overwrite, e)) report(&j, a, n, ses_seconds() - start);
+    if (j.stage) ses_progress_end(&j.progress);
+    if (text && ses_file_write(a->output, text, n, a->overwrite, e))
+        notify_done(&j, a, n, ses_seconds() - start);
 done:
     ses_free(text);
     ses_free(special);
@@ -201,9 +201,9 @@ done:
 
 static const ses_usage_example examples[] = {
     { "sesame train-tokenizer --type wordpiece --lowercase --vocab-size 8000 -o tokenizer.json corpus.txt",
-      "BERT's kind" },
+      "a WordPiece tokenizer like BERT's" },
     { "sesame train-tokenizer --type bpe -o tokenizer.json corpus.txt.xz",
-      "GPT-2's kind, from a packed file" },
+      "a byte-level BPE tokenizer like GPT-2's, from a compressed file" },
     { 0 }
 };
 
@@ -212,9 +212,9 @@ const ses_command ses_command_train_tokenizer = {
     .usage = "[FILE...]",
     .summary = "train a tokenizer",
     .description =
-        "Counts words and makes a vocabulary of the size asked for, as the reference library's trainers do. "
-        "The result is the same on any number of threads. Files are read once, line by line, and unpacked "
-        "on the way where they are packed with gzip, xz or zstd; '-' or none is standard input.",
+        "Counts words and builds a vocabulary of the given size with the algorithms of the tokenizers "
+        "library. The result does not depend on the number of threads. Files are read once, line by "
+        "line; those compressed with gzip, xz or zstd are decompressed. '-' or no file: standard input.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* convert --keep-adapter: an adapter's folder as one again, smaller and named so that it can be moved. */
+/* convert --keep-adapter: converts the weights of an adapter and makes its base model path relative. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -11,9 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 16 << 20, SAME_MAX = 1 << 28 };
+enum { MAX_CONFIG = 16 << 20, MAX_COMPARED = 1 << 28 };
 
-typedef struct job {
+typedef struct adapter_job {
     const char *from, *to;
     char *base;
     ses_dtype dtype;
@@ -21,13 +21,11 @@ typedef struct job {
     ses_arena mem;
     ses_buf copied;
     size_t tensors, bytes;
-} job;
+} adapter_job;
 
-static char *file_of(const char *dir, const char *name, ses_err *e) { return ses_path_join(dir, name, e); }
+/* ---- weights ---- */
 
-/* ---- the numbers ---- */
-
-static bool add_tensor(job *j, const ses_tensor_entry *x, ses_safetensors_writer *w, ses_err *e)
+static bool add_tensor(adapter_job *j, const ses_tensor_entry *x, ses_safetensors_writer *w, ses_err *e)
 {
     size_t n = (size_t)x->count, bytes = n * ses_dtype_size(j->dtype);
     void *data = ses_arena_array(&j->mem, n, ses_dtype_size(j->dtype), e);
@@ -37,16 +35,16 @@ static bool add_tensor(job *j, const ses_tensor_entry *x, ses_safetensors_writer
         return ses_wrap(e, "%s: tensor \"%s\"", j->from, x->name);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(wide[i]))
-            return ses_fail(e, SES_EARG, "%s: tensor \"%s\": a number that %s cannot hold", j->from, x->name,
-                            ses_dtype_name(j->dtype));
+            return ses_fail(e, SES_EARG, "%s: tensor \"%s\": a value exceeds the range of %s", j->from,
+                            x->name, ses_dtype_name(j->dtype));
     j->tensors++, j->bytes += bytes;
     return ses_safetensors_writer_add(w, x->name, j->dtype, x->rank, x->dim, data, e);
 }
 
-static bool put_numbers(job *j, ses_err *e)
+static bool write_weights(adapter_job *j, ses_err *e)
 {
-    char *from = file_of(j->from, "adapter_model.safetensors", e),
-         *to = from ? file_of(j->to, "adapter_model.safetensors", e) : NULL;
+    char *from = ses_path_join(j->from, "adapter_model.safetensors", e),
+         *to = from ? ses_path_join(j->to, "adapter_model.safetensors", e) : NULL;
     ses_safetensors *file = to ? ses_safetensors_open(from, e) : NULL;
     ses_safetensors_writer *w = file ? ses_safetensors_writer_new(e) : NULL;
     bool ok = w && ses_safetensors_writer_add_meta(w, "format", "pt", e);
@@ -60,15 +58,15 @@ static bool put_numbers(job *j, ses_err *e)
     return ok;
 }
 
-/* ---- what stands beside them ---- */
+/* ---- other files ---- */
 
-/* adapter_config.json with its model as it is named from the new folder. */
-static bool put_config(job *j, ses_err *e)
+/* Writes adapter_config.json with the base model path relative to the new folder. */
+static bool write_config(adapter_job *j, ses_err *e)
 {
     static const char key[] = "base_model_name_or_path";
-    char *from = file_of(j->from, "adapter_config.json", e),
-         *to = from ? file_of(j->to, "adapter_config.json", e) : NULL;
-    ses_json_doc *doc = to ? ses_json_load_object(from, CONFIG_MAX, e) : NULL;
+    char *from = ses_path_join(j->from, "adapter_config.json", e),
+         *to = from ? ses_path_join(j->to, "adapter_config.json", e) : NULL;
+    ses_json_doc *doc = to ? ses_json_load_object(from, MAX_CONFIG, e) : NULL;
     ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
     char *name = w ? ses_adapter_base_name(j->base, j->to) : NULL;
@@ -94,13 +92,13 @@ static bool put_config(job *j, ses_err *e)
     return ok;
 }
 
-/* Does the model have this file with the same bytes? */
-static bool base_has(const job *j, const char *name)
+/* Whether the base model has an identical file. */
+static bool base_has_same(const adapter_job *j, const char *name)
 {
     size_t n = 0, m = 0;
-    char *a = file_of(j->from, name, NULL), *b = file_of(j->base, name, NULL);
-    char *mine = a ? ses_file_read(a, SAME_MAX, &n, NULL) : NULL,
-         *its = mine && b ? ses_file_read(b, SAME_MAX, &m, NULL) : NULL;
+    char *a = ses_path_join(j->from, name, NULL), *b = ses_path_join(j->base, name, NULL);
+    char *mine = a ? ses_file_read(a, MAX_COMPARED, &n, NULL) : NULL,
+         *its = mine && b ? ses_file_read(b, MAX_COMPARED, &m, NULL) : NULL;
     bool same = its && n == m && !memcmp(mine, its, n);
     ses_free(mine);
     ses_free(its);
@@ -109,19 +107,19 @@ static bool base_has(const job *j, const char *name)
     return same;
 }
 
-static bool copy(job *j, const char *name, ses_err *e)
+static bool copy(adapter_job *j, const char *name, ses_err *e)
 {
     return ses_convert_copy(j->from, j->to, name, j->overwrite, &j->copied, e);
 }
 
-static bool copy_module(job *j, const char *folder, ses_err *e)
+static bool copy_module(adapter_job *j, const char *folder, ses_err *e)
 {
     static const char *const files[] = { "config.json", "model.safetensors", "pytorch_model.bin" };
-    char *to = strstr(folder, "..") || *folder == '/' ? NULL : file_of(j->to, folder, e);
+    char *to = strstr(folder, "..") || *folder == '/' ? NULL : ses_path_join(j->to, folder, e);
     if (!to) return !e->code && ses_fail(e, SES_EFORMAT, "%s/modules.json: path \"%s\"", j->from, folder);
     bool ok = ses_dir_make(to, e);
     for (size_t i = 0; ok && i < SES_LEN(files); i++) {
-        char *name = file_of(folder, files[i], e);
+        char *name = ses_path_join(folder, files[i], e);
         ok = name && copy(j, name, e);
         ses_free(name);
     }
@@ -129,15 +127,15 @@ static bool copy_module(job *j, const char *folder, ses_err *e)
     return ok;
 }
 
-/* Of a sentence encoder: its modules. */
-static bool copy_modules(job *j, ses_err *e)
+/* Copies the modules of a sentence encoder. */
+static bool copy_modules(adapter_job *j, ses_err *e)
 {
-    char *path = file_of(j->from, "modules.json", e);
+    char *path = ses_path_join(j->from, "modules.json", e);
     if (!path || !ses_path_exists(path)) {
         ses_free(path);
         return path != NULL;
     }
-    ses_json_doc *doc = ses_json_load(path, CONFIG_MAX, e);
+    ses_json_doc *doc = ses_json_load(path, MAX_CONFIG, e);
     const ses_json *list = doc ? ses_json_root(doc) : NULL;
     bool ok = doc && copy(j, "sentence_bert_config.json", e) &&
               copy(j, "config_sentence_transformers.json", e) && copy(j, "modules.json", e);
@@ -150,23 +148,24 @@ static bool copy_modules(job *j, ses_err *e)
     return ok;
 }
 
-static bool convert(job *j, ses_err *e)
+static bool convert(adapter_job *j, ses_err *e)
 {
     if (!ses_model_is_adapter(j->from))
-        return ses_fail(e, SES_EARG, "%s: there is no adapter_config.json: no adapter to keep", j->from);
-    if (j->dtype == SES_I8) return ses_fail(e, SES_EUSAGE, "--keep-adapter: f32, f16 or bf16, not int8");
+        return ses_fail(e, SES_EARG, "%s: not an adapter: adapter_config.json not found", j->from);
+    if (j->dtype == SES_I8)
+        return ses_fail(e, SES_EUSAGE, "--keep-adapter supports --dtype f32, f16 and bf16, not int8");
     j->base = ses_model_base_dir(j->from, NULL, e);
     if (!j->base || !ses_dir_make(j->to, e)) return false;
     if (!j->overwrite && ses_model_is_adapter(j->to))
-        return ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
+        return ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->to);
     if (!copy(j, "config.json", e) || !copy_modules(j, e)) return false;
     for (size_t i = 0; i < SES_TOKENIZER_FILES; i++)
-        if (!base_has(j, ses_tokenizer_file_names[i]) && !copy(j, ses_tokenizer_file_names[i], e))
+        if (!base_has_same(j, ses_tokenizer_file_names[i]) && !copy(j, ses_tokenizer_file_names[i], e))
             return false;
-    return put_numbers(j, e) && put_config(j, e) && ses_buf_ok(&j->copied, e);
+    return write_weights(j, e) && write_config(j, e) && ses_buf_ok(&j->copied, e);
 }
 
-static bool print_json(const job *j, ses_err *e)
+static bool print_json(const adapter_job *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -185,7 +184,7 @@ bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, se
                          bool json, ses_err *e)
 {
     char human[SES_NUMBER_TEXT];
-    job j = { .from = from, .to = to, .dtype = dtype, .overwrite = overwrite };
+    adapter_job j = { .from = from, .to = to, .dtype = dtype, .overwrite = overwrite };
     bool ok = convert(&j, e);
     if (ok && json) {
         ok = print_json(&j, e);

@@ -1,18 +1,18 @@
-/* What quantize has of convert. */
+/* Functions shared by convert and quantize.
+ * Ownership: all arguments are borrowed. Main thread only. */
 #ifndef SES_CLI_CONVERT_MODEL_H
 #define SES_CLI_CONVERT_MODEL_H
 
 #include "cli/command.h"
 #include "sesame/types.h"
 
-/* The model in c->rest[0] into folder c->rest[1], as F32, F16, BF16 or I8, then with embeddings as `tables`;
- * says what was done. */
-bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e);
+/* Converts the model in operands[0] to folder operands[1] and prints a summary. embedding_dtype: for I8 only. */
+bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e);
 
-/* A file of folder `from` as it is, where there is one; its name is added to `copied`. */
+/* Copies a file, if it exists, from one folder to another and appends its name to `copied`. */
 bool ses_convert_copy(const char *from, const char *to, const char *name, bool overwrite, ses_buf *copied,
                       ses_err *e);
-/* convert_adapter.c: the adapter in folder `from` into folder `to`, its numbers as dtype. */
+/* Converts the adapter in folder `from` to folder `to` (convert_adapter.c). */
 bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, ses_dtype dtype, bool overwrite,
                          bool json, ses_err *e);
 

@@ -1,8 +1,9 @@
+/* Writes encodings as JSON directly into a buffer. */
 #include "token_json.h"
 
 #include <string.h>
 
-enum { DIGITS = 11 }; /* of any int32_t, sign included */
+enum { DIGITS = 11 }; /* maximum length of an int32_t, sign included */
 
 static char *put_uint(char *p, uint32_t x)
 {
@@ -21,31 +22,31 @@ static char *put_int(char *p, int32_t x)
     return put_uint(p, -(uint32_t)x);
 }
 
-/* Room for n numbers written by hand, each with what stands around it. */
-static char *room(ses_buf *out, size_t n, size_t each)
+/* Reserves space for n items of `each` bytes and returns its start. */
+static char *reserve(ses_buf *out, size_t n, size_t each)
 {
     return ses_buf_reserve(out, n * each + 32) ? out->data + out->len : NULL;
 }
 
-static void key(ses_buf *out, const char *name, bool first)
+static void put_key(ses_buf *out, const char *name, bool first)
 {
     ses_buf_puts(out, first ? "{\"" : ",\"");
     ses_buf_puts(out, name);
     ses_buf_puts(out, "\":");
 }
 
-static void close(ses_buf *out, char *p, bool any)
+static void end_array(ses_buf *out, char *p, bool any)
 {
     if (any) p--; /* the last comma */
     *p++ = ']';
     out->len = (size_t)(p - out->data);
 }
 
-/* Numbers; below 0: null if `null`. */
+/* With `null`, negative values are written as null. */
 static void put_ints(ses_buf *out, const char *name, const int32_t *x, size_t n, bool null, bool first)
 {
-    key(out, name, first);
-    char *p = room(out, n, DIGITS + 1);
+    put_key(out, name, first);
+    char *p = reserve(out, n, DIGITS + 1);
     if (!p) return;
     *p++ = '[';
     for (size_t i = 0; i < n; i++) {
@@ -55,26 +56,26 @@ static void put_ints(ses_buf *out, const char *name, const int32_t *x, size_t n,
             p = put_int(p, x[i]);
         *p++ = ',';
     }
-    close(out, p, n > 0);
+    end_array(out, p, n > 0);
 }
 
 static void put_bytes(ses_buf *out, const char *name, const uint8_t *x, size_t n)
 {
-    key(out, name, false);
-    char *p = room(out, n, 4);
+    put_key(out, name, false);
+    char *p = reserve(out, n, 4);
     if (!p) return;
     *p++ = '[';
     for (size_t i = 0; i < n; i++) {
         p = put_uint(p, x[i]);
         *p++ = ',';
     }
-    close(out, p, n > 0);
+    end_array(out, p, n > 0);
 }
 
 static void put_offsets(ses_buf *out, const char *name, const ses_offset *x, size_t n)
 {
-    key(out, name, false);
-    char *p = room(out, n, 2 * DIGITS + 4);
+    put_key(out, name, false);
+    char *p = reserve(out, n, 2 * DIGITS + 4);
     if (!p) return;
     *p++ = '[';
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +86,7 @@ static void put_offsets(ses_buf *out, const char *name, const ses_offset *x, siz
         *p++ = ']';
         *p++ = ',';
     }
-    close(out, p, n > 0);
+    end_array(out, p, n > 0);
 }
 
 void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n)
@@ -114,7 +115,7 @@ void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n)
 
 static void put_strings(ses_buf *out, const ses_tokens *k, const ses_encoding *x)
 {
-    key(out, "tokens", false);
+    put_key(out, "tokens", false);
     ses_buf_put(out, '[');
     for (size_t i = 0; i < x->n; i++) {
         size_t n = 0;
@@ -140,7 +141,7 @@ bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e)
 {
     size_t parts = ses_tokens_overflow_count(k);
     put_encoding(out, k, ses_tokens_result(k));
-    if (parts) key(out, "overflowing", false);
+    if (parts) put_key(out, "overflowing", false);
     for (size_t i = 0; i < parts; i++) {
         const ses_encoding *part = ses_tokens_overflow(k, i, e);
         if (!part) return false;

@@ -1,11 +1,13 @@
-/* Encodings as JSON, written straight into a buffer: a general writer would take longer than tokenizing. */
+/* Writes encodings as JSON directly into a buffer: the general JSON writer takes longer than tokenizing.
+ * Output goes to a buffer of the caller. No state is shared between threads. */
 #ifndef SES_CLI_TOKEN_JSON_H
 #define SES_CLI_TOKEN_JSON_H
 
 #include "base/str.h"
 #include "sesame/tokenizer.h"
 
-bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e); /* the result and its parts, as a line */
+bool ses_token_json(ses_tokens *k, ses_buf *out,
+                    ses_err *e); /* a line: the result and its overflowing parts */
 void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n);
 
 #endif
