@@ -1,6 +1,6 @@
 #!/bin/sh
 # The golden cases at every instruction set and on 1, 2 and 3 threads; the same bits on any number of threads;
-# what golden says of folders it cannot read. Usage: test_golden.sh BUILD_DIR, from the source folder.
+# golden's messages about unreadable folders. Usage: test_golden.sh BUILD_DIR, from the source folder.
 golden=$1/golden
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -49,9 +49,9 @@ if [ -d "$shared" ]; then
     done
     ok "the shared folders" exits 0 "$golden" "$@"
     ok "none fails there" sh -c "! grep -q ' FAIL\$' '$tmp/out'"
-    # One of them nobody can meet: its weights drive scores to 6,600, where float's rounding alone carries the
-    # reference past the limits. The same equations in double precision are 3.1 limits from its outputs, 4.2 from
-    # its gradients, and five steps of AdamW have nothing in common. It is held to what rounding explains.
+    # One case cannot be met: its weights drive scores to 6,600, so that float rounding alone moves transformers past
+    # the limits. The same equations in double precision are 3.1 limits from its outputs and 4.2 from its gradients,
+    # and five steps of AdamW have nothing in common. Its limits are what rounding explains.
     "$golden" "$shared/mobilebert-pretraining" >"$tmp/out" 2>"$tmp/err"
     ok "mobilebert-pretraining within its rounding" awk -F '[=( ]' '{ exit !($3 < 5 && $6 < 8 && $9 < 5) }' "$tmp/out"
 else
@@ -64,33 +64,33 @@ chmod -R u+w "$tmp/wrong"
 size=$(wc -c <"$tmp/wrong/model.safetensors")
 printf '\0\0\200\077' | dd of="$tmp/wrong/model.safetensors" bs=1 seek=$((size - 4)) conv=notrunc 2>/dev/null
 ok "a changed weight fails" exits 1 "$golden" "$tmp/wrong"
-ok "and says so" grep -q '^wrong out=.* FAIL$' "$tmp/out"
-ok "as a shell completes it" exits 1 "$golden" "$tmp/wrong//"
+ok "reports FAIL" grep -q '^wrong out=.* FAIL$' "$tmp/out"
+ok "a trailing slash" exits 1 "$golden" "$tmp/wrong//"
 ok "it has the same name" grep -q '^wrong out=.* FAIL$' "$tmp/out"
 
-# An architecture that is not there yet is no failure.
+# An unsupported architecture is not a failure.
 cp -r tests/golden/bert-classify "$tmp/other"
 chmod -R u+w "$tmp/other"
 sed -i 's/"model_type": "bert"/"model_type": "elmo"/' "$tmp/other/config.json"
 ok "unknown architecture" exits 0 "$golden" "$tmp/other"
-ok "is called unsupported" grep -q '^other unsupported: .*"elmo"' "$tmp/out"
+ok "reported as unsupported" grep -q '^other unsupported: .*"elmo"' "$tmp/out"
 
 # Folders that cannot be read: exit 3, one line.
 one_line() { [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q "$1" "$tmp/err"; }
 mkdir "$tmp/empty"
 ok "empty folder" exits 3 "$golden" "$tmp/empty"
-ok "names what is missing" one_line golden.safetensors
+ok "names the missing file" one_line golden.safetensors
 ok "no folder" exits 3 "$golden" "$tmp/nowhere"
 ok "one line" one_line nowhere
 for file in model.safetensors golden.safetensors; do
-    rm -rf "$tmp/cut"
-    cp -r tests/golden/bert-classify "$tmp/cut"
-    chmod -R u+w "$tmp/cut"
-    head -c 9000 "tests/golden/bert-classify/$file" >"$tmp/cut/$file"
-    ok "truncated $file" exits 3 "$golden" "$tmp/cut"
+    rm -rf "$tmp/truncated"
+    cp -r tests/golden/bert-classify "$tmp/truncated"
+    chmod -R u+w "$tmp/truncated"
+    head -c 9000 "tests/golden/bert-classify/$file" >"$tmp/truncated/$file"
+    ok "truncated $file" exits 3 "$golden" "$tmp/truncated"
     ok "names $file" one_line "$file"
 done
-# Labels of another number than rows or tokens: nothing is read past them.
+# A number of labels that matches neither rows nor tokens is an error; nothing is read past them.
 relabel() { # from, to: in the header of a copy, of the same length
     rm -rf "$tmp/labels"
     cp -r tests/golden/bert-classify "$tmp/labels"
@@ -99,11 +99,11 @@ relabel() { # from, to: in the header of a copy, of the same length
 }
 relabel '\("input.labels":{"dtype":\)"I64","shape":\[3\]' '\1"I32","shape":[6]'
 ok "twice the labels" exits 3 "$golden" "$tmp/labels"
-ok "says how many" one_line '"input.labels" has 6 numbers for 3 rows'
+ok "reports the number" one_line '"input.labels" has 6 numbers for 3 rows'
 relabel '\("input.labels":{"dtype":\)"I64","shape":\[3\]' '\1"F32","shape":[6]'
-ok "labels that are numbers" exits 3 "$golden" "$tmp/labels"
-ok "of outputs of another size" one_line '"input.labels" has 6 numbers, expected as many'
-ok "a good case beside a bad one still runs" exits 3 "$golden" "$tmp/empty" tests/golden/bert-model
+ok "float labels" exits 3 "$golden" "$tmp/labels"
+ok "number of outputs differs" one_line '"input.labels" has 6 numbers, expected as many'
+ok "a valid case after an invalid one still runs" exits 3 "$golden" "$tmp/empty" tests/golden/bert-model
 ok "and is printed" grep -q '^bert-model .* PASS$' "$tmp/out"
 ok "no case" exits 2 "$golden"
 ok "unknown option" exits 2 "$golden" --isaa ref tests/golden/bert-model

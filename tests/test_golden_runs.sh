@@ -1,5 +1,5 @@
 #!/bin/sh
-# Training runs of the reference library, run again; what golden-runs says of folders it cannot read.
+# Repeats training runs of transformers; golden-runs' messages about unreadable folders.
 # Usage: test_golden_runs.sh BUILD_DIR, from the source folder.
 runs=$1/golden-runs
 tmp=$(mktemp -d) || exit 1
@@ -37,9 +37,9 @@ if [ -f "$shared/finetune.json" ]; then
     mkdir "$tmp/wrong"
     cp -r "$shared/finetune-bert" "$tmp/wrong"
     sed 's/"lr": 0.002/"lr": 0.0021/' "$shared/finetune.json" >"$tmp/wrong/finetune.json"
-    ok "another rate fails, and a folder is missing" exits 3 "$runs" "$tmp/wrong"
-    ok "says so" grep -q '^finetune-bert loss=.* FAIL$' "$tmp/out"
-    ok "names what is missing" grep -q 'finetune-distilbert' "$tmp/err"
+    ok "another learning rate fails, and a folder is missing" exits 3 "$runs" "$tmp/wrong"
+    ok "reports FAIL" grep -q '^finetune-bert loss=.* FAIL$' "$tmp/out"
+    ok "names the missing folder" grep -q 'finetune-distilbert' "$tmp/err"
     printf '{"finetune-bert": {"data": [["a", 0]], "losses": [1], "lr": 1, "batch_size": 1, "fog": 2}}' >"$tmp/wrong/finetune.json"
     ok "an unknown setting" exits 0 "$runs" "$tmp/wrong"
     ok "is named" grep -q '^finetune-bert unsupported: .*"fog"' "$tmp/out"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Models by name: where they are looked for, what is said when they are not there, adapters on rounded models; and, where
-# the trained ones are in the source folder, that they load and answer sensibly.
+# Models by name: search path, error messages, adapters of quantized models; and, if the source folder has the bundled
+# models, that they load and give sensible results.
 set -u
 . tests/counted.sh
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 sesame=$build/sesame
-# A program beside which there are no models.
+# A program without models beside it.
 mkdir -p "$tmp/p/bin" "$tmp/m" "$tmp/here"
 cp "$sesame" "$tmp/p/bin/sesame"
 alone=$tmp/p/bin/sesame
@@ -13,7 +13,7 @@ unset SESAME_MODELS
 
 # ---- names ----
 cp -r tests/pipelines/bert-mask "$tmp/m/sesame-small"
-that 'nothing is there: where it looked, what to do' \
+that 'not found: lists the searched folders, gives advice' \
     '! "$alone" fill-mask "a [MASK]" 2>"$tmp/err" && grep -q "sesame-small: no such folder" "$tmp/err" && grep -q "sesame models" "$tmp/err"'
 that 'exit 3' '"$alone" fill-mask "a [MASK]" 2>/dev/null; [ $? -eq 3 ]'
 that 'models: none' '[ -z "$("$alone" models 2>"$tmp/err")" ] && grep -q "No models" "$tmp/err"'
@@ -29,49 +29,49 @@ that 'listed as JSON' '"$alone" models --json | grep -q "\"name\": \"sesame-smal
 printf '{"scores": [{"name": "held-out loss", "value": 2.5}]}' >"$tmp/m/sesame-small/scores.json"
 that 'with its score' '"$alone" models | grep -q "held-out loss 2.5"'
 printf '{"scores": 3' >"$tmp/m/sesame-small/scores.json"
-that 'scores that cannot be read are none' '"$alone" models | grep -q "^sesame-small"'
+that 'unreadable scores are ignored' '"$alone" models | grep -q "^sesame-small"'
 printf '{"scores": [{"value": 2.5}]}' >"$tmp/m/sesame-small/scores.json"
-that 'a score without a name is none' '"$alone" models | grep -q "^sesame-small  *[0-9.]* [kKM]*i*B  *-  *fill-mask"'
+that 'a score without a name is ignored' '"$alone" models | grep -q "^sesame-small  *[0-9.]* [kKM]*i*B  *-  *fill-mask"'
 printf '{}' >"$tmp/m/sesame-small/scores.json"
-that 'nor is one that is not there' '"$alone" models --json | grep -q "\"scores\": null" && "$alone" models >"$tmp/out"'
+that 'missing scores' '"$alone" models --json | grep -q "\"scores\": null" && "$alone" models >"$tmp/out"'
 rm "$tmp/m/sesame-small/scores.json"
-that 'bench takes a name, too' '"$alone" bench model --model sesame-small --load 1x4 --quick -q >"$tmp/out"'
-that 'a folder here goes before a name' '(cd "$tmp/here" && mkdir -p sesame-small && ! "$alone" info sesame-small 2>/dev/null)'
-that 'but not before the default' '(cd "$tmp/here" && "$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default")'
+that 'bench accepts a name' '"$alone" bench model --model sesame-small --load 1x4 --quick -q >"$tmp/out"'
+that 'a folder in the current folder precedes a name' '(cd "$tmp/here" && mkdir -p sesame-small && ! "$alone" info sesame-small 2>/dev/null)'
+that 'but not the default' '(cd "$tmp/here" && "$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default")'
 that 'another name: did you mean' '"$alone" info sesame-smal 2>&1 | grep -q "did you mean .sesame-small"'
-that 'no model ships for it' '"$alone" rerank a b 2>"$tmp/err"; [ $? -eq 2 ] && grep -q -- "--model DIR is required" "$tmp/err"'
+that 'no bundled model' '"$alone" rerank a b 2>"$tmp/err"; [ $? -eq 2 ] && grep -q -- "--model DIR is required" "$tmp/err"'
 unset SESAME_MODELS
 mkdir -p "$tmp/p/share/sesame" && cp -r "$tmp/m" "$tmp/p/share/sesame/models"
 that 'installed beside the program' '"$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default"'
 rm -r "$tmp/p/share"
 
-# ---- adapters on a model of 8 bits ----
+# ---- adapters of an int8 model ----
 printf 'text\tlabel\nthe bell rings at noon\tgood\nnobody went home\tbad\nthe bell\tgood\nnobody\tbad\n' >"$tmp/t.tsv"
 "$sesame" quantize tests/pipelines/bert-mask "$tmp/base" --dtype int8 -q
 tune() { "$sesame" finetune -m "$tmp/base" --adapter lora --lora-targets all --steps 3 --lr 1e-2 -q -t 1 "$@"; }
 that 'trained' 'tune --task classify --train "$tmp/t.tsv" --eval "$tmp/t.tsv" -o "$tmp/tuned"'
 "$sesame" eval "$tmp/tuned" "$tmp/t.tsv" --task classify --json >"$tmp/score"
-that 'kept in 16 bits' '"$sesame" convert "$tmp/tuned" "$tmp/small" --keep-adapter --dtype f16 | grep -q F16'
-that 'its model lies beside it' 'grep -q "\"base_model_name_or_path\": \"../base\"" "$tmp/small/adapter_config.json"'
-that 'without what its model has' '[ ! -e "$tmp/small/tokenizer.json" ] && [ ! -e "$tmp/small/vocab.txt" ]'
-that 'both moved, it says the same' 'mkdir "$tmp/moved" && mv "$tmp/base" "$tmp/small" "$tmp/moved" && (cd / &&
+that 'saved in 16 bits' '"$sesame" convert "$tmp/tuned" "$tmp/small" --keep-adapter --dtype f16 | grep -q F16'
+that 'its base model is beside it' 'grep -q "\"base_model_name_or_path\": \"../base\"" "$tmp/small/adapter_config.json"'
+that 'without the files of its base model' '[ ! -e "$tmp/small/tokenizer.json" ] && [ ! -e "$tmp/small/vocab.txt" ]'
+that 'both moved: the same scores' 'mkdir "$tmp/moved" && mv "$tmp/base" "$tmp/small" "$tmp/moved" && (cd / &&
     "$sesame" eval "$tmp/moved/small" "$tmp/t.tsv" --task classify --json >"$tmp/again") &&
     [ "$(cut -c1-30 "$tmp/score")" = "$(cut -c1-30 "$tmp/again")" ]'
 that 'info' '"$sesame" info "$tmp/moved/small" 2>/dev/null | grep -q "Adapter *of .*base"'
 that 'a pipeline' '"$sesame" text-classification -m "$tmp/moved/small" "the bell" | grep -Eq "good|bad"'
 mv "$tmp/moved/base" "$tmp/base"
-that 'its model gone: told' '! "$sesame" info "$tmp/moved/small" 2>"$tmp/err" && grep -q "base_model_name_or_path" "$tmp/err"'
+that 'base model missing: an error' '! "$sesame" info "$tmp/moved/small" 2>"$tmp/err" && grep -q "base_model_name_or_path" "$tmp/err"'
 that 'no adapter to keep' '! "$sesame" convert "$tmp/base" "$tmp/x" --keep-adapter 2>"$tmp/err" && grep -q "no adapter to keep" "$tmp/err"'
 that 'not in 8 bits' '"$sesame" convert "$tmp/tuned" "$tmp/x" --keep-adapter --dtype int8 2>/dev/null; [ $? -eq 2 ]'
-that 'not over another' '! "$sesame" convert "$tmp/tuned" "$tmp/moved/small" --keep-adapter 2>/dev/null'
+that 'does not overwrite' '! "$sesame" convert "$tmp/tuned" "$tmp/moved/small" --keep-adapter 2>/dev/null'
 printf 'the bell rings\tthe bell\nnobody went\tnobody\n' >"$tmp/pairs.tsv"
-that 'of a sentence encoder' 'tune --task embed --no-header --text 1 --pair 2 --train "$tmp/pairs.tsv" -o "$tmp/embed" &&
+that 'adapter of a sentence encoder' 'tune --task embed --no-header --text 1 --pair 2 --train "$tmp/pairs.tsv" -o "$tmp/embed" &&
     "$sesame" convert "$tmp/embed" "$tmp/embed16" --keep-adapter --dtype f16 -q'
 that 'its vectors' '"$sesame" embed -m "$tmp/embed" --json "the bell" | cut -c1-5 >"$tmp/a" &&
     "$sesame" embed -m "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
-that 'and beside its model by --adapter' '"$sesame" embed -m "$tmp/base" --adapter "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
+that 'the same with --adapter' '"$sesame" embed -m "$tmp/base" --adapter "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
 
-# ---- the trained ones ----
+# ---- the bundled models ----
 if [ -d models ]; then
     m=$PWD/models
     SESAME_MODELS=$m
@@ -81,16 +81,16 @@ if [ -d models ]; then
     that 'at most 30 MB' '[ "$(find "$m" -type f -exec cat {} + | wc -c)" -le 30000000 ]'
     that 'each has a card and scores' 'for d in "$m"/*/; do [ -s "$d/README.md" ] && [ -s "$d/scores.json" ] || exit 1; done'
     that 'no card misses a number' '! grep -q "{[a-z]" "$m"/*/README.md'
-    that 'a cup of what' '"$sesame" fill-mask --top-k 10 "She made a cup of [MASK]." | grep -Eq "^ *(tea|coffee|water|milk|wine|chocolate) "'
-    that 'praise' '"$sesame" sentiment-analysis "A warm, funny and moving film." | grep -q "^ *positive"'
-    that 'no praise' '"$sesame" sentiment-analysis "A dull, stupid film, and a waste of time." | grep -q "^ *negative"'
-    that 'a place' '"$sesame" ner -a first "He went to London and Germany." | grep -q "London LOC"'
-    that 'who' '"$sesame" question-answering --json "When was the bridge opened?" "The bridge was opened in 1894 after eight years of work." | grep -q "1894"'
-    that 'nearest' '"$sesame" similarity --json "A man is playing a guitar." "Someone plays the guitar." "The stock market fell." |
+    that 'fill-mask' '"$sesame" fill-mask --top-k 10 "She made a cup of [MASK]." | grep -Eq "^ *(tea|coffee|water|milk|wine|chocolate) "'
+    that 'positive sentiment' '"$sesame" sentiment-analysis "A warm, funny and moving film." | grep -q "^ *positive"'
+    that 'negative sentiment' '"$sesame" sentiment-analysis "A dull, stupid film, and a waste of time." | grep -q "^ *negative"'
+    that 'named entities' '"$sesame" ner -a first "He went to London and Germany." | grep -q "London LOC"'
+    that 'question answering' '"$sesame" question-answering --json "When was the bridge opened?" "The bridge was opened in 1894 after eight years of work." | grep -q "1894"'
+    that 'similarity' '"$sesame" similarity --json "A man is playing a guitar." "Someone plays the guitar." "The stock market fell." |
         awk -F "[][, ]+" "{ exit !(\$2 > \$3) }"'
-    that 'a topic' '"$sesame" zero-shot-classification --json --candidate-labels sports,business "The team won the match and the league." |
+    that 'zero-shot classification' '"$sesame" zero-shot-classification --json --candidate-labels sports,business "The team won the match and the league." |
         grep -q "\"labels\": \[\"sports\""'
-    that 'a line' '[ "$("$sesame" text-generation --max-new-tokens 10 "The old man" | wc -w)" -gt 5 ]'
+    that 'text generation' '[ "$("$sesame" text-generation --max-new-tokens 10 "The old man" | wc -w)" -gt 5 ]'
 else
     skipped=$((skipped + 1))
 fi

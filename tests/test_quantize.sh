@@ -77,7 +77,7 @@ ok "nothing was written" test ! -e "$tmp/no"
 cp -r "$tmp/int8" "$tmp/torn"
 sed 's/_scale"/_scalf"/g' "$tmp/int8/model.safetensors" >"$tmp/torn/model.safetensors"
 ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
-ok "which" grep -q 'there is no ".*_scale"' "$tmp/err"
+ok "names it" grep -q 'dtype I8 without ".*_scale"' "$tmp/err"
 
 # A NaN is not rounded away.
 cp -r "$tmp/one" "$tmp/nan"
@@ -87,7 +87,7 @@ head=$(od -An -tu8 -N8 "$tmp/one/model.safetensors" | tr -d ' ')
 printf '\377\377\377\177' | dd of="$tmp/nan/model.safetensors" bs=1 seek=$((8 + head + at)) conv=notrunc 2>/dev/null
 for dtype in f16 bf16 int8; do
     ok "NaN in $dtype" exits 3 "$sesame" eval "$tmp/nan" "$tmp/dev.tsv" --task classify --dtype $dtype
-    ok "is told" says 'NaN or infinity among the weights'
+    ok "is told" says 'a weight is NaN or infinite'
 done
 
 echo "$passed passed, $failed failed"

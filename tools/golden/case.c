@@ -1,3 +1,4 @@
+/* Reads a case folder and converts its padded arrays to an unpadded batch. */
 #include "case.h"
 
 #include "base/alloc.h"
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_err *e)
+const double *gold_values(gold_case *c, const char *name, int64_t *count, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
     if (!x) return NULL;
@@ -27,44 +28,45 @@ static bool find_shape(gold_case *c, ses_err *e)
     c->width = ids->dim[ids->rank - 1];
     c->rows = ids->count / c->width;
     if (ids->rank == 3) c->batch.choices = ids->dim[1];
-    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) /* an encoder and a decoder speak of both */
-        c->pair |= !strncmp(ses_safetensors_at(c->gold, i)->name, "output.encoder_", 15);
+    /* encoder-decoders name the outputs of both */
+    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++)
+        c->encoder_decoder |= !strncmp(ses_safetensors_at(c->gold, i)->name, "output.encoder_", 15);
     return true;
 }
 
-/* Whole numbers that fit, from doubles that came from a file. */
-static bool whole(double x, int32_t *out, const char *name, ses_err *e)
+/* Checks that a double from a file is a 32-bit integer. */
+static bool to_int(double x, int32_t *out, const char *name, ses_err *e)
 {
     if (!(x >= INT32_MIN && x <= INT32_MAX) || x != floor(x))
-        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" holds %g, expected a 32-bit integer",
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" contains %g, expected a 32-bit integer",
                         name, x);
     *out = (int32_t)x;
     return true;
 }
 
-/* The tokens the mask calls real, row after row. */
-static bool lay_out(gold_case *c, ses_err *e)
+/* Concatenates the tokens that are not masked, row after row. */
+static bool unpad(gold_case *c, ses_err *e)
 {
     int64_t n = c->rows * c->width, count, t = 0;
-    const double *mask = gold_numbers(c, "input.attention_mask", &count, e);
-    int32_t *place = ses_arena_array(&c->mem, (size_t)n, sizeof *place, e);
+    const double *mask = gold_values(c, "input.attention_mask", &count, e);
+    int32_t *index = ses_arena_array(&c->mem, (size_t)n, sizeof *index, e);
     int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
     int32_t *position = ses_arena_array(&c->mem, (size_t)n, sizeof *position, e);
-    if (!place || !cu || !position) return false;
+    if (!index || !cu || !position) return false;
     if (mask && count != n)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: mask and ids differ in size");
     for (int64_t i = 0; i < n; i++) {
         if (i % c->width == 0) cu[i / c->width] = (int32_t)t;
         if (mask && mask[i] == 0) continue;
         position[t] = (int32_t)(i % c->width);
-        place[t++] = (int32_t)i;
+        index[t++] = (int32_t)i;
     }
     cu[c->rows] = (int32_t)t;
-    bool prefix = true; /* real tokens first, then pads: places may be counted */
+    bool prefix = true; /* padding only after the tokens: positions may be counted */
     for (int64_t s = 0; s < c->rows; s++)
         for (int32_t i = cu[s]; i < cu[s + 1]; i++) prefix &= position[i] == i - cu[s];
-    c->counted = prefix;
-    c->place = place;
+    c->pads_at_end = prefix;
+    c->index = index;
     c->batch.seqs = c->rows;
     c->batch.tokens = t;
     c->batch.cu_seqlens = cu;
@@ -72,36 +74,36 @@ static bool lay_out(gold_case *c, ses_err *e)
     return true;
 }
 
-/* An integer input: at the real tokens when it is [rows, width], whole when it is smaller. NULL: not
- * there. */
+/* An integer input: the values at real tokens if it is [rows, width], all values if it is smaller. *out NULL:
+ * absent. */
 static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e)
 {
     int64_t count;
     *out = NULL;
-    const double *x = gold_numbers(c, name, &count, e);
+    const double *x = gold_values(c, name, &count, e);
     if (!x) return !e->code;
     bool padded = count == c->rows * c->width && count != c->rows;
     int64_t n = padded ? c->batch.tokens : count;
     int32_t *y = ses_arena_array(&c->mem, (size_t)n, sizeof *y, e);
     for (int64_t i = 0; y && i < n; i++)
-        if (!whole(x[padded ? c->place[i] : i], &y[i], name, e)) return false;
+        if (!to_int(x[padded ? c->index[i] : i], &y[i], name, e)) return false;
     *out = y;
     return y != NULL;
 }
 
-/* Labels of a decoder: rows of another width than the input, real up to the first ignored one. */
+/* Labels of a decoder: rows of their own width, real up to the first ignored one. */
 static bool targets(gold_case *c, const ses_tensor_entry *x, ses_err *e)
 {
     int64_t count, n = 0;
-    const double *wide = gold_numbers(c, x->name, &count, e);
-    int32_t *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    const double *padded = gold_values(c, x->name, &count, e);
+    int32_t *y = padded ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
     if (!cu) return false;
     c->target_width = x->dim[1];
     for (int64_t i = 0; i < count; i++) {
         if (i % c->target_width == 0) cu[i / c->target_width] = (int32_t)n;
         bool first = n == cu[i / c->target_width] + i % c->target_width;
-        if (wide[i] != SES_IGNORE_INDEX && first && !whole(wide[i], &y[n++], x->name, e)) return false;
+        if (padded[i] != SES_IGNORE_INDEX && first && !to_int(padded[i], &y[n++], x->name, e)) return false;
     }
     cu[c->rows] = (int32_t)n;
     c->batch.labels = y;
@@ -109,7 +111,7 @@ static bool targets(gold_case *c, const ses_tensor_entry *x, ses_err *e)
     return true;
 }
 
-/* What the decoder reads, where it is given: rows of another width, real where their mask says so. */
+/* The decoder's input, if given: rows of their own width, real up to the first masked one. */
 static bool decoder_input(gold_case *c, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.decoder_input_ids");
@@ -117,9 +119,9 @@ static bool decoder_input(gold_case *c, ses_err *e)
     if (!x) return true;
     if (x->rank != 2 || x->dim[0] != c->rows || x->count < 1)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, T]", x->name);
-    const double *wide = gold_numbers(c, x->name, &count, e);
-    const double *mask = gold_numbers(c, "input.decoder_attention_mask", &masked, e);
-    int32_t *y = wide && !e->code ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    const double *padded = gold_values(c, x->name, &count, e);
+    const double *mask = gold_values(c, "input.decoder_attention_mask", &masked, e);
+    int32_t *y = padded && !e->code ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
     if (!cu) return false;
     if (mask && masked != count)
@@ -128,7 +130,7 @@ static bool decoder_input(gold_case *c, ses_err *e)
     for (int64_t i = 0; i < count; i++) {
         if (i % c->target_width == 0) cu[i / c->target_width] = (int32_t)n;
         bool first = n == cu[i / c->target_width] + i % c->target_width;
-        if ((!mask || mask[i] != 0) && first && !whole(wide[i], &y[n++], x->name, e)) return false;
+        if ((!mask || mask[i] != 0) && first && !to_int(padded[i], &y[n++], x->name, e)) return false;
     }
     cu[c->rows] = (int32_t)n;
     c->batch.target_ids = y;
@@ -136,8 +138,8 @@ static bool decoder_input(gold_case *c, ses_err *e)
     return true;
 }
 
-/* A position in the padded row becomes one among its real tokens. */
-static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err *e)
+/* Converts positions in the padded row to positions among its real tokens. */
+static bool real_positions(gold_case *c, const char *name, const int32_t **out, ses_err *e)
 {
     const int32_t *at;
     if (!ints(c, name, &at, e) || !at) return !e->code;
@@ -151,43 +153,43 @@ static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err
     return y != NULL;
 }
 
-/* target_mapping [B, P, S]: which place each target asks about. A row of zeros is no target. */
-static bool asked(gold_case *c, ses_err *e)
+/* target_mapping [B, P, S]: the position that each target predicts. A row of zeros is not a target. */
+static bool predicted_positions(gold_case *c, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.target_mapping");
     int64_t count, n = 0, P = x && x->rank == 3 ? x->dim[1] : 0;
     if (!x) return true;
     if (x->rank != 3 || x->dim[0] != c->rows || x->dim[2] != c->width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.target_mapping\" must be [B, P, S]");
-    const double *map = gold_numbers(c, x->name, &count, e);
+    const double *map = gold_values(c, x->name, &count, e);
     int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
-    int32_t *place = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *place, e);
+    int32_t *index = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *index, e);
     int32_t *from = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *from, e);
-    if (!map || !cu || !place || !from) return false;
+    if (!map || !cu || !index || !from) return false;
     for (int64_t r = 0; r < c->rows * P; r++) {
         int64_t s = r / P;
         if (r % P == 0) cu[s] = (int32_t)n;
         for (int32_t t = c->batch.cu_seqlens[s]; t < c->batch.cu_seqlens[s + 1]; t++)
-            if (map[r * c->width + c->place[t] % c->width] != 0) {
-                place[n] = t - c->batch.cu_seqlens[s];
+            if (map[r * c->width + c->index[t] % c->width] != 0) {
+                index[n] = t - c->batch.cu_seqlens[s];
                 from[n++] = (int32_t)r;
                 break;
             }
     }
     cu[c->rows] = (int32_t)n;
     c->target_width = P;
-    c->target_place = from;
+    c->target_index = from;
     c->batch.target_cu_seqlens = cu;
-    c->batch.predict_positions = place;
+    c->batch.predict_positions = index;
     return true;
 }
 
-/* perm_mask [B, S, S]: which real token does not see which. */
-static bool order(gold_case *c, ses_err *e)
+/* perm_mask [B, S, S]: 1 if a token must not attend to another. */
+static bool permutation(gold_case *c, ses_err *e)
 {
     int64_t count, n = 0, pairs = 0;
-    const int32_t *cu = c->batch.cu_seqlens, *place = c->place;
-    const double *mask = gold_numbers(c, "input.perm_mask", &count, e);
+    const int32_t *cu = c->batch.cu_seqlens, *index = c->index;
+    const double *mask = gold_values(c, "input.perm_mask", &count, e);
     if (!mask) return !e->code;
     if (count != c->rows * c->width * c->width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.perm_mask\" must be [B, S, S]");
@@ -196,13 +198,13 @@ static bool order(gold_case *c, ses_err *e)
     for (int64_t s = 0; y && s < c->rows; s++)
         for (int32_t i = cu[s]; i < cu[s + 1]; i++)
             for (int32_t j = cu[s]; j < cu[s + 1]; j++)
-                y[n++] = mask[place[i] * c->width + place[j] % c->width] > 0;
+                y[n++] = mask[index[i] * c->width + index[j] % c->width] > 0;
     c->batch.perm_mask = y;
     return y != NULL;
 }
 
-/* mems.N [M, B, C] of every layer, as the batch wants them: sequence after sequence. */
-static bool memory(gold_case *c, ses_err *e)
+/* mems.N [M, B, C] of every layer, in the batch's order: sequence after sequence. */
+static bool mems(gold_case *c, ses_err *e)
 {
     int64_t layers = 0, M = 0, C = 0, count;
     char name[32];
@@ -220,21 +222,21 @@ static bool memory(gold_case *c, ses_err *e)
     if (!cu || !y) return false;
     for (int64_t l = 0; l < layers; l++) {
         snprintf(name, sizeof name, "input.mems.%lld", (long long)l);
-        const double *x = gold_numbers(c, name, &count, e);
+        const double *x = gold_values(c, name, &count, e);
         if (!x) return false;
         for (int64_t s = 0; s < c->rows; s++)
             for (int64_t m = 0; m < M; m++)
                 for (int64_t j = 0; j < C; j++) *to++ = (ses_real)x[(m * c->rows + s) * C + j];
     }
     for (int64_t s = 0; s <= c->rows; s++) cu[s] = (int32_t)(s * M);
-    c->memory = M;
+    c->mem_len = M;
     c->batch.mem_cu_seqlens = cu;
     c->batch.mems = y;
     return true;
 }
 
-/* An array this checker knows must have the size its use has; a kernel would read past a shorter one. */
-static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
+/* Checks the size of an array; a kernel would read past the end of a shorter one. */
+static bool check_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
     int64_t n = c->rows * c->width;
@@ -243,48 +245,47 @@ static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t 
                     (long long)x->count, (long long)c->rows, (long long)c->width);
 }
 
-/* Two heads, two losses: the reference gives one for each, and a trainer may have learned from the first
- * alone; then the second head has no gradient. */
+/* Double heads: transformers returns one loss per head, and a trainer may have used only the first; the
+ * second head then has no gradient. */
 static bool choices(gold_case *c, ses_err *e)
 {
     int64_t examples = c->rows / (c->batch.choices ? c->batch.choices : 1);
-    if (!right_size(c, "input.mc_token_ids", c->rows, 0, e) ||
-        !right_size(c, "input.mc_labels", examples, 0, e) ||
-        !answers(c, "input.mc_token_ids", &c->batch.choice_positions, e))
+    if (!check_size(c, "input.mc_token_ids", c->rows, 0, e) ||
+        !check_size(c, "input.mc_labels", examples, 0, e) ||
+        !real_positions(c, "input.mc_token_ids", &c->batch.choice_positions, e))
         return false;
-    c->one_of_two = ses_safetensors_find(c->gold, "output.mc_loss") &&
-                    !ses_safetensors_find(c->gold, "grad.multiple_choice_head.summary.weight");
+    c->first_loss_only = ses_safetensors_find(c->gold, "output.mc_loss") &&
+                         !ses_safetensors_find(c->gold, "grad.multiple_choice_head.summary.weight");
     return c->batch.pair_labels || ints(c, "input.mc_labels", &c->batch.pair_labels, e);
 }
 
-/* Labels of the places asked about, [B, P]. */
-static bool asked_labels(gold_case *c, const ses_tensor_entry *x, ses_err *e)
+/* Labels of the predicted positions, [B, P]. */
+static bool predicted_labels(gold_case *c, const ses_tensor_entry *x, ses_err *e)
 {
     int64_t count, n = c->batch.target_cu_seqlens[c->rows];
-    const double *wide = gold_numbers(c, x->name, &count, e);
-    int32_t *y = wide ? ses_arena_array(&c->mem, (size_t)n + 1, sizeof *y, e) : NULL;
+    const double *padded = gold_values(c, x->name, &count, e);
+    int32_t *y = padded ? ses_arena_array(&c->mem, (size_t)n + 1, sizeof *y, e) : NULL;
     if (y && count != c->rows * c->target_width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, P]", x->name);
     for (int64_t i = 0; y && i < n; i++)
-        if (!whole(wide[c->target_place[i]], &y[i], x->name, e)) return false;
+        if (!to_int(padded[c->target_index[i]], &y[i], x->name, e)) return false;
     c->batch.labels = y;
     return y != NULL;
 }
 
-/* Which size is right depends on the head: a label for each token, row or example. What one would read past
- * the end of fewer is to be ignored. */
-static bool whole_labels(gold_case *c, ses_err *e)
+/* The valid size depends on the head: labels per token, row or example. Missing labels are ignored. */
+static bool all_labels(gold_case *c, ses_err *e)
 {
     const ses_batch *b = &c->batch;
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t examples = c->rows / (b->choices ? b->choices : 1), n = x->count,
-            most = b->tokens > c->rows ? b->tokens : c->rows;
+            max_labels = b->tokens > c->rows ? b->tokens : c->rows;
     const int32_t *given;
-    if (n != examples && !right_size(c, "input.labels", c->rows, 1, e)) return false;
+    if (n != examples && !check_size(c, "input.labels", c->rows, 1, e)) return false;
     if (!ints(c, "input.labels", &given, e)) return false;
     if (n == c->rows * c->width && n != c->rows) n = b->tokens;
-    int32_t *y = ses_arena_array(&c->mem, (size_t)most, sizeof *y, e);
-    for (int64_t i = 0; y && i < most; i++) y[i] = i < n ? given[i] : SES_IGNORE_INDEX;
+    int32_t *y = ses_arena_array(&c->mem, (size_t)max_labels, sizeof *y, e);
+    for (int64_t i = 0; y && i < max_labels; i++) y[i] = i < n ? given[i] : SES_IGNORE_INDEX;
     c->batch.labels = y;
     return y != NULL;
 }
@@ -294,20 +295,20 @@ static bool labels(gold_case *c, ses_err *e)
     const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t count;
     if (!x) return true;
-    if (c->batch.predict_positions) return asked_labels(c, x, e);
+    if (c->batch.predict_positions) return predicted_labels(c, x, e);
     bool real = x->dtype == SES_F32 || x->dtype == SES_F64;
-    if (c->pair && !c->batch.target_cu_seqlens && x->rank == 2 && !real && x->dim[0] == c->rows)
+    if (c->encoder_decoder && !c->batch.target_cu_seqlens && x->rank == 2 && !real && x->dim[0] == c->rows)
         return targets(c, x, e);
-    if (!real) return whole_labels(c, e);
+    if (!real) return all_labels(c, e);
     const ses_tensor_entry *logits = ses_safetensors_find(c->gold, "output.logits");
     if (!logits || logits->count != x->count)
         return ses_fail(e, SES_EFORMAT,
                         "golden.safetensors: \"input.labels\" has %lld numbers, expected as many as "
                         "\"output.logits\" has",
                         (long long)x->count);
-    const double *wide = gold_numbers(c, "input.labels", &count, e);
-    ses_real *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
-    for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)wide[i];
+    const double *padded = gold_values(c, "input.labels", &count, e);
+    ses_real *y = padded ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)padded[i];
     c->batch.targets = y;
     return y != NULL;
 }
@@ -315,24 +316,25 @@ static bool labels(gold_case *c, ses_err *e)
 static bool fill_batch(gold_case *c, ses_err *e)
 {
     ses_batch *b = &c->batch;
-    if (!right_size(c, "input.token_type_ids", 0, 1, e) || !right_size(c, "input.langs", 0, 1, e) ||
-        !right_size(c, "input.position_ids", 0, 1, e) ||
-        !right_size(c, "input.next_sentence_label", c->rows, 0, e) ||
-        !right_size(c, "input.sentence_order_label", c->rows, 0, e) ||
-        !right_size(c, "input.start_positions", c->rows, 0, e) ||
-        !right_size(c, "input.end_positions", c->rows, 0, e))
+    if (!check_size(c, "input.token_type_ids", 0, 1, e) || !check_size(c, "input.langs", 0, 1, e) ||
+        !check_size(c, "input.position_ids", 0, 1, e) ||
+        !check_size(c, "input.next_sentence_label", c->rows, 0, e) ||
+        !check_size(c, "input.sentence_order_label", c->rows, 0, e) ||
+        !check_size(c, "input.start_positions", c->rows, 0, e) ||
+        !check_size(c, "input.end_positions", c->rows, 0, e))
         return false;
     const int32_t *position;
     if (!ints(c, "input.input_ids", &b->ids, e) || !ints(c, "input.token_type_ids", &b->segments, e) ||
         !ints(c, "input.position_ids", &position, e) ||
         !ints(c, "input.next_sentence_label", &b->pair_labels, e) ||
-        !answers(c, "input.start_positions", &b->starts, e) ||
-        !answers(c, "input.end_positions", &b->ends, e) || !order(c, e) || !asked(c, e) || !memory(c, e) ||
-        !decoder_input(c, e) || !choices(c, e) || !labels(c, e))
+        !real_positions(c, "input.start_positions", &b->starts, e) ||
+        !real_positions(c, "input.end_positions", &b->ends, e) || !permutation(c, e) ||
+        !predicted_positions(c, e) || !mems(c, e) || !decoder_input(c, e) || !choices(c, e) || !labels(c, e))
         return false;
-    c->by_place = !position && !c->counted;
-    if (!c->by_place) b->positions = position;
-    if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false; /* a language is a segment */
+    c->positions_count_pads = !position && !c->pads_at_end;
+    if (!c->positions_count_pads) b->positions = position;
+    /* language ids are segments */
+    if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false;
     return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
 }
 
@@ -344,7 +346,7 @@ bool gold_case_open(gold_case *c, const char *dir, ses_err *e)
     char *path = ses_path_join(dir, "golden.safetensors", e);
     c->gold = path ? ses_safetensors_open(path, e) : NULL;
     ses_free(path);
-    return c->gold && find_shape(c, e) && lay_out(c, e) && fill_batch(c, e);
+    return c->gold && find_shape(c, e) && unpad(c, e) && fill_batch(c, e);
 }
 
 void gold_case_free(gold_case *c)

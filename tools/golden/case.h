@@ -14,16 +14,16 @@ typedef struct gold_case {
     ses_safetensors *gold;
     ses_arena mem;        /* arrays of the batch */
     int64_t rows, width;  /* the padded arrays are [rows, width] */
-    const int32_t *place; /* [tokens]: index of a token in [rows, width] */
+    const int32_t *index; /* [tokens]: index of a token in [rows, width] */
     int64_t target_width; /* width of the decoder's arrays, or number of predicted positions */
     /* Index of a target in [rows, target_width]; NULL: targets are a prefix. */
-    const int32_t *target_place;
-    int64_t memory;      /* mem tokens before each row */
-    bool counted;        /* padding is at the ends of rows only */
-    bool by_place;       /* the batch's positions count padding */
-    bool pair;           /* encoder-decoder */
-    bool one_of_two;     /* only the first of two heads' losses was trained */
-    bool lost_positions; /* the checkpoint lacks the position table it was made with */
+    const int32_t *target_index;
+    int64_t mem_len;           /* mem tokens before each row */
+    bool pads_at_end;          /* padding is at the ends of rows only */
+    bool positions_count_pads; /* the batch's positions count padding */
+    bool encoder_decoder;
+    bool first_loss_only; /* only the first of two heads' losses was trained */
+    bool lost_positions;  /* the checkpoint lacks the position table it was made with */
     ses_batch batch;
 } gold_case;
 
@@ -31,6 +31,6 @@ bool gold_case_open(gold_case *c, const char *dir, ses_err *e);
 void gold_case_free(gold_case *c);
 
 /* A tensor of golden.safetensors as doubles (in the arena); NULL: none. */
-const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_err *e);
+const double *gold_values(gold_case *c, const char *name, int64_t *count, ses_err *e);
 
 #endif

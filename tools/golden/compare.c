@@ -1,3 +1,4 @@
+/* Compares outputs, losses and gradients with transformers'. */
 #include "compare.h"
 #include "tensor/device_impl.h"
 
@@ -5,26 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double OUTPUT_LIMIT = 2e-5; /* x max(1, largest magnitude) */
-static const double GRAD_LIMIT = 1e-4;   /* of the gradient's norm, or of a thousandth of the whole one's */
-static const double LOSS_LIMIT = 1e-4;   /* relative */
-static const double COARSE_LOSS_LIMIT = 2e-2;
+static const double OUTPUT_LIMIT = 2e-5; /* times max(1, largest magnitude) */
+/* relative to the gradient's norm, or to a thousandth of the total norm */
+static const double GRAD_LIMIT = 1e-4;
+static const double LOSS_LIMIT = 1e-4; /* relative */
+static const double QUANTIZED_LOSS_LIMIT = 2e-2;
 
-static void note(gold_result *r, gold_score *s, const char *name, double error, double limit)
+static void record(gold_result *r, gold_score *s, const char *name, double error, double limit)
 {
     if (r->slack > 0) limit *= r->slack;
-    double share = limit > 0 ? error / limit : error > 0 ? INFINITY : 0;
-    if (isnan(share)) share = INFINITY;
-    if (r->verbose) printf("  %-60s error %.3e limit %.3e share %.3f\n", name, error, limit, share);
-    if (!s->any || share > s->share) {
-        s->share = share;
+    double fraction = limit > 0 ? error / limit : error > 0 ? INFINITY : 0;
+    if (isnan(fraction)) fraction = INFINITY;
+    if (r->verbose) printf("  %-60s error %.3e limit %.3e fraction %.3f\n", name, error, limit, fraction);
+    if (!s->any || fraction > s->fraction) {
+        s->fraction = fraction;
         snprintf(s->name, sizeof s->name, "%s", name);
     }
     s->any = true;
 }
 
 /* FNV-1a over the bytes. */
-static void mix(gold_result *r, const void *data, size_t n)
+static void hash_bytes(gold_result *r, const void *data, size_t n)
 {
     const unsigned char *p = data;
     uint64_t h = r->bits ? r->bits : 0xcbf29ce484222325u;
@@ -34,75 +36,76 @@ static void mix(gold_result *r, const void *data, size_t n)
 
 /* ---- outputs ---- */
 
-/* Walks the places both sides have: ours is a dense array, theirs a padded one. */
-typedef struct walk {
+/* Compares the positions that both sides have: ours is dense, theirs padded. */
+typedef struct comparison {
     const double *theirs;
     const ses_real *ours;
     double worst, largest;
-    double apart, norm; /* sums of squares */
-} walk;
+    double squared_error, norm; /* sums of squares */
+} comparison;
 
-static void span(walk *w, int64_t theirs, int64_t ours, int64_t n)
+static void compare_range(comparison *w, int64_t theirs, int64_t ours, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         double a = w->theirs[theirs + i], d = fabs(a - (double)w->ours[ours + i]);
         if (!(d <= w->worst)) w->worst = d; /* NaN sticks */
         if (fabs(a) > w->largest) w->largest = fabs(a);
-        w->apart += d * d;
+        w->squared_error += d * d;
         w->norm += a * a;
     }
 }
 
-/* One side's rows: where its tokens are in ours and in theirs. */
+/* The rows of one side: indices of its tokens in ours and in theirs. */
 typedef struct grid {
     int64_t width;
     const int32_t *cu;
-    const int32_t *place; /* NULL: tokens are a prefix of each row */
+    const int32_t *index; /* NULL: tokens are a prefix of each row */
 } grid;
 
 static int64_t column(const grid *g, int64_t s, int64_t t)
 {
-    return g->place ? g->place[t] % g->width : t - g->cu[s];
+    return g->index ? g->index[t] % g->width : t - g->cu[s];
 }
 
-static void walk_tokens(walk *w, const gold_case *c, const grid *g, const ses_output *o, int64_t width)
+static void compare_tokens(comparison *w, const gold_case *c, const grid *g, const ses_output *o,
+                           int64_t width)
 {
     int64_t cols = o->cols ? o->cols : width;
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t t = g->cu[s]; t < g->cu[s + 1]; t++)
-            span(w, (s * g->width + column(g, s, t)) * cols, t * width + o->col, cols);
+            compare_range(w, (s * g->width + column(g, s, t)) * cols, t * width + o->col, cols);
 }
 
-/* [rows, heads, queries, keys] against sequence after sequence [heads, queries, keys]; a memory's keys come
- * before the others. */
-static void walk_pairs(walk *w, const gold_case *c, const grid *q, const grid *k, int64_t heads)
+/* [rows, heads, queries, keys] against [heads, queries, keys] of each sequence; keys of mems come first. */
+static void compare_attention(comparison *w, const gold_case *c, const grid *q, const grid *k, int64_t heads)
 {
-    int64_t at = 0, keys = c->memory + k->width;
+    int64_t at = 0, keys = c->mem_len + k->width;
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t h = 0; h < heads; h++)
             for (int64_t i = q->cu[s]; i < q->cu[s + 1]; i++) {
                 int64_t row = ((s * heads + h) * q->width + column(q, s, i)) * keys;
-                span(w, row, at, c->memory);
-                at += c->memory;
+                compare_range(w, row, at, c->mem_len);
+                at += c->mem_len;
                 for (int64_t j = k->cu[s]; j < k->cu[s + 1]; j++)
-                    span(w, row + c->memory + column(k, s, j), at++, 1);
+                    compare_range(w, row + c->mem_len + column(k, s, j), at++, 1);
             }
 }
 
-/* [M, rows, C] against what each sequence would remember: the last of its memory and its tokens. Theirs are
- * of the padded row, so they meet where the token is real. */
-static bool walk_memory(walk *w, const gold_case *c, const ses_tensor_entry *x, int64_t n)
+/* [M, rows, C] against the mems of each sequence: the last M of its old mems and its tokens. Theirs include
+ * padding, so only real tokens are compared. */
+static bool compare_mems(comparison *w, const gold_case *c, const ses_tensor_entry *x, int64_t n)
 {
-    int64_t at = 0, M = x->dim[0], C = x->rank == 3 ? x->dim[2] : 0, first = c->memory + c->width - M;
+    int64_t at = 0, M = x->dim[0], C = x->rank == 3 ? x->dim[2] : 0, first = c->mem_len + c->width - M;
     if (x->rank != 3 || x->dim[1] != c->rows || first < 0) return false;
     for (int64_t s = 0; s < c->rows; s++) {
         int64_t len = c->batch.cu_seqlens[s + 1] - c->batch.cu_seqlens[s],
-                mine = c->memory + len < M ? c->memory + len : M;
-        for (int64_t j = c->memory + len - mine; j < c->memory + len; j++, at++) {
-            int64_t col =
-                j < c->memory ? j : c->memory + c->place[c->batch.cu_seqlens[s] + j - c->memory] % c->width;
+                n_mems = c->mem_len + len < M ? c->mem_len + len : M;
+        for (int64_t j = c->mem_len + len - n_mems; j < c->mem_len + len; j++, at++) {
+            int64_t col = j < c->mem_len
+                              ? j
+                              : c->mem_len + c->index[c->batch.cu_seqlens[s] + j - c->mem_len] % c->width;
             if ((at + 1) * C > n) return false;
-            if (col >= first) span(w, ((col - first) * c->rows + s) * C, at * C, C);
+            if (col >= first) compare_range(w, ((col - first) * c->rows + s) * C, at * C, C);
         }
     }
     return at * C == n;
@@ -112,10 +115,10 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
                            gold_result *r, ses_err *e)
 {
     const ses_batch *b = &c->batch;
-    int64_t count, want = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
-    /* A model that reads its input twice has the same rows. */
-    grid in = { c->width, b->cu_seqlens, c->place }, target = in;
-    if (b->target_cu_seqlens) target = (grid){ c->target_width, b->target_cu_seqlens, c->target_place };
+    int64_t count, expected = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
+    /* A decoder that reads the encoder's input has the same rows. */
+    grid in = { c->width, b->cu_seqlens, c->index }, target = in;
+    if (b->target_cu_seqlens) target = (grid){ c->target_width, b->target_cu_seqlens, c->target_index };
     bool by_target = o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_QUERY_KEY ||
                      o->axis == SES_PER_CROSS_QUERY_KEY;
     bool pair = o->axis == SES_PER_QUERY_KEY || o->axis == SES_PER_TARGET_QUERY_KEY ||
@@ -123,29 +126,29 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
     bool memory = o->axis == SES_PER_MEMORY;
     const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_QUERY_KEY ? &target : &in;
     ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
-    walk w = { .theirs = gold_numbers(c, x->name, &count, e), .ours = ours };
+    comparison w = { .theirs = gold_values(c, x->name, &count, e), .ours = ours };
     if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
     if (memory)
-        want = count;
+        expected = count;
     else if (pair)
-        want = x->rank == 4 ? c->rows * x->dim[1] * q->width * (c->memory + k->width) : -1;
+        expected = x->rank == 4 ? c->rows * x->dim[1] * q->width * (c->mem_len + k->width) : -1;
     else
-        want = o->axis == SES_PER_SEQUENCE ? n : c->rows * q->width * (o->cols ? o->cols : cols);
-    if (count != want || (memory && !walk_memory(&w, c, x, n))) /* walks trust the size */
+        expected = o->axis == SES_PER_SEQUENCE ? n : c->rows * q->width * (o->cols ? o->cols : cols);
+    if (count != expected || (memory && !compare_mems(&w, c, x, n))) /* the comparisons rely on the size */
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers, expected %lld", x->name,
-                        (long long)count, (long long)want);
-    mix(r, ours, (size_t)n * sizeof *ours);
+                        (long long)count, (long long)expected);
+    hash_bytes(r, ours, (size_t)n * sizeof *ours);
     if (pair)
-        walk_pairs(&w, c, q, k, x->dim[1]);
+        compare_attention(&w, c, q, k, x->dim[1]);
     else if (o->axis == SES_PER_SEQUENCE)
-        span(&w, 0, 0, n);
+        compare_range(&w, 0, 0, n);
     else if (!memory)
-        walk_tokens(&w, c, q, o, cols);
+        compare_tokens(&w, c, q, o, cols);
     const char *name = x->name + strlen("output.");
-    if (!r->coarse)
-        note(r, &r->out, name, w.worst, OUTPUT_LIMIT * fmax(1, w.largest));
+    if (!r->quantized)
+        record(r, &r->out, name, w.worst, OUTPUT_LIMIT * fmax(1, w.largest));
     else if (strstr(name, "logits") || !strcmp(name, "last_hidden_state"))
-        note(r, &r->out, name, sqrt(w.apart), r->farthest * sqrt(w.norm));
+        record(r, &r->out, name, sqrt(w.squared_error), r->norm_limit * sqrt(w.norm));
     return true;
 }
 
@@ -156,31 +159,32 @@ bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gol
         if (strncmp(x->name, "output.", 7) || !strcmp(x->name, "output.loss")) continue;
         const ses_output *found = ses_outputs_find(out, x->name + 7);
         if (!found)
-            note(r, &r->out, x->name + 7, INFINITY, 1); /* the reference gives it, we do not */
+            record(r, &r->out, x->name + 7, INFINITY, 1); /* missing in Sesame */
         else if (!compare_output(c, t, found, x, r, e))
             return false;
     }
     return true;
 }
 
-/* ---- numbers ---- */
+/* ---- scalars ---- */
 
 static bool compare_scalar(gold_case *c, const char *name, int64_t i, double ours, gold_score *s,
                            gold_result *r, const char *shown, ses_err *e)
 {
     int64_t count;
-    const double *x = gold_numbers(c, name, &count, e);
+    const double *x = gold_values(c, name, &count, e);
     if (!x) return !e->code;
-    mix(r, &ours, sizeof ours);
+    hash_bytes(r, &ours, sizeof ours);
     if (i < count)
-        note(r, s, shown, fabs(ours - x[i]), (r->coarse ? COARSE_LOSS_LIMIT : LOSS_LIMIT) * fabs(x[i]));
+        record(r, s, shown, fabs(ours - x[i]),
+               (r->quantized ? QUANTIZED_LOSS_LIMIT : LOSS_LIMIT) * fabs(x[i]));
     return true;
 }
 
 bool gold_compare_loss(gold_case *c, double loss, gold_result *r, ses_err *e)
 {
     int64_t count;
-    const double *second = c->one_of_two ? NULL : gold_numbers(c, "output.mc_loss", &count, e);
+    const double *second = c->first_loss_only ? NULL : gold_values(c, "output.mc_loss", &count, e);
     if (second) loss -= *second; /* ours is the sum of both */
     return !e->code && compare_scalar(c, "output.loss", 0, loss, &r->out, r, "loss", e);
 }
@@ -199,33 +203,33 @@ bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_er
     const ses_store *s = ses_model_store(m);
     ses_device *dev = ses_store_device(s);
     int64_t one = 0;
-    const double *whole = gold_numbers(c, "grad_norm", &one, e);
+    const double *whole = gold_values(c, "grad_norm", &one, e);
     if (e->code || !compare_scalar(c, "grad_norm", 0, ses_store_grad_norm(s), &r->norm, r, "grad_norm", e))
         return false;
     for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
         if (strncmp(x->name, "grad.", 5)) continue;
         int64_t count, p = ses_model_find_tensor(m, x->name + 5);
-        const double *g = gold_numbers(c, x->name, &count, e);
+        const double *g = gold_values(c, x->name, &count, e);
         if (!g) return false;
         const ses_tensor *t = p < 0 ? NULL : ses_store_at(s, (size_t)p)->tensor;
-        if (!count) continue; /* of a width of 0 */
+        if (!count) continue; /* a width of 0 */
         if (!t || ses_count(t) != count) {
-            note(r, &r->grad, x->name + 5, INFINITY, 1); /* no such parameter here, or of another size */
+            record(r, &r->grad, x->name + 5, INFINITY, 1); /* no such parameter, or another size */
             continue;
         }
-        double norm = 0, apart = 0;
+        double norm = 0, squared_error = 0;
         ses_real *ours = ses_arena_array(&c->mem, (size_t)count, sizeof *ours, e);
         if (!ours) return false;
         dev->mem->download(dev, ours, t->grad, (size_t)count * sizeof *ours);
-        mix(r, ours, (size_t)count * sizeof *ours);
+        hash_bytes(r, ours, (size_t)count * sizeof *ours);
         for (int64_t j = 0; j < count; j++) {
             double d = g[j] - (double)ours[j];
             norm += g[j] * g[j];
-            apart += d * d;
+            squared_error += d * d;
         }
-        note(r, &r->grad, x->name + 5, sqrt(apart),
-             GRAD_LIMIT * fmax(sqrt(norm), 1e-3 * (whole ? *whole : 0)));
+        record(r, &r->grad, x->name + 5, sqrt(squared_error),
+               GRAD_LIMIT * fmax(sqrt(norm), 1e-3 * (whole ? *whole : 0)));
     }
     return true;
 }

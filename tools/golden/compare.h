@@ -7,16 +7,16 @@
 /* The largest error of a kind; 1 is the limit. */
 typedef struct gold_score {
     bool any;
-    double share;
+    double fraction;
     char name[160];
 } gold_score;
 
 typedef struct gold_result {
-    gold_score out, grad, norm, adamw, written;
-    double slack;    /* factor of the limits; 0: 1 */
-    bool coarse;     /* weights are quantized: only final outputs are compared, by their norm */
-    double farthest; /* relative limit of this norm */
-    uint64_t bits;   /* hash of every compared number of Sesame: equal runs have equal bits */
+    gold_score out, grad, norm, adamw, texts;
+    double slack;      /* factor of the limits; 0: 1 */
+    bool quantized;    /* weights are quantized: only final outputs are compared, by their norm */
+    double norm_limit; /* relative limit of this norm */
+    uint64_t bits;     /* hash of every compared number of Sesame: equal runs have equal bits */
     bool verbose;
 } gold_result;
 
@@ -26,7 +26,7 @@ bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_er
 bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r, ses_err *e);
 
 /* generate.c: the texts of generate.greedy and generate.beam4. */
-bool gold_compare_written(gold_case *c, const ses_model *m, gold_result *r, ses_err *e);
+bool gold_compare_texts(gold_case *c, const ses_model *m, gold_result *r, ses_err *e);
 
 /* restore.c: reads position tables that the checkpoint lacks off the first hidden states in `out`. */
 bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outputs *out, bool *restored,

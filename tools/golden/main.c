@@ -1,4 +1,4 @@
-/* golden CASE...: Sesame against the reference library's outputs, gradients, losses and texts, a line a
+/* golden CASE...: compares Sesame with transformers' outputs, gradients, losses and texts, one line per
  * case. */
 #include "../checker.h"
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ static const ses_opt options[] = {
     CHECKER_OPTIONS("tensor"),
 };
 
-enum { GPU_LIMITS = 5 }; /* a GPU adds in other orders, and its functions round otherwise */
+enum { GPU_LIMITS = 5 }; /* a GPU sums in another order, and its functions round differently */
 
 static double scalar(ses_tape *t, const ses_tensor *x)
 {
@@ -24,19 +24,20 @@ static double scalar(ses_tape *t, const ses_tensor *x)
     return (double)y;
 }
 
-static bool within(const gold_score *s) { return !s->any || s->share <= 1; }
+static bool within(const gold_score *s) { return !s->any || s->fraction <= 1; }
 
 static const ses_output_request everything = {
     .logits = true, .hidden_states = true, .attentions = true, .mems = true
 };
 
-/* The model of a case, its lost position tables put back. */
+/* Opens the model of a case and restores lost position tables. */
 static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err *e)
 {
     ses_outputs out;
     bool ok = true;
     ses_model *m = ses_model_open(c->dir, dev, &(ses_model_options){ .train = train }, e);
-    if (m && c->by_place && (m->c.position.skips_pad || m->c.position.from_mask)) c->batch.positions = NULL;
+    if (m && c->positions_count_pads && (m->c.position.skips_pad || m->c.position.from_mask))
+        c->batch.positions = NULL;
     if (!m || !c->lost_positions) return m;
     ses_tape *t = ses_tape_new(dev, NULL, e);
     ok = t && ses_model_forward(m, t, &c->batch, &everything, &out, e) &&
@@ -47,7 +48,7 @@ static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err 
     return NULL;
 }
 
-/* As users run it: mapped weights, nothing recorded. */
+/* Inference: mapped weights, nothing recorded. */
 static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
     ses_outputs out;
@@ -55,15 +56,15 @@ static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_e
     ses_model *m = open_model(c, dev, false, e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
     if (!t || !ses_model_forward(m, t, &c->batch, &everything, &out, e)) goto done;
-    r->farthest =
+    r->norm_limit =
         c->batch.target_cu_seqlens || m->c.attention.causal || m->c.norm.kind != SES_NORM_LAYER ? 1e-2 : 2e-3;
     if (dev->activation_dtype != SES_REAL)
-        r->farthest = r->farthest > 2e-3 ? 1e-1 : 3e-2; /* and activations, too */
+        r->norm_limit = r->norm_limit > 2e-3 ? 1e-1 : 3e-2; /* and bf16 activations */
     if (!gold_compare_outputs(c, t, &out, r, e)) goto done;
-    ses_tensor *loss = c->one_of_two ? out.head[0].loss : out.loss;
-    if (r->coarse && loss && !gold_compare_loss(c, scalar(t, loss), r, e)) goto done;
-    if (!isfinite(r->out.share) && !ses_model_check_finite(m, e))
-        goto done; /* not our arithmetic: the weights */
+    ses_tensor *loss = c->first_loss_only ? out.head[0].loss : out.loss;
+    if (r->quantized && loss && !gold_compare_loss(c, scalar(t, loss), r, e)) goto done;
+    if (!isfinite(r->out.fraction) && !ses_model_check_finite(m, e))
+        goto done; /* the weights are at fault, not the arithmetic */
     ok = true;
 done:
     ses_tape_free(t);
@@ -71,11 +72,11 @@ done:
     return ok;
 }
 
-/* Outputs; where they differ and a position table had to be computed, once more with the one read off the
+/* Compares outputs; if they differ and a position table had to be computed, again with the table read off the
  * outputs. */
 static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
-    gold_result first = { .slack = r->slack, .coarse = r->coarse };
+    gold_result first = { .slack = r->slack, .quantized = r->quantized };
     if (!check_inference(c, dev, &first, e)) return false;
     c->lost_positions = !within(&first.out);
     if (c->lost_positions) { /* does the model have such a table? */
@@ -91,12 +92,12 @@ static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err
     return check_inference(c, dev, r, e);
 }
 
-/* One step: loss and gradients. */
+/* Loss and gradients of one step. */
 static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err *e)
 {
     ses_outputs out;
     ses_batch b = c->batch;
-    if (c->one_of_two) b.pair_labels = NULL;
+    if (c->first_loss_only) b.pair_labels = NULL;
     ses_tape_reset(t, NULL);
     ses_store_zero_grad(ses_model_store(m));
     if (!ses_model_forward(m, t, &b, &(ses_output_request){ 0 }, &out, e)) return false;
@@ -107,7 +108,7 @@ static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err 
     return ses_tape_ok(t, e);
 }
 
-/* As a trainer runs it: loss, gradients, five steps of AdamW. */
+/* Training: loss, gradients, five steps of AdamW. */
 static bool check_training(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
     static const ses_optim_options adamw = { .lr = 1e-3,
@@ -137,12 +138,12 @@ done:
     return ok;
 }
 
-/* Texts, where the reference wrote some. */
-static bool check_written(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+/* Generated texts, if the case has some. */
+static bool check_texts(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
     if (!ses_safetensors_find(c->gold, "generate.input_ids")) return true;
     ses_model *m = open_model(c, dev, false, e);
-    bool ok = m && gold_compare_written(c, m, r, e);
+    bool ok = m && gold_compare_texts(c, m, r, e);
     ses_model_free(m);
     return ok;
 }
@@ -152,28 +153,28 @@ static void put_score(const char *key, const gold_score *s, bool named)
     if (!s->any)
         printf(" %s=-", key);
     else if (named)
-        printf(" %s=%.4f(%s)", key, s->share, s->name);
+        printf(" %s=%.4f(%s)", key, s->fraction, s->name);
     else
-        printf(" %s=%.4f", key, s->share);
+        printf(" %s=%.4f", key, s->fraction);
 }
 
-/* 0 pass, 1 fail, 3 unreadable. */
+/* Exit code: 0 pass, 1 fail, 3 unreadable. */
 static int check_case(const char *dir, ses_device *dev, bool verbose)
 {
     ses_err e = { 0 };
     gold_case c;
     gold_result r = { .verbose = verbose,
                       .slack = dev->is_host || dev->activation_dtype != SES_REAL ? 1 : GPU_LIMITS,
-                      .coarse = ses_device_dtype(dev) != SES_REAL || dev->activation_dtype != SES_REAL };
+                      .quantized = ses_device_dtype(dev) != SES_REAL || dev->activation_dtype != SES_REAL };
     int code = 3;
     bool ok = gold_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
     bool train =
         ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
-    if (train && !r.coarse) ok = check_training(&c, dev, &r, &e);
-    ok = ok && (r.coarse || check_written(&c, dev, &r, &e));
+    if (train && !r.quantized) ok = check_training(&c, dev, &r, &e);
+    ok = ok && (r.quantized || check_texts(&c, dev, &r, &e));
     if (ok) {
         if (verbose) printf("  %-60s %016llx\n", "bits", (unsigned long long)r.bits);
-        code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) && within(&r.written)
+        code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) && within(&r.texts)
                    ? 0
                    : 1;
         printf("%s", c.name);
@@ -181,7 +182,7 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
         put_score("grad", &r.grad, true);
         put_score("grad_norm", &r.norm, false);
         put_score("adamw", &r.adamw, false);
-        if (r.written.any) put_score("generate", &r.written, false);
+        if (r.texts.any) put_score("generate", &r.texts, false);
         puts(code ? " FAIL" : " PASS");
     } else if (e.code == SES_EUNSUPPORTED) {
         printf("%s unsupported: %s\n", c.name, e.msg);
@@ -197,13 +198,12 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
 
 static const char usage[] =
     "usage: golden [options] CASE...\n\n"
-    "Compare Sesame with the reference library's outputs, gradients, losses and texts in each CASE\n"
-    "folder.\n"
-    "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
-    "failed, 2: wrong usage, 3: a folder could not be read. With --dtype what the model says in the end is\n"
-    "judged, by the norm of the difference (2e-3 of its own for encoders with layer norm, 1e-2 for others), "
-    "and\n"
-    "the loss (2 %).\n";
+    "Compare Sesame with transformers' outputs, gradients, losses and generated texts in each CASE folder.\n"
+    "One line per case: each error as a fraction of its limit, and its location. --dtype compares only "
+    "final\n"
+    "outputs, by the norm of the difference (2e-3 relative for encoders with layer norm, 1e-2\n"
+    "for others), and the loss (2 %).\n"
+    "Exit 0: none failed, 1: some failed, 2: wrong usage, 3: a folder could not be read.\n";
 
 int main(int argc, char **argv)
 {

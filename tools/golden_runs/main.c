@@ -1,7 +1,7 @@
-/* golden-runs FOLDER...: training runs of the reference library, run again: every loss and gradient norm.
+/* golden-runs FOLDER...: repeats training runs of transformers and compares every loss and gradient norm.
  *
  * FOLDER/finetune.json has an object for each run, under the name of its model's folder there:
- *   data         rows [text, label] or [text, pair, label], taken in order, epoch after epoch
+ *   data         rows [text, label] or [text, pair, label], in order, epoch after epoch
  *   batch_size, max_length, lr, weight_decay, warmup (updates, or warmup_ratio), total (updates), clip
  *   losses, grad_norms of each update, the norm before clipping
  * and may have optimizer, schedule, betas, eps, momentum, nesterov, accumulate, decay_all, no_correction. */
@@ -18,12 +18,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST = 20 }; /* updates held to NEAR, those after to FAR */
+enum { FIRST = 20 }; /* updates with the limit NEAR; later ones have FAR */
 static const double NEAR = 1e-4, FAR = 2e-3;
 
 static const ses_opt options[] = { CHECKER_OPTIONS("update") };
 
-/* A run as its object says. */
+/* The settings of a run. */
 typedef struct recipe {
     const char *name;
     const ses_json *data, *losses, *norms, *betas;
@@ -88,9 +88,8 @@ static bool read_recipe(recipe *r, const char *name, const ses_json *v, ses_err 
         size_t i = 0;
         const char *key = ses_json_key(v, m, NULL);
         while (i < SES_LEN(keys) && strcmp(keys[i].key, key)) i++;
-        if (i == SES_LEN(keys))
-            return ses_fail(e, SES_EUNSUPPORTED, "a setting \"%s\" that is not known", key);
-        if (ses_json_type_of(ses_json_at(v, m)) == SES_JSON_NULL) continue; /* as if it were not there */
+        if (i == SES_LEN(keys)) return ses_fail(e, SES_EUNSUPPORTED, "unknown setting \"%s\"", key);
+        if (ses_json_type_of(ses_json_at(v, m)) == SES_JSON_NULL) continue; /* null: absent */
         if (!read_key(r, i, ses_json_at(v, m), e)) return false;
     }
     for (size_t i = 0; i < SES_LEN(keys); i++)
@@ -105,18 +104,18 @@ static bool read_recipe(recipe *r, const char *name, const ses_json *v, ses_err 
 
 /* ---- data ---- */
 
-typedef struct scene {
+typedef struct setup {
     ses_model *model;
     ses_tokenizer *tokenizer;
     ses_tokens *tokens;
     ses_dataset *data;
     ses_batches *batches;
     ses_trainer *trainer;
-    ses_tokenizer_config facts;
+    ses_tokenizer_config tokenizer_config;
     ses_real *values;
-} scene;
+} setup;
 
-static void scene_free(scene *s)
+static void setup_free(setup *s)
 {
     ses_trainer_free(s->trainer);
     ses_batches_free(s->batches);
@@ -127,8 +126,8 @@ static void scene_free(scene *s)
     ses_free(s->values);
 }
 
-/* A class by number, or numbers to hit: the row's last element. */
-static bool read_label(scene *s, const ses_json *v, ses_sequence *q, bool classes, ses_err *e)
+/* The row's last element: a class number, or regression targets. */
+static bool read_label(setup *s, const ses_json *v, ses_sequence *q, bool classes, ses_err *e)
 {
     int64_t label, width = ses_model_label_count(s->model);
     if (classes && ses_json_int(v, &label)) return q->label = (int32_t)label, true;
@@ -136,28 +135,29 @@ static bool read_label(scene *s, const ses_json *v, ses_sequence *q, bool classe
     for (int64_t i = 0; i < width; i++) {
         double x;
         if (!ses_json_real(list ? ses_json_at(v, (size_t)i) : i ? NULL : v, &x))
-            return ses_fail(e, SES_EFORMAT, "a label that is not %s",
-                            classes ? "an integer" : "as many numbers as labels");
+            return ses_fail(e, SES_EFORMAT, "a label is not %s",
+                            classes ? "an integer" : "one number per label");
         s->values[i] = (ses_real)x;
     }
     q->values = s->values;
     return true;
 }
 
-static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes, ses_err *e)
+static bool add_row(setup *s, const recipe *r, const ses_json *row, bool classes, ses_err *e)
 {
     size_t n = ses_json_len(row);
     ses_input in = { 0 };
     ses_encode_options o = { .truncation = r->max_length ? SES_TRUNCATE_LONGEST_FIRST : SES_TRUNCATE_NONE,
                              .max_length = r->max_length };
-    if (n != 2 && n != 3) return ses_fail(e, SES_EFORMAT, "%zu elements; 2 or 3 were expected", n);
+    if (n != 2 && n != 3) return ses_fail(e, SES_EFORMAT, "%zu elements, expected 2 or 3", n);
     in.text.p = ses_json_string(ses_json_at(row, 0), &in.text.n);
     if (n == 3) in.pair.p = ses_json_string(ses_json_at(row, 1), &in.pair.n);
-    if (!in.text.p || (n == 3 && !in.pair.p)) return ses_fail(e, SES_EFORMAT, "a text that is no string");
+    if (!in.text.p || (n == 3 && !in.pair.p)) return ses_fail(e, SES_EFORMAT, "a text is not a string");
     if (!ses_encode(s->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_tokens_result(s->tokens);
     int32_t *segments = ses_alloc_array(k->n, sizeof *segments, e);
-    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.sets_segments ? k->type_id[i] : 0;
+    for (size_t i = 0; segments && i < k->n; i++)
+        segments[i] = s->tokenizer_config.sets_segments ? k->type_id[i] : 0;
     ses_sequence q = { .n = (int64_t)k->n, .ids = k->id, .segments = segments };
     bool ok =
         segments && read_label(s, ses_json_at(row, n - 1), &q, classes, e) && ses_dataset_add(s->data, &q, e);
@@ -165,7 +165,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
     return ok;
 }
 
-static bool read_data(scene *s, const recipe *r, ses_err *e)
+static bool read_data(setup *s, const recipe *r, ses_err *e)
 {
     int64_t width = ses_model_label_count(s->model), label;
     const ses_json *first = ses_json_at(r->data, 0);
@@ -180,7 +180,7 @@ static bool read_data(scene *s, const recipe *r, ses_err *e)
 
 /* ---- the run ---- */
 
-static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev, ses_err *e)
+static bool prepare(setup *s, const recipe *r, const char *dir, ses_device *dev, ses_err *e)
 {
     ses_trainer_options o = { .updates = r->total, .max_grad_norm = r->clip, .accumulate = r->accumulate };
     double decay = r->weight_decay;
@@ -188,8 +188,8 @@ static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev,
     s->tokenizer = s->model ? ses_tokenizer_open(dir, e) : NULL;
     s->tokens = s->tokenizer ? ses_tokens_new(s->tokenizer, e) : NULL;
     if (!s->tokens ||
-        !ses_tokenizer_config_read(&s->facts, dir, ses_model_type(s->model), ses_model_sets_segments,
-                                   s->tokenizer, e) ||
+        !ses_tokenizer_config_read(&s->tokenizer_config, dir, ses_model_type(s->model),
+                                   ses_model_sets_segments, s->tokenizer, e) ||
         !read_data(s, r, e))
         return false;
     s->batches =
@@ -215,23 +215,23 @@ static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev,
     return s->trainer != NULL;
 }
 
-/* The worst of a kind, as a share of what is allowed. */
+/* The largest error of a kind, as a fraction of its limit. */
 typedef struct score {
     bool any;
-    double share;
+    double fraction;
     int64_t at; /* update, from 1 */
 } score;
 
 static void compare(score *s, double ours, const ses_json *theirs, int64_t update)
 {
-    double want = 0, limit = update < FIRST ? NEAR : FAR;
-    if (!ses_json_real(theirs, &want)) return;
-    double share = fabs(ours - want) / (fabs(want) > 0 ? fabs(want) : 1) / limit;
-    if (!s->any || share > s->share || isnan(share))
-        *s = (score){ true, isnan(share) ? INFINITY : share, update + 1 };
+    double expected = 0, limit = update < FIRST ? NEAR : FAR;
+    if (!ses_json_real(theirs, &expected)) return;
+    double fraction = fabs(ours - expected) / (fabs(expected) > 0 ? fabs(expected) : 1) / limit;
+    if (!s->any || fraction > s->fraction || isnan(fraction))
+        *s = (score){ true, isnan(fraction) ? INFINITY : fraction, update + 1 };
 }
 
-static bool run(scene *s, const recipe *r, score *loss, score *norm, bool verbose, ses_err *e)
+static bool run(setup *s, const recipe *r, score *loss, score *norm, bool verbose, ses_err *e)
 {
     while (!ses_trainer_done(s->trainer)) {
         ses_step_result step;
@@ -254,24 +254,24 @@ static bool run(scene *s, const recipe *r, score *loss, score *norm, bool verbos
 static void put_score(const char *key, const score *s)
 {
     if (s->any)
-        printf(" %s=%.4f(%lld)", key, s->share, (long long)s->at);
+        printf(" %s=%.4f(%lld)", key, s->fraction, (long long)s->at);
     else
         printf(" %s=-", key);
 }
 
-/* 0 pass, 1 fail, 3 unreadable. */
+/* Exit code: 0 pass, 1 fail, 3 unreadable. */
 static int check_run(const char *folder, const char *name, const ses_json *v, ses_device *dev, bool verbose)
 {
     ses_err e = { 0 };
     recipe r;
-    scene s = { 0 };
+    setup s = { 0 };
     score loss = { 0 }, norm = { 0 };
     int code = 3;
     char *dir = ses_path_join(folder, name, &e);
     bool ok = dir && read_recipe(&r, name, v, &e) && prepare(&s, &r, dir, dev, &e) &&
               run(&s, &r, &loss, &norm, verbose, &e);
     if (ok) {
-        code = loss.any && loss.share <= 1 && norm.share <= 1 ? 0 : 1;
+        code = loss.any && loss.fraction <= 1 && norm.fraction <= 1 ? 0 : 1;
         printf("%s", name);
         put_score("loss", &loss);
         put_score("grad_norm", &norm);
@@ -284,7 +284,7 @@ static int check_run(const char *folder, const char *name, const ses_json *v, se
         fprintf(stderr, "golden-runs: %s: %s: %s\n", folder, name, e.msg);
     }
     fflush(stdout);
-    scene_free(&s);
+    setup_free(&s);
     ses_free(dir);
     return code;
 }
@@ -298,7 +298,7 @@ static int check_folder(const char *folder, ses_device *dev, bool verbose)
     ses_json_doc *doc = path ? ses_json_load(path, MAX, &e) : NULL;
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
     if (doc && (ses_json_type_of(root) != SES_JSON_OBJECT || !ses_json_len(root)))
-        ses_fail(&e, SES_EFORMAT, "%s: an object with a member for each run was expected", path);
+        ses_fail(&e, SES_EFORMAT, "%s: expected an object with a member for each run", path);
     if (e.code) fprintf(stderr, "golden-runs: %s\n", e.msg), worst = 3;
     for (size_t i = 0; !e.code && i < ses_json_len(root); i++) {
         int code = check_run(folder, ses_json_key(root, i, NULL), ses_json_at(root, i), dev, verbose);
@@ -311,10 +311,10 @@ static int check_folder(const char *folder, ses_device *dev, bool verbose)
 
 static const char usage[] =
     "usage: golden-runs [options] FOLDER...\n\n"
-    "Train again what the reference library trained: every run of FOLDER/finetune.json, on the model in\n"
-    "the folder of the run's name. A line a run: the largest difference of a loss and of a gradient "
+    "Repeat training runs of transformers: every run of FOLDER/finetune.json, on the model in\n"
+    "the folder of the run's name. One line per run: the largest error of a loss and of a gradient "
     "norm\n"
-    "as a share of the limit, and in which update (1e-4 relative in the first 20 updates, 2e-3 after).\n"
+    "as a fraction of the limit, and its update (1e-4 relative in the first 20 updates, 2e-3 later).\n"
     "Exit 0: none failed, 1: some failed, 2: wrong usage, 3: something could not be read.\n";
 
 int main(int argc, char **argv)
