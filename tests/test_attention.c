@@ -1,7 +1,6 @@
-/* Every level of attention against ref: ragged batches, cross lengths, causal, windows, biases, dropout,
- * probabilities, all kinds of tails; and its promise that a sequence's bits depend on neither the batch
- * around it nor the threads. And the op's gradients where scores are so large that exp(S - lse) tells
- * nothing. */
+/* Every level of attention against ref: ragged batches, cross-attention lengths, causal, windows, biases,
+ * dropout, probabilities, all kinds of tails. A sequence's bits do not depend on the batch or the threads.
+ * And the gradients of the op for scores so large that exp(S - lse) has no precision. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
@@ -11,7 +10,7 @@
 
 #include <math.h>
 
-enum { PAD = 5, MAX_SEQS = 6, MAX_ARRAYS = 16 }; /* PAD: columns of each row that belong to no head */
+enum { PAD = 5, MAX_SEQS = 6, MAX_ARRAYS = 16 }; /* PAD: columns of each row outside all heads */
 
 typedef struct shape {
     int64_t heads, dim, seqs;
@@ -21,11 +20,11 @@ typedef struct shape {
     double drop;
     bool dist, bias;
     int gap;         /* columns between heads of q, k, v */
-    int room;        /* keys after each sequence's that are not there yet */
+    int room;        /* free capacity after the keys of each sequence */
     float magnitude; /* of queries and keys; 0: 1 */
 } shape;
 
-/* How an array of rows is laid out, and how many floats it has. */
+/* Layout and size of an array of rows. */
 typedef struct grid {
     int64_t row, head, heads, dim;
     size_t n;
@@ -45,7 +44,7 @@ static bool in_head(const grid *g, size_t i)
     return col < g->heads * g->head && col % g->head < g->dim;
 }
 
-/* Arguments in fenced memory; what the kernels write is out, lse, probs and the gradients. */
+/* Arguments in fenced memory. The kernels write out, lse, probs and the gradients. */
 typedef struct problem {
     shape s;
     ses_attn a;
@@ -65,7 +64,7 @@ static float *array(problem *p, size_t n)
     return x;
 }
 
-/* Normal numbers in the heads; between them what must neither be read nor written. */
+/* Normal random numbers in the heads; the gaps must be neither read nor written. */
 static float *normal(problem *p, const grid *g, float size, uint64_t seed)
 {
     float *x = array(p, g->n);
@@ -127,7 +126,7 @@ static void problem_free(problem *p)
     for (int i = 0; i < p->fences; i++) fence_free(&p->fence[i]);
 }
 
-static float before(size_t i) { return (float)(i % 5) - 2; } /* what stands in the outputs beforehand */
+static float before(size_t i) { return (float)(i % 5) - 2; } /* initial values of the outputs */
 
 static void fill(float *x, size_t n)
 {
@@ -143,8 +142,8 @@ static void run(problem *p, ses_exec *x, ses_isa isa)
     k.attention_bwd(x, &p->a, &p->g);
 }
 
-/* The largest difference from `want`, as a share of its largest magnitude or 1; 1e9 where something was
- * written between the heads. */
+/* The largest difference relative to the largest magnitude of `want`, at least 1; 1e9 if a gap was
+ * written. */
 static double worst_row(const grid *g, const float *got, const float *want)
 {
     double worst = 0, size = 1;
@@ -209,13 +208,14 @@ static void test_shapes(ses_exec *x)
                 .heads = 2, .dim = dims[i], .seqs = 4, .len_q = { 1, 13, 8, 30 }, .len_k = { 1, 13, 8, 30 }
             };
             s.causal = form & 1, s.drop = form & 2 ? 0.3 : 0, s.gap = form & 2;
-            if (form >= 2) s.len_k[0] = 17, s.len_k[1] = 50, s.len_k[3] = 31; /* cross, or with a past */
+            /* cross-attention, or with a cache */
+            if (form >= 2) s.len_k[0] = 17, s.len_k[1] = 50, s.len_k[3] = 31;
             if (form >= 4) s.dist = true, s.bias = form & 1, s.reach = (int)i, s.room = 3;
             check_shape(x, &s);
         }
 }
 
-/* Sizes past the blocks the levels work in; lengths around a tile's; none. */
+/* Sizes beyond the blocks of the levels, lengths around a tile, empty sequences. */
 static void test_lengths(ses_exec *x)
 {
     static const shape list[] = {
@@ -229,7 +229,7 @@ static void test_lengths(ses_exec *x)
           .seqs = 3,
           .len_q = { 20, 0, 3 },
           .len_k = { 9, 0, 2 },
-          .causal = true }, /* blind */
+          .causal = true }, /* queries without visible keys */
         { .heads = 2, .dim = 8, .seqs = 3, .len_q = { 4, 3, 0 }, .len_k = { 5, 0, 6 } },
         { .heads = 2, .dim = 16, .seqs = 2, .len_q = { 40, 7 }, .len_k = { 40, 7 }, .magnitude = 6 },
         { .heads = 1, .dim = 4, .seqs = 1, .len_q = { 5 }, .len_k = { 600 }, .drop = 1 },
@@ -269,7 +269,7 @@ static void test_lengths(ses_exec *x)
     }
 }
 
-/* Rows from `first` on in the batch, and the rows of a sequence computed alone, have the same bits. */
+/* Rows from `first` on in the batch have the same bits as the rows of the sequence alone. */
 static bool same_rows(const grid *g, const float *all, const float *alone, int32_t first, int n)
 {
     bool same = true;
@@ -338,7 +338,7 @@ static void test_threads(ses_exec *x)
     problem_free(&a), problem_free(&b);
 }
 
-/* Optional results change nothing else; a gradient that is not wanted is not written. */
+/* Optional results do not change the others; gradients with data NULL are not written. */
 static void test_optional(ses_exec *x)
 {
     static const shape s = { .heads = 2, .dim = 10, .seqs = 2, .len_q = { 20, 30 }, .len_k = { 20, 30 } };
@@ -366,7 +366,7 @@ static void test_optional(ses_exec *x)
     problem_free(&a), problem_free(&b);
 }
 
-/* One head, in doubles: softmax of one row of scores, and the gradients that dout gives. */
+/* One head in double: softmax of one row of scores and its gradients. */
 enum { T = 6, D = 4 };
 typedef struct exact {
     double dq[T * D], dk[T * D], dv[T * D];
@@ -402,7 +402,7 @@ static void check_close(const float *ours, const double *want, const char *what,
     CHECK_MSG(apart <= 1e-5 * most, "%s at level %d: %g of %g", what, isa, apart, most);
 }
 
-/* Scores of a million: a query sees one key alone, or two equal ones alike. */
+/* Scores of a million: a query attends to one key, or equally to two. */
 static void test_large_scores(void)
 {
     static const int32_t cu[] = { 0, T };

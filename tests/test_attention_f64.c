@@ -1,4 +1,4 @@
-/* The reference attention in double precision: its gradients against finite differences. */
+/* The reference attention in double precision: gradients against finite differences. */
 #include "check.h"
 
 #include "kernel/kernel.h"
@@ -44,7 +44,7 @@ static void setup(problem *p, const int32_t *cu_seqlens_q, const int32_t *cu_seq
                        .rng_key = { 11, 2, 3 } };
 }
 
-/* sum(dout * out), whose gradient the backward pass gives. */
+/* sum(dout * out), whose gradient the backward pass computes. */
 static double objective(ses_exec *x, const problem *p)
 {
     double sum = 0;
@@ -91,7 +91,7 @@ static void check(ses_exec *x, const int32_t *cu_seqlens_q, const int32_t *cu_se
     compare(x, &p, p.v, dv, cu_seqlens_k[seqs]);
 }
 
-/* Softmax rows sum to one, masked keys get nothing, and with them out is what the formula says. */
+/* Softmax rows sum to one, masked keys have probability 0, and out is the weighted sum of the values. */
 static void check_probs(ses_exec *x)
 {
     static const int32_t cu_seqlens_q[] = { 0, 4, 9 }, cu_seqlens_k[] = { 0, 6, 13 };
@@ -118,7 +118,7 @@ int main(void)
     check(&x, plain, plain, 3, true, 0);
     check(&x, plain, other, 3, false, 0);
     check(&x, plain, plain, 3, false, 0.3);
-    check(&x, few, fewer, 1, true, 0); /* two queries see no key */
+    check(&x, few, fewer, 1, true, 0); /* two queries have no visible key */
     check_probs(&x);
     ses_thread_pool_free(x.pool);
     return check_report();

@@ -1,6 +1,6 @@
-/* Attention with products of 8 bits: every level, with and without the processor's own instructions, against
- * ref and near the exact result, on all kinds of tails; a sequence's bits depend on neither the batch around
- * it nor the threads; what it does not round is attention to the bit. */
+/* int8 attention: every level, with and without VNNI, against ref and close to the exact result, on all kinds
+ * of tails. A sequence's bits do not depend on the batch or the threads. Unsupported calls equal f32
+ * attention to the bit. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { MAX_SEQS = 4, GAP = 3 }; /* GAP: columns between heads that must not be touched */
+enum { MAX_SEQS = 4, GAP = 3 }; /* GAP: columns between heads that must not be accessed */
 
 typedef struct problem {
     ses_attn a;
@@ -66,7 +66,7 @@ static double distance(const float *a, const float *b, size_t n)
     return off / most;
 }
 
-/* n tokens' rows as gemm_i8 leaves them. */
+/* Rows of n tokens in the layout that gemm_i8 writes. */
 static ses_i8_rows rounded(fence f[2], const ses_attn *a, const float *x, int64_t n)
 {
     int64_t width = 4 * ses_quad_count(a->dim), row = a->heads * (a->dim + GAP);
@@ -85,7 +85,7 @@ static ses_i8_rows rounded(fence f[2], const ses_attn *a, const float *x, int64_
     return to;
 }
 
-/* What comes rounded gives the bits of what is rounded here: those at p->out. */
+/* Inputs given quantized have the bits of inputs quantized by the kernel: those at p->out. */
 static void check_rounded(ses_exec *x, const ses_kernels *k, const problem *p, bool plain)
 {
     fence f[8] = { 0 };
@@ -141,7 +141,7 @@ static void test_sizes(ses_exec *x)
     check(x, 16, 3, (const int[]){ 3, 0, 4 }, (const int[]){ 5, 0, 6 });
 }
 
-/* Values and keys of very different sizes, none at all, one key that takes all. */
+/* Values and keys of very different magnitudes, zeros, one key that dominates. */
 static void test_scales(ses_exec *x)
 {
     enum { N = 70, DIM = 16 };
@@ -181,7 +181,7 @@ static void test_odd(ses_exec *x)
         }
 }
 
-/* The same bits alone as in a batch, on any number of threads. */
+/* The same bits alone and in a batch, on any number of threads. */
 static void test_batch(ses_exec *x)
 {
     static const int len[] = { 9, 300, 1, 1030 };
@@ -201,7 +201,7 @@ static void test_batch(ses_exec *x)
             one.q += first, one.k += first, one.v += first, one.out = out;
             k.attention_i8(&x[0], &one, false);
             CHECK(!memcmp(out, all.out + all.cu_seqlens_q[i] * 48, n * sizeof *out));
-            if (len[i] > SES_ATTN_I8_MAX_KEYS) { /* not rounded */
+            if (len[i] > SES_ATTN_I8_MAX_KEYS) { /* not quantized */
                 k.attention(&x[0], &one);
                 CHECK(!memcmp(out, all.out + all.cu_seqlens_q[i] * 48, n * sizeof *out));
             }
@@ -211,7 +211,7 @@ static void test_batch(ses_exec *x)
     problem_free(&all);
 }
 
-/* What is more than products and a softmax is attention to the bit. */
+/* Calls with masks, biases or dropout equal f32 attention to the bit. */
 static void test_rest(ses_exec *x)
 {
     problem p;

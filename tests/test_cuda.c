@@ -1,5 +1,6 @@
-/* CUDA kernels on sizes the ops' own cases do not reach: many rows, long sequences, any strides, runs of
- * equal ids; and those no op calls. Against ref; twice, for the same bits. Skips where no GPU is found. */
+/* CUDA kernels on sizes that the cases of the ops do not reach: many rows, long sequences, arbitrary strides,
+ * runs of equal ids; and kernels that no op calls. Compared with ref, and run twice to compare bits. Skipped
+ * without a GPU. */
 #include "base/alloc.h"
 #include "check.h"
 #include "model_fixture.h"
@@ -7,14 +8,14 @@
 
 #include <math.h>
 
-static ses_device *cpu, *gpu, *gpu16; /* the last in bf16 */
+static ses_device *cpu, *gpu, *gpu16; /* gpu16: bf16 */
 static uint64_t drawn;
 
 /* An array on both devices. */
 typedef struct both {
     int64_t n;
     float *host, *gpu;
-    bool narrow; /* bf16 on the GPU, and such numbers on the host */
+    bool narrow; /* bf16 on the GPU; the host array holds bf16 values, too */
 } both;
 
 static both floats(int64_t n, double scale)
@@ -55,7 +56,7 @@ static void drop(both b)
     gpu->mem->free(gpu, b.gpu);
 }
 
-/* The two sides agree to tol of the largest number. */
+/* The two sides agree to tol times the largest number. */
 static void agree(const char *what, both b, double tol)
 {
     float *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
@@ -72,7 +73,7 @@ static void agree(const char *what, both b, double tol)
     ses_free(x);
 }
 
-/* All that was queued is done, and went well: devices do not wait for each other. */
+/* Waits until all queued work is done, and checks that it succeeded: devices do not wait for each other. */
 static void settle(ses_device *d)
 {
     float one;
@@ -116,7 +117,7 @@ static void test_optimizers(void)
     drop(w), drop(g), drop(m), drop(v), drop(u), drop(row), drop(col);
 }
 
-/* Many tensors at a time, of all sizes, and their narrow copies. */
+/* Many tensors of all sizes at once, and their bf16 copies. */
 static void test_adamw_list(void)
 {
     enum { N = 300 };
@@ -143,7 +144,7 @@ static void test_adamw_list(void)
     }
 }
 
-/* Norm with dropout on the way; sums of slopes; rows of logits further apart than they are long. */
+/* Layer norm with dropout; act_bwd_sum; rows of logits with a larger stride. */
 static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
 {
     ses_device *d = narrow ? gpu16 : gpu;
@@ -221,7 +222,7 @@ static void test_rows_of(void)
     }
 }
 
-/* Gated units, and heads turned by their places: apart, added, and in place. */
+/* Gated units and rotary positions: to another tensor, accumulated, and in place. */
 static void gated(int64_t rows, int64_t cols, ses_act act, bool narrow)
 {
     ses_device *d = narrow ? gpu16 : gpu;
@@ -274,15 +275,15 @@ static void test_gated_and_turned(void)
     for (int narrow = 0; narrow < 2; narrow++) {
         for (int act = 0; act < SES_ACT_COUNT; act++) gated(1001, 96, (ses_act)act, narrow);
         gated(5003, 896, SES_ACT_GELU, narrow);
-        gated(300, 45, SES_ACT_GELU, narrow); /* no whole packs */
+        gated(300, 45, SES_ACT_GELU, narrow); /* not multiples of 16 bytes */
         turned(3001, 12, 64, 384, 10000, narrow);
         turned(777, 6, 128, 0, 160000, narrow);
-        turned(501, 4, 48, 96, 10000, narrow); /* threads left over */
+        turned(501, 4, 48, 96, 10000, narrow); /* with idle threads */
         turned(301, 3, 6, 7, 10000, narrow);
     }
 }
 
-/* Sums down many rows, and scattered additions with runs of all lengths. */
+/* Sums over many rows, and scatter_add with runs of all lengths. */
 static void test_rows(void)
 {
     enum { ROWS = 20011, COLS = 77, TABLE = 60 };
@@ -304,12 +305,12 @@ static void test_rows(void)
     ses_free(id);
 }
 
-/* Products over orders and strides; -1 as a stride: what contiguous rows have. */
+/* Products with all layouts and strides; stride -1: contiguous. */
 static void test_products(void)
 {
     static const struct {
         int64_t m, n, k;
-        int64_t spread; /* columns lie so far apart: no library takes that */
+        int64_t spread; /* column stride that cuBLASLt does not support */
     } shapes[] = { { 1, 1, 1, 1 }, { 300, 257, 129, 1 }, { 64, 768, 768, 1 }, { 33, 65, 17, 2 } };
     for (size_t i = 0; i < SES_LEN(shapes); i++)
         for (int order = 0; order < 4; order++) {
@@ -334,7 +335,7 @@ static void test_products(void)
         }
 }
 
-/* Large products of bf16 with rows of odd lengths: to them, from them, and down them into f32. */
+/* Large bf16 products with odd row lengths: as output, as input, and summed over into f32. */
 static void test_ragged(void)
 {
     enum { M = 300, N = 4001, K = 64 };
@@ -351,7 +352,7 @@ static void test_ragged(void)
     settle(gpu16);
     agree("ragged", y, 1e-2);
     ses_tensor t = { .f = y.gpu, .dtype = SES_BF16 };
-    CHECK(ses_device_read(gpu, &t, 0, M * N, y.host, NULL)); /* both go on from the same y */
+    CHECK(ses_device_read(gpu, &t, 0, M * N, y.host, NULL)); /* both continue from the same y */
     for (int i = 0; i < 2; i++) {
         bool g = i == 1;
         ses_gemm from = ses_gemm_nn(g ? dx.gpu : dx.host, g ? y.gpu : y.host, g ? w.gpu : w.host, M, K, N);
@@ -366,7 +367,7 @@ static void test_ragged(void)
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
-/* Sequences one after another; keys as queries where nothing else is said. */
+/* Sequences one after another; keys equal queries by default. */
 typedef struct batch {
     int64_t seqs, heads;
     int32_t len_q[12], len_k[12];
@@ -383,7 +384,7 @@ static both offsets(const int32_t *len, int64_t seqs, int64_t *longest)
     return ints(seqs + 1, cu);
 }
 
-/* What the host has goes to the GPU. */
+/* Uploads the host array to the GPU. */
 static void send(both b)
 {
     uint16_t *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
@@ -392,7 +393,7 @@ static void send(both b)
     ses_free(x);
 }
 
-/* Numbers whose products and their sums are exact: halves up to 1, and in every dim-th place `first`. */
+/* Numbers whose products and sums are exact: halves up to 1, and `first` in every dim-th element. */
 static void coarsen(both b, int64_t dim, float first)
 {
     for (int64_t i = 0; i < b.n; i++)
@@ -400,8 +401,8 @@ static void coarsen(both b, int64_t dim, float first)
     send(b);
 }
 
-/* Attention over ragged sequences, of several widths, with everything that may be added. Large: scores of a
- * million, of which f32 has eighths. */
+/* Attention over ragged sequences with several head sizes and all options. large: scores of a million, for
+ * which f32 resolves eighths. */
 static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, double rate, bool extras,
                    bool narrow, bool large)
 {
@@ -437,7 +438,7 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     b.cu_seqlens_q = gpu_ids(cu_seqlens_q), b.cu_seqlens_k = gpu_ids(cu_seqlens_k);
     a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
     b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
-    if (narrow) a.probs = b.probs = NULL; /* tensor cores give none */
+    if (narrow) a.probs = b.probs = NULL; /* tensor-core kernels do not support it */
     both rest = floats(H * T, NAN);
     if (large) {
         coarsen(q, dim, 1 << 20), coarsen(k, dim, 1), coarsen(dist, dim, 0), coarsen(bias, dim, 0);
@@ -450,7 +451,8 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     settle(g16);
     agree("attention", out, 1e-5);
     if (b.probs) agree("probs", probs, 1e-5);
-    if (!cross) agree("lse", lse, narrow ? 1e-4 : 1e-5); /* else minus infinity, where a query sees nothing */
+    /* otherwise -infinity for queries without visible keys */
+    if (!cross) agree("lse", lse, narrow ? 1e-4 : 1e-5);
     ses_attn_grad g = { .dout = dout.host,
                         .dq = { dq.host, false },
                         .dk = { dk.host, true },
@@ -468,7 +470,8 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     g16->k.attention_bwd(&g16->exec, &b, &h);
     settle(g16);
     agree("dq", dq, 2e-5), agree("dk", dk, 2e-5), agree("dv", dv, 2e-5);
-    if (!large || !narrow) agree("ddist", ddist, 2e-5); /* whose sums are apart from the tensor cores' */
+    /* computed separately from the tensor-core kernels */
+    if (!large || !narrow) agree("ddist", ddist, 2e-5);
     agree("dbias", dbias, 2e-5);
     both all[] = { cu_seqlens_q, cu_seqlens_k, q,  k,  v,     out,  lse,  probs, rest,
                    dout,         dq,           dk, dv, delta, dist, bias, ddist, dbias };
@@ -499,8 +502,8 @@ static void test_attention(void)
     }
 }
 
-/* bf16 in heads of 64, in as many parts as the kernels for Hopper want: lengths around their tiles, tokens
- * that see nothing or whom nobody sees. */
+/* bf16 with head size 64, enough work items for the Hopper kernels: lengths around their tiles, queries
+ * without visible keys and keys without queries. */
 static void test_attention_tiles(void)
 {
     static const batch batches[] = {
@@ -519,7 +522,7 @@ static void test_attention_tiles(void)
     }
 }
 
-/* Every way backwards where lse has no digits left for probabilities. */
+/* Every backward kernel with an lse too large to represent probabilities. */
 static void test_attention_large(void)
 {
     static const batch some = { 5, 3, { 1, 130, 0, 69, 257 } }, brief = { 3, 3, { 17, 90, 1 } },
@@ -536,7 +539,7 @@ static void test_attention_large(void)
     }
 }
 
-/* The same call, the same bits. */
+/* The same call gives the same bits. */
 static void test_repeat(void)
 {
     enum { ROWS = 5000, COLS = 300 };
@@ -549,13 +552,13 @@ static void test_repeat(void)
     drop(a), drop(y), drop(z);
 }
 
-/* A shape that comes often is run in other ways, the quickest of which stays: with the bits of the first,
- * sums over many rows, which some ways make in parts, too. */
+/* A recurring shape is autotuned: the fastest algorithm has the bits of the first, also for sums over many
+ * rows, for which some algorithms split k. */
 static void test_tuned(void)
 {
     static const struct {
         int64_t m, n, k;
-        bool turned; /* a gradient of weights: A' B, added in f32 */
+        bool turned; /* gradient of weights: A' B, accumulated in f32 */
         ses_act act;
     } shapes[] = { { 1000, 768, 256, false, SES_ACT_NONE },  { 2048, 512, 768, false, SES_ACT_GELU },
                    { 384, 384, 8192, true, SES_ACT_NONE },   { 257, 520, 1000, true, SES_ACT_NONE },
@@ -588,7 +591,7 @@ static void test_tuned(void)
     }
 }
 
-/* Logits of a batch of the fixture's first sequences. */
+/* Logits of a batch with the first sequences of the fixture. */
 enum { LOGITS = 13 * 37 };
 static void logits_of(const ses_model *m, ses_tape *t, int64_t seqs, const int32_t *ids, float y[LOGITS])
 {
@@ -601,7 +604,7 @@ static void logits_of(const ses_model *m, ses_tape *t, int64_t seqs, const int32
     CHECK(ses_tape_read(t, out.item[0].tensor, y));
 }
 
-/* Shapes that come again are run as graphs: other ids, other shapes in between, memory given back. */
+/* Recurring shapes run as CUDA graphs: other ids, other shapes in between, memory freed. */
 static void test_replay(ses_device *d)
 {
     ses_err e = { 0 };
@@ -611,7 +614,7 @@ static void test_replay(ses_device *d)
     float *y = ses_alloc(2 * ROUNDS * LOGITS * sizeof *y, &e);
     ses_tape *t = NULL;
     for (int i = 0; m && y && i < 2 * ROUNDS; i++) {
-        int round = i % ROUNDS, kept = i / ROUNDS; /* each round on a tape of its own, then all on one */
+        int round = i % ROUNDS, kept = i / ROUNDS; /* each round on its own tape, then all on one */
         int32_t ids[13];
         for (int j = 0; j < 13; j++) ids[j] = (fixture_ids[j] + 5 * round) % 37;
         if (!kept || !round) ses_tape_free(t), t = ses_tape_new(d, NULL, &e);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The value of a 16-bit float by its definition. */
+/* Value of a 16-bit float by definition. */
 static double define(uint16_t h, int mant, int bias)
 {
     int exp = (h & 0x7FFF) >> mant, frac = h & ((1 << mant) - 1);
@@ -25,7 +25,7 @@ static bool same(double a, double b)
 
 static bool is_nan16(uint16_t h, int mant) { return (h & 0x7FFF) > ((0x7FFF >> mant) << mant); }
 
-/* All 2^16 values up, and back; and between each two neighbors the midpoint goes to the even one. */
+/* All 2^16 values to float and back; the midpoint of two neighbors rounds to even. */
 static void check_16(int mant, int bias, float (*up)(uint16_t), uint16_t (*down)(float),
                      uint16_t (*down64)(double))
 {
@@ -40,7 +40,7 @@ static void check_16(int mant, int bias, float (*up)(uint16_t), uint16_t (*down)
             nan ? !is_nan16(down(x), mant) || !is_nan16(down64(x), mant) : down(x) != h || down64(x) != h;
         bad_down += nan && (down(x) & 0x8000) != (h & 0x8000);
         if ((h & 0x7FFF) >= inf) continue;
-        /* A step of the same width as the last leads from the largest to where infinity takes over. */
+        /* Infinity is one step beyond the largest number. */
         double low = fabs(define(h, mant, bias)),
                step = define((uint16_t)((h & 0x7FFF) + 1), mant, bias) - low;
         if ((h & 0x7FFF) == inf - 1) step = low - define((uint16_t)((h & 0x7FFF) - 1), mant, bias);
@@ -62,7 +62,8 @@ static float f16_up(uint16_t h) { return ses_f16_to_f32(h); }
 static float bf16_up(uint16_t h) { return ses_bf16_to_f32(h); }
 static uint16_t bf16_down(float x) { return ses_f32_to_bf16(x); }
 
-/* The loops over arrays agree with one number at a time, in every lane: all 2^16, from odd addresses. */
+/* The loops over arrays agree with the conversion of one number, in every lane: all 2^16, at odd
+ * addresses. */
 static void check_arrays(ses_dtype type, float (*up)(uint16_t), uint16_t (*down)(float))
 {
     enum { N = 0x10000 };
@@ -81,7 +82,7 @@ static void check_arrays(ses_dtype type, float (*up)(uint16_t), uint16_t (*down)
     CHECK_MSG(!bad, "%s: %ld", ses_dtype_name(type), bad);
 }
 
-/* Each pair of dtypes on numbers both can hold, from and to unaligned places. */
+/* Each pair of dtypes on numbers both can represent, at unaligned addresses. */
 static void check_pairs(void)
 {
     static const double values[] = { 0, 1, 2, 100, 127 };
@@ -134,7 +135,7 @@ static const fit_case fits[] = {
     { SES_F16, 0x1.0001p-25, 0x1p-24 },
     { SES_BF16, 1e39, INFINITY },
     { SES_BF16, 5e-324, 0 },
-    /* By way of float this would be rounded twice, the second time the wrong way. */
+    /* Rounding through float would round twice and give the wrong result. */
     { SES_F16, 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-10 },
     { SES_BF16, 1 + 0x1p-8 - 0x1p-40, 1 },
 };
@@ -148,7 +149,7 @@ static void check_fits(void)
         bool ok = ses_convert(out, fits[i].to, &fits[i].x, SES_F64, 1, &e);
         if (isnan(fits[i].want)) {
             char want[64];
-            snprintf(want, sizeof want, "number 0 does not fit %s", ses_dtype_name(fits[i].to));
+            snprintf(want, sizeof want, "element 0 does not fit into %s", ses_dtype_name(fits[i].to));
             CHECK_STR(ok ? "fits" : e.msg, want);
             CHECK(e.code == SES_EARG);
             continue;
@@ -157,7 +158,8 @@ static void check_fits(void)
         CHECK_MSG(back == fits[i].want, "case %zu: %.17g", i, back);
     }
     int64_t big =
-        INT64_C(0x40000040000001); /* float in one rounding is up, by way of double a tie to even: down */
+        /* one rounding to float is up; through double it is a tie to even: down */
+        INT64_C(0x40000040000001);
     float f = 0;
     CHECK(ses_convert(&f, SES_F32, &big, SES_I64, 1, NULL) && f == (float)big);
     int32_t wide = 70000;

@@ -1,5 +1,5 @@
-/* Every level of gemm against ref: sizes with all kinds of tails, layouts, epilogues; and its promises about
- * bits: a row's result depends on neither the other rows, the threads, nor who packed. */
+/* Every level of gemm against ref: sizes with all kinds of tails, layouts, epilogues. And bit-exactness: a
+ * row's result does not depend on the other rows, the threads, or whether B was packed in advance. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-enum { PAD = 3 }; /* columns of C that must stay as they are */
+enum { PAD = 3 }; /* columns of C that must not be written */
 
-/* How A and B lie in memory. */
+/* Memory layout of A and B. */
 typedef enum { ROW_MAJOR, TRANSPOSED, SPREAD } layout;
 
 typedef struct problem {
@@ -34,7 +34,7 @@ static float *matrix(fence *f, layout l, int64_t rows, int64_t cols, int64_t *ro
     *col = l == TRANSPOSED ? rows : l == SPREAD ? 2 : 1;
     size_t n = (size_t)((rows - 1) * *row + (cols - 1) * *col + 1);
     float *x = fence_floats(f, n);
-    for (size_t i = 0; i < n; i++) x[i] = NAN; /* what lies between must not be read into the result */
+    for (size_t i = 0; i < n; i++) x[i] = NAN; /* gaps must not be read */
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             uint64_t at = (uint64_t)(i * cols + j);
@@ -61,7 +61,7 @@ static void problem_free(problem *p)
     fence_free(&p->fa), fence_free(&p->fb), fence_free(&p->fc), fence_free(&p->fpre), fence_free(&p->fbias);
 }
 
-static float before(size_t i) { return (float)(i % 7) - 3; } /* what stands in C beforehand */
+static float before(size_t i) { return (float)(i % 7) - 3; } /* initial values of C */
 
 static void run(ses_exec *x, const ses_kernels *k, problem *p, bool packed)
 {
@@ -86,14 +86,14 @@ static bool pad_kept(const problem *p)
     return kept;
 }
 
-/* Whole numbers are summed without rounding: every level must give exactly what ref gives. */
+/* Sums of integers are exact: every level must equal ref. */
 static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, layout lb)
 {
     problem p;
     problem_new(&p, m, n, k, la, lb, true);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     float *want = malloc(p.c_count * sizeof *want);
-    for (int form = 0; form < 3 && CHECK(want); form++) { /* plain, add, bias and relu */
+    for (int form = 0; form < 3 && CHECK(want); form++) { /* plain, accumulate, bias and relu */
         p.g.accumulate = form == 1;
         p.g.bias = form == 2 ? p.bias : NULL;
         p.g.act = form == 2 ? SES_ACT_RELU : SES_ACT_NONE;
@@ -171,7 +171,7 @@ static void test_epilogues(ses_exec *x)
     epilogue_case(x, 9, 100, 3072, SES_ACT_NONE, true, false);
 }
 
-/* All rows of a product computed in every way there is. */
+/* All rows of a product, computed in every possible way. */
 static void test_bits(ses_exec pool[3])
 {
     enum { M = 29, N = 131, K = 901 };
@@ -206,7 +206,7 @@ static void test_bits(ses_exec pool[3])
     problem_free(&p), problem_free(&t);
 }
 
-/* No rows or no columns: nothing is touched. No terms: the sums are zero. */
+/* No rows or no columns: nothing is written. k = 0: the sums are zero. */
 static void test_empty(ses_exec *x)
 {
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
@@ -226,7 +226,7 @@ static void test_empty(ses_exec *x)
     }
 }
 
-/* What is not a number stays in its row, and in its column. */
+/* A NaN stays in its row or column. */
 static void test_nan(ses_exec *x)
 {
     problem p;

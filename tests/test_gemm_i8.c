@@ -1,6 +1,5 @@
-/* Products of weights that are stored in fewer bits: at every level against ref, sizes with all kinds of
- * tails. The sums of 8-bit products are exact, so what is compared is the same whole numbers times the
- * same scales. */
+/* Products with weights in 8 or 16 bits: every level against ref, sizes with all kinds of tails. int8 sums
+ * are exact, so all levels multiply the same integers with the same scales. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
@@ -44,7 +43,7 @@ static ses_gemm product(const problem *p, const void *packed, ses_dtype as)
     return g;
 }
 
-/* C, or what its halves give as a | b, rounded on the way is the same, rounded. */
+/* C, or its halves as a gated unit, quantized in the epilogue equals C quantized afterwards. */
 static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a, bool gated)
 {
     fence f[2] = { 0 };
@@ -65,8 +64,8 @@ static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, s
     for (int i = 0; i < 2; i++) fence_free(&f[i]);
 }
 
-/* Rows normed on the way, of A rounded on the way, are those of one kernel after the other, and so are their
- * bytes. */
+/* Layer norm in the epilogue, with A quantized on the fly, equals the separate kernels, and so do the
+ * quantized rows. */
 static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     fence f[5] = { 0 };
@@ -93,8 +92,8 @@ static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, se
     for (int i = 0; i < 5; i++) fence_free(&f[i]);
 }
 
-/* Two products at once, with parts of rows rounded for themselves, as attention reads them, are those that
- * stand side by side. */
+/* Two products in one call, with column groups quantized separately for attention, equal one product side by
+ * side. */
 static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     int64_t part = g->n % 3 == 0 ? g->n / 3 : g->n % 2 == 0 ? g->n / 2 : g->n, parts = g->n / part;
@@ -127,7 +126,7 @@ static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     for (int i = 0; i < 5; i++) fence_free(&f[i]);
 }
 
-/* Without an activation C is what stands before it. */
+/* C without an activation equals pre_act. */
 static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     fence f = { 0 };
@@ -139,7 +138,7 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence_free(&f);
 }
 
-/* step: not by the processor's instruction for four products, if it has one. */
+/* step: without VNNI, even if the processor has it. */
 static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
 {
     fence fp = { 0 }, fq = { 0 }, fs = { 0 };
@@ -183,7 +182,7 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     run8(x, &ref, &p, false);
     memcpy(want, p.c, count * sizeof *want), memcpy(want_pre, p.pre, count * sizeof *want);
-    double sum = 0; /* the answer is about the product, too */
+    double sum = 0; /* also checks that the result approximates the product */
     for (int64_t i = 0; i < k; i++) sum += (double)p.a[i] * p.b[i];
     CHECK_MSG(fabs(sum + (double)p.bias[0] - want_pre[0]) < 0.02 * sqrt((double)k), "%dx%dx%d", (int)m,
               (int)n, (int)k);
@@ -200,8 +199,8 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
     problem_free(&p);
 }
 
-/* Multiples of powers of two, whose largest is 127: rounding finds them again, and all ways of laying them
- * out, of reals and of bytes, by columns and by rows, are one. */
+/* Multiples of powers of two whose largest is 127: quantizing them is exact, and all sources (floats or int8,
+ * by columns or by rows) give the same packed matrix. */
 static void laid(ses_exec *x, int64_t n, int64_t k)
 {
     size_t count = (size_t)(n * k);
@@ -235,7 +234,7 @@ static void laid(ses_exec *x, int64_t n, int64_t k)
     free(q), free(turned), free(b), free(scale);
 }
 
-/* Against the product with B rounded first, in full precision. */
+/* Against the f32 product with a B rounded in advance. */
 static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype as)
 {
     problem p = problem_new(m, n, k);
@@ -260,7 +259,7 @@ static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype
     problem_free(&p);
 }
 
-/* A row's bits do not depend on how many stand around it. */
+/* The bits of a row do not depend on the number of rows. */
 static void alone(ses_exec *x, ses_dtype as)
 {
     enum { M = 21, N = 50, K = 131 };
@@ -295,7 +294,7 @@ static void odd_rows(ses_exec *x)
         float scale[4];
         k.quantize_rows(x, (ses_i8_rows){ q[0], scale }, a[0], 4, 5);
         CHECK(scale[0] == 0 && q[0][0] == 128 && q[0][7] == 128);
-        for (int i = 0; i < 8; i++) CHECK(q[3][i] == 128); /* 127 / 1e-38 is too much for a float */
+        for (int i = 0; i < 8; i++) CHECK(q[3][i] == 128); /* 127 / 1e-38 overflows a float */
         CHECK(!isfinite(scale[1]) && !isfinite(scale[2]));
     }
 }

@@ -1,4 +1,5 @@
-/* Every kernel but gemm and attention: each variant against ref, over sizes, scales, sinks and threads. */
+/* Every kernel except gemm and attention: each variant against ref, over sizes, scales, destinations and
+ * threads. */
 #include "base/alloc.h"
 #include "check.h"
 #include "kernel/kernel.h"
@@ -6,13 +7,14 @@
 
 #include <math.h>
 
-enum { MAX_IN = 4, MAX_OUT = 7, GUARD = 67, THREADS = 3, VOCAB = 50 }; /* an odd guard: nothing is aligned */
+/* an odd guard: no array is aligned */
+enum { MAX_IN = 4, MAX_OUT = 7, GUARD = 67, THREADS = 3, VOCAB = 50 };
 enum { STORE, ADD, NONE_WANTED, SINKS };
 
-/* How many elements an array has. */
+/* Number of elements of an array. */
 typedef enum { NONE, EACH, ROWS, ROWS_2, COLS, COLS_1, SEQS_COLS, SEQS_COLS_INT, TABLE, ONE, TWO } extent;
 
-/* One call: the arguments it may use, all of them random. */
+/* One call: the arguments it may use, all filled with random numbers. */
 typedef struct call {
     ses_kernels k;
     ses_exec x;
@@ -23,7 +25,7 @@ typedef struct call {
     const float *stat, *loss, *lse, *seg_lse;
     const int32_t *id[3], *label, *seg_label, *cu, *arg;
     float *out[MAX_OUT];
-    int in_place; /* 1 + which input out[0] is, or 0 */
+    int in_place; /* 1 + index of the input that out[0] aliases, or 0 */
 } call;
 
 static ses_dst sink(const call *c, int i)
@@ -62,7 +64,7 @@ static void run_act_bwd_sum(call *c)
                      c->in[1], c->rows, c->cols, SES_ACT_GELU);
 }
 
-/* Halves of rows that stand one after the other. */
+/* Rows that consist of two halves. */
 static void run_glu(call *c)
 {
     if (c->cols > 1) c->k.glu(&c->x, c->out[0], c->in[0], c->rows, c->cols / 2, (ses_act)c->mode);
@@ -81,7 +83,7 @@ static void run_dropout(call *c)
     c->k.dropout(&c->x, sink(c, 0), c->in[0], c->rows * c->cols, p[c->mode], key);
 }
 
-/* The left part into the left part: both rows have gaps. */
+/* Copies the left columns to the left columns: the rows of both matrices have gaps. */
 static void run_copy_cols(call *c)
 {
     c->k.copy_cols(&c->x, sink(c, 0), c->cols, c->in[0], c->cols, c->rows,
@@ -208,8 +210,8 @@ static void run_lamb_move(call *c)
     c->k.lamb_update(&c->x, c->out[0], c->in[1], n, c->mode ? 0.5 : 1e-3);
 }
 
-/* A difference may be rel of the value plus abs of the largest value of the array, or of in[0] (times that of
- * in[1]) where that is larger and `by_input` is 1 (2). Both 0: equal bits. */
+/* Tolerance: rel times the value, plus abs times the largest value of the array, or of in[0] (times in[1]) if
+ * that is larger and `by_input` is 1 (2). Both 0: equal bits. */
 static const struct {
     const char *name;
     void (*run)(call *c);
@@ -258,7 +260,7 @@ static float *random_floats(int64_t n, double scale)
 {
     float *p = ses_alloc((size_t)(n + 1) * sizeof *p, NULL);
     for (int64_t i = 1; i <= n; i++) p[i] = (float)(scale * ses_rand_normal(test_key, drawn++));
-    return p; /* what the call sees begins at p + 1 and ends where the block ends */
+    return p; /* the array starts at p + 1 and ends at the end of the block */
 }
 
 static int32_t *random_ids(int64_t n, int32_t below)
@@ -268,11 +270,11 @@ static int32_t *random_ids(int64_t n, int32_t below)
     return p;
 }
 
-/* Owns what a call points to. */
+/* Owner of the arrays of a call. */
 typedef struct data {
     float *f[11];
     int32_t *id[7];
-    float *start[MAX_OUT]; /* what stands in the outputs before */
+    float *start[MAX_OUT]; /* initial values of the outputs */
 } data;
 
 static void data_free(data *d)
@@ -282,7 +284,7 @@ static void data_free(data *d)
     for (size_t i = 0; i < MAX_OUT; i++) ses_free(d->start[i]);
 }
 
-/* Sequences cut the rows anywhere; one may be empty. */
+/* Sequences split the rows at random; one may be empty. */
 static void make_ids(data *d, call *c)
 {
     for (int i = 0; i < 3; i++) c->id[i] = d->id[i] = random_ids(c->rows, VOCAB);
@@ -293,7 +295,7 @@ static void make_ids(data *d, call *c)
     for (int64_t i = 1; i < c->seqs; i++)
         d->id[4][i] = i % 3 == 2 ? d->id[4][i - 1] : (int32_t)(c->rows * i / c->seqs);
     d->id[4][c->seqs] = (int32_t)c->rows;
-    d->id[5] = random_ids(c->seqs * c->cols, 8); /* some lie outside their sequence */
+    d->id[5] = random_ids(c->seqs * c->cols, 8); /* some are outside their sequence */
     if (c->rows > 2) d->id[5][0] = SES_IGNORE_INDEX;
     d->id[6] = random_ids(c->seqs * c->cols, 1);
     for (int64_t i = 0; i < c->seqs * c->cols; i++) {
@@ -313,7 +315,7 @@ static void make(data *d, call *c, double scale)
     c->bias = (d->f[6] = random_floats(c->cols + 1, 1)) + 1;
     make_ids(d, c);
     for (int i = 0; i < MAX_OUT; i++) d->start[i] = random_floats(n + VOCAB * c->cols + 2, scale);
-    /* what backward passes are given of the forward ones */
+    /* forward results that backward passes read */
     for (int i = 7; i < 11; i++) d->f[i] = random_floats(n + 2 * c->rows + 2, 1);
     ses_k_norm_ref(&c->x, d->f[10], NULL, d->f[7], c->in[0], NULL, c->gain, c->bias, c->rows, c->cols, 1e-12,
                    NULL);
@@ -383,7 +385,8 @@ static double largest(const float *a, int64_t n, int64_t step)
     return most;
 }
 
-/* The worst difference as a share of what is allowed. Means and deviations alternate, and are two arrays. */
+/* The largest difference divided by the tolerance. Means and rstd alternate in one array and are treated as
+ * two. */
 static double worst(size_t k, const call *c, const result *ref, const result *got)
 {
     double most = 0;
@@ -395,7 +398,8 @@ static double worst(size_t k, const call *c, const result *ref, const result *go
             continue;
         }
         double top[2] = { largest(a, n, step), step == 2 ? largest(a + 1, n - 1, step) : 0 };
-        if (step == 2) top[0] = fmax(top[0], 1 / top[1]); /* a mean is as exact as its row deviates */
+        /* the error of a mean is relative to the deviations of its row */
+        if (step == 2) top[0] = fmax(top[0], 1 / top[1]);
         double inputs = cases[k].by_input ? 1 : 0;
         for (int j = 0; j < cases[k].by_input; j++) inputs *= largest(c->in[j], c->rows * c->cols, 1);
         top[0] = fmax(top[0], inputs);
@@ -411,7 +415,7 @@ static double worst(size_t k, const call *c, const result *ref, const result *go
 
 static ses_thread_pool *pools[THREADS];
 
-/* All levels against ref; 1, 2 and 3 threads against each other. */
+/* All levels against ref, and 1, 2 and 3 threads against each other. */
 static double compare(size_t k, call *c, const data *d, double scale)
 {
     double most = 0;
@@ -483,7 +487,7 @@ static size_t find(const char *name)
     return k;
 }
 
-/* Rows far from 0 and from each other, compared with how they deviate, are normalized as exactly. */
+/* Rows with a large mean compared to their deviations are normalized with the same accuracy. */
 static void test_offset(void)
 {
     call c = { .x = { pools[0], NULL }, .rows = 9, .cols = 771, .seqs = 1 };
@@ -494,7 +498,7 @@ static void test_offset(void)
     data_free(&d);
 }
 
-/* Infinities and NaN crash nothing, and where ref says NaN, so does every level. */
+/* Infinities and NaN do not crash; where ref gives NaN, every level does. */
 static void test_special(void)
 {
     static const float special[] = { INFINITY, -INFINITY, 3e38f, -3e38f, 1e-42f, 0, -0.0f, NAN };
@@ -523,8 +527,8 @@ static void test_special(void)
     }
 }
 
-/* A row's result depends on neither its place nor its company, an element's on neither its lane nor the
- * tail. */
+/* The result of a row does not depend on its position or the other rows, that of an element not on its lane
+ * or the tail. */
 static void test_company(void)
 {
     enum { R = 37, C = 83, N = R * C };
@@ -559,8 +563,8 @@ static void test_company(void)
     data_free(&d);
 }
 
-/* A token is turned by its place alone, whatever place the row before it has; columns behind those that are
- * turned are added once, however many steps the others take. */
+/* A token is rotated by its own position only, whatever the previous row's is. Columns that are not rotated
+ * are accumulated once, however many passes the others take. */
 static void test_turns(void)
 {
     enum { C = 310, DIM = 300, FAR = 1000000 };
@@ -582,7 +586,7 @@ static void test_turns(void)
     }
 }
 
-/* Writing over an input gives the same bits. */
+/* Writing to an input in place gives the same bits. */
 static void test_in_place(void)
 {
     static const struct {
@@ -601,7 +605,8 @@ static void test_in_place(void)
             size_t k = find(places[i].name);
             c.k = ses_kernels_cpu((ses_isa)isa);
             for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {
-                if (!strcmp(places[i].name, "copy_cols") && c.mode) continue; /* leaves the other columns */
+                /* does not write the other columns */
+                if (!strcmp(places[i].name, "copy_cols") && c.mode) continue;
                 if (!strcmp(places[i].name, "norm") && places[i].in == 1 && !(c.mode & 1)) continue;
                 c.in_place = 0;
                 result apart = run(k, &c, &d);
@@ -616,7 +621,7 @@ static void test_in_place(void)
     data_free(&d);
 }
 
-/* Rows of fewer bits at an odd address, up to the end of their block: to the bit as ref widens them. */
+/* Quantized rows at an odd address, up to the end of their block: the bits of ref. */
 static void test_widen_rows(void)
 {
     static const ses_dtype as[] = { SES_F16, SES_BF16, SES_I8 };

@@ -1,5 +1,5 @@
-/* The reference kernels against values worked out by hand. What the other levels do is tested against
- * them. */
+/* The reference kernels against values computed by hand. The other levels are tested against the reference
+ * kernels. */
 #include "check.h"
 #include "kernel/kernel.h"
 #include "kernel/ref/act_ref.h"
@@ -40,7 +40,7 @@ static void test_pointwise(void)
 
     ses_real wide[] = {
         1, 2, 3, 4, 5, 6, 7, 8
-    }; /* [2][4]; columns 1 and 2 go to columns 0 and 1 of [2][3] */
+    }; /* [2][4]; columns 1 and 2 are copied to columns 0 and 1 of [2][3] */
     for (int i = 0; i < 6; i++) y[i] = 0.5f;
     ses_k_copy_cols_ref(&x, store(y), 3, wide + 1, 4, 2, 2);
     CHECK(ALL_NEAR(y, 2, 3, 0.5, 6, 7, 0.5));
@@ -100,7 +100,7 @@ static void test_dropout(void)
 
 static void test_scatter_heads(void)
 {
-    /* rows of two heads [query key value], two numbers each; the keys go to rows 2 and 0 of three a head */
+    /* rows of two heads [query key value] of size 2; the keys go to rows 2 and 0 of three per head */
     ses_real a[24], y[12] = { 0 };
     const int32_t row[] = { 2, 0 };
     for (int i = 0; i < 24; i++) a[i] = (ses_real)i;
@@ -121,7 +121,7 @@ static void test_norm(void)
     CHECK(ALL_NEAR(y, -1.5 * r, -0.5 * r, r, 1.5 * r + 10, -1.5 * r, -0.5 * r, r, 1.5 * r + 10));
 }
 
-/* y = (s - mean) rstd for s = { 0, 2 } is { -1, 1 } whatever the two are: no gradient. Three values turn. */
+/* Two values always normalize to { -1, 1 }, so their gradient is 0. Three values have one. */
 static void test_norm_bwd(void)
 {
     ses_real s[] = { 0, 2 }, stat[] = { 1, 1 }, gain[] = { 1, 1, 1 }, dy[] = { 3, 5 };
@@ -133,7 +133,7 @@ static void test_norm_bwd(void)
     ses_real s3[] = { -1, 0, 1 }, stat3[] = { 0, (ses_real)sqrt(1.5) }, dy3[] = { 0, 1, 0 };
     ses_k_norm_bwd_ref(&x, store(da), (ses_dst){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3,
                        NULL);
-    double r = sqrt(1.5); /* g - mean(g) - xhat mean(g xhat), and the last mean is 0 */
+    double r = sqrt(1.5); /* g - mean(g) - xhat mean(g xhat); the last mean is 0 */
     CHECK(ALL_NEAR(da, -r / 3, r * 2 / 3, -r / 3) && ALL_NEAR(dbias, 3, 6, 0));
 }
 
@@ -203,7 +203,7 @@ static void test_xent(void)
     CHECK(loss[0] == 0 && loss[1] == 0);
 }
 
-/* Sequences of 2 and 3 rows, starts and ends as columns; the second end lies outside and does not count. */
+/* Sequences of 2 and 3 rows, start and end as columns; the second end is outside its sequence and ignored. */
 static void test_xent_seg(void)
 {
     ses_real a[] = { 0, 0, 0, (ses_real)log(3), 0, 0, 0, 0, (ses_real)log(2), 0 };
@@ -244,7 +244,7 @@ static void test_reduce(void)
     CHECK(near(ses_k_sum_squares_ref(&x, huge, 2) / 2e60, 1));
 }
 
-/* Two steps with a constant gradient: both moments, corrected, are the gradient and its square. */
+/* Two steps with a constant gradient: both moments, bias-corrected, are the gradient and its square. */
 static void test_adamw(void)
 {
     ses_real w[] = { 1, -1 }, g[] = { 0.5f, -0.001f }, m[2] = { 0 }, v[2] = { 0 };

@@ -1,4 +1,5 @@
-/* Columns drawn from rows of scores: as often as softmax says, the same on any number of threads. */
+/* Columns sampled from rows of scores: frequencies match softmax, results are the same on any number of
+ * threads. */
 #include "check.h"
 
 #include "kernel/kernel.h"

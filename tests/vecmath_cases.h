@@ -1,5 +1,5 @@
-/* The cases of test_vecmath_avx2.c and test_vecmath_avx512.c, which include a vec_*.h and define LEVEL
- * first: every function against the C library in double over a sweep of all floats, lanes and parts. */
+/* Cases of test_vecmath_avx2.c and test_vecmath_avx512.c, which include a vec_*.h and define LEVEL first:
+ * every function against the C library in double, over a sweep of all floats, in all lanes and parts. */
 #include "check.h"
 
 #include "kernel/kernel.h"
@@ -7,14 +7,14 @@
 
 #include <math.h>
 
-enum { STRIDE = 1021 }; /* between the bit patterns tried; prime, so that mantissas vary */
+enum { STRIDE = 1021 }; /* between the tested bit patterns; prime, so that mantissas vary */
 
 typedef struct {
     const char *name;
     vf (*fn)(vf);
     double (*want)(double);
-    double ulp;   /* largest error allowed, in units of the last place of the exact result */
-    double floor; /* and below this magnitude: of this magnitude */
+    double ulp;   /* largest error allowed, in ulp of the exact result */
+    double floor; /* below this magnitude: in ulp of this magnitude */
 } function;
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -49,7 +49,7 @@ ACT(silu, SES_ACT_SILU)
 ACT(tanh, SES_ACT_TANH)
 ACT(sigmoid, SES_ACT_SIGMOID)
 
-/* Where a function subtracts what is nearly equal, its error is counted against the floor. */
+/* If a function subtracts nearly equal numbers, its error is relative to the floor. */
 static const function list[] = {
     { "exp", vf_exp, exp, 1.0, 0x1p-126 },
     { "log", vf_log, log, 0.85, 0x1p-126 },
@@ -75,7 +75,7 @@ static double ulp_of(double y, double floor)
     return ldexp(1, e - 24 < -149 ? -149 : e - 24);
 }
 
-/* In units of the last place; a value of the wrong kind (NaN, infinity) is off by 1e9. */
+/* Error in ulp; a value of the wrong kind (NaN, infinity) counts as 1e9. */
 static double error(float got, double want, double floor)
 {
     if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : 1e9;
@@ -111,14 +111,14 @@ static void extremes(const function *f)
     for (size_t i = 0; i < SES_LEN(x); i++) {
         float y[VF_LANES];
         double want = f->want(x[i]);
-        if (isinf(x[i]) && isnan(want)) continue; /* inf 0: either is fine */
+        if (isinf(x[i]) && isnan(want)) continue; /* infinity times 0: either result is accepted */
         vf_store(y, f->fn(vf_set1(x[i])));
         double e = error(y[0], want, f->floor);
         CHECK_MSG(e <= f->ulp, "%s(%g) = %g, %g expected", f->name, x[i], y[0], want);
     }
 }
 
-/* The same value in every lane and in a part of any length gives the same bits. */
+/* The same value in every lane, and in a part of any length, gives the same bits. */
 static void lanes(const function *f)
 {
     for (int t = 0; t < 200; t++) {
@@ -150,7 +150,7 @@ static void reductions(void)
             sum += x[i], size += fabs(x[i]), max = fmaxf(max, x[i]);
         }
         CHECK(fabs(vf_sum(vf_load(x)) - sum) <= size * 0x1p-22);
-        CHECK(fabs(vf_sum_wide(vf_load(x)) - sum) <= size * 0x1p-48);
+        CHECK(fabs(vf_sum_double(vf_load(x)) - sum) <= size * 0x1p-48);
         CHECK(vf_hmax(vf_load(x)) == max);
     }
 }

@@ -1,5 +1,8 @@
-/* A device: memory, kernels and what they run on. Outlives the stores and tapes made on it.
- * May be shared between threads; parallel kernels of several callers take turns. */
+/* Devices: memory, kernels and the threads or stream that run them.
+ *
+ * Ownership: the application frees a device, after all stores, models and tapes made on it.
+ * Threads: a device may be shared between threads; parallel kernels of several callers run in turn.
+ * Errors: a function that can fail takes a ses_err, see err.h. */
 #ifndef SESAME_DEVICE_H
 #define SESAME_DEVICE_H
 
@@ -9,27 +12,39 @@ SES_BEGIN_DECLS
 
 typedef struct ses_device ses_device;
 
+/* Options of ses_device_open. Zero-initialized options select the reference kernels: set `isa`. */
 typedef struct ses_device_options {
-    int threads; /* 0: one for each core this process may use */
-    ses_isa isa; /* highest instruction set to use; SES_ISA_COUNT or more: the best there is */
-    /* What dense weights are rounded to where nothing is trained, and read as in every product: SES_F32 (as
-     * they are), SES_F16, SES_BF16, or SES_I8 with the other factor rounded, too. On a GPU SES_BF16 is what
-     * activations are held in, trained or not; parameters and statistics stay f32. */
+    int threads; /* CPU threads; 0: one per core available to the process */
+    ses_isa isa; /* highest instruction set level; SES_ISA_COUNT: the best available */
+    /* CPU: dtype of dense weights in inference. SES_F32: unchanged; SES_F16 or SES_BF16: rounded; SES_I8:
+     * quantized, with activations quantized for each product. GPU: dtype of activations in inference and
+     * training, SES_F32 or SES_BF16; parameters and statistics stay f32. */
     ses_dtype dtype;
-    /* SES_I8: tables of embeddings are rounded to it, too, where nothing is trained. */
+    /* CPU: SES_I8 also quantizes embedding tables in inference. SES_F32: unchanged. */
     ses_dtype embedding_dtype;
-    /* On a GPU: the quickest way of a product whose shape comes often is looked for at once, as benchmarks
-     * want it; else as time allows, a twentieth of what has gone by. Results have the same bits either
-     * way. */
+    /* GPU: autotune matrix products at once, as benchmarks do. Otherwise autotuning is limited to 5 % of the
+     * elapsed time. The results have the same bits. */
     bool autotune_eagerly;
 } ses_device_options;
 
-/* name: "cpu", or "cuda" / "cuda:N" where the build has it. options may be NULL. */
+/* Opens "cpu", or "cuda" / "cuda:N" in builds with CUDA. options NULL: all cores, best level, f32. Returns
+ * NULL on failure: unknown name, no such GPU, unsupported dtype, out of memory. The caller frees the
+ * device. */
 ses_device *ses_device_open(const char *name, const ses_device_options *options, ses_err *e);
+
+/* Frees the device; NULL is allowed. Stores, models and tapes on it must be freed before. */
 void ses_device_free(ses_device *d);
+
+/* The name the device was opened with. Borrowed; valid until the device is freed. */
 const char *ses_device_name(const ses_device *d);
+
+/* Number of CPU threads, at least 1; on a GPU those that prepare batches. */
 int ses_device_threads(const ses_device *d);
+
+/* Instruction set level of the CPU kernels in use; SES_ISA_REF on a GPU. */
 ses_isa ses_device_isa(const ses_device *d);
+
+/* dtype of dense weights in inference; SES_REAL: unchanged. Always SES_REAL on a GPU. */
 ses_dtype ses_device_dtype(const ses_device *d);
 
 SES_END_DECLS

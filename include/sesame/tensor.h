@@ -1,5 +1,7 @@
-/* A tensor: contiguous, row-major, up to four axes. It belongs to a tape (an activation) or a store
- * (a parameter) and is never freed alone. */
+/* Tensors: contiguous row-major arrays with up to four axes on a device.
+ *
+ * Ownership: a tensor belongs to a tape (an activation) or a store (a parameter) and is never freed alone.
+ * Threads: the functions below only read their arguments and may be called from any thread. */
 #ifndef SESAME_TENSOR_H
 #define SESAME_TENSOR_H
 
@@ -11,43 +13,54 @@ typedef struct ses_pack ses_pack;
 typedef struct ses_i8_rows ses_i8_rows;
 
 typedef struct ses_tensor {
-    union { /* on the tensor's device */
+    union { /* device memory; NULL if only i8_rows is set */
         ses_real *f;
         int32_t *i;
         void *data;
     };
-    ses_dtype dtype;          /* SES_REAL, SES_I32, or SES_BF16 on a device of narrow reals */
+    ses_dtype dtype;          /* SES_REAL, SES_I32, or SES_BF16 on a device with bf16 activations */
     int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
-    ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
+    ses_real *grad;           /* NULL until a backward pass needs it; owned by the store for a parameter */
     bool requires_grad;
-    bool has_grad; /* grad holds something: further contributions are added */
-    /* On a device of narrow reals: a parameter's or an input's numbers in full, which its gradient is too;
-     * data is their copy. NULL otherwise. */
+    bool has_grad; /* grad has a value: further contributions are accumulated */
+    /* On a device with bf16 activations: f32 values of a parameter or input, of which data is a bf16 copy.
+     * The gradient is then f32, too. NULL otherwise. */
     ses_real *master;
-    int64_t capacity; /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
-    ses_pack *pack;   /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
-    const ses_i8_rows *i8_rows; /* NULL, or what only products with 8-bit weights read: data is NULL then */
+    int64_t capacity; /* elements of its buffers, zeros past the last one; 0: as many as the tensor has */
+    ses_pack *pack;   /* packed copy of a constant weight; NULL: none */
+    const ses_i8_rows *i8_rows; /* NULL, or quantized rows, which only products with int8 weights read */
 } ses_tensor;
 
-/* All of these take NULL for a tensor and answer 0. */
-int ses_rank(const ses_tensor *t);
-int64_t ses_count(const ses_tensor *t); /* product of all axes */
-int64_t ses_rows(const ses_tensor *t);  /* product of all but the last */
-int64_t ses_cols(const ses_tensor *t);  /* the last */
-bool ses_same_shape(const ses_tensor *a, const ses_tensor *b);
+/* Shape functions. A NULL tensor has 0 axes, elements, rows and columns, and equals no shape. */
+int ses_rank(const ses_tensor *t);                             /* number of axes */
+int64_t ses_count(const ses_tensor *t);                        /* elements: product of all axes */
+int64_t ses_rows(const ses_tensor *t);                         /* product of all axes but the last */
+int64_t ses_cols(const ses_tensor *t);                         /* last axis */
+bool ses_same_shape(const ses_tensor *a, const ses_tensor *b); /* same axes; dtypes may differ */
 
-/* A parameter's numbers in full. */
+/* Full-precision values of a parameter or input: master if there is one, otherwise f. Device memory,
+ * borrowed. */
 ses_real *ses_master_data(const ses_tensor *t);
 
+/* Bytes per number; 0 for an invalid dtype. */
 size_t ses_dtype_size(ses_dtype d);
-const char *ses_dtype_name(ses_dtype d); /* as safetensors spells it: "F32", "BF16", ... */
+
+/* Name as in safetensors: "F32", "BF16", ...; "?" for an invalid dtype. A static string. */
+const char *ses_dtype_name(ses_dtype d);
+
+/* Inverse of ses_dtype_name. False: unknown name or NULL; *out is unchanged. */
 bool ses_dtype_from_name(const char *name, ses_dtype *out);
 
-/* n numbers from one dtype to another; either side may be unaligned, they must not overlap. Floats round to
- * nearest even; floats to integers towards zero, and fail when one does not fit. Not 0 is true. */
+/* Converts n numbers in host memory from dtype `from` to dtype `to`. dst and src may be unaligned and must
+ * not overlap. Floats round to nearest even; floats to integers truncate towards zero; SES_BOOL is 1 for
+ * every number but 0. False: invalid dtype, or a number does not fit; dst is then partly written. */
 bool ses_convert(void *dst, ses_dtype to, const void *src, ses_dtype from, size_t n, ses_err *e);
 
-const char *ses_act_name(ses_act act); /* as config.json spells it: "gelu", ... */
+/* Name as in config.json: "gelu", "relu", ...; "?" for an invalid value. A static string. */
+const char *ses_act_name(ses_act act);
+
+/* Accepts all names that config.json may contain for an activation. False: unknown name or NULL; *out is
+ * unchanged. */
 bool ses_act_from_name(const char *name, ses_act *out);
 
 SES_END_DECLS

@@ -1,7 +1,11 @@
-/* Kernels: raw pointers and sizes, no shapes, no tensors, nothing that can fail.
- * kernels.def lists them with the variants that exist; ses_kernels is the table of one level.
- * A variant may read and write exactly what `ref` does, for any size, tails included. On the CPU a
- * result never depends on the thread count, nor a row's result on the other rows. */
+/* Kernels: functions over raw pointers and sizes. They have no tensors, allocate nothing and cannot fail.
+ *
+ * kernels.def lists and specifies every kernel. ses_kernels is the table of one instruction set level or of
+ * CUDA; it is a plain value. Every variant reads and writes exactly the elements that `ref` does, for any
+ * size. On a CPU a result does not depend on the number of threads, nor a row's result on the other rows.
+ *
+ * The argument structs borrow all pointers for the duration of the call; on a GPU, until the queued work is
+ * done. Kernels may be called from several threads; a ses_exec runs one parallel kernel at a time. */
 #ifndef SES_KERNEL_H
 #define SES_KERNEL_H
 
@@ -11,28 +15,29 @@
 
 #include <math.h>
 
-/* What a kernel runs on: threads on a CPU, a stream on a GPU. */
+/* Execution resources of a kernel: threads on a CPU, a stream on a GPU. */
 typedef struct ses_exec {
     ses_thread_pool *pool;
     struct ses_cuda *cuda; /* cuda_context.h */
 } ses_exec;
 
-/* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. wide: on a device of
- * narrow reals (see kernels.def) this one is not. */
+/* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
+ * is_f32: the destination is f32 although the device stores ses_real as bf16 (see kernels.def). */
 typedef struct ses_dst {
     ses_real *data;
     bool accumulate, is_f32;
 } ses_dst;
 
-/* Dropout on the way: element i draws number i of key; what is kept is scaled by 1 / (1 - rate). */
+/* Dropout: element i is dropped depending on random number i of key; kept ones are scaled by 1 / (1 - rate). */
 typedef struct ses_dropout_spec {
     double rate;
     ses_rng_key key;
 } ses_dropout_spec;
 
-/* C = act(A B + bias), or C += A B. A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col];
- * C(i,j) = c[i * ldc + j]. `packed` holds B as gemm_pack laid it out and saves packing it on the way; the
- * bits are the same, or those of B rounded to packed_dtype. */
+/* C = act(A B + bias), or C += A B, with A [m, k], B [k, n], C [m, n]:
+ *     A(i,p) = a[i * a_row + p * a_col]   B(p,j) = b[p * b_row + j * b_col]   C(i,j) = c[i * ldc + j]
+ * packed: B from gemm_pack, or NULL. It saves packing B on the fly; the result has the same bits, or those of
+ * B rounded to packed_dtype. */
 typedef struct ses_gemm {
     int64_t m, n, k;
     ses_real *c;
@@ -42,136 +47,139 @@ typedef struct ses_gemm {
     const ses_real *b;
     int64_t b_row, b_col;
     const void *packed;
-    ses_dtype packed_dtype; /* SES_REAL, SES_F16 or SES_BF16; of gemm_i8: SES_I8 */
+    ses_dtype packed_dtype; /* SES_REAL, SES_F16 or SES_BF16; SES_I8 for gemm_i8 */
     const ses_real *bias;   /* [n] or NULL */
-    ses_act act;            /* applied after the bias; SES_ACT_NONE with add */
-    ses_real *pre_act;      /* NULL, or [m][ldc] for A B + bias before act, which the backward pass needs */
-    bool accumulate;        /* C += A B; bias NULL, act none */
-    bool is_f32;            /* C is a wide sink's */
+    ses_act act;            /* applied after the bias; SES_ACT_NONE if accumulate */
+    /* NULL, or [m][ldc]: receives A B + bias before act, for the backward pass */
+    ses_real *pre_act;
+    bool accumulate; /* C += A B; needs bias NULL and SES_ACT_NONE */
+    bool is_f32;     /* C is f32, see ses_dst */
 } ses_gemm;
 
 enum {
-    SES_GEMM_I8_MAX_K = 1 << 16, /* so that no sum overflows */
-    SES_GEMM_I8_MAX_N = 1 << 15, /* columns of C that is rounded */
-    SES_PACK_STEP = 384,         /* whole panels of every variant: see gemm_pack */
+    SES_GEMM_I8_MAX_K = 1 << 16, /* larger k could overflow int32 sums */
+    SES_GEMM_I8_MAX_N = 1 << 15, /* columns of C with an epilogue */
+    SES_PACK_STEP = 384,         /* a multiple of the panel width of every variant, see gemm_pack */
 };
 enum {
-    SES_ATTN_I8_MAX_KEYS = 1024, /* of a sequence, and the size of a head: see attention_i8 */
+    SES_ATTN_I8_MAX_KEYS = 1024, /* limits of attention_i8: keys per sequence, head size */
     SES_ATTN_I8_MAX_DIM = 256,
-    SES_ATTN_I8_PROB_SCALE = 16383, /* the multiple that a probability of 1 is */
+    SES_ATTN_I8_PROB_SCALE = 16383, /* integer that represents a probability of 1 */
 };
-static inline int64_t ses_quad_count(int64_t k)
-{
-    return (k + 3) / 4;
-} /* groups of four, the last filled up */
+static inline int64_t ses_quad_count(int64_t k) { return (k + 3) / 4; } /* groups of four, rounded up */
 
-/* Rows in 8 bits, see quantize_rows: q[rows][4 ses_quad_count(cols)], and the scale of each. */
+/* int8 rows from quantize_rows: q[rows][4 ses_quad_count(cols)] with zero point 128, scale[rows]. */
 struct ses_i8_rows {
     uint8_t *q;
     ses_real *scale;
 };
 
-/* What becomes of whole rows of a product before they leave the cache. */
+/* Row-wise epilogue of gemm_i8, applied while the rows are cached: layer norm or gated unit, then
+ * quantization. */
 typedef struct ses_gemm_epilogue {
-    const ses_real *gain, *bias; /* gain not NULL: C = norm(C + res), as the kernel norm computes it */
+    const ses_real *gain, *bias; /* gain not NULL: C = norm(C + residual), see the kernel norm */
     const ses_real *residual;    /* [m][n] or NULL */
     double eps;
-    bool gated; /* rows are a | b, and what is rounded is gate(a) b, as the kernel glu computes it */
+    bool gated; /* rows are a | b; gate(a) b is quantized, see the kernel glu */
     ses_act gate;
-    ses_i8_rows
-        i8_out; /* q not NULL: they are rounded as by quantize_rows; without gain C is not written then */
-    int64_t group_cols; /* 0, or columns, n being a multiple of them, that are rounded for themselves:
-                     to.q[n / part][m][4 ses_quad_count(part)], to.scale[n / part][m] is the largest magnitude */
+    /* q not NULL: receives the rows as by quantize_rows; C is then stored only if gain is given. */
+    ses_i8_rows i8_out;
+    /* 0, or a divisor of n: each group of columns is quantized with its own scale,
+     * i8_out.q[n / group_cols][m][4 ses_quad_count(group_cols)], i8_out.scale[n / group_cols][m] = max |v|. */
+    int64_t group_cols;
 } ses_gemm_epilogue;
 
-/* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
+/* The three products of a linear layer on contiguous matrices; the result is [m, n].
+ *     _nt: A [m, k] times B', B [n, k]    _nn: A [m, k] times B [k, n]    _tn: A', A [k, m], times B [k, n] */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 
-/* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * x_head].
- *     out = softmax(scale q k' + dist + bias [where a query sees a key]) v, dropout on the probabilities
- * Sequence s has queries cu_seqlens_q[s] .. cu_seqlens_q[s+1]-1 and keys cu_seqlens_k[s] .. cu_seqlens_k[s+1]-1, or, where len_k is given (a
- * cache with room to grow), len_k[s] keys from cu_seqlens_k[s] on. Key j lies at distance r = j - (i + keys -
- * queries) from query i: in a sequence with more keys than queries the queries are its last tokens. */
+/* Attention over unpadded sequences. Row t of head h is at x[t * x_row + h * x_head], for x in q, k, v.
+ *     out = dropout(softmax(scale q k' + rel_bias + bias, masked)) v
+ * Sequence s has the queries cu_seqlens_q[s] .. cu_seqlens_q[s+1]-1 and the keys cu_seqlens_k[s] ..
+ * cu_seqlens_k[s+1]-1. With len_k (a KV cache with free capacity) it has len_k[s] keys from cu_seqlens_k[s]
+ * on. If a sequence has more keys than queries, the queries are its last tokens: the distance of key j from
+ * query i is r = j - (i + keys - queries). */
 typedef struct ses_attn {
     int64_t seqs, heads, dim;
-    int64_t max_seqlen_q, max_seqlen_k; /* the longest sequence's lengths */
+    int64_t max_seqlen_q, max_seqlen_k; /* lengths of the longest sequence */
     const int32_t *cu_seqlens_q, *cu_seqlens_k;
-    const int32_t *len_k; /* NULL: as cu_seqlens_k says */
+    const int32_t *len_k; /* [seqs], or NULL: lengths from cu_seqlens_k */
     const ses_real *q, *k, *v;
     int64_t q_row, k_row, v_row;
     int64_t q_head, k_head, v_head; /* 0: dim */
     ses_i8_rows q_i8, k_i8,
-        v_i8;      /* q8.q, or k8.q and v8.q, not NULL, for attention_i8 alone: in place of q, or
-                             k and v, their multiples, as gemm_i8 leaves them for parts of dim columns */
-    ses_real *out; /* heads side by side, dim apart */
+        /* attention_i8 only. q not NULL: used instead of q, or of k and v, as gemm_i8 writes them with groups
+         * of dim columns */
+        v_i8;
+    ses_real *out; /* heads are dim apart */
     int64_t out_row;
-    ses_real *lse; /* NULL, or [heads][queries]: log of each row's sum of exponentials */
-    ses_real
-        *lse_lo; /* NULL, or as lse: what rounding took from a large one; written and read on a GPU only */
-    ses_real *probs; /* NULL, or sequence after sequence [heads][len_q][len_k] */
+    ses_real *lse;    /* NULL, or [heads][queries]: log-sum-exp of each row's scores */
+    ses_real *lse_lo; /* NULL, or like lse: rounding error of a large lse; used on GPUs only */
+    /* NULL, or for one sequence after another [heads][len_q][len_k]: receives the probabilities */
+    ses_real *probs;
     ses_real scale;
-    bool causal;    /* r <= 0 only */
-    int64_t window; /* |r| < reach only; 0: any */
-    /* NULL, or [2 max_seqlen_k - 1][heads]: added to the score at distance r from row r + max_seqlen_k - 1. */
+    bool causal;    /* mask: r <= 0 */
+    int64_t window; /* mask: |r| < window; 0: no window */
+    /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
-    const ses_real *bias; /* NULL, or laid out as probs: added to the score */
-    double dropout;       /* dropout rate, 0: none. What is kept is scaled by 1 / (1 - drop) */
-    ses_rng_key rng_key;  /* element (h, query t, key j of its sequence) draws as ses_attn_draw says */
+    const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */
+    double dropout;       /* dropout rate of the probabilities; 0: no dropout */
+    ses_rng_key rng_key;  /* random numbers of dropout, indexed by ses_attn_draw_index */
 } ses_attn;
 
 typedef struct ses_attn_grad {
-    const ses_real *dout; /* rows as out */
-    ses_dst dq, dk, dv;   /* rows and heads as q, k, v */
-    ses_dst drel_bias;    /* as dist */
-    ses_dst dbias;        /* as bias; 0 where a query does not see a key */
+    const ses_real *dout; /* strides of out */
+    ses_dst dq, dk, dv;   /* strides of q, k, v */
+    ses_dst drel_bias;    /* shape of rel_bias */
+    ses_dst dbias;        /* layout of bias; 0 for masked keys */
     ses_real *delta;      /* scratch [heads][queries] */
-    /* P as the forward pass wrote it, which ses_attn.probs points to, too; NULL: exp(S - lse), which loses
-     * its digits where scores are in the thousands. Plain loops, on a host only: a GPU has ses_attn.rest. */
+    /* Probabilities of the forward pass, also in ses_attn.probs. NULL: P = exp(S - lse), which loses
+     * precision if scores are in the thousands. Reference kernel only; GPUs use ses_attn.lse_lo. */
     const ses_real *probs;
 } ses_attn_grad;
 
-/* Scores by what lies between two tokens: of query i and key j of a sequence, in each head,
- *     y[i][j] = scale x . r[row(i, j)] + mask[i][j]       x: the head's columns of the query, or of the key
- * laid out as ses_attn's bias. Query i stands at place(i) among its sequence's keys: place[i] where given,
- * else queries are the last of their keys. row(i, j) = at[j - place(i) + max_seqlen_k - 1]; without `at` it is 0
- * where the two tokens have one label, else 1. */
+/* Scores by relative position or by segment. For query i and key j of a sequence, in each head:
+ *     y[i][j] = scale x . r[row(i, j)] + mask[i][j]      x: the head's columns of the query, or of the key
+ * in the layout of ses_attn.bias. pos(i), the position of query i among the keys, is q_pos[i]; q_pos NULL:
+ * the queries are the last tokens. row(i, j) = dist_to_row[j - pos(i) + max_seqlen_k - 1]; dist_to_row NULL:
+ * 0 if both tokens have the same segment label, otherwise 1. */
 typedef struct ses_relative {
     int64_t seqs, heads, dim, max_seqlen_k;
     const int32_t *cu_seqlens_q, *cu_seqlens_k;
     const int32_t *q_pos;       /* [queries] or NULL */
     const int32_t *dist_to_row; /* [2 max_seqlen_k - 1] or NULL */
-    const int32_t *label;       /* [keys] where `at` is NULL */
-    int64_t reversed_from;      /* sequences from this one on count distances the other way */
-    const ses_real *x;          /* token t of head h is at x[t * x_row + h * x_head] */
+    const int32_t *label;       /* [keys]: segment of each key, if dist_to_row is NULL */
+    int64_t reversed_from;      /* sequences from this one on have negated distances */
+    const ses_real *x;          /* row t of head h is at x[t * x_row + h * x_head] */
     int64_t x_row, x_head;
-    bool x_is_key;     /* x are the keys, else the queries */
+    bool x_is_key;     /* x are the keys; otherwise the queries */
     const ses_real *r; /* [rows][heads * dim] */
     int64_t rows;
-    const ses_real *mask; /* NULL, or sequence after sequence [len_q][len_k], the same for every head */
+    /* NULL, or for one sequence after another [len_q][len_k], shared by all heads */
+    const ses_real *mask;
     ses_real scale;
 } ses_relative;
 
-/* One step of a recurrent layer for n sequences side by side. What is per token has rows of all tokens;
- * `row` says which one each sequence is at, `before` the one it comes from (-1: none). s: the logistic
- * function.
- *   LSTM  [i f g o] = s, s, tanh, s of x + h + bias;  cell = f cell' + i g;  y = o tanh(cell)
- *   GRU   [r z] = s of x + h + bias;  cell = h_n + bias_n;  n = tanh(x_n + r cell);  y = (1 - z) n + z y'
- * gates in this order beside each other, as PyTorch has them. */
+/* One time step of a recurrent layer for n sequences in parallel. `row` is the current token row of each
+ * sequence, `prev_row` the previous one (-1: none). s is the sigmoid; gates are in PyTorch's order.
+ *     LSTM  [i f g o] = s, s, tanh, s of x + h + bias;  cell = f cell' + i g;  y = o tanh(cell)
+ *     GRU   [r z] = s of x + h + bias;  cell = h_n + bias_n;  n = tanh(x_n + r cell);
+ *           y = (1 - z) n + z y' */
 typedef struct ses_rnn_step {
     int64_t n, size;
     const int32_t *row, *prev_row;
     const ses_real *x;         /* [tokens][gates * size] */
-    const ses_real *h;         /* [n][gates * size]: the state before, times its weights */
+    const ses_real *h;         /* [n][gates * size]: previous state times the recurrent weights */
     const ses_real *bias;      /* [gates * size] */
     ses_real *gate, *cell, *y; /* [tokens][gates * size], [tokens][size], [tokens][size] */
-    ses_real *state;           /* [n][size]: y once more */
+    ses_real *state;           /* [n][size]: copy of y for the next step */
 } ses_rnn_step;
 
-/* The step backwards. dstate is what later steps want of y, and becomes what this one passes by beside its
- * gates; dcell the same of an LSTM's cell. dx and dh: of what stood before the gates' functions, by x's and
- * by h's part; d: dh of the n rows once more. */
+/* Backward pass of the step. dstate: on entry the gradient of y from later steps, on return the part that
+ * bypasses the gates; dcell: the same for the LSTM cell. dx and dh: gradients of the pre-activations with
+ * respect to the x part and the h part. dh_step: rows of dh of this step. */
 typedef struct ses_rnn_grad {
     const ses_real *dy;       /* [tokens][size] */
     ses_real *dstate, *dcell; /* [n][size] */
@@ -181,45 +189,45 @@ typedef struct ses_rnn_grad {
 
 enum { SES_MAX_TABLES = 4 };
 
-/* Numbers by rows in fewer bits, as a file or a rounding left them; data may be unaligned. */
+/* A matrix in 16 or 8 bits per number, from a file or quantized in memory. data may be unaligned. */
 typedef struct ses_quant_rows {
     const void *data;
-    ses_dtype dtype;    /* SES_F16, SES_BF16, or SES_I8 */
-    const float *scale; /* of SES_I8: the factor of each row */
-    int64_t row_stride; /* numbers from one row to the next; 0: as many as a row has */
+    ses_dtype dtype;    /* SES_F16, SES_BF16 or SES_I8 */
+    const float *scale; /* SES_I8: factor of each row */
+    int64_t row_stride; /* row stride in numbers; 0: contiguous */
 } ses_quant_rows;
 
-/* Optimizers: `scale` is what each gradient is multiplied by first. */
+/* Optimizer hyperparameters. `scale` multiplies each gradient first (gradient clipping, loss scaling). */
 
-/* The numbers Adam needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */
+/* Adam. correction1 and correction2 are 1 / (1 - beta^t), or 1 without bias correction. */
 typedef struct ses_adamw {
     double lr, beta1, beta2, eps, weight_decay, correction1, correction2, scale;
 } ses_adamw;
 
-/* |w| / |u| of sums of squares; 1 where either is 0. */
+/* LAMB's trust ratio |w| / |u| from sums of squares; 1 if either is 0. */
 SES_HD static inline double ses_lamb_trust(double squares_w, double squares_u)
 {
     return squares_w > 0 && squares_u > 0 ? sqrt(squares_w) / sqrt(squares_u) : 1;
 }
 
-/* A tensor's share of adamw_list. */
+/* One tensor of adamw_list. */
 typedef struct ses_adamw_tensor {
     ses_real *w;
     const ses_real *g;
     ses_real *m, *v;
-    void *w_bf16; /* NULL, or where w's copy goes on a device of narrow reals */
+    void *w_bf16; /* NULL, or the bf16 copy of w to update */
     int64_t n;
     ses_adamw o;
 } ses_adamw_tensor;
 
-/* d = g + decay w; buf = momentum buf + keep d; w -= lr (nesterov ? d + momentum buf : buf).
- * buf NULL: w -= lr d. */
+/* SGD as in PyTorch: d = g + weight_decay w; buf = momentum buf + grad_weight d, with grad_weight = 1 -
+ * dampening; w -= lr (nesterov ? d + momentum buf : buf). buf NULL: w -= lr d. */
 typedef struct ses_sgd {
     double lr, momentum, grad_weight, weight_decay, scale;
     bool nesterov;
 } ses_sgd;
 
-/* Means of g^2 + eps become beta2 old + (1 - beta2) new. */
+/* Adafactor: running mean = beta2 mean + (1 - beta2) (g^2 + eps). */
 typedef struct ses_adafactor {
     double beta2, eps, scale;
 } ses_adafactor;
@@ -237,14 +245,14 @@ typedef struct ses_kernels {
 #include "kernels.def"
 #undef SES_KERNEL
 
-ses_isa ses_isa_best(void);               /* the highest level this CPU and this build have */
+ses_isa ses_isa_best(void);               /* highest level that the CPU and this build support */
 const char *ses_isa_name(ses_isa isa);    /* "ref", "avx2", "avx512" */
-ses_kernels ses_kernels_cpu(ses_isa cap); /* the best variant of each kernel up to cap */
-/* The cuda column, of f32 or of bf16; only where SES_CUDA is defined. */
-ses_kernels ses_kernels_cuda(bool narrow);
-const char *ses_kernels_missing(const ses_kernels *k); /* the first of the cuda column that is missing */
+ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
+/* CUDA kernels for f32 or bf16 activations. Defined only in builds with SES_CUDA. */
+ses_kernels ses_kernels_cuda(bool is_bf16);
+const char *ses_kernels_missing(const ses_kernels *k); /* first missing CUDA kernel; NULL: none */
 
-/* The table of kernels.def for those who iterate it: tests, selftest, doctor. */
+/* The rows of kernels.def, for code that iterates over all kernels: tests, selftest, doctor. */
 typedef struct ses_kernel_info {
     const char *name;
     bool has[SES_ISA_COUNT], has_cuda;

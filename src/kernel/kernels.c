@@ -1,4 +1,4 @@
-/* The matrix of kernels.def becomes a table, the table becomes a value. */
+/* Kernel tables generated from kernels.def, and the choice of a CPU level. */
 #include "kernel.h"
 
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -34,7 +34,7 @@ const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? isa_name[is
 ses_isa ses_isa_best(void)
 {
 #if HAVE_SIMD
-    __builtin_cpu_init(); /* also asks the system whether it saves the wide registers */
+    __builtin_cpu_init(); /* also checks that the operating system saves the vector registers */
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
@@ -57,18 +57,18 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
     return k;
 }
 
-#define ASKED_X true
-#define ASKED__ false
-#define ASKED_N false
+#define NEEDED_X true
+#define NEEDED__ false
+#define NEEDED_N false
 
 const char *ses_kernels_missing(const ses_kernels *k)
 {
-    const char *gap = NULL;
+    const char *missing = NULL;
 #define SES_KERNEL(name, a2, a5, cu, result, params) \
-    if (!k->name && !gap && ASKED_##cu) gap = #name;
+    if (!k->name && !missing && NEEDED_##cu) missing = #name;
 #include "kernels.def"
 #undef SES_KERNEL
-    return gap;
+    return missing;
 }
 
 const ses_kernel_info *ses_kernel_list(size_t *n)
@@ -77,13 +77,13 @@ const ses_kernel_info *ses_kernel_list(size_t *n)
     return list;
 }
 
-static ses_gemm product(ses_real *c, int64_t m, int64_t n, int64_t k)
+static ses_gemm new_gemm(ses_real *c, int64_t m, int64_t n, int64_t k)
 {
     return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n, .packed_dtype = SES_REAL };
 }
 
-static ses_gemm with(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col, const ses_real *b,
-                     int64_t b_row, int64_t b_col)
+static ses_gemm set_operands(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col, const ses_real *b,
+                             int64_t b_row, int64_t b_col)
 {
     g.a = a, g.a_row = a_row, g.a_col = a_col;
     g.b = b, g.b_row = b_row, g.b_col = b_col;
@@ -92,15 +92,15 @@ static ses_gemm with(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col
 
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
 {
-    return with(product(c, m, n, k), a, k, 1, b, 1, k);
+    return set_operands(new_gemm(c, m, n, k), a, k, 1, b, 1, k);
 }
 
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
 {
-    return with(product(c, m, n, k), a, k, 1, b, n, 1);
+    return set_operands(new_gemm(c, m, n, k), a, k, 1, b, n, 1);
 }
 
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
 {
-    return with(product(c, m, n, k), a, 1, m, b, n, 1);
+    return set_operands(new_gemm(c, m, n, k), a, 1, m, b, n, 1);
 }

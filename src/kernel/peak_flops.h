@@ -1,14 +1,15 @@
-/* The CPU's own limit: how fast one thread multiplies and adds when nothing but registers is touched. */
-#ifndef SES_KERNEL_PEAK_H
-#define SES_KERNEL_PEAK_H
+/* Peak multiply-add throughput of one CPU thread with all operands in registers. Used by benchmarks and
+ * `doctor` as the upper bound of a kernel's speed. */
+#ifndef SES_KERNEL_PEAK_FLOPS_H
+#define SES_KERNEL_PEAK_FLOPS_H
 
 #include "sesame/types.h"
 
-/* GFLOP/s of one thread at a level (at most ses_isa_best()), the best burst found within `seconds`. */
+/* GFLOP/s of one thread at level `isa` (at most ses_isa_best()): the best burst measured within `seconds`. */
 double ses_peak_gflops(ses_isa isa, double seconds);
 
-/* Each does `rounds` times its fixed number of operations and returns how many that was; the sum of its
- * registers goes to *sink, so that no compiler can skip the work. */
+/* Each runs `rounds` rounds of independent multiply-adds and returns the number of floating-point operations.
+ * *sink receives the sum of the registers, so the compiler cannot remove the work. */
 double ses_peak_burst_ref(int64_t rounds, float *sink);
 double ses_peak_burst_avx2(int64_t rounds, float *sink);
 double ses_peak_burst_avx512(int64_t rounds, float *sink);

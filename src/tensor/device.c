@@ -16,7 +16,7 @@ ses_device *ses_device_open(const char *name, const ses_device_options *options,
     } else if (!strncmp(name, "cuda", 4)) {
         if (ses_device_open_cuda(d, &o, e)) return d;
     } else {
-        ses_fail(e, SES_EARG, "no such device: use cpu, cuda or cuda:NUMBER");
+        ses_fail(e, SES_EARG, "unknown device: expected cpu, cuda or cuda:N");
     }
     ses_wrap(e, "device \"%s\"", name);
     ses_device_free(d);
@@ -37,26 +37,28 @@ ses_dtype ses_device_dtype(const ses_device *d) { return d->weight_dtype; }
 bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host, ses_err *e)
 {
     size_t size = ses_dtype_size(x->dtype), count = (size_t)n;
-    if (!x->data) return ses_fail(e, SES_EARG, "held rounded: open the model lean to read it");
+    if (!x->data)
+        return ses_fail(e, SES_EARG,
+                        "the weight is stored quantized: open the model without packing to read it");
     if (x->master || x->dtype == SES_REAL) {
         d->mem->download(d, host, ses_master_data(x) + first, count * sizeof *host);
         return true;
     }
-    void *narrow = ses_alloc_array(count, size, e);
-    if (!narrow) return false;
-    d->mem->download(d, narrow, (const char *)x->data + (size_t)first * size, count * size);
-    bool ok = ses_convert(host, SES_REAL, narrow, x->dtype, count, e);
-    ses_free(narrow);
+    void *raw = ses_alloc_array(count, size, e);
+    if (!raw) return false;
+    d->mem->download(d, raw, (const char *)x->data + (size_t)first * size, count * size);
+    bool ok = ses_convert(host, SES_REAL, raw, x->dtype, count, e);
+    ses_free(raw);
     return ok;
 }
 
-static void *source_alloc(void *ctx, size_t size, ses_err *e)
+static void *allocator_alloc(void *ctx, size_t size, ses_err *e)
 {
     ses_device *d = ctx;
     return d->mem->alloc(d, size, e);
 }
 
-static void source_free(void *ctx, void *p)
+static void allocator_free(void *ctx, void *p)
 {
     ses_device *d = ctx;
     d->mem->free(d, p);
@@ -64,5 +66,5 @@ static void source_free(void *ctx, void *p)
 
 ses_allocator ses_device_allocator(ses_device *d)
 {
-    return (ses_allocator){ .alloc = source_alloc, .free = source_free, .ctx = d };
+    return (ses_allocator){ .alloc = allocator_alloc, .free = allocator_free, .ctx = d };
 }

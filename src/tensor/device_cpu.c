@@ -1,4 +1,4 @@
-/* The CPU's memory as a device's. */
+/* The CPU device: host memory and a thread pool. */
 #include "base/alloc.h"
 #include "device_impl.h"
 #include "sesame/tensor.h"
@@ -45,10 +45,11 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
 {
     ses_isa best = ses_isa_best();
     if (o->dtype != SES_F32 && o->dtype != SES_F16 && o->dtype != SES_BF16 && o->dtype != SES_I8)
-        return ses_fail(e, SES_EARG, "no products with weights of %s: f32, f16, bf16 or int8",
+        return ses_fail(e, SES_EARG, "weights of type %s are not supported: expected f32, f16, bf16 or int8",
                         ses_dtype_name(o->dtype));
     if (o->embedding_dtype != SES_F32 && o->embedding_dtype != SES_I8)
-        return ses_fail(e, SES_EARG, "embeddings cannot be read as %s, only as they are or as I8",
+        return ses_fail(e, SES_EARG,
+                        "embeddings of type %s are not supported: expected F32 (unchanged) or I8",
                         ses_dtype_name(o->embedding_dtype));
     d->weight_dtype = o->dtype == SES_F32 ? SES_REAL : o->dtype;
     d->embedding_dtype = o->embedding_dtype;

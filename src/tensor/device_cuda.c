@@ -1,6 +1,5 @@
-/* An NVIDIA GPU: its memory, and the cuda column of kernels.def. A device opens only when that column has
- * no gap, so nothing ever falls back to the host. Built with SESAME_CUDA; the runtime's C interface is
- * all it needs. */
+/* The CUDA device: GPU memory and the CUDA kernels of kernels.def. It opens only if no kernel is missing, so
+ * nothing falls back to the host. Compiled with SESAME_CUDA; uses the C API of the CUDA runtime. */
 #include "device_impl.h"
 
 #ifdef SES_CUDA
@@ -14,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small uploads go by way of pinned memory that is used in turns, so that nobody waits for the GPU: the
- * host's memory may go as soon as an upload returns. */
-enum { STAGING = 8 << 20, SMALL = STAGING / 4 };
+/* Small uploads go through a ring of pinned memory, so that the host neither waits nor needs to keep the
+ * source. */
+enum { STAGING_BYTES = 8 << 20, SMALL_UPLOAD = STAGING_BYTES / 4 };
 
 struct ses_device_extra {
     pthread_mutex_t lock;
@@ -25,120 +24,121 @@ struct ses_device_extra {
 };
 
 static cudaStream_t stream_of(ses_device *d) { return ses_cuda_stream(d->exec.cuda); }
-static void note(ses_device *d, cudaError_t code) { ses_cuda_note(d->exec.cuda, code); }
+static void record(ses_device *d, cudaError_t code) { ses_cuda_record(d->exec.cuda, code); }
 
 static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
 {
     void *p = NULL;
     size_t free_bytes = 0, total = 0;
     stream_of(d);
-    if (ses_cuda_graph_spoil(d->exec.cuda)) {
-        ses_fail(e, SES_ENOMEM, "a graph cannot ask for memory");
+    if (ses_cuda_graph_abort(d->exec.cuda)) {
+        ses_fail(e, SES_ENOMEM, "cannot allocate GPU memory during stream capture");
         return NULL;
     }
     cudaError_t code = cudaMalloc(&p, size ? size : 1);
     if (code == cudaSuccess) return p;
-    cudaGetLastError();                      /* the failure is told here, not at the next call */
-    if (code != cudaErrorMemoryAllocation) { /* of a kernel before: there is memory */
+    /* clears the error, so that the next call does not report it again */
+    cudaGetLastError();
+    if (code != cudaErrorMemoryAllocation) { /* an earlier kernel failed; memory is not short */
         ses_fail(e, SES_EIO, "GPU: %s", cudaGetErrorString(code));
         return NULL;
     }
     cudaMemGetInfo(&free_bytes, &total);
     ses_fail(e, SES_ENOMEM,
-             "out of GPU memory: %zu bytes wanted, %zu of %zu free; a smaller batch needs less, training "
-             "with --recompute too",
+             "out of GPU memory: %zu bytes requested, %zu of %zu free; reduce the batch size, or train "
+             "with --recompute",
              size, free_bytes, total);
     return NULL;
 }
 
 static void gpu_free(ses_device *d, void *p)
 {
-    cudaStreamSynchronize(stream_of(d)); /* what still runs may use it */
+    cudaStreamSynchronize(stream_of(d)); /* queued work may still use it */
     cudaFree(p);
-    ses_cuda_moved(d->exec.cuda);
+    ses_cuda_memory_freed(d->exec.cuda);
 }
 
 static void gpu_zero(ses_device *d, void *p, size_t size)
 {
-    note(d, cudaMemsetAsync(p, 0, size, stream_of(d)));
+    record(d, cudaMemsetAsync(p, 0, size, stream_of(d)));
 }
 
 static void gpu_upload(ses_device *d, void *to, const void *host, size_t size)
 {
     ses_device_extra *x = d->extra;
     cudaStream_t stream = stream_of(d);
-    if (ses_cuda_graph_spoil(d->exec.cuda)) return;
-    if (size > SMALL) {
-        note(d, cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, stream));
-        note(d, cudaStreamSynchronize(stream));
+    if (ses_cuda_graph_abort(d->exec.cuda)) return;
+    if (size > SMALL_UPLOAD) {
+        record(d, cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, stream));
+        record(d, cudaStreamSynchronize(stream));
         return;
     }
     pthread_mutex_lock(&x->lock);
-    if (size > STAGING - x->used) { /* all taken: wait until it has gone over, and begin again */
-        note(d, cudaStreamSynchronize(stream));
+    if (size > STAGING_BYTES - x->used) { /* full: wait until all copies are done, then start over */
+        record(d, cudaStreamSynchronize(stream));
         x->used = 0;
     }
     memcpy(x->staging + x->used, host, size);
-    note(d, cudaMemcpyAsync(to, x->staging + x->used, size, cudaMemcpyHostToDevice, stream));
+    record(d, cudaMemcpyAsync(to, x->staging + x->used, size, cudaMemcpyHostToDevice, stream));
     x->used += (size + SES_ALIGN - 1) / SES_ALIGN * SES_ALIGN;
-    if (x->used > STAGING) x->used = STAGING;
+    if (x->used > STAGING_BYTES) x->used = STAGING_BYTES;
     pthread_mutex_unlock(&x->lock);
 }
 
 static void gpu_download(ses_device *d, void *host, const void *from, size_t size)
 {
     cudaStream_t stream = stream_of(d);
-    if (ses_cuda_graph_spoil(d->exec.cuda)) {
+    if (ses_cuda_graph_abort(d->exec.cuda)) {
         memset(host, 0, size);
         return;
     }
-    note(d, cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, stream));
-    note(d, cudaStreamSynchronize(stream));
+    record(d, cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, stream));
+    record(d, cudaStreamSynchronize(stream));
 }
 
 static void copy(ses_device *d, void *to, const void *from, size_t size)
 {
-    note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream_of(d)));
+    record(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream_of(d)));
 }
 
-/* Where the regions overlap, by way of a buffer of their own. */
+/* Overlapping regions go through a temporary buffer. */
 static void gpu_move(ses_device *d, void *to, const void *from, size_t size)
 {
-    void *between = NULL;
-    uintptr_t a = (uintptr_t)to, b = (uintptr_t)from, gap = a > b ? a - b : b - a;
-    if (!gap || !size) return;
-    if (gap >= size) {
+    void *temp = NULL;
+    uintptr_t a = (uintptr_t)to, b = (uintptr_t)from, missing = a > b ? a - b : b - a;
+    if (!missing || !size) return;
+    if (missing >= size) {
         copy(d, to, from, size);
         return;
     }
-    if (ses_cuda_graph_spoil(d->exec.cuda)) return;
-    note(d, cudaMallocAsync(&between, size, stream_of(d)));
-    if (!between) return;
-    copy(d, between, from, size);
-    copy(d, to, between, size);
-    note(d, cudaFreeAsync(between, stream_of(d)));
+    if (ses_cuda_graph_abort(d->exec.cuda)) return;
+    record(d, cudaMallocAsync(&temp, size, stream_of(d)));
+    if (!temp) return;
+    copy(d, temp, from, size);
+    copy(d, to, temp, size);
+    record(d, cudaFreeAsync(temp, stream_of(d)));
 }
 
-static void gpu_narrow(ses_device *d, void *to, const ses_real *from, int64_t n)
+static void gpu_to_bf16(ses_device *d, void *to, const ses_real *from, int64_t n)
 {
-    ses_cuda_narrow(d->exec.cuda, to, from, n);
+    ses_cuda_to_bf16(d->exec.cuda, to, from, n);
 }
 
-static size_t gpu_used(ses_device *d)
+static size_t gpu_used_bytes(ses_device *d)
 {
     size_t free_bytes = 0, total = 0;
     stream_of(d);
-    note(d, cudaMemGetInfo(&free_bytes, &total));
+    record(d, cudaMemGetInfo(&free_bytes, &total));
     return total - free_bytes;
 }
 
 static bool graph_begin(ses_device *d) { return ses_cuda_graph_begin(d->exec.cuda); }
 static void *graph_end(ses_device *d) { return ses_cuda_graph_end(d->exec.cuda); }
-static uint64_t graph_moves(ses_device *d) { return ses_cuda_moves(d->exec.cuda); }
+static uint64_t graph_free_epoch(ses_device *d) { return ses_cuda_free_epoch(d->exec.cuda); }
 
-static bool graph_run(ses_device *d, void *graph, uint64_t moves)
+static bool graph_run(ses_device *d, void *graph, uint64_t free_epoch)
 {
-    return ses_cuda_graph_run(d->exec.cuda, graph, moves);
+    return ses_cuda_graph_run(d->exec.cuda, graph, free_epoch);
 }
 
 static void graph_free(ses_device *d, void *graph)
@@ -147,9 +147,11 @@ static void graph_free(ses_device *d, void *graph)
     cudaGraphExecDestroy(graph);
 }
 
-static const ses_device_graphs graphs = {
-    .begin = graph_begin, .end = graph_end, .run = graph_run, .free = graph_free, .moves = graph_moves
-};
+static const ses_device_graphs graphs = { .begin = graph_begin,
+                                          .end = graph_end,
+                                          .run = graph_run,
+                                          .free = graph_free,
+                                          .free_epoch = graph_free_epoch };
 
 static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda, e); }
 
@@ -170,8 +172,8 @@ static const ses_device_memory memory = {
     .upload = gpu_upload,
     .download = gpu_download,
     .move = gpu_move,
-    .narrow = gpu_narrow,
-    .used = gpu_used,
+    .is_bf16 = gpu_to_bf16,
+    .used = gpu_used_bytes,
     .ok = gpu_ok,
     .graphs = &graphs,
     .close = gpu_close,
@@ -191,7 +193,7 @@ bool ses_gpu_describe(int i, ses_gpu *out)
     return true;
 }
 
-/* "cuda" is the first GPU, "cuda:N" number N; -1: neither. */
+/* Index of "cuda" (0) or "cuda:N" (N); -1: malformed name. */
 static int index_of(const char *name)
 {
     char *end;
@@ -201,12 +203,12 @@ static int index_of(const char *name)
     return *end || i > 1024 ? -1 : (int)i;
 }
 
-static bool stage(ses_device *d, ses_err *e)
+static bool open_staging(ses_device *d, ses_err *e)
 {
     d->extra = ses_alloc(sizeof *d->extra, e);
     if (!d->extra) return false;
     pthread_mutex_init(&d->extra->lock, NULL);
-    if (cudaMallocHost((void **)&d->extra->staging, STAGING) == cudaSuccess) return true;
+    if (cudaMallocHost((void **)&d->extra->staging, STAGING_BYTES) == cudaSuccess) return true;
     return ses_fail(e, SES_ENOMEM, "%s", cudaGetErrorString(cudaGetLastError()));
 }
 
@@ -214,24 +216,24 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
 {
     ses_gpu gpu;
     int index = index_of(d->name);
-    bool narrow = o->dtype == SES_BF16;
-    if (index < 0) return ses_fail(e, SES_EARG, "expected cuda or cuda:NUMBER");
-    if (!narrow && o->dtype != SES_F32)
-        return ses_fail(e, SES_EUNSUPPORTED, "%s is not computed in; f32 and bf16 are",
+    bool is_bf16 = o->dtype == SES_BF16;
+    if (index < 0) return ses_fail(e, SES_EARG, "expected cuda or cuda:N");
+    if (!is_bf16 && o->dtype != SES_F32)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s is not supported on a GPU: expected f32 or bf16",
                         ses_dtype_name(o->dtype));
     if (!ses_gpu_describe(index, &gpu))
-        return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` shows what is there");
+        return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` lists the available GPUs");
     d->mem = &memory;
     d->isa = SES_ISA_REF;
     d->dtype = SES_REAL;
     d->real = o->dtype;
-    d->k = ses_kernels_cuda(narrow);
+    d->k = ses_kernels_cuda(is_bf16);
     d->wide = ses_kernels_cuda(false);
-    const char *gap = ses_kernels_missing(&d->k);
-    if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
+    const char *missing = ses_kernels_missing(&d->k);
+    if (missing) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", missing);
     d->exec.cuda = ses_cuda_new(index, o->steady, e);
-    if (!d->exec.cuda || !stage(d, e)) return false;
-    /* For what the host prepares. */
+    if (!d->exec.cuda || !open_staging(d, e)) return false;
+    /* for host-side preparation of batches */
     d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }

@@ -22,7 +22,7 @@ bool ses_dtype_from_name(const char *name, ses_dtype *out)
     return false;
 }
 
-/* The first name of each is the one we write. */
+/* The first name of an activation is the one ses_act_name returns. */
 static const struct {
     const char *name;
     ses_act act;

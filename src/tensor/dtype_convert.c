@@ -1,10 +1,10 @@
-/* Numbers from one dtype to another. */
+/* Conversion of numbers between dtypes. */
 #include "base/alloc.h"
 #include "base/half.h"
 #include "sesame/tensor.h"
 
-/* A number goes by way of a double, or of an int64_t when it comes from an integer: both exact. The pairs
- * that matter for time have loops of their own. Either side may be unaligned, so all goes through memcpy. */
+/* Numbers are converted through double, or through int64_t if the source is an integer; both are exact.
+ * Frequent pairs have their own loops. Memory may be unaligned, so all accesses use memcpy. */
 
 static bool is_float(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
 
@@ -65,11 +65,11 @@ static bool store_int(unsigned char *p, ses_dtype d, int64_t q)
     }
 }
 
-/* Towards zero, as a cast does where it is defined. */
+/* Truncates towards zero. False: the number does not fit. */
 static bool real_to_int(unsigned char *p, ses_dtype d, double x)
 {
     if (d == SES_BOOL) return *p = x != 0, true;
-    if (!(x >= -0x1p63 && x < 0x1p63)) return false; /* NaN too */
+    if (!(x >= -0x1p63 && x < 0x1p63)) return false; /* false for NaN, too */
     return store_int(p, d, (int64_t)x);
 }
 
@@ -79,12 +79,12 @@ static bool convert_one(unsigned char *out, ses_dtype to, const unsigned char *i
     if (is_float(from)) return real_to_int(out, to, load_real(in, from));
     if (!is_float(to)) return store_int(out, to, load_int(in, from));
     if (to != SES_F32) return store_real(out, to, (double)load_int(in, from)), true;
-    float f = (float)load_int(in, from); /* in one rounding */
+    float f = (float)load_int(in, from); /* rounds once */
     memcpy(out, &f, sizeof f);
     return true;
 }
 
-/* The pairs weights are read and written in. */
+/* Fast loops for the dtypes in which weights are stored. */
 static bool convert_fast(unsigned char *out, ses_dtype to, const unsigned char *in, ses_dtype from, size_t n)
 {
     float f;
@@ -124,7 +124,7 @@ bool ses_convert(void *dst, ses_dtype to, const void *src, ses_dtype from, size_
     size_t in = ses_dtype_size(from), out = ses_dtype_size(to), bytes;
     if (!in || !out) return ses_fail(e, SES_EARG, "unknown dtype");
     if (!ses_mul_size(n, in > out ? in : out, &bytes))
-        return ses_fail(e, SES_EARG, "%zu numbers are too many", n);
+        return ses_fail(e, SES_EARG, "too many elements: %zu", n);
     if (from == to) {
         if (n) memcpy(dst, src, n * in);
         return true;
@@ -132,6 +132,6 @@ bool ses_convert(void *dst, ses_dtype to, const void *src, ses_dtype from, size_
     if (convert_fast(dst, to, src, from, n)) return true;
     for (size_t i = 0; i < n; i++)
         if (!convert_one((unsigned char *)dst + i * out, to, (const unsigned char *)src + i * in, from))
-            return ses_fail(e, SES_EARG, "number %zu does not fit %s", i, ses_dtype_name(to));
+            return ses_fail(e, SES_EARG, "element %zu does not fit into %s", i, ses_dtype_name(to));
     return true;
 }

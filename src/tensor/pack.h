@@ -1,5 +1,6 @@
-/* A weight in the order gemm reads it, made once: on its second use, so that who asks a model once neither
- * waits for it nor holds the weights twice. Several threads may ask at once. */
+/* Packed weights: copies of constant weights in the memory order of gemm, made on their second use. One-shot
+ * runs skip the cost and keep only one copy of the weights.
+ * A pack is owned by its store. ses_pack_get may be called from several threads at once. */
 #ifndef SES_TENSOR_PACK_H
 #define SES_TENSOR_PACK_H
 
@@ -10,39 +11,41 @@
 
 #include <pthread.h>
 
-/* A weight is a matrix: its first axis (0) and all the others as one (1). */
+/* A weight is a matrix: axis 0 is its first axis, axis 1 all others together. */
 static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
 {
     return axis ? ses_count(w) / w->dim[0] : w->dim[0];
 }
 
-/* Where packed weights lie, side by side: a block of its own would leave a matrix of 600 KB, or the end of
- * one of 2.2 MB, on small pages, and products of few rows wait for memory. */
+/* Memory of packed weights. Weights are packed side by side: in separate blocks a matrix of 600 KB, or the
+ * end of one of 2.2 MB, would lie on small pages, and products of few rows are limited by memory. */
 typedef struct ses_pack_arena {
     ses_arena arena;
-    pthread_mutex_t lock; /* held while room is taken */
+    pthread_mutex_t lock; /* held while allocating */
 } ses_pack_arena;
 
 void ses_pack_arena_init(ses_pack_arena *s, ses_device *dev);
-void ses_pack_arena_free(ses_pack_arena *s); /* and all that lies there; the packs are freed before */
+void ses_pack_arena_free(ses_pack_arena *s); /* frees all packed weights; free the packs first */
 
-/* The weight will lie in `room`. as: SES_REAL, or the narrower form it is rounded to (F16, BF16, I8).
- * mapped: the weight's values are a file's pages, of which none stay when they are packed. */
-ses_pack *ses_pack_new(ses_pack_arena *room, ses_dtype as, bool mapped, ses_err *e);
+/* A pack whose data will lie in `arena`. dtype: SES_REAL, or SES_F16, SES_BF16, SES_I8 to quantize.
+ * mapped: the weight's values are mapped file pages, which are released after packing. */
+ses_pack *ses_pack_new(ses_pack_arena *arena, ses_dtype dtype, bool mapped, ses_err *e);
 void ses_pack_free(ses_pack *p);
-ses_dtype ses_pack_dtype(const ses_tensor *w); /* SES_REAL where w has no pack */
+ses_dtype ses_pack_dtype(const ses_tensor *w); /* SES_REAL if w has no pack */
 size_t ses_pack_bytes(const ses_pack *p);
 
-/* Rows of w, [rows, cols], in fewer bits, as embeddings read them: numbers borrowed from a file with the
- * scales of SES_I8, copied (unaligned), or made of w's values. NULL: w is read as it is. */
-bool ses_pack_borrow_rows(const ses_tensor *w, const void *data, ses_dtype as, const void *scale, ses_err *e);
-bool ses_pack_quantize_rows(const ses_tensor *w, ses_dtype as, ses_err *e);
+/* Quantized rows of w [rows, cols] for embedding lookups: _borrow_rows uses numbers of a file (the int8
+ * scales are copied, because they may be unaligned), _quantize_rows quantizes w's values. _quant_rows returns
+ * NULL if w has none. */
+bool ses_pack_borrow_rows(const ses_tensor *w, const void *data, ses_dtype dtype, const void *scale,
+                          ses_err *e);
+bool ses_pack_quantize_rows(const ses_tensor *w, ses_dtype dtype, ses_err *e);
 const ses_quant_rows *ses_pack_quant_rows(const ses_tensor *w);
 
-/* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w). data NULL when w
- * has no pack yet or memory is short: gemm then packs on the way. A narrower form is made beforehand: by
- * ses_pack_build of w's values, by ses_pack_from_quantized of a file's numbers in that form, the scale being that of
- * each output. */
+/* w packed for y = x w', with w [N, K] or [K, N] depending on `order`, which must not change for one w. data
+ * NULL: w has no pack yet or memory is short; gemm then packs on the fly. Quantized packs are made in
+ * advance: by ses_pack_build from w's values, or by ses_pack_from_quantized from a file's numbers in that
+ * dtype, with one scale per output. */
 typedef struct ses_packed_weight {
     const void *data;
     ses_dtype dtype;

@@ -1,4 +1,4 @@
-/* The activations and their slopes; act_ref.h has the formulas. */
+/* Activation functions and their derivatives; act_ref.h has the formulas. */
 #ifndef SES_KERNEL_ACT_CUDA_CUH
 #define SES_KERNEL_ACT_CUDA_CUH
 
@@ -52,8 +52,8 @@ __device__ static inline float act_slope(ses_act act, float x)
     }
 }
 
-/* The same for results of bf16, of 8 bits: fast exponentials, and the normal distribution's upper tail by a
- * polynomial (Abramowitz and Stegun 7.1.26, 1.5e-7 off at most). */
+/* Faster versions for bf16 results, which have 8 significant bits: fast exponentials, and a polynomial for
+ * the upper tail of the normal distribution (Abramowitz and Stegun 7.1.26, error at most 1.5e-7). */
 struct normal {
     float below, density;
 };
@@ -68,7 +68,7 @@ __device__ static inline normal normal_at(float x)
     return n;
 }
 
-__device__ static inline float quick_tanh(float x)
+__device__ static inline float fast_tanh(float x)
 {
     float y;
     asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -80,7 +80,7 @@ template <class T> __device__ static inline float act_for(ses_act act, float x)
     if (sizeof(T) == sizeof(float)) return act_of(act, x);
     switch (act) {
     case SES_ACT_GELU: return x * normal_at(x).below;
-    case SES_ACT_GELU_TANH: return 0.5f * x * (1 + quick_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    case SES_ACT_GELU_TANH: return 0.5f * x * (1 + fast_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
     default: return act_of(act, x);
     }
 }
@@ -94,7 +94,7 @@ template <class T> __device__ static inline float slope_for(ses_act act, float x
         return n.below + x * n.density;
     }
     case SES_ACT_GELU_TANH: {
-        float t = quick_tanh(0.79788456f * (x + 0.044715f * x * x * x));
+        float t = fast_tanh(0.79788456f * (x + 0.044715f * x * x * x));
         return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
     }
     default: return act_slope(act, x);
@@ -104,22 +104,23 @@ template <class T> __device__ static inline float slope_for(ses_act act, float x
 template <class T> static void act_fwd(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act kind)
 {
     ses_dst to = { y, false, false };
-    map<T>(x, to, a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
+    map_elems<T>(x, to, a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
 }
 
 template <class T>
 static void act_bwd(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
 {
-    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
+    map_elems<T>(x, da, dy, a, n,
+                 [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
 }
 
-struct sloped {
+struct act_value {
     float value, slope;
 };
 
-template <class T> __device__ static inline sloped both_for(ses_act act, float x)
+template <class T> __device__ static inline act_value value_and_slope(ses_act act, float x)
 {
-    sloped b;
+    act_value b;
     if (sizeof(T) < sizeof(float) && act == SES_ACT_GELU) {
         normal n = normal_at(x);
         b.value = x * n.below, b.slope = n.below + x * n.density;

@@ -1,20 +1,21 @@
-/* Attention of bf16 in heads of 64 without biases, where most of the time of most models goes; the manner of
- * attention_mma_cuda.cu with what is known beforehand left out. A warp has 16 rows, a block up to 128.
- * Backwards, sequences of up to 128 tokens are one block a head, which makes each probability once; longer
- * ones are two kernels, one by queries and one by keys, so that nothing is added by two blocks.
+/* bf16 attention with head size 64 and without biases: the common case of most models. It works like
+ * attention_mma_cuda.cu, specialized at compile time. A warp has 16 rows, a block up to 128. In the backward
+ * pass, sequences of up to 128 tokens are one block per head, which computes each probability once. Longer
+ * sequences use two kernels, one over queries and one over keys, so that no two blocks add to the same
+ * element.
  *
- * PLAIN: every query sees every key. DROP: dropout. */
-#ifndef SES_KERNEL_ATTENTION_FAST_CUH
-#define SES_KERNEL_ATTENTION_FAST_CUH
+ * PLAIN: every query attends to every key. DROP: dropout. */
+#ifndef SES_KERNEL_ATTENTION_HD64_CUH
+#define SES_KERNEL_ATTENTION_HD64_CUH
 
 #include "attention_mma.cuh"
 
 #include <type_traits>
 
-enum { DH = 64, LD = DH + 8, TILE = SIDE * LD, MOST = 128, THREADS = MOST * 2, COLS = DH / 8 };
+enum { DH = 64, LD = DH + 8, TILE = SIDE * LD, MAX_ROWS = 128, THREADS = MAX_ROWS * 2, COLS = DH / 8 };
 
-/* On the host: f(PLAIN, DROP) of these arguments, as types. */
-template <class F> static void by_kind(const ses_attn *a, F f)
+/* Host: calls f(PLAIN, DROP) with these arguments as types. */
+template <class F> static void dispatch(const ses_attn *a, F f)
 {
     std::true_type yes;
     std::false_type no;
@@ -28,21 +29,21 @@ template <class F> static void by_kind(const ses_attn *a, F f)
 __device__ static inline int lane_of() { return threadIdx.x % WARP; }
 __device__ static inline int warp_of() { return threadIdx.x / WARP; }
 
-/* ---- what a block works on ---- */
+/* ---- work items ---- */
 
 struct work {
-    ses_attn_part part;
+    ses_attn_seq_head part;
     int len_q, len_k;
-    int first; /* row of the block, a query or a key */
+    int first; /* first query or key of the block */
 };
 
-/* Item `at` of sequences, their heads, their `tiles` of `rows`. */
+/* Work item `at`, in the order sequence, head, tile of `rows` rows. */
 __device__ static inline work work_of(const ses_attn &a, unsigned at, int tiles, int rows)
 {
     unsigned index = at / (unsigned)tiles, heads = (unsigned)a.heads;
     int64_t s = index / heads, q0 = a.cu_seqlens_q[s], k0 = a.cu_seqlens_k[s];
     work w;
-    w.len_q = (int)(a.cu_seqlens_q[s + 1] - q0), w.len_k = (int)ses_attn_keys(&a, s);
+    w.len_q = (int)(a.cu_seqlens_q[s + 1] - q0), w.len_k = (int)ses_attn_key_count(&a, s);
     w.part = { s, index % heads, q0, w.len_q, k0, w.len_k, 0 };
     w.first = (int)(at % (unsigned)tiles) * rows;
     return w;
@@ -52,27 +53,27 @@ struct span {
     int begin, end;
 };
 
-template <bool PLAIN> __device__ static inline span seen(const ses_attn &a, const work &w, int i)
+template <bool PLAIN> __device__ static inline span key_range(const ses_attn &a, const work &w, int i)
 {
     span none = { 0, 0 }, all = { 0, w.len_k };
     if (i >= w.len_q) return none;
     if (PLAIN) return all;
-    ses_attn_view v = ses_attn_sees(&a, w.part, i);
+    ses_attn_range v = ses_attn_key_range(&a, w.part, i);
     span s = { (int)v.begin, (int)v.end };
     return s;
 }
 
-template <bool PLAIN> __device__ static inline span seen_by(const ses_attn &a, const work &w, int j)
+template <bool PLAIN> __device__ static inline span query_range(const ses_attn &a, const work &w, int j)
 {
     span none = { 0, 0 }, all = { 0, w.len_q };
     if (j >= w.len_k) return none;
     if (PLAIN) return all;
-    ses_attn_view v = ses_attn_seen_by(&a, w.part, j);
+    ses_attn_range v = ses_attn_query_range(&a, w.part, j);
     span s = { (int)v.begin, (int)v.end };
     return s;
 }
 
-/* Rows first .. first + rows - 1 of n; those past them are zero. */
+/* Rows first .. first + rows - 1 of the n rows of x; rows past n are zero. */
 __device__ static inline void load_rows(bf16 *to, const bf16 *x, int64_t row, int first, int rows, int n)
 {
     for (int c = threadIdx.x; c < rows * (DH / 8); c += blockDim.x) {
@@ -89,9 +90,9 @@ __device__ static inline const bf16 *dout_of(const ses_attn &a, const ses_attn_g
 
 /* ---- products of a warp's 16 rows ---- */
 
-/* out[16][DH] = w' y: w [n][ld] of which the 16 columns from `col` on are meant, y [n][DH]; n in whole 16. */
-__device__ static inline void turned_products(float out[COLS][4], const bf16 *w, int ld, int col,
-                                              const bf16 *y, int n)
+/* out[16][DH] = w' y, for the 16 columns of w [n][ld] from `col` on and y [n][DH]; n is a multiple of 16. */
+__device__ static inline void transposed_products(float out[COLS][4], const bf16 *w, int ld, int col,
+                                                  const bf16 *y, int n)
 {
     int lane = lane_of();
     const bf16 *a_at = w + (lane % 8 + lane / 16 * 8) * ld + col + lane / 8 % 2 * 8;
@@ -102,22 +103,22 @@ __device__ static inline void turned_products(float out[COLS][4], const bf16 *w,
         for (int e = 0; e < 4; e++) out[d][e] = 0;
     for (int k = 0; k < n; k += 16) {
         uint32_t a[4], b[4];
-        load_turned(a, a_at + k * ld);
+        load_transposed(a, a_at + k * ld);
 #pragma unroll
         for (int d = 0; d < DH; d += 16) {
-            load_turned(b, b_at + k * LD + d);
+            load_transposed(b, b_at + k * LD + d);
             multiply(out[d / 8], a, b[0], b[1]);
             multiply(out[d / 8 + 1], a, b[2], b[3]);
         }
     }
 }
 
-/* The warp's 16 rows of a result, times `by`, to rows `first` .. of the n that `at` begins with: through the
- * warp's own 16 rows of shared memory, PITCH apart, where whole packs are simply stored. With a PITCH of DH
- * pack p of row r stands at p ^ r % 8. */
+/* Stores the warp's 16 rows of a result, times `by`, to rows first .. of the n rows that start at element
+ * `at`. Plain stores go through 16 rows of shared memory, PITCH apart, to write 16 bytes at a time. If PITCH
+ * is DH, vector p of row r is at p ^ r % 8 (swizzled). */
 template <int PITCH = LD>
-__device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf16 *stage, int first, int n,
-                                       int64_t at, int64_t row, const float by[2])
+__device__ static inline void store_rows(dst<bf16> to, const float c[COLS][4], bf16 *stage, int first, int n,
+                                         int64_t at, int64_t row, const float by[2])
 {
     int lane = lane_of(), g = lane / 4, t = lane % 4;
     if (!to.data || first >= n) return;
@@ -127,7 +128,7 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int i = first + g + e / 2 * 8;
-                if (i < n) put(to, at + i * row + d * 8 + 2 * t + e % 2, c[d][e] * by[e / 2]);
+                if (i < n) store(to, at + i * row + d * 8 + 2 * t + e % 2, c[d][e] * by[e / 2]);
             }
         return;
     }
@@ -148,10 +149,10 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf
     }
 }
 
-/* ---- a row of scores becomes probabilities ---- */
+/* ---- softmax ---- */
 
-/* Scores of keys that a row does not see become minus infinity; columns from j0 on. */
-template <int N> __device__ static inline void hide(float (&s)[N][4], const span sees[2], int j0)
+/* Sets the scores of masked keys to -infinity; columns start at j0. */
+template <int N> __device__ static inline void mask_scores(float (&s)[N][4], const span visible[2], int j0)
 {
     int t = lane_of() % 4;
 #pragma unroll
@@ -159,14 +160,14 @@ template <int N> __device__ static inline void hide(float (&s)[N][4], const span
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             int j = j0 + n * 8 + 2 * t + e % 2;
-            if (j < sees[e / 2].begin || j >= sees[e / 2].end) s[n][e] = -INFINITY;
+            if (j < visible[e / 2].begin || j >= visible[e / 2].end) s[n][e] = -INFINITY;
         }
 }
 
-/* What dropout takes becomes 0; the scale of the rest is left to the end. */
+/* Sets dropped probabilities to 0. The kept ones are scaled at the end. */
 template <int N>
-__device__ static inline void drop_keys(float (&s)[N][4], const ses_attn &a, const int64_t stat[2],
-                                        dropout drop, int j0)
+__device__ static inline void drop_scores(float (&s)[N][4], const ses_attn &a, const int64_t stat[2],
+                                          attn_dropout drop, int j0)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -178,49 +179,50 @@ __device__ static inline void drop_keys(float (&s)[N][4], const ses_attn &a, con
             for (int b = 0; b < 4; b++)
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    if (!keeps(word[b], e, drop)) s[n + b][2 * h + e] = 0;
+                    if (!is_kept(word[b], e, drop)) s[n + b][2 * h + e] = 0;
         }
 }
 
-/* ---- who sees whom ---- */
+/* ---- masks ---- */
 
-/* The keys some row of first .. first + rows - 1 sees, from a whole tile on. */
+/* Keys that any of the queries first .. first + rows - 1 attends to, from a tile boundary on. */
 template <bool PLAIN>
-__device__ static inline span seen_by_rows(const ses_attn &a, const work &w, int first, int rows)
+__device__ static inline span rows_key_range(const ses_attn &a, const work &w, int first, int rows)
 {
     int last = min(first + rows, w.len_q) - 1;
-    span s = { seen<PLAIN>(a, w, first).begin / SIDE * SIDE, seen<PLAIN>(a, w, last).end };
+    span s = { key_range<PLAIN>(a, w, first).begin / SIDE * SIDE, key_range<PLAIN>(a, w, last).end };
     return s;
 }
 
-__device__ static inline bool sees_all(const span sees[2], int j0, int side = SIDE)
+__device__ static inline bool all_visible(const span visible[2], int j0, int side = SIDE)
 {
-    return sees[0].begin <= j0 && sees[0].end >= j0 + side && sees[1].begin <= j0 && sees[1].end >= j0 + side;
+    return visible[0].begin <= j0 && visible[0].end >= j0 + side && visible[1].begin <= j0 &&
+           visible[1].end >= j0 + side;
 }
 
-/* ---- for launching ---- */
+/* ---- launching ---- */
 
 static inline int rows_for(int64_t longest)
 {
-    return longest < MOST ? (int)ceil_div(longest, 16) * 16 : (int)MOST;
+    return longest < MAX_ROWS ? (int)ceil_div(longest, 16) * 16 : (int)MAX_ROWS;
 }
 
-/* Copies are of 16 bytes: rows and addresses must be whole ones. */
+/* Copies move 16 bytes: strides and addresses must be multiples of 16 bytes. */
 static inline bool fits(const ses_attn *a)
 {
     int64_t steps = a->q_row | a->k_row | a->v_row | a->out_row | a->q_head | a->k_head | a->v_head;
     int64_t blocks = a->seqs * a->heads *
                      ceil_div(a->max_seqlen_q > a->max_seqlen_k ? a->max_seqlen_q : a->max_seqlen_k, 16);
     return a->dim == DH && !a->rel_bias && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
-           a->max_seqlen_q < INT32_MAX / 2 && a->max_seqlen_k < INT32_MAX / 2 && whole_packs(a->q) &&
-           whole_packs(a->k) && whole_packs(a->v) && whole_packs(a->out);
+           a->max_seqlen_q < INT32_MAX / 2 && a->max_seqlen_k < INT32_MAX / 2 && aligned16(a->q) &&
+           aligned16(a->k) && aligned16(a->v) && aligned16(a->out);
 }
 
-static inline bool whole_sink(ses_dst s) { return s.is_f32 || whole_packs(s.data); }
+static inline bool aligned_dst(ses_dst s) { return s.is_f32 || aligned16(s.data); }
 
 static inline bool fits_bwd(const ses_attn *a, const ses_attn_grad *g)
 {
-    return fits(a) && whole_packs(g->dout) && whole_sink(g->dq) && whole_sink(g->dk) && whole_sink(g->dv);
+    return fits(a) && aligned16(g->dout) && aligned_dst(g->dq) && aligned_dst(g->dk) && aligned_dst(g->dv);
 }
 
 #endif

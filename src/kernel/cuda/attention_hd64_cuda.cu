@@ -1,27 +1,27 @@
-/* Attention in heads of 64, forward. */
+/* Attention with head size 64, forward pass. */
 #include "attention_hd64.cuh"
 
 template <bool PLAIN, bool DROP>
-__global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout drop, int tiles)
+__global__ void __launch_bounds__(THREADS, 2) attend_hd64(ses_attn a, attn_dropout drop, int tiles)
 {
     extern __shared__ uint4 shared[];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
     bf16 *q = (bf16 *)shared, *k = q + rows * LD, *v = k + 2 * TILE, *mine = q + warp * 16 * LD;
     work w = work_of(a, blockIdx.x, tiles, rows);
     if (w.first >= w.len_q) return;
-    const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
-    const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, w.part.k0, a, w.part.head);
-    span all = seen_by_rows<PLAIN>(a, w, w.first, rows), sees[2], own = { 0, 0 };
+    const bf16 *from_k = head_rows<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
+    const bf16 *from_v = head_rows<bf16>(a.v, a.v_row, a.v_head, w.part.k0, a, w.part.head);
+    span all = rows_key_range<PLAIN>(a, w, w.first, rows), visible[2], own = { 0, 0 };
     int i0 = w.first + warp * 16;
     int64_t stat[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int i = i0 + lane / 4 + 8 * h;
-        sees[h] = seen<PLAIN>(a, w, i);
-        stat[h] = ses_attn_stat(&a, w.part, i);
+        visible[h] = key_range<PLAIN>(a, w, i);
+        stat[h] = ses_attn_stat_index(&a, w.part, i);
     }
-    if (i0 < w.len_q) own = seen_by_rows<PLAIN>(a, w, i0, 16);
-    load_rows(q, head_of<bf16>(a.q, a.q_row, a.q_head, w.part.q0, a, w.part.head), a.q_row, w.first, rows,
+    if (i0 < w.len_q) own = rows_key_range<PLAIN>(a, w, i0, 16);
+    load_rows(q, head_rows<bf16>(a.q, a.q_row, a.q_head, w.part.q0, a, w.part.head), a.q_row, w.first, rows,
               w.len_q);
 #pragma unroll
     for (int ahead = 0; ahead < 2; ahead++) {
@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout dr
             uint32_t p[4][4];
             int left = w.len_k - j0;
             products<DH, 8>(s, mine, k + now * TILE, left);
-            if (!sees_all(sees, j0)) hide(s, sees, j0);
+            if (!all_visible(visible, j0)) mask_scores(s, visible, j0);
             exponentials(s, max, sum, out, a.scale * log2_e);
-            if (DROP) drop_keys(s, a, stat, drop, j0);
+            if (DROP) drop_scores(s, a, stat, drop, j0);
 #pragma unroll
             for (int n = 0; n < 4; n++) fragment(p[n], s[2 * n], s[2 * n + 1]);
             accumulate<DH, 4>(out, p, v + now * TILE, left);
@@ -62,26 +62,27 @@ __global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout dr
         float whole = quad_sum(sum[h]);
         by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
         if (a.lse && lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q)
-            put_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), whole);
+            store_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), whole);
     }
-    if (all.begin >= all.end) __syncthreads(); /* q was never waited for: nothing may overtake it */
-    sink<bf16> to = { (bf16 *)(void *)a.out, false, false };
-    put_rows(to, out, mine, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);
+    /* q was never waited for: its copy must not overtake the stores */
+    if (all.begin >= all.end) __syncthreads();
+    dst<bf16> to = { (bf16 *)(void *)a.out, false, false };
+    store_rows(to, out, mine, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);
 }
 
 template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn *a)
 {
     int rows = rows_for(a->max_seqlen_q), tiles = (int)ceil_div(a->max_seqlen_q, rows);
     size_t bytes = (size_t)(rows * LD + 4 * TILE) * sizeof(bf16);
-    allow_shared(g, attend_fast<PLAIN, DROP>, bytes);
-    attend_fast<PLAIN, DROP><<<(unsigned)(a->seqs * a->heads * tiles), rows * 2, bytes, ses_cuda_stream(g)>>>(
-        *a, dropout_of(a), tiles);
-    launched(g);
+    allow_shared(g, attend_hd64<PLAIN, DROP>, bytes);
+    attend_hd64<PLAIN, DROP><<<(unsigned)(a->seqs * a->heads * tiles), rows * 2, bytes, ses_cuda_stream(g)>>>(
+        *a, attn_dropout_of(a), tiles);
+    check_launch(g);
 }
 
-bool attention_fast(ses_cuda *g, const ses_attn *a)
+bool attention_hd64(ses_cuda *g, const ses_attn *a)
 {
     if (!fits(a) || a->probs) return false;
-    by_kind(a, [=](auto plain, auto drop) { forward<plain.value, drop.value>(g, a); });
+    dispatch(a, [=](auto plain, auto drop) { forward<plain.value, drop.value>(g, a); });
     return true;
 }

@@ -1,8 +1,9 @@
-/* Attention of bf16 on tensor cores (mma m16n8k16): what its kernels share.
+/* bf16 attention on tensor cores (mma m16n8k16): parts shared by its kernels.
  *
- * Fragments, for lane 4 g + t: A [16, 16] holds rows g and g + 8, columns 2 t, 2 t + 1 and those + 8;
- * B [16, 8] rows 2 t, 2 t + 1 and those + 8 of column g; C [16, 8] columns 2 t, 2 t + 1 of rows g and g + 8.
- * Two neighboring C are one A: probabilities go into the next product as they are. */
+ * Fragments of lane 4 g + t: A [16, 16] has rows g, g + 8 and columns 2 t, 2 t + 1, 2 t + 8, 2 t + 9; B [16,
+ * 8] has rows 2 t, 2 t + 1, 2 t + 8, 2 t + 9 of column g; C [16, 8] has columns 2 t, 2 t + 1 of rows g, g +
+ * 8. Two neighboring C fragments form an A fragment: probabilities are used in the next product without a
+ * shuffle. */
 #ifndef SES_KERNEL_ATTENTION_MMA_CUH
 #define SES_KERNEL_ATTENTION_MMA_CUH
 
@@ -10,12 +11,12 @@
 
 static const float log2_e = 1.44269504088896340736f;
 
-/* ---- to shared memory: rows are 8 numbers longer than DH, so that they meet all banks ---- */
+/* ---- copies to shared memory: rows of DH + 8 numbers avoid bank conflicts ---- */
 
 __device__ static inline void copy16(bf16 *to, const bf16 *from, bool in)
 {
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    int bytes = in ? 16 : 0; /* the rest is zeros */
+    int bytes = in ? 16 : 0; /* 0: fills with zeros */
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(at), "l"(from), "r"(bytes));
 }
 
@@ -36,7 +37,7 @@ __device__ static inline void load_matrices(uint32_t r[4], const bf16 *at)
                  : "memory");
 }
 
-__device__ static inline void load_turned(uint32_t r[4], const bf16 *at)
+__device__ static inline void load_transposed(uint32_t r[4], const bf16 *at)
 {
     unsigned p = (unsigned)__cvta_generic_to_shared(at);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
@@ -59,16 +60,16 @@ __device__ static inline uint32_t pair(float low, float high)
     return *(uint32_t *)&p;
 }
 
-/* C's two neighbors n and n + 1 as an A. */
+/* C fragments n and n + 1 as an A fragment. */
 __device__ static inline void fragment(uint32_t w[4], const float low[4], const float high[4])
 {
     w[0] = pair(low[0], low[1]), w[1] = pair(low[2], low[3]);
     w[2] = pair(high[0], high[1]), w[3] = pair(high[2], high[3]);
 }
 
-/* ---- products of a warp's 16 rows, of DH columns, in shared memory with rows of DH + 8 ---- */
+/* ---- products of a warp's 16 rows of DH columns, with rows of DH + 8 numbers in shared memory ---- */
 
-/* c[16][8 N] = x y' for x the warp's rows and y rows 0 .. 8 N - 1; those from n_rows on do not count. */
+/* c[16][8 N] = x y' for the warp's rows x and rows 0 .. 8 N - 1 of y; rows from n_rows on are ignored. */
 template <int DH, int N>
 __device__ static inline void products(float c[N][4], const bf16 *x, const bf16 *y, int n_rows)
 {
@@ -94,7 +95,7 @@ __device__ static inline void products(float c[N][4], const bf16 *x, const bf16 
     }
 }
 
-/* out[16][DH] += w y, w of 16 columns a fragment, of which those from n_cols on are zero. */
+/* out[16][DH] += w y, with w in fragments of 16 columns; columns from n_cols on are zero. */
 template <int DH, int N>
 __device__ static inline void accumulate(float out[DH / 8][4], const uint32_t w[N][4], const bf16 *y,
                                          int n_cols)
@@ -108,14 +109,14 @@ __device__ static inline void accumulate(float out[DH / 8][4], const uint32_t w[
 #pragma unroll
         for (int n = 0; n < DH; n += 16) {
             uint32_t b[4];
-            load_turned(b, b_at + k * 16 * LD + n);
+            load_transposed(b, b_at + k * 16 * LD + n);
             multiply(out[n / 8], w[k], b[0], b[1]);
             multiply(out[n / 8 + 1], w[k], b[2], b[3]);
         }
     }
 }
 
-/* ---- rows of a quad of lanes ---- */
+/* ---- reductions over the four lanes of a row ---- */
 
 __device__ static inline float quad_max(float x)
 {
@@ -129,7 +130,7 @@ __device__ static inline float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-/* ---- a row of scores becomes probabilities: to the base 2 ---- */
+/* ---- softmax in base 2 ---- */
 
 __device__ static inline float power2(float x)
 {
@@ -138,7 +139,8 @@ __device__ static inline float power2(float x)
     return y;
 }
 
-/* Scores, times scale, become exponentials; what was summed up shrinks. max is of the scores as they come. */
+/* Turns scores times scale into exponentials and rescales the sums. max is the maximum of the unscaled
+ * scores. */
 template <int N, int D>
 __device__ static inline void exponentials(float (&s)[N][4], float max[2], float sum[2], float (&out)[D][4],
                                            float scale)
@@ -150,76 +152,75 @@ __device__ static inline void exponentials(float (&s)[N][4], float max[2], float
         for (int n = 0; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
         top = quad_max(top);
         float base = top == -INFINITY ? 0 : __fmul_rn(top, scale),
-              shrink = power2(__fmul_rn(max[h], scale) - base);
+              rescale = power2(__fmul_rn(max[h], scale) - base);
         max[h] = top;
-        sum[h] *= shrink;
+        sum[h] *= rescale;
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
             for (int e = 2 * h; e < 2 * h + 2; e++)
                 s[n][e] = power2(fmaf(s[n][e], scale, -base)), sum[h] += s[n][e];
 #pragma unroll
-        for (int d = 0; d < D; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
+        for (int d = 0; d < D; d++) out[d][2 * h] *= rescale, out[d][2 * h + 1] *= rescale;
     }
 }
 
-/* For the way back, of a row whose exponentials less base sum up to sum, 0: it sees nothing. */
-__device__ static inline void put_lse(const ses_attn &a, int64_t stat, float base, float sum)
+/* Stores lse of a row whose exponentials relative to base sum up to sum; sum 0: no visible key. */
+__device__ static inline void store_lse(const ses_attn &a, int64_t stat, float base, float sum)
 {
-    bool seen = sum > 0;
-    float log = log2f(sum), lse = seen ? (base + log) / log2_e : -INFINITY;
-    float lacks = seen && fabsf(lse) > large ? base - __fmul_rn(lse, log2_e) + log : 0;
+    bool key_range = sum > 0;
+    float log = log2f(sum), lse = key_range ? (base + log) / log2_e : -INFINITY;
+    float lo = key_range && fabsf(lse) > large_lse ? base - __fmul_rn(lse, log2_e) + log : 0;
     a.lse[stat] = lse;
-    if (a.lse_lo) a.lse_lo[stat] = lacks / log2_e;
+    if (a.lse_lo) a.lse_lo[stat] = lo / log2_e;
 }
 
-/* On the way back: lse, infinite where nothing is seen, and the factor, 1 for most, that makes of
- * power2(S - lse) a probability where scores are large. */
+/* Read by the backward pass: lse in base 2 (infinite without visible keys), and the factor, usually 1, that
+ * corrects power2(S - lse) for large scores. */
 __device__ static inline float lse_of(const ses_attn &a, int64_t stat)
 {
     float lse = a.lse[stat];
     return lse == -INFINITY ? INFINITY : __fmul_rn(lse, log2_e);
 }
 
-__device__ static inline float mend_of(const ses_attn &a, int64_t stat)
+__device__ static inline float lse_fix_of(const ses_attn &a, int64_t stat)
 {
-    return power2(-rest_of(a, stat) * log2_e);
+    return power2(-lse_lo_of(a, stat) * log2_e);
 }
 
-enum { SIDE = 64 }; /* rows of a tile */
+enum { SIDE = 64 }; /* rows per tile */
 
-/* What is known of a tile's queries, where they are columns. */
+/* Statistics of a tile's queries, for kernels in which queries are columns. */
 struct column_stats {
-    float lse[SIDE], mend[SIDE], delta[SIDE];
+    float lse[SIDE], lse_fix[SIDE], delta[SIDE];
 };
 
-/* Of the part's queries from i0 on, one a thread; returns what the thread's is mended by. */
+/* Loads the statistics of the queries from i0 on, one per thread; returns the thread's lse_fix. */
 __device__ static inline float load_columns(column_stats *to, const ses_attn &a, const ses_attn_grad &g,
-                                            const ses_attn_part &p, int64_t i0)
+                                            const ses_attn_seq_head &p, int64_t i0)
 {
     int c = threadIdx.x;
-    bool there = i0 + c < p.len_q;
-    int64_t stat = ses_attn_stat(&a, p, i0 + c);
+    bool valid = i0 + c < p.len_q;
+    int64_t stat = ses_attn_stat_index(&a, p, i0 + c);
     if (c >= SIDE) return 1;
-    to->lse[c] = there ? lse_of(a, stat) : INFINITY;
-    to->delta[c] = there ? g.delta[stat] : 0;
-    return to->mend[c] = there ? mend_of(a, stat) : 1;
+    to->lse[c] = valid ? lse_of(a, stat) : INFINITY;
+    to->delta[c] = valid ? g.delta[stat] : 0;
+    return to->lse_fix[c] = valid ? lse_fix_of(a, stat) : 1;
 }
 
-/* ---- dropout: see ses_dropout_swizzle ---- */
+/* ---- dropout: see ses_drop_swizzle ---- */
 
-/* As the kernels take it: what is added to Philox's key in each round stands beside the other arguments,
- * where it costs no instruction. */
-struct dropout {
+/* Dropout as a kernel argument: the Philox round keys are precomputed and read as constants at no cost. */
+struct attn_dropout {
     uint32_t threshold;
     float scale;
     uint32_t key[SES_DROPOUT_ROUNDS][2];
 };
 
-static inline dropout dropout_of(const ses_attn *a)
+static inline attn_dropout attn_dropout_of(const ses_attn *a)
 {
-    dropping d = dropping_of(a->dropout);
-    dropout x = { d.threshold, d.scale, {} };
+    dropout_params d = dropout_params_of(a->dropout);
+    attn_dropout x = { d.threshold, d.scale, {} };
     for (uint32_t r = 0; r < SES_DROPOUT_ROUNDS; r++) {
         x.key[r][0] = (uint32_t)a->rng_key.seed + r * 0x9E3779B9u;
         x.key[r][1] = (uint32_t)(a->rng_key.seed >> 32) + r * 0xBB67AE85u;
@@ -227,9 +228,9 @@ static inline dropout dropout_of(const ses_attn *a)
     return x;
 }
 
-/* The block of draws in which the row with this entry of lse, `stat`, has those of columns 2 c, 2 c + 1 of
- * each 8 of the 32 keys from j0 on: word b decides on columns 8 b + .... As ses_philox_rounds. */
-__device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, const dropout &drop,
+/* Philox block of the row with index `stat` that holds the numbers of columns 2 c, 2 c + 1 of each 8 of the
+ * 32 keys from j0 on: word b decides about columns 8 b + .... Computes ses_philox_rounds. */
+__device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, const attn_dropout &drop,
                                          uint64_t stat, uint32_t j0, uint32_t c)
 {
     uint64_t index = stat * (ses_dropout_row_stride((uint64_t)a.max_seqlen_k) / 8) + j0 / 8 + c;
@@ -243,15 +244,16 @@ __device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, co
     word[0] = c0, word[1] = c1, word[2] = c2, word[3] = c3;
 }
 
-/* Whether the first or second of two neighbors is kept. */
-__device__ static inline bool keeps(uint32_t word, int second, const dropout &drop)
+/* True if the first or second of two neighbors is kept. */
+__device__ static inline bool is_kept(uint32_t word, int second, const attn_dropout &drop)
 {
     return (second ? word >> 16 : word & 0xffff) >= drop.threshold;
 }
 
-/* With keys as rows: the words for keys `key` and `key` + 8, whose neighbors in a block are 4 lanes off, of
- * queries stat and stat + 1: word[query][key]. Each of the two lanes draws for one query. */
-__device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, const dropout &drop,
+/* With keys as rows: the words for keys `key` and `key` + 8 of queries stat and stat + 1, word[query][key].
+ * The neighbor of a key in its block belongs to the lane 4 away; each of the two lanes draws for one
+ * query. */
+__device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, const attn_dropout &drop,
                                         uint64_t stat, uint32_t key)
 {
     uint32_t d[4], odd = key & 1;

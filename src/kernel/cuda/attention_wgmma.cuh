@@ -1,9 +1,10 @@
-/* Attention on Hopper's tensor cores (wgmma): what its kernels share.
+/* Attention on Hopper tensor cores (wgmma): parts shared by its kernels.
  *
- * A warpgroup, 4 warps, multiplies 64 rows at a time; warp w has rows 16 w .. 16 w + 15 of the result and of
- * an A in registers, in the fragments of attention_mma.cuh. What lies in shared memory is in tiles of rows of
- * 64 numbers, in which pack p of row r stands at place p ^ r % 8; every 8 rows begin on 1024 bytes. A tile
- * serves a product whose sum runs along its rows ("by rows") or down its columns ("turned"). */
+ * A warpgroup (4 warps) multiplies 64 rows at a time. Warp w has rows 16 w .. 16 w + 15 of the result, and of
+ * an A operand in registers, in the fragments of attention_mma.cuh. Operands in shared memory are tiles with
+ * rows of 64 numbers, in which 16-byte vector p of row r is at p ^ r % 8 (128-byte swizzle); groups of 8 rows
+ * start at multiples of 1024 bytes. A tile serves a product that sums along its rows, or down its columns
+ * (transposed). */
 #ifndef SES_KERNEL_ATTENTION_WGMMA_CUH
 #define SES_KERNEL_ATTENTION_WGMMA_CUH
 
@@ -13,28 +14,28 @@
 #define SES_WGMMA
 #endif
 
-enum { GROUP = 128, WIDE = 128, STEP = WIDE * DH }; /* threads of a warpgroup; rows, numbers of a tile */
-enum {
-    SHORT = 96
-}; /* sequences up to here are left to attention_fast, which is quicker at 65 and not at 128 */
+/* threads of a warpgroup; rows and elements of a tile */
+enum { WARPGROUP = 128, ROWS = 128, TILE_ELEMS = ROWS * DH };
+/* Up to this length attention_hd64 is used, which is faster at 65 and slower at 128. */
+enum { MAX_SHORT = 96 };
 
 __device__ static inline uint32_t shared_at(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-/* Pack p of row r, in numbers. */
+/* Element offset of vector p of row r. */
 __device__ static inline int swizzled(int r, int p) { return r * DH + ((p ^ r % 8) * 8); }
 
-/* Where a product finds a tile: its address in 16 bytes, groups of 8 rows 1024 bytes apart, packs swizzled.
- * Its next 16 columns are ALONG further, its next 16 rows DOWN. */
-__device__ static inline uint64_t matrix(const bf16 *tile)
+/* Matrix descriptor of a tile: address / 16, groups of 8 rows 1024 bytes apart, 128-byte swizzle. Add ALONG
+ * for the next 16 columns, DOWN for the next 16 rows. */
+__device__ static inline uint64_t descriptor(const bf16 *tile)
 {
     uint64_t apart = 1024 / 16;
     return (shared_at(tile) & 0x3ffff) / 16 | apart << 16 | apart << 32 | (uint64_t)1 << 62;
 }
 enum { ALONG = 2, DOWN = 128 };
 
-/* ---- order: what threads wrote for the tensor cores; products begun, ended ---- */
+/* ---- ordering: shared-memory writes before wgmma; start and end of a group of products ---- */
 
-__device__ static inline void seen_by_products()
+__device__ static inline void fence_for_wgmma()
 {
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
@@ -57,7 +58,7 @@ __device__ static inline void products_end()
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
 
-/* All but the last `left` groups of products are done; c is theirs, and nobody looks at it earlier. */
+/* Waits until at most LEFT groups of products are pending. c must not be read before. */
 template <int LEFT, int N> __device__ static inline void products_wait(float (&c)[N][4])
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(LEFT) : "memory");
@@ -67,9 +68,9 @@ template <int LEFT, int N> __device__ static inline void products_wait(float (&c
         for (int e = 0; e < 4; e++) asm volatile("" : "+f"(c[n][e])::"memory");
 }
 
-/* ---- c [64][n] += a b over 16 numbers; not `add`: c = a b ---- */
+/* ---- c [64][n] += a b over 16 elements; accumulate 0: c = a b ---- */
 
-/* The first 32 operands of an instruction; rows n .. n + 7 of c as 32 of them. */
+/* The first 32 operands of an instruction; rows n .. n + 7 of c as 32 operands. */
 #define SES_REGS_32                                                          \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -78,8 +79,8 @@ template <int LEFT, int N> __device__ static inline void products_wait(float (&c
     SES_FOUR(c, n), SES_FOUR(c, (n) + 1), SES_FOUR(c, (n) + 2), SES_FOUR(c, (n) + 3), SES_FOUR(c, (n) + 4), \
         SES_FOUR(c, (n) + 5), SES_FOUR(c, (n) + 6), SES_FOUR(c, (n) + 7)
 
-/* a and b by rows. */
-__device__ static inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b, int add)
+/* a and b along their rows. */
+__device__ static inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b, int accumulate)
 {
     asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;"
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
@@ -90,33 +91,33 @@ __device__ static inline void multiply_rows(float (&c)[16][4], uint64_t a, uint6
                  " %56, %57, %58, %59, %60, %61, %62, %63}, "
                  "%64, %65, p, 1, 1, 0, 0;}\n"
                  : SES_EIGHT(c, 0), SES_EIGHT(c, 8)
-                 : "l"(a), "l"(b), "r"(add));
+                 : "l"(a), "l"(b), "r"(accumulate));
 }
 
-/* a and b by rows, or both turned. */
-template <bool TURNED>
-__device__ static inline void multiply_64(float (&c)[8][4], uint64_t a, uint64_t b, int add)
+/* a and b along their rows, or both transposed. */
+template <bool TRANSPOSED>
+__device__ static inline void multiply_64(float (&c)[8][4], uint64_t a, uint64_t b, int accumulate)
 {
     asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;"
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
                  "{" SES_REGS_32 "}, "
                  "%32, %33, p, 1, 1, %35, %35;}\n"
                  : SES_EIGHT(c, 0)
-                 : "l"(a), "l"(b), "r"(add), "n"((int)TURNED));
+                 : "l"(a), "l"(b), "r"(accumulate), "n"((int)TRANSPOSED));
 }
 
-__device__ static inline void multiply_rows(float (&c)[8][4], uint64_t a, uint64_t b, int add)
+__device__ static inline void multiply_rows(float (&c)[8][4], uint64_t a, uint64_t b, int accumulate)
 {
-    multiply_64<false>(c, a, b, add);
+    multiply_64<false>(c, a, b, accumulate);
 }
 
-__device__ static inline void multiply_turned(float (&c)[8][4], uint64_t a, uint64_t b, int add)
+__device__ static inline void multiply_transposed(float (&c)[8][4], uint64_t a, uint64_t b, int accumulate)
 {
-    multiply_64<true>(c, a, b, add);
+    multiply_64<true>(c, a, b, accumulate);
 }
 
-/* a in registers, b turned. */
-__device__ static inline void multiply_held(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b)
+/* a in registers, b transposed. */
+__device__ static inline void multiply_regs(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b)
 {
     asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
                  "{" SES_REGS_32 "}, "
@@ -129,28 +130,28 @@ __device__ static inline void multiply_held(float (&c)[8][4], const uint32_t (&a
 
 /* ---- tiles ---- */
 
-/* Rows first .. first + WIDE - 1 of n to a tile; those past them are zero. This is thread `thread` of so
- * many. */
+/* Loads rows first .. first + ROWS - 1 of n into a tile; rows past n are zero. thread: 0 .. threads - 1. */
 template <int threads>
 __device__ static inline void load_tile(bf16 *to, const bf16 *x, int64_t row, int first, int n, int thread)
 {
     int r0 = thread / 8, p = thread % 8;
     const bf16 *from = x + (int64_t)(first + r0) * row + p * 8;
-    to += swizzled(r0, p); /* the next row is a multiple of 8 on: its packs stand likewise */
-    if (first + WIDE <= n) {
+    to += swizzled(r0, p); /* the row step is a multiple of 8, so the swizzle is the same */
+    if (first + ROWS <= n) {
 #pragma unroll
-        for (int r = 0; r < WIDE; r += threads / 8, from += threads / 8 * row)
+        for (int r = 0; r < ROWS; r += threads / 8, from += threads / 8 * row)
             copy16(to + r * DH, from, true);
         return;
     }
 #pragma unroll
-    for (int r = 0; r < WIDE; r += threads / 8, from += threads / 8 * row) {
+    for (int r = 0; r < ROWS; r += threads / 8, from += threads / 8 * row) {
         bool in = first + r0 + r < n;
         copy16(to + r * DH, in ? from : x, in);
     }
 }
 
-/* A fragment's four 8 x 8 matrices to shared memory; lane 8 m + r says where row r of matrix m begins. */
+/* Stores the four 8 x 8 matrices of a fragment to shared memory; lane 8 m + r passes the address of row r of
+ * matrix m. */
 __device__ static inline void store_matrices(bf16 *at, const uint32_t (&w)[4])
 {
 #ifdef SES_WGMMA
@@ -160,17 +161,18 @@ __device__ static inline void store_matrices(bf16 *at, const uint32_t (&w)[4])
 #endif
 }
 
-/* The keys that queries i0 .. i0 + WIDE - 1 meet, from a whole tile on; those who see none meet the first. */
-template <bool PLAIN> __device__ static inline span met_by(const ses_attn &a, const work &w, int i0)
+/* Keys for queries i0 .. i0 + ROWS - 1, from a tile boundary on; at least one tile, even if all keys are
+ * masked. */
+template <bool PLAIN> __device__ static inline span key_tiles(const ses_attn &a, const work &w, int i0)
 {
-    span s = seen_by_rows<PLAIN>(a, w, i0, WIDE);
-    s.begin = s.begin / WIDE * WIDE;
+    span s = rows_key_range<PLAIN>(a, w, i0, ROWS);
+    s.begin = s.begin / ROWS * ROWS;
     s.end = max(s.end, s.begin + 1);
     return s;
 }
 
-/* The dynamic shared memory, from where tiles can begin. */
-__device__ static inline bf16 *tiles_at(uint4 *shared)
+/* Start of the dynamic shared memory, aligned for tiles. */
+__device__ static inline bf16 *aligned_tiles(uint4 *shared)
 {
     return (bf16 *)(shared + (1024 - shared_at(shared) % 1024) % 1024 / sizeof *shared);
 }

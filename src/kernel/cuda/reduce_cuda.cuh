@@ -1,13 +1,13 @@
-/* Sums down the rows and over everything, in a fixed order: rows are cut into strips by their number alone,
- * each strip is summed by one block, and the strips' sums are added in their order. */
+/* Sums over rows and over all elements in a fixed order: rows are split into strips depending on their number
+ * only, one block sums each strip, and the sums of the strips are added in order. */
 #ifndef SES_KERNEL_REDUCE_CUDA_CUH
 #define SES_KERNEL_REDUCE_CUDA_CUH
 
 #include "cuda_common.cuh"
 
-static inline sink<float> added(float *y)
+static inline dst<float> accumulating(float *y)
 {
-    sink<float> to = { y, true, true };
+    dst<float> to = { y, true, true };
     return to;
 }
 
@@ -16,7 +16,8 @@ enum { STRIP_COLS = WARP, STRIP_LANES = BLOCK / WARP, MAX_STRIPS = 256 };
 __device__ static inline float plus(float a, float b) { return a + b; }
 __device__ static inline float2 plus(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
 
-/* part[strip][j] = sum of value(row, j) over the rows of the strip. Block: 32 columns, 8 rows at a time. */
+/* part[strip][j] = sum of value(row, j) over the rows of the strip. A block has 32 columns and 8 rows at a
+ * time. */
 template <class R, class F>
 __global__ void strip_sums(R *part, int64_t rows, int64_t cols, int64_t strip, F value)
 {
@@ -34,7 +35,7 @@ __global__ void strip_sums(R *part, int64_t rows, int64_t cols, int64_t strip, F
     part[blockIdx.y * cols + j] = sum;
 }
 
-/* The strips' sums of column j, to f(j, sum). */
+/* Adds the sums of the strips of column j and calls take(j, sum). */
 template <class R, class F> __global__ void strip_totals(const R *part, int64_t strips, int64_t cols, F take)
 {
     __shared__ R sums[STRIP_LANES][STRIP_COLS];
@@ -50,7 +51,7 @@ template <class R, class F> __global__ void strip_totals(const R *part, int64_t 
     take(j, sum);
 }
 
-/* take(j, sum of value(row, j) over all rows) for each column. */
+/* Calls take(j, sum over all rows of value(row, j)) for each column. */
 template <class R, class F, class G>
 static void sum_rows(ses_exec *x, int64_t rows, int64_t cols, F value, G take)
 {
@@ -63,15 +64,14 @@ static void sum_rows(ses_exec *x, int64_t rows, int64_t cols, F value, G take)
     unsigned across = (unsigned)ceil_div(cols, STRIP_COLS);
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     strip_sums<R><<<dim3(across, (unsigned)strips), BLOCK, 0, stream>>>(part, rows, cols, strip, value);
-    launched(x->cuda);
+    check_launch(x->cuda);
     strip_totals<R><<<across, BLOCK, 0, stream>>>(part, strips, cols, take);
-    launched(x->cuda);
+    check_launch(x->cuda);
     scratch_unlock(x->cuda);
 }
 
-/* The block's threads have summed rows of their strip for N columns each: the 8 that have the same columns
- * together. */
-template <int N> __device__ static inline void strip_end(float *part, int64_t cols, const float (&sum)[N])
+/* Adds the sums of the 8 threads that have the same N columns, and stores the strip's sums. */
+template <int N> __device__ static inline void store_strip(float *part, int64_t cols, const float (&sum)[N])
 {
     __shared__ float sums[STRIP_LANES][WARP * N];
     int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
@@ -87,12 +87,12 @@ template <int N> __device__ static inline void strip_end(float *part, int64_t co
     }
 }
 
-/* part[strip][j .. j + N - 1] = the sums over the rows of the strip of what value(row, j, v) leaves in v: N
- * columns a thread, a warp of them side by side, 8 rows at a time. cols is a multiple of N. */
+/* part[strip][j .. j + N - 1] = sums over the rows of the strip of the v that value(row, j, v) sets. N
+ * columns per thread, a warp of adjacent vectors, 8 rows at a time. cols is a multiple of N. */
 template <class T, class F>
-__global__ void strip_packs(float *part, int64_t rows, int64_t cols, int64_t strip, F value)
+__global__ void strip_vecs(float *part, int64_t rows, int64_t cols, int64_t strip, F value)
 {
-    enum { N = pack<T>::N };
+    enum { N = vec16<T>::N };
     int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
     int64_t j = ((int64_t)blockIdx.x * WARP + lane) * N;
     int64_t begin = blockIdx.y * strip, end = begin + strip < rows ? begin + strip : rows;
@@ -106,49 +106,49 @@ __global__ void strip_packs(float *part, int64_t rows, int64_t cols, int64_t str
             for (int k = 0; k < N; k++) sum[k] += v[k];
         }
     }
-    strip_end<N>(part, cols, sum);
+    store_strip<N>(part, cols, sum);
 }
 
-/* Rows cut into strips, and room for what each sums up to; part NULL: nothing to do. */
+/* Rows in strips and memory for their sums; part NULL: nothing to do. */
 struct strips {
     float *part;
-    int64_t each, number;
-    dim3 grid; /* of strip_packs and its like */
+    int64_t rows, count;
+    dim3 grid; /* of strip_vecs and act_strips */
 };
 
 template <class T> static strips strips_lock(ses_exec *x, int64_t rows, int64_t cols)
 {
     strips s = { NULL, ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64, 0, dim3(1) };
     if (rows <= 0 || cols <= 0) return s;
-    while (ceil_div(rows, s.each) > 1 && ceil_div(rows, s.each) * cols > 4 << 20) s.each *= 2;
-    s.number = ceil_div(rows, s.each);
-    s.grid = dim3((unsigned)ceil_div(cols, WARP * pack<T>::N), (unsigned)s.number);
-    s.part = (float *)scratch_lock(x->cuda, (size_t)(s.number * cols) * sizeof *s.part);
+    while (ceil_div(rows, s.rows) > 1 && ceil_div(rows, s.rows) * cols > 4 << 20) s.rows *= 2;
+    s.count = ceil_div(rows, s.rows);
+    s.grid = dim3((unsigned)ceil_div(cols, WARP * vec16<T>::N), (unsigned)s.count);
+    s.part = (float *)scratch_lock(x->cuda, (size_t)(s.count * cols) * sizeof *s.part);
     return s;
 }
 
-/* The strips are summed, or queued to be: to y, which adds, their sums. */
-template <class T> static void strips_unlock(ses_exec *x, sink<T> y, strips s, int64_t cols)
+/* Queues the sums of the strips, added to y, and unlocks the scratch memory. */
+template <class T> static void strips_unlock(ses_exec *x, dst<T> y, strips s, int64_t cols)
 {
-    launched(x->cuda);
-    auto take = [=] __device__(int64_t j, float sum) { put(y, j, sum); };
+    check_launch(x->cuda);
+    auto take = [=] __device__(int64_t j, float sum) { store(y, j, sum); };
     strip_totals<float><<<(unsigned)ceil_div(cols, STRIP_COLS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
-        s.part, s.number, cols, take);
-    launched(x->cuda);
+        s.part, s.count, cols, take);
+    check_launch(x->cuda);
     scratch_unlock(x->cuda);
 }
 
-/* To y, which adds: the sums of value over all rows, N columns at a time as in strip_packs. */
-template <class T, class F> static void sum_packs(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
+/* y += sums over all rows, N columns at a time as in strip_vecs. */
+template <class T, class F> static void sum_vecs(ses_exec *x, dst<T> y, int64_t rows, int64_t cols, F value)
 {
     strips s = strips_lock<T>(x, rows, cols);
     if (!s.part) return;
-    strip_packs<T><<<s.grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(s.part, rows, cols, s.each, value);
+    strip_vecs<T><<<s.grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(s.part, rows, cols, s.rows, value);
     strips_unlock(x, y, s, cols);
 }
 
-/* Sums of strips that stand at part, two of them, are added to y and z; either may be NULL. */
-static __global__ void add_pairs(const float2 *part, int64_t strips, int64_t cols, float *y, float *z)
+/* Adds pairs of strip sums to y and z; either may be NULL. */
+static __global__ void add_pair_sums(const float2 *part, int64_t strips, int64_t cols, float *y, float *z)
 {
     __shared__ float2 sums[WARP][WARP + 1];
     int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
@@ -167,16 +167,16 @@ static __global__ void add_pairs(const float2 *part, int64_t strips, int64_t col
 static inline void add_strips2(ses_exec *x, const float2 *part, int64_t strips, int64_t cols, float *y,
                                float *z)
 {
-    add_pairs<<<(unsigned)ceil_div(cols, WARP), WARP * WARP, 0, ses_cuda_stream(x->cuda)>>>(part, strips,
-                                                                                            cols, y, z);
-    launched(x->cuda);
+    add_pair_sums<<<(unsigned)ceil_div(cols, WARP), WARP * WARP, 0, ses_cuda_stream(x->cuda)>>>(part, strips,
+                                                                                                cols, y, z);
+    check_launch(x->cuda);
 }
 
-/* To y[j], which adds, the sum over all rows of value(row, j). */
+/* y[j] += sum over all rows of value(row, j). */
 template <class T, class F>
-static void sum_columns(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
+static void sum_columns(ses_exec *x, dst<T> y, int64_t rows, int64_t cols, F value)
 {
-    sum_rows<float>(x, rows, cols, value, [=] __device__(int64_t j, float sum) { put(y, j, sum); });
+    sum_rows<float>(x, rows, cols, value, [=] __device__(int64_t j, float sum) { store(y, j, sum); });
 }
 
 /* The same for two sums at once; y or z may be NULL. */
@@ -189,7 +189,7 @@ static void sum_columns2(ses_exec *x, float *y, float *z, int64_t rows, int64_t 
     });
 }
 
-/* The sum of value(i), i below n, to every thread of a single block. */
+/* Sum of value(i) for i < n, returned to every thread of a single block. */
 template <class F> __device__ static inline double block_total(int64_t n, F value)
 {
     double sum = 0;
@@ -197,10 +197,10 @@ template <class F> __device__ static inline double block_total(int64_t n, F valu
     return block_sum(sum);
 }
 
-enum { PARTS = 1024 };
+enum { PARTIALS = 1024 };
 
-/* Sums of squares of a, one a block. */
-static __global__ void square_parts(double *part, const ses_real *a, int64_t n)
+/* Partial sums of squares of a, one per block. */
+static __global__ void square_partials(double *part, const ses_real *a, int64_t n)
 {
     double sum = 0;
     int64_t step = (int64_t)gridDim.x * blockDim.x;

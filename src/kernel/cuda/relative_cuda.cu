@@ -1,111 +1,112 @@
-/* Plain: a block a query forwards, a block a token or a row of r backwards. */
+/* Relative scores. Forward: one block per query. Backward: one block per token of x or per row of r. */
 #include "cuda_common.cuh"
 
-/* Head `index % heads` of sequence `index / heads`; for all threads of a block. */
-__device__ static inline ses_rel_part part_of(const ses_relative &a, int64_t index)
+/* Head `index % heads` of sequence `index / heads`; called by all threads of a block. */
+__device__ static inline ses_rel_seq_head part_of(const ses_relative &a, int64_t index)
 {
     int64_t s = index / a.heads, head = index % a.heads,
             before = pairs_before(s, a.cu_seqlens_q, a.cu_seqlens_k, NULL);
-    ses_rel_part p = { s,
-                       head,
-                       a.cu_seqlens_q[s],
-                       a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
-                       a.cu_seqlens_k[s],
-                       a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
-                       0,
-                       before,
-                       s >= a.reversed_from };
+    ses_rel_seq_head p = { s,
+                           head,
+                           a.cu_seqlens_q[s],
+                           a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
+                           a.cu_seqlens_k[s],
+                           a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
+                           0,
+                           before,
+                           s >= a.reversed_from };
     p.scores = before * a.heads + head * p.len_q * p.len_k;
     return p;
 }
 
 template <class T>
-__device__ static inline const T *row_of(const ses_relative &a, const ses_rel_part &p, int64_t i, int64_t j)
+__device__ static inline const T *row_of(const ses_relative &a, const ses_rel_seq_head &p, int64_t i,
+                                         int64_t j)
 {
     return (const T *)(const void *)a.r + (ses_rel_row(&a, &p, i, j) * a.heads + p.head) * a.dim;
 }
 
 template <class T>
-__device__ static inline const T *content(const ses_relative &a, const ses_rel_part &p, int64_t i, int64_t j)
+__device__ static inline const T *x_of(const ses_relative &a, const ses_rel_seq_head &p, int64_t i, int64_t j)
 {
     return (const T *)(const void *)a.x + ses_rel_token(&a, &p, i, j) * a.x_row + p.head * a.x_head;
 }
 
 template <class T>
-__device__ static inline float score(const ses_relative &a, const ses_rel_part &p, int64_t i, int64_t j)
+__device__ static inline float score(const ses_relative &a, const ses_rel_seq_head &p, int64_t i, int64_t j)
 {
-    const T *r = row_of<T>(a, p, i, j), *t = content<T>(a, p, i, j);
+    const T *r = row_of<T>(a, p, i, j), *t = x_of<T>(a, p, i, j);
     float sum = 0;
-    for (int64_t d = 0; d < a.dim; d++) sum += num(t[d]) * num(r[d]);
+    for (int64_t d = 0; d < a.dim; d++) sum += to_float(t[d]) * to_float(r[d]);
     return a.scale * sum + (a.mask ? a.mask[p.mask + i * p.len_k + j] : 0);
 }
 
-/* max_seqlen_k blocks a part: block i takes queries i, i + max_seqlen_k, ... */
-template <class T> __global__ void relative_scores(ses_relative a, sink<T> y)
+/* max_seqlen_k blocks per sequence and head: block i processes queries i, i + max_seqlen_k, ... */
+template <class T> __global__ void relative_scores(ses_relative a, dst<T> y)
 {
-    ses_rel_part p = part_of(a, blockIdx.x / a.max_seqlen_k);
+    ses_rel_seq_head p = part_of(a, blockIdx.x / a.max_seqlen_k);
     for (int64_t i = blockIdx.x % a.max_seqlen_k; i < p.len_q; i += a.max_seqlen_k)
         for (int64_t j = threadIdx.x; j < p.len_k; j += blockDim.x)
-            put(y, p.scores + i * p.len_k + j, score<T>(a, p, i, j));
+            store(y, p.scores + i * p.len_k + j, score<T>(a, p, i, j));
 }
 
 template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_dst y)
 {
     int64_t blocks = a->seqs * a->heads * a->max_seqlen_k;
     if (blocks <= 0) return;
-    relative_scores<T><<<(unsigned)blocks, 128, 0, ses_cuda_stream(x->cuda)>>>(*a, sink_of<T>(y));
-    launched(x->cuda);
+    relative_scores<T><<<(unsigned)blocks, 128, 0, ses_cuda_stream(x->cuda)>>>(*a, dst_of<T>(y));
+    check_launch(x->cuda);
 }
 
-/* Gradient of a token of the part: all pairs it speaks for. Threads over the head's columns. */
-template <class T> __global__ void relative_content(ses_relative a, const T *dy, sink<T> dx)
+/* Gradient of a token of x: sums over all scores it contributes to. Threads are the head's columns. */
+template <class T> __global__ void relative_bwd_x(ses_relative a, const T *dy, dst<T> dx)
 {
-    ses_rel_part p = part_of(a, blockIdx.x / a.max_seqlen_k);
+    ses_rel_seq_head p = part_of(a, blockIdx.x / a.max_seqlen_k);
     int64_t tokens = a.x_is_key ? p.len_k : p.len_q, others = a.x_is_key ? p.len_q : p.len_k;
     for (int64_t t = blockIdx.x % a.max_seqlen_k; t < tokens; t += a.max_seqlen_k)
         for (int64_t d = threadIdx.x; d < a.dim; d += blockDim.x) {
             float sum = 0;
             for (int64_t o = 0; o < others; o++) {
                 int64_t i = a.x_is_key ? o : t, j = a.x_is_key ? t : o;
-                sum += num(dy[p.scores + i * p.len_k + j]) * num(row_of<T>(a, p, i, j)[d]);
+                sum += to_float(dy[p.scores + i * p.len_k + j]) * to_float(row_of<T>(a, p, i, j)[d]);
             }
-            put(dx, (t + (a.x_is_key ? p.k0 : p.q0)) * a.x_row + p.head * a.x_head + d, a.scale * sum);
+            store(dx, (t + (a.x_is_key ? p.k0 : p.q0)) * a.x_row + p.head * a.x_head + d, a.scale * sum);
         }
 }
 
-/* What a warp's queries (every WARPS-th) give column d of the row, where the row goes by distance. */
+/* Contribution of a warp's queries (every WARPS-th) to column d of a row that is selected by distance. */
 template <class T>
-__device__ static inline float distance_sum(const ses_relative &a, const ses_rel_part &p, const T *dy,
+__device__ static inline float distance_sum(const ses_relative &a, const ses_rel_seq_head &p, const T *dy,
                                             int64_t row, int64_t d, int warp)
 {
     float sum = 0;
     for (int64_t r = 1 - p.len_k; r < p.len_k; r++) {
         if (a.dist_to_row[r + a.max_seqlen_k - 1] != row) continue;
         for (int64_t i = warp; i < p.len_q; i += WARPS) {
-            int64_t j = ses_rel_place(&a, &p, i) + (p.turned ? -r : r);
+            int64_t j = ses_rel_q_pos(&a, &p, i) + (p.reversed ? -r : r);
             if (j >= 0 && j < p.len_k)
-                sum += num(dy[p.scores + i * p.len_k + j]) * num(content<T>(a, p, i, j)[d]);
+                sum += to_float(dy[p.scores + i * p.len_k + j]) * to_float(x_of<T>(a, p, i, j)[d]);
         }
     }
     return sum;
 }
 
-/* The same where the row goes by label. */
+/* The same for a row that is selected by segment label. */
 template <class T>
-__device__ static inline float label_sum(const ses_relative &a, const ses_rel_part &p, const T *dy,
+__device__ static inline float label_sum(const ses_relative &a, const ses_rel_seq_head &p, const T *dy,
                                          int64_t row, int64_t d, int warp)
 {
     float sum = 0;
     for (int64_t i = warp; i < p.len_q; i += WARPS)
         for (int64_t j = 0; j < p.len_k; j++)
             if (ses_rel_row(&a, &p, i, j) == row)
-                sum += num(dy[p.scores + i * p.len_k + j]) * num(content<T>(a, p, i, j)[d]);
+                sum += to_float(dy[p.scores + i * p.len_k + j]) * to_float(x_of<T>(a, p, i, j)[d]);
     return sum;
 }
 
-/* One row of r in one head: all sequences, in order, since they share it. Warps take queries in turn, lanes
- * the head's columns; the warps' sums are added in their order. */
-template <class T> __global__ void relative_rows(ses_relative a, const T *dy, sink<T> dr)
+/* One row of r in one head, summed over all sequences in order, which share it. Warps are queries, lanes are
+ * the head's columns; the warps' sums are added in order. */
+template <class T> __global__ void relative_bwd_r(ses_relative a, const T *dy, dst<T> dr)
 {
     __shared__ float sums[WARPS][WARP];
     int64_t row = blockIdx.x / a.heads, head = blockIdx.x % a.heads;
@@ -114,15 +115,15 @@ template <class T> __global__ void relative_rows(ses_relative a, const T *dy, si
         int64_t d = d0 + lane, scores = 0;
         float sum = 0;
         for (int64_t s = 0; s < a.seqs; s++) {
-            ses_rel_part p = { s,
-                               head,
-                               a.cu_seqlens_q[s],
-                               a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
-                               a.cu_seqlens_k[s],
-                               a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
-                               0,
-                               0,
-                               s >= a.reversed_from };
+            ses_rel_seq_head p = { s,
+                                   head,
+                                   a.cu_seqlens_q[s],
+                                   a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
+                                   a.cu_seqlens_k[s],
+                                   a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
+                                   0,
+                                   0,
+                                   s >= a.reversed_from };
             p.scores = scores + head * p.len_q * p.len_k;
             scores += a.heads * p.len_q * p.len_k;
             if (d < a.dim) sum += (a.dist_to_row ? distance_sum<T> : label_sum<T>)(a, p, dy, row, d, warp);
@@ -132,7 +133,7 @@ template <class T> __global__ void relative_rows(ses_relative a, const T *dy, si
         __syncthreads();
         if (warp || d >= a.dim) continue;
         for (int i = 1; i < WARPS; i++) sum += sums[i][lane];
-        put(dr, (row * a.heads + head) * a.dim + d, a.scale * sum);
+        store(dr, (row * a.heads + head) * a.dim + d, a.scale * sum);
     }
 }
 
@@ -143,16 +144,16 @@ static void relative_bwd(ses_exec *x, const ses_relative *a, const ses_real *dy,
     unsigned threads = a->dim > WARP ? 2 * WARP : WARP;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (dx.data && blocks > 0)
-        relative_content<T><<<(unsigned)blocks, threads, 0, stream>>>(*a, cells<T>(dy), sink_of<T>(dx));
-    launched(x->cuda);
+        relative_bwd_x<T><<<(unsigned)blocks, threads, 0, stream>>>(*a, elems<T>(dy), dst_of<T>(dx));
+    check_launch(x->cuda);
     if (dr.data)
-        relative_rows<T>
-            <<<(unsigned)(a->rows * a->heads), BLOCK, 0, stream>>>(*a, cells<T>(dy), sink_of<T>(dr));
-    launched(x->cuda);
+        relative_bwd_r<T>
+            <<<(unsigned)(a->rows * a->heads), BLOCK, 0, stream>>>(*a, elems<T>(dy), dst_of<T>(dr));
+    check_launch(x->cuda);
 }
 
-void ses_cuda_relative(ses_kernels *k, bool narrow)
+void ses_cuda_relative(ses_kernels *k, bool is_bf16)
 {
-    k->relative = narrow ? relative<bf16> : relative<float>;
-    k->relative_bwd = narrow ? relative_bwd<bf16> : relative_bwd<float>;
+    k->relative = is_bf16 ? relative<bf16> : relative<float>;
+    k->relative_bwd = is_bf16 ? relative_bwd<bf16> : relative_bwd<float>;
 }

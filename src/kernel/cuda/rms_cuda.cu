@@ -16,9 +16,10 @@ template <class T> __global__ void rms_rows(rms_args<T> f)
     if (row >= f.rows) return;
     int64_t at = row * f.cols;
     float squares = 0;
-    for (int64_t j = lane; j < f.cols; j += WARP) squares += num(f.a[at + j]) * num(f.a[at + j]);
+    for (int64_t j = lane; j < f.cols; j += WARP) squares += to_float(f.a[at + j]) * to_float(f.a[at + j]);
     float rstd = 1 / sqrtf(warp_sum(squares) / (float)f.cols + f.eps);
-    for (int64_t j = lane; j < f.cols; j += WARP) f.y[at + j] = cell<T>(num(f.a[at + j]) * rstd * f.gain[j]);
+    for (int64_t j = lane; j < f.cols; j += WARP)
+        f.y[at + j] = from_float<T>(to_float(f.a[at + j]) * rstd * f.gain[j]);
     if (f.stat && lane == 0) f.stat[row] = rstd;
 }
 
@@ -26,14 +27,14 @@ template <class T>
 static void rms(ses_exec *x, ses_real *y, ses_real *stat, const ses_real *a, const ses_real *gain,
                 int64_t rows, int64_t cols, double eps)
 {
-    rms_args<T> f = { cells<T>(y), stat, cells<T>(a), gain, rows, cols, (float)eps };
+    rms_args<T> f = { elems<T>(y), stat, elems<T>(a), gain, rows, cols, (float)eps };
     if (rows <= 0) return;
     rms_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(f);
-    launched(x->cuda);
+    check_launch(x->cuda);
 }
 
 template <class T> struct rms_grad {
-    sink<T> da;
+    dst<T> da;
     const T *dy, *a;
     const float *stat, *gain;
     int64_t rows, cols;
@@ -48,30 +49,31 @@ template <class T> __global__ void rms_bwd_rows(rms_grad<T> b)
     int64_t at = row * b.cols;
     float rstd = b.stat[row], sum = 0;
     for (int64_t j = lane; j < b.cols; j += WARP)
-        sum += num(b.dy[at + j]) * b.gain[j] * num(b.a[at + j]) * rstd;
+        sum += to_float(b.dy[at + j]) * b.gain[j] * to_float(b.a[at + j]) * rstd;
     float mean = warp_sum(sum) / (float)b.cols;
     for (int64_t j = lane; j < b.cols; j += WARP)
-        put(b.da, at + j, rstd * (num(b.dy[at + j]) * b.gain[j] - num(b.a[at + j]) * rstd * mean));
+        store(b.da, at + j,
+              rstd * (to_float(b.dy[at + j]) * b.gain[j] - to_float(b.a[at + j]) * rstd * mean));
 }
 
 template <class T>
 static void rms_bwd(ses_exec *x, ses_dst da, ses_real *dgain, const ses_real *dy, const ses_real *a,
                     const ses_real *stat, const ses_real *gain, int64_t rows, int64_t cols)
 {
-    const T *dys = cells<T>(dy), *as = cells<T>(a);
+    const T *dys = elems<T>(dy), *as = elems<T>(a);
     if (rows <= 0) return;
     if (dgain)
-        sum_columns(x, added(dgain), rows, cols, [=] __device__(int64_t row, int64_t j) {
-            return num(dys[row * cols + j]) * num(as[row * cols + j]) * stat[row];
+        sum_columns(x, accumulating(dgain), rows, cols, [=] __device__(int64_t row, int64_t j) {
+            return to_float(dys[row * cols + j]) * to_float(as[row * cols + j]) * stat[row];
         });
     if (!da.data) return;
-    rms_grad<T> b = { sink_of<T>(da), dys, as, stat, gain, rows, cols };
+    rms_grad<T> b = { dst_of<T>(da), dys, as, stat, gain, rows, cols };
     rms_bwd_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(b);
-    launched(x->cuda);
+    check_launch(x->cuda);
 }
 
-void ses_cuda_rms(ses_kernels *k, bool narrow)
+void ses_cuda_rms(ses_kernels *k, bool is_bf16)
 {
-    k->rms = narrow ? rms<bf16> : rms<float>;
-    k->rms_bwd = narrow ? rms_bwd<bf16> : rms_bwd<float>;
+    k->rms = is_bf16 ? rms<bf16> : rms<float>;
+    k->rms_bwd = is_bf16 ? rms_bwd<bf16> : rms_bwd<float>;
 }

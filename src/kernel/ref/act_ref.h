@@ -1,4 +1,4 @@
-/* The activations and their slopes, as formulas. */
+/* Activation functions and their derivatives: the formulas that every other variant is tested against. */
 #ifndef SES_KERNEL_ACT_REF_H
 #define SES_KERNEL_ACT_REF_H
 

@@ -20,7 +20,7 @@ static void add_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, (double)c->a[i] + c->b[i]);
+    for (int64_t i = r.begin; i < r.end; i++) ses_dst_put(c->y, i, (double)c->a[i] + c->b[i]);
 }
 
 void ses_k_add_ref(ses_exec *x, ses_real *y, const ses_real *a, const ses_real *b, int64_t n)
@@ -33,7 +33,7 @@ static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->s * c->a[i]);
+    for (int64_t i = r.begin; i < r.end; i++) ses_dst_put(c->y, i, c->s * c->a[i]);
 }
 
 void ses_k_scale_ref(ses_exec *x, ses_dst y, const ses_real *a, ses_real s, int64_t n)
@@ -46,7 +46,7 @@ static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, (double)c->a[i] * c->b[i]);
+    for (int64_t i = r.begin; i < r.end; i++) ses_dst_put(c->y, i, (double)c->a[i] * c->b[i]);
 }
 
 void ses_k_mul_ref(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *b, int64_t n)
@@ -59,7 +59,7 @@ static void act_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, ses_act_ref(c->act, c->a[i]));
+    for (int64_t i = r.begin; i < r.end; i++) ses_dst_put(c->y, i, ses_act_ref(c->act, c->a[i]));
 }
 
 void ses_k_act_ref(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act act)
@@ -72,7 +72,8 @@ static void act_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->b[i] * ses_act_slope_ref(c->act, c->a[i]));
+    for (int64_t i = r.begin; i < r.end; i++)
+        ses_dst_put(c->y, i, c->b[i] * ses_act_slope_ref(c->act, c->a[i]));
 }
 
 void ses_k_act_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *a, int64_t n, ses_act act)
@@ -104,10 +105,10 @@ static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
         int64_t at = i / c->cols * 2 * c->cols + i % c->cols;
         double a = c->ab[at], b = c->ab[at + c->cols];
         if (c->dy) {
-            ses_put(c->y, at, c->dy[i] * b * ses_act_slope_ref(c->act, a));
-            ses_put(c->y, at + c->cols, c->dy[i] * ses_act_ref(c->act, a));
+            ses_dst_put(c->y, at, c->dy[i] * b * ses_act_slope_ref(c->act, a));
+            ses_dst_put(c->y, at + c->cols, c->dy[i] * ses_act_ref(c->act, a));
         } else {
-            ses_put(c->y, i, ses_act_ref(c->act, a) * b);
+            ses_dst_put(c->y, i, ses_act_ref(c->act, a) * b);
         }
     }
 }
@@ -128,7 +129,7 @@ void ses_k_glu_bwd_ref(ses_exec *x, ses_dst dab, const ses_real *dy, const ses_r
     run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
 }
 
-/* Rounds as the other variants do, so that all of them give the same bits. */
+/* Multiplies in ses_real, as the other variants do, so that all variants give the same bits. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -138,7 +139,7 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_real scale = ses_drop_scale(c->s);
     for (int64_t i = r.begin; i < r.end; i++) {
         ses_real v = ses_dropout_draw(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
-        ses_put(c->y, i, v);
+        ses_dst_put(c->y, i, v);
     }
 }
 
@@ -159,7 +160,7 @@ static void copy_rows(void *ctx, int64_t chunk, void *scratch)
     const columns *c = ctx;
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++)
-        for (int64_t j = 0; j < c->cols; j++) ses_put(c->y, i * c->y_row + j, c->a[i * c->a_row + j]);
+        for (int64_t j = 0; j < c->cols; j++) ses_dst_put(c->y, i * c->y_row + j, c->a[i * c->a_row + j]);
 }
 
 void ses_k_copy_cols_ref(ses_exec *x, ses_dst y, int64_t y_row, const ses_real *a, int64_t a_row,
@@ -186,7 +187,7 @@ static void affine_rows(void *ctx, int64_t chunk, void *scratch)
             double v = c->a[i * c->cols + j];
             if (c->gain) v *= c->gain[j];
             if (c->bias) v += c->bias[j];
-            ses_put(c->y, i * c->cols + j, v);
+            ses_dst_put(c->y, i * c->cols + j, v);
         }
 }
 

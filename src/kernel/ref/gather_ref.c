@@ -32,12 +32,12 @@ void ses_k_gather_ref(ses_exec *x, ses_real *y, const ses_real *const *table, co
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
 }
 
-typedef struct widen {
+typedef struct dequantize {
     ses_real *y;
     const ses_quant_rows *table;
     const int32_t *id;
     int64_t rows, cols;
-} widen;
+} dequantize;
 
 static double number_at(const ses_quant_rows *t, int64_t i)
 {
@@ -50,7 +50,7 @@ static double number_at(const ses_quant_rows *t, int64_t i)
 static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const widen *w = ctx;
+    const dequantize *w = ctx;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t t = r.begin; t < r.end; t++) {
         int64_t row = w->id ? w->id[t] : t, stride = w->table->row_stride ? w->table->row_stride : w->cols;
@@ -64,7 +64,7 @@ static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
 void ses_k_dequantize_rows_ref(ses_exec *x, ses_real *y, const ses_quant_rows *table, const int32_t *id,
                                int64_t rows, int64_t cols)
 {
-    widen w = { y, table, id, rows, cols };
+    dequantize w = { y, table, id, rows, cols };
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), dequantize_rows, &w);
 }
 
@@ -96,18 +96,18 @@ void ses_k_scatter_add_ref(ses_exec *x, ses_dst table, const ses_real *dy, const
     ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
 }
 
-typedef struct put_heads {
+typedef struct scatter_heads {
     ses_real *y;
     int64_t y_head;
     const int32_t *row;
     const ses_real *a;
     int64_t a_row, a_head, rows, heads, dim;
-} put_heads;
+} scatter_heads;
 
-static void put_rows(void *ctx, int64_t chunk, void *scratch)
+static void scatter_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const put_heads *p = ctx;
+    const scatter_heads *p = ctx;
     ses_range r = ses_chunk(p->rows, ses_chunk_rows(p->heads * p->dim), chunk);
     for (int64_t t = r.begin; t < r.end; t++)
         for (int64_t h = 0; h < p->heads; h++)
@@ -118,8 +118,8 @@ static void put_rows(void *ctx, int64_t chunk, void *scratch)
 void ses_k_scatter_heads_ref(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
                              int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
-    put_heads p = { y, y_head, row, a, a_row, a_head, rows, heads, dim };
-    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);
+    scatter_heads p = { y, y_head, row, a, a_row, a_head, rows, heads, dim };
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), scatter_chunk, &p);
 }
 
 typedef struct pool {
@@ -127,16 +127,16 @@ typedef struct pool {
     int32_t *arg;
     const int32_t *arg_in;
     const ses_real *from;
-    const int32_t *cu;
+    const int32_t *cu_seqlens;
     int64_t cols;
     ses_pool_kind kind;
 } pool;
 
-/* The greatest value wins, the first of equals; a NaN wins over all. */
+/* Index of the maximum: the first of equal values; a NaN wins over every number. */
 static ses_real pool_max(const pool *p, int64_t seq, int64_t j)
 {
-    int32_t best = p->cu[seq];
-    for (int32_t t = best + 1; t < p->cu[seq + 1]; t++) {
+    int32_t best = p->cu_seqlens[seq];
+    for (int32_t t = best + 1; t < p->cu_seqlens[seq + 1]; t++) {
         ses_real v = p->from[t * p->cols + j];
         if (v > p->from[best * p->cols + j] || v != v) best = t;
     }
@@ -147,8 +147,8 @@ static ses_real pool_max(const pool *p, int64_t seq, int64_t j)
 static double pool_mean(const pool *p, int64_t seq, int64_t j)
 {
     double sum = 0;
-    for (int32_t t = p->cu[seq]; t < p->cu[seq + 1]; t++) sum += p->from[t * p->cols + j];
-    return sum / (p->cu[seq + 1] - p->cu[seq]);
+    for (int32_t t = p->cu_seqlens[seq]; t < p->cu_seqlens[seq + 1]; t++) sum += p->from[t * p->cols + j];
+    return sum / (p->cu_seqlens[seq + 1] - p->cu_seqlens[seq]);
 }
 
 static void pool_seq(void *ctx, int64_t seq, void *scratch)
@@ -156,22 +156,22 @@ static void pool_seq(void *ctx, int64_t seq, void *scratch)
     (void)scratch;
     const pool *p = ctx;
     for (int64_t j = 0; j < p->cols; j++) {
-        double v = 0; /* of an empty sequence */
-        if (p->cu[seq] == p->cu[seq + 1]) {
+        double v = 0; /* empty sequence */
+        if (p->cu_seqlens[seq] == p->cu_seqlens[seq + 1]) {
             if (p->arg) p->arg[seq * p->cols + j] = -1;
         } else if (p->kind == SES_POOL_FIRST) {
-            v = p->from[p->cu[seq] * p->cols + j];
+            v = p->from[p->cu_seqlens[seq] * p->cols + j];
         } else {
             v = p->kind == SES_POOL_MEAN ? pool_mean(p, seq, j) : pool_max(p, seq, j);
         }
-        ses_put(p->to, seq * p->cols + j, v);
+        ses_dst_put(p->to, seq * p->cols + j, v);
     }
 }
 
-void ses_k_pool_ref(ses_exec *x, ses_real *y, int32_t *arg, const ses_real *a, const int32_t *cu,
+void ses_k_pool_ref(ses_exec *x, ses_real *y, int32_t *arg, const ses_real *a, const int32_t *cu_seqlens,
                     int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
-    pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu, cols, kind };
+    pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu_seqlens, cols, kind };
     ses_parallel_for(x->pool, seqs, pool_seq, &p);
 }
 
@@ -179,22 +179,22 @@ static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
 {
     (void)scratch;
     const pool *p = ctx;
-    int32_t first = p->cu[seq], end = p->cu[seq + 1];
+    int32_t first = p->cu_seqlens[seq], end = p->cu_seqlens[seq + 1];
     for (int32_t t = first; t < end; t++)
         for (int64_t j = 0; j < p->cols; j++) {
             double dy = p->from[seq * p->cols + j];
             if (p->kind == SES_POOL_MEAN) dy /= end - first;
-            bool mine = p->kind == SES_POOL_MEAN ||
-                        t == (p->kind == SES_POOL_MAX ? p->arg_in[seq * p->cols + j] : first);
-            ses_put(p->to, t * p->cols + j, mine ? dy : 0);
+            bool is_source = p->kind == SES_POOL_MEAN ||
+                             t == (p->kind == SES_POOL_MAX ? p->arg_in[seq * p->cols + j] : first);
+            ses_dst_put(p->to, t * p->cols + j, is_source ? dy : 0);
         }
 }
 
-void ses_k_pool_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const int32_t *arg, const int32_t *cu,
-                        int64_t seqs, int64_t cols, ses_pool_kind kind)
+void ses_k_pool_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const int32_t *arg,
+                        const int32_t *cu_seqlens, int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     if (!da.data) return;
-    pool p = { da, NULL, arg, dy, cu, cols, kind };
+    pool p = { da, NULL, arg, dy, cu_seqlens, cols, kind };
     ses_parallel_for(x->pool, seqs, pool_bwd_seq, &p);
 }
 
@@ -204,19 +204,19 @@ typedef struct row_scale {
     int64_t rows, cols;
 } row_scale;
 
-static void scale_some(void *ctx, int64_t chunk, void *scratch)
+static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
     const row_scale *s = ctx;
     ses_range r = ses_chunk(s->rows, ses_chunk_rows(s->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++)
         for (int64_t j = 0; j < s->cols; j++)
-            ses_put(s->y, row * s->cols + j, (double)s->a[row * s->cols + j] * s->w[row]);
+            ses_dst_put(s->y, row * s->cols + j, (double)s->a[row * s->cols + j] * s->w[row]);
 }
 
 void ses_k_scale_rows_ref(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *w, int64_t rows,
                           int64_t cols)
 {
     row_scale s = { y, a, w, rows, cols };
-    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), scale_some, &s);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), scale_chunk, &s);
 }

@@ -3,17 +3,17 @@
 
 #include <math.h>
 
-/* A row or column of n numbers `step` apart: the factor that turns them into whole numbers of at most 127. */
-static ses_real largest(const ses_real *a, int64_t n, int64_t step)
+/* Largest magnitude of n numbers that are `step` apart. */
+static ses_real max_abs(const ses_real *a, int64_t n, int64_t step)
 {
-    ses_real most = 0;
-    for (int64_t i = 0; i < n; i++) most = (ses_real)fmax(most, fabs(a[i * step]));
-    return most;
+    ses_real max = 0;
+    for (int64_t i = 0; i < n; i++) max = (ses_real)fmax(max, fabs(a[i * step]));
+    return max;
 }
 
-static int multiple(ses_real a, ses_real most)
+static int to_i8(ses_real a, ses_real max)
 {
-    return isfinite(most) && isfinite(127 / most) ? (int)rint(a * (127 / most)) : 0;
+    return isfinite(max) && isfinite(127 / max) ? (int)rint(a * (127 / max)) : 0;
 }
 
 void ses_k_quantize_rows_ref(ses_exec *x, ses_i8_rows to, const ses_real *a, int64_t rows, int64_t cols)
@@ -22,15 +22,15 @@ void ses_k_quantize_rows_ref(ses_exec *x, ses_i8_rows to, const ses_real *a, int
     int64_t width = 4 * ses_quad_count(cols);
     uint8_t *q = to.q;
     for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
-        ses_real most = largest(a, cols, 1), odd = 0; /* odd: NaN if anything is not finite */
-        for (int64_t i = 0; i < cols; i++) odd += a[i] - a[i];
+        ses_real max = max_abs(a, cols, 1), nonfinite = 0; /* odd: NaN if a number is not finite */
+        for (int64_t i = 0; i < cols; i++) nonfinite += a[i] - a[i];
         for (int64_t i = 0; i < width; i++)
-            q[i] = (uint8_t)(128 + (i < cols && odd == 0 ? multiple(a[i], most) : 0));
-        to.scale[r] = most / 127 + odd;
+            q[i] = (uint8_t)(128 + (i < cols && nonfinite == 0 ? to_i8(a[i], max) : 0));
+        to.scale[r] = max / 127 + nonfinite;
     }
 }
 
-/* packed: the scale of each column, then its multiples, column after column */
+/* packed: one scale per column, then the int8 columns one after another */
 int64_t ses_k_gemm_i8_pack_size_ref(int64_t n, int64_t k) { return n * (int64_t)sizeof(ses_real) + n * k; }
 
 void ses_k_gemm_i8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t b_row, int64_t b_col,
@@ -40,9 +40,9 @@ void ses_k_gemm_i8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_
     ses_real *scale = packed;
     int8_t *q = (int8_t *)(scale + n);
     for (int64_t j = 0; j < n; j++, b += b_col, q += k) {
-        ses_real most = largest(b, k, b_row);
-        for (int64_t p = 0; p < k; p++) q[p] = (int8_t)multiple(b[p * b_row], most);
-        scale[j] = most / 127;
+        ses_real max = max_abs(b, k, b_row);
+        for (int64_t p = 0; p < k; p++) q[p] = (int8_t)to_i8(b[p * b_row], max);
+        scale[j] = max / 127;
     }
 }
 
@@ -58,7 +58,7 @@ void ses_k_gemm_i8_pack_quantized_ref(ses_exec *x, void *packed, const int8_t *b
     }
 }
 
-static void row_of(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t *a, ses_real a_scale)
+static void product_row(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t *a, ses_real a_scale)
 {
     const ses_real *scale = g->packed;
     const int8_t *q = (const int8_t *)(scale + g->n);
@@ -80,18 +80,19 @@ typedef struct rows_job {
 _Static_assert((SES_GEMM_I8_MAX_N + 1) * sizeof(ses_real) + SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES,
                "scratch");
 
-/* Row i, of m, is rounded, each part of it for itself. */
-static void end_row(const ses_gemm_epilogue *end, int64_t i, const ses_real *row, int64_t m, int64_t n)
+/* Quantizes row i of m, each group of columns with its own scale. */
+static void quantize_groups(const ses_gemm_epilogue *end, int64_t i, const ses_real *row, int64_t m,
+                            int64_t n)
 {
     int64_t part = end->group_cols ? end->group_cols : n, parts = n / part, width = 4 * ses_quad_count(part);
     for (int64_t p = 0; p < parts; p++) {
         ses_i8_rows to = { end->i8_out.q + (p * m + i) * width, end->i8_out.scale + p * m + i };
         ses_k_quantize_rows_ref(NULL, to, row + p * part, 1, part);
-        if (end->group_cols) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
+        if (end->group_cols) to.scale[0] = max_abs(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
     }
 }
 
-static void whole_row(void *ctx, int64_t i, void *scratch)
+static void epilogue_row(void *ctx, int64_t i, void *scratch)
 {
     const rows_job *r = ctx;
     const ses_gemm *g = r->g;
@@ -101,30 +102,31 @@ static void whole_row(void *ctx, int64_t i, void *scratch)
         a = (ses_i8_rows){ (uint8_t *)(scale + 1), scale };
         ses_k_quantize_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
     }
-    row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
+    product_row(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
     int64_t n = r->end->gated ? g->n / 2 : g->n;
     for (int64_t j = 0; j < n && r->end->gated; j++)
         row[j] = (ses_real)(ses_act_ref(r->end->gate, row[j]) * row[j + n]);
-    if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, n);
+    if (!r->end->gain && to.q) quantize_groups(r->end, i, row, g->m, n);
 }
 
-static void whole_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const ses_gemm_epilogue *end)
+static void epilogue_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const ses_gemm_epilogue *end)
 {
     rows_job r = { g, a, end };
-    ses_parallel_for(x->pool, g->m, whole_row, &r);
+    ses_parallel_for(x->pool, g->m, epilogue_row, &r);
     if (!end->gain) return;
     ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->residual, end->gain, end->bias, g->m, g->n, end->eps,
                    NULL);
-    for (int64_t i = 0; end->i8_out.q && i < g->m; i++) end_row(end, i, g->c + i * g->ldc, g->m, g->n);
+    for (int64_t i = 0; end->i8_out.q && i < g->m; i++)
+        quantize_groups(end, i, g->c + i * g->ldc, g->m, g->n);
 }
 
 void ses_k_gemm_i8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
                        const ses_gemm_epilogue *end)
 {
     for (; count > 0; count--, g++, end += end ? 1 : 0) {
-        if (end) whole_rows(x, g, a, end);
+        if (end) epilogue_rows(x, g, a, end);
         for (int64_t i = 0; !end && i < g->m; i++)
-            row_of(g, g->c + i * g->ldc, g->pre_act ? g->pre_act + i * g->ldc : NULL,
-                   a.q + i * 4 * ses_quad_count(g->k), a.scale[i]);
+            product_row(g, g->c + i * g->ldc, g->pre_act ? g->pre_act + i * g->ldc : NULL,
+                        a.q + i * 4 * ses_quad_count(g->k), a.scale[i]);
     }
 }

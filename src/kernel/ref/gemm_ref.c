@@ -2,26 +2,26 @@
 #include "base/half.h"
 #include "kernel/chunking.h"
 
-enum { COLS = 16 }; /* columns a chunk computes */
+enum { COLS = 16 }; /* columns per chunk */
 
 /* packed[j * k + p] = B(p, j) */
 int64_t ses_k_gemm_pack_size_ref(int64_t n, int64_t k) { return n * k; }
 
-void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
+void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype dtype, const ses_real *b, int64_t b_row,
                          int64_t b_col, int64_t n, int64_t k)
 {
     (void)x;
     for (int64_t p = 0; p < k; p++)
         for (int64_t j = 0; j < n; j++) {
             ses_real v = b[p * b_row + j * b_col];
-            if (as == SES_REAL)
+            if (dtype == SES_REAL)
                 ((ses_real *)packed)[j * k + p] = v;
             else
-                ((uint16_t *)packed)[j * k + p] = as == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
+                ((uint16_t *)packed)[j * k + p] = dtype == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
         }
 }
 
-/* B(p, j), wherever it is. */
+/* B(p, j), from the packed copy if there is one. */
 static double b_at(const ses_gemm *g, int64_t p, int64_t j)
 {
     if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
@@ -30,8 +30,8 @@ static double b_at(const ses_gemm *g, int64_t p, int64_t j)
     return g->packed_dtype == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
 }
 
-/* C(i, j) for j in r, from the sums over k. */
-static void put(const ses_gemm *g, int64_t i, ses_range r, const double *sum)
+/* Epilogue of row i: C(i, j) for the columns in r, from the sums over k. */
+static void store_row(const ses_gemm *g, int64_t i, ses_range r, const double *sum)
 {
     for (int64_t j = r.begin; j < r.end; j++) {
         ses_real *c = g->c + i * g->ldc + j;
@@ -52,7 +52,7 @@ static void chunk(void *ctx, int64_t index, void *scratch)
             double a = g->a[i * g->a_row + p * g->a_col];
             for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b_at(g, p, j);
         }
-        put(g, i, r, sum);
+        store_row(g, i, r, sum);
     }
 }
 

@@ -1,7 +1,7 @@
 #include "act_ref.h"
 #include "kernel/chunking.h"
 
-/* log(sum(exp(a[i * step]))) over n of them */
+/* log(sum_i exp(a[i * step])) for i < n */
 static double log_sum_exp(const ses_real *a, int64_t n, int64_t step)
 {
     double max = a[0], sum = 0;
@@ -27,10 +27,10 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++) {
         const ses_real *a = c->a + row * c->ld;
-        bool counts = c->label[row] != SES_IGNORE_INDEX;
-        double lse = counts ? log_sum_exp(a, c->cols, 1) : 0;
+        bool labeled = c->label[row] != SES_IGNORE_INDEX;
+        double lse = labeled ? log_sum_exp(a, c->cols, 1) : 0;
         c->lse[row] = (ses_real)lse;
-        c->row_loss[row] = (ses_real)(counts ? lse - a[c->label[row]] : 0);
+        c->row_loss[row] = (ses_real)(labeled ? lse - a[c->label[row]] : 0);
     }
 }
 
@@ -66,7 +66,7 @@ static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
             double d = 0;
             if (c->label[row] != SES_IGNORE_INDEX)
                 d = c->scale * (exp(a[j] - (double)c->lse_in[row]) - (j == c->label[row]));
-            ses_put(c->da, row * c->ld + j, d);
+            ses_dst_put(c->da, row * c->ld + j, d);
         }
         for (int64_t j = c->cols; j < c->ld && !c->da.accumulate; j++) c->da.data[row * c->ld + j] = 0;
     }
@@ -88,15 +88,15 @@ void ses_k_xent_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const se
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
 }
 
-/* Whether the label of column c of sequence s counts, that is, lies inside the sequence. */
-static bool seg_counts(const int32_t *cu, const int32_t *label, int64_t s, int64_t c, int64_t cols)
+/* True if the label of column c of sequence s is a position inside the sequence. */
+static bool has_label(const int32_t *cu_seqlens, const int32_t *label, int64_t s, int64_t c, int64_t cols)
 {
     int32_t l = label[s * cols + c];
-    return l >= 0 && l < cu[s + 1] - cu[s];
+    return l >= 0 && l < cu_seqlens[s + 1] - cu_seqlens[s];
 }
 
-void ses_k_xent_span_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
-                         const int32_t *label, int64_t seqs, int64_t cols)
+void ses_k_xent_span_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a,
+                         const int32_t *cu_seqlens, const int32_t *label, int64_t seqs, int64_t cols)
 {
     (void)x;
     double total = 0;
@@ -104,11 +104,11 @@ void ses_k_xent_span_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_r
         double sum = 0;
         int64_t count = 0;
         for (int64_t s = 0; s < seqs; s++) {
-            bool counts = seg_counts(cu, label, s, c, cols);
-            const ses_real *first = a + cu[s] * cols + c;
-            double l = counts ? log_sum_exp(first, cu[s + 1] - cu[s], cols) : 0;
+            bool labeled = has_label(cu_seqlens, label, s, c, cols);
+            const ses_real *first = a + cu_seqlens[s] * cols + c;
+            double l = labeled ? log_sum_exp(first, cu_seqlens[s + 1] - cu_seqlens[s], cols) : 0;
             lse[s * cols + c] = (ses_real)l;
-            if (counts) sum += l - first[label[s * cols + c] * cols], count++;
+            if (labeled) sum += l - first[label[s * cols + c] * cols], count++;
         }
         if (count) total += sum / count;
         loss[1 + c] = (ses_real)(count ? 1.0 / count / cols : 0);
@@ -117,20 +117,20 @@ void ses_k_xent_span_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_r
 }
 
 void ses_k_xent_span_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
-                             const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
-                             int64_t seqs, int64_t cols)
+                             const ses_real *lse, const ses_real *a, const int32_t *cu_seqlens,
+                             const int32_t *label, int64_t seqs, int64_t cols)
 {
     (void)x;
     if (!da.data) return;
     for (int64_t s = 0; s < seqs; s++)
-        for (int32_t t = cu[s]; t < cu[s + 1]; t++)
+        for (int32_t t = cu_seqlens[s]; t < cu_seqlens[s + 1]; t++)
             for (int64_t c = 0; c < cols; c++) {
                 double d = 0;
-                if (seg_counts(cu, label, s, c, cols)) {
+                if (has_label(cu_seqlens, label, s, c, cols)) {
                     double p = exp(a[t * cols + c] - (double)lse[s * cols + c]);
-                    d = (double)loss[1 + c] * dloss[0] * (p - (t - cu[s] == label[s * cols + c]));
+                    d = (double)loss[1 + c] * dloss[0] * (p - (t - cu_seqlens[s] == label[s * cols + c]));
                 }
-                ses_put(da, t * cols + c, d);
+                ses_dst_put(da, t * cols + c, d);
             }
 }
 
@@ -150,7 +150,7 @@ void ses_k_bce_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
 {
     (void)x;
     if (!da.data) return;
-    for (int64_t i = 0; i < n; i++) ses_put(da, i, (ses_sigmoid_ref(a[i]) - target[i]) * dloss[0] / n);
+    for (int64_t i = 0; i < n; i++) ses_dst_put(da, i, (ses_sigmoid_ref(a[i]) - target[i]) * dloss[0] / n);
 }
 
 void ses_k_mse_ref(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n)
@@ -166,7 +166,7 @@ void ses_k_mse_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
 {
     (void)x;
     if (!da.data) return;
-    for (int64_t i = 0; i < n; i++) ses_put(da, i, 2 * ((double)a[i] - target[i]) * dloss[0] / n);
+    for (int64_t i = 0; i < n; i++) ses_dst_put(da, i, 2 * ((double)a[i] - target[i]) * dloss[0] / n);
 }
 
 void ses_k_label_smoothing_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label,
@@ -193,6 +193,6 @@ void ses_k_label_smoothing_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dlos
     double scale = (double)loss[1] * dloss[0];
     for (int64_t r = 0; da.data && r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
-            ses_put(da, r * cols + j,
-                    label[r] == SES_IGNORE_INDEX ? 0 : scale * ((j == label[r]) - 1.0 / (double)cols));
+            ses_dst_put(da, r * cols + j,
+                        label[r] == SES_IGNORE_INDEX ? 0 : scale * ((j == label[r]) - 1.0 / (double)cols));
 }

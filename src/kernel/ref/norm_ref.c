@@ -10,17 +10,18 @@ typedef struct forward {
     const ses_dropout_spec *drop;
 } forward;
 
-static ses_real keep(const ses_dropout_spec *d, int64_t i)
+static ses_real drop_factor(const ses_dropout_spec *d, int64_t i)
 {
     if (!d) return 1;
     return ses_dropout_draw(d->key, (uint64_t)i) >= ses_dropout_threshold(d->rate) ? ses_drop_scale(d->rate)
                                                                                    : 0;
 }
 
-/* s as it is or would be stored: the result is the same with and without storing it. */
+/* s rounded as it is stored, so that the result is the same whether s is stored or not. */
 static ses_real sum_at(const forward *f, int64_t i)
 {
-    ses_real factor = keep(f->drop, i), a = factor > 0 ? factor * f->a[i] : 0; /* dropped: whatever it was */
+    /* a dropped NaN or infinity becomes 0 */
+    ses_real factor = drop_factor(f->drop, i), a = factor > 0 ? factor * f->a[i] : 0;
     return f->res ? a + f->res[i] : a;
 }
 
@@ -84,8 +85,8 @@ static void bwd_row(const backward *b, int64_t row)
     for (int64_t j = 0; j < b->cols; j++) {
         double g = (double)b->dy[at + j] * b->gain[j], xhat = (b->s[at + j] - mean) * rstd;
         double ds = rstd * (g - g_mean - xhat * gx_mean);
-        if (b->dres.data) ses_put(b->dres, at + j, ds);
-        if (b->da.data) ses_put(b->da, at + j, keep(b->drop, at + j) * ds);
+        if (b->dres.data) ses_dst_put(b->dres, at + j, ds);
+        if (b->da.data) ses_dst_put(b->da, at + j, drop_factor(b->drop, at + j) * ds);
     }
 }
 

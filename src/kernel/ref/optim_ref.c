@@ -9,7 +9,7 @@ typedef struct step {
     ses_adamw o;
 } step;
 
-/* AdamW (Loshchilov and Hutter 2019): the decay acts on w itself, not through g. */
+/* AdamW (Loshchilov and Hutter 2019): weight decay acts on w directly, not through g. */
 static void adamw_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -109,10 +109,10 @@ void ses_k_lamb_update_ref(ses_exec *x, ses_real *w, const ses_real *u, int64_t 
 }
 
 typedef struct factors {
-    ses_real *u, *row, *col; /* row is v where each element has its own */
+    ses_real *u, *row, *col; /* row holds v if the second moment is not factored */
     const ses_real *g;
     int64_t rows, cols;
-    double mean; /* of row */
+    double mean; /* mean of row */
     ses_adafactor o;
 } factors;
 

@@ -26,7 +26,7 @@ void ses_k_col_sum_ref(ses_exec *x, ses_dst y, const ses_real *a, int64_t rows, 
 typedef struct squares {
     const ses_real *a;
     int64_t n, size;
-    double part[SES_MAX_PARTS];
+    double part[SES_MAX_PARTIALS];
 } squares;
 
 static void square_part(void *ctx, int64_t chunk, void *scratch)
@@ -41,7 +41,7 @@ static void square_part(void *ctx, int64_t chunk, void *scratch)
 
 double ses_k_sum_squares_ref(ses_exec *x, const ses_real *a, int64_t n)
 {
-    squares s = { .a = a, .n = n, .size = ses_part_size(n) };
+    squares s = { .a = a, .n = n, .size = ses_partial_size(n) };
     int64_t parts = ses_chunks(n, s.size);
     ses_parallel_for(x->pool, parts, square_part, &s);
     double sum = 0;

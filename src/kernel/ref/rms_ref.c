@@ -49,8 +49,8 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
         double rstd = b->stat[row], sum = 0;
         for (int64_t j = 0; j < b->cols; j++) sum += (double)dy[j] * b->gain[j] * a[j] * rstd;
         for (int64_t j = 0; j < b->cols; j++)
-            ses_put(b->da, row * b->cols + j,
-                    rstd * ((double)dy[j] * b->gain[j] - a[j] * rstd * (sum / b->cols)));
+            ses_dst_put(b->da, row * b->cols + j,
+                        rstd * ((double)dy[j] * b->gain[j] - a[j] * rstd * (sum / b->cols)));
     }
 }
 

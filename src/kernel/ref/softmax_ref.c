@@ -18,7 +18,7 @@ static void softmax_rows(void *ctx, int64_t chunk, void *scratch)
         double max = a[0], sum = 0;
         for (int64_t j = 1; j < c->cols; j++) max = fmax(max, a[j]);
         for (int64_t j = 0; j < c->cols; j++) sum += exp(a[j] - max);
-        for (int64_t j = 0; j < c->cols; j++) ses_put(c->to, row * c->cols + j, exp(a[j] - max) / sum);
+        for (int64_t j = 0; j < c->cols; j++) ses_dst_put(c->to, row * c->cols + j, exp(a[j] - max) / sum);
     }
 }
 
@@ -38,7 +38,8 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
         int64_t at = row * c->cols;
         double dot = 0;
         for (int64_t j = 0; j < c->cols; j++) dot += (double)c->dy[at + j] * c->a[at + j];
-        for (int64_t j = 0; j < c->cols; j++) ses_put(c->to, at + j, c->a[at + j] * (c->dy[at + j] - dot));
+        for (int64_t j = 0; j < c->cols; j++)
+            ses_dst_put(c->to, at + j, c->a[at + j] * (c->dy[at + j] - dot));
     }
 }
 
@@ -60,7 +61,7 @@ static void log_rows(void *ctx, int64_t chunk, void *scratch)
         double max = a[0], sum = 0;
         for (int64_t j = 1; j < c->cols; j++) max = fmax(max, a[j]);
         for (int64_t j = 0; j < c->cols; j++) sum += exp(a[j] - max);
-        for (int64_t j = 0; j < c->cols; j++) ses_put(c->to, row * c->cols + j, a[j] - max - log(sum));
+        for (int64_t j = 0; j < c->cols; j++) ses_dst_put(c->to, row * c->cols + j, a[j] - max - log(sum));
     }
 }
 
@@ -80,7 +81,8 @@ static void log_bwd_rows(void *ctx, int64_t chunk, void *scratch)
         int64_t at = row * c->cols;
         double sum = 0;
         for (int64_t j = 0; j < c->cols; j++) sum += c->dy[at + j];
-        for (int64_t j = 0; j < c->cols; j++) ses_put(c->to, at + j, c->dy[at + j] - exp(c->a[at + j]) * sum);
+        for (int64_t j = 0; j < c->cols; j++)
+            ses_dst_put(c->to, at + j, c->dy[at + j] - exp(c->a[at + j]) * sum);
     }
 }
 

@@ -1,135 +1,139 @@
-/* Attention with products of few bits (kernels.def says what is rounded how); for attention_avx2.c and
- * attention_avx512.c, after attention_simd.h, whose f32 serves what this does not take. A chunk is some
- * queries of one head of one sequence: it rounds and packs the keys and values, then takes TILE_ROWS queries
- * at a time. All sums are of whole numbers, so no way of cutting changes a query's bits. */
+/* int8 attention; kernels.def specifies the quantization. Included after attention_simd, whose f32 kernel
+ * computes the calls that int8 does not support. A chunk is a block of queries of one head of one sequence:
+ * it quantizes and packs keys and values, then processes TILE_ROWS queries at a time. All sums are integer
+ * sums, so the partitioning does not change any bit. */
 #include "gemm_i8_tile.h"
 
 #include <float.h>
 
-enum { QUERIES8 = 2 * QUERIES, LINE = 16 }; /* LINE: numbers of a cache line */
+enum { QUERIES_I8 = 2 * QUERIES, LINE = 16 }; /* LINE: floats per cache line */
 
 _Static_assert((int)SES_ATTN_I8_MAX_DIM == (int)MAX_DIM, "one bound");
 
-/* Keys and values as the tiles read them; the arrays are in scratch. */
-typedef struct narrow {
+/* A chunk; the arrays lie in scratch memory. */
+typedef struct i8_chunk {
     const ses_attn *a;
-    ses_attn_part part;
-    bool dot;
-    int64_t i, n;    /* its queries */
-    int64_t width;   /* keys in whole vectors */
-    int64_t quads;   /* of a head */
-    int8_t *keys;    /* panels as of gemm_i8_tile.h */
-    int32_t *excess; /* [width] */
-    float *k_scale;  /* [width]: with the factor of all scores, for powers of two */
-    float *shut;     /* [width]: 0, minus infinity where there is no key */
+    ses_attn_seq_head part;
+    bool vnni;
+    int64_t i, n;           /* queries of the chunk: first, count */
+    int64_t width;          /* keys rounded up to whole vectors */
+    int64_t quads;          /* groups of four columns per head */
+    int8_t *keys;           /* panels, see gemm_i8_tile.h */
+    int32_t *zp_correction; /* [width], see gemm_i8_tile.h */
+    float *k_scale;         /* [width]: scale of each key, times the score scale and log2(e) */
+    float *mask;            /* [width]: 0 for a key, -infinity past the last key */
     int32_t
-        *values; /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
-    float *
-        weight; /* [width]: the value's largest magnitude / top * SES_ATTN_I8_PROB_SCALE, 0 where there is none */
-    float top;        /* the largest magnitude of the values */
+        /* panels [(keys + 1) / 2][panel width]: two int16 values of consecutive keys per element */
+        *values;
+    float *weight;    /* [width]: max |v| / top * SES_ATTN_I8_PROB_SCALE of each key; 0 past the last key */
+    float top;        /* largest magnitude of all values */
     const uint8_t *q; /* [n][4 quads] */
-    float *q_scale;   /* [n] in whole vectors */
+    float *q_scale;   /* [n], rounded up to whole vectors */
     float *scores;    /* [TILE_ROWS][width] */
     int16_t *probs;   /* [TILE_ROWS][width] */
-} narrow;
+} i8_chunk;
 
-enum { WIDTH8 = (SES_ATTN_I8_MAX_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
+enum { WIDTH_I8 = (SES_ATTN_I8_MAX_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
 
-_Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 * 16 +
-                       TILE_ROWS * WIDTH8 * 6 + QUERIES8 * (MAX_DIM + 4) <=
+_Static_assert(WIDTH_I8 *MAX_DIM + WIDTH_I8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH_I8 * 16 +
+                       TILE_ROWS * WIDTH_I8 * 6 + QUERIES_I8 * (MAX_DIM + 4) <=
                    SES_SCRATCH_BYTES,
                "scratch");
 
-/* Not returned as a struct: a copy of what was just stored in small parts waits for all of them. */
-static void place_in(narrow *f, char *scratch)
+/* Fills a struct in place instead of returning one: copying fields that were just stored stalls. */
+static void place_scratch(i8_chunk *f, char *scratch)
 {
     int64_t ld = tile_round_up(f->a->dim, VF_LANES);
     f->values = (int32_t *)(void *)scratch;
-    f->excess = f->values + f->width / 2 * ld;
-    f->k_scale = (float *)(void *)(f->excess + f->width);
-    f->shut = f->k_scale + f->width;
-    f->weight = f->shut + f->width;
+    f->zp_correction = f->values + f->width / 2 * ld;
+    f->k_scale = (float *)(void *)(f->zp_correction + f->width);
+    f->mask = f->k_scale + f->width;
+    f->weight = f->mask + f->width;
     f->q_scale = f->weight + f->width;
-    f->scores = f->q_scale + QUERIES8;
+    f->scores = f->q_scale + QUERIES_I8;
     f->probs = (int16_t *)(void *)(f->scores + TILE_ROWS * f->width);
     f->keys = (int8_t *)(f->probs + TILE_ROWS * f->width);
 }
 
-/* Where the part's rows, from token t of its head on, lie that come rounded; their largest magnitudes. */
-static const uint8_t *given(const narrow *f, ses_i8_rows x, const int32_t *cu, int64_t t)
+/* Rows that are already quantized, from token t of the head on, and their largest magnitudes. */
+static const uint8_t *i8_rows_at(const i8_chunk *f, ses_i8_rows x, const int32_t *cu, int64_t t)
 {
     return x.q + (f->part.head * cu[f->a->seqs] + t) * 4 * f->quads;
 }
-static const float *given_most(const narrow *f, ses_i8_rows x, const int32_t *cu, int64_t t)
+static const float *max_abs_at(const i8_chunk *f, ses_i8_rows x, const int32_t *cu, int64_t t)
 {
     return x.scale + f->part.head * cu[f->a->seqs] + t;
 }
 
-/* ---- rounding and packing ---- */
+/* ---- quantizing and packing ---- */
 
-/* A vector of keys that come rounded, `there` of them; returns their largest magnitudes. */
-static vf lay_given_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
+/* Packs VF_LANES quantized keys, of which `there` exist; returns their largest magnitudes. */
+static vf pack_i8_keys(const i8_chunk *f, int8_t *panel, int64_t width, int64_t j, int64_t present)
 {
-    const void *q = given(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j);
-    transpose_vector((float *)(void *)panel, width, q, f->quads, there, f->quads);
-    for (int64_t p = 0; p < f->quads; p++, panel += 4 * width)
-        vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080))); /* 128 less */
-    return vf_get(given_most(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j), there);
+    const void *q = i8_rows_at(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j);
+    transpose_vector((float *)(void *)panel, width, q, f->quads, present, f->quads);
+    for (int64_t p = 0; p < f->quads; p++, panel += 4 * width) /* subtracts 128 from each byte */
+        vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080)));
+    return vf_get(max_abs_at(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j), present);
 }
 
-/* The same of reals. */
-static vf lay_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
+/* Quantizes and packs VF_LANES float keys; returns their largest magnitudes. */
+static vf pack_float_keys(const i8_chunk *f, int8_t *panel, int64_t width, int64_t j, int64_t present)
 {
     const ses_attn *a = f->a;
-    const float *k = a->k + (f->part.k0 + j) * a->k_row + f->part.head * ses_attn_head(a->k_head, a);
+    const float *k = a->k + (f->part.k0 + j) * a->k_row + f->part.head * ses_attn_head_stride(a->k_head, a);
     float by[VF_LANES];
     int64_t row = 4 * f->quads;
-    int8_t room[VF_LANES * MAX_DIM];
-    vf most = most_of_rows(k, a->k_row, there, a->dim);
-    vf_store(by, factors(most));
-    for (int64_t i = 0; i < there; i++) round_signed(room + i * row, k + i * a->k_row, a->dim, row, by[i]);
-    transpose_vector((float *)(void *)panel, width, (const float *)(const void *)room, f->quads, there,
+    int8_t buffer[VF_LANES * MAX_DIM];
+    vf max_abs = max_abs_rows(k, a->k_row, present, a->dim);
+    vf_store(by, quant_factors(max_abs));
+    for (int64_t i = 0; i < present; i++)
+        quantize_signed(buffer + i * row, k + i * a->k_row, a->dim, row, by[i]);
+    transpose_vector((float *)(void *)panel, width, (const float *)(const void *)buffer, f->quads, present,
                      f->quads);
-    return most;
+    return max_abs;
 }
 
-static void pack_keys(const narrow *f)
+static void pack_keys(const i8_chunk *f)
 {
     const ses_attn *a = f->a;
     vf unit = vf_set1(a->scale * 1.44269504f / 127); /* e^x = 2^(x log2 e) */
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
-        int64_t there = tile_min(VF_LANES, f->part.len_k - j);
+        int64_t present = tile_min(VF_LANES, f->part.len_k - j);
         int64_t first = j / TILE_COLS * TILE_COLS, width = panel_width(f->width, first);
         int8_t *panel = f->keys + first * 4 * f->quads + 4 * (j - first);
-        vf most = a->k_i8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
-        vf_store(f->k_scale + j, vf_mul(most, unit));
-        vf_store(f->shut + j, vf_until(vf_zero(), vf_set1(-INFINITY), there));
-        vi_store(f->excess + j, excess_of(panel, width, f->quads));
+        vf max_abs = a->k_i8.q ? pack_i8_keys(f, panel, width, j, present)
+                               : pack_float_keys(f, panel, width, j, present);
+        vf_store(f->k_scale + j, vf_mul(max_abs, unit));
+        vf_store(f->mask + j, vf_pad(vf_zero(), vf_set1(-INFINITY), present));
+        vi_store(f->zp_correction + j, zp_correction_of(panel, width, f->quads));
     }
 }
 
-/* Rounded to `room`, unless they come so. */
-static void round_queries(narrow *f, uint8_t *room)
+/* Quantizes the queries to `room`, unless they are already quantized. */
+static void quantize_queries(i8_chunk *f, uint8_t *buffer)
 {
     const ses_attn *a = f->a;
     int64_t first = f->part.q0 + f->i;
-    f->q = a->q_i8.q ? given(f, a->q_i8, a->cu_seqlens_q, first) : room;
-    const float *q = a->q_i8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    f->q = a->q_i8.q ? i8_rows_at(f, a->q_i8, a->cu_seqlens_q, first) : buffer;
+    const float *q =
+        a->q_i8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head_stride(a->q_head, a);
     for (int64_t i = 0; i < f->n; i += VF_LANES) {
-        int64_t there = tile_min(VF_LANES, f->n - i);
-        vf most = q ? most_of_rows(q + i * a->q_row, a->q_row, there, a->dim)
-                    : vf_get(given_most(f, a->q_i8, a->cu_seqlens_q, first + i), there);
-        vf scale = vf_max(vf_set1(FLT_MIN), vf_mul(most, vf_set1(1.0f / 127))); /* not 0 times infinity */
+        int64_t present = tile_min(VF_LANES, f->n - i);
+        vf max_abs = q ? max_abs_rows(q + i * a->q_row, a->q_row, present, a->dim)
+                       : vf_get(max_abs_at(f, a->q_i8, a->cu_seqlens_q, first + i), present);
+        /* avoids 0 times infinity */
+        vf scale = vf_max(vf_set1(FLT_MIN), vf_mul(max_abs, vf_set1(1.0f / 127)));
         vf_store(f->q_scale + i, scale);
         float by[VF_LANES];
-        vf_store(by, factors(most));
-        for (int64_t r = i; q && r < i + there; r++)
-            round_bytes(room + r * 4 * f->quads, q + r * a->q_row, a->dim, 4 * f->quads, by[r - i]);
+        vf_store(by, quant_factors(max_abs));
+        for (int64_t r = i; q && r < i + present; r++)
+            quantize_bytes(buffer + r * 4 * f->quads, q + r * a->q_row, a->dim, 4 * f->quads, by[r - i]);
     }
 }
 
-/* Multiples of a row of values from column d on. */
-VF_INLINE vi value_of(const narrow *f, const float *x, const uint8_t *q, int64_t d, float by)
+/* int values of a row from column d on, from floats or from quantized bytes. */
+VF_INLINE vi value_of(const i8_chunk *f, const float *x, const uint8_t *q, int64_t d, float by)
 {
     int64_t left = f->a->dim - d;
     if (!q) return vi_from_vf(vf_mul(vf_get(x + d, left), vf_set1(by)));
@@ -138,13 +142,13 @@ VF_INLINE vi value_of(const narrow *f, const float *x, const uint8_t *q, int64_t
     return vi_sub(vi_load_unsigned(q + d), vi_set1(128));
 }
 
-/* Two rows of values, reals or what comes rounded, the second of which may be missing, as pairs number
- * `at`. */
-VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, const float *by, bool both,
+/* Packs two rows of values, floats or quantized, as pair number `at`. both: the second row exists. */
+VF_INLINE void pack_pair(const i8_chunk *f, const float *x, const uint8_t *q, const float *by, bool both,
                          int64_t at)
 {
     const ses_attn *a = f->a;
-    int64_t panel = part_width(a->dim), ld = tile_round_up(a->dim, VF_LANES), pairs = (f->part.len_k + 1) / 2;
+    int64_t panel = dim_panel_width(a->dim), ld = tile_round_up(a->dim, VF_LANES),
+            pairs = (f->part.len_k + 1) / 2;
     for (int64_t d = 0; d < ld; d += VF_LANES) {
         int64_t begin = d / panel * panel, width = tile_min(panel, ld - begin);
         vi low = value_of(f, x, q, d, by[0]), high = vi_set1(0);
@@ -154,24 +158,25 @@ VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, cons
     }
 }
 
-static void pack_values(narrow *f)
+static void pack_values(i8_chunk *f)
 {
     const ses_attn *a = f->a;
-    bool come = a->k_i8.q;
+    bool quantized = a->k_i8.q;
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
-        int64_t there = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
-        const float *v = come ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
-        const uint8_t *q = come ? given(f, a->v_i8, a->cu_seqlens_k, t) : NULL;
-        vf most = come ? vf_get(given_most(f, a->v_i8, a->cu_seqlens_k, t), there)
-                       : most_of_rows(v, a->v_row, there, a->dim);
+        int64_t present = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
+        const float *v =
+            quantized ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head_stride(a->v_head, a);
+        const uint8_t *q = quantized ? i8_rows_at(f, a->v_i8, a->cu_seqlens_k, t) : NULL;
+        vf max_abs = quantized ? vf_get(max_abs_at(f, a->v_i8, a->cu_seqlens_k, t), present)
+                               : max_abs_rows(v, a->v_row, present, a->dim);
         float by[VF_LANES];
-        vf_store(by, factors(most));
-        vf_store(f->weight + j, most);
-        for (int64_t i = 0; i < there; i += 2)
-            pack_pair(f, come ? NULL : v + i * a->v_row, come ? q + i * 4 * f->quads : NULL, by + i,
-                      i + 1 < there, (j + i) / 2);
+        vf_store(by, quant_factors(max_abs));
+        vf_store(f->weight + j, max_abs);
+        for (int64_t i = 0; i < present; i += 2)
+            pack_pair(f, quantized ? NULL : v + i * a->v_row, quantized ? q + i * 4 * f->quads : NULL, by + i,
+                      i + 1 < present, (j + i) / 2);
     }
-    f->top = most_of(f->weight, f->width); /* one that is not finite makes all answers so */
+    f->top = max_abs_of(f->weight, f->width); /* a non-finite value makes every output non-finite */
     vf by = vf_set1(f->top > 0 ? SES_ATTN_I8_PROB_SCALE / f->top : 0);
     for (int64_t j = 0; j < f->width; j += VF_LANES)
         vf_store(f->weight + j, vf_mul(vf_load(f->weight + j), by));
@@ -179,28 +184,28 @@ static void pack_values(narrow *f)
 
 /* ---- tiles ---- */
 
-/* Queries meet the panel of keys from j on: scores without the query's scale, the largest of each lane. */
-VF_INLINE void score_tile(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j, const int rows,
-                          const int vecs, const bool dot)
+/* Scores of `rows` queries and the panel of keys at j, without the query scale; top: maximum per lane. */
+VF_INLINE void score_tile(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j, const int rows,
+                          const int vecs, const bool vnni)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot,
-              false);
+    tile_i8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->quads, NULL, f->zp_correction + j, f->quads, rows,
+                vecs, vnni, false);
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
-        vf by = vf_load(f->k_scale + j + v * VF_LANES), shut = vf_load(f->shut + j + v * VF_LANES);
+        vf by = vf_load(f->k_scale + j + v * VF_LANES), mask = vf_load(f->mask + j + v * VF_LANES);
         TILE_UNROLL for (int i = 0; i < rows; i++)
         {
-            vf x = vf_fma(vf_from_vi(c[i][v]), by, shut);
+            vf x = vf_fma(vf_from_vi(c[i][v]), by, mask);
             vf_store(s + i * f->width + j + v * VF_LANES, x);
             top[i] = vf_max(top[i], x);
         }
     }
 }
 
-/* Probabilities meet a panel of values from column d on: out = sums times `by` of each query. */
-VF_INLINE void value_tile(const narrow *f, float *out, const float *by, int64_t d, const int rows,
-                          const int vecs, const bool dot)
+/* out = probabilities times a panel of values at column d, times by[i] for query i. */
+VF_INLINE void value_tile(const i8_chunk *f, float *out, const float *by, int64_t d, const int rows,
+                          const int vecs, const bool vnni)
 {
     int64_t pairs = (f->part.len_k + 1) / 2;
     const int32_t *b = f->values + d * pairs;
@@ -214,9 +219,9 @@ VF_INLINE void value_tile(const narrow *f, float *out, const float *by, int64_t 
         TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES);
         TILE_UNROLL for (int i = 0; i < rows; i++)
         {
-            vi x = four(f->probs + i * f->width + 2 * p);
+            vi x = broadcast4(f->probs + i * f->width + 2 * p);
             TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] =
-                dot ? vi_dot2_add(c[i][v], x, bv[v]) : vi_add(c[i][v], vi_dot2(x, bv[v]));
+                vnni ? vi_dot2_add(c[i][v], x, bv[v]) : vi_add(c[i][v], vi_dot2(x, bv[v]));
         }
     }
     for (int i = 0; i < rows; i++, out += f->a->out_row)
@@ -225,84 +230,86 @@ VF_INLINE void value_tile(const narrow *f, float *out, const float *by, int64_t 
                    f->a->dim - d - v * VF_LANES);
 }
 
-typedef void score_fn(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j);
-typedef void value_fn(const narrow *f, float *out, const float *by, int64_t d);
+typedef void score_fn(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j);
+typedef void value_fn(const i8_chunk *f, float *out, const float *by, int64_t d);
 
 #define TILE_DIRECT(name, form, rows, vecs) form(name##_##rows##x##vecs, rows, vecs)
-#define SCORE_TILE(name, rows, vecs, dot)                                             \
-    static void name(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j) \
-    {                                                                                 \
-        score_tile(f, s, top, q, j, rows, vecs, dot);                                 \
+#define SCORE_TILE(name, rows, vecs, vnni)                                              \
+    static void name(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j) \
+    {                                                                                   \
+        score_tile(f, s, top, q, j, rows, vecs, vnni);                                  \
     }
-#define VALUE_TILE(name, rows, vecs, dot)                                     \
-    static void name(const narrow *f, float *out, const float *by, int64_t d) \
-    {                                                                         \
-        value_tile(f, out, by, d, rows, vecs, dot);                           \
+#define VALUE_TILE(name, rows, vecs, vnni)                                      \
+    static void name(const i8_chunk *f, float *out, const float *by, int64_t d) \
+    {                                                                           \
+        value_tile(f, out, by, d, rows, vecs, vnni);                            \
     }
-#define SCORE_DOT(name, rows, vecs) SCORE_TILE(name, rows, vecs, true)
-#define SCORE_STEP(name, rows, vecs) SCORE_TILE(name, rows, vecs, false)
-#define VALUE_DOT(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
-#define VALUE_STEP(name, rows, vecs) VALUE_TILE(name, rows, vecs, false)
-TILE_ALL(score_dot, SCORE_DOT)
-TILE_ALL(score_step, SCORE_STEP)
-TILE_ALL(value_dot, VALUE_DOT)
-TILE_ALL(value_step, VALUE_STEP)
-static score_fn *const score8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(score_step), TILE_TABLE(score_dot) };
-static value_fn *const value8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_step), TILE_TABLE(value_dot) };
+#define SCORE_VNNI(name, rows, vecs) SCORE_TILE(name, rows, vecs, true)
+#define SCORE_PLAIN(name, rows, vecs) SCORE_TILE(name, rows, vecs, false)
+#define VALUE_VNNI(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
+#define VALUE_PLAIN(name, rows, vecs) VALUE_TILE(name, rows, vecs, false)
+TILE_ALL(score_vnni, SCORE_VNNI)
+TILE_ALL(score_plain, SCORE_PLAIN)
+TILE_ALL(value_vnni, VALUE_VNNI)
+TILE_ALL(value_plain, VALUE_PLAIN)
+static score_fn *const score_tiles[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(score_plain),
+                                                                TILE_TABLE(score_vnni) };
+static value_fn *const value_tiles[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_plain),
+                                                                TILE_TABLE(value_vnni) };
 
-/* ---- a query ---- */
+/* ---- softmax of a query ---- */
 
-/* 2^x for x <= 0, off by 3e-6 of it at most: probabilities are rounded to 6e-5 next. */
+/* 2^x for x <= 0 with relative error at most 3e-6. Probabilities are then rounded to multiples of 6e-5. */
 VF_INLINE vf power2(vf x)
 {
     static const float c[] = { 1.3426686e-2f, 5.2242471e-2f, 2.4128021e-1f, 6.9304484e-1f, 1 };
     return vf_scale2_floor(vf_horner(vf_fraction(x), c, 5), x);
 }
 
-/* Scores of a query, which times `by` are logarithms of two, against the largest of them. */
+/* Scores of a query: (s - most) by is the exponent of 2. */
 typedef struct score_row {
     const float *s;
-    vf by, most;
-    vf sum; /* of the probabilities so far */
+    vf by, max_abs;
+    vf sum; /* sum of the probabilities so far */
 } score_row;
 
-/* A vector of probabilities, weighed by their values' scales: multiples in the lowest bits, where the
- * constant leaves them. */
-VF_INLINE vi weighed(const narrow *f, score_row *row, int64_t j)
+/* Probabilities times the scale of their values, as integers in the low bits: adding 1.5 * 2^23 rounds to
+ * nearest. */
+VF_INLINE vi weighted(const i8_chunk *f, score_row *row, int64_t j)
 {
-    vf p = power2(vf_mul(vf_sub(vf_load(row->s + j), row->most), row->by));
+    vf p = power2(vf_mul(vf_sub(vf_load(row->s + j), row->max_abs), row->by));
     row->sum = vf_add(row->sum, p);
     return vi_of_bits(vf_fma(p, vf_load(f->weight + j), vf_set1(0x1.8p23f)));
 }
 
-/* Scores of row r become probabilities; returns their sum, lane by lane. */
-static vf probabilities(const narrow *f, int64_t r, float by, float most)
+/* Turns the scores of row r into probabilities; returns their sum per lane. */
+static vf probabilities(const i8_chunk *f, int64_t r, float by, float max_abs)
 {
-    score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(most), vf_zero() };
+    score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(max_abs), vf_zero() };
     int16_t *to = f->probs + r * f->width;
     int64_t j = 0;
     for (; j + 2 * VF_LANES <= f->width; j += 2 * VF_LANES) {
-        vi low = weighed(f, &row, j);
-        vi_store_words2(to + j, low, weighed(f, &row, j + VF_LANES));
+        vi low = weighted(f, &row, j);
+        vi_store_words2(to + j, low, weighted(f, &row, j + VF_LANES));
     }
-    if (j < f->width) vi_store_words(to + j, weighed(f, &row, j));
+    if (j < f->width) vi_store_words(to + j, weighted(f, &row, j));
     return row.sum;
 }
 
-static void attend8(const narrow *f, int64_t i, int64_t rows)
+static void attend_i8(const i8_chunk *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
     const uint8_t *q = f->q + i * 4 * f->quads;
     float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
-    int64_t most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
+    int64_t max_abs = f->vnni ? TILE_ROWS : PLAIN_ROWS, panel = dim_panel_width(a->dim);
     float largest[TILE_ROWS], by[VF_LANES];
     vf top[TILE_ROWS], sum[TILE_ROWS];
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t d = 0; d < a->dim; d += LINE) prefetch_own(out + r * a->out_row + d);
+        for (int64_t d = 0; d < a->dim; d += LINE) prefetch_write(out + r * a->out_row + d);
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
-        for (int64_t r = 0; r < rows; r += most)
-            score8[f->dot][tile_min(most, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
+        for (int64_t r = 0; r < rows; r += max_abs)
+            score_tiles[f->vnni][tile_min(max_abs, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
                 f, f->scores + r * f->width, top + r, q + r * 4 * f->quads, j);
     for (int64_t r = 0; r < rows; r++) largest[r] = vf_hmax(top[r]);
     for (int64_t r = 0; r < rows; r++) sum[r] = probabilities(f, r, f->q_scale[i + r], largest[r]);
@@ -310,50 +317,51 @@ static void attend8(const narrow *f, int64_t i, int64_t rows)
     vf_store(by, vf_div(vf_set1(f->top / (127.0f * SES_ATTN_I8_PROB_SCALE)), vf_load(by)));
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
-        value8[f->dot][rows - 1][width / VF_LANES - 1](f, out, by, d);
+        value_tiles[f->vnni][rows - 1][width / VF_LANES - 1](f, out, by, d);
     }
 }
 
-typedef struct narrow_job {
+typedef struct i8_job {
     ses_attn *a;
-    bool dot;
-} narrow_job;
+    bool vnni;
+} i8_job;
 
-static void narrow_chunk(void *ctx, int64_t index, void *scratch)
+static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
 {
-    const narrow_job *b = ctx;
+    const i8_job *b = ctx;
     int64_t blocks = (b->a->max_seqlen_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
     int64_t head = index / pairs, block = index % pairs * 2;
-    ses_attn_part part = ses_attn_part_of(b->a, head);
+    ses_attn_seq_head part = ses_attn_seq_head_at(b->a, head);
     if (!ses_attn_i8_fits(part.len_k) && !b->a->k_i8.q) {
         for (int64_t i = block; i < tile_min(block + 2, blocks); i++)
             forward_chunk(b->a, head * blocks + i, scratch);
         return;
     }
-    narrow f = {
-        .a = b->a, .part = part, .dot = b->dot, .i = block * QUERIES, .quads = ses_quad_count(b->a->dim)
+    i8_chunk f = {
+        .a = b->a, .part = part, .vnni = b->vnni, .i = block * QUERIES, .quads = ses_quad_count(b->a->dim)
     };
-    f.n = tile_min(QUERIES8, part.len_q - f.i);
+    f.n = tile_min(QUERIES_I8, part.len_q - f.i);
     f.width = tile_round_up(part.len_k, VF_LANES);
     if (f.n <= 0 || part.len_k <= 0) return;
-    place_in(&f, scratch);
+    place_scratch(&f, scratch);
     pack_keys(&f);
     pack_values(&f);
-    round_queries(&f, (uint8_t *)(f.keys + f.width * 4 * f.quads));
-    for (int64_t i = 0, rows, left = tiles_of(f.n); left > 0; left--, i += rows) {
+    quantize_queries(&f, (uint8_t *)(f.keys + f.width * 4 * f.quads));
+    for (int64_t i = 0, rows, left = tile_count(f.n); left > 0; left--, i += rows) {
         rows = even_rows(f.n - i, left);
-        attend8(&f, i, rows);
+        attend_i8(&f, i, rows);
     }
 }
 
-void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool plain)
+void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_vnni)
 {
     ses_attn copy = *a;
-    narrow_job b = { .a = &copy, .dot = !plain && has_dot() };
-    int64_t blocks = (a->max_seqlen_q + QUERIES8 - 1) / QUERIES8;
+    i8_job b = { .a = &copy, .vnni = !no_vnni && has_vnni() };
+    int64_t blocks = (a->max_seqlen_q + QUERIES_I8 - 1) / QUERIES_I8;
     if (ses_attn_i8_supported(a))
-        parallel_pieces(x, a->seqs * a->heads * blocks,
-                        tile_min(QUERIES8, a->max_seqlen_q) * a->max_seqlen_k * a->dim / 2, narrow_chunk, &b);
+        parallel_items(x, a->seqs * a->heads * blocks,
+                       tile_min(QUERIES_I8, a->max_seqlen_q) * a->max_seqlen_k * a->dim / 2, run_i8_chunk,
+                       &b);
     else
         VF_NAME(ses_k_attention)(x, a);
 }

@@ -1,4 +1,4 @@
-/* Pointwise kernels over the vector vocabulary; elementwise_ref.c says what they compute. */
+/* Vectorized elementwise kernels; kernels.def has the formulas. */
 #include "glu_row.h"
 
 typedef struct pointwise {
@@ -38,7 +38,7 @@ static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
     vf s = vf_set1((float)c->s);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES)
-        vf_put_sink(c->y, i, vf_mul(s, vf_get(c->a + i, r.end - i)), r.end - i);
+        vf_put_dst(c->y, i, vf_mul(s, vf_get(c->a + i, r.end - i)), r.end - i);
 }
 
 void VF_NAME(ses_k_scale)(ses_exec *x, ses_dst y, const float *a, float s, int64_t n)
@@ -53,7 +53,7 @@ static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
         int64_t left = r.end - i;
-        vf_put_sink(c->y, i, vf_mul(vf_get(c->a + i, left), vf_get(c->b + i, left)), left);
+        vf_put_dst(c->y, i, vf_mul(vf_get(c->a + i, left), vf_get(c->b + i, left)), left);
     }
 }
 
@@ -73,7 +73,7 @@ static void act_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    switch (c->act) { /* once a chunk: the loops have it as a constant */
+    switch (c->act) { /* once per chunk, so that each loop has a constant activation */
     case SES_ACT_GELU: act_range(c, r, SES_ACT_GELU); break;
     case SES_ACT_GELU_TANH: act_range(c, r, SES_ACT_GELU_TANH); break;
     case SES_ACT_RELU: act_range(c, r, SES_ACT_RELU); break;
@@ -94,7 +94,7 @@ VF_INLINE void act_bwd_range(const pointwise *c, ses_range r, ses_act act)
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
         int64_t left = r.end - i;
         vf slope = vf_act_grad(act, vf_get(c->a + i, left));
-        vf_put_sink(c->y, i, vf_mul(vf_get(c->b + i, left), slope), left);
+        vf_put_dst(c->y, i, vf_mul(vf_get(c->b + i, left), slope), left);
     }
 }
 
@@ -128,7 +128,7 @@ void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_dst da, ses_dst sum, float *y, 
 }
 
 typedef struct glu {
-    ses_dst y; /* act(a) b, or where dy is given the gradient of a | b */
+    ses_dst y; /* act(a) b; if dy is given, the gradient of a | b */
     const float *ab, *dy;
     int64_t rows, cols;
     ses_act act;
@@ -141,8 +141,8 @@ VF_INLINE void glu_bwd_row(const glu *c, int64_t row, ses_act act)
     for (int64_t j = 0; j < c->cols; j += VF_LANES) {
         int64_t left = c->cols - j;
         vf u = vf_get(a + j, left), v = vf_get(b + j, left), d = vf_get(dy + j, left);
-        vf_put_sink(c->y, at + j, vf_mul(vf_mul(d, v), vf_act_grad(act, u)), left);
-        vf_put_sink(c->y, at + c->cols + j, vf_mul(d, vf_act(act, u)), left);
+        vf_put_dst(c->y, at + j, vf_mul(vf_mul(d, v), vf_act_grad(act, u)), left);
+        vf_put_dst(c->y, at + c->cols + j, vf_mul(d, vf_act(act, u)), left);
     }
 }
 
@@ -190,7 +190,7 @@ void VF_NAME(ses_k_glu_bwd)(ses_exec *x, ses_dst dab, const float *dy, const flo
     run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
 }
 
-/* Eight vectors at a time share VF_LANES Philox blocks; chunks begin at a multiple of that. */
+/* One draw of VF_LANES Philox blocks serves eight vectors; chunks begin at multiples of 8 * VF_LANES. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -203,7 +203,7 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
         int64_t left = r.end - i, at = i % (8 * VF_LANES);
         if (at == 0) vf_drop_draws(draw, c->key, (uint64_t)i / 8);
         vm keep = vi_ge_unsigned(vi_load(draw + at), threshold);
-        vf_put_sink(c->y, i, vf_select(keep, vf_mul(scale, vf_get(c->a + i, left)), vf_zero()), left);
+        vf_put_dst(c->y, i, vf_select(keep, vf_mul(scale, vf_get(c->a + i, left)), vf_zero()), left);
     }
 }
 
@@ -227,7 +227,7 @@ static void copy_rows(void *ctx, int64_t chunk, void *scratch)
         const float *from = c->a + i * c->a_row;
         ses_dst to = { c->y.data + i * c->y_row, c->y.accumulate };
         for (int64_t j = 0; j < c->cols; j += VF_LANES)
-            vf_put_sink(to, j, vf_get(from + j, c->cols - j), c->cols - j);
+            vf_put_dst(to, j, vf_get(from + j, c->cols - j), c->cols - j);
     }
 }
 
@@ -256,7 +256,7 @@ static void affine_rows(void *ctx, int64_t chunk, void *scratch)
             vf v = vf_get(c->a + at, left);
             if (c->gain) v = vf_mul(v, vf_get(c->gain + j, left));
             if (c->bias) v = vf_add(v, vf_get(c->bias + j, left));
-            vf_put_sink(c->y, at, v, left);
+            vf_put_dst(c->y, at, v, left);
         }
 }
 

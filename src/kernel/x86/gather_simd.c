@@ -1,5 +1,5 @@
-/* Rows of tables and pooling over the vector vocabulary; gather_ref.c says what they compute. Adding rows
- * back waits for memory, and ref serves. */
+/* Vectorized gather and pooling; kernels.def has the formulas. scatter_add is limited by memory and uses the
+ * reference kernel. */
 #include "vec_loop.h"
 
 #include <string.h>
@@ -37,38 +37,38 @@ void VF_NAME(ses_k_gather)(ses_exec *x, float *y, const float *const *table, con
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
 }
 
-typedef struct widen {
+typedef struct dequantize {
     float *y;
     const ses_quant_rows *table;
     const int32_t *id;
     int64_t rows, cols;
-} widen;
+} dequantize;
 
-VF_INLINE vf widen_at(const char *row, int64_t j, const ses_dtype as)
+VF_INLINE vf dequantize_at(const char *row, int64_t j, const ses_dtype as)
 {
     if (as == SES_I8) return vf_load_i8((const int8_t *)row + j);
     const uint16_t *half = (const uint16_t *)(const void *)(row + 2 * j);
     return as == SES_F16 ? vf_load_f16(half) : vf_load_bf16(half);
 }
 
-VF_INLINE void widen_row(float *y, const char *row, float by, int64_t cols, const ses_dtype as)
+VF_INLINE void dequantize_row(float *y, const char *row, float by, int64_t cols, const ses_dtype as)
 {
     int64_t j = 0, size = as == SES_I8 ? 1 : 2;
     for (; j + VF_LANES <= cols; j += VF_LANES) {
-        vf v = widen_at(row, j, as);
+        vf v = dequantize_at(row, j, as);
         vf_store(y + j, as == SES_I8 ? vf_mul(v, vf_set1(by)) : v);
     }
     if (j == cols) return;
     char rest[VF_LANES * 2] = { 0 };
     memcpy(rest, row + j * size, (size_t)((cols - j) * size));
-    vf v = widen_at(rest, 0, as);
+    vf v = dequantize_at(rest, 0, as);
     vf_store_part(y + j, as == SES_I8 ? vf_mul(v, vf_set1(by)) : v, cols - j);
 }
 
 static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const widen *w = ctx;
+    const dequantize *w = ctx;
     const ses_quant_rows *t = w->table;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++) {
@@ -77,18 +77,18 @@ static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
         if (row == SES_IGNORE_INDEX)
             memset(y, 0, (size_t)w->cols * sizeof *y);
         else if (t->dtype == SES_I8)
-            widen_row(y, (const char *)t->data + at, t->scale[row], w->cols, SES_I8);
+            dequantize_row(y, (const char *)t->data + at, t->scale[row], w->cols, SES_I8);
         else if (t->dtype == SES_F16)
-            widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_F16);
+            dequantize_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_F16);
         else
-            widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_BF16);
+            dequantize_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_BF16);
     }
 }
 
 void VF_NAME(ses_k_dequantize_rows)(ses_exec *x, float *y, const ses_quant_rows *table, const int32_t *id,
                                     int64_t rows, int64_t cols)
 {
-    widen w = { y, table, id, rows, cols };
+    dequantize w = { y, table, id, rows, cols };
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), dequantize_rows, &w);
 }
 
@@ -97,18 +97,18 @@ typedef struct pool {
     int32_t *arg;
     const int32_t *arg_in;
     const float *from;
-    const int32_t *cu;
+    const int32_t *cu_seqlens;
     int64_t cols;
     ses_pool_kind kind;
 } pool;
 
-/* Row numbers travel as the bits of a vf. */
+/* Row numbers are stored in the bits of a vf. */
 VF_INLINE vf row_number(int32_t t) { return vf_of_bits(vi_set1(t)); }
 
 VF_INLINE void max_cols(const pool *p, int64_t seq, int64_t j, int64_t left)
 {
-    vf best = vf_get(p->from + p->cu[seq] * p->cols + j, left), arg = row_number(p->cu[seq]);
-    for (int32_t t = p->cu[seq] + 1; t < p->cu[seq + 1]; t++) {
+    vf best = vf_get(p->from + p->cu_seqlens[seq] * p->cols + j, left), arg = row_number(p->cu_seqlens[seq]);
+    for (int32_t t = p->cu_seqlens[seq] + 1; t < p->cu_seqlens[seq + 1]; t++) {
         vf v = vf_get(p->from + t * p->cols + j, left);
         vm number = vf_eq(v, v), above = vf_lt(best, v);
         arg = vf_select(number, vf_select(above, row_number(t), arg), row_number(t));
@@ -118,11 +118,11 @@ VF_INLINE void max_cols(const pool *p, int64_t seq, int64_t j, int64_t left)
     vf_put(p->to.data + seq * p->cols + j, best, left);
 }
 
-enum { ROW_BLOCK = 32 }; /* rows summed before their sum is added to the others' */
+enum { ROW_BLOCK = 32 }; /* rows per partial sum */
 
 VF_INLINE void mean_cols(const pool *p, int64_t seq, int64_t j, int64_t left)
 {
-    int32_t first = p->cu[seq], end = p->cu[seq + 1];
+    int32_t first = p->cu_seqlens[seq], end = p->cu_seqlens[seq + 1];
     vf total = vf_zero();
     for (int32_t t = first; t < end;) {
         vf sum = vf_zero();
@@ -137,14 +137,15 @@ static void pool_seq(void *ctx, int64_t seq, void *scratch)
 {
     (void)scratch;
     const pool *p = ctx;
-    bool empty = p->cu[seq] == p->cu[seq + 1];
+    bool empty = p->cu_seqlens[seq] == p->cu_seqlens[seq + 1];
     for (int64_t j = 0; j < p->cols; j += VF_LANES) {
         int64_t left = p->cols - j;
         if (empty) {
             vf_put(p->to.data + seq * p->cols + j, vf_zero(), left);
             if (p->arg) vf_put((float *)(void *)(p->arg + seq * p->cols + j), row_number(-1), left);
         } else if (p->kind == SES_POOL_FIRST) {
-            vf_put(p->to.data + seq * p->cols + j, vf_get(p->from + p->cu[seq] * p->cols + j, left), left);
+            vf_put(p->to.data + seq * p->cols + j, vf_get(p->from + p->cu_seqlens[seq] * p->cols + j, left),
+                   left);
         } else if (p->kind == SES_POOL_MEAN) {
             mean_cols(p, seq, j, left);
         } else {
@@ -153,10 +154,10 @@ static void pool_seq(void *ctx, int64_t seq, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_pool)(ses_exec *x, float *y, int32_t *arg, const float *a, const int32_t *cu, int64_t seqs,
-                         int64_t cols, ses_pool_kind kind)
+void VF_NAME(ses_k_pool)(ses_exec *x, float *y, int32_t *arg, const float *a, const int32_t *cu_seqlens,
+                         int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
-    pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu, cols, kind };
+    pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu_seqlens, cols, kind };
     ses_parallel_for(x->pool, seqs, pool_seq, &p);
 }
 
@@ -164,7 +165,7 @@ static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
 {
     (void)scratch;
     const pool *p = ctx;
-    int32_t first = p->cu[seq], end = p->cu[seq + 1];
+    int32_t first = p->cu_seqlens[seq], end = p->cu_seqlens[seq + 1];
     const float *dy = p->from + seq * p->cols;
     vf len = vf_set1((float)(end - first));
     for (int32_t t = first; t < end; t++)
@@ -179,14 +180,14 @@ static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
             } else if (t != first) {
                 d = vf_zero();
             }
-            vf_put_sink(p->to, t * p->cols + j, d, left);
+            vf_put_dst(p->to, t * p->cols + j, d, left);
         }
 }
 
-void VF_NAME(ses_k_pool_bwd)(ses_exec *x, ses_dst da, const float *dy, const int32_t *arg, const int32_t *cu,
-                             int64_t seqs, int64_t cols, ses_pool_kind kind)
+void VF_NAME(ses_k_pool_bwd)(ses_exec *x, ses_dst da, const float *dy, const int32_t *arg,
+                             const int32_t *cu_seqlens, int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     if (!da.data) return;
-    pool p = { da, NULL, arg, dy, cu, cols, kind };
+    pool p = { da, NULL, arg, dy, cu_seqlens, cols, kind };
     ses_parallel_for(x->pool, seqs, pool_bwd_seq, &p);
 }

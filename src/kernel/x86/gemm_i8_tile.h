@@ -1,10 +1,11 @@
-/* A tile of sums of products of 8-bit numbers, and how rows are rounded for it; include a vec8_*.h first.
- * B's multiples lie in panels of TILE_COLS columns, [quads][width][4]: a vector holds four consecutive
- * numbers of each of its columns. A's are bytes from 1 to 255, 128 too many; so 128 times the sum of a column
- * of B, its excess, is how far below zero the sum begins. Sums of whole numbers are exact in any order: every
- * way of a step gives the same bits. */
-#ifndef SES_KERNEL_GEMM8_TILE_H
-#define SES_KERNEL_GEMM8_TILE_H
+/* Register tile of an int8 product, and quantization of rows for it. Include a vec_i8_*.h first.
+ *
+ * B is packed in panels of TILE_COLS columns, [quads][width][4]: a vector holds four consecutive rows of each
+ * of its columns. A is stored as unsigned bytes q + 128 (zero point 128), in 1 .. 255. Each sum therefore
+ * starts at minus the zero-point correction of its column, 128 times the column's sum. Integer sums are exact
+ * in any order, so both instruction sequences give the same bits. */
+#ifndef SES_KERNEL_GEMM_I8_TILE_H
+#define SES_KERNEL_GEMM_I8_TILE_H
 
 #include "gemm_tile_table.h"
 #include "vec_i8.h"
@@ -13,43 +14,42 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINE8 = 64, AHEAD8 = 6 << 10 }; /* bytes */
-enum { STEP_ROWS = 4 }; /* of a tile without the instruction, which needs registers for halves of B */
+enum { LINE_BYTES = 64, AHEAD_BYTES = 6 << 10 }; /* bytes */
+enum { PLAIN_ROWS = 4 }; /* tile height without VNNI, which needs more registers for B */
 
-VF_INLINE vi four(const void *a)
+VF_INLINE vi broadcast4(const void *a)
 {
     int32_t x;
     memcpy(&x, a, sizeof x);
     return vi_set1(x);
 }
 
-/* c[i][j] = sum over quads of a's four times b's four, less the excess; A's rows are a_row bytes apart. next:
- * what is read soon, a cache line for each quad, or NULL. stream: B is read once; more of it is what is read
- * soon. */
-VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
-                         const int8_t *next, const int32_t *excess, int64_t quads, const int rows,
-                         const int vecs, const bool dot, const bool stream)
+/* c[i][j] = sum_p A(i, p) B(p, j). Rows of A are a_row bytes apart. next: data to prefetch, one cache line
+ * per quad, or NULL. stream: B is read only once, so prefetch more of B instead. */
+VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
+                           const int8_t *next, const int32_t *zp_correction, int64_t quads, const int rows,
+                           const int vecs, const bool vnni, const bool stream)
 {
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
-        vi start = vi_sub(vi_set1(0), vi_load(excess + v * VF_LANES));
+        vi start = vi_sub(vi_set1(0), vi_load(zp_correction + v * VF_LANES));
         TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = start;
     }
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
         TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES * 4);
         if (stream) {
-            TILE_UNROLL for (int at = 0; at < vecs * VF_LANES * 4; at += LINE8)
+            TILE_UNROLL for (int at = 0; at < vecs * VF_LANES * 4; at += LINE_BYTES)
             {
-                __builtin_prefetch(b + AHEAD8 + at, 0, 2);
+                __builtin_prefetch(b + AHEAD_BYTES + at, 0, 2);
             }
         } else if (next) {
-            __builtin_prefetch(next, 0, 2), next += LINE8;
+            __builtin_prefetch(next, 0, 2), next += LINE_BYTES;
         }
-        if (dot) {
+        if (vnni) {
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
-                vi x = four(a + i * a_row);
+                vi x = broadcast4(a + i * a_row);
                 TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_dot4(c[i][v], x, bv[v]);
             }
         } else {
@@ -58,7 +58,7 @@ VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a
                                                        bv[v] = vi_even_bytes(bv[v]);
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
-                vi x = four(a + i * a_row), even = vi_and(x, vi_set1(0x00ff00ff)), rest = vi_shr16(x);
+                vi x = broadcast4(a + i * a_row), even = vi_and(x, vi_set1(0x00ff00ff)), rest = vi_shr16(x);
                 TILE_UNROLL for (int v = 0; v < vecs; v++)
                 {
                     vi both = vi_add(vi_dot2(even, bv[v]), vi_dot2(rest, odd[v]));
@@ -69,8 +69,8 @@ VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a
     }
 }
 
-/* 128 times the sum of each of a vector of columns, whose first quads are at b. */
-VF_INLINE vi excess_of(const int8_t *b, int64_t width, int64_t quads)
+/* Zero-point corrections of VF_LANES columns whose first quads are at b: 128 times each column's sum. */
+VF_INLINE vi zp_correction_of(const int8_t *b, int64_t width, int64_t quads)
 {
     vi sum = vi_set1(0), ones = vi_set1(0x00010001);
     for (int64_t p = 0; p < quads; p++) {
@@ -80,55 +80,55 @@ VF_INLINE vi excess_of(const int8_t *b, int64_t width, int64_t quads)
     return vi_shl(sum, 7);
 }
 
-/* ---- rounding ---- */
+/* ---- quantizing ---- */
 
-/* The largest magnitude of a row, lane by lane, as bits: of magnitudes these are in the same order, and what
- * is not finite is above all. */
-VF_INLINE vi most_bits(const float *a, int64_t n)
+/* Largest magnitude of a row per lane, as integer bits: magnitudes compare like their bits, and NaN and
+ * infinity are above all finite numbers. */
+VF_INLINE vi max_abs_bits(const float *a, int64_t n)
 {
-    vi most = vi_set1(0), other = most;
+    vi max = vi_set1(0), other = max;
     int64_t i = 0;
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
-        most = vi_max(most, vi_of_bits(vf_abs(vf_load(a + i))));
+        max = vi_max(max, vi_of_bits(vf_abs(vf_load(a + i))));
         other = vi_max(other, vi_of_bits(vf_abs(vf_load(a + i + VF_LANES))));
     }
-    for (; i < n; i += VF_LANES) most = vi_max(most, vi_of_bits(vf_abs(vf_get(a + i, n - i))));
-    return vi_max(most, other);
+    for (; i < n; i += VF_LANES) max = vi_max(max, vi_of_bits(vf_abs(vf_get(a + i, n - i))));
+    return vi_max(max, other);
 }
 
-/* The largest magnitudes of n rows, at most VF_LANES, each in its lane; NaN where something is not finite. */
-VF_INLINE vf most_of_rows(const float *a, int64_t row, int64_t n, int64_t cols)
+/* Largest magnitudes of n rows, at most VF_LANES, one per lane; NaN if a number of the row is not finite. */
+VF_INLINE vf max_abs_rows(const float *a, int64_t row, int64_t n, int64_t cols)
 {
     vf r[VF_LANES];
-    for (int i = 0; i < VF_LANES; i++) r[i] = i < n ? vf_of_bits(most_bits(a + i * row, cols)) : vf_zero();
+    for (int i = 0; i < VF_LANES; i++) r[i] = i < n ? vf_of_bits(max_abs_bits(a + i * row, cols)) : vf_zero();
     vf_transpose(r);
-    vi most = vi_of_bits(r[0]);
-    for (int i = 1; i < VF_LANES; i++) most = vi_max(most, vi_of_bits(r[i]));
-    return vf_add(vf_of_bits(most), vf_sub(vf_of_bits(most), vf_of_bits(most)));
+    vi max = vi_of_bits(r[0]);
+    for (int i = 1; i < VF_LANES; i++) max = vi_max(max, vi_of_bits(r[i]));
+    return vf_add(vf_of_bits(max), vf_sub(vf_of_bits(max), vf_of_bits(max)));
 }
 
-/* The largest magnitude of one row. */
-VF_INLINE float most_of(const float *a, int64_t n)
+/* Largest magnitude of one row; NaN if a number is not finite. */
+VF_INLINE float max_abs_of(const float *a, int64_t n)
 {
-    vi most = most_bits(a, n);
+    vi max = max_abs_bits(a, n);
     int32_t lane[VF_LANES], top = 0;
-    vi_store(lane, most);
+    vi_store(lane, max);
     for (int i = 0; i < VF_LANES; i++) top = lane[i] > top ? lane[i] : top;
     float x;
     memcpy(&x, &top, sizeof x);
     return x + (x - x);
 }
 
-/* What turns a row's numbers into multiples; what turns them back is most / 127. A row of numbers so small
- * that this would be infinite is zeros. */
-static inline float factor(float most) { return most > 127 / FLT_MAX ? 127 / most : 0; }
-VF_INLINE vf factors(vf most)
+/* Factor from floats to int8; the inverse is max_abs / 127. 0 if the factor would overflow: the row becomes
+ * zeros. */
+static inline float quant_factor(float max) { return max > 127 / FLT_MAX ? 127 / max : 0; }
+VF_INLINE vf quant_factors(vf max)
 {
-    return vf_select(vf_lt(vf_set1(127 / FLT_MAX), most), vf_div(vf_set1(127), most), vf_zero());
+    return vf_select(vf_lt(vf_set1(127 / FLT_MAX), max), vf_div(vf_set1(127), max), vf_zero());
 }
 
-/* q = a's multiples, zeros from n to width. */
-VF_INLINE void round_signed(int8_t *q, const float *a, int64_t n, int64_t width, float by)
+/* q = int8 of a, zeros from n to width. */
+VF_INLINE void quantize_signed(int8_t *q, const float *a, int64_t n, int64_t width, float by)
 {
     int64_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
@@ -136,17 +136,17 @@ VF_INLINE void round_signed(int8_t *q, const float *a, int64_t n, int64_t width,
     for (; i < width; i++) q[i] = (int8_t)(i < n && by > 0 ? (int)rintf(a[i] * by) : 0);
 }
 
-VF_INLINE vi round_vector(const float *a, float by) { return vi_from_vf(vf_mul(vf_load(a), vf_set1(by))); }
+VF_INLINE vi quantize_vector(const float *a, float by) { return vi_from_vf(vf_mul(vf_load(a), vf_set1(by))); }
 
-/* The same, 128 more. */
-VF_INLINE void round_bytes(uint8_t *q, const float *a, int64_t n, int64_t width, float by)
+/* q = int8 of a, plus 128. */
+VF_INLINE void quantize_bytes(uint8_t *q, const float *a, int64_t n, int64_t width, float by)
 {
     enum { V = VF_LANES };
     int64_t i = 0;
     for (; i + 4 * V <= n; i += 4 * V)
-        vi_store_bytes4(q + i, round_vector(a + i, by), round_vector(a + i + V, by),
-                        round_vector(a + i + 2 * V, by), round_vector(a + i + 3 * V, by));
-    for (; i + VF_LANES <= n; i += VF_LANES) vi_store_bytes(q + i, round_vector(a + i, by));
+        vi_store_bytes4(q + i, quantize_vector(a + i, by), quantize_vector(a + i + V, by),
+                        quantize_vector(a + i + 2 * V, by), quantize_vector(a + i + 3 * V, by));
+    for (; i + VF_LANES <= n; i += VF_LANES) vi_store_bytes(q + i, quantize_vector(a + i, by));
     for (; i < width; i++) q[i] = (uint8_t)(128 + (i < n && by > 0 ? (int)rintf(a[i] * by) : 0));
 }
 

@@ -1,4 +1,4 @@
-/* Matrices brought into the order the tile reads; see gemm_tile.h. */
+/* Packing of matrices into the layouts that the register tile reads; see gemm_tile.h. */
 #ifndef SES_KERNEL_GEMM_PACK_H
 #define SES_KERNEL_GEMM_PACK_H
 
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Up to VF_LANES rows of x, n of them, become columns: y[c * y_row + r] = x[r * x_row + c] for c < cols, and
- * zeros in the columns r >= n. */
+/* Transposes n rows of x, at most VF_LANES: y[c * y_row + r] = x[r * x_row + c] for c < cols, 0 for n <= r <
+ * VF_LANES. */
 static inline void transpose_vector(float *y, int64_t y_row, const float *x, int64_t x_row, int64_t n,
                                     int64_t cols)
 {
@@ -26,7 +26,7 @@ static inline void transpose_vector(float *y, int64_t y_row, const float *x, int
     }
 }
 
-/* y[p][j] = b[p * b_row + j * b_col] for p < k and j < n; y has whole vectors of columns, zeros past n. */
+/* y[p][j] = b[p * b_row + j * b_col] for p < k, j < n. Rows of y are whole vectors, zeros past n. */
 static inline void pack_panel(float *y, const float *b, int64_t b_row, int64_t b_col, int64_t n, int64_t k)
 {
     int64_t width = tile_round_up(n, VF_LANES), full = n / VF_LANES * VF_LANES;
@@ -45,10 +45,11 @@ static inline void pack_panel(float *y, const float *b, int64_t b_row, int64_t b
     }
 }
 
-/* Rows of A as strips one after the other: y[s][p][i] = A(TILE_ROWS s + i, p), zeros past m. */
+/* Packs A in strips of TILE_ROWS rows: y[s][p][i] = A(TILE_ROWS s + i, p), zeros past m. */
 static inline void pack_strips(float *y, const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k)
 {
-    enum { BLOCK = 8 }; /* rows of memory read together: each is a way of one cache set when a_col is even */
+    /* memory rows read together: with an even a_col each occupies one way of a cache set */
+    enum { BLOCK = 8 };
     int64_t full = a_row == 1 ? m / TILE_ROWS * TILE_ROWS : 0;
     for (int64_t p0 = 0; p0 < k; p0 += BLOCK) {
         int64_t end = tile_min(k, p0 + BLOCK);

@@ -1,37 +1,38 @@
-/* ses_gemm on the register tile of gemm_tile.h, for gemm_avx2.c and gemm_avx512.c.
+/* ses_gemm on the register tile of gemm_tile.h.
  *
- * k is cut into passes of at most PASS, by k alone: a tile's accumulators start each pass at zero and are
- * added to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of
- * panels; how the chunks are cut changes no bit. */
+ * k is split into passes of at most PASS, depending on k only. A tile's accumulators start each pass at zero
+ * and are added to C, which also keeps rounding errors small. A chunk is a block of rows times a group of
+ * panels; the partitioning does not change any bit. */
 #include "base/half.h"
 #include "gemm_epilogue.h"
 #include "gemm_pack.h"
 
 enum {
     PASS = 768,
-    ROWS = 1024,             /* rows of a chunk; B is packed once for them */
-    PACKED_ROWS = 128,       /* when there is nothing to pack: as many as leave A in the second-level cache */
-    STRIP_ROWS = 96,         /* when A is packed; a multiple of TILE_ROWS */
-    GROUP = 768 / TILE_COLS, /* panels A is packed for */
-    WORK = 1 << 18,          /* multiply-adds worth a chunk */
-    FEW = 4,                 /* rows that take as long as one */
+    ROWS = 1024,             /* rows per chunk; B is packed once for them */
+    PACKED_ROWS = 128,       /* rows per chunk if B is already packed: A stays in the L2 cache */
+    STRIP_ROWS = 96,         /* rows per chunk if A is packed; a multiple of TILE_ROWS */
+    GROUP = 768 / TILE_COLS, /* panels that A is packed for */
+    WORK = 1 << 18,          /* multiply-adds per chunk */
+    FEW = 4,                 /* fewer rows take as long as this many */
 };
 
 _Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH_BYTES, "scratch");
 
 typedef struct job {
     ses_gemm g;
-    int64_t tiles, blocks; /* of rows; blocks of as equal numbers of tiles as can be are a chunk's rows */
-    int64_t group;         /* panels of a chunk */
-    int64_t groups;        /* chunks side by side */
-    bool strips;           /* A is packed */
-    bool half;             /* tiles read B's 16-bit numbers themselves: there are rows for one tile only */
+    /* tiles of TILE_ROWS rows; blocks of nearly equal numbers of tiles, one per chunk */
+    int64_t tiles, blocks;
+    int64_t group;  /* panels per chunk */
+    int64_t groups; /* chunks per block of rows */
+    bool strips;    /* A is packed */
+    bool half;      /* tiles convert 16-bit B themselves: there is only one tile of rows */
 } job;
 
-/* A stretch of k. */
+/* A range of k. */
 typedef struct pass {
     int64_t begin, k;
-    tile_turn turn;
+    tile_pass position;
 } pass;
 
 static pass pass_at(int64_t k, int64_t begin)
@@ -40,18 +41,18 @@ static pass pass_at(int64_t k, int64_t begin)
     return (pass){ begin, tile_min(size, k - begin), { begin == 0, begin + size >= k } };
 }
 
-/* C's lines that the next tile goes to, which are far: they come while it is made. */
+/* Prefetches the cache lines of C that a tile is stored to, while the tile is computed. */
 VF_INLINE void prefetch_tile(const ses_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols)
 {
     enum { LINE = 16 };
     for (int64_t r = i; r < i + rows; r++) {
         const float *c = g->c + r * g->ldc + j;
-        for (int64_t at = 0; at < cols; at += LINE) prefetch_own(c + at);
-        prefetch_own(c + cols - 1);
+        for (int64_t at = 0; at < cols; at += LINE) prefetch_write(c + at);
+        prefetch_write(c + cols - 1);
     }
 }
 
-/* Rows i .. end-1 times one panel. Tiles are of even height, so that no ragged one is left over. */
+/* Multiplies rows i .. end-1 with one panel. Tiles have nearly equal heights, so none is very small. */
 static void run_panel(const job *b, pass s, const float *strips, const void *panel, int64_t i, int64_t end,
                       int64_t j)
 {
@@ -68,14 +69,14 @@ static void run_panel(const job *b, pass s, const float *strips, const void *pan
             tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
         else
             direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel, s.k);
-        tile_put(g, s.turn, tile, i, rows, j, cols, false);
+        tile_store(g, s.position, tile, i, rows, j, cols, false);
         strips += b->strips ? TILE_ROWS * s.k : 0;
         i += rows;
     }
 }
 
-/* A panel of 16-bit numbers as floats: pays for itself from a few tiles on. */
-static void widen(float *y, const uint16_t *x, ses_dtype from, int64_t n)
+/* Converts a panel of 16-bit numbers to floats, which pays off from a few tiles on. */
+static void convert_panel(float *y, const uint16_t *x, ses_dtype from, int64_t n)
 {
     if (from == SES_F16)
         for (int64_t i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_load_f16(x + i));
@@ -86,21 +87,21 @@ static void widen(float *y, const uint16_t *x, ses_dtype from, int64_t n)
 static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, int64_t j_end, float *scratch)
 {
     const ses_gemm *g = &b->g;
-    float *fresh = scratch, *strips = scratch + TILE_COLS * PASS;
+    float *buffer = scratch, *strips = scratch + TILE_COLS * PASS;
     if (b->strips)
         pack_strips(strips, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
     for (; j < j_end; j += TILE_COLS) {
         int64_t width = panel_width(g->n, j);
-        const void *panel = fresh;
+        const void *panel = buffer;
         if (g->packed && g->packed_dtype == SES_F32)
             panel = (const float *)g->packed + j * g->k + s.begin * width;
         else if (g->packed && b->half)
             panel = (const uint16_t *)g->packed + j * g->k + s.begin * width;
         else if (g->packed)
-            widen(fresh, (const uint16_t *)g->packed + j * g->k + s.begin * width, g->packed_dtype,
-                  s.k * width);
+            convert_panel(buffer, (const uint16_t *)g->packed + j * g->k + s.begin * width, g->packed_dtype,
+                          s.k * width);
         else
-            pack_panel(fresh, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
+            pack_panel(buffer, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(TILE_COLS, g->n - j), s.k);
         run_panel(b, s, strips, panel, i, end, j);
     }
@@ -116,7 +117,7 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
     pass s = pass_at(g->k, 0);
     run_pass(b, s, i, end, j, j_end, scratch);
-    while (!s.turn.last) {
+    while (!s.position.last) {
         s = pass_at(g->k, s.begin + s.k);
         run_pass(b, s, i, end, j, j_end, scratch);
     }
@@ -129,7 +130,7 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
     b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     int64_t rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
-    int64_t work = rows < FEW ? FEW : rows; /* a few rows wait for B */
+    int64_t work = rows < FEW ? FEW : rows; /* few rows are limited by loading B */
     b.tiles = (g->m + TILE_ROWS - 1) / TILE_ROWS;
     b.blocks = (g->m + rows - 1) / rows;
     b.group = tile_min(b.strips ? GROUP : 1 + WORK / (work * TILE_COLS * (g->k + 1)), panels);
@@ -141,7 +142,7 @@ int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k) { return tile_round_
 
 typedef struct packing {
     void *packed;
-    ses_dtype as;
+    ses_dtype dtype;
     const float *b;
     int64_t b_row, b_col, n, k;
 } packing;
@@ -150,25 +151,25 @@ static void pack_chunk(void *ctx, int64_t index, void *scratch)
 {
     const packing *c = ctx;
     int64_t j = index * TILE_COLS, n = tile_min(TILE_COLS, c->n - j), width = panel_width(c->n, j);
-    if (c->as == SES_F32) {
+    if (c->dtype == SES_F32) {
         pack_panel((float *)c->packed + j * c->k, c->b + j * c->b_col, c->b_row, c->b_col, n, c->k);
         return;
     }
     for (int64_t p = 0; p < c->k; p += PASS) {
         int64_t depth = tile_min(PASS, c->k - p);
-        float *wide = scratch;
+        float *floats = scratch;
         uint16_t *y = (uint16_t *)c->packed + j * c->k + p * width;
-        pack_panel(wide, c->b + p * c->b_row + j * c->b_col, c->b_row, c->b_col, n, depth);
-        if (c->as == SES_F16)
-            for (int64_t i = 0; i < depth * width; i += VF_LANES) vf_store_f16(y + i, vf_load(wide + i));
+        pack_panel(floats, c->b + p * c->b_row + j * c->b_col, c->b_row, c->b_col, n, depth);
+        if (c->dtype == SES_F16)
+            for (int64_t i = 0; i < depth * width; i += VF_LANES) vf_store_f16(y + i, vf_load(floats + i));
         else
-            for (int64_t i = 0; i < depth * width; i++) y[i] = ses_f32_to_bf16(wide[i]);
+            for (int64_t i = 0; i < depth * width; i++) y[i] = ses_f32_to_bf16(floats[i]);
     }
 }
 
-void VF_NAME(ses_k_gemm_pack)(ses_exec *x, void *packed, ses_dtype as, const float *b, int64_t b_row,
+void VF_NAME(ses_k_gemm_pack)(ses_exec *x, void *packed, ses_dtype dtype, const float *b, int64_t b_row,
                               int64_t b_col, int64_t n, int64_t k)
 {
-    packing c = { packed, as, b, b_row, b_col, n, k };
+    packing c = { packed, dtype, b, b_row, b_col, n, k };
     ses_parallel_for(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
 }

@@ -1,21 +1,20 @@
-/* The register tile all matrix products are made of, and the layouts it reads.
- * Include a vec_*.h first.
+/* The register tile of all matrix products, and the layouts it reads. Include a vec_*.h first.
  *
- * B is read in panels of TILE_COLS columns, [k][width]; the last panel's width is what is left of n, rounded
- * up to whole vectors and filled with zeros. A is read where it lies, or in strips [k][TILE_ROWS].
- * Every element of the product is one chain of fused multiply-adds in the order of k, wherever it stands in
- * a tile: this is why a row's bits depend on nothing but the row and B. */
+ * B is packed in panels of TILE_COLS columns, [k][width]; the width of the last panel is the rest of n
+ * rounded up to whole vectors, filled with zeros. A is read in place, or packed in strips [k][TILE_ROWS].
+ * Each element of the product is one chain of fused multiply-adds in the order of k, at any position in a
+ * tile. Therefore the bits of a row depend only on the row and on B. */
 #ifndef SES_KERNEL_GEMM_TILE_H
 #define SES_KERNEL_GEMM_TILE_H
 
 #include "vec_loop.h"
 
-/* TILE_ROWS TILE_VECS accumulators, a row of B and one element of A must fit the registers. */
+/* TILE_ROWS * TILE_VECS accumulators, one row of B and one element of A must fit into the registers. */
 #if VF_LANES == 16
-#define TILE_ROWS 8 /* 24 of 32 */
+#define TILE_ROWS 8 /* 24 of 32 registers */
 #define TILE_VECS 3
 #else
-#define TILE_ROWS 6 /* 12 of 16 */
+#define TILE_ROWS 6 /* 12 of 16 registers */
 #define TILE_VECS 2
 #endif
 enum { TILE_COLS = TILE_VECS * VF_LANES };
@@ -23,16 +22,16 @@ enum { TILE_COLS = TILE_VECS * VF_LANES };
 static inline int64_t tile_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tile_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/* The width of the panel that begins at column j of n. */
+/* Width of the panel that begins at column j. */
 static inline int64_t panel_width(int64_t n, int64_t j)
 {
     return tile_min(TILE_COLS, tile_round_up(n - j, VF_LANES));
 }
 
-/* t[rows][cols] = A's rows times a panel.
- * tile_direct[rows - 1][vecs - 1]: A where it lies, A(i, p) = a[i * a_row + p].
- * tile_strip[vecs - 1]: A in a strip, all TILE_ROWS rows of it.
- * tile_half[as == SES_BF16]: tile_direct with a panel of 16-bit numbers. */
+/* t[rows][cols] = rows of A times a panel.
+ * tile_direct[rows - 1][vecs - 1]: A in place, A(i, p) = a[i * a_row + p].
+ * tile_strip[vecs - 1]: A packed in a strip of TILE_ROWS rows.
+ * tile_half[dtype == SES_BF16]: tile_direct with a panel of 16-bit numbers. */
 typedef void tile_direct_fn(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, int64_t k);
 typedef void tile_strip_fn(float *t, int64_t ldt, const float *a, const float *b, int64_t k);
 

@@ -1,27 +1,27 @@
-/* The tile's code, for gemm_tile_avx2.c and gemm_tile_avx512.c: one function for each height and width. */
+/* The register tile of gemm_tile.h: one function per height and width. */
 #include "gemm_tile_table.h"
 
-/* c += x b. An instruction and not vf_fma, because compilers then choose a form that overwrites x and
- * shuffle the accumulators through memory. */
+/* c += x b. Inline assembly instead of vf_fma: compilers choose the form that overwrites x and spill the
+ * accumulators. */
 VF_INLINE vf tile_fma(vf x, vf b, vf c)
 {
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(x), "v"(b));
     return c;
 }
 
-VF_INLINE vf tile_load(const char *b, const ses_dtype as)
+VF_INLINE vf tile_load(const char *b, const ses_dtype dtype)
 {
     const void *at = b;
-    return as == SES_F16 ? vf_load_f16(at) : as == SES_BF16 ? vf_load_bf16(at) : vf_load(at);
+    return dtype == SES_F16 ? vf_load_f16(at) : dtype == SES_BF16 ? vf_load_bf16(at) : vf_load(at);
 }
 
-/* One step of k: row i of A is at a[i / 3][i % 3 * a_row], so that few registers address all rows. */
+/* One step of k. Row i of A is at a[i / 3][i % 3 * a_row], so that three registers address all rows. */
 VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], int64_t a_row, const char *b,
-                         const int rows, const int vecs, const ses_dtype as)
+                         const int rows, const int vecs, const ses_dtype dtype)
 {
-    const int size = as == SES_F32 ? 4 : 2;
+    const int size = dtype == SES_F32 ? 4 : 2;
     vf bv[TILE_VECS];
-    TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = tile_load(b + v * VF_LANES * size, as);
+    TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = tile_load(b + v * VF_LANES * size, dtype);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
         vf x = vf_set1(a[i / 3][i % 3 * a_row]);
@@ -29,13 +29,13 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
     }
 }
 
-/* t[i][j] = sum over p of a[i * a_row + p * a_col] b[p][j], for `rows` rows and `vecs` vectors of columns. */
+/* t[i][j] = sum_p a[i * a_row + p * a_col] b[p][j], for `rows` rows and `vecs` vectors of columns. */
 VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, int64_t a_col,
-                        const void *panel, int64_t k, const int rows, const int vecs, const ses_dtype as)
+                        const void *panel, int64_t k, const int rows, const int vecs, const ses_dtype dtype)
 {
     enum { UNROLL = 4, LINE = 64 };
-    const int ahead = rows > 3 ? 9 << 10 : 6 << 10; /* bytes of B, as what is not in a cache yet needs */
-    const int step = vecs * VF_LANES * (as == SES_F32 ? 4 : 2); /* bytes of a row of the panel */
+    const int ahead = rows > 3 ? 9 << 10 : 6 << 10;                /* prefetch distance in bytes of B */
+    const int step = vecs * VF_LANES * (dtype == SES_F32 ? 4 : 2); /* bytes per row of the panel */
     const char *b = panel;
     vf c[TILE_ROWS][TILE_VECS];
     TILE_UNROLL for (int i = 0; i < rows; i++)
@@ -47,7 +47,7 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
         TILE_UNROLL for (int u = 0; u < UNROLL; u++)
         {
             const float *at[3] = { r[0] + u * a_col, r[1] + u * a_col, r[2] + u * a_col };
-            tile_step(c, at, a_row, b + u * step, rows, vecs, as);
+            tile_step(c, at, a_row, b + u * step, rows, vecs, dtype);
         }
         TILE_UNROLL for (int at = 0; at < UNROLL * step; at += LINE)
         {
@@ -57,7 +57,7 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += UNROLL * a_col;
     }
     for (; k > 0; k--) {
-        tile_step(c, r, a_row, b, rows, vecs, as);
+        tile_step(c, r, a_row, b, rows, vecs, dtype);
         b += step;
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += a_col;
     }
@@ -67,11 +67,11 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
     }
 }
 
-#define TILE_DIRECT(name, as, rows, vecs)                                                                   \
+#define TILE_DIRECT(name, dtype, rows, vecs)                                                                \
     static void name##_##rows##x##vecs(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, \
                                        int64_t k)                                                           \
     {                                                                                                       \
-        tile_run(t, ldt, a, a_row, 1, b, k, rows, vecs, as);                                                \
+        tile_run(t, ldt, a, a_row, 1, b, k, rows, vecs, dtype);                                             \
     }
 #define TILE_STRIP(vecs)                                                                             \
     static void tile_strip_x##vecs(float *t, int64_t ldt, const float *a, const float *b, int64_t k) \

@@ -1,7 +1,7 @@
-/* A function for each height and width a tile may have, and the table of them. Whoever includes this defines
- * TILE_DIRECT(name, form, rows, vecs), the function name_ROWSxVECS. */
-#ifndef SES_KERNEL_GEMM_TILES_H
-#define SES_KERNEL_GEMM_TILES_H
+/* One function per tile height and width, and the table of them. The including file defines TILE_DIRECT(name,
+ * form, rows, vecs), which expands to the function name_ROWSxVECS. */
+#ifndef SES_KERNEL_GEMM_TILE_TABLE_H
+#define SES_KERNEL_GEMM_TILE_TABLE_H
 
 #include "gemm_tile.h"
 

@@ -1,11 +1,11 @@
-/* One row of a gated linear unit, act(a) b from a | b. Include a vec_*.h first. */
+/* One row of a gated linear unit: y = act(a) b for ab = a | b. Include a vec_*.h first. */
 #ifndef SES_KERNEL_GLU_ROW_H
 #define SES_KERNEL_GLU_ROW_H
 
 #include "vec_loop.h"
 #include "vecmath.h"
 
-VF_INLINE void glu_row_by(float *y, const float *ab, int64_t cols, const ses_act act)
+VF_INLINE void glu_row_act(float *y, const float *ab, int64_t cols, const ses_act act)
 {
     for (int64_t j = 0; j < cols; j += VF_LANES) {
         int64_t left = cols - j;
@@ -14,17 +14,17 @@ VF_INLINE void glu_row_by(float *y, const float *ab, int64_t cols, const ses_act
     }
 }
 
-/* y may be a's place. */
+/* y may be ab. */
 static void glu_row(float *y, const float *ab, int64_t cols, ses_act act)
 {
     switch (act) {
-    case SES_ACT_GELU: glu_row_by(y, ab, cols, SES_ACT_GELU); break;
-    case SES_ACT_GELU_TANH: glu_row_by(y, ab, cols, SES_ACT_GELU_TANH); break;
-    case SES_ACT_RELU: glu_row_by(y, ab, cols, SES_ACT_RELU); break;
-    case SES_ACT_SILU: glu_row_by(y, ab, cols, SES_ACT_SILU); break;
-    case SES_ACT_TANH: glu_row_by(y, ab, cols, SES_ACT_TANH); break;
-    case SES_ACT_SIGMOID: glu_row_by(y, ab, cols, SES_ACT_SIGMOID); break;
-    default: glu_row_by(y, ab, cols, SES_ACT_NONE); break;
+    case SES_ACT_GELU: glu_row_act(y, ab, cols, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: glu_row_act(y, ab, cols, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: glu_row_act(y, ab, cols, SES_ACT_RELU); break;
+    case SES_ACT_SILU: glu_row_act(y, ab, cols, SES_ACT_SILU); break;
+    case SES_ACT_TANH: glu_row_act(y, ab, cols, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: glu_row_act(y, ab, cols, SES_ACT_SIGMOID); break;
+    default: glu_row_act(y, ab, cols, SES_ACT_NONE); break;
     }
 }
 

@@ -1,5 +1,5 @@
-/* Cross entropy of wide rows over the vector vocabulary; loss_ref.c says what it computes. The other losses
- * are a handful of numbers a batch, and ref serves. */
+/* Vectorized cross entropy over wide rows; kernels.def has the formulas. Other losses have few elements and
+ * use the reference kernels. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
@@ -23,7 +23,7 @@ VF_INLINE vf_pair add_exp(vf_pair sum, void *ctx, int64_t i, int64_t left)
 {
     const exp_row *r = ctx;
     vf e = vf_exp(vf_sub(vf_get(r->a + i, left), r->max));
-    sum.a = vf_add(sum.a, vf_until(e, vf_zero(), left));
+    sum.a = vf_add(sum.a, vf_pad(e, vf_zero(), left));
     return sum;
 }
 
@@ -59,20 +59,20 @@ static void bwd_row(const xent *c, int64_t row)
     ses_dst da = { c->da.data + row * c->ld, c->da.accumulate };
     int32_t label = c->label[row];
     for (int64_t j = c->cols; j < c->ld && !da.accumulate; j++) da.data[j] = 0;
-    bool counts = label != SES_IGNORE_INDEX;
-    if (!counts && da.accumulate) return;
+    bool labeled = label != SES_IGNORE_INDEX;
+    if (!labeled && da.accumulate) return;
     vf scale = vf_set1(c->scale), lse = vf_set1(c->lse_in[row]);
-    float at_label = 0; /* taken first, since da may be a itself */
-    if (counts) {
-        vf_store_part(&at_label, vf_exp(vf_sub(vf_set1(a[label]), lse)), 1);
-        at_label = (da.accumulate ? da.data[label] : 0) + c->scale * (at_label - 1);
+    float label_grad = 0; /* computed first, because da may be a */
+    if (labeled) {
+        vf_store_part(&label_grad, vf_exp(vf_sub(vf_set1(a[label]), lse)), 1);
+        label_grad = (da.accumulate ? da.data[label] : 0) + c->scale * (label_grad - 1);
     }
     for (int64_t j = 0; j < c->cols; j += VF_LANES) {
         int64_t left = c->cols - j;
-        vf d = counts ? vf_mul(scale, vf_exp(vf_sub(vf_get(a + j, left), lse))) : vf_zero();
-        vf_put_sink(da, j, d, left);
+        vf d = labeled ? vf_mul(scale, vf_exp(vf_sub(vf_get(a + j, left), lse))) : vf_zero();
+        vf_put_dst(da, j, d, left);
     }
-    if (counts) da.data[label] = at_label;
+    if (labeled) da.data[label] = label_grad;
 }
 
 static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)

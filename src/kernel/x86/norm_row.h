@@ -1,4 +1,4 @@
-/* Layer norm of one row; norm_ref.c says what it computes. Include a vec_*.h first. */
+/* Layer norm of one row; kernels.def has the formula. Include a vec_*.h first. */
 #ifndef SES_KERNEL_NORM_ROW_H
 #define SES_KERNEL_NORM_ROW_H
 
@@ -15,7 +15,7 @@ typedef struct norm_job {
 
 typedef struct norm_input {
     const float *a, *res, *s;
-    float *to; /* where a + res is kept for the passes to come */
+    float *to; /* receives a + res for the next passes; NULL: a itself is read */
     vf mean;
 } norm_input;
 
@@ -32,13 +32,13 @@ VF_INLINE vf_pair add_input(vf_pair sum, void *ctx, int64_t i, int64_t left)
 VF_INLINE vf_pair add_deviation(vf_pair sum, void *ctx, int64_t i, int64_t left)
 {
     const norm_input *r = ctx;
-    vf d = vf_until(vf_sub(vf_get(r->s + i, left), r->mean), vf_zero(), left);
+    vf d = vf_pad(vf_sub(vf_get(r->s + i, left), r->mean), vf_zero(), left);
     sum.a = vf_add(sum.a, d);
     sum.b = vf_fma(d, d, sum.b);
     return sum;
 }
 
-/* The mean is a float plus a small rest, which the second pass finds: exact also where it is much larger
+/* The mean is a float plus a small correction from the second pass: exact even if the mean is much larger
  * than the deviations. */
 static void norm_row(const norm_job *f, int64_t at, float *stat)
 {

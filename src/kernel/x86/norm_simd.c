@@ -1,8 +1,8 @@
-/* Layer norm over the vector vocabulary; norm_ref.c says what it computes. */
+/* Vectorized layer norm; kernels.def has the formulas. */
 #include "norm_row.h"
 #include "vecmath.h"
 
-/* Rows of a chunk: three passes over a quarter of what is worth one elsewhere. */
+/* Rows per chunk: a quarter of the default, because a row is read in three passes. */
 static int64_t norm_chunk(const norm_job *f) { return ses_chunk_rows(4 * f->cols); }
 
 static void norm_rows(void *ctx, int64_t chunk, void *scratch)
@@ -17,7 +17,7 @@ void VF_NAME(ses_k_norm)(ses_exec *x, float *y, float *s, float *stat, const flo
                          const float *gain, const float *bias, int64_t rows, int64_t cols, double eps,
                          const ses_dropout_spec *drop)
 {
-    if (drop) { /* s holds what is left of a until a + res takes its place */
+    if (drop) { /* s first holds the dropped-out a, then a + res */
         VF_NAME(ses_k_dropout)(x, (ses_dst){ s, false }, a, rows * cols, drop->rate, drop->key);
         a = s;
     }
@@ -47,7 +47,7 @@ VF_INLINE vf_pair add_grad(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
-/* What dropout leaves of the numbers from `first`, a multiple of 8, on. */
+/* Dropout factors of DRAWN elements from `first` on, a multiple of 8. */
 enum { DRAWN = 8 * VF_LANES };
 
 static void keep_factors(float keep[DRAWN], const ses_dropout_spec *d, int64_t first)
@@ -61,7 +61,7 @@ static void keep_factors(float keep[DRAWN], const ses_dropout_spec *d, int64_t f
 static void bwd_row(const backward *b, int64_t row_no)
 {
     float keep[DRAWN];
-    int64_t drawn = INT64_MIN; /* the first number that keep speaks of */
+    int64_t drawn = INT64_MIN; /* first element of the factors in keep */
     int64_t at = row_no * b->cols;
     float rstd = b->stat[2 * row_no + 1];
     grad_row r = { b->dy + at, b->s + at, b->gain, vf_set1(b->stat[2 * row_no]) };
@@ -73,12 +73,12 @@ static void bwd_row(const backward *b, int64_t row_no)
         vf g = vf_mul(vf_get(r.dy + i, left), vf_get(r.gain + i, left));
         vf xhat = vf_mul(vf_sub(vf_get(r.s + i, left), r.mean), vrstd);
         vf ds = vf_mul(vrstd, vf_fnma(xhat, gx_mean, vf_sub(g, g_mean)));
-        if (b->dres.data) vf_put_sink(b->dres, at + i, ds, left);
+        if (b->dres.data) vf_put_dst(b->dres, at + i, ds, left);
         if (b->drop && b->da.data) {
             if (at + i + VF_LANES > drawn + DRAWN) keep_factors(keep, b->drop, drawn = (at + i) / 8 * 8);
             ds = vf_mul(ds, vf_load(keep + (at + i - drawn)));
         }
-        if (b->da.data) vf_put_sink(b->da, at + i, ds, left);
+        if (b->da.data) vf_put_dst(b->da, at + i, ds, left);
     }
 }
 
@@ -90,15 +90,15 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) bwd_row(b, i);
 }
 
-/* The gradients of gain and bias: COL_BLOCK columns at a time, rows in order, ROW_BLOCK of them in float, the
- * blocks in double. Several rows go side by side along the columns: memory likes long runs. */
+/* Gradients of gain and bias: COL_BLOCK columns per chunk, rows in order, sums of ROW_BLOCK rows in float,
+ * sums of the blocks in double. SIDE rows are processed together, so that memory is read in long runs. */
 enum { COL_BLOCK = 192, ROW_BLOCK = 32, SIDE = 8 };
 
 typedef struct col_sums {
     float dgain[COL_BLOCK], dbias[COL_BLOCK];
 } col_sums;
 
-VF_INLINE void bwd_side(const backward *b, int64_t first, int n, ses_range cols, col_sums *sum)
+VF_INLINE void bwd_rows_together(const backward *b, int64_t first, int n, ses_range cols, col_sums *sum)
 {
     vf mean[SIDE], rstd[SIDE];
     for (int k = 0; k < n; k++) {
@@ -129,8 +129,8 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = 0; i < b->rows;) {
         col_sums sum = { { 0 }, { 0 } };
         int64_t end = b->rows - i < ROW_BLOCK ? b->rows : i + ROW_BLOCK;
-        for (; end - i >= SIDE; i += SIDE) bwd_side(b, i, SIDE, cols, &sum);
-        for (; i < end; i++) bwd_side(b, i, 1, cols, &sum);
+        for (; end - i >= SIDE; i += SIDE) bwd_rows_together(b, i, SIDE, cols, &sum);
+        for (; i < end; i++) bwd_rows_together(b, i, 1, cols, &sum);
         for (int j = 0; j < COL_BLOCK; j++)
             dgain[j] += (double)sum.dgain[j], dbias[j] += (double)sum.dbias[j];
     }

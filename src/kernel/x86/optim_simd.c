@@ -1,4 +1,4 @@
-/* Optimizer steps over the vector vocabulary; optim_ref.c says what they compute. */
+/* Vectorized optimizer steps; kernels.def has the formulas. */
 #include "vec_loop.h"
 
 typedef struct step {
@@ -8,7 +8,7 @@ typedef struct step {
     ses_adamw o;
 } step;
 
-/* Both changes of w are added up before they are taken from it: one rounding. */
+/* Adam step and weight decay are added before they are subtracted from w: one rounding. */
 static void adamw_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;

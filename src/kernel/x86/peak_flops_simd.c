@@ -1,5 +1,5 @@
-/* The burst of peak_flops.h, for peak_avx2.c and peak_avx512.c: chains enough to hide the latency of a fused
- * multiply-add (4 cycles, two a cycle), few enough to stay in 16 registers. */
+/* Vectorized burst of peak_flops.h: enough chains to hide the latency of a fused multiply-add (4 cycles, two
+ * per cycle), few enough for 16 registers. */
 #include "kernel/peak_flops.h"
 #include "vec.h"
 

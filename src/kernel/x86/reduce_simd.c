@@ -1,4 +1,4 @@
-/* Reductions over the vector vocabulary; reduce_ref.c says what they compute. */
+/* Vectorized reductions; kernels.def has the formulas. */
 #include "vec_loop.h"
 
 typedef struct col_sum {
@@ -7,7 +7,8 @@ typedef struct col_sum {
     int64_t rows, cols, ld;
 } col_sum;
 
-/* STRIP vectors of columns at a time, rows in order, ROW_BLOCK of them in float, the blocks in double. */
+/* STRIP vectors of columns per chunk, rows in order, sums of ROW_BLOCK rows in float, sums of the blocks in
+ * double. */
 enum { STRIP = 8, STRIP_COLS = STRIP * VF_LANES, ROW_BLOCK = 32 };
 
 VF_INLINE void sum_block(const col_sum *c, ses_range rows, int64_t col, int64_t left, vf sum[STRIP])
@@ -34,7 +35,7 @@ static void sum_strip(void *ctx, int64_t chunk, void *scratch)
         ses_range rows = { i, c->rows - i < ROW_BLOCK ? c->rows : i + ROW_BLOCK };
         vf sum[STRIP];
         float part[STRIP_COLS];
-        if (left == STRIP_COLS) /* the common case, without tests of what is left */
+        if (left == STRIP_COLS) /* common case: constant bounds */
             sum_block(c, rows, cols.begin, STRIP_COLS, sum);
         else
             sum_block(c, rows, cols.begin, left, sum);
@@ -53,10 +54,11 @@ void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_dst y, const float *a, int64_t rows
 typedef struct squares {
     const float *a;
     int64_t n, size;
-    double part[SES_MAX_PARTS];
+    double part[SES_MAX_PARTIALS];
 } squares;
 
-/* Squares in double, so that none overflows: SQUARES independent sums, which the compiler puts in vectors. */
+/* Squares are summed in double, so that none overflows, in SQUARES independent sums that the compiler
+ * vectorizes. */
 static void square_part(void *ctx, int64_t chunk, void *scratch)
 {
     enum { SQUARES = 32 };
@@ -74,7 +76,7 @@ static void square_part(void *ctx, int64_t chunk, void *scratch)
 
 double VF_NAME(ses_k_sum_squares)(ses_exec *x, const float *a, int64_t n)
 {
-    squares s = { .a = a, .n = n, .size = ses_part_size(n) };
+    squares s = { .a = a, .n = n, .size = ses_partial_size(n) };
     int64_t parts = ses_chunks(n, s.size);
     ses_parallel_for(x->pool, parts, square_part, &s);
     double sum = 0;

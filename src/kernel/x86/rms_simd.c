@@ -1,4 +1,4 @@
-/* RMS norm over the vector vocabulary; rms_ref.c says what it computes. */
+/* Vectorized RMS norm; kernels.def has the formulas. */
 #include "vec_loop.h"
 
 #include <math.h>
@@ -75,13 +75,13 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
         for (int64_t i = 0; i < b->cols; i += VF_LANES) {
             int64_t left = b->cols - i;
             vf g = vf_mul(vf_get(r.dy + i, left), vf_get(r.gain + i, left));
-            vf_put_sink(b->da, at + i, vf_mul(vrstd, vf_fnma(vf_get(r.a + i, left), slope, g)), left);
+            vf_put_dst(b->da, at + i, vf_mul(vrstd, vf_fnma(vf_get(r.a + i, left), slope, g)), left);
         }
     }
 }
 
-/* The gradient of gain: COL_BLOCK columns at a time, rows in order, ROW_BLOCK of them in float, the blocks in
- * double. */
+/* Gradient of gain: COL_BLOCK columns per chunk, rows in order, sums of ROW_BLOCK rows in float, sums of the
+ * blocks in double. */
 enum { COL_BLOCK = 192, ROW_BLOCK = 32 };
 
 static void bwd_cols(void *ctx, int64_t chunk, void *scratch)

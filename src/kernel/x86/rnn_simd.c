@@ -1,4 +1,4 @@
-/* Steps of recurrent layers over the vector vocabulary; rnn_ref.c says what they compute. */
+/* Vectorized steps of recurrent layers; see ses_rnn_step for the formulas. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
@@ -7,23 +7,23 @@ typedef struct job {
     const ses_rnn_grad *g;
 } job;
 
-/* What a gate reads: x's part, the state's, the bias. */
-VF_INLINE vf sum(const ses_rnn_step *c, int64_t gates, int64_t s, int64_t j, int64_t left)
+/* Pre-activation of gate columns j .. of sequence s: x + h + bias. */
+VF_INLINE vf preact(const ses_rnn_step *c, int64_t gates, int64_t s, int64_t j, int64_t left)
 {
     int64_t G = gates * c->size;
     return vf_add(vf_add(vf_get(c->x + c->row[s] * G + j, left), vf_get(c->h + s * G + j, left)),
                   vf_get(c->bias + j, left));
 }
 
-/* Row `before` of something, or 0. */
-VF_INLINE vf was_of(const ses_rnn_step *c, const float *of, int64_t s, int64_t j, int64_t left)
+/* Row of the previous step, or 0 at the start of a sequence. */
+VF_INLINE vf prev_of(const ses_rnn_step *c, const float *of, int64_t s, int64_t j, int64_t left)
 {
     return c->prev_row[s] < 0 ? vf_zero() : vf_get(of + c->prev_row[s] * c->size + j, left);
 }
 
-/* d/dx of a logistic function and of tanh, from their values. */
-VF_INLINE vf slope(vf y) { return vf_sub(y, vf_mul(y, y)); }
-VF_INLINE vf slope_tanh(vf y) { return vf_sub(vf_set1(1), vf_mul(y, y)); }
+/* Derivatives of sigmoid and tanh, from their values. */
+VF_INLINE vf sigmoid_slope(vf y) { return vf_sub(y, vf_mul(y, y)); }
+VF_INLINE vf tanh_slope(vf y) { return vf_sub(vf_set1(1), vf_mul(y, y)); }
 
 static void lstm_rows(void *ctx, int64_t chunk, void *scratch)
 {
@@ -36,9 +36,10 @@ static void lstm_rows(void *ctx, int64_t chunk, void *scratch)
         float *gate = c->gate + row * 4 * H;
         for (int64_t j = 0; j < H; j += VF_LANES) {
             int64_t left = H - j;
-            vf i = vf_sigmoid(sum(c, 4, s, j, left)), f = vf_sigmoid(sum(c, 4, s, H + j, left)),
-               g = vf_tanh(sum(c, 4, s, 2 * H + j, left)), o = vf_sigmoid(sum(c, 4, s, 3 * H + j, left));
-            vf cell = vf_fma(f, was_of(c, c->cell, s, j, left), vf_mul(i, g));
+            vf i = vf_sigmoid(preact(c, 4, s, j, left)), f = vf_sigmoid(preact(c, 4, s, H + j, left)),
+               g = vf_tanh(preact(c, 4, s, 2 * H + j, left)),
+               o = vf_sigmoid(preact(c, 4, s, 3 * H + j, left));
+            vf cell = vf_fma(f, prev_of(c, c->cell, s, j, left), vf_mul(i, g));
             vf y = vf_mul(o, vf_tanh(cell));
             vf_put(gate + j, i, left), vf_put(gate + H + j, f, left);
             vf_put(gate + 2 * H + j, g, left), vf_put(gate + 3 * H + j, o, left);
@@ -68,10 +69,10 @@ static void lstm_rows_bwd(void *ctx, int64_t chunk, void *scratch)
             vf i = vf_get(gate + j, left), f = vf_get(gate + H + j, left), g = vf_get(gate + 2 * H + j, left),
                o = vf_get(gate + 3 * H + j, left), t = vf_tanh(vf_get(c->cell + row * H + j, left)),
                dy = vf_add(vf_get(b->dy + row * H + j, left), vf_get(b->dstate + s * H + j, left)),
-               dc = vf_fma(vf_mul(dy, o), slope_tanh(t), vf_get(b->dcell + s * H + j, left));
-            vf d[4] = { vf_mul(vf_mul(dc, g), slope(i)),
-                        vf_mul(vf_mul(dc, was_of(c, c->cell, s, j, left)), slope(f)),
-                        vf_mul(vf_mul(dc, i), slope_tanh(g)), vf_mul(vf_mul(dy, t), slope(o)) };
+               dc = vf_fma(vf_mul(dy, o), tanh_slope(t), vf_get(b->dcell + s * H + j, left));
+            vf d[4] = { vf_mul(vf_mul(dc, g), sigmoid_slope(i)),
+                        vf_mul(vf_mul(dc, prev_of(c, c->cell, s, j, left)), sigmoid_slope(f)),
+                        vf_mul(vf_mul(dc, i), tanh_slope(g)), vf_mul(vf_mul(dy, t), sigmoid_slope(o)) };
             vf_put(b->dcell + s * H + j, vf_mul(dc, f), left);
             vf_put(b->dstate + s * H + j, vf_zero(), left);
             for (int64_t k = 0; k < 4; k++) {
@@ -100,10 +101,10 @@ static void gru_rows(void *ctx, int64_t chunk, void *scratch)
         float *gate = c->gate + row * 3 * H;
         for (int64_t j = 0; j < H; j += VF_LANES) {
             int64_t left = H - j, last = 2 * H + j;
-            vf r = vf_sigmoid(sum(c, 3, s, j, left)), z = vf_sigmoid(sum(c, 3, s, H + j, left)),
+            vf r = vf_sigmoid(preact(c, 3, s, j, left)), z = vf_sigmoid(preact(c, 3, s, H + j, left)),
                cell = vf_add(vf_get(c->h + s * 3 * H + last, left), vf_get(c->bias + last, left)),
                n = vf_tanh(vf_fma(r, cell, vf_get(c->x + row * 3 * H + last, left))),
-               y = vf_fma(z, vf_sub(was_of(c, c->y, s, j, left), n), n);
+               y = vf_fma(z, vf_sub(prev_of(c, c->y, s, j, left), n), n);
             vf_put(gate + j, r, left), vf_put(gate + H + j, z, left), vf_put(gate + last, n, left);
             vf_put(c->cell + row * H + j, cell, left);
             vf_put(c->y + row * H + j, y, left), vf_put(c->state + s * H + j, y, left);
@@ -130,9 +131,9 @@ static void gru_rows_bwd(void *ctx, int64_t chunk, void *scratch)
             int64_t left = H - j;
             vf r = vf_get(gate + j, left), z = vf_get(gate + H + j, left), n = vf_get(gate + 2 * H + j, left),
                dy = vf_add(vf_get(b->dy + row * H + j, left), vf_get(b->dstate + s * H + j, left)),
-               dn = vf_mul(vf_mul(dy, vf_sub(vf_set1(1), z)), slope_tanh(n));
-            vf d[3] = { vf_mul(vf_mul(dn, vf_get(c->cell + row * H + j, left)), slope(r)),
-                        vf_mul(vf_mul(dy, vf_sub(was_of(c, c->y, s, j, left), n)), slope(z)), dn };
+               dn = vf_mul(vf_mul(dy, vf_sub(vf_set1(1), z)), tanh_slope(n));
+            vf d[3] = { vf_mul(vf_mul(dn, vf_get(c->cell + row * H + j, left)), sigmoid_slope(r)),
+                        vf_mul(vf_mul(dy, vf_sub(prev_of(c, c->y, s, j, left), n)), sigmoid_slope(z)), dn };
             vf_put(b->dstate + s * H + j, vf_mul(dy, z), left);
             for (int64_t k = 0; k < 3; k++) {
                 int64_t at = k * H + j;

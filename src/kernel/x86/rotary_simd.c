@@ -1,12 +1,14 @@
-/* Rotary positions over the vector vocabulary; rotary_ref.c says what they compute. */
+/* Vectorized rotary position embedding; kernels.def has the formula. */
 #include "vec_loop.h"
 
 #include <math.h>
 
 enum {
-    ANGLES = 128, /* taken together: all of a head of size 256 */
-    STRIDE = 16 /* places whose sines are computed; those of a place between two by turning on from the first,
-                     in double, whatever came before: the same bits wherever a token stands in a batch */
+    ANGLES = 128, /* angles per pass: all angles of a head of size 256 */
+    /* sin and cos are evaluated at multiples of STRIDE positions and rotated from there in double. The result
+     * depends on the position only, not on the preceding tokens: a token has the same bits anywhere in a
+     * batch. */
+    STRIDE = 16
 };
 
 typedef struct angles {
@@ -16,22 +18,22 @@ typedef struct angles {
 typedef struct rotary {
     ses_dst y;
     const float *a;
-    const int32_t *place;
-    int64_t rows, cols, turned, dim;
-    int64_t first, n; /* of the angles in hand: head's columns first + 0 .. n - 1 */
+    const int32_t *pos;
+    int64_t rows, cols, rotary_cols, dim;
+    int64_t first, n; /* columns of a head in this pass: first, count */
     double rate[ANGLES];
-    angles step; /* from a place to the next */
+    angles step; /* rotation by one position */
 } rotary;
 
-static void set_angles(const rotary *c, angles *at, int64_t place)
+static void set_angles(const rotary *c, angles *at, int64_t pos)
 {
     for (int64_t k = 0; k < c->n; k++) {
-        at->cosine[k] = cos((double)place * c->rate[k]);
-        at->sine[k] = sin((double)place * c->rate[k]);
+        at->cosine[k] = cos((double)pos * c->rate[k]);
+        at->sine[k] = sin((double)pos * c->rate[k]);
     }
 }
 
-static void turn_on(const rotary *c, angles *at)
+static void advance(const rotary *c, angles *at)
 {
     for (int64_t k = 0; k < c->n; k++) {
         double co = at->cosine[k], si = at->sine[k];
@@ -40,17 +42,17 @@ static void turn_on(const rotary *c, angles *at)
     }
 }
 
-/* One token, from x[at] on, for all heads. */
-static void turn(const rotary *c, int64_t at, const float *cosine, const float *sine)
+/* Rotates one token, which starts at a[at], in all heads. */
+static void rotate(const rotary *c, int64_t at, const float *cosine, const float *sine)
 {
     int64_t half = c->dim / 2;
-    for (int64_t h = 0; h < c->turned; h += c->dim)
+    for (int64_t h = 0; h < c->rotary_cols; h += c->dim)
         for (int64_t k = 0; k < c->n; k += VF_LANES) {
             int64_t i = at + h + c->first + k, j = i + half, left = c->n - k;
             vf a = vf_get(c->a + i, left), b = vf_get(c->a + j, left);
             vf co = vf_load(cosine + k), si = vf_load(sine + k);
-            vf_put_sink(c->y, i, vf_fnma(b, si, vf_mul(a, co)), left);
-            vf_put_sink(c->y, j, vf_fma(a, si, vf_mul(b, co)), left);
+            vf_put_dst(c->y, i, vf_fnma(b, si, vf_mul(a, co)), left);
+            vf_put_dst(c->y, j, vf_fma(a, si, vf_mul(b, co)), left);
         }
 }
 
@@ -61,24 +63,26 @@ static void chunk(void *ctx, int64_t number, void *scratch)
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), number);
     float cosine[ANGLES] = { 0 }, sine[ANGLES] = { 0 };
     angles at;
-    int64_t stands = INT64_MIN; /* the place of `at`: none yet */
+    int64_t at_pos = INT64_MIN; /* position of `at`; none yet */
     for (int64_t t = r.begin; t < r.end; t++) {
-        int64_t place = c->place[t], from = place & -STRIDE;
-        if (stands < from || stands > place) set_angles(c, &at, stands = from);
-        for (; stands < place; stands++) turn_on(c, &at);
+        int64_t pos = c->pos[t], from = pos & -STRIDE;
+        if (at_pos < from || at_pos > pos) set_angles(c, &at, at_pos = from);
+        for (; at_pos < pos; at_pos++) advance(c, &at);
         for (int64_t k = 0; k < c->n; k++) cosine[k] = (float)at.cosine[k], sine[k] = (float)at.sine[k];
-        turn(c, t * c->cols, cosine, sine);
+        rotate(c, t * c->cols, cosine, sine);
     }
     bool in_place = c->y.data == c->a && !c->y.accumulate;
     for (int64_t t = r.begin; t < r.end && !c->first && !in_place; t++)
-        for (int64_t j = c->turned; j < c->cols; j += VF_LANES)
-            vf_put_sink(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
+        for (int64_t j = c->rotary_cols; j < c->cols; j += VF_LANES)
+            vf_put_dst(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
 }
 
-void VF_NAME(ses_k_rotary)(ses_exec *x, ses_dst y, const float *a, const int32_t *place, int64_t rows,
-                           int64_t cols, int64_t turned, int64_t dim, double theta, double sign)
+void VF_NAME(ses_k_rotary)(ses_exec *x, ses_dst y, const float *a, const int32_t *pos, int64_t rows,
+                           int64_t cols, int64_t rotary_cols, int64_t dim, double theta, double sign)
 {
-    rotary c = { .y = y, .a = a, .place = place, .rows = rows, .cols = cols, .turned = turned, .dim = dim };
+    rotary c = {
+        .y = y, .a = a, .pos = pos, .rows = rows, .cols = cols, .rotary_cols = rotary_cols, .dim = dim
+    };
     for (; c.first < dim / 2; c.first += ANGLES) {
         c.n = dim / 2 - c.first < ANGLES ? dim / 2 - c.first : ANGLES;
         for (int64_t k = 0; k < c.n; k++)

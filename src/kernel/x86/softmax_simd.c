@@ -1,4 +1,4 @@
-/* Softmax of rows over the vector vocabulary; softmax_ref.c says what it computes. */
+/* Vectorized row softmax; kernels.def has the formulas. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
@@ -19,7 +19,7 @@ VF_INLINE vf_pair add_exp(vf_pair sum, void *ctx, int64_t i, int64_t left)
     const exp_row *r = ctx;
     vf e = vf_exp(vf_sub(vf_get(r->a + i, left), r->max));
     vf_put(r->y + i, e, left);
-    sum.a = vf_add(sum.a, vf_until(e, vf_zero(), left));
+    sum.a = vf_add(sum.a, vf_pad(e, vf_zero(), left));
     return sum;
 }
 
@@ -66,7 +66,7 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
         for (int64_t j = 0; j < c->cols; j += VF_LANES) {
             int64_t left = c->cols - j;
             vf d = vf_mul(vf_get(r.y + j, left), vf_sub(vf_get(r.dy + j, left), dot));
-            vf_put_sink(c->to, at + j, d, left);
+            vf_put_dst(c->to, at + j, d, left);
         }
     }
 }

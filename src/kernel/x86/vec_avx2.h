@@ -1,9 +1,9 @@
-/* The vector vocabulary of the AVX2 kernels: 8 floats. vec_avx512.h has the same names at 16, so a kernel
- * is written once, as a header its _avx2.c and _avx512.c include after one of the two.
- * vf floats, vi 32-bit integers, vm a truth value per lane. No alignment is asked of any pointer.
- * A part is the first n lanes, 0 <= n <= VF_LANES; memory past them is not touched. */
-#ifndef SES_VEC_AVX2_H
-#define SES_VEC_AVX2_H
+/* Vector operations of the AVX2 kernels: 8 floats. vec_avx512.h defines the same functions for 16 floats, so
+ * a kernel FAMILY_simd.c is written once and compiled for both.
+ * Types: vf floats, vi 32-bit integers, vm a mask per lane. Pointers need no alignment. A part is the first n
+ * lanes, 0 <= n <= VF_LANES; memory past it is not accessed. */
+#ifndef SES_KERNEL_VEC_AVX2_H
+#define SES_KERNEL_VEC_AVX2_H
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ static inline void vf_store_part(float *p, vf a, int64_t n)
     _mm256_maskstore_ps(p, _mm256_castps_si256(vm_part(n)), a);
 }
 
-/* Numbers of 16 bits as floats. Every processor with AVX2 has F16C. */
+/* 16-bit numbers to and from floats. Every processor with AVX2 has F16C. */
 static inline vf vf_load_f16(const uint16_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -85,8 +85,8 @@ static inline vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 static inline vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
-static inline vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); } /* zeros come in */
-static inline vi vi_sar(vi a, int n) { return _mm256_srai_epi32(a, n); } /* the sign comes in */
+static inline vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); } /* shifts in zeros */
+static inline vi vi_sar(vi a, int n) { return _mm256_srai_epi32(a, n); } /* shifts in the sign */
 static inline vm vi_eq(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
 static inline vm vi_ge_unsigned(vi a, vi b) { return vi_eq(_mm256_max_epu32(a, b), a); }
 static inline vi vi_from_vf(vf a) { return _mm256_cvtps_epi32(a); } /* to nearest */
@@ -94,25 +94,26 @@ static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_of_bits(vf a) { return _mm256_castps_si256(a); }
 static inline vf vf_of_bits(vi a) { return _mm256_castsi256_ps(a); }
 
-/* Neighboring lanes as one 64-bit number; its low half is the even lane. */
+/* Two neighboring lanes as one 64-bit number; the even lane is the low half. */
 static inline vi vi_add_pairs(vi a, vi b) { return _mm256_add_epi64(a, b); }
-static inline vi vi_mul_even(vi a, vi b) { return _mm256_mul_epu32(a, b); } /* pairs: even a times even b */
-static inline vi vi_odd_to_even(vi a) { return _mm256_srli_epi64(a, 32); }  /* 0 in the odd lanes */
-static inline vi vi_pairs(vi even, vi odd)                                  /* the even lanes of both */
+/* per pair: even lane of a times even lane of b */
+static inline vi vi_mul_even(vi a, vi b) { return _mm256_mul_epu32(a, b); }
+static inline vi vi_odd_to_even(vi a) { return _mm256_srli_epi64(a, 32); } /* 0 in the odd lanes */
+static inline vi vi_pairs(vi even, vi odd)                                 /* the even lanes of both */
 {
     return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 }
 static inline vi vi_set1_pair(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 static inline vi vi_xor3(vi a, vi b, vi c) { return vi_xor(vi_xor(a, b), c); }
 
-/* Pair i of a, then of b, for the even i, then for the odd ones. */
+/* Stores pairs i of a and b alternately: first the even i, then the odd i. */
 static inline void vi_store_quads(uint32_t *p, vi a, vi b)
 {
     vi_store(p, _mm256_unpacklo_epi64(a, b));
     vi_store(p + VF_LANES, _mm256_unpackhi_epi64(a, b));
 }
 
-/* Lane j of x[i] and lane i of x[j] change places. */
+/* Transposes an 8 x 8 matrix. */
 static inline void vf_transpose(vf x[VF_LANES])
 {
     vf y[VF_LANES];
@@ -133,7 +134,7 @@ static inline void vf_transpose(vf x[VF_LANES])
     for (int i = 0; i < 8; i++) x[i] = y[i];
 }
 
-/* a 2^n for |n| <= 200, right through overflow and denormals: two steps, each a normal power of two. */
+/* a 2^n for |n| <= 200, correct for overflow and denormals: two multiplications by normal powers of two. */
 static inline vf vf_scale2(vf a, vf n)
 {
     vi i = vi_from_vf(n), half = vi_sar(i, 1), bias = vi_set1(127);
@@ -142,14 +143,13 @@ static inline vf vf_scale2(vf a, vf n)
     return vf_mul(vf_mul(a, s1), s2);
 }
 
-/* The same where the power of two and the result are normal numbers. */
+/* The same if the power of two and the result are normal numbers. */
 static inline vf vf_scale2_bounded(vf a, vf n)
 {
     return vf_mul(a, vf_of_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23)));
 }
 
-/* x - floor x and a 2^floor x, for x <= 0; what is far below, minus infinity too, leaves next to nothing of
- * an a that is near 1. */
+/* x - floor(x) and a 2^floor(x), for x <= 0. x is clamped at -126, minus infinity included. */
 static inline vf vf_fraction(vf x)
 {
     x = vf_max(vf_set1(-126), x);
@@ -160,7 +160,7 @@ static inline vf vf_scale2_floor(vf a, vf x)
     return vf_scale2_bounded(a, _mm256_floor_ps(vf_max(vf_set1(-126), x)));
 }
 
-/* Reductions: halves are folded onto each other, an order that never changes. */
+/* Reductions fold halves onto each other in a fixed order. */
 static inline float vf_sum(vf a)
 {
     __m128 h = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -173,8 +173,8 @@ static inline float vf_hmax(vf a)
     h = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(h, _mm_shuffle_ps(h, h, 1)));
 }
-/* The sum of all lanes in double: what norms and losses accumulate in. */
-static inline double vf_sum_wide(vf a)
+/* Sum of all lanes in double, for norms and losses. */
+static inline double vf_sum_double(vf a)
 {
     __m256d d = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(a)),
                               _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)));

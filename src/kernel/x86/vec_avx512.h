@@ -1,7 +1,6 @@
-/* The vector vocabulary of the AVX-512 kernels: 16 floats; the same names as in vec_avx2.h, which says
- * what they mean. */
-#ifndef SES_VEC_AVX512_H
-#define SES_VEC_AVX512_H
+/* Vector operations of the AVX-512 kernels: 16 floats. vec_avx2.h documents the functions. */
+#ifndef SES_KERNEL_VEC_AVX512_H
+#define SES_KERNEL_VEC_AVX512_H
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -113,7 +112,7 @@ static inline void vf_transpose(vf x[VF_LANES])
         x[i + 2] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0x44);
         x[i + 3] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0xee);
     }
-    for (int c = 0; c < 4; c++) { /* then the 4 x 4 quarters */
+    for (int c = 0; c < 4; c++) { /* then 4 x 4 blocks */
         vf low01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0x44),
            high01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0xee);
         vf low23 = _mm512_shuffle_f32x4(x[c + 8], x[c + 12], 0x44);
@@ -126,7 +125,7 @@ static inline void vf_transpose(vf x[VF_LANES])
     for (int i = 0; i < 16; i++) x[i] = y[i];
 }
 
-/* Each lane takes the entry of the table whose number its lowest four bits are. */
+/* Table lookup: the low four bits of each lane select an entry. */
 static inline vf vf_choose(const float table[VF_LANES], vf a)
 {
     return _mm512_permutexvar_ps(_mm512_castps_si512(a), vf_load(table));
@@ -153,7 +152,7 @@ static inline float vf_hmax(vf a)
     h = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(h, _mm_shuffle_ps(h, h, 1)));
 }
-static inline double vf_sum_wide(vf a)
+static inline double vf_sum_double(vf a)
 {
     __m512d d = _mm512_add_pd(_mm512_cvtps_pd(vf_low_half(a)), _mm512_cvtps_pd(vf_high_half(a)));
     __m256d q = _mm256_add_pd(_mm512_castpd512_pd256(d), _mm512_extractf64x4_pd(d, 1));

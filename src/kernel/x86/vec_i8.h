@@ -1,6 +1,6 @@
 /* Vectors of 8-bit integers of the SIMD level that this translation unit is compiled for; see vec.h. */
-#ifndef SES_KERNEL_VEC8_H
-#define SES_KERNEL_VEC8_H
+#ifndef SES_KERNEL_VEC_I8_H
+#define SES_KERNEL_VEC_I8_H
 
 #ifdef __AVX512F__
 #include "vec_i8_avx512.h"

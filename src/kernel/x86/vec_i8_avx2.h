@@ -1,12 +1,12 @@
-/* As vec_i8_avx512.h, which says what the names mean. */
-#ifndef SES_VEC8_AVX2_H
-#define SES_VEC8_AVX2_H
+/* int8 additions to vec_avx2.h; vec_i8_avx512.h documents the functions. */
+#ifndef SES_KERNEL_VEC_I8_AVX2_H
+#define SES_KERNEL_VEC_I8_AVX2_H
 
 #include "vec_avx2.h"
 
 #include <cpuid.h>
 
-/* The instruction is AVX_VNNI's. */
+/* AVX-VNNI */
 static inline vi vi_dot4(vi c, vi a, vi b)
 {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
@@ -19,9 +19,9 @@ static inline vi vi_dot2_add(vi c, vi a, vi b)
     return c;
 }
 
-static inline int has_dot(void)
+static inline int has_vnni(void)
 {
-#if defined __clang__ /* whose library does not know it */
+#if defined __clang__ /* clang 14's __builtin_cpu_supports has no avxvnni */
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 #else

@@ -1,34 +1,34 @@
-/* What products of 8-bit numbers need beside vec_avx512.h. */
-#ifndef SES_VEC8_AVX512_H
-#define SES_VEC8_AVX512_H
+/* int8 additions to vec_avx512.h. vec_i8_avx2.h defines the same functions. */
+#ifndef SES_KERNEL_VEC_I8_AVX512_H
+#define SES_KERNEL_VEC_I8_AVX512_H
 
 #include "vec_avx512.h"
 
-/* c + the products of four bytes of a, 0 to 255, and of b, -128 to 127: AVX512_VNNI. Written as an
- * instruction, for the file's flags do not promise it. */
+/* c + sum of four products per lane: unsigned bytes of a times signed bytes of b (AVX512_VNNI). Inline
+ * assembly, because the compiler flags of the file do not include VNNI. */
 static inline vi vi_dot4(vi c, vi a, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
 
-/* The same of two 16-bit numbers. */
+/* c + sum of two products of int16 per lane (AVX512_VNNI). */
 static inline vi vi_dot2_add(vi c, vi a, vi b)
 {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
 
-/* As the compiler's library found at the start: asking the processor takes 9 us in a virtual machine. */
-static inline int has_dot(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
+/* Uses the compiler's cached CPUID result: executing CPUID takes 9 us in a virtual machine. */
+static inline int has_vnni(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
 
-/* The same in pairs of 16 bits. */
+/* Alternative without VNNI: even and odd bytes as int16, and sums of two int16 products. */
 static inline vi vi_even_bytes(vi a) { return _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8); }
 static inline vi vi_odd_bytes(vi a) { return _mm512_srai_epi16(a, 8); }
 static inline vi vi_shr16(vi a) { return _mm512_srli_epi16(a, 8); }
 static inline vi vi_dot2(vi a, vi b) { return _mm512_madd_epi16(a, b); }
 
-/* Whole numbers of at most 127 as bytes, 128 more. */
+/* Integers in -127 .. 127, stored as bytes plus 128. */
 static inline void vi_store_bytes(uint8_t *p, vi a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_add_epi32(a, _mm512_set1_epi32(128))));
@@ -55,7 +55,7 @@ static inline vi vi_load_unsigned(const uint8_t *p)
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
-/* The lowest 16 bits of each lane; of two vectors. */
+/* Stores the low 16 bits of each lane, of one or two vectors. */
 static inline void vi_store_words(int16_t *p, vi a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));

@@ -1,7 +1,7 @@
-/* What the kernels written over vec_avx2.h or vec_avx512.h share: loops that end inside a vector, sinks,
- * sums. `left` counts the elements from here to the end, at least 1; a vector takes what it can of them. */
-#ifndef SES_VEC_LOOP_H
-#define SES_VEC_LOOP_H
+/* Loops, destinations and sums for kernels written over vec_avx2.h or vec_avx512.h. `left` is the number of
+ * elements from here to the end, at least 1; a vector covers at most VF_LANES of them. */
+#ifndef SES_KERNEL_VEC_LOOP_H
+#define SES_KERNEL_VEC_LOOP_H
 
 #include "kernel/chunking.h"
 #include "vec.h"
@@ -21,24 +21,25 @@ VF_INLINE void vf_put(float *p, vf v, int64_t left)
         vf_store_part(p, v, left);
 }
 
-VF_INLINE void vf_put_sink(ses_dst to, int64_t i, vf v, int64_t left)
+VF_INLINE void vf_put_dst(ses_dst to, int64_t i, vf v, int64_t left)
 {
     if (to.accumulate) v = vf_add(vf_get(to.data + i, left), v);
     vf_put(to.data + i, v, left);
 }
 
-/* A line that is written soon comes as this core's own; a prefetch for reading would have it asked for twice
- * where another core has written it. Processors without the instruction pass over it. */
-VF_INLINE void prefetch_own(const float *p) { __asm__ volatile("prefetchw %0" : : "m"(*p)); }
+/* Prefetches a cache line for writing. A prefetch for reading would transfer a line written by another core
+ * twice. Processors without the instruction ignore it. */
+VF_INLINE void prefetch_write(const float *p) { __asm__ volatile("prefetchw %0" : : "m"(*p)); }
 
-/* v, and `other` past the end */
-VF_INLINE vf vf_until(vf v, vf other, int64_t left)
+/* v; `other` past the end */
+VF_INLINE vf vf_pad(vf v, vf other, int64_t left)
 {
     return left >= VF_LANES ? v : vf_select(vm_part(left), v, other);
 }
 
-/* Up to two sums over a row. `step` adds the terms of elements i .. i + VF_LANES - 1, nothing past the end.
- * Four chains of float sums over at most SUM_BLOCK elements, then double: the order depends on n only. */
+/* Up to two sums over a row. `step` adds the terms of elements i .. i + VF_LANES - 1 and nothing past the
+ * end. Four chains of float sums over at most SUM_BLOCK elements are added in double: the order depends on n
+ * only. */
 typedef struct vf_pair {
     vf a, b;
 } vf_pair;
@@ -64,13 +65,13 @@ VF_INLINE sum_pair sum_row(int64_t n, sum_step *step, void *ctx)
             s3 = step(s3, ctx, i + 3 * VF_LANES, VF_LANES);
         }
         for (; i < end; i += VF_LANES) s0 = step(s0, ctx, i, end - i);
-        total.a += vf_sum_wide(vf_add(vf_add(s0.a, s1.a), vf_add(s2.a, s3.a)));
-        total.b += vf_sum_wide(vf_add(vf_add(s0.b, s1.b), vf_add(s2.b, s3.b)));
+        total.a += vf_sum_double(vf_add(vf_add(s0.a, s1.a), vf_add(s2.a, s3.a)));
+        total.b += vf_sum_double(vf_add(vf_add(s0.b, s1.b), vf_add(s2.b, s3.b)));
     }
     return total;
 }
 
-/* The greatest of a row. A NaN may or may not come through. */
+/* Maximum of a row. A NaN may or may not propagate. */
 VF_INLINE float max_row(const float *a, int64_t n)
 {
     vf low = vf_set1(-__builtin_inff()), m0 = low, m1 = low, m2 = low, m3 = low;
@@ -81,7 +82,7 @@ VF_INLINE float max_row(const float *a, int64_t n)
         m2 = vf_max(m2, vf_load(a + i + 2 * VF_LANES));
         m3 = vf_max(m3, vf_load(a + i + 3 * VF_LANES));
     }
-    for (; i < n; i += VF_LANES) m0 = vf_max(m0, vf_until(vf_get(a + i, n - i), low, n - i));
+    for (; i < n; i += VF_LANES) m0 = vf_max(m0, vf_pad(vf_get(a + i, n - i), low, n - i));
     return vf_hmax(vf_max(vf_max(m0, m1), vf_max(m2, m3)));
 }
 

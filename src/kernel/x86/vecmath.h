@@ -1,12 +1,12 @@
-/* Pointwise functions on vectors, on top of vec_avx2.h or vec_avx512.h (include one of them first).
- * An element's result depends on its value only, never on its lane. Coefficients are minimax fits.
- * Worst error over a dense sweep of all floats, in units of the last place of the exact result
- * (tests/vecmath_cases.h holds them to it):
+/* Elementwise functions on vectors. Include vec_avx2.h or vec_avx512.h first.
+ *
+ * The result of an element depends on its value only, not on its lane. Coefficients are minimax fits. Maximum
+ * error over a dense sweep of all floats, in ulp of the exact result (checked by tests/vecmath_cases.h):
  *     exp 1.0   log 0.8   tanh 1.3   erf 1.2   sigmoid 2.3   silu 3.1
- * and in units of the last place of max(|result|, 1/2): gelu 1.4, its tanh form 2.2, the derivatives 2.8.
- * Infinities, NaN and denormals come out as from the C library. */
-#ifndef SES_VECMATH_H
-#define SES_VECMATH_H
+ * and in ulp of max(|result|, 1/2): gelu 1.4, gelu_tanh 2.2, derivatives 2.8. Infinities, NaN and denormals
+ * give the results of the C library. */
+#ifndef SES_KERNEL_VECMATH_H
+#define SES_KERNEL_VECMATH_H
 
 #include "vec.h"
 
@@ -20,7 +20,7 @@ static inline vf vf_horner(vf x, const float *c, int n) /* c[0] x^(n-1) + .. + c
     return y;
 }
 
-/* The same for long ones, n odd: two chains in x^2, which halves the wait. */
+/* Horner for long polynomials, n odd: two chains in x^2 halve the latency. */
 static inline vf vf_horner2(vf x, const float *c, int n)
 {
     vf x2 = vf_mul(x, x), even = vf_set1(c[0]), odd = vf_set1(c[1]);
@@ -29,12 +29,12 @@ static inline vf vf_horner2(vf x, const float *c, int n)
     return vf_fma(odd, x, even);
 }
 
-/* e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2; this is e^r. */
+/* e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2. Returns e^r. */
 static inline vf vf_exp_parts(vf x, vf *n)
 {
     static const float c[] = { 1.381453e-3f, 8.368751e-3f, 4.1668393e-2f, 1.6666520e-1f, 4.9999994e-1f };
     *n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
-    vf r = vf_fnma(*n, vf_set1(0.693145752f), x); /* ln 2 in two parts, the first exact times n */
+    vf r = vf_fnma(*n, vf_set1(0.693145752f), x); /* ln 2 in two parts; n times the first is exact */
     r = vf_fnma(*n, vf_set1(1.42860682e-6f), r);
     vf p = vf_fma(vf_mul(r, r), vf_horner(r, c, 5), r);
     return vf_add(p, vf_set1(1));
@@ -42,11 +42,12 @@ static inline vf vf_exp_parts(vf x, vf *n)
 
 static inline vf vf_exp(vf x)
 {
-    vf n, e = vf_exp_parts(vf_max(vf_set1(-104), vf_min(vf_set1(89), x)), &n); /* past these 0 or infinite */
+    /* beyond these bounds the result is 0 or infinite */
+    vf n, e = vf_exp_parts(vf_max(vf_set1(-104), vf_min(vf_set1(89), x)), &n);
     return vf_scale2(e, n);
 }
 
-/* e^x where |x| <= 87 is known: the result is a normal number. */
+/* e^x for |x| <= 87: the result is a normal number. */
 static inline vf vf_exp_bounded(vf x)
 {
     vf n, e = vf_exp_parts(x, &n);
@@ -75,7 +76,7 @@ static inline vf vf_log(vf x)
     return vf_select(vf_eq(x, vf_zero()), vf_sub(vf_zero(), huge), p);
 }
 
-/* x + x^3 P(x^2) near 0, else 1 - 2 / (e^2|x| + 1) with the sign of x. */
+/* x + x^3 P(x^2) near 0; otherwise 1 - 2 / (e^2|x| + 1) with the sign of x. */
 static inline vf vf_tanh(vf x)
 {
     static const float c[] = { -5.70118266e-3f, 2.0635817e-2f, -5.37387574e-2f, 1.33314313e-1f,
@@ -87,7 +88,7 @@ static inline vf vf_tanh(vf x)
     return vf_select(vf_lt(a, vf_set1(0.625f)), near, vf_copysign(far, x));
 }
 
-/* x + x P(x^2) up to 1, then 1 - e^-Q(|x|) with Q = -log erfc; from 4 on erf rounds to 1. */
+/* x + x P(x^2) for |x| <= 1; then 1 - e^-Q(|x|) with Q = -log erfc; from 4 on erf rounds to 1. */
 static inline vf vf_erf(vf x)
 {
     static const float p[] = { 7.84723595e-5f, -8.00835171e-4f, 5.18813689e-3f, -2.68537215e-2f,
@@ -101,7 +102,7 @@ static inline vf vf_erf(vf x)
     return vf_select(vf_lt(a, one), near, vf_copysign(far, x));
 }
 
-/* s = 1 / (1 + e^-x) and 1 - s, neither by subtraction. */
+/* s = 1 / (1 + e^-x) and *rest = 1 - s, both without cancellation. */
 static inline vf vf_logistic(vf x, vf *rest)
 {
     vf one = vf_set1(1), e = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
@@ -117,11 +118,11 @@ static inline vf vf_sigmoid(vf x)
     return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
 }
 
-/* P(X > a) of the normal distribution for 0 <= a <= TAIL_END, which leaves nothing of use in sums. */
+/* P(X > a) of the standard normal distribution for 0 <= a <= TAIL_END; beyond it the tail is negligible. */
 #define TAIL_END 6.25f
 #if VF_LANES == 16
-/* By one of 16 polynomials, in the distance to the nearest multiple of a step: off by 1e-8 at most. The
- * number of the multiple is what adding 1.5 2^23 leaves in the lowest bits. */
+/* One of 16 polynomials in the distance to the nearest multiple of a step; error at most 1e-8. Adding 1.5 *
+ * 2^23 leaves the number of the multiple in the low bits. */
 static inline vf vf_normal_tail(vf a)
 {
     enum { DEGREE = 5 };
@@ -152,7 +153,7 @@ static inline vf vf_normal_tail(vf a)
     return y;
 }
 #else
-/* As e^-Q / 2; Q = -log erfc(a / sqrt 2) is fitted up to 7. */
+/* e^-Q / 2 with Q = -log erfc(a / sqrt 2), fitted up to 7. */
 static inline vf vf_normal_tail(vf a)
 {
     static const float q[] = { -1.51768603e-9f, 6.01418309e-8f, -1.04246319e-6f, 1.03261988e-5f,
@@ -170,13 +171,13 @@ static inline vf vf_normal_cdf(vf x)
     return vf_select(vf_lt(x, vf_zero()), tail, vf_sub(vf_set1(1), tail));
 }
 
-/* (1 + tanh u) / 2 = sigmoid(2 u), the gate of the tanh form of gelu: u = sqrt(2/pi) (x + 0.044715 x^3). */
+/* Gate of gelu_tanh: (1 + tanh u) / 2 = sigmoid(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3). Returns 2 u. */
 static inline vf vf_gelu_logit(vf x)
 {
     return vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0.0713548163f), vf_set1(1.59576912f)));
 }
 
-/* A caller's loop over elements should stand inside a switch on act, or be inlined with act a constant. */
+/* Call it from a loop inside a switch on act, or inline it with a constant act. */
 static inline __attribute__((always_inline)) vf vf_act(ses_act act, vf x)
 {
     switch (act) {
@@ -190,11 +191,11 @@ static inline __attribute__((always_inline)) vf vf_act(ses_act act, vf x)
     }
 }
 
-/* gelu off by 2e-4 at most, for what is rounded to 8 bits before or after. */
+/* GELU with an error of at most 2e-4, for operands that are quantized to int8. */
 #if VF_LANES == 16
-/* max(0, x) less |x| P(X > |x|): one of 16 parabolas, chosen as in vf_normal_tail. Products are few here, for
- * the tiles before and after need nothing else. */
-static inline vf vf_gelu_rough(vf x)
+/* max(0, x) - |x| P(X > |x|): one of 16 parabolas, selected as in vf_normal_tail. It uses few
+ * multiplications, because the surrounding tiles saturate the multipliers. */
+static inline vf vf_gelu_approx(vf x)
 {
     static const float c[3][VF_LANES] = {
         { -0.39727366f, -0.373465657f, -0.307395548f, -0.216348886f, -0.121377341f, -0.0406207889f,
@@ -213,8 +214,8 @@ static inline vf vf_gelu_rough(vf x)
     return vf_sub(vf_max(vf_zero(), x), vf_fma(p, d, vf_choose(c[2], near)));
 }
 #else
-/* P(X <= x) as 1/2 + x Q(x^2) up to 4, where it is 1. */
-static inline vf vf_gelu_rough(vf x)
+/* x P(X <= x) with P = 1/2 + x Q(x^2), clamped at |x| = 4. */
+static inline vf vf_gelu_approx(vf x)
 {
     static const float q[] = { 2.258820508e-08f, -1.588826990e-06f, 4.776388596e-05f, -8.121874998e-04f,
                                8.763691410e-03f, -6.455441564e-02f, 3.978702724e-01f };
@@ -223,7 +224,7 @@ static inline vf vf_gelu_rough(vf x)
 }
 #endif
 
-/* d act(x) / dx. The clamps stand where a factor of x meets one that has become 0. */
+/* d act(x) / dx. Clamps prevent infinity times 0. */
 static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
 {
     vf one = vf_set1(1), s, rest;
@@ -249,9 +250,9 @@ static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
     }
 }
 
-/* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers.
- * A block is a pair of lanes of c[0..3]; what the odd lanes hold is of no account until the end. Pairs are
- * numbered so that blocks come out in order: the even ones are the first half. */
+/* Random numbers 4 b .. 4 (b + VF_LANES) - 1 of key, as ses_rand32 returns them. A Philox block is a pair of
+ * lanes of c[0..3]; the odd lanes are meaningless until the end. Pairs are numbered such that blocks are
+ * stored in order: the even pairs are the first half. */
 static inline void vf_philox_rounds(uint32_t out[4 * VF_LANES], ses_rng_key key, uint64_t b, int rounds)
 {
     enum { HALF = VF_LANES / 2 };
@@ -280,7 +281,7 @@ static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_rng_key key, uint64
     vf_philox_rounds(out, key, b, 10);
 }
 
-/* Draws 8 b .. 8 (b + VF_LANES) - 1 of key: what ses_dropout_draw gives for each of these numbers. */
+/* Random numbers 8 b .. 8 (b + VF_LANES) - 1 of key, as ses_drop_draw returns them. */
 static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
@@ -288,12 +289,12 @@ static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_rng_key key, ui
     for (int i = 0; i < 4 * VF_LANES; i++) out[2 * i] = word[i] & 0xffff, out[2 * i + 1] = word[i] >> 16;
 }
 
-/* The same in the order of keys: see ses_dropout_swizzle. */
+/* The same in the order of keys, see ses_drop_swizzle. */
 static inline void vf_drop_keys(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
     vf_philox_rounds(word, key, b, SES_DROPOUT_ROUNDS);
-    for (int g = 0; g < 4 * VF_LANES; g += 16) /* blocks c, words b */
+    for (int g = 0; g < 4 * VF_LANES; g += 16) /* block c, word b */
         for (int i = 0; i < 16; i++) {
             uint32_t two = word[g + i % 4 * 4 + i / 4];
             out[2 * (g + i)] = two & 0xffff, out[2 * (g + i) + 1] = two >> 16;
