@@ -1,4 +1,4 @@
-/* SentencePiece model files, written field by field, for tests. */
+/* Writes SentencePiece model files field by field, for tests. */
 #ifndef TESTS_SPM_FIXTURE_H
 #define TESTS_SPM_FIXTURE_H
 

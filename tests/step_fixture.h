@@ -1,4 +1,4 @@
-/* One stage of a tokenizer, alone: opened from its settings, saved again, refused. */
+/* Tests of a single stage: opened from its settings, saved, rejected settings. */
 #ifndef TESTS_STEP_FIXTURE_H
 #define TESTS_STEP_FIXTURE_H
 
@@ -26,7 +26,7 @@ static inline void shut(opened *o)
     ses_json_free(o->doc);
 }
 
-/* What is saved opens again and is saved the same. */
+/* Saved settings open again and are saved identically. */
 static inline void check_saved(ses_stage_kind kind, const char *settings)
 {
     opened o = { 0 }, again = { 0 };

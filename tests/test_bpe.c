@@ -1,5 +1,5 @@
-/* BPE models: words and their tokens as the reference gives them, merging against a plain search, what is
- * refused. */
+/* BPE models: tokens of words as in Hugging Face Tokenizers, merging against a naive search, rejected
+ * models. */
 #include "base/rng.h"
 #include "check.h"
 #include "text/vocab/bpe.h"
@@ -52,7 +52,7 @@ static void check_words(void)
             { "aaaa", "6:0-2 6:2-4" },
             { "aaaaa", "6:0-2 7:2-5" }, /* leftmost first */
             { "bcab", "4:0-2 3:2-4" },
-            { "aébz", "0:0-1 8:1-3 1:3-4" }, /* no unknown token: z is lost */
+            { "aébz", "0:0-1 8:1-3 1:3-4" }, /* no unknown token: z is dropped */
             { "abcabc", "5:0-3 5:3-6" },
             { "", "" } } },
         { "{\"unk_token\": \"<unk>\", \"vocab\": {\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3}, \"merges\": "
@@ -88,7 +88,7 @@ static void check_words(void)
     }
 }
 
-/* Of two equal merges the last counts; what is saved reads back the same. */
+/* The last of two equal merges wins; saving and reading gives the same model. */
 static void check_saved(void)
 {
     static const char settings[] = "{\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\","
@@ -116,7 +116,7 @@ static void check_saved(void)
     model_close(&m);
 }
 
-/* What merging means, by search: of the pairs of lowest rank the leftmost, again and again. */
+/* Naive merging: repeatedly merge the leftmost pair with the lowest rank. */
 static size_t merge_plainly(const ses_merges *m, int32_t *id, uint32_t *len, size_t n)
 {
     for (;;) {
@@ -134,8 +134,8 @@ static size_t merge_plainly(const ses_merges *m, int32_t *id, uint32_t *len, siz
     }
 }
 
-/* Merge tables drawn at random, in no sensible order, so that low ranks come up late; texts on both sides
- * of the lengths at which the way of merging changes. */
+/* Random merge tables in random order, so that low ranks appear late; texts on both sides of the lengths
+ * at which the merge algorithm changes. */
 static void check_merging(void)
 {
     static const size_t lengths[] = { 0, 1, 2, 31, 32, 33, 200, 8191, 8192, 9000 };
@@ -148,7 +148,7 @@ static void check_merging(void)
         ses_rng_key key = { .seed = 5, .step = round };
         uint64_t draw = 0;
         CHECK(ses_merges_reserve(&m, 40, &mem, &e));
-        for (int32_t k = 0; k < 40; k++) { /* new ids from old ones, mostly; ranks as they come, or shared */
+        for (int32_t k = 0; k < 40; k++) { /* mostly new ids from old ones; ranks in order, or shared */
             int32_t left = (int32_t)(ses_rand32(key, draw) % 20),
                     right = (int32_t)(ses_rand32(key, draw + 1) % 20);
             int32_t result = 2 + (int32_t)(ses_rand32(key, draw + 2) % 38);

@@ -1,5 +1,5 @@
-/* Offsets in code points at each level of vectors against the plain way, of ranges that mostly follow each
- * other and some that do not, or reach past the text. */
+/* Code point offsets at each instruction set against the scalar version, for ranges mostly in order, some
+ * out of order or past the text. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"

@@ -1,5 +1,5 @@
-/* The shortcut for BERT's pipeline against the stages themselves: the same tokens for random texts, at every
- * instruction set level, for every switch of the normalizer and several kinds of added tokens. */
+/* The fast path for BERT against the stages: same tokens for random texts, at every instruction set, for
+ * all settings of the normalizer and several kinds of added tokens. */
 #include "base/rng.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -117,7 +117,7 @@ static void put_token(ses_buf *b, int *id, const char *s, size_t n)
     ++*id;
 }
 
-/* Letters of some scripts alone and as continuations, and a few words. */
+/* Letters of some scripts, alone and as continuations, and a few words. */
 static void put_vocab(ses_buf *b, bool with_unknown)
 {
     int id = 0;
@@ -253,7 +253,7 @@ static bool same_all(ses_tokens *a, ses_tokens *b, size_t *at, ses_err *e)
     return equal;
 }
 
-/* Each text twice: what was found the first time comes from the caches the second. */
+/* Encode each text twice: the second time from the caches. */
 static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
 {
     ses_err e = { 0 };
@@ -296,7 +296,7 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
     ses_arena_free(&mem);
 }
 
-/* Megabytes without a place to cut: this ends soon only in linear time. */
+/* Megabytes without a split position: fast only in linear time. */
 static void check_long(void)
 {
     static const char *const parts[] = { "a",    "\u0301", "e\u0301\u0323", "中",

@@ -1,5 +1,5 @@
-/* The shortcut for byte-level BPE against the exact way, on vocabularies and texts drawn at random, at
- * every level of vectors; and reading tokens off against merging. */
+/* The fast path for byte-level BPE against the stages, on random vocabularies and texts, at every
+ * instruction set; and backtracking BPE against merging. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
@@ -30,7 +30,7 @@ static void put_token(ses_json_writer *w, const token *t, bool key)
     key ? ses_json_put_keyn(w, s, n) : ses_json_put_stringn(w, s, n);
 }
 
-/* Bytes that the texts are made of, so that merges are met; tokens are joined from earlier ones. */
+/* Uses the bytes of the texts, so that merges apply; tokens are merged from earlier ones. */
 static size_t draw_merges(dice *d, token *t, uint16_t (*pair)[2])
 {
     static const char common[] = " etaoinsh'1. \n\xc3\xa9\xe6\x97\xa5";
@@ -59,7 +59,7 @@ static size_t draw_merges(dice *d, token *t, uint16_t (*pair)[2])
     return n;
 }
 
-/* twice: a token comes of two merges, so that only merging will do. */
+/* twice: some token results from two merges, so that backtracking does not apply. */
 static ses_tokenizer *draw_tokenizer(dice *d, bool prefix, bool twice)
 {
     static token t[256 + MERGES];
@@ -224,8 +224,9 @@ static void check_same(uint32_t round)
         size_t n = draw_text(&d, text, i % 3 ? 300 : sizeof text);
         ses_word_store *store = &((ses_byte_bpe_work *)fast->fast_path_work)->store;
         if (i % 11 == 10)
-            store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
-        if (i == 50) store->head = 1u << 31;                                                  /* worn out */
+            store->head +=
+                1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* overwritten */
+        if (i == 50) store->head = 1u << 31;                                       /* exhausted */
         ses_input in = { .text = { text, n } };
         ses_encode_options o = { 0 };
         if (i % 4 == 1)
@@ -266,7 +267,7 @@ static void check_cached_long_words(void)
     ses_tokenizer_free(t);
 }
 
-/* Texts without a space, so long that merging must not grow with their square. */
+/* Texts without spaces, so long that merging must not take quadratic time. */
 static void check_long(void)
 {
     enum { N = 3 << 20 };
@@ -286,8 +287,8 @@ static void check_long(void)
     ses_tokenizer_free(t);
 }
 
-/* Tokens read off from the left are those that merging makes. */
-static void check_walk(void)
+/* Backtracking yields the same tokens as merging. */
+static void check_backtracking(void)
 {
     enum { N = 2000 };
     static char text[N];
@@ -321,7 +322,7 @@ static void check_walk(void)
 
 int main(void)
 {
-    check_walk();
+    check_backtracking();
     for (uint32_t round = 0; round < 45; round++) check_same(round);
     check_cached_long_words();
     check_long();

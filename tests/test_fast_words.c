@@ -1,5 +1,5 @@
-/* The shortcut for words between spaces against the exact way: pipelines of every kind it takes, texts drawn
- * at random, with and without truncation, at every level of vectors. */
+/* The fast path for word-local pipelines against the stages: every supported kind of pipeline, random
+ * texts, with and without truncation, at every instruction set. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
@@ -38,7 +38,7 @@ static const char bpe[] =
     "\"e\":2,"
     "\"t\":3,\"a\":4,\"h\":5,\"th\":6,\"the\":7,\"\xe2\x96\x81the\":8,\"et\":9,\"eta\":10,\".\":11,\"1\":12},"
     "\"merges\":[[\"t\",\"h\"],[\"th\",\"e\"],[\"\xe2\x96\x81\",\"the\"],[\"e\",\"t\"],[\"et\",\"a\"]]}";
-/* Bytes of the prefix are counted as the word's, so tokens are said to lie behind it. */
+/* Bytes of the prefix are counted as bytes of the word, so offsets exceed the word. */
 static const char past_end[] =
     "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"continuing_subword_prefix\":\"é\","
     "\"vocab\":{\"<unk>\":0,\"t\":1,\"h\":2,\"a\":3,\"éh\":4,\"ée\":5,\"<0xC3>\":6,\"<0xA9>\":7,\"<0x61>\":8,"
@@ -46,7 +46,7 @@ static const char past_end[] =
 static const char wordlevel[] = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,"
                                 "\"the\":1,\"eta\":2,\"a\":3,\".\":4}}";
 
-/* Sums that are equal but for rounding, so that what stands before decides. */
+/* Sums that differ only by rounding, so that the text before decides. */
 #define SPM(kind)                                                                                            \
     "{\"type\":\"SentencePiece\",\"kind\":\"" kind                                                           \
     "\",\"byte_fallback\":false,\"pieces\":[[\"<unk>\",0,\"unknown\"],"                                      \
@@ -95,7 +95,7 @@ static const char added[] =
     "{\"id\":51,\"content\":\"<x>\",\"normalized\":false,\"special\":true}%SINGLE%]";
 static const char single[] = ",{\"id\":52,\"content\":\"[w]\",\"single_word\":true,\"normalized\":false}";
 
-/* A map of four characters as SentencePiece stores one: a double array whose units are found by hand. */
+/* A character map of four characters in SentencePiece's format: a double array built by hand. */
 static void put_map(ses_buf *b);
 
 static bool put_with(ses_buf *b, const char *text, const char *name, const char *value)
@@ -134,7 +134,7 @@ static ses_tokenizer *make(size_t i, bool with_single)
     return t;
 }
 
-/* ---- the map ---- */
+/* ---- character map ---- */
 
 static void put_base64(ses_buf *b, const unsigned char *p, size_t n)
 {
@@ -150,7 +150,7 @@ static void put_base64(ses_buf *b, const unsigned char *p, size_t n)
 }
 
 /* Offsets are below 2^21, so a unit is offset << 10 | has a leaf << 8 | label. Children of the root are at
- * 256 ^ label; those of 0xC2 and of 0xC3 at 512 and at 1024; each leaf's value at its node's own place. */
+ * 256 ^ label; children of 0xC2 and 0xC3 at 512 and 1024; the value of a leaf is at its node. */
 static void put_map(ses_buf *b)
 {
     enum { UNITS = 4096 };
@@ -291,7 +291,7 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     plain.fast_path = NULL;
     fast.fast_path = &ses_fast_path_words;
     fast.fast_path_self = NULL;
-    CHECK_MSG(t->fast_path, "setup %zu has no shortcut", number);
+    CHECK_MSG(t->fast_path, "setup %zu has no fast path", number);
     CHECK(ses_fast_path_words.open(t, isa, &mem, &fast.fast_path_self, &e));
     if (!CHECK_MSG(fast.fast_path_self, "setup %zu", number)) return;
     ses_tokens *a = ses_tokens_new(&fast, &e), *b = ses_tokens_new(&plain, &e);
@@ -302,8 +302,9 @@ static void compare(size_t number, bool with_single, ses_isa isa)
         draw_text(&d, &text, i % 4 ? 120 : 6000);
         ses_word_store *store = &((ses_words_work *)a->fast_path_work)->store;
         if (i % 13 == 12)
-            store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
-        if (i == 100) store->head = 1u << 31;                                                 /* worn out */
+            store->head +=
+                1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* overwritten */
+        if (i == 100) store->head = 1u << 31;                                      /* exhausted */
         ses_encode_options o = { 0 };
         if (i % 3 == 1)
             o = (ses_encode_options){ .truncation = SES_TRUNCATE_LONGEST_FIRST,
@@ -321,7 +322,7 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     ses_tokenizer_free(t);
 }
 
-/* Texts without a place to cut, so long that time must not grow with their square: the time limit tells. */
+/* Texts without split positions, so long that quadratic time would exceed the time limit. */
 static void check_long(size_t number)
 {
     static const char *const unit[] = { "a", "etah", "\u0301", ".", " ", "\u65e5" };
@@ -342,7 +343,7 @@ static void check_long(size_t number)
     ses_tokenizer_free(t);
 }
 
-/* A pipeline whose words know of each other is none for the shortcut. */
+/* The fast path must not apply to a pipeline whose words depend on each other. */
 static void check_others(void)
 {
     static const char *const other[] = {
@@ -364,14 +365,14 @@ static void check_others(void)
     }
 }
 
-/* A map whose leaves lead astray is no reason not to open: only texts that need it fail. */
+/* A character map with invalid leaves can be opened: only texts that use them fail. */
 static void check_broken(void)
 {
     static const char file[] =
         "{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"%s\"},\"pre_tokenizer\":" SPLIT
         ",\"model\":%s}";
     unsigned char map[4 + 4 * 512] = { 0, 8 };
-    uint32_t root = 256u << 10, leaf = (256u ^ 'q') ^ 300u; /* "q" has a leaf, whose value is past the end */
+    uint32_t root = 256u << 10, leaf = (256u ^ 'q') ^ 300u; /* "q" has a leaf whose value is past the end */
     uint32_t unit = leaf << 10 | 1u << 8 | 'q', value = 1u << 31 | 99u;
     for (uint32_t k = 0; k < 4; k++) {
         map[4 + k] = (unsigned char)(root >> 8 * k);

@@ -1,5 +1,5 @@
-/* Tokenizers without tokenizer.json: small folders of each family, their ids as the reference's classes
- * give them for such files, what is written for the reference, what is refused. */
+/* Tokenizers without tokenizer.json: small folders of each family with the ids of the classes of
+ * transformers, the converted tokenizer.json, rejected files. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 #include "check.h"
@@ -50,7 +50,7 @@ static const char *ids_of(ses_tokenizer *t, const char *text, char *out, size_t 
     return out;
 }
 
-/* The folder's ids, and the same from what is written of it. */
+/* Check the ids of the folder, and of its converted tokenizer.json. */
 static void check_ids(const char *name, const char *text, const char *want)
 {
     char path[256], out[256], got[512];
@@ -94,7 +94,7 @@ static void check_refused(const char *name, const char *want)
 static void check_wordpiece(void)
 {
     put("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nhe\n##llo\nÉa\n##e\nea\nhe\n");
-    check_ids("", "Hello éa [MASK] Zz", "2 10 6 9 4 1 3"); /* "he" stands twice: the last line counts */
+    check_ids("", "Hello éa [MASK] Zz", "2 10 6 9 4 1 3"); /* "he" is a duplicate: the last line wins */
     check_ids("vocab.txt", "hello", "2 10 6 3");
     put("tokenizer_config.json", "{\"do_lower_case\": false}");
     check_ids("", "hello Hello Éa", "2 10 6 1 7 3");
@@ -107,7 +107,7 @@ static void check_wordpiece(void)
     check_refused("", ": vocab.txt: byte 2 is not UTF-8");
     put("vocab.txt", "a\n[UNK]\n");
     check_ids("", "a",
-              "4 0 2"); /* tokens of roles that the file lacks come after it: [SEP] 2, [PAD] 3, [CLS] 4 */
+              "4 0 2"); /* role tokens missing in the file get ids after it: [SEP] 2, [PAD] 3, [CLS] 4 */
     clear();
 }
 
@@ -116,7 +116,7 @@ static void check_byte_bpe(void)
     put("vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</"
                       "s>\":2,\"<unk>\":3,\"h\":4,\"e\":5,\"he\":6,\"Ġ\":7,\"Ġhe\":8,\"<mask>\":9}");
     put("merges.txt", "#version: 0.2\nh e\nĠ he\n");
-    check_ids("", "he he<mask> he", "0 6 8 9 8 2"); /* known as RoBERTa's by its tokens */
+    check_ids("", "he he<mask> he", "0 6 8 9 8 2"); /* detected as RoBERTa by its tokens */
     put("config.json", "{\"model_type\": \"gpt2\"}");
     check_ids("", "he he", "6 8");
     put("tokenizer_config.json",
@@ -139,16 +139,17 @@ static void check_word_bpe(void)
     put("merges.txt", "#version: 0.2\nb a</w>\n");
     check_ids("", "BA b, a", "2 4 3 0");
     clear();
-    /* CTRL: "x@@" inside a word, "x" at its end; steps of merging that have no id are unknown */
+    /* CTRL: "x@@" inside a word, "x" at its end; intermediate merge results without an id are unknown */
     put("vocab.json", "{\"a@@\":0,\"b@@\":1,\"b\":2,\"ab@@\":3,\"c\":4,\"<unk>\":5,\"\\n\":6,\"a\":7}");
     put("merges.txt", "#version: 0.1\na b\na c</w>\nb b</w>\nx\xc2\xa0y z\n");
     check_ids("",
               "abc  b\nac a\x1c"
               "abb",
-              "3 4 1 6 5 0 5 3 2"); /* U+001C is no white space there */
+              "3 4 1 6 5 0 5 3 2"); /* U+001C is not white space here */
     clear();
 
-    /* XLM: special tokens are found in text, those the vocabulary lacks follow it; words as Moses has them */
+    /* XLM: special tokens are found in the text, missing ones get ids after the vocabulary; words by the
+     * Moses rules */
     put("vocab.json",
         "{\"<s>\":0,\"</s>\":1,\"<pad>\":2,\"<unk>\":3,\"<special0>\":4,\"<special1>\":5,\"a</w>\":6,"
         "\"b\":7,\"-\":8,\"m\":9,\"r\":10,\".</w>\":11,\"b</w>\":12,\".\":13,\"'\":14,\"a\":15,"
@@ -156,7 +157,7 @@ static void check_word_bpe(void)
     put("merges.txt", "q q</w> 12\n");
     put("config.json", "{\"model_type\": \"xlm\"}");
     check_ids("", "A<special0> a <special1>\xc3\xa1 <special3>", "0 6 4 6 5 6 24 1");
-    /* as the class of transformers 5.17 with sacremoses 0.2.0 */
+    /* same as transformers 5.17 with sacremoses 0.2.0 */
     check_ids("", "b-a Mr. ab ab. a'b b.a.", "0 7 8 6 9 10 11 15 12 15 7 11 6 14 12 7 13 15 11 1");
     check_ids("", "Mr. B mr. B Ma. b", "0 9 10 11 12 9 18 11 12 9 15 11 12 1");
     check_ids("", "“A”, ‘b’ — a–b \"ab\". ab…b",
@@ -170,9 +171,9 @@ static void check_word_bpe(void)
 
 typedef struct model_like {
     ses_spm_model_type kind;
-    const char *more;  /* a piece of its own, the last; or NULL */
-    bool spaces_stay;  /* all of them, at the ends too */
-    bool spaces_after; /* words end with one */
+    const char *more;  /* an additional last piece; or NULL */
+    bool spaces_stay;  /* keep all spaces, at the ends too */
+    bool spaces_after; /* whitespace_as_suffix */
 } model_like;
 
 static void put_model_like(const char *name, model_like like)
@@ -207,7 +208,7 @@ static void put_model(const char *name, ses_spm_model_type kind)
 static void check_spm(void)
 {
     put_model("spiece.model", SES_SPM_UNIGRAM);
-    check_ids("", "a  a1,", "5 5 6 2"); /* T5's, by default */
+    check_ids("", "a  a1,", "5 5 6 2"); /* detected as T5 */
     check_ids("", "<extra_id_0>a", "108 5 2");
     put("tokenizer_config.json", "{\"extra_ids\": 2}");
     check_ids("", "<extra_id_0><extra_id_1>", "10 9 2");
@@ -215,7 +216,7 @@ static void check_spm(void)
     check_refused("", ": tokenizer_config.json: invalid extra_ids -1");
     put("tokenizer_config.json",
         "{\"tokenizer_class\": \"AlbertTokenizerFast\", \"cls_token\": \"<s>\", \"sep_token\": \"</s>\"}");
-    check_ids("", "A á 1,", "1 5 5 3 7 8 2"); /* a digit and its comma are apart */
+    check_ids("", "A á 1,", "1 5 5 3 7 8 2"); /* digit and comma are separate */
     put("tokenizer_config.json", "{\"tokenizer_class\": \"PegasusTokenizer\"}");
     check_ids("", "a <mask_1> x", "108 106 2 106 105 1");
     clear();
@@ -242,13 +243,13 @@ static void check_spm(void)
     clear();
     put_model("x.model", SES_SPM_UNIGRAM);
     check_ids("x.model", "a  1, é", "5 3 6 3 0");
-    check_ids("x.model", "  a  ", "5"); /* no space at the ends, as SentencePiece has it */
+    check_ids("x.model", "  a  ", "5"); /* spaces at the ends are removed, as in SentencePiece */
     check_ids("x.model", "  ", "");
     check_ids("x.model", "a▁", "5");
     put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .more = "a▁1" });
-    check_ids("x.model", "a 1 a", "3 9 5"); /* a piece across a space */
+    check_ids("x.model", "a 1 a", "3 9 5"); /* a piece that spans a space */
     put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .spaces_stay = true });
-    check_ids("x.model", "  a ", "3 3 5 3"); /* one more in front of those that are there */
+    check_ids("x.model", "  a ", "3 3 5 3"); /* one more space before the existing ones */
     put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .spaces_after = true });
     check_ids("x.model", " a 1,", "4 3 6 3");
     put_model("x.model", SES_SPM_CHAR);
@@ -269,11 +270,11 @@ static void check_marian(void)
     put("vocab.json", "{\"</s>\":0,\"<unk>\":1,\"▁a\":2,\"1,\":3,\"é\":4,\"<pad>\":5,\">>fr<<\":6}");
     check_ids("", ">>fr<< a1,é", "6 2 3 4 0");
     check_decoded((int32_t[]){ 2, 6, 4, 2, 0 }, 5, "a>>fr<<é a");
-    check_ids("", "  a  a\xc2\x85 ", "2 2 1 0"); /* only blanks part words */
+    check_ids("", "  a  a\xc2\x85 ", "2 2 1 0"); /* only spaces separate words */
     clear();
 }
 
-/* A vocabulary under a name of its own: nothing else in the folder is asked for. */
+/* A vocabulary file given by its own path: no other file of the folder is needed. */
 static void check_named(void)
 {
     put("bert-base-uncased-vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n");

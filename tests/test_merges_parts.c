@@ -1,5 +1,5 @@
-/* Long words merged part by part, cut where no token has these characters side by side, against merged whole:
- * vocabularies and words drawn at random. */
+/* Long words merged in parts, split between characters that no token joins, against merging the whole
+ * word: random vocabularies and words. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
@@ -18,7 +18,7 @@ enum { CHARS = 12, MERGES = 60, TOKENS = CHARS + MERGES, LONG = 48, N = 3000 };
 static const char *const letter[CHARS] = { "a", "b", "c", "d", "e",      "f",
                                            "g", "h", "i", "j", "\u00e9", "\u65e5" };
 
-/* Tokens joined of earlier ones; some are joined in two ways, some before their parts are. */
+/* Tokens merged from earlier ones; some by two merges, some before their parts. */
 static ses_tokenizer *draw_tokenizer(dice *d)
 {
     static char token[TOKENS][LONG];
@@ -63,14 +63,14 @@ static void check_round(uint32_t round)
     whole.joint = NULL;
     ses_arena scratch = { 0 };
     ses_err e = { 0 };
-    size_t cuts = 0;
+    size_t splits = 0;
     bool same = m->merges.joint != NULL;
     for (int i = 0; same && i < 30; i++) {
         size_t n = 1 + roll(&d, N - 1), k[2] = { n, n };
         for (size_t j = 0; j < n; j++) {
             id[0][j] = id[1][j] = (int32_t)roll(&d, roll(&d, 9) ? 4 + round % 9 : TOKENS);
             len[0][j] = len[1][j] = 1 + roll(&d, 3);
-            cuts += j && !ses_merges_may_cross(&m->merges, id[0][j - 1], id[0][j]);
+            splits += j && !ses_merges_may_cross(&m->merges, id[0][j - 1], id[0][j]);
         }
         same = ses_merges_apply(&m->merges, id[0], len[0], &k[0], NULL, &scratch, &e) &&
                ses_merges_apply(&whole, id[1], len[1], &k[1], NULL, &scratch, &e) && k[0] == k[1] &&
@@ -78,7 +78,7 @@ static void check_round(uint32_t round)
                !memcmp(len[0], len[1], k[0] * sizeof len[0][0]);
     }
     CHECK_MSG(same, "round %u: %s", round, e.msg);
-    CHECK_MSG(cuts > 100, "round %u: %zu cuts", round, cuts);
+    CHECK_MSG(splits > 100, "round %u: %zu splits", round, splits);
     ses_arena_free(&scratch);
     ses_tokenizer_free(t);
 }

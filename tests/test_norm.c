@@ -1,13 +1,12 @@
-/* Every normalizer: text and, for each character, the range of the input it came from. The expected values
- * are the reference's. */
+/* Every normalizer: text and source range of each character. Expected values by Hugging Face Tokenizers. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "step_fixture.h"
 
 #include <time.h>
 
-/* a to X, b and blank to nothing, copyright sign to (c), c with grave accent to Q, acute accent to nothing,
- * U+1100 to L, ligature fi to fi. */
+/* a to X; b and space to nothing; copyright sign to (c); c with grave accent to Q; acute accent to
+ * nothing; U+1100 to L; ligature fi to fi. */
 #define CHARSMAP                                                                                       \
     "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAgAAAAEAAAAAAAAAAAAAAAAAAALAACAAAAAAAAA" \
     "AAAJAACAAAAAAAIAAIAAAAAAAwAAgAAAAAAAAAAABwAAgAIAAIAAAACAAgAAgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" \
@@ -226,7 +225,7 @@ static bool open(opened *o, const char *settings, ses_err *e)
     return open_step(o, SES_NORMALIZER, settings, e);
 }
 
-/* Through all steps of a sequence. base: where in the input the text begins. */
+/* Run all stages of a sequence. base: input offset of the text. */
 static bool run(const opened *o, const char *in, size_t n, uint32_t base, ses_text *out, ses_err *e)
 {
     size_t steps = 1;
@@ -274,7 +273,7 @@ static void test_cases(void)
         ses_err e = { 0 };
         ses_text out = { 0 };
         if (CHECK_MSG(open(&o, cases[i].settings, &e), "%s", e.msg)) {
-            for (uint32_t base = 0; base < 200; base += 100) { /* a part of a longer input, too */
+            for (uint32_t base = 0; base < 200; base += 100) { /* also as part of a longer input */
                 CHECK_MSG(run(&o, cases[i].in, strlen(cases[i].in), base, &out, &e), "%s", e.msg);
                 CHECK_MSG(out.n == strlen(cases[i].out) &&
                               !memcmp(out.n ? out.byte : "", cases[i].out, out.n),
@@ -316,8 +315,7 @@ static void test_refusals(void)
     for (size_t i = 0; i < SES_LEN(bad); i++) check_refused(SES_NORMALIZER, bad[i].settings, bad[i].message);
 }
 
-/* A charsmap whose trie leads astray is an error when met, not a crash: a has its replacement past the
- * end. */
+/* An invalid charsmap trie is an error when used, not a crash: the replacement of a is past the end. */
 static void test_astray(void)
 {
     unsigned char map[4 + 4 * 256 + 1] = { 0, 4 }; /* full groups of base64 */
@@ -347,7 +345,7 @@ static void test_astray(void)
     shut(&o);
 }
 
-/* 10 MB of marks, of one character, of blanks, and less of others: none may take long. */
+/* 10 MB of marks, of one character, of spaces, and less of others: all must be fast. */
 static void test_long(void)
 {
     static const char *const type[] = {

@@ -1,5 +1,5 @@
-/* Every pre-tokenizer that splits by characters or patterns: the ranges of its pieces. The expected values
- * are the reference's. */
+/* Every pre-tokenizer that splits by characters or patterns: the ranges of its pieces. Expected values by
+ * Hugging Face Tokenizers. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "step_fixture.h"
@@ -202,7 +202,7 @@ static bool fill(ses_pieces *p, const char *in, size_t n, ses_err *e)
     return ok && (!n || ses_pieces_put(p, 0, (uint32_t)n, -1, e));
 }
 
-/* Through all steps of a sequence; takes in. */
+/* Run all stages of a sequence; takes ownership of in. */
 static bool run(const opened *o, ses_pieces *in, ses_pieces *out, ses_err *e)
 {
     size_t steps = 1;
@@ -247,7 +247,7 @@ static void test_cases(void)
     }
 }
 
-/* A piece that is a token already goes through; a piece is cut for itself, whatever stands beside it. */
+/* An added token passes through; a piece is split independently of its neighbors. */
 static void test_tokens(void)
 {
     opened o;
@@ -288,7 +288,7 @@ static void test_refusals(void)
         check_refused(SES_PRE_TOKENIZER, bad[i].settings, bad[i].message);
 }
 
-/* What only PCRE2 does: matched with it, refused by name without. */
+/* Constructs that need PCRE2: matched with it, rejected by name otherwise. */
 static void test_pcre2(void)
 {
     opened o;
@@ -308,7 +308,7 @@ static void test_pcre2(void)
     shut(&o);
 }
 
-/* A pattern that tries more ways than there is time for is an error. */
+/* A pattern that exceeds the step limit is an error. */
 static void test_limits(void)
 {
     opened o;
@@ -323,7 +323,7 @@ static void test_limits(void)
     shut(&o);
 }
 
-/* 10 MB of marks, of one character, of blanks, and less of others: none may take long. */
+/* 10 MB of marks, of one character, of spaces, and less of others: all must be fast. */
 static void test_long(void)
 {
     static const char *const type[] = {

@@ -1,10 +1,10 @@
-/* Metaspace and ByteLevel as pre-tokenizers and post-processors, and the decoders that undo what models
- * wrote; what the reference gives. */
+/* Metaspace and ByteLevel as pre-tokenizers and post-processors, and the decoders; expected values by
+ * Hugging Face Tokenizers. */
 #include "check.h"
 #include "sesame/tokenizer.h"
 #include "text/stage.h"
 
-/* "id:begin-end/word ..." of a text, by a tokenizer of these parts. */
+/* Check "id:begin-end/word ..." of a text for a tokenizer with these stages. */
 static void check_text(const char *pre, const char *post, const char *vocab, const char *text,
                        const char *want)
 {
@@ -90,7 +90,7 @@ static void check_byte_level(void)
     }
 }
 
-/* Blanks at a token's ends are not of its range; a single one in front may not be in the text. */
+/* Offsets exclude spaces at the ends of a token; a single leading space may not be in the text. */
 static void check_trimmed(void)
 {
     static const char vocab[] = "{\"<unk>\":0,\"ĠĠ\":1,\"ĠĠĠ\":2,\"Ġa\":3}";
@@ -155,7 +155,7 @@ static void check_decoders(void)
     check_decoder(&ses_stage_dec_strip, "{\"content\":\"_\",\"start\":1,\"stop\":2}", TOKENS("_"),
                   "Strip: token 0 has fewer characters than must be removed");
     check_decoder(&ses_stage_dec_byte_level, "{}", TOKENS("Ġa", "Ã", "©", "日", "Ä"), " aé日\ufffd");
-    /* what is refused */
+    /* rejected settings */
     check_decoder(&ses_stage_dec_metaspace, "{\"replacement\":\"ab\"}", TOKENS("a"),
                   "key \"replacement\" must be a string of one character");
     check_decoder(&ses_stage_dec_metaspace, "{\"replacement\":\"▁\",\"prepend_scheme\":\"last\"}",

@@ -1,5 +1,5 @@
-/* SentencePiece models: what its library gives on small ones, files damaged in every byte, what is
- * refused. */
+/* SentencePiece models: results of the SentencePiece library on small models, files damaged in every byte,
+ * rejected files. */
 #include "base/base64.h"
 #include "check.h"
 #include "sesame/json.h"
@@ -9,7 +9,7 @@
 
 typedef struct setup {
     ses_spm_model_type kind;
-    bool bytes, suffix, raw, blank;
+    bool bytes, suffix, raw, keep_spaces;
 } setup;
 
 static void put_model(ses_buf *b, setup s)
@@ -40,7 +40,7 @@ static void put_model(ses_buf *b, setup s)
     pb_bytes(b, 2, m.data, m.len);
     m.len = 0;
     if (s.raw) pb_int(&m, 3, 0), pb_int(&m, 4, 0);
-    if (s.blank) pb_int(&m, 5, 0);
+    if (s.keep_spaces) pb_int(&m, 5, 0);
     pb_bytes(b, 3, m.data ? m.data : "", m.len);
     ses_buf_free(&m);
 }
@@ -94,7 +94,7 @@ static void check_encodings(void)
             { "a▁b<s>", "6 3 5 0 ▁a|▁|b|<s>>a b ⁇ " } } },
         { { SES_SPM_BPE, 0, 0, 0, 0 },
           { { "a b", "6 3 5 ▁a|▁|b>a b" },
-            { "  ab  a ", "6 5 6 ▁a|b|▁a>ab a" }, /* ▁ab is unused and taken apart again */
+            { "  ab  a ", "6 5 6 ▁a|b|▁a>ab a" }, /* ▁ab is unused and split again */
             { "aab[U]ab", "6 7 9 7 ▁a|ab|[U]|ab>aab[U]ab" },
             { "aéxb", "6 0 5 ▁a|éx|b>a ⁇ b" },
             { "aaaaa", "6 10 10 ▁a|aa|aa>aaaaa" } } },
@@ -110,7 +110,7 @@ static void check_encodings(void)
           { { "a b", "4 3 5 3 a|▁|b|▁>a b " }, { "  ab  a ", "7 6 3 ab|▁a|▁>ab a " } } },
         { { SES_SPM_UNIGRAM, .raw = true },
           { { "  ab  a ", "3 3 7 3 6 3 ▁|▁|ab|▁|▁a|▁>  ab  a " }, { "aéxb", "4 0 5 a|éx|b>a?b" } } },
-        { { SES_SPM_CHAR, .blank = true }, { { "a b", "0 4 0 5  |a| |b> ⁇ a ⁇ b" } } },
+        { { SES_SPM_CHAR, .keep_spaces = true }, { { "a b", "0 4 0 5  |a| |b> ⁇ a ⁇ b" } } },
     };
     for (size_t i = 0; i < SES_LEN(cases); i++) {
         ses_buf b = { 0 };
@@ -128,7 +128,7 @@ static void check_encodings(void)
     }
 }
 
-/* Where a token came from: the mark in front from nowhere, one for a space from that space. */
+/* Source ranges: the added prefix has an empty range, U+2581 for a space has the range of the space. */
 static void check_offsets(void)
 {
     ses_buf b = { 0 };
@@ -149,7 +149,7 @@ static void check_offsets(void)
     ses_buf_free(&b);
 }
 
-/* Cut anywhere, or with any byte changed, a file is read or refused. */
+/* A file truncated anywhere, or with any byte changed, is read or rejected. */
 static void check_damage(void)
 {
     ses_buf b = { 0 };

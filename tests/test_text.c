@@ -1,5 +1,5 @@
-/* The tokenizer's core with small vocabularies made by hand: encodings worked out by the reference library
- * (tests/text/cases.json, stages.json), decoding, saving, bad bytes, bad files, limits. */
+/* Tokenizer core with small hand-made vocabularies: encodings by Hugging Face Tokenizers
+ * (tests/text/cases.json, stages.json), decoding, saving, invalid UTF-8, invalid files, limits. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -82,7 +82,7 @@ static ses_encode_options options_of(const ses_json *c)
     return o;
 }
 
-/* The result's ids back to text, where a case says what it is. */
+/* Decode the ids if the case states the expected text. */
 static void check_decoded(const ses_json *c, size_t number, ses_tokens *k)
 {
     const ses_json *want = ses_json_get(c, "decoded");
@@ -121,8 +121,8 @@ static void run_case(const ses_json *c, size_t number, ses_tokens *k)
     }
     if (!CHECK_MSG(ok, "case %zu: %s", number, e.msg)) return;
     CHECK(same(k, ses_tokens_result(k), ses_json_at(want, 0), number));
-    CHECK_MSG(ses_tokens_overflow_count(k) + 1 == ses_json_len(want), "case %zu: %zu parts cut off", number,
-              ses_tokens_overflow_count(k));
+    CHECK_MSG(ses_tokens_overflow_count(k) + 1 == ses_json_len(want), "case %zu: %zu overflowing parts",
+              number, ses_tokens_overflow_count(k));
     for (size_t i = 0; i < ses_tokens_overflow_count(k); i++) {
         const ses_encoding *part = ses_tokens_overflow(k, i, &e);
         CHECK(part && same(k, part, ses_json_at(want, i + 1), number));
@@ -130,7 +130,7 @@ static void run_case(const ses_json *c, size_t number, ses_tokens *k)
     check_decoded(c, number, k);
 }
 
-/* Each case with the shortcut, if there is one, and the exact way. */
+/* Each case with the fast path, if there is one, and by stages. */
 static void check_cases(const ses_json *root)
 {
     const ses_json *cases = ses_json_get(root, "cases"), *setups = ses_json_get(root, "setups");
@@ -177,7 +177,7 @@ static void check_decode(const ses_json *root)
     ses_tokenizer_free(t);
 }
 
-/* ---- bytes that are not UTF-8 ---- */
+/* ---- invalid UTF-8 ---- */
 
 static void check_bad_bytes(const ses_json *root)
 {
@@ -187,7 +187,7 @@ static void check_bad_bytes(const ses_json *root)
     exact.fast_path = NULL;
     for (int way = 0; way < 2; way++) {
         ses_tokens *k = ses_tokens_new(way ? &exact : t, &e);
-        /* One U+FFFD for the three bytes of a cut character, one each for the rest. */
+        /* One U+FFFD for the three bytes of a truncated character, one for each other invalid byte. */
         const char text[] = "a \xE4\xB8 hello\xFF\xC3 \xF0\x9F\x98 b";
         CHECK(ses_encode(k, &(ses_input){ .text = { text, sizeof text - 1 } }, NULL, &e));
         const ses_encoding *x = ses_tokens_result(k);
@@ -215,7 +215,7 @@ static void check_save(const ses_json *root)
         size_t n = 0, m = 0;
         ses_tokenizer *t = open_value(ses_json_at(setups, i));
         bool ok = ses_tokenizer_save(t, path, true, &e);
-        if (!ok) { /* a build folder of another name */
+        if (!ok) { /* the build folder may have another name */
             path = "test_text.json.tmp";
             ok = ses_tokenizer_save(t, path, true, &e);
         }
@@ -233,7 +233,7 @@ static void check_save(const ses_json *root)
     }
 }
 
-/* ---- bad files ---- */
+/* ---- invalid files ---- */
 
 static const char *const bad[][2] = {
     { "[]", "a tokenizer must be a JSON object" },
@@ -266,10 +266,10 @@ static const char *const bad_more[][2] = {
     { "\"added_tokens\":[{\"content\":\"x\",\"lstrip\":1}]",
       "added_tokens: entry 0: key \"lstrip\" must be true or false" },
     { "\"truncation\":{\"max_length\":-1}", "truncation: key \"max_length\" is -1, must be from 0" },
-    { "\"truncation\":{\"strategy\":\"Both\"}", "truncation: key \"strategy\" is Both" },
+    { "\"truncation\":{\"strategy\":\"Both\"}", "truncation: key \"strategy\" has unknown value \"Both\"" },
     { "\"truncation\":{\"strategy\":\"OnlyFirst\\u0000x\"}",
-      "truncation: key \"strategy\" is OnlyFirst\\x00x" },
-    { "\"truncation\":{\"direction\":1}", "truncation: key \"direction\" is no string" },
+      "truncation: key \"strategy\" has unknown value \"OnlyFirst\\x00x\"" },
+    { "\"truncation\":{\"direction\":1}", "truncation: key \"direction\" must be a string" },
     { "\"padding\":{\"strategy\":{\"Fixed\":16777217}}",
       "padding: strategy: key \"Fixed\" is 16777217, must be from 0 to 16777216" },
     { "\"padding\":{\"pad_to_multiple_of\":2000000000}",

@@ -1,5 +1,5 @@
-/* Tokenizers with every allocation failing in turn: opened from each kind of file, encoding, decoding,
- * saving, converting and training. */
+/* Tokenizers with every allocation failing in turn: opening each file format, encoding, decoding, saving,
+ * converting, training. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "oom.h"
 
@@ -57,7 +57,7 @@ static bool use(void *ctx, ses_err *e)
 
 static bool save(void *ctx, ses_err *e) { return ses_tokenizer_save(ctx, out, true, e); }
 
-/* The reason a scenario fails for when memory is enough: none. */
+/* Whether the scenario succeeds with enough memory. */
 static bool works(bool (*run)(void *ctx, ses_err *e), void *ctx)
 {
     ses_err e = { 0 };
@@ -85,7 +85,7 @@ static void check_setups(const char *file, size_t step)
     ses_json_free(doc);
 }
 
-/* ---- older files ---- */
+/* ---- legacy formats ---- */
 
 static bool open_path(void *ctx, ses_err *e)
 {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tokenize and detokenize from outside: lines, objects, truncation, errors, many threads.
+# The commands tokenize and detokenize: lines, JSON objects, truncation, errors, threads.
 set -u
 build=${1-build}
 sesame=$build/sesame
@@ -8,8 +8,8 @@ trap 'rm -rf "$tmp"' EXIT
 unset NO_COLOR CLICOLOR_FORCE SESAME_THREADS
 passed=0 failed=0
 
-# says WANT STATUS INPUT ARGS...: what comes out of INPUT, and the exit status
-says() {
+# expect WANT STATUS INPUT ARGS...: check standard output for INPUT, and the exit status
+expect() {
     want=$1 status=$2
     printf '%b' "$3" >"$tmp/in"
     shift 3
@@ -48,26 +48,26 @@ cat >"$m" <<'END'
 END
 
 # lines
-says '[CLS] hello , wor ##ld [SEP]
+expect '[CLS] hello , wor ##ld [SEP]
 [CLS] [SEP]
 [CLS] a [SEP]' 0 'Hello, world\n\na\r\n' tokenize -m "$m"
-says '[CLS] a [SEP]
+expect '[CLS] a [SEP]
 [CLS] b [SEP]' 0 'a\nb' tokenize -m "$tmp" -
-says '' 0 '' tokenize -m "$m"
-says 'a b' 0 'a b\n' tokenize -m "$m" --no-special
-says '[CLS] [UNK] [SEP]' 0 'caf\303\n' tokenize -m "$m"
+expect '' 0 '' tokenize -m "$m"
+expect 'a b' 0 'a b\n' tokenize -m "$m" --no-special
+expect '[CLS] [UNK] [SEP]' 0 'caf\303\n' tokenize -m "$m"
 printf 'a\n' >"$tmp/one"
 printf 'b' >"$tmp/two"
-says '[CLS] a [SEP]
+expect '[CLS] a [SEP]
 [CLS] b [SEP]
 [CLS] a [SEP]' 0 'a\n' tokenize -m "$m" "$tmp/one" "$tmp/two" -
 
 # JSON
-says '{"ids":[2,4,3],"tokens":["[CLS]","hello","[SEP]"],"offsets":[[0,0],[0,5],[0,0]],"byte_offsets":[[0,0],[0,6],[0,0]],"word_ids":[null,0,null],"type_ids":[0,0,0],"special_tokens_mask":[1,0,1]}' \
+expect '{"ids":[2,4,3],"tokens":["[CLS]","hello","[SEP]"],"offsets":[[0,0],[0,5],[0,0]],"byte_offsets":[[0,0],[0,6],[0,0]],"word_ids":[null,0,null],"type_ids":[0,0,0],"special_tokens_mask":[1,0,1]}' \
     0 'h\303\251llo\n' tokenize -m "$m" --json
-says '{"ids":[5],"tokens":["wor"],"offsets":[[1,4]],"byte_offsets":[[2,5]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0],"overflowing":[{"ids":[6],"tokens":["##ld"],"offsets":[[4,6]],"byte_offsets":[[5,7]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0]}]}' \
+expect '{"ids":[5],"tokens":["wor"],"offsets":[[1,4]],"byte_offsets":[[2,5]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0],"overflowing":[{"ids":[6],"tokens":["##ld"],"offsets":[[4,6]],"byte_offsets":[[5,7]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0]}]}' \
     0 '\302\240world b a\n' tokenize -m "$m" --json --no-special --max-length 1 --truncation only_first
-says '[CLS] a b [SEP] hello [SEP]
+expect '[CLS] a b [SEP] hello [SEP]
 [CLS] a b [SEP]
 {"error":"line 1, column 1 (byte 0): a value expected, not '"'x'"'"}
 {"error":"expected a key \"text\" or \"words\""}
@@ -75,37 +75,37 @@ says '[CLS] a b [SEP] hello [SEP]
 [CLS] b [SEP]' 1 '{"text": "a b", "text_pair": "Hello"}\n{"words": ["a", "b"]}\nx\n{}\n{"text": 3}\n{"text": "b"}\n' \
     tokenize -m "$m" --jsonl
 
-says '[CLS] a [SEP] b hello [SEP]
+expect '[CLS] a [SEP] b hello [SEP]
 {"error":"key \"words_pair\": must be an array of strings, not an integer"}
 {"error":"\"words_pair\" requires \"words\""}' 1 '{"words": ["a"], "words_pair": ["b", "Hello"]}\n{"words": ["a"], "words_pair": 3}\n{"text": "a", "words_pair": []}\n' \
     tokenize -m "$m" --jsonl
 
 # limits
-says '[CLS] a b [SEP]
+expect '[CLS] a b [SEP]
   + [CLS] a b [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side right
-says '[CLS] b a [SEP]
+expect '[CLS] b a [SEP]
   + [CLS] b a [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side left
-says '[CLS] a b [SEP] [PAD]' 0 'a b\n' tokenize -m "$m" --stored-limits
-says '' 2 '' tokenize -m "$m" --stride 2
+expect '[CLS] a b [SEP] [PAD]' 0 'a b\n' tokenize -m "$m" --stored-limits
+expect '' 2 '' tokenize -m "$m" --stride 2
 err_has '--stride requires --max-length'
-says '' 2 '' tokenize -m "$m" --truncation only_first
+expect '' 2 '' tokenize -m "$m" --truncation only_first
 err_has '--truncation requires --max-length'
-says '' 2 '' tokenize -m "$m" --max-length 4 --stride 4
+expect '' 2 '' tokenize -m "$m" --max-length 4 --stride 4
 err_has '--stride 4 must be less than --max-length 4'
-says '' 2 '' tokenize
+expect '' 2 '' tokenize
 err_has '--model'
-says '' 3 'a b\n' tokenize -m "$m" --max-length 1
+expect '' 3 'a b\n' tokenize -m "$m" --max-length 1
 err_has 'standard input: line 1: max_length 1 is less than the 2 special tokens'
-says '' 3 '' tokenize -m "$tmp/none"
-says '' 3 '' tokenize -m "$m" "$tmp/none"
+expect '' 3 '' tokenize -m "$tmp/none"
+expect '' 3 '' tokenize -m "$m" "$tmp/none"
 err_has 'none'
 
-# what is too much, and who does not listen
-says '' 3 '' tokenize -m "$m" /dev/zero
+# size limits, full disk, small stack, closed pipe
+expect '' 3 '' tokenize -m "$m" /dev/zero
 err_has '/dev/zero: line 1 is longer than 256 MiB'
-says '{"error":"line 1, column 129 (byte 128): nested deeper than 128 levels"}' 1 \
+expect '{"error":"line 1, column 129 (byte 128): nested deeper than 128 levels"}' 1 \
     "$(awk 'BEGIN { while (i++ < 100000) printf "[" }')" tokenize -m "$m" --jsonl
-says '[CLS] a b [SEP]' 0 'a \000\357\277\275 b\n' tokenize -m "$m"
+expect '[CLS] a b [SEP]' 0 'a \000\357\277\275 b\n' tokenize -m "$m"
 "$sesame" tokenize -m "$m" >/dev/full 2>"$tmp/err" <"$tmp/one"
 [ $? -eq 1 ] && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "failed: a full disk"; }
 err_has 'standard output'
@@ -115,18 +115,18 @@ err_has 'standard output'
 got=$(yes a | "$sesame" tokenize -m "$m" --no-special 2>"$tmp/err" | head -n 2 | tr '\n' ' ')
 [ "$got" = 'a a ' ] && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "failed: a broken pipe: $got"; }
 
-# back
-says 'hello world,
+# detokenize
+expect 'hello world,
 
 a' 0 '[2, 4, 5, 6, 7, 3]\n[]\n[8]' detokenize -m "$m"
-says '"hello world,"' 0 '[4, 5, 6, 7]' detokenize -m "$m" --json
-says '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
-says 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
+expect '"hello world,"' 0 '[4, 5, 6, 7]' detokenize -m "$m" --json
+expect '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
+expect 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
 err_has 'standard input: line 2: id 10 at index 0 is not in the vocabulary of size 10'
-says '' 3 '{}\n' detokenize -m "$m"
-err_has 'expected an array of ids'
+expect '' 3 '{}\n' detokenize -m "$m"
+err_has 'a line must be an array of ids'
 
-# many lines keep their order on any number of threads
+# lines keep their order on any number of threads
 awk 'BEGIN { for (i = 0; i < 60000; i++) print (i % 7 ? "a b" : "hello world, a"), i % 3 ? "b" : "" }' >"$tmp/many"
 "$sesame" tokenize -m "$m" --json --threads 1 "$tmp/many" >"$tmp/1"
 for n in 2 5; do
@@ -137,25 +137,25 @@ for n in 2 5; do
     fi
 done
 
-# a packed file that was cut: the whole lines before the cut, then an error
+# a truncated .gz file: the complete lines, then an error
 if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*: in this build'; then
     i=0
     while [ $i -lt 400 ]; do echo "a $i b $((i * 7919))"; i=$((i + 1)); done >"$tmp/numbers"
-    gzip -c "$tmp/numbers" | head -c 1500 >"$tmp/cut.gz"
-    gzip -dc "$tmp/cut.gz" 2>/dev/null | sed '$d' >"$tmp/whole"
-    says "$("$sesame" tokenize -m "$m" "$tmp/whole")" 3 '' tokenize -m "$m" "$tmp/cut.gz"
-    err_has 'truncated'
+    gzip -c "$tmp/numbers" | head -c 1500 >"$tmp/truncated.gz"
+    gzip -dc "$tmp/truncated.gz" 2>/dev/null | sed '$d' >"$tmp/whole"
+    expect "$("$sesame" tokenize -m "$m" "$tmp/whole")" 3 '' tokenize -m "$m" "$tmp/truncated.gz"
+    err_has 'cut short'
     [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
 fi
 
-# Who types a line of two bytes is answered before the next one.
-mkfifo "$tmp/typed" "$tmp/told"
-timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/told" &
-exec 3>"$tmp/typed" 4<"$tmp/told"
+# An interactive line is answered before the next one.
+mkfifo "$tmp/typed" "$tmp/answer"
+timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/answer" &
+exec 3>"$tmp/typed" 4<"$tmp/answer"
 echo a >&3
 if read -r line <&4 && [ "$line" = a ]; then passed=$((passed + 1)); else
     failed=$((failed + 1))
-    echo 'failed: a line typed was not answered at once'
+    echo 'failed: an interactive line was not answered at once'
 fi
 exec 3>&- 4<&-
 

@@ -1,5 +1,6 @@
-/* Tokenizers against the reference's encodings: ../shared/golden/tokenizers/NAME.jsonl.xz, made with the
- * tokenizer.json of ../shared/vocab/NAME. One line of totals a file; the first differences are shown. */
+/* Tokenizers against encodings by Hugging Face Tokenizers: ../shared/golden/tokenizers/NAME.jsonl.xz, made
+ * with the tokenizer.json of ../shared/vocab/NAME. Prints one line of totals per file and the first
+ * differences. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 #include "base/str.h"
@@ -15,7 +16,7 @@ enum { SHOW = 5, LINE = 1 << 24 };
 typedef struct run {
     const char *name;
     ses_tokens *k;
-    bool plain; /* not by a tokenizer.json */
+    bool plain; /* not from a tokenizer.json */
     int cases, wrong, shown;
 } run;
 
@@ -31,28 +32,28 @@ static ses_string text_of(const ses_json *v)
     return s;
 }
 
-static bool same_ids(const ses_json *want, const ses_encoding *got, char *say, size_t size)
+static bool same_ids(const ses_json *want, const ses_encoding *got, char *detail, size_t size)
 {
     size_t n = ses_json_len(want);
     for (size_t i = 0; i < n || i < got->n; i++) {
         int64_t id = -1;
         if (i < n) ses_json_int(ses_json_at(want, i), &id);
         if (i < n && i < got->n && got->id[i] == id) continue;
-        snprintf(say, size, "token %zu of %zu is %" PRId64 ", got %d of %zu", i, n, id,
+        snprintf(detail, size, "token %zu of %zu is %" PRId64 ", got %d of %zu", i, n, id,
                  i < got->n ? got->id[i] : -1, got->n);
         return false;
     }
     return true;
 }
 
-static bool same_offsets(const ses_json *want, const ses_encoding *got, char *say, size_t size)
+static bool same_offsets(const ses_json *want, const ses_encoding *got, char *detail, size_t size)
 {
     for (size_t i = 0; i < got->n; i++) {
         int64_t a = -1, b = -1;
         ses_json_int(ses_json_at(ses_json_at(want, i), 0), &a);
         ses_json_int(ses_json_at(ses_json_at(want, i), 1), &b);
         if (got->char_offset[i].begin == (uint64_t)a && got->char_offset[i].end == (uint64_t)b) continue;
-        snprintf(say, size, "token %zu at [%" PRId64 ", %" PRId64 "), got [%u, %u)", i, a, b,
+        snprintf(detail, size, "token %zu at [%" PRId64 ", %" PRId64 "), got [%u, %u)", i, a, b,
                  got->char_offset[i].begin, got->char_offset[i].end);
         return false;
     }
@@ -82,11 +83,11 @@ static bool same_bytes(const ses_json *want, const uint8_t *got, size_t n)
 
 static bool compare(run *r, int line, const ses_json *v, const ses_encoding *got)
 {
-    char say[160] = "";
+    char detail[160] = "";
     const char *what = NULL;
-    if (!same_ids(ses_json_get(v, "i"), got, say, sizeof say))
+    if (!same_ids(ses_json_get(v, "i"), got, detail, sizeof detail))
         what = "ids";
-    else if (!same_offsets(ses_json_get(v, "o"), got, say, sizeof say))
+    else if (!same_offsets(ses_json_get(v, "o"), got, detail, sizeof detail))
         what = "offsets";
     else if (!same_words(ses_json_get(v, "w"), got))
         what = "word ids";
@@ -94,7 +95,7 @@ static bool compare(run *r, int line, const ses_json *v, const ses_encoding *got
         what = "type ids";
     else if (!same_bytes(ses_json_get(v, "s"), got->special_mask, got->n))
         what = "special tokens mask";
-    if (what) differ(r, line, what, say);
+    if (what) differ(r, line, what, detail);
     return !what;
 }
 
@@ -108,22 +109,23 @@ static bool same_text(run *r, int line, const ses_json *v)
     if (!ses_decode(r->k, got->id, got->n, false, &text, &n, &e))
         return differ(r, line, "decode", e.msg), false;
     if (n == want.n && !memcmp(text, want.p, n)) return true;
-    char say[160];
-    snprintf(say, sizeof say, "%.60s | %.60s", ses_quoted_of(want.p, want.n).s, ses_quoted_of(text, n).s);
-    return differ(r, line, "decoded text", say), false;
+    char detail[160];
+    snprintf(detail, sizeof detail, "%.60s | %.60s", ses_quoted_of(want.p, want.n).s,
+             ses_quoted_of(text, n).s);
+    return differ(r, line, "decoded text", detail), false;
 }
 
 static bool same_overflow(run *r, int line, const ses_json *want)
 {
-    char say[160] = "";
+    char detail[160] = "";
     size_t n = ses_tokens_overflow_count(r->k);
     if (n != ses_json_len(want)) {
-        snprintf(say, sizeof say, "%zu, got %zu", ses_json_len(want), n);
-        return differ(r, line, "overflowing parts", say), false;
+        snprintf(detail, sizeof detail, "%zu, got %zu", ses_json_len(want), n);
+        return differ(r, line, "overflowing parts", detail), false;
     }
     for (size_t i = 0; i < n; i++)
-        if (!same_ids(ses_json_at(want, i), ses_tokens_overflow(r->k, i, NULL), say, sizeof say))
-            return differ(r, line, "ids of an overflowing part", say), false;
+        if (!same_ids(ses_json_at(want, i), ses_tokens_overflow(r->k, i, NULL), detail, sizeof detail))
+            return differ(r, line, "ids of an overflowing part", detail), false;
     return true;
 }
 
@@ -166,24 +168,26 @@ static bool check_text(run *r, int line, const ses_json *v)
     return compare(r, line, v, ses_tokens_result(r->k)) && same_text(r, line, v);
 }
 
-/* SentencePiece itself: ids, pieces, text; and the old tokenizer classes: ids. */
+/* SentencePiece: ids, pieces, text. Legacy tokenizer classes: ids. */
 static bool check_plain(run *r, int line, const ses_json *v)
 {
-    char say[160] = "";
+    char detail[160] = "";
     const ses_json *pieces = ses_json_get(v, "p");
     ses_encode_options o = { .no_special = pieces != NULL };
     ses_err e = { 0 };
     if (!ses_encode(r->k, &(ses_input){ .text = text_of(ses_json_get(v, "t")) }, &o, &e))
         return differ(r, line, "failed", e.msg), false;
     const ses_encoding *got = ses_tokens_result(r->k);
-    if (!same_ids(ses_json_get(v, "i"), got, say, sizeof say)) return differ(r, line, "ids", say), false;
+    if (!same_ids(ses_json_get(v, "i"), got, detail, sizeof detail))
+        return differ(r, line, "ids", detail), false;
     for (size_t i = 0; pieces && i < got->n; i++) {
         ses_string want = text_of(ses_json_at(pieces, i));
         size_t n;
         const char *s = ses_tokens_string(r->k, got, i, &n);
         if (n == want.n && !memcmp(s, want.p, n)) continue;
-        snprintf(say, sizeof say, "%.60s | %.60s", ses_quoted_of(want.p, want.n).s, ses_quoted_of(s, n).s);
-        return differ(r, line, "pieces", say), false;
+        snprintf(detail, sizeof detail, "%.60s | %.60s", ses_quoted_of(want.p, want.n).s,
+                 ses_quoted_of(s, n).s);
+        return differ(r, line, "pieces", detail), false;
     }
     return !ses_json_get(v, "d") || same_text(r, line, v);
 }
@@ -195,7 +199,7 @@ static bool check_line(run *r, int line, const ses_json *v)
     return ses_json_get(v, "a") ? check_pair(r, line, v) : check_text(r, line, v);
 }
 
-/* The file or folder a set of encodings is of: spm-FOLDER-FILE is FOLDER/FILE.model, slow-NAME a folder. */
+/* File or folder of a set of encodings: spm-FOLDER-FILE is FOLDER/FILE.model, slow-NAME is a folder. */
 static void find_path(const char *shared, const char *name, char *path, size_t size)
 {
     if (!strncmp(name, "slow-", 5)) {
@@ -247,7 +251,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/golden/tokenizers", shared);
     DIR *d = opendir(path);
     if (!d || system("xz --version >/dev/null 2>&1")) {
-        SKIP(d ? "no xz to read the reference encodings" : "no reference encodings");
+        SKIP(d ? "no xz to read the golden encodings" : "no golden encodings");
         if (d) closedir(d);
         return check_report();
     }

@@ -1,5 +1,5 @@
-/* Trainers of tokenizers: against the reference's on the same text, the same result on any number of
- * threads, and what they refuse. */
+/* Tokenizer trainers: same results as Hugging Face Tokenizers on the same text, same result on any number
+ * of threads, rejected options. */
 #include "check.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ static char *train(ses_tokenizer_train_options o, const char *const *line, size_
 
 static void test_small(void)
 {
-    /* worked out by the reference's trainer: byte-level BPE of 261 tokens, the merges in order */
+    /* by the trainer of HF Tokenizers: byte-level BPE of 261 tokens, merges in order */
     static const char *const merges[][2] = { { "l", "o" }, { "lo", "w" }, { "e", "w" }, { "n", "ew" } };
     ses_err e = { 0 };
     size_t n = 0;
@@ -43,7 +43,7 @@ static void test_small(void)
     ses_free(text);
 }
 
-/* Pieces of a unigram vocabulary, by the reference's trainer: those of two characters and more. */
+/* Unigram pieces of at least two characters, by the trainer of HF Tokenizers. */
 static void check_pieces(const char *const *text, size_t texts, ses_tokenizer_train_options o,
                          const char *const *piece, size_t pieces)
 {
@@ -77,7 +77,7 @@ static void test_pieces(void)
     static const char *const pieces[] = { "an",    "at",   "ation",  "ells",     "her",
                                           "other", "▁c",   "▁fat",   "▁nation",  "▁s",
                                           "▁she",  "▁the", "▁state", "▁station", "▁seashells" };
-    /* Which of the seeds with equal scores comes first decides over "lo". */
+    /* The order of seeds with equal scores decides about "lo". */
     static const char *const even[] = { "dosaba na baba mie baba radogu", "radogu mie baba na baba mie",
                                         "baba baba na lobagu na na",
                                         "dosaba radogu nalona nalona dosaba mio" };
@@ -146,7 +146,7 @@ static void test_refused(void)
             4, "normalizer: unknown normalizer type \"No\"");
 }
 
-/* ---- the reference's own results, where they are ---- */
+/* ---- results of HF Tokenizers in ../shared, if present ---- */
 
 static ses_json_doc *shared(const char *name, ses_err *e)
 {
@@ -170,7 +170,7 @@ static bool feed_file(ses_tokenizer_trainer *t, const char *path, ses_err *e)
     return ok;
 }
 
-/* Tokens both vocabularies have; an object's keys or a list's first elements. */
+/* Number of tokens in both vocabularies: keys of an object or first elements of a list. */
 static size_t common(const ses_json *a, const ses_json *b, ses_err *e)
 {
     ses_strmap map = { 0 };
@@ -211,7 +211,7 @@ static void test_reference(const char *name, ses_tokenizer_train_options o, doub
     size_t n = 0;
     ses_json_doc *want = shared(name, &e), *got = NULL;
     if (!want) {
-        SKIP("the reference's trained tokenizers are not here");
+        SKIP("trained tokenizers of HF Tokenizers are not present");
         return;
     }
     snprintf(path, sizeof path, "%s/golden/e2e/train.txt", check_shared());

@@ -1,5 +1,5 @@
-/* Unigram's best path against a plain search over all pieces, on vocabularies drawn at random with scores
- * that are often equal, sums too. */
+/* Viterbi search of Unigram against a naive search over all pieces, on random vocabularies with many equal
+ * scores and sums. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
@@ -38,7 +38,7 @@ static size_t draw_string(dice *d, char *out, size_t chars, uint32_t kinds)
     return n;
 }
 
-/* Piece 0 is the unknown one; no piece twice. "z" and others may be no piece at all. */
+/* Piece 0 is the unknown token; no duplicates. "z" and others may not be pieces. */
 static size_t draw_pieces(dice *d, piece *p, uint32_t kinds)
 {
     size_t n = 1;
@@ -83,8 +83,8 @@ static ses_tokenizer *make(const piece *p, size_t n)
     return t;
 }
 
-/* From each place, in order, every piece that fits, the shortest first; a path is given up for a better one
- * only. Unknown characters in a row are one token. */
+/* From each position in order, try every piece that fits, the shortest first; a path is replaced only by a
+ * better one. Consecutive unknown characters become one token. */
 static size_t plain(const ses_unigram *m, const piece *p, size_t pieces, const char *word, size_t n,
                     ses_token *out)
 {

@@ -1,5 +1,5 @@
-/* Whether bytes are UTF-8, told three ways: character by character, by the shortcuts for two and three bytes,
- * and 64 bytes at a time. */
+/* UTF-8 validation in three versions: character by character, with inlined two- and three-byte cases, and
+ * 64 bytes at a time. */
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
@@ -30,7 +30,8 @@ static bool agree(const char *p, size_t n)
     return ok;
 }
 
-/* Every lead with every second byte, a few third and fourth ones, at places around a block's end. */
+/* Every lead byte with every second byte, a few third and fourth bytes, at positions around the end of a
+ * block. */
 static void check_all(void)
 {
     static const unsigned char more[] = { 0x00, 'a', 0x7F, 0x80, 0x9F, 0xA0, 0xBF, 0xC0, 0xC3, 0xE1, 0xFF };

@@ -1,4 +1,4 @@
-/* Vocabularies: ids, tokens, holes, and what is refused. */
+/* Vocabularies: ids, tokens, holes, rejected files. */
 #include "check.h"
 #include "text/vocab/vocab.h"
 
@@ -18,7 +18,7 @@ static void check_lookups(void)
     CHECK(open_text(&v, &mem, "{\"b\": 1, \"a\": 0, \"\": 4, \"\\u0000x\": 6}", &e));
     CHECK(v.size == 7 && v.count == 4);
     CHECK(ses_vocab_id(&v, "a", 1) == 0 && ses_vocab_id(&v, "b", 1) == 1);
-    CHECK(ses_vocab_id(&v, "", 0) == 4); /* the empty token is one like others */
+    CHECK(ses_vocab_id(&v, "", 0) == 4); /* the empty token is valid */
     CHECK(ses_vocab_id(&v, "\0x", 2) == 6 && ses_vocab_id(&v, "x", 1) == -1 &&
           ses_vocab_id(&v, "ab", 2) == -1);
     size_t n = 9;

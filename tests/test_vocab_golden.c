@@ -1,4 +1,4 @@
-/* Tokenizers against encodings that other projects publish for well-known models (../shared/vocab/golden). */
+/* Tokenizers against published encodings of well-known models (../shared/vocab/golden). */
 #define _POSIX_C_SOURCE 200809L
 #include "base/str.h"
 #include "check.h"
@@ -45,7 +45,7 @@ static ses_json_doc *load(const char *name)
     return ses_json_load(path, 1 << 28, NULL);
 }
 
-/* Of want, the elements mask (if there is one) has. */
+/* Compare with the elements of want that mask includes (all if NULL). */
 static bool same_ids(ses_tokens *k, const ses_json *text, bool special, const ses_json *want,
                      const ses_json *mask)
 {
@@ -108,7 +108,7 @@ static void check_article(const char *file, const char *name, bool special)
     ses_json_free(doc);
 }
 
-/* Ids, and the text that comes back, cleaned up as the reference's upper library does. */
+/* Ids, and the decoded text after clean_up_tokenization. */
 static void check_strings(void)
 {
     static const char *const names[][2] = { { "bert-base-uncased", "bert-base-uncased" },
@@ -140,7 +140,7 @@ static void check_strings(void)
     ses_json_free(doc);
 }
 
-/* Batches, as padded arrays with masks. */
+/* Batches as padded arrays with attention masks. */
 static void check_batches(void)
 {
     ses_json_doc *doc = load("hf_transformers_expected.json");
@@ -159,7 +159,7 @@ static void check_batches(void)
     ses_json_free(doc);
 }
 
-/* One string for all models, and two for XLM-R: ids, tokens and the text that comes back. */
+/* One string for all models, and two for XLM-R: ids, tokens and decoded text. */
 static void check_common(void)
 {
     static const char *const names[][2] = { { "albert/albert-base-v1", "albert-base-v2" },

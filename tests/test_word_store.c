@@ -1,5 +1,5 @@
-/* The store of words against a plain list of what was put there: what is found is what was put, the newest is
- * always found, and what the ring has gone over is not. */
+/* The word store against a plain list of its records: lookups return the stored record, the newest is
+ * always found, overwritten ones are not. */
 #include "base/rng.h"
 #include "check.h"
 #include "text/fast/word_store_emit.h"
@@ -13,7 +13,7 @@ static uint32_t roll(dice *d, uint32_t below) { return ses_rand32(d->key, d->n++
 
 enum { WORDS = 20000 };
 
-/* Word number i: its bytes and what its record is like, from i alone. */
+/* Word number i and its record header, as a function of i. */
 static ses_word_record draw(uint32_t i, char *word)
 {
     dice d = { { .seed = 21, .step = i }, 0 };
@@ -40,7 +40,7 @@ static void fill(const ses_word_record *x, uint32_t i)
     }
 }
 
-/* What a run is given of the record. */
+/* Whether the record's tokens are emitted correctly. */
 static bool is_right(const ses_word_record *x, uint32_t i, ses_token_buf *r)
 {
     r->n = 0;
@@ -56,7 +56,7 @@ static bool is_right(const ses_word_record *x, uint32_t i, ses_token_buf *r)
 
 static void check_ring(void)
 {
-    static uint32_t place[WORDS];
+    static uint32_t position[WORDS];
     static int32_t id[1100], number[1100];
     static ses_offset byte[1100];
     ses_token_buf r = { .id = id, .byte_offset = byte, .word_id = number, .cap = SES_LEN(id) };
@@ -66,12 +66,12 @@ static void check_ring(void)
     char word[SES_WORD_STORE_LONG];
     if (!CHECK(ses_word_store_open(&s, &e))) return;
     uint32_t newest = 0, wrong = 0, found = 0, gone = 0;
-    for (uint32_t i = 0; i < WORDS; i++) { /* about 40 MB through a ring of 16 */
+    for (uint32_t i = 0; i < WORDS; i++) { /* about 40 MB through a ring of 16 MB */
         ses_word_record like = draw(i, word);
-        ses_word_record *x = ses_word_store_put(&s, &like, word, &place[i]);
+        ses_word_record *x = ses_word_store_put(&s, &like, word, &position[i]);
         if (!CHECK(x)) break;
         fill(x, i);
-        ses_word_store_add_index(&s, ses_word_store_hash(&h, word, like.len, like.tag), place[i]);
+        ses_word_store_add_index(&s, ses_word_store_hash(&h, word, like.len, like.tag), position[i]);
         for (uint32_t k = 0; k < 3; k++) {
             uint32_t old = k ? i - (i * 2654435761u >> 7) % (i + 1) : i;
             ses_word_record was = draw(old, word);
@@ -79,21 +79,21 @@ static void check_ring(void)
             const ses_word_record *y = ses_word_store_at(&s, ses_word_store_find(&s, hash));
             if (y && !ses_word_record_matches(y, word, was.len, was.tag)) y = NULL;
             wrong += y && !is_right(y, old, &r);
-            wrong += y && y != ses_word_store_at(&s, place[old]);
+            wrong += y && y != ses_word_store_at(&s, position[old]);
             newest += k == 0 && y;
             found += k && y;
-            gone += !ses_word_store_at(&s, place[old]);
+            gone += !ses_word_store_at(&s, position[old]);
         }
     }
     CHECK_MSG(!wrong && newest == WORDS && found && gone, "%u wrong, %u new, %u found, %u gone", wrong,
               newest, found, gone);
     s.head = 1u << 31;
     ses_word_record like = draw(0, word);
-    CHECK(ses_word_store_exhausted(&s) && !ses_word_store_put(&s, &like, word, &place[0]));
+    CHECK(ses_word_store_exhausted(&s) && !ses_word_store_put(&s, &like, word, &position[0]));
     ses_word_store_clear(&s);
     CHECK(!ses_word_store_find(&s, ses_word_store_hash(&h, word, like.len, like.tag)));
-    CHECK(!ses_word_store_at(&s, 5) && ses_word_store_put(&s, &like, word, &place[0]) &&
-          ses_word_store_at(&s, place[0]));
+    CHECK(!ses_word_store_at(&s, 5) && ses_word_store_put(&s, &like, word, &position[0]) &&
+          ses_word_store_at(&s, position[0]));
     ses_word_store_close(&s);
 }
 

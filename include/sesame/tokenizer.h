@@ -21,9 +21,9 @@ typedef struct ses_tokens ses_tokens;
 
 /* ---- opening and saving ---- */
 
-/* Open a tokenizer. path: a model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a folder,
- * tokenizer.json takes precedence over older formats. Fails if no file is found, or if one is invalid or needs
- * a feature that is not supported. */
+/* Open a tokenizer. path: a model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a
+ * folder, tokenizer.json takes precedence over older formats. Fails if no file is found, or if one is
+ * invalid or needs a feature that is not supported. */
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
 
 /* The same; lower: convert texts to lower case before anything else, except special tokens in them
@@ -37,7 +37,8 @@ ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e);
 void ses_tokenizer_free(ses_tokenizer *t);
 
 /* Write a tokenizer.json that gives the same ids. An existing file is an error unless overwrite is set.
- * Tokenizers opened from a single .model file use stages that only Sesame reads; see ses_tokenizer_convert. */
+ * Tokenizers opened from a single .model file use stages that only Sesame reads; see
+ * ses_tokenizer_convert. */
 bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e);
 
 /* Convert any path that ses_tokenizer_open accepts to a tokenizer.json that Hugging Face Tokenizers reads. */
@@ -127,19 +128,19 @@ bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *op
 /* The result of the last successful ses_encode. */
 const ses_encoding *ses_tokens_result(const ses_tokens *k);
 
-/* The string of token i of an encoding of this workspace, with its length in *n. Usually the string of the id;
- * for added tokens and unknown tokens of Unigram, the text itself. Borrowed until the next ses_encode. */
+/* The string of token i of an encoding of this workspace, with its length in *n. Usually the string of the
+ * id; for added tokens and unknown tokens of Unigram, the text itself. Borrowed until the next ses_encode. */
 const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n);
 
 /* Number of overflowing parts that truncation removed from the result. */
 size_t ses_tokens_overflow_count(const ses_tokens *k);
 
-/* Overflowing part i, built on demand and borrowed until the next call of this function or of ses_encode. Fails
- * if i is out of range or out of memory. */
+/* Overflowing part i, built on demand and borrowed until the next call of this function or of ses_encode.
+ * Fails if i is out of range or out of memory. */
 const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e);
 
-/* Encode a text to ids only, without truncation or padding. special: add special tokens. *id is borrowed until
- * the next call on this workspace. Fails like ses_encode. */
+/* Encode a text to ids only, without truncation or padding. special: add special tokens. *id is borrowed
+ * until the next call on this workspace. Fails like ses_encode. */
 bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
                     size_t *n_ids, ses_err *e);
 
@@ -154,8 +155,8 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
 bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
                         ses_err *e);
 
-/* Clean up English spacing in a decoded text of n bytes, in place, like clean_up_tokenization of transformers:
- * " ." becomes ".", " 's" becomes "'s". Returns the new length. Cannot fail. */
+/* Clean up English spacing in a decoded text of n bytes, in place, like clean_up_tokenization of
+ * transformers: " ." becomes ".", " 's" becomes "'s". Returns the new length. Cannot fail. */
 size_t ses_clean_up_tokenization(char *text, size_t n);
 
 /* ---- training ---- */

@@ -263,16 +263,11 @@ void ses_added_save(const ses_added *a, ses_json_writer *w)
         const ses_added_token *t = ses_added_by_id(a, (int32_t)id);
         if (!t) continue;
         ses_json_begin_object(w);
-        ses_json_put_key(w, "id");
-        ses_json_put_int(w, t->id);
-        ses_json_put_key(w, "content");
-        ses_json_put_stringn(w, t->content.p, t->content.n);
+        ses_json_member_int(w, "id", t->id);
+        ses_json_member_stringn(w, "content", t->content.p, t->content.n);
         const char *const key[] = { "single_word", "lstrip", "rstrip", "normalized", "special" };
         const bool value[] = { t->single_word, t->lstrip, t->rstrip, t->normalized, t->special };
-        for (size_t i = 0; i < SES_LEN(key); i++) {
-            ses_json_put_key(w, key[i]);
-            ses_json_put_bool(w, value[i]);
-        }
+        for (size_t i = 0; i < SES_LEN(key); i++) { ses_json_member_bool(w, key[i], value[i]); }
         ses_json_end_object(w);
     }
     ses_json_end_array(w);

@@ -96,16 +96,6 @@ static bool replace_invalid(ses_string *s, const uint32_t **original, ses_arena 
     return true;
 }
 
-static bool is_ascii(const char *p, size_t n)
-{
-    uint64_t any = 0, word;
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32)
-        for (size_t j = 0; j < 32; j += 8) memcpy(&word, p + i + j, 8), any |= word;
-    for (; i < n; i++) any |= (uint8_t)p[i];
-    return !(any & 0x8080808080808080u);
-}
-
 static bool is_utf8(const ses_tokens *k, ses_string s)
 {
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -121,7 +111,7 @@ static bool validate(ses_tokens *k, ses_string *s, const uint32_t **original, se
 {
     if (s->n > MAX_TEXT)
         return ses_fail(e, SES_EARG, "text of %zu bytes is too long (maximum %d)", s->n, MAX_TEXT);
-    if (is_ascii(s->p, s->n)) return true;
+    if (ses_is_ascii(s->p, s->n)) return true;
     k->is_ascii = false;
     if (k->t->fast_path && k->t->fast_path->validates_utf8)
         return true; /* reported later through k->invalid_utf8 */
@@ -188,9 +178,10 @@ static bool is_added(const ses_tokens *k, size_t token)
     return o && o->is_added;
 }
 
-/* Early stop for a fast path, which encodes the whole text first: drop all words after the one that brings
- * the count to max. Added tokens do not end the text. Same result as the limit of ses_encode_by_stages. */
-static void stop_early(ses_tokens *k, size_t begin, size_t max)
+/* Apply the early stop after a fast path, which encodes the whole text first: drop all words after the one
+ * that brings the count to max. Added tokens do not end the text. Same result as the limit of
+ * ses_encode_by_stages. */
+static void apply_limit(ses_tokens *k, size_t begin, size_t max)
 {
     const ses_token_buf *r = &k->tokens;
     size_t at = begin + (max ? max - 1 : 0);
@@ -206,7 +197,7 @@ static void stop_early(ses_tokens *k, size_t begin, size_t max)
 }
 
 /* The same for truncation from the left. first: index of the first word. */
-static void stop_early_from_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
+static void apply_limit_from_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
 {
     const ses_token_buf *r = &k->tokens;
     size_t n = r->n - begin;
@@ -233,9 +224,9 @@ static bool encode_valid(ses_tokens *k, ses_string s, const ses_token_limit *lim
     }
     if (!fast->encode(k->t->fast_path_self, k->fast_path_work, k, s.p, s.n, e)) return false;
     if (limit && limit->from_left)
-        stop_early_from_left(k, begin, limit->max_tokens, first);
+        apply_limit_from_left(k, begin, limit->max_tokens, first);
     else if (limit)
-        stop_early(k, begin, limit->max_tokens);
+        apply_limit(k, begin, limit->max_tokens);
     return true;
 }
 
@@ -319,8 +310,8 @@ static bool set_input(ses_tokens *k, const ses_input *in, const ses_encode_optio
 static bool encode_sources(ses_tokens *k, const ses_encode_options *o, ses_err *e)
 {
     ses_token_limit limit = { (size_t)o->max_length, o->truncate_left };
-    bool stop_early = o->truncation != SES_TRUNCATE_NONE && !o->full_overflow;
-    const ses_token_limit *second = stop_early ? &limit : NULL;
+    bool early = o->truncation != SES_TRUNCATE_NONE && !o->full_overflow;
+    const ses_token_limit *second = early ? &limit : NULL;
     const ses_token_limit *first = o->truncation == SES_TRUNCATE_ONLY_SECOND ? NULL : second;
     /* leave space for special tokens in front of a single text, so that it is not moved later */
     size_t lead = k->has_pair || !k->add_special ? 0 : count_leading_special(&k->post_template);

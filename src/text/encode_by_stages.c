@@ -70,6 +70,7 @@ static ses_offset source_range(const ses_text *t, const ses_piece *p, const ses_
     return (ses_offset){ t->from[p->begin + token->begin].begin, t->from[p->begin + token->end - 1].end };
 }
 
+/* Append an added token. Its string is the matched text if that differs from its content. */
 static bool put_added(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_err *e)
 {
     const ses_added_token *a = ses_added_by_id(&k->t->added, p->id);
@@ -85,9 +86,11 @@ static bool put_added(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_
     return true;
 }
 
-static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, int32_t surface, ses_err *e)
+/* Run the model on a piece and append its tokens. */
+static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_err *e)
 {
     const ses_stage_instance *model = &k->t->model;
+    int32_t text_named = model->stage->text_named_id ? model->stage->text_named_id(model->self) : -1;
     k->piece_tokens.n = 0;
     ses_mark mark = ses_arena_mark(&k->scratch);
     bool ok = model->stage->tokenize(model->self, t->byte + p->begin, p->end - p->begin, &k->piece_tokens,
@@ -97,7 +100,8 @@ static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, int3
     for (size_t i = 0; i < k->piece_tokens.n; i++) {
         const ses_token *token = &k->piece_tokens.token[i];
         k->past_piece_end |= token->end > p->end - p->begin;
-        if (token->id == surface && token->end <= p->end - p->begin && token->begin <= token->end &&
+        if (token->id == text_named && text_named >= 0 && token->end <= p->end - p->begin &&
+            token->begin <= token->end &&
             !ses_token_override_put(k, t->byte + p->begin + token->begin, token->end - token->begin, false,
                                     e))
             return false;
@@ -134,22 +138,25 @@ static void keep_last_tokens(ses_tokens *k, const ses_pieces *p, size_t start, s
     if (keep) ses_tokens_remove(k, start, k->piece_start[keep] - start, (uint32_t)keep);
 }
 
-bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end,
-                          const ses_token_limit *limit, ses_err *e)
+/* Run k->pieces[0] through all pre-tokenizers. Returns the final pieces, one of k->pieces; NULL on
+ * failure. */
+static const ses_pieces *pre_tokenize(ses_tokens *k, ses_err *e)
 {
-    if (!split_added_tokens(k, text, begin, end, e)) return false;
     const ses_stage_list *steps = &k->t->steps[SES_PRE_TOKENIZER];
-    ses_pieces *p = &k->pieces[0], *other = &k->pieces[1];
+    ses_pieces *in = &k->pieces[0], *out = &k->pieces[1];
     for (size_t i = 0; i < steps->n; i++) {
-        other->n = other->text.n = 0;
-        if (!steps->step[i].stage->split(steps->step[i].self, p, other, e)) return false;
-        ses_pieces *swap = p;
-        p = other;
-        other = swap;
+        out->n = out->text.n = 0;
+        if (!steps->step[i].stage->split(steps->step[i].self, in, out, e)) return NULL;
+        ses_pieces *swap = in;
+        in = out;
+        out = swap;
     }
-    const ses_stage_instance *model = &k->t->model;
-    int32_t surface = model->stage->text_named_id ? model->stage->text_named_id(model->self) : -1;
-    if (surface < 0) surface = INT32_MIN;
+    return in;
+}
+
+/* Append the tokens of all pieces. Each piece is one word. */
+static bool put_pieces(ses_tokens *k, const ses_pieces *p, const ses_token_limit *limit, ses_err *e)
+{
     size_t start = k->tokens.n;
     bool left = limit && limit->from_left;
     if (left && !reserve_piece_start(k, p->n, e)) return false;
@@ -160,9 +167,17 @@ bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t 
             if (!put_added(k, &p->text, piece, e)) return false;
             continue;
         }
-        if (!put_piece(k, &p->text, piece, surface, e)) return false;
+        if (!put_piece(k, &p->text, piece, e)) return false;
         if (limit && !left && k->tokens.n - start >= limit->max_tokens) break;
     }
     if (left) keep_last_tokens(k, p, start, limit->max_tokens);
     return true;
+}
+
+bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end,
+                          const ses_token_limit *limit, ses_err *e)
+{
+    if (!split_added_tokens(k, text, begin, end, e)) return false;
+    const ses_pieces *p = pre_tokenize(k, e);
+    return p && put_pieces(k, p, limit, e);
 }

@@ -67,8 +67,7 @@ void ses_stage_instance_save(const ses_stage_instance *step, ses_json_writer *w)
         return;
     }
     ses_json_begin_object(w);
-    ses_json_put_key(w, "type");
-    ses_json_put_string(w, step->stage->type);
+    ses_json_member_string(w, "type", step->stage->type);
     if (step->stage->save) step->stage->save(step->self, w);
     ses_json_end_object(w);
 }

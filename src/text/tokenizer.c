@@ -18,6 +18,7 @@ static const ses_fast_path *const fast_paths[] = {
 
 /* ---- truncation and padding settings of the file ---- */
 
+/* Read a setting that must be one of n words; *out: its index, 0 if the key is missing. */
 static bool one_of(const ses_json *v, const char *key, const char *const *word, size_t n, size_t *out,
                    ses_err *e)
 {
@@ -27,7 +28,8 @@ static bool one_of(const ses_json *v, const char *key, const char *const *word, 
     if (ses_setting_absent(v, key)) return true;
     for (size_t i = 0; s && i < n; i++)
         if (ses_equal(s, len, word[i])) return *out = i, true;
-    return ses_fail(e, SES_EFORMAT, "key \"%s\" is %s", key, s ? ses_quoted_of(s, len).s : "no string");
+    if (!s) return ses_fail(e, SES_EFORMAT, "key \"%s\" must be a string", key);
+    return ses_fail(e, SES_EFORMAT, "key \"%s\" has unknown value \"%s\"", key, ses_quoted_of(s, len).s);
 }
 
 static const char *const sides[] = { "Right", "Left" };
@@ -74,14 +76,10 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
     ses_json_put_key(w, "truncation");
     if (s->truncate) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, "direction");
-        ses_json_put_string(w, sides[s->truncate_left]);
-        ses_json_put_key(w, "max_length");
-        ses_json_put_int(w, s->max_length);
-        ses_json_put_key(w, "strategy");
-        ses_json_put_string(w, strategies[s->strategy - SES_TRUNCATE_LONGEST_FIRST]);
-        ses_json_put_key(w, "stride");
-        ses_json_put_int(w, s->stride);
+        ses_json_member_string(w, "direction", sides[s->truncate_left]);
+        ses_json_member_int(w, "max_length", s->max_length);
+        ses_json_member_string(w, "strategy", strategies[s->strategy - SES_TRUNCATE_LONGEST_FIRST]);
+        ses_json_member_int(w, "stride", s->stride);
         ses_json_end_object(w);
     } else {
         ses_json_put_null(w);
@@ -95,25 +93,20 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
     ses_json_put_key(w, "strategy");
     if (s->pad_fixed >= 0) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, "Fixed");
-        ses_json_put_int(w, s->pad_fixed);
+        ses_json_member_int(w, "Fixed", s->pad_fixed);
         ses_json_end_object(w);
     } else {
         ses_json_put_string(w, "BatchLongest");
     }
-    ses_json_put_key(w, "direction");
-    ses_json_put_string(w, sides[s->pad_left]);
+    ses_json_member_string(w, "direction", sides[s->pad_left]);
     ses_json_put_key(w, "pad_to_multiple_of");
     if (s->pad_multiple)
         ses_json_put_int(w, s->pad_multiple);
     else
         ses_json_put_null(w);
-    ses_json_put_key(w, "pad_id");
-    ses_json_put_int(w, s->pad_id);
-    ses_json_put_key(w, "pad_type_id");
-    ses_json_put_int(w, s->pad_type);
-    ses_json_put_key(w, "pad_token");
-    ses_json_put_stringn(w, s->pad_token.p, s->pad_token.n);
+    ses_json_member_int(w, "pad_id", s->pad_id);
+    ses_json_member_int(w, "pad_type_id", s->pad_type);
+    ses_json_member_stringn(w, "pad_token", s->pad_token.p, s->pad_token.n);
     ses_json_end_object(w);
 }
 
@@ -333,8 +326,7 @@ bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_put_key(w, "version");
-    ses_json_put_string(w, "1.0");
+    ses_json_member_string(w, "version", "1.0");
     save_limits(&t->stored, w);
     ses_json_put_key(w, "added_tokens");
     ses_added_save(&t->added, w);

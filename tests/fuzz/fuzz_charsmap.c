@@ -1,15 +1,15 @@
-/* A SentencePiece character map: up to the first FF a text, then the map. Whatever the trie says, a walk
- * stays inside, and what it gives is text of the map. */
+/* A SentencePiece character map: text up to the first FF, then the map. A lookup stays inside the trie,
+ * and its replacement is inside the map. */
 #include "base/unicode/utf8.h"
 #include "fuzz.h"
 #include "text/spm/charsmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    const uint8_t *cut = n ? memchr(data, 0xFF, n) : NULL;
-    if (!cut) return 0;
-    const char *text = (const char *)data, *map = (const char *)cut + 1;
-    size_t text_n = (size_t)(cut - data), map_n = n - text_n - 1;
+    const uint8_t *separator = n ? memchr(data, 0xFF, n) : NULL;
+    if (!separator) return 0;
+    const char *text = (const char *)data, *map = (const char *)separator + 1;
+    size_t text_n = (size_t)(separator - data), map_n = n - text_n - 1;
     ses_charsmap m = { 0 };
     ses_err e = { 0 };
     bool ok = ses_charsmap_open(&m, map, map_n, &e);

@@ -1,5 +1,5 @@
-/* Encoding any bytes: the first byte picks the tokenizer, the second how; the rest is text. The shortcut
- * and the stages agree, offsets lie in the text and, but for marks that trade places, in order. */
+/* Encoding of arbitrary bytes: the first byte selects the tokenizer, the second the options; the rest is
+ * text. Fast path and stages agree; offsets are inside the text and in order, except for reordered marks. */
 #include "fuzz.h"
 #include "sesame/json.h"
 #include "text/tokenizer_impl.h"
@@ -7,7 +7,7 @@
 enum { MOST = 64 };
 
 static ses_tokenizer *all[MOST];
-static size_t n_all, n_plain; /* the first n_plain give offsets that lie in the text */
+static size_t n_all, n_plain; /* the first n_plain have offsets inside the text */
 
 static void load(const char *file)
 {
@@ -27,7 +27,7 @@ static void load(const char *file)
     MUST(n_all);
 }
 
-/* The small tokenizers of the tests. Of those of stages.json some say that tokens reach past a text's end. */
+/* Load the small tokenizers of the tests. Some of stages.json report offsets past the end of a text. */
 static void load_all(void)
 {
     load("tests/text/cases.json");

@@ -1,5 +1,5 @@
-/* The first byte picks a normalizer, the rest is text. What comes out is text, and its ranges lie in the
- * input, in order. */
+/* The first byte selects a normalizer, the rest is text. The output is valid UTF-8, and its source ranges
+ * are inside the input and in order. */
 #include "base/unicode/utf8.h"
 #include "fuzz.h"
 #include "text/stage.h"
@@ -40,7 +40,8 @@ static void check(const ses_text *out, size_t n)
     }
 }
 
-/* Alone, and between an e before it and an acute accent after: what stands beside it must not matter. */
+/* Normalize the text alone, and with an e before it and an acute accent after it: neighbors must not
+ * matter. */
 static void run(const ses_stage_instance *step, const char *text, size_t n)
 {
     ses_text in = { 0 }, out = { 0 }, wide = { .base = 1 }, part = { 0 };

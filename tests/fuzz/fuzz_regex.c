@@ -1,4 +1,5 @@
-/* A pattern, up to the first NUL, and a text: matches lie in the text, in order, between characters. */
+/* A pattern up to the first NUL, then a text: matches are inside the text, in order, at character
+ * boundaries. */
 #include "base/unicode/utf8.h"
 #include "fuzz.h"
 #include "text/regex/regex.h"
@@ -7,10 +8,10 @@ static bool between(const char *text, size_t n, size_t i) { return i == n || (te
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    const uint8_t *cut = n ? memchr(data, 0, n) : NULL;
-    if (!cut) return 0;
-    const char *pattern = (const char *)data, *text = (const char *)cut + 1;
-    size_t pattern_n = (size_t)(cut - data), text_n = ses_utf8_valid(text, n - pattern_n - 1);
+    const uint8_t *separator = n ? memchr(data, 0, n) : NULL;
+    if (!separator) return 0;
+    const char *pattern = (const char *)data, *text = (const char *)separator + 1;
+    size_t pattern_n = (size_t)(separator - data), text_n = ses_utf8_valid(text, n - pattern_n - 1);
     if (ses_utf8_valid(pattern, pattern_n) != pattern_n || text_n > 500) return 0;
     ses_arena mem = { 0 };
     ses_err e = { 0 };

@@ -1,5 +1,5 @@
-/* SentencePiece models: what is read encodes any text, and its ids decode. The input is the model, and
- * its last bytes are a text too. */
+/* SentencePiece models: a model that opens encodes any text, and its ids decode. The input is the model;
+ * its last bytes are also used as text. */
 #include "fuzz.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
@@ -11,7 +11,7 @@ static void encode(ses_tokens *k, const char *p, size_t n)
     const char *text;
     size_t len;
     if (!ses_encode(k, &(ses_input){ .text = { p, n } }, NULL, &e)) {
-        MUST(e.msg[0]); /* a broken map of characters */
+        MUST(e.msg[0]); /* an invalid character map */
         return;
     }
     const ses_encoding *r = ses_tokens_result(k);

@@ -1,4 +1,5 @@
-/* tokenizer.json: what opens encodes, decodes, and is saved and opened again as the same. */
+/* tokenizer.json: a tokenizer that opens can encode and decode, and saving and opening it again gives the
+ * same. */
 #include "fuzz.h"
 #include "sesame/tokenizer.h"
 

@@ -92,3 +92,13 @@ size_t ses_utf8_encode(uint32_t cp, char out[4])
     out[3] = (char)(0x80 | (cp & 0x3F));
     return 4;
 }
+
+bool ses_is_ascii(const char *p, size_t n)
+{
+    uint64_t any = 0, word;
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+        for (size_t j = 0; j < 32; j += 8) memcpy(&word, p + i + j, 8), any |= word;
+    for (; i < n; i++) any |= (uint8_t)p[i];
+    return !(any & 0x8080808080808080u);
+}

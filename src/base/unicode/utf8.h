@@ -6,7 +6,8 @@
 
 /* Decodes one character; returns its bytes, 1 to 4; 0: invalid, or n is 0. */
 size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp);
-size_t ses_utf8_valid(const char *p, size_t n);   /* bytes before the first invalid one; n: all valid */
+size_t ses_utf8_valid(const char *p, size_t n); /* bytes before the first invalid one; n: all valid */
+bool ses_is_ascii(const char *p, size_t n);
 size_t ses_utf8_encode(uint32_t cp, char out[4]); /* bytes written; 0: not a scalar value */
 
 /* Decodes one character of valid text; returns its bytes. */

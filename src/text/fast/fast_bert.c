@@ -74,7 +74,7 @@ bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_to
             uint64_t half[2];
             memcpy(half, key, sizeof half);
             half[1] |= (uint64_t)(uint8_t)key[SES_BERT_LONG] << 56;
-            x = &w->small[2 * (ses_bert_hash(f, half[0], half[1]) >> (64 - SES_BERT_SMALL_BITS))];
+            x = &w->small[2 * (ses_word_hash16(&f->hash, half[0], half[1]) >> (64 - SES_BERT_SMALL_BITS))];
             if (put_small(&k->tokens, x, key, from) || put_small(&k->tokens, x + 1, key, from)) continue;
         }
         uint32_t slot = ses_bert_large_slot(f, key);
@@ -289,10 +289,7 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     if (!f) return false;
     f->t = t;
     f->m = t->model.self;
-    ses_hash_key key = ses_hash_key_new();
-    f->key[0] = key.k0;
-    f->key[1] = key.k1;
-    f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
+    f->hash = ses_word_hash_new();
     if (!classify_ascii(f, &fits, e)) return false;
     if (!fits) return true;
     if (!build_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||

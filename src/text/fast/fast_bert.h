@@ -12,10 +12,11 @@
 #ifndef SES_TEXT_FAST_BERT_H
 #define SES_TEXT_FAST_BERT_H
 
-#include "base/hash.h"
+#include "bit_positions.h"
 #include "text/stage/model_wordpiece.h"
 #include "text/vocab/trie.h"
 #include "word_cache.h"
+#include "word_hash.h"
 
 #include <string.h>
 
@@ -96,22 +97,15 @@ struct ses_bert_fast {
     uint8_t space[16], punct[16], check[16];
     bool lower;  /* A-Z are lower-cased */
     bool normal; /* some added tokens match normalized text */
-    bool
-        /* `normal`, or some added token starts with a non-ASCII byte: check every non-ASCII character */
-        check_non_ascii;
-    bool context_tokens; /* some added tokens depend on the text around them, or contain spaces */
-    uint8_t kind[128];   /* ses_bert_kind of each ASCII character */
-    uint64_t key[3];
+    /* `normal`, or some added token starts with a non-ASCII byte: check every non-ASCII character */
+    bool check_non_ascii;
+    bool context_tokens;  /* some added tokens depend on the text around them, or contain spaces */
+    uint8_t kind[128];    /* ses_bert_kind of each ASCII character */
+    ses_word_hash hash;   /* hash function of the caches */
     ses_trie first, next; /* tokens at the start of a word; tokens inside a word, without the prefix */
     ses_bert_classify_fn *classify;
     ses_bert_encode_window_fn *encode_window;
 };
-
-static inline uint64_t ses_bert_hash(const ses_bert_fast *f, uint64_t a, uint64_t b)
-{
-    uint64_t h = (a ^ f->key[0]) * 0x9E3779B97F4A7C15u + (b ^ f->key[1]) * 0xC2B2AE3D27D4EB4Fu;
-    return (h ^ h >> 32) * f->key[2];
-}
 
 /* Bucket of a key in the large cache. The multiplications are independent of each other. */
 static inline uint32_t ses_bert_large_slot(const ses_bert_fast *f, const char *key)
@@ -119,20 +113,8 @@ static inline uint32_t ses_bert_large_slot(const ses_bert_fast *f, const char *k
     uint64_t a[6], h = 0;
     memcpy(a, key, sizeof a);
     for (size_t i = 0; i < 6; i++)
-        h += (a[i] ^ f->key[i & 1]) * (0x9E3779B97F4A7C15u + i * 0x632BE59BD9B4E01Au);
-    return 2 * (uint32_t)((h ^ h >> 32) * f->key[2] >> (64 - SES_BERT_LARGE_BITS));
-}
-
-static inline size_t ses_bert_bit_positions(uint64_t bits, size_t base, uint16_t *out)
-{
-    size_t n = (size_t)__builtin_popcountll(bits);
-    while (bits) {
-        for (int i = 0; i < 4; i++) { /* surplus entries are overwritten */
-            *out++ = (uint16_t)(base + (bits ? (size_t)__builtin_ctzll(bits) : 0));
-            bits &= bits - 1;
-        }
-    }
-    return n;
+        h += (a[i] ^ f->hash.key[i & 1]) * (0x9E3779B97F4A7C15u + i * 0x632BE59BD9B4E01Au);
+    return 2 * (uint32_t)((h ^ h >> 32) * f->hash.key[2] >> (64 - SES_BERT_LARGE_BITS));
 }
 
 /* Find start and end of all words and punctuation in the first n bytes of the window; returns their
@@ -145,8 +127,8 @@ static inline size_t ses_bert_find_pieces(ses_bert_work *w, size_t n)
         uint64_t inside = n - 64 * i < 64 ? ((uint64_t)1 << (n - 64 * i)) - 1 : ~(uint64_t)0;
         uint64_t run = w->word[i] & inside, punct = w->punct[i] & inside;
         uint64_t after = 64 * (i + 1) < n ? w->word[i + 1] & 1 : 0;
-        begins += ses_bert_bit_positions((run & ~(run << 1 | before)) | punct, 64 * i, w->begin + begins);
-        ends += ses_bert_bit_positions((run & ~(run >> 1 | after << 63)) | punct, 64 * i, w->end + ends);
+        begins += ses_bit_positions((run & ~(run << 1 | before)) | punct, 64 * i, w->begin + begins);
+        ends += ses_bit_positions((run & ~(run >> 1 | after << 63)) | punct, 64 * i, w->end + ends);
         before = run >> 63;
     }
     return begins;

@@ -110,7 +110,8 @@ static bool encode_window(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *
                                       _mm_cmpgt_epi8(_mm_set1_epi8((char)len), iota));
             unsigned size = (unsigned)len | (_mm_movemask_epi8(v) ? 0x80 : 0);
             v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)size), 15));
-            uint64_t h = ses_bert_hash(f, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
+            uint64_t h =
+                ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
             slot[j] = 2 * (uint32_t)(h >> (64 - SES_BERT_SMALL_BITS));
             _mm_prefetch((const char *)&w->small[slot[j]], _MM_HINT_T0);
             key[j] = v;

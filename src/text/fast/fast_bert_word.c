@@ -179,19 +179,10 @@ bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *
     return !non_ascii || ses_token_buf_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
-static bool all_ascii(const char *p, size_t n)
-{
-    uint64_t any = 0, part;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) memcpy(&part, p + i, 8), any |= part;
-    for (; i < n; i++) any |= (uint8_t)p[i];
-    return !(any & 0x8080808080808080u);
-}
-
 bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                           size_t base, size_t at, size_t n, ses_err *e)
 {
-    if (n <= SES_BERT_MAX_WORD && all_ascii(w->lowered + at, n))
+    if (n <= SES_BERT_MAX_WORD && ses_is_ascii(w->lowered + at, n))
         return encode_ascii_word(f, &k->tokens, w->lowered + at, n, (uint32_t)(base + at), e);
     return ses_bert_encode_non_ascii(f, w, k, text, base + at, base + at + n, e) &&
            ses_token_buf_reserve(&k->tokens, SES_BERT_WINDOW + SES_BERT_SLACK, e);
@@ -317,7 +308,7 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     memcpy(key, w->byte, sizeof key);
     key[1] |= (uint64_t)n << 56;
     ses_word_cache_entry *bucket =
-        &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
+        &w->small[2 * (ses_word_hash16(&f->hash, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
     for (const ses_word_cache_entry *y = bucket; y < bucket + 2; y++) {
         uint64_t have[2];
         memcpy(have, y->key, sizeof have);

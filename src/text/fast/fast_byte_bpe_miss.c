@@ -86,19 +86,12 @@ static ses_word_cache_entry *cache_small(ses_word_cache_entry *bucket, const cha
     return bucket;
 }
 
-static bool is_ascii(const char *p, size_t n)
-{
-    uint8_t any = 0;
-    for (size_t i = 0; i < n; i++) any |= (uint8_t)p[i];
-    return any < 0x80;
-}
-
 /* Store the tokens of a word; returns the position in the store, or 0. */
 static uint32_t store_word(ses_word_store *s, ses_string word, const parts *p)
 {
     uint32_t position;
     ses_word_record like = {
-        .len = (uint16_t)word.n, .n = (uint16_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
+        .len = (uint16_t)word.n, .n = (uint16_t)p->n, .words = 1, .tiles = ses_is_ascii(word.p, word.n)
     };
     ses_word_record *x = ses_word_store_put(s, &like, word.p, &position);
     if (!x) return 0;

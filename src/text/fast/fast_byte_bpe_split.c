@@ -3,6 +3,7 @@
 
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
+#include "bit_positions.h"
 
 #include <string.h>
 
@@ -111,7 +112,7 @@ static void find_starts(ses_byte_bpe_work *w, size_t n, bool last)
         if (n - 64 * i < 64 && last) tail &= inside >> 1;
         uint64_t last_byte = tail & w->continuation[i];
         tail &= ~w->continuation[i];
-        for (; last_byte; last_byte &= last_byte - 1) { /* last byte of a character: go back to its first byte */
+        for (; last_byte; last_byte &= last_byte - 1) { /* go back to the first byte of the character */
             size_t at = 64 * i + (size_t)__builtin_ctzll(last_byte);
             while (at && bit(w->continuation, at)) at--;
             put_bit(w->start, at);
@@ -138,18 +139,6 @@ static void find_contractions(ses_byte_bpe_work *w, size_t n)
         }
 }
 
-static size_t bit_positions(uint64_t bits, size_t base, uint16_t *out)
-{
-    size_t n = (size_t)__builtin_popcountll(bits);
-    while (bits) {
-        for (int i = 0; i < 4; i++) { /* surplus entries are overwritten */
-            *out++ = (uint16_t)(base + (bits ? (size_t)__builtin_ctzll(bits) : 0));
-            bits &= bits - 1;
-        }
-    }
-    return n;
-}
-
 size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *text, size_t n,
                                  bool last)
 {
@@ -164,7 +153,7 @@ size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *
         uint64_t bits = w->start[i];
         if (certain - 64 * i < 64 && certain > 64 * i) bits &= ((uint64_t)1 << (certain - 64 * i)) - 1;
         if (certain <= 64 * i) bits = 0;
-        found += bit_positions(bits, 64 * i, w->begin + found);
+        found += ses_bit_positions(bits, 64 * i, w->begin + found);
     }
     if (last)
         w->begin[found] = (uint16_t)window;

@@ -70,9 +70,8 @@ typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_to
 struct ses_words_fast {
     const ses_tokenizer *t;
     int32_t surface; /* id whose token string is the source text; -1: none */
-    bool
-        /* a normalizer looks at more than one white space character: check each chunk in context */
-        needs_context_check;
+    /* a normalizer looks at more than one white space character: check each chunk in context */
+    bool needs_context_check;
     bool may_create_spaces;          /* a split-safe ASCII character may become white space */
     bool has_single_word;            /* some added token has single_word */
     uint8_t split_safe[256];         /* ASCII: 1 split-safe, 0 not; 2: decode the character */

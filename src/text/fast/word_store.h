@@ -26,9 +26,8 @@ typedef struct ses_word_record {
     uint16_t names;     /* bytes of token strings: for each such token a u16 length and the string */
     uint8_t tag, words; /* distinguishes equal words in different contexts; number of words */
     bool tiles : 1, split : 1;
-    bool
-        /* some tokens have their own string: from `names`, or the source text if names is 0 */
-        surface : 1;
+    /* some tokens have their own string: from `names`, or the source text if names is 0 */
+    bool surface : 1;
     uint8_t spare[3]; /* aligns the ids */
 } ses_word_record;
 

@@ -115,8 +115,7 @@ bool ses_legacy_begin_json(ses_legacy_converter *o, ses_err *e)
     o->w = ses_json_writer_new(-1, e);
     if (!o->w) return false;
     ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "version");
-    ses_json_put_string(o->w, "1.0");
+    ses_json_member_string(o->w, "version", "1.0");
     return ses_legacy_put_json(o, "truncation", "null", e) && ses_legacy_put_json(o, "padding", "null", e);
 }
 
@@ -134,12 +133,9 @@ void ses_legacy_end_json(ses_legacy_converter *o) { ses_json_end_object(o->w); }
 
 void ses_legacy_begin_sequence(ses_legacy_converter *o, const char *key, const char *stages)
 {
-    ses_json_put_key(o->w, key);
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, stages);
-    ses_json_begin_array(o->w);
+    ses_json_member_object(o->w, key);
+    ses_json_member_string(o->w, "type", "Sequence");
+    ses_json_member_array(o->w, stages);
 }
 
 void ses_legacy_end_sequence(ses_legacy_converter *o)
@@ -169,12 +165,9 @@ static void put_items(ses_legacy_converter *o, const char *template)
     while ((template = next_word(template, &name, &type))) {
         bool sequence = *name.p == '$';
         ses_json_begin_object(o->w);
-        ses_json_put_key(o->w, sequence ? "Sequence" : "SpecialToken");
-        ses_json_begin_object(o->w);
-        ses_json_put_key(o->w, "id");
-        ses_json_put_stringn(o->w, name.p + sequence, name.n - sequence);
-        ses_json_put_key(o->w, "type_id");
-        ses_json_put_int(o->w, type);
+        ses_json_member_object(o->w, sequence ? "Sequence" : "SpecialToken");
+        ses_json_member_stringn(o->w, "id", name.p + sequence, name.n - sequence);
+        ses_json_member_int(o->w, "type_id", type);
         ses_json_end_object(o->w);
         ses_json_end_object(o->w);
     }
@@ -186,8 +179,7 @@ static bool put_specials(ses_legacy_converter *o, const char *pair, ses_err *e)
     ses_string seen[16], name;
     size_t n = 0;
     int type;
-    ses_json_put_key(o->w, "special_tokens");
-    ses_json_begin_object(o->w);
+    ses_json_member_object(o->w, "special_tokens");
     while ((pair = next_word(pair, &name, &type))) {
         size_t i = 0;
         while (i < n && !same(seen[i], name)) i++;
@@ -199,14 +191,11 @@ static bool put_specials(ses_legacy_converter *o, const char *pair, ses_err *e)
         seen[n++] = name;
         ses_json_put_keyn(o->w, name.p, name.n);
         ses_json_begin_object(o->w);
-        ses_json_put_key(o->w, "id");
-        ses_json_put_stringn(o->w, name.p, name.n);
-        ses_json_put_key(o->w, "ids");
-        ses_json_begin_array(o->w);
+        ses_json_member_stringn(o->w, "id", name.p, name.n);
+        ses_json_member_array(o->w, "ids");
         ses_json_put_int(o->w, id);
         ses_json_end_array(o->w);
-        ses_json_put_key(o->w, "tokens");
-        ses_json_begin_array(o->w);
+        ses_json_member_array(o->w, "tokens");
         ses_json_put_stringn(o->w, name.p, name.n);
         ses_json_end_array(o->w);
         ses_json_end_object(o->w);
@@ -217,10 +206,8 @@ static bool put_specials(ses_legacy_converter *o, const char *pair, ses_err *e)
 
 bool ses_legacy_put_template(ses_legacy_converter *o, const char *single, const char *pair, ses_err *e)
 {
-    ses_json_put_key(o->w, "post_processor");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "TemplateProcessing");
+    ses_json_member_object(o->w, "post_processor");
+    ses_json_member_string(o->w, "type", "TemplateProcessing");
     ses_json_put_key(o->w, "single");
     put_items(o, single);
     ses_json_put_key(o->w, "pair");

@@ -8,14 +8,12 @@
 
 static void put_affix(ses_legacy_converter *o, const char *key, const char *s)
 {
-    ses_json_put_key(o->w, key);
-    ses_json_put_string(o->w, s);
+    ses_json_member_string(o->w, key, s);
 }
 
 static void write_merges(ses_legacy_converter *o, const ses_legacy_merges *m)
 {
-    ses_json_put_key(o->w, "merges");
-    ses_json_begin_array(o->w);
+    ses_json_member_array(o->w, "merges");
     for (size_t i = 0; i < m->n; i++) {
         ses_json_begin_array(o->w);
         ses_json_put_stringn(o->w, m->pair[i][0].p, m->pair[i][0].n);
@@ -27,8 +25,7 @@ static void write_merges(ses_legacy_converter *o, const ses_legacy_merges *m)
 
 static void begin_model(ses_legacy_converter *o, ses_string unk)
 {
-    ses_json_put_key(o->w, "model");
-    ses_json_begin_object(o->w);
+    ses_json_member_object(o->w, "model");
     put_affix(o, "type", "BPE");
     ses_json_put_key(o->w, "dropout");
     ses_json_put_null(o->w);
@@ -43,15 +40,11 @@ static void begin_model(ses_legacy_converter *o, ses_string unk)
 
 static void write_byte_level(ses_legacy_converter *o, const char *key, bool prefix)
 {
-    ses_json_put_key(o->w, key);
-    ses_json_begin_object(o->w);
+    ses_json_member_object(o->w, key);
     put_affix(o, "type", "ByteLevel");
-    ses_json_put_key(o->w, "add_prefix_space");
-    ses_json_put_bool(o->w, prefix);
-    ses_json_put_key(o->w, "trim_offsets");
-    ses_json_put_bool(o->w, true);
-    ses_json_put_key(o->w, "use_regex");
-    ses_json_put_bool(o->w, true);
+    ses_json_member_bool(o->w, "add_prefix_space", prefix);
+    ses_json_member_bool(o->w, "trim_offsets", true);
+    ses_json_member_bool(o->w, "use_regex", true);
     ses_json_end_object(o->w);
 }
 
@@ -131,10 +124,8 @@ static bool build_merge_vocab(ses_legacy_converter *o, const ses_legacy_merges *
 
 static void put_pattern(ses_legacy_converter *o, const char *kind, const char *pattern)
 {
-    ses_json_put_key(o->w, "pattern");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, kind);
-    ses_json_put_string(o->w, pattern);
+    ses_json_member_object(o->w, "pattern");
+    ses_json_member_string(o->w, kind, pattern);
     ses_json_end_object(o->w);
 }
 
@@ -144,11 +135,9 @@ static bool write_normalizer(ses_legacy_converter *o, const ses_legacy_word_vari
     ses_legacy_begin_sequence(o, "normalizer", "normalizers");
     for (const ses_legacy_replace *x = r->replace; x->from; x++) {
         ses_json_begin_object(o->w);
-        ses_json_put_key(o->w, "type");
-        ses_json_put_string(o->w, "Replace");
+        ses_json_member_string(o->w, "type", "Replace");
         put_pattern(o, x->regex ? "Regex" : "String", x->from);
-        ses_json_put_key(o->w, "content");
-        ses_json_put_string(o->w, x->to);
+        ses_json_member_string(o->w, "content", x->to);
         ses_json_end_object(o->w);
     }
     bool ok = ses_legacy_put_json(o, NULL, r->normalizer, e);
@@ -159,15 +148,11 @@ static bool write_normalizer(ses_legacy_converter *o, const ses_legacy_word_vari
 static bool write_pre_tokenizer(ses_legacy_converter *o, const ses_legacy_word_variant *r, ses_err *e)
 {
     if (!r->words) return ses_legacy_put_json(o, "pre_tokenizer", r->pre_tokenizer, e);
-    ses_json_put_key(o->w, "pre_tokenizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Split");
+    ses_json_member_object(o->w, "pre_tokenizer");
+    ses_json_member_string(o->w, "type", "Split");
     put_pattern(o, "Regex", r->words);
-    ses_json_put_key(o->w, "behavior");
-    ses_json_put_string(o->w, "Removed");
-    ses_json_put_key(o->w, "invert");
-    ses_json_put_bool(o->w, true);
+    ses_json_member_string(o->w, "behavior", "Removed");
+    ses_json_member_bool(o->w, "invert", true);
     ses_json_end_object(o->w);
     return true;
 }
@@ -187,10 +172,7 @@ bool ses_legacy_write_word_bpe(ses_legacy_converter *o, const ses_legacy_family 
     if (ok) {
         begin_model(o, unk);
         put_affix(o, "end_of_word_suffix", "</w>");
-        if (v.size > o->vocab.size) {
-            ses_json_put_key(o->w, "unk_from");
-            ses_json_put_int(o->w, o->vocab.size);
-        }
+        if (v.size > o->vocab.size) { ses_json_member_int(o->w, "unk_from", o->vocab.size); }
         ses_json_put_key(o->w, "vocab");
         ses_vocab_save(&v, o->w);
         write_merges(o, &m);

@@ -40,14 +40,10 @@ static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
         if (id >= 0 && m->piece[i].type == SES_SPM_NORMAL) score[id] = m->piece[i].score;
         if (id >= 0 && m->piece[i].type == SES_SPM_USER_DEFINED) score[id] = 0;
     }
-    ses_json_put_key(o->w, "model");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Unigram");
-    ses_json_put_key(o->w, "unk_id");
-    ses_json_put_int(o->w, ses_vocab_id(&o->vocab, unk.p, unk.n));
-    ses_json_put_key(o->w, "vocab");
-    ses_json_begin_array(o->w);
+    ses_json_member_object(o->w, "model");
+    ses_json_member_string(o->w, "type", "Unigram");
+    ses_json_member_int(o->w, "unk_id", ses_vocab_id(&o->vocab, unk.p, unk.n));
+    ses_json_member_array(o->w, "vocab");
     for (int32_t id = 0; id < o->vocab.size; id++) {
         size_t n = 0;
         const char *s = ses_vocab_token(&o->vocab, id, &n);
@@ -58,8 +54,7 @@ static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
         ses_json_end_array(o->w);
     }
     ses_json_end_array(o->w);
-    ses_json_put_key(o->w, "byte_fallback");
-    ses_json_put_bool(o->w, false);
+    ses_json_member_bool(o->w, "byte_fallback", false);
     ses_json_end_object(o->w);
     return true;
 }
@@ -75,8 +70,7 @@ static bool write_portable_stages(ses_legacy_converter *o, const ses_spm *m, ses
     bool ok = true;
     if (m->normalizer.charsmap.n) {
         ses_json_begin_object(o->w);
-        ses_json_put_key(o->w, "type");
-        ses_json_put_string(o->w, "Precompiled");
+        ses_json_member_string(o->w, "type", "Precompiled");
         ok = ses_spm_put_charsmap(o->w, "precompiled_charsmap", m->normalizer.charsmap, e);
         ses_json_end_object(o->w);
     }

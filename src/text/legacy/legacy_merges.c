@@ -70,22 +70,17 @@ bool ses_legacy_put_spm_bpe(ses_legacy_converter *o, const ses_string *name, con
     for (size_t i = 0; ok && i < n; i++) ok = add_merges(o, name[i], score[i], &c, e);
     if (ok && c.n) qsort(c.item, c.n, sizeof *c.item, by_score);
     ses_json_writer *w = o->w;
-    ses_json_put_key(w, "model");
-    ses_json_begin_object(w);
-    ses_json_put_key(w, "type");
-    ses_json_put_string(w, "BPE");
+    ses_json_member_object(w, "model");
+    ses_json_member_string(w, "type", "BPE");
     ses_json_put_key(w, "dropout");
     ses_json_put_null(w);
     ses_json_put_key(w, "unk_token");
     put_name(w, name[unk]);
-    ses_json_put_key(w, "fuse_unk");
-    ses_json_put_bool(w, true);
-    ses_json_put_key(w, "byte_fallback");
-    ses_json_put_bool(w, bytes);
+    ses_json_member_bool(w, "fuse_unk", true);
+    ses_json_member_bool(w, "byte_fallback", bytes);
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&o->vocab, w);
-    ses_json_put_key(w, "merges");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "merges");
     for (size_t i = 0; ok && i < c.n; i++) {
         ses_json_begin_array(w);
         put_name(w, name[c.item[i].left]);

@@ -48,8 +48,7 @@ static bool fill_template(ses_legacy_converter *o, const ses_legacy_roles *r, co
 
 static void put_named(ses_legacy_converter *o, const char *key, ses_string s)
 {
-    ses_json_put_key(o->w, key);
-    ses_json_begin_array(o->w);
+    ses_json_member_array(o->w, key);
     ses_json_put_stringn(o->w, s.p, s.n);
     ses_json_put_int(o->w, ses_legacy_token_id(o, s));
     ses_json_end_array(o->w);
@@ -61,16 +60,12 @@ static bool put_roberta(ses_legacy_converter *o, const ses_legacy_roles *r, ses_
                cls = ses_legacy_role_token(o, "cls_token", r->cls);
     if (!sep.p || !cls.p || ses_legacy_token_id(o, sep) < 0 || ses_legacy_token_id(o, cls) < 0)
         return ses_fail(e, SES_EFORMAT, "sep_token and cls_token are required");
-    ses_json_put_key(o->w, "post_processor");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "RobertaProcessing");
+    ses_json_member_object(o->w, "post_processor");
+    ses_json_member_string(o->w, "type", "RobertaProcessing");
     put_named(o, "sep", sep);
     put_named(o, "cls", cls);
-    ses_json_put_key(o->w, "trim_offsets");
-    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "trim_offsets", true));
-    ses_json_put_key(o->w, "add_prefix_space");
-    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "add_prefix_space", false));
+    ses_json_member_bool(o->w, "trim_offsets", ses_legacy_get_bool(o, "trim_offsets", true));
+    ses_json_member_bool(o->w, "add_prefix_space", ses_legacy_get_bool(o, "add_prefix_space", false));
     ses_json_end_object(o->w);
     return true;
 }

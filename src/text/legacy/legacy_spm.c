@@ -138,8 +138,7 @@ static bool put_charsmap(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     if (!m->normalizer.charsmap.n) return true;
     ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Precompiled");
+    ses_json_member_string(o->w, "type", "Precompiled");
     bool ok = ses_spm_put_charsmap(o->w, "precompiled_charsmap", m->normalizer.charsmap, e);
     ses_json_end_object(o->w);
     return ok;
@@ -250,14 +249,10 @@ static bool put_stages(ses_legacy_converter *o, const ses_legacy_spm_variant *r,
 
 static void put_unigram(ses_legacy_converter *o, const pieces *p, int64_t unk, bool bytes)
 {
-    ses_json_put_key(o->w, "model");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Unigram");
-    ses_json_put_key(o->w, "unk_id");
-    ses_json_put_int(o->w, unk);
-    ses_json_put_key(o->w, "vocab");
-    ses_json_begin_array(o->w);
+    ses_json_member_object(o->w, "model");
+    ses_json_member_string(o->w, "type", "Unigram");
+    ses_json_member_int(o->w, "unk_id", unk);
+    ses_json_member_array(o->w, "vocab");
     for (size_t i = 0; i < p->n; i++) {
         ses_json_begin_array(o->w);
         ses_json_put_stringn(o->w, p->name[i].p, p->name[i].n);
@@ -265,8 +260,7 @@ static void put_unigram(ses_legacy_converter *o, const pieces *p, int64_t unk, b
         ses_json_end_array(o->w);
     }
     ses_json_end_array(o->w);
-    ses_json_put_key(o->w, "byte_fallback");
-    ses_json_put_bool(o->w, bytes);
+    ses_json_member_bool(o->w, "byte_fallback", bytes);
     ses_json_end_object(o->w);
 }
 

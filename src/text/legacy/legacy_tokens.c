@@ -134,20 +134,13 @@ static int by_id(const void *a, const void *b)
 static void write_token(ses_json_writer *w, const ses_legacy_token *t)
 {
     ses_json_begin_object(w);
-    ses_json_put_key(w, "id");
-    ses_json_put_int(w, t->id);
-    ses_json_put_key(w, "content");
-    ses_json_put_stringn(w, t->content.p, t->content.n);
-    ses_json_put_key(w, "single_word");
-    ses_json_put_bool(w, t->single_word);
-    ses_json_put_key(w, "lstrip");
-    ses_json_put_bool(w, t->lstrip);
-    ses_json_put_key(w, "rstrip");
-    ses_json_put_bool(w, t->rstrip);
-    ses_json_put_key(w, "normalized");
-    ses_json_put_bool(w, t->normalized);
-    ses_json_put_key(w, "special");
-    ses_json_put_bool(w, t->special);
+    ses_json_member_int(w, "id", t->id);
+    ses_json_member_stringn(w, "content", t->content.p, t->content.n);
+    ses_json_member_bool(w, "single_word", t->single_word);
+    ses_json_member_bool(w, "lstrip", t->lstrip);
+    ses_json_member_bool(w, "rstrip", t->rstrip);
+    ses_json_member_bool(w, "normalized", t->normalized);
+    ses_json_member_bool(w, "special", t->special);
     ses_json_end_object(w);
 }
 
@@ -170,8 +163,7 @@ bool ses_legacy_write_tokens(ses_legacy_converter *o, ses_err *e)
         if (!at) return false;
         *at = (int64_t)i;
     }
-    ses_json_put_key(o->w, "added_tokens");
-    ses_json_begin_array(o->w);
+    ses_json_member_array(o->w, "added_tokens");
     for (size_t i = 0; i < o->n_tokens; i++) write_token(o->w, &o->token[i]);
     ses_json_end_array(o->w);
     return true;

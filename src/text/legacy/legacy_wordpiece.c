@@ -42,16 +42,11 @@ static bool fill_vocab(ses_legacy_converter *o, const char *text, size_t n, cons
 static bool write_model(ses_legacy_converter *o, ses_string unk, ses_err *e)
 {
     (void)e;
-    ses_json_put_key(o->w, "model");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "WordPiece");
-    ses_json_put_key(o->w, "unk_token");
-    ses_json_put_stringn(o->w, unk.p, unk.n);
-    ses_json_put_key(o->w, "continuing_subword_prefix");
-    ses_json_put_string(o->w, "##");
-    ses_json_put_key(o->w, "max_input_chars_per_word");
-    ses_json_put_int(o->w, 100);
+    ses_json_member_object(o->w, "model");
+    ses_json_member_string(o->w, "type", "WordPiece");
+    ses_json_member_stringn(o->w, "unk_token", unk.p, unk.n);
+    ses_json_member_string(o->w, "continuing_subword_prefix", "##");
+    ses_json_member_int(o->w, "max_input_chars_per_word", 100);
     ses_json_put_key(o->w, "vocab");
     ses_vocab_save(&o->vocab, o->w);
     ses_json_end_object(o->w);
@@ -62,21 +57,17 @@ static void write_normalizer(ses_legacy_converter *o)
 {
     bool strip;
     const ses_json *accents = ses_json_get(o->settings, "strip_accents");
-    ses_json_put_key(o->w, "normalizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "BertNormalizer");
-    ses_json_put_key(o->w, "clean_text");
-    ses_json_put_bool(o->w, true);
-    ses_json_put_key(o->w, "handle_chinese_chars");
-    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "tokenize_chinese_chars", true));
+    ses_json_member_object(o->w, "normalizer");
+    ses_json_member_string(o->w, "type", "BertNormalizer");
+    ses_json_member_bool(o->w, "clean_text", true);
+    ses_json_member_bool(o->w, "handle_chinese_chars",
+                         ses_legacy_get_bool(o, "tokenize_chinese_chars", true));
     ses_json_put_key(o->w, "strip_accents");
     if (ses_json_bool(accents, &strip))
         ses_json_put_bool(o->w, strip);
     else
         ses_json_put_null(o->w);
-    ses_json_put_key(o->w, "lowercase");
-    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "do_lower_case", true));
+    ses_json_member_bool(o->w, "lowercase", ses_legacy_get_bool(o, "do_lower_case", true));
     ses_json_end_object(o->w);
 }
 

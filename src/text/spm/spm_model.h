@@ -33,10 +33,9 @@ typedef struct ses_spm_model {
     ses_string unk;  /* its unknown token */
     int32_t outer_unk;
 
-    float *
-        /* [n] unigram: score, -INFINITY unless the piece is normal or user-defined; weight[-1] is
-         * -INFINITY too */
-        weight;
+    /* [n] unigram: score, -INFINITY unless the piece is normal or user-defined; weight[-1] is
+     * -INFINITY too */
+    float *weight;
     float unk_score;
     ses_viterbi32_pieces pieces;
 

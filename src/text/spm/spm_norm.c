@@ -80,18 +80,12 @@ bool ses_spm_norm_open(ses_spm_norm *s, const ses_json *settings, ses_arena *mem
 
 void ses_spm_norm_save(const ses_spm_norm *s, ses_json_writer *w)
 {
-    ses_json_put_key(w, "charsmap");
-    ses_json_put_stringn(w, s->base64.p, s->base64.n);
-    ses_json_put_key(w, "add_dummy_prefix");
-    ses_json_put_bool(w, s->add_dummy_prefix);
-    ses_json_put_key(w, "remove_extra_whitespaces");
-    ses_json_put_bool(w, s->remove_extra_whitespaces);
-    ses_json_put_key(w, "escape_whitespaces");
-    ses_json_put_bool(w, s->escape_whitespaces);
-    ses_json_put_key(w, "whitespace_as_suffix");
-    ses_json_put_bool(w, s->whitespace_as_suffix);
-    ses_json_put_key(w, "user_defined");
-    ses_json_begin_array(w);
+    ses_json_member_stringn(w, "charsmap", s->base64.p, s->base64.n);
+    ses_json_member_bool(w, "add_dummy_prefix", s->add_dummy_prefix);
+    ses_json_member_bool(w, "remove_extra_whitespaces", s->remove_extra_whitespaces);
+    ses_json_member_bool(w, "escape_whitespaces", s->escape_whitespaces);
+    ses_json_member_bool(w, "whitespace_as_suffix", s->whitespace_as_suffix);
+    ses_json_member_array(w, "user_defined");
     for (size_t i = 0; i < s->n_symbols; i++) ses_json_put_stringn(w, s->symbol[i].p, s->symbol[i].n);
     ses_json_end_array(w);
 }

@@ -18,8 +18,7 @@ bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsm
 
 static void put_pieces(ses_json_writer *w, const char *key, const ses_spm *m, ses_spm_piece_type type)
 {
-    ses_json_put_key(w, key);
-    ses_json_begin_array(w);
+    ses_json_member_array(w, key);
     for (size_t i = 0; i < m->n; i++)
         if (m->piece[i].type == type) ses_json_put_stringn(w, m->piece[i].piece.p, m->piece[i].piece.n);
     ses_json_end_array(w);
@@ -37,16 +36,14 @@ static void put_model(ses_json_writer *w, const ses_spm *m, const ses_vocab *voc
 {
     static const char *const kind[] = { "unigram", "bpe", "word", "char" };
     static const char *const type[] = { "normal", "unknown", "control", "user_defined", "unused", "byte" };
-    ses_json_put_key(w, "kind");
-    ses_json_put_string(w, kind[m->kind - 1]);
+    ses_json_member_string(w, "kind", kind[m->kind - 1]);
     ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
     if (vocab) {
         ses_json_member_stringn(w, "unk_token", unk.p, unk.n);
         ses_json_put_key(w, "vocab");
         ses_vocab_save(vocab, w);
     }
-    ses_json_put_key(w, "pieces");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "pieces");
     for (size_t i = 0; i < m->n; i++) {
         const ses_spm_piece *p = &m->piece[i];
         ses_json_begin_array(w);
@@ -87,10 +84,8 @@ static bool put_decoder(ses_json_writer *w, const ses_spm *m, ses_err *e)
 
 static void begin_stage(ses_json_writer *w, const char *key)
 {
-    ses_json_put_key(w, key);
-    ses_json_begin_object(w);
-    ses_json_put_key(w, "type");
-    ses_json_put_string(w, "SentencePiece");
+    ses_json_member_object(w, key);
+    ses_json_member_string(w, "type", "SentencePiece");
 }
 
 bool ses_spm_check(const ses_spm *m, ses_err *e)
@@ -126,8 +121,7 @@ bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string u
 bool ses_spm_write(const ses_spm *m, ses_json_writer *w, ses_err *e)
 {
     ses_json_begin_object(w);
-    ses_json_put_key(w, "version");
-    ses_json_put_string(w, "1.0");
+    ses_json_member_string(w, "version", "1.0");
     bool ok = ses_spm_write_stages(m, NULL, (ses_string){ NULL, 0 }, w, e);
     ses_json_end_object(w);
     return ok;

@@ -14,8 +14,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const self_type *d = self;
-    ses_json_put_key(w, "suffix");
-    ses_json_put_stringn(w, d->suffix.p, d->suffix.n);
+    ses_json_member_stringn(w, "suffix", d->suffix.p, d->suffix.n);
 }
 
 static bool decode(const void *self, ses_strings *s, ses_err *e)

@@ -21,8 +21,7 @@ static void save(const void *self, ses_json_writer *w)
 {
     const replace *r = self;
     ses_pattern_save(&r->pattern, "pattern", w);
-    ses_json_put_key(w, "content");
-    ses_json_put_stringn(w, r->content.p, r->content.n);
+    ses_json_member_stringn(w, "content", r->content.p, r->content.n);
 }
 
 static bool rewrite(const replace *r, ses_string *s, ses_buf *buf, ses_arena *mem, ses_err *e)

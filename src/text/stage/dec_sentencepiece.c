@@ -59,18 +59,12 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const self_type *d = self;
-    ses_json_put_key(w, "add_dummy_prefix");
-    ses_json_put_bool(w, d->add_dummy_prefix);
-    ses_json_put_key(w, "remove_extra_whitespaces");
-    ses_json_put_bool(w, d->remove_extra_whitespaces);
-    ses_json_put_key(w, "byte_fallback");
-    ses_json_put_bool(w, d->bytes);
-    ses_json_put_key(w, "unk");
-    ses_json_put_stringn(w, d->unk.p, d->unk.n);
-    ses_json_put_key(w, "unk_surface");
-    ses_json_put_stringn(w, d->unk_surface.p, d->unk_surface.n);
-    ses_json_put_key(w, "control");
-    ses_json_begin_array(w);
+    ses_json_member_bool(w, "add_dummy_prefix", d->add_dummy_prefix);
+    ses_json_member_bool(w, "remove_extra_whitespaces", d->remove_extra_whitespaces);
+    ses_json_member_bool(w, "byte_fallback", d->bytes);
+    ses_json_member_stringn(w, "unk", d->unk.p, d->unk.n);
+    ses_json_member_stringn(w, "unk_surface", d->unk_surface.p, d->unk_surface.n);
+    ses_json_member_array(w, "control");
     for (size_t i = 0; i < d->n_control; i++) ses_json_put_stringn(w, d->control[i].p, d->control[i].n);
     ses_json_end_array(w);
     ses_json_put_key(w, "denormalizer");

@@ -23,10 +23,8 @@ static void save(const void *self, ses_json_writer *w)
 {
     const self_type *d = self;
     ses_setting_put_char(w, "content", d->content);
-    ses_json_put_key(w, "start");
-    ses_json_put_int(w, d->start);
-    ses_json_put_key(w, "stop");
-    ses_json_put_int(w, d->stop);
+    ses_json_member_int(w, "start", d->start);
+    ses_json_member_int(w, "stop", d->stop);
 }
 
 static bool decode(const void *self, ses_strings *s, ses_err *e)

@@ -21,10 +21,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *out)
 {
     const wordpiece *w = self;
-    ses_json_put_key(out, "prefix");
-    ses_json_put_stringn(out, w->prefix.p, w->prefix.n);
-    ses_json_put_key(out, "cleanup");
-    ses_json_put_bool(out, w->cleanup);
+    ses_json_member_stringn(out, "prefix", w->prefix.p, w->prefix.n);
+    ses_json_member_bool(out, "cleanup", w->cleanup);
 }
 
 /* Replace every occurrence of `from` by `to`, which must not be longer. */

@@ -86,16 +86,10 @@ static void save(const void *self, ses_json_writer *w)
     save_string(w, "unk_token", m->unk);
     save_string(w, "continuing_subword_prefix", m->prefix);
     save_string(w, "end_of_word_suffix", m->suffix);
-    ses_json_put_key(w, "fuse_unk");
-    ses_json_put_bool(w, m->fuse_unk);
-    ses_json_put_key(w, "byte_fallback");
-    ses_json_put_bool(w, m->byte_fallback);
-    ses_json_put_key(w, "ignore_merges");
-    ses_json_put_bool(w, m->ignore_merges);
-    if (m->unk_from >= 0) {
-        ses_json_put_key(w, "unk_from");
-        ses_json_put_int(w, m->unk_from);
-    }
+    ses_json_member_bool(w, "fuse_unk", m->fuse_unk);
+    ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
+    ses_json_member_bool(w, "ignore_merges", m->ignore_merges);
+    if (m->unk_from >= 0) { ses_json_member_int(w, "unk_from", m->unk_from); }
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&m->vocab, w);
     ses_json_put_key(w, "merges");

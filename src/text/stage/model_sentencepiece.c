@@ -144,18 +144,14 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const ses_spm_model *m = self;
-    ses_json_put_key(w, "kind");
-    ses_json_put_string(w, kinds[m->kind - 1]);
-    ses_json_put_key(w, "byte_fallback");
-    ses_json_put_bool(w, m->byte_fallback);
+    ses_json_member_string(w, "kind", kinds[m->kind - 1]);
+    ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
     if (m->renamed) {
-        ses_json_put_key(w, "unk_token");
-        ses_json_put_stringn(w, m->unk.p, m->unk.n);
+        ses_json_member_stringn(w, "unk_token", m->unk.p, m->unk.n);
         ses_json_put_key(w, "vocab");
         ses_vocab_save(&m->vocab, w);
     }
-    ses_json_put_key(w, "pieces");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "pieces");
     for (int32_t i = 0; i < m->n; i++) {
         ses_json_begin_array(w);
         ses_json_put_stringn(w, m->byte + m->start[i], m->start[i + 1] - m->start[i]);

@@ -93,8 +93,7 @@ static void save(const void *self, ses_json_writer *w)
         ses_json_put_null(w);
     else
         ses_json_put_int(w, m->unk_id);
-    ses_json_put_key(w, "vocab");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "vocab");
     for (int32_t i = 0; i < m->n; i++) {
         ses_json_begin_array(w);
         ses_json_put_stringn(w, m->byte + m->start[i], m->start[i + 1] - m->start[i]);
@@ -102,8 +101,7 @@ static void save(const void *self, ses_json_writer *w)
         ses_json_end_array(w);
     }
     ses_json_end_array(w);
-    ses_json_put_key(w, "byte_fallback");
-    ses_json_put_bool(w, m->byte_fallback);
+    ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
 }
 
 /* ---- encoding ---- */

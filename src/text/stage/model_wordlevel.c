@@ -25,8 +25,7 @@ static void save(const void *self, ses_json_writer *w)
     const self_type *m = self;
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&m->vocab, w);
-    ses_json_put_key(w, "unk_token");
-    ses_json_put_stringn(w, m->unk.p, m->unk.n);
+    ses_json_member_stringn(w, "unk_token", m->unk.p, m->unk.n);
 }
 
 static bool tokenize(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,

@@ -37,12 +37,9 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const ses_wordpiece *m = self;
-    ses_json_put_key(w, "unk_token");
-    ses_json_put_stringn(w, m->unknown.p, m->unknown.n);
-    ses_json_put_key(w, "continuing_subword_prefix");
-    ses_json_put_stringn(w, m->prefix.p, m->prefix.n);
-    ses_json_put_key(w, "max_input_chars_per_word");
-    ses_json_put_int(w, m->max_chars);
+    ses_json_member_stringn(w, "unk_token", m->unknown.p, m->unknown.n);
+    ses_json_member_stringn(w, "continuing_subword_prefix", m->prefix.p, m->prefix.n);
+    ses_json_member_int(w, "max_input_chars_per_word", m->max_chars);
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&m->vocab, w);
 }

@@ -28,17 +28,14 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const bert *b = self;
-    ses_json_put_key(w, "clean_text");
-    ses_json_put_bool(w, b->clean);
-    ses_json_put_key(w, "handle_chinese_chars");
-    ses_json_put_bool(w, b->cjk);
+    ses_json_member_bool(w, "clean_text", b->clean);
+    ses_json_member_bool(w, "handle_chinese_chars", b->cjk);
     ses_json_put_key(w, "strip_accents");
     if (b->strip_set)
         ses_json_put_bool(w, b->strip);
     else
         ses_json_put_null(w);
-    ses_json_put_key(w, "lowercase");
-    ses_json_put_bool(w, b->lower);
+    ses_json_member_bool(w, "lowercase", b->lower);
 }
 
 static bool is_removed(const bert *b, uint32_t cp, uint32_t flags)

@@ -35,8 +35,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const precompiled *p = self;
-    ses_json_put_key(w, "precompiled_charsmap");
-    ses_json_put_stringn(w, p->base64.p, p->base64.n);
+    ses_json_member_stringn(w, "precompiled_charsmap", p->base64.p, p->base64.n);
 }
 
 /* The last character is held back, because a removal after it changes its source range. A removal before
@@ -106,8 +105,8 @@ static size_t plain(const precompiled *m, const char *p, size_t n)
 {
     size_t i = 0;
     while (i < n && (unsigned char)p[i] < 0x80 && !m->mapped[(unsigned char)p[i]] && p[i] != '\r') i++;
-    return i && i < n && (unsigned char)p[i] >= 0x80 ? i - 1
-                                                     : i; /* combining marks may follow the last one */
+    /* combining marks may follow the last one */
+    return i && i < n && (unsigned char)p[i] >= 0x80 ? i - 1 : i;
 }
 
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,

@@ -12,8 +12,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const ses_string *s = self;
-    ses_json_put_key(w, "prepend");
-    ses_json_put_stringn(w, s->p, s->n);
+    ses_json_member_stringn(w, "prepend", s->p, s->n);
 }
 
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,

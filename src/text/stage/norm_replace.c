@@ -17,8 +17,7 @@ static void save(const void *self, ses_json_writer *w)
 {
     const ses_replace *r = self;
     ses_pattern_save(&r->pattern, "pattern", w);
-    ses_json_put_key(w, "content");
-    ses_json_put_stringn(w, r->content.p, r->content.n);
+    ses_json_member_stringn(w, "content", r->content.p, r->content.n);
 }
 
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,

@@ -17,10 +17,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 static void save(const void *self, ses_json_writer *w)
 {
     const strip *s = self;
-    ses_json_put_key(w, "strip_left");
-    ses_json_put_bool(w, s->left);
-    ses_json_put_key(w, "strip_right");
-    ses_json_put_bool(w, s->right);
+    ses_json_member_bool(w, "strip_left", s->left);
+    ses_json_member_bool(w, "strip_right", s->right);
 }
 
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,

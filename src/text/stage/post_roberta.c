@@ -24,8 +24,7 @@ bool ses_named_id_read(ses_named_id *n, const ses_json *settings, const char *ke
 
 void ses_named_id_save(const ses_named_id *n, const char *key, ses_json_writer *w)
 {
-    ses_json_put_key(w, key);
-    ses_json_begin_array(w);
+    ses_json_member_array(w, key);
     ses_json_put_stringn(w, n->token.p, n->token.n);
     ses_json_put_int(w, n->id);
     ses_json_end_array(w);
@@ -53,10 +52,8 @@ static void save(const void *self, ses_json_writer *w)
     const roberta *r = self;
     ses_named_id_save(&r->sep, "sep", w);
     ses_named_id_save(&r->cls, "cls", w);
-    ses_json_put_key(w, "trim_offsets");
-    ses_json_put_bool(w, r->trim);
-    ses_json_put_key(w, "add_prefix_space");
-    ses_json_put_bool(w, r->prefix_space);
+    ses_json_member_bool(w, "trim_offsets", r->trim);
+    ses_json_member_bool(w, "add_prefix_space", r->prefix_space);
 }
 
 static ses_post_template post_template(const void *self, bool pair)

@@ -23,13 +23,11 @@ typedef struct side {
     ses_post_template post_template; /* with special tokens resolved to ids */
 } side;
 
-typedef struct template
-{
+typedef struct template_settings {
     special *special;
     size_t n_special;
     side side[2]; /* for one text and for a pair */
-}
-template;
+} template_settings;
 
 static const char *const side_key[2] = { "single", "pair" };
 
@@ -59,7 +57,7 @@ static bool read_special(special *s, const ses_json *v, const char *name, size_t
     return true;
 }
 
-static bool read_specials(template *t, const ses_json *v, ses_arena *mem, ses_err *e)
+static bool read_specials(template_settings *t, const ses_json *v, ses_arena *mem, ses_err *e)
 {
     if (v && ses_json_type_of(v) != SES_JSON_OBJECT)
         return ses_fail(e, SES_EFORMAT, "key \"special_tokens\" must be an object");
@@ -89,7 +87,7 @@ static bool read_piece(piece *p, const ses_json *v, ses_arena *mem, ses_err *e)
                     ses_quoted_of(p->name.p, p->name.n).s);
 }
 
-static const special *find(const template *t, ses_string name)
+static const special *find(const template_settings *t, ses_string name)
 {
     for (size_t i = 0; i < t->n_special; i++)
         if (t->special[i].name.n == name.n && !memcmp(t->special[i].name.p, name.p, name.n))
@@ -97,7 +95,7 @@ static const special *find(const template *t, ses_string name)
     return NULL;
 }
 
-static bool resolve_template(const template *t, side *s, ses_arena *mem, ses_err *e)
+static bool resolve_template(const template_settings *t, side *s, ses_arena *mem, ses_err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -107,18 +105,18 @@ static bool resolve_template(const template *t, side *s, ses_arena *mem, ses_err
                             ses_quoted_of(s->piece[i].name.p, s->piece[i].name.n).s);
         n += x ? x->n : 1;
     }
-    ses_template_item *slot = ses_arena_array(mem, n + 1, sizeof *slot, e);
-    if (!slot) return false;
-    s->post_template = (ses_post_template){ .item = slot, .n = n };
+    ses_template_item *item = ses_arena_array(mem, n + 1, sizeof *item, e);
+    if (!item) return false;
+    s->post_template = (ses_post_template){ .item = item, .n = n };
     for (size_t i = 0; i < s->n; i++) {
         const piece *p = &s->piece[i];
         const special *x = p->is_special ? find(t, p->name) : NULL;
         if (!x)
-            *slot++ = (ses_template_item){ .kind = p->second ? SES_TEMPLATE_B : SES_TEMPLATE_A,
+            *item++ = (ses_template_item){ .kind = p->second ? SES_TEMPLATE_B : SES_TEMPLATE_A,
                                            .id = -1,
                                            .type_id = (uint8_t)p->type };
         for (size_t j = 0; x && j < x->n; j++)
-            *slot++ = (ses_template_item){ SES_TEMPLATE_SPECIAL, x->id[j], (uint8_t)p->type, x->token[j] };
+            *item++ = (ses_template_item){ SES_TEMPLATE_SPECIAL, x->id[j], (uint8_t)p->type, x->token[j] };
     }
     return true;
 }
@@ -135,7 +133,7 @@ static bool check_sequences(const side *s, bool pair, ses_err *e)
                          : "must contain sequence A once and not B");
 }
 
-static bool read_side(template *t, bool pair, const ses_json *settings, ses_arena *mem, ses_err *e)
+static bool read_side(template_settings *t, bool pair, const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     side *s = &t->side[pair];
     const ses_json *list = ses_json_get(settings, side_key[pair]);
@@ -151,7 +149,7 @@ static bool read_side(template *t, bool pair, const ses_json *settings, ses_aren
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
-    template *t = ses_arena_array(mem, 1, sizeof *t, e);
+    template_settings *t = ses_arena_array(mem, 1, sizeof *t, e);
     if (!t || !read_specials(t, ses_json_get(settings, "special_tokens"), mem, e)) return NULL;
     for (int pair = 0; pair < 2; pair++)
         if (!read_side(t, pair, settings, mem, e)) {
@@ -166,12 +164,9 @@ static void save_side(const side *s, ses_json_writer *w)
     ses_json_begin_array(w);
     for (size_t i = 0; i < s->n; i++) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, s->piece[i].is_special ? "SpecialToken" : "Sequence");
-        ses_json_begin_object(w);
-        ses_json_put_key(w, "id");
-        ses_json_put_stringn(w, s->piece[i].name.p, s->piece[i].name.n);
-        ses_json_put_key(w, "type_id");
-        ses_json_put_int(w, s->piece[i].type);
+        ses_json_member_object(w, s->piece[i].is_special ? "SpecialToken" : "Sequence");
+        ses_json_member_stringn(w, "id", s->piece[i].name.p, s->piece[i].name.n);
+        ses_json_member_int(w, "type_id", s->piece[i].type);
         ses_json_end_object(w);
         ses_json_end_object(w);
     }
@@ -180,25 +175,21 @@ static void save_side(const side *s, ses_json_writer *w)
 
 static void save(const void *self, ses_json_writer *w)
 {
-    const template *t = self;
+    const template_settings *t = self;
     for (int pair = 0; pair < 2; pair++) {
         ses_json_put_key(w, side_key[pair]);
         save_side(&t->side[pair], w);
     }
-    ses_json_put_key(w, "special_tokens");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "special_tokens");
     for (size_t i = 0; i < t->n_special; i++) {
         const special *s = &t->special[i];
         ses_json_put_keyn(w, s->name.p, s->name.n);
         ses_json_begin_object(w);
-        ses_json_put_key(w, "id");
-        ses_json_put_stringn(w, s->name.p, s->name.n);
-        ses_json_put_key(w, "ids");
-        ses_json_begin_array(w);
+        ses_json_member_stringn(w, "id", s->name.p, s->name.n);
+        ses_json_member_array(w, "ids");
         for (size_t j = 0; j < s->n; j++) ses_json_put_int(w, s->id[j]);
         ses_json_end_array(w);
-        ses_json_put_key(w, "tokens");
-        ses_json_begin_array(w);
+        ses_json_member_array(w, "tokens");
         for (size_t j = 0; j < s->n; j++) ses_json_put_stringn(w, s->token[j].p, s->token[j].n);
         ses_json_end_array(w);
         ses_json_end_object(w);
@@ -208,7 +199,7 @@ static void save(const void *self, ses_json_writer *w)
 
 static ses_post_template post_template(const void *self, bool pair)
 {
-    return ((const template *)self)->side[pair].post_template;
+    return ((const template_settings *)self)->side[pair].post_template;
 }
 
 const ses_stage ses_stage_post_template = {

@@ -10,8 +10,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 
 static void save(const void *self, ses_json_writer *w)
 {
-    ses_json_put_key(w, "individual_digits");
-    ses_json_put_bool(w, *(const bool *)self);
+    ses_json_member_bool(w, "individual_digits", *(const bool *)self);
 }
 
 static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,

@@ -10,8 +10,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 
 static void save(const void *self, ses_json_writer *w)
 {
-    ses_json_put_key(w, "length");
-    ses_json_put_int(w, *(const int64_t *)self);
+    ses_json_member_int(w, "length", *(const int64_t *)self);
 }
 
 static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,

@@ -10,8 +10,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 
 static void save(const void *self, ses_json_writer *w)
 {
-    ses_json_put_key(w, "behavior");
-    ses_json_put_string(w, ses_split_behavior_name(*(const ses_split_behavior *)self));
+    ses_json_member_string(w, "behavior", ses_split_behavior_name(*(const ses_split_behavior *)self));
 }
 
 static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,

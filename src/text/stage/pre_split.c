@@ -24,10 +24,8 @@ static void save(const void *self, ses_json_writer *w)
 {
     const split_settings *s = self;
     ses_pattern_save(&s->pattern, "pattern", w);
-    ses_json_put_key(w, "behavior");
-    ses_json_put_string(w, ses_split_behavior_name(s->how));
-    ses_json_put_key(w, "invert");
-    ses_json_put_bool(w, s->invert);
+    ses_json_member_string(w, "behavior", ses_split_behavior_name(s->how));
+    ses_json_member_bool(w, "invert", s->invert);
 }
 
 static bool split_piece(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out,

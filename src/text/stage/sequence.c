@@ -65,8 +65,7 @@ fail:
 static void save(const void *self, ses_json_writer *w)
 {
     const sequence *s = self;
-    ses_json_put_key(w, s->key);
-    ses_json_begin_array(w);
+    ses_json_member_array(w, s->key);
     for (size_t i = 0; i < s->n_own; i++) ses_stage_instance_save(&s->own[i], w);
     ses_json_end_array(w);
 }

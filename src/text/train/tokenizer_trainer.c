@@ -247,16 +247,10 @@ static void put_added(ses_json_writer *w, const ses_trained_vocab *r, size_t n)
     ses_json_begin_array(w);
     for (size_t i = 0; i < n; i++) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, "id");
-        ses_json_put_int(w, (int64_t)i);
-        ses_json_put_key(w, "content");
-        ses_json_put_stringn(w, r->token[i].p, r->token[i].n);
-        for (size_t f = 0; f < SES_LEN(flags); f++) {
-            ses_json_put_key(w, flags[f]);
-            ses_json_put_bool(w, false);
-        }
-        ses_json_put_key(w, "special");
-        ses_json_put_bool(w, true);
+        ses_json_member_int(w, "id", (int64_t)i);
+        ses_json_member_stringn(w, "content", r->token[i].p, r->token[i].n);
+        for (size_t f = 0; f < SES_LEN(flags); f++) { ses_json_member_bool(w, flags[f], false); }
+        ses_json_member_bool(w, "special", true);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -287,8 +281,7 @@ static void put_vocab(ses_json_writer *w, const ses_trained_vocab *r)
 
 static void put_merges(ses_json_writer *w, const ses_trained_vocab *r)
 {
-    ses_json_put_key(w, "merges");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "merges");
     for (size_t i = 0; i < r->n_merges; i++) {
         ses_json_begin_array(w);
         for (int side = 0; side < 2; side++) {
@@ -300,8 +293,8 @@ static void put_merges(ses_json_writer *w, const ses_trained_vocab *r)
     ses_json_end_array(w);
 }
 
-/* The special token for unknown words: the one with that name, or -1. */
-static int64_t unknown(const ses_trained_vocab *r, size_t n)
+/* The special token for unknown words: the first whose name contains "unk" or "UNK"; -1: none. */
+static int64_t find_unknown(const ses_trained_vocab *r, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j + 3 <= r->token[i].n; j++)
@@ -313,10 +306,9 @@ static int64_t unknown(const ses_trained_vocab *r, size_t n)
 static void put_model(ses_json_writer *w, const ses_tokenizer_train_options *o, const ses_trained_vocab *r,
                       size_t n_special)
 {
-    int64_t unk = unknown(r, n_special);
+    int64_t unk = find_unknown(r, n_special);
     ses_json_begin_object(w);
-    ses_json_put_key(w, "type");
-    ses_json_put_string(w, kinds[o->type].name);
+    ses_json_member_string(w, "type", kinds[o->type].name);
     if (o->type == SES_TOKENIZER_UNIGRAM) {
         ses_json_put_key(w, "unk_id");
         unk < 0 ? ses_json_put_null(w) : ses_json_put_int(w, unk);
@@ -325,22 +317,16 @@ static void put_model(ses_json_writer *w, const ses_tokenizer_train_options *o, 
         unk < 0 ? ses_json_put_null(w) : ses_json_put_stringn(w, r->token[unk].p, r->token[unk].n);
     }
     if (o->type == SES_TOKENIZER_WORDPIECE) {
-        ses_json_put_key(w, "continuing_subword_prefix");
-        ses_json_put_string(w, "##");
-        ses_json_put_key(w, "max_input_chars_per_word");
-        ses_json_put_int(w, 100);
+        ses_json_member_string(w, "continuing_subword_prefix", "##");
+        ses_json_member_int(w, "max_input_chars_per_word", 100);
     }
     ses_json_put_key(w, "vocab");
     put_vocab(w, r);
     if (o->type == SES_TOKENIZER_BPE) put_merges(w, r);
-    if (o->type == SES_TOKENIZER_UNIGRAM) {
-        ses_json_put_key(w, "byte_fallback");
-        ses_json_put_bool(w, false);
-    }
+    if (o->type == SES_TOKENIZER_UNIGRAM) { ses_json_member_bool(w, "byte_fallback", false); }
     ses_json_end_object(w);
 }
 
-/* BERT's template [CLS] text [SEP] pair [SEP], if both tokens exist. */
 static int64_t id_of(const ses_trained_vocab *r, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -348,6 +334,7 @@ static int64_t id_of(const ses_trained_vocab *r, size_t n, const char *name)
     return -1;
 }
 
+/* BERT's template [CLS] text [SEP] pair [SEP], if both tokens exist. */
 static bool put_post_processor(ses_buf *out, const ses_tokenizer_train_options *o, const ses_trained_vocab *r,
                                size_t n, ses_err *e)
 {

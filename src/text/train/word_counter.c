@@ -13,9 +13,8 @@ struct ses_word_counter {
     ses_strmap map; /* word to count */
     ses_arena keys;
     size_t max;
-    int64_t
-        /* words with at most this count were dropped before; a dropped word that returns starts again at 0 */
-        floor;
+    /* words with at most this count were dropped before; a dropped word that returns starts again at 0 */
+    int64_t floor;
 };
 
 ses_word_counter *ses_word_counter_new(size_t max_words, ses_err *e)

@@ -13,10 +13,7 @@ void *ses_byte_level_open(const ses_json *settings, ses_arena *mem, ses_err *e)
 void ses_byte_level_save(const void *self, ses_json_writer *w)
 {
     const ses_byte_level *b = self;
-    ses_json_put_key(w, "add_prefix_space");
-    ses_json_put_bool(w, b->add_prefix_space);
-    ses_json_put_key(w, "trim_offsets");
-    ses_json_put_bool(w, b->trim_offsets);
-    ses_json_put_key(w, "use_regex");
-    ses_json_put_bool(w, b->use_regex);
+    ses_json_member_bool(w, "add_prefix_space", b->add_prefix_space);
+    ses_json_member_bool(w, "trim_offsets", b->trim_offsets);
+    ses_json_member_bool(w, "use_regex", b->use_regex);
 }

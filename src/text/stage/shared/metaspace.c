@@ -45,10 +45,7 @@ void *ses_metaspace_open(const ses_json *settings, ses_arena *mem, ses_err *e)
 void ses_metaspace_save(const void *self, ses_json_writer *w)
 {
     const ses_metaspace *m = self;
-    ses_json_put_key(w, "replacement");
-    ses_json_put_stringn(w, m->mark, m->n_mark);
-    ses_json_put_key(w, "prepend_scheme");
-    ses_json_put_string(w, scheme[m->prepend]);
-    ses_json_put_key(w, "split");
-    ses_json_put_bool(w, m->split);
+    ses_json_member_stringn(w, "replacement", m->mark, m->n_mark);
+    ses_json_member_string(w, "prepend_scheme", scheme[m->prepend]);
+    ses_json_member_bool(w, "split", m->split);
 }

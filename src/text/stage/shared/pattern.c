@@ -19,9 +19,7 @@ void ses_pattern_close(ses_pattern *p) { ses_regex_close(p->regex); }
 
 void ses_pattern_save(const ses_pattern *p, const char *key, ses_json_writer *w)
 {
-    ses_json_put_key(w, key);
-    ses_json_begin_object(w);
-    ses_json_put_key(w, p->is_regex ? "Regex" : "String");
-    ses_json_put_stringn(w, p->text.p, p->text.n);
+    ses_json_member_object(w, key);
+    ses_json_member_stringn(w, p->is_regex ? "Regex" : "String", p->text.p, p->text.n);
     ses_json_end_object(w);
 }

@@ -67,6 +67,5 @@ bool ses_setting_char(const ses_json *settings, const char *key, uint32_t *out, 
 void ses_setting_put_char(ses_json_writer *w, const char *key, uint32_t c)
 {
     char s[4];
-    ses_json_put_key(w, key);
-    ses_json_put_stringn(w, s, ses_utf8_encode(c, s));
+    ses_json_member_stringn(w, key, s, ses_utf8_encode(c, s));
 }
