@@ -100,11 +100,11 @@ static void mark_used(ses_adapter *a, const ses_tensor_entry *x)
 
 /* Called for each dense layer as it is declared. A loaded adapter is merged, so nothing is declared for
  * it. */
-static bool is_target(void *ctx, const char *dense, ses_weight_layout order)
+static bool is_target(void *ctx, const char *dense, ses_weight_layout layout)
 {
     ses_adapter *a = ctx;
     char name[200], hf_name[200];
-    ses_lora_target d = { .layout = order };
+    ses_lora_target d = { .layout = layout };
     snprintf(name, sizeof name, "%s.weight", dense);
     if (a->err.code || !ses_name_to_hf(a->declaring, name, hf_name, sizeof hf_name)) return false;
     size_t n = strlen(hf_name), end = strlen(".weight");

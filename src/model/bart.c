@@ -46,24 +46,24 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-#define STACK(ours, theirs)                                                           \
-    { ours "embed.position", theirs "embed_positions.weight" },                       \
-        { ours "embed.norm.*", theirs "layernorm_embedding.*" },                      \
-        { ours "layer.#.attn.norm.*", theirs "layers.#.self_attn_layer_norm.*" },     \
-        { ours "layer.#.attn.query.*", theirs "layers.#.self_attn.q_proj.*" },        \
-        { ours "layer.#.attn.key.*", theirs "layers.#.self_attn.k_proj.*" },          \
-        { ours "layer.#.attn.value.*", theirs "layers.#.self_attn.v_proj.*" },        \
-        { ours "layer.#.attn.out.*", theirs "layers.#.self_attn.out_proj.*" },        \
-        { ours "layer.#.cross.norm.*", theirs "layers.#.encoder_attn_layer_norm.*" }, \
-        { ours "layer.#.cross.query.*", theirs "layers.#.encoder_attn.q_proj.*" },    \
-        { ours "layer.#.cross.key.*", theirs "layers.#.encoder_attn.k_proj.*" },      \
-        { ours "layer.#.cross.value.*", theirs "layers.#.encoder_attn.v_proj.*" },    \
-        { ours "layer.#.cross.out.*", theirs "layers.#.encoder_attn.out_proj.*" },    \
-        { ours "layer.#.ffn.norm.*", theirs "layers.#.final_layer_norm.*" },          \
-        { ours "layer.#.ffn.up.*", theirs "layers.#.fc1.*" },                         \
-        { ours "layer.#.ffn.down.*", theirs "layers.#.fc2.*" },                       \
-    {                                                                                 \
-        ours "final_norm.*", theirs "layer_norm.*"                                    \
+#define STACK(name, hf_name)                                                           \
+    { name "embed.position", hf_name "embed_positions.weight" },                       \
+        { name "embed.norm.*", hf_name "layernorm_embedding.*" },                      \
+        { name "layer.#.attn.norm.*", hf_name "layers.#.self_attn_layer_norm.*" },     \
+        { name "layer.#.attn.query.*", hf_name "layers.#.self_attn.q_proj.*" },        \
+        { name "layer.#.attn.key.*", hf_name "layers.#.self_attn.k_proj.*" },          \
+        { name "layer.#.attn.value.*", hf_name "layers.#.self_attn.v_proj.*" },        \
+        { name "layer.#.attn.out.*", hf_name "layers.#.self_attn.out_proj.*" },        \
+        { name "layer.#.cross.norm.*", hf_name "layers.#.encoder_attn_layer_norm.*" }, \
+        { name "layer.#.cross.query.*", hf_name "layers.#.encoder_attn.q_proj.*" },    \
+        { name "layer.#.cross.key.*", hf_name "layers.#.encoder_attn.k_proj.*" },      \
+        { name "layer.#.cross.value.*", hf_name "layers.#.encoder_attn.v_proj.*" },    \
+        { name "layer.#.cross.out.*", hf_name "layers.#.encoder_attn.out_proj.*" },    \
+        { name "layer.#.ffn.norm.*", hf_name "layers.#.final_layer_norm.*" },          \
+        { name "layer.#.ffn.up.*", hf_name "layers.#.fc1.*" },                         \
+        { name "layer.#.ffn.down.*", hf_name "layers.#.fc2.*" },                       \
+    {                                                                                  \
+        name "final_norm.*", hf_name "layer_norm.*"                                    \
     }
 
 const ses_tensor_name ses_bart_tensors[SES_BART_TENSORS] = {

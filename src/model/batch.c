@@ -74,9 +74,9 @@ static bool rises(const int32_t *cu, int64_t seqs)
 static bool check_permutation(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_head *head = m->class->head[0].head;
-    bool memory = b->mem_cu_seqlens || b->mems, order = b->perm_mask || b->predict_positions;
-    if (!memory && !order) return true;
-    if (!m->c.xl.permutation_lm && (order || !m->c.xl.segment_recurrence))
+    bool memory = b->mem_cu_seqlens || b->mems, permutation = b->perm_mask || b->predict_positions;
+    if (!memory && !permutation) return true;
+    if (!m->c.xl.permutation_lm && (permutation || !m->c.xl.segment_recurrence))
         return ses_fail(e, SES_EARG, "%s does not support perm_mask, predict_positions or mems",
                         m->desc->name);
     if (!b->mem_cu_seqlens != !b->mems)

@@ -5,13 +5,13 @@
 /* Does the file contain every trained parameter in its shape? */
 static bool has_all(const ses_model *m)
 {
-    static const ses_model_options dry = { .check_only = true };
+    static const ses_model_options check_only = { .check_only = true };
     ses_err none = { 0 };
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         const ses_param *p = ses_store_at(m->store, i);
         if (p->role != SES_PARAM_TRAINED) continue;
         const ses_tensor_entry *x = ses_model_find(m, p->name);
-        if (!x || !ses_param_load(m->store, i, m->file, x, &dry, true, &none)) return false;
+        if (!x || !ses_param_load(m->store, i, m->file, x, &check_only, true, &none)) return false;
     }
     return true;
 }

@@ -75,13 +75,13 @@ static bool read_number(const ses_config_key *k, const ses_json *v, ses_config *
 {
     double x;
     int64_t n;
-    bool whole = ses_json_int(v, &n);
+    bool is_integer = ses_json_int(v, &n);
     if (!ses_json_real(v, &x))
         return ses_json_wrong_type(k->key, v, k->type == SES_KEY_TYPE_INT ? "an integer" : "a number", e);
     if (!(x >= k->min && x <= k->max)) return out_of_range(k, x, e);
     if (k->type == SES_KEY_TYPE_REAL)
         memcpy((char *)c + k->offset, &x, sizeof x);
-    else if (whole)
+    else if (is_integer)
         memcpy((char *)c + k->offset, &n, sizeof n);
     else
         return ses_json_wrong_type(k->key, v, "an integer", e);
@@ -201,16 +201,17 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
 static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 {
     static const char *const kinds[] = { "none", "linear", "mlp", "lstm", "gru" };
-    const ses_json *own = ses_json_get(config, "sesame_head"), *sizes = ses_json_get(own, "sizes");
-    const ses_json *act = ses_json_get(own, "activation");
+    const ses_json *custom = ses_json_get(config, "sesame_head"), *sizes = ses_json_get(custom, "sizes");
+    const ses_json *act = ses_json_get(custom, "activation");
     size_t kind;
     c->custom_head.act = SES_ACT_RELU;
-    if (ses_json_type_of(own) == SES_JSON_NULL) return true;
-    if (ses_json_type_of(own) != SES_JSON_OBJECT)
-        return ses_json_wrong_type("sesame_head", own, "an object", e);
-    if (!ses_config_name(own, "kind", kinds, SES_LEN(kinds), &kind, e)) return ses_wrap(e, "\"sesame_head\"");
+    if (ses_json_type_of(custom) == SES_JSON_NULL) return true;
+    if (ses_json_type_of(custom) != SES_JSON_OBJECT)
+        return ses_json_wrong_type("sesame_head", custom, "an object", e);
+    if (!ses_config_name(custom, "kind", kinds, SES_LEN(kinds), &kind, e))
+        return ses_wrap(e, "\"sesame_head\"");
     c->custom_head.kind = (ses_custom_head)kind;
-    if (!ses_config_bool(own, "mix_layers", &c->custom_head.scalar_mix, e))
+    if (!ses_config_bool(custom, "mix_layers", &c->custom_head.scalar_mix, e))
         return ses_wrap(e, "\"sesame_head\"");
     if (act && !read_act(&(const ses_config_key)SES_KEY_ACTIVATION("activation", custom_head.act), act, c, e))
         return ses_wrap(e, "\"sesame_head\"");

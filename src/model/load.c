@@ -27,8 +27,8 @@ const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors
 {
     static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
     char spelling[2][NAME + 32];
-    const char *mine = ses_class_prefix(m);
-    const char *prefix = *mine ? mine : m->desc->prefix; /* the file is of another class */
+    const char *class_prefix = ses_class_prefix(m);
+    const char *prefix = *class_prefix ? class_prefix : m->desc->prefix; /* the file is of another class */
     snprintf(spelling[0], sizeof spelling[0], "%s%s", before, name);
     if (!strncmp(name, prefix, strlen(prefix)))
         snprintf(spelling[1], sizeof spelling[1], "%s%s", before, name + strlen(prefix));

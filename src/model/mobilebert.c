@@ -19,21 +19,22 @@ static const ses_config_key keys[] = {
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *norm = NULL;
-    bool narrow = true, activate = true;
+    bool has_bottleneck = true, activate = true;
     if (!ses_config_text(config, "normalization_type", &norm, e) ||
-        !ses_config_bool(config, "use_bottleneck", &narrow, e) ||
+        !ses_config_bool(config, "use_bottleneck", &has_bottleneck, e) ||
         !ses_config_bool(config, "classifier_activation", &activate, e))
         return false;
     if (norm && strcmp(norm, "no_norm") && strcmp(norm, "layer_norm"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"normalization_type\" is \"%s\", expected no_norm or layer_norm", norm);
     if (c->embed.segments < 1) return ses_fail(e, SES_EARG, "\"type_vocab_size\" is 0, expected 1 or more");
-    if (!narrow) c->bottleneck.width = 0;
-    int64_t width = narrow ? c->bottleneck.width : c->hidden;
+    if (!has_bottleneck) c->bottleneck.width = 0;
+    int64_t width = has_bottleneck ? c->bottleneck.width : c->hidden;
     if (width % c->attention.heads)
         return ses_fail(e, SES_EARG, "a width of %lld is not a multiple of %lld heads", (long long)width,
                         (long long)c->attention.heads);
-    if (narrow && !c->bottleneck.for_attention && !c->bottleneck.key_query_shared && width != c->hidden)
+    if (has_bottleneck && !c->bottleneck.for_attention && !c->bottleneck.key_query_shared &&
+        width != c->hidden)
         return ses_fail(e, SES_EARG,
                         "attention is %lld wide (\"intra_bottleneck_size\") but its input %lld: "
                         "\"key_query_shared_bottleneck\" or \"use_bottleneck_attention\" must be true",
@@ -165,25 +166,25 @@ static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack
     const ses_layer *l = &k->layer[i];
     const layer_params *b = &((const mobilebert_params *)k->priv)->layer[i];
     ses_tape *t = p->tape;
-    bool narrow = c->bottleneck.width > 0;
+    bool has_bottleneck = c->bottleneck.width > 0;
     /* with bottlenecks, dropout follows the output bottleneck */
-    double drop = narrow ? 0 : c->dropout.hidden;
-    ses_tensor *in = narrow ? into(p, &b->in, x) : x, *qk_in = x;
-    if (narrow && c->bottleneck.for_attention)
+    double dropout = has_bottleneck ? 0 : c->dropout.hidden;
+    ses_tensor *in = has_bottleneck ? into(p, &b->in, x) : x, *qk_in = x;
+    if (has_bottleneck && c->bottleneck.for_attention)
         qk_in = in;
-    else if (narrow && c->bottleneck.key_query_shared)
+    else if (has_bottleneck && c->bottleneck.key_query_shared)
         qk_in = into(p, &b->attention, x);
-    ses_attention_inputs a = {
-        .q = ses_dense_run(t, l->self.query, qk_in, SES_ACT_NONE),
-        .k = ses_dense_run(t, l->self.key, qk_in, SES_ACT_NONE),
-        .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck.for_attention ? in : x, SES_ACT_NONE)
-    };
+    ses_attention_inputs a = { .q = ses_dense_run(t, l->self.query, qk_in, SES_ACT_NONE),
+                               .k = ses_dense_run(t, l->self.key, qk_in, SES_ACT_NONE),
+                               .v = ses_dense_run(t, l->self.value,
+                                                  has_bottleneck && c->bottleneck.for_attention ? in : x,
+                                                  SES_ACT_NONE) };
     ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, ctx, a, 0, i), SES_ACT_NONE);
-    y = norm(p, l->self_norm, ses_dropout(t, y, drop), in, c->norm.eps);
+    y = norm(p, l->self_norm, ses_dropout(t, y, dropout), in, c->norm.eps);
     for (int64_t j = 0; j < c->bottleneck.ffns - 1; j++)
         y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm.eps);
-    y = norm(p, l->ffn_norm, ses_dropout(t, feed_forward(p, l->up, l->down, y), drop), y, norm_eps);
-    if (!narrow) return y;
+    y = norm(p, l->ffn_norm, ses_dropout(t, feed_forward(p, l->up, l->down, y), dropout), y, norm_eps);
+    if (!has_bottleneck) return y;
     y = ses_dropout(t, ses_dense_run(t, b->back.dense, y, SES_ACT_NONE), c->dropout.hidden);
     return norm(p, b->back.norm, y, x, c->norm.eps);
 }

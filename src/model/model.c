@@ -222,13 +222,13 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     return at;
 }
 
-bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *want,
+bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
                        ses_outputs *out, ses_err *e)
 {
     if (!ses_model_check_batch(m, b, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
-    ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = want };
+    ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = request };
     ses_forward_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder.layers + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;

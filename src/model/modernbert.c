@@ -88,8 +88,8 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
            read_layers(c, config, e);
 }
 
-#define HEAD(ours) \
-    { ours ".dense.*", "/head.dense.*" }, { ours ".norm.*", "/head.norm.*" }
+#define HEAD(name) \
+    { name ".dense.*", "/head.dense.*" }, { name ".norm.*", "/head.norm.*" }
 static const ses_tensor_name tensors[] = {
     { "embed.token", "embeddings.tok_embeddings.weight" },
     { "embed.norm.*", "embeddings.norm.*" },

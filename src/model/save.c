@@ -92,8 +92,8 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
         size_t n = count - at < PIECE ? count - at : PIECE;
         m->dev->mem->download(m->dev, piece, ses_master_data(t) + at, n * sizeof *piece);
         for (size_t i = 0; i < n; i++) {
-            float *most = &scale[output_of(t, p->layout, at + i)], x = (float)fabs((double)piece[i]);
-            if (!(x <= *most)) *most = x;
+            float *largest = &scale[output_of(t, p->layout, at + i)], x = (float)fabs((double)piece[i]);
+            if (!(x <= *largest)) *largest = x;
         }
     }
     for (size_t i = 0; scale && i < outputs; i++) scale[i] /= 127;

@@ -363,13 +363,13 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
         ses_tape_ok(t, e); /* sets the error */
         return NULL;
     }
-    ses_output_request want = { .hidden_states = s->needs_hidden_states,
-                                .rows = requested_rows(s, t, &f),
-                                .n_rows = b->seqs };
-    if (!ses_model_forward(s->model, t, b, &want, &out, e)) return NULL;
+    ses_output_request request = { .hidden_states = s->needs_hidden_states,
+                                   .rows = requested_rows(s, t, &f),
+                                   .n_rows = b->seqs };
+    if (!ses_model_forward(s->model, t, b, &request, &out, e)) return NULL;
     const ses_output *states = ses_outputs_find(&out, s->layer);
     if (states) x = states->tensor;
-    if (!want.rows) x = pool(m, t, &f, x);
+    if (!request.rows) x = pool(m, t, &f, x);
     for (size_t i = 2; i < s->modules.n; i++) {
         x = s->modules.item[i].kind->run(&s->modules.item[i], t, x);
         ses_tape_wrap_error(t, "module %zu (%s)", i, s->modules.item[i].kind->name);

@@ -60,20 +60,20 @@ static bool post_read_t5(ses_config *c, const ses_json *config, ses_err *e)
     return post_read(c, config, e);
 }
 
-#define STACK(ours, theirs, ffn)                                                               \
-    { ours "buckets", theirs "block.0.layer.0.SelfAttention.relative_attention_bias.weight" }, \
-        { ours "layer.#.attn.norm.*", theirs "block.#.layer.0.layer_norm.*" },                 \
-        { ours "layer.#.attn.query.*", theirs "block.#.layer.0.SelfAttention.q.*" },           \
-        { ours "layer.#.attn.key.*", theirs "block.#.layer.0.SelfAttention.k.*" },             \
-        { ours "layer.#.attn.value.*", theirs "block.#.layer.0.SelfAttention.v.*" },           \
-        { ours "layer.#.attn.out.*", theirs "block.#.layer.0.SelfAttention.o.*" },             \
-        { ours "layer.#.ffn.norm.*", theirs "block.#.layer." ffn ".layer_norm.*" },            \
-        { ours "layer.#.ffn.gate.*", theirs "block.#.layer." ffn ".DenseReluDense.wi_0.*" },   \
-        { ours "layer.#.ffn.linear.*", theirs "block.#.layer." ffn ".DenseReluDense.wi_1.*" }, \
-        { ours "layer.#.ffn.up.*", theirs "block.#.layer." ffn ".DenseReluDense.wi.*" },       \
-        { ours "layer.#.ffn.down.*", theirs "block.#.layer." ffn ".DenseReluDense.wo.*" },     \
-    {                                                                                          \
-        ours "final_norm.*", theirs "final_layer_norm.*"                                       \
+#define STACK(name, hf_name, ffn)                                                               \
+    { name "buckets", hf_name "block.0.layer.0.SelfAttention.relative_attention_bias.weight" }, \
+        { name "layer.#.attn.norm.*", hf_name "block.#.layer.0.layer_norm.*" },                 \
+        { name "layer.#.attn.query.*", hf_name "block.#.layer.0.SelfAttention.q.*" },           \
+        { name "layer.#.attn.key.*", hf_name "block.#.layer.0.SelfAttention.k.*" },             \
+        { name "layer.#.attn.value.*", hf_name "block.#.layer.0.SelfAttention.v.*" },           \
+        { name "layer.#.attn.out.*", hf_name "block.#.layer.0.SelfAttention.o.*" },             \
+        { name "layer.#.ffn.norm.*", hf_name "block.#.layer." ffn ".layer_norm.*" },            \
+        { name "layer.#.ffn.gate.*", hf_name "block.#.layer." ffn ".DenseReluDense.wi_0.*" },   \
+        { name "layer.#.ffn.linear.*", hf_name "block.#.layer." ffn ".DenseReluDense.wi_1.*" }, \
+        { name "layer.#.ffn.up.*", hf_name "block.#.layer." ffn ".DenseReluDense.wi.*" },       \
+        { name "layer.#.ffn.down.*", hf_name "block.#.layer." ffn ".DenseReluDense.wo.*" },     \
+    {                                                                                           \
+        name "final_norm.*", hf_name "final_layer_norm.*"                                       \
     }
 
 static const ses_tensor_name tensors[] = {

@@ -191,7 +191,7 @@ static ses_tensor *attend(const pass_state *v, ses_tensor *all, int i)
     const ses_layer *l = &v->k->layer[i];
     const relative *r = &((const xl_params *)v->k->priv)->layer[i];
     int64_t inner = c->attention.heads * c->attention.head_size;
-    bool want = v->p->request->attentions, has_mems = v->keys.tokens > v->seqs->tokens;
+    bool wants_probs = v->p->request->attentions, has_mems = v->keys.tokens > v->seqs->tokens;
     ses_tensor *qkv = ses_dense_run(t, l->self.query, all, SES_ACT_NONE), *probs;
     ses_xl_attention_inputs in = { .seqs = v->seqs, .mask = v->mask, .pairs = v->pairs };
     in.query = ses_columns(t, qkv, 0, inner);
@@ -208,8 +208,8 @@ static ses_tensor *attend(const pass_state *v, ses_tensor *all, int i)
     }
     in.distance = ses_dense_run(t, r->distance, v->keys.sines, SES_ACT_NONE);
     in.content_bias = r->bias[0], in.distance_bias = r->bias[1];
-    ses_tensor *y = ses_xl_attention(&v->keys, &in, want ? &probs : NULL);
-    if (want) ses_forward_output(v->p, SES_PER_QUERY_KEY, probs, "attentions.%d", i);
+    ses_tensor *y = ses_xl_attention(&v->keys, &in, wants_probs ? &probs : NULL);
+    if (wants_probs) ses_forward_output(v->p, SES_PER_QUERY_KEY, probs, "attentions.%d", i);
     return ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->dropout.hidden);
 }
 

@@ -84,15 +84,15 @@ typedef struct xlnet_params {
 } xlnet_params;
 
 /* [C, heads, D], as transformers stores the attention projections. */
-static ses_dense attn_projection(ses_store *s, const ses_config *c, ses_weight_layout order, int i,
+static ses_dense attn_projection(ses_store *s, const ses_config *c, ses_weight_layout layout, int i,
                                  const char *what)
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
-    ses_dense d = { .layout = order };
+    ses_dense d = { .layout = layout };
     d.w = ses_store_add(s, name, SES_DIM(c->hidden, c->attention.heads, c->hidden / c->attention.heads),
                         SES_INIT_NORMAL);
-    ses_store_set_dense(s, d.w, order);
+    ses_store_set_dense(s, d.w, layout);
     return d;
 }
 
@@ -210,7 +210,7 @@ static ses_tensor *attend(const pass_state *v, const stream *q, const keys_of *k
     const ses_config *c = v->p->c;
     const ses_layer *l = &v->k->layer[i];
     const relative *r = &((const xlnet_params *)v->k->priv)->layer[i];
-    bool want = v->p->request->attentions;
+    bool wants_probs = v->p->request->attentions;
     ses_xl_attention_inputs in = {
         .seqs = q->seqs, .q_pos = q->position, .mask = q->mask, .pairs = q->pairs
     };
@@ -219,8 +219,8 @@ static ses_tensor *attend(const pass_state *v, const stream *q, const keys_of *k
     in.content_bias = r->content_bias, in.distance_bias = r->position_bias, in.segment_bias = r->segment_bias;
     if (v->keys.label) in.segment = ses_reshape(t, r->segment, SES_DIM(2, c->hidden));
     in.reversed_from = c->xl.bi_data ? v->p->batch->seqs / 2 : 0;
-    ses_tensor *probs, *y = ses_xl_attention(&v->keys, &in, want ? &probs : NULL);
-    if (want) ses_forward_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
+    ses_tensor *probs, *y = ses_xl_attention(&v->keys, &in, wants_probs ? &probs : NULL);
+    if (wants_probs) ses_forward_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
     y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->dropout.hidden);
     return ses_layer_ffn(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm.eps));
 }
@@ -270,7 +270,8 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     const xlnet_params *o = k->priv;
     pass_state v = scene_of(k, p, seqs);
     if (!ses_tape_ok(t, NULL)) return NULL; /* keys or queries may be NULL */
-    bool lean = !p->request->hidden_states && !p->request->attentions && !p->request->mems && !v.query.seqs;
+    bool rewinds =
+        !p->request->hidden_states && !p->request->attentions && !p->request->mems && !v.query.seqs;
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *g = NULL,
                *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->dropout.hidden);
@@ -283,7 +284,7 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     for (int i = 0; i < (int)k->depth; i++) {
         output_hidden(&v, h, g, i);
         layer(&v, &h, &g, i);
-        if (lean) h = ses_tape_rewind(t, start, h);
+        if (rewinds) h = ses_tape_rewind(t, start, h);
         ses_tape_wrap_error(t, "layer %d", i);
     }
     output_hidden(&v, h, g, (int)k->depth);

@@ -129,9 +129,9 @@ static ses_tensor *cluster_logits(const ses_adaptive_softmax *k, const ses_confi
 static ses_tensor *shortlist_logits(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t,
                                     ses_tensor *x)
 {
-    ses_tensor *near = to_cluster_width(k, t, x, 0), *y = cluster_logits(k, c, t, near, 0);
+    ses_tensor *narrow_x = to_cluster_width(k, t, x, 0), *y = cluster_logits(k, c, t, narrow_x, 0);
     if (!k->cluster.w) return y;
-    ses_tensor *const both[] = { y, ses_dense_run(t, k->cluster, near, SES_ACT_NONE) };
+    ses_tensor *const both[] = { y, ses_dense_run(t, k->cluster, narrow_x, SES_ACT_NONE) };
     return ses_concat(t, 2, both);
 }
 
@@ -174,10 +174,10 @@ static ses_tensor *cluster_loss(const ses_adaptive_softmax *k, ses_forward_ctx *
             row[n_rows] = (int32_t)j, target[n_rows++] = (int32_t)(label[j] - c->adaptive.cutoffs[i]);
     if (!n_rows) return NULL;
     ses_tensor *y = to_cluster_width(k, t, ses_gather(t, x, ses_tape_ints(t, row, n_rows)), i),
-               *want = ses_tape_ints(t, target, n_rows);
+               *labels = ses_tape_ints(t, target, n_rows);
     ses_tensor *loss = c->adaptive.div_val == 1
-                           ? ses_cross_entropy(t, cluster_logits(k, c, t, y, i), want)
-                           : ses_linear_cross_entropy(t, y, k->table[i], k->bias[i], want);
+                           ? ses_cross_entropy(t, cluster_logits(k, c, t, y, i), labels)
+                           : ses_linear_cross_entropy(t, y, k->table[i], k->bias[i], labels);
     return ses_scale(t, loss, (double)n_rows / (double)n);
 }
 
@@ -196,8 +196,8 @@ ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward
     }
     ses_tensor *loss = ses_cross_entropy(t, shortlist_logits(k, c, t, x), ses_tape_ints(t, target, n));
     for (int i = 1; i < (int)c->adaptive.clusters; i++) {
-        ses_tensor *more = cluster_loss(k, p, x, label, n, i);
-        if (more) loss = ses_add(t, loss, more);
+        ses_tensor *part = cluster_loss(k, p, x, label, n, i);
+        if (part) loss = ses_add(t, loss, part);
     }
     return loss;
 }

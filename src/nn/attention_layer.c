@@ -9,12 +9,12 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
     int64_t C = c->hidden, inner = c->attention.head_size ? c->attention.head_size * heads : C;
     ses_bias qkv = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
              out = c->attention.no_bias ? SES_NO_BIAS : SES_BIAS;
-    ses_weight_layout order = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
+    ses_weight_layout layout = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
     ses_attn_params a = { 0 };
     char part[160], names[3][160];
     snprintf(part, sizeof part, "%s.qkv", name);
     if (c->attention.qkv_layout != SES_QKV_SEPARATE) {
-        a.query = ses_dense_add_layout(s, order, 3 * inner, C, qkv, part);
+        a.query = ses_dense_add_layout(s, layout, 3 * inner, C, qkv, part);
     } else {
         static const char *const of[] = { "query", "key", "value" };
         for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
@@ -22,7 +22,7 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
                             (const char *const[]){ names[0], names[1], names[2] });
     }
     snprintf(part, sizeof part, "%s.out", name);
-    a.out = ses_dense_add_layout(s, order, C, inner, out, part);
+    a.out = ses_dense_add_layout(s, layout, C, inner, out, part);
     return a;
 }
 

@@ -78,14 +78,14 @@ size_t ses_cache_bytes(const ses_cache *c)
 /* Enlarges the per-slot bookkeeping. */
 static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
 {
-    bool known = slots <= MAX_TRACKED_SLOTS;
+    bool tracked = slots <= MAX_TRACKED_SLOTS;
     size_t n = (size_t)slots;
     int64_t *len = ses_alloc_array(n, sizeof *len, e);
     int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
     ses_cache_source *source = ses_alloc_array(n, sizeof *source, e);
     int32_t *common[2] = { NULL, NULL };
-    for (int i = 0; known && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
-    if (!len || !source_of || !source || (known && (!common[0] || !common[1]))) {
+    for (int i = 0; tracked && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
+    if (!len || !source_of || !source || (tracked && (!common[0] || !common[1]))) {
         ses_free(len), ses_free(source_of), ses_free(source), ses_free(common[0]), ses_free(common[1]);
         return false;
     }
@@ -94,7 +94,7 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
         len[s] = old ? c->len[s] : 0;
         source_of[s] = old ? c->source_of[s] : -1;
         if (old) source[s] = c->source[s];
-        if (old && known && c->shared_prefix[0])
+        if (old && tracked && c->shared_prefix[0])
             memcpy(common[0] + s * slots, c->shared_prefix[0] + s * c->slots,
                    (size_t)c->slots * sizeof **common);
     }
@@ -182,29 +182,29 @@ static void copy_via_staging(ses_cache *c, int64_t n, const int32_t *to, const i
 {
     const ses_device_memory *mem = c->dev->mem;
     for (int out = 0; out < 2; out++) {
-        char *stage = c->staging;
+        char *staging = c->staging;
         for (int64_t i = 0; i < n; i++) {
             int64_t skip = equal_rows(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
             void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->capacity + skip);
-            mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
-            stage += row_bytes(&c->self, rows);
+            mem->move(c->dev, out ? slot : staging, out ? staging : slot, row_bytes(&c->self, rows));
+            staging += row_bytes(&c->self, rows);
         }
     }
 }
 
-/* Updates shared prefixes and reference counts after the content of slot was[s] moved to slot s. */
-static void move_bookkeeping(ses_cache *c, const int32_t *was)
+/* Updates shared prefixes and reference counts after the content of slot source_slot[s] moved to s. */
+static void move_bookkeeping(ses_cache *c, const int32_t *source_slot)
 {
     int64_t n = c->slots;
     for (int64_t a = 0; c->shared_prefix[0] && a < n; a++)
         for (int64_t b = 0; b < n; b++)
-            c->shared_prefix[1][a * n + b] = (int32_t)equal_rows(c, was[a], was[b]);
+            c->shared_prefix[1][a * n + b] = (int32_t)equal_rows(c, source_slot[a], source_slot[b]);
     int32_t *now = c->shared_prefix[1];
     c->shared_prefix[1] = c->shared_prefix[0], c->shared_prefix[0] = now;
     /* increment all before decrementing any, so that a source in use never becomes free */
     for (int64_t s = 0; s < n; s++)
-        if (c->source_of[was[s]] >= 0) c->source[c->source_of[was[s]]].refcount++;
+        if (c->source_of[source_slot[s]] >= 0) c->source[c->source_of[source_slot[s]]].refcount++;
     for (int64_t s = 0; s < n; s++)
         if (c->source_of[s] >= 0) c->source[c->source_of[s]].refcount--;
 }
@@ -212,32 +212,34 @@ static void move_bookkeeping(ses_cache *c, const int32_t *was)
 bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
 {
     int64_t rows = 0;
-    int32_t *was = ses_alloc_array(2 * (size_t)c->slots, sizeof *was, e),
-            *source = was ? was + c->slots : NULL;
-    int64_t *len = was ? ses_alloc_array((size_t)c->slots, sizeof *len, e) : NULL;
+    int32_t *source_slot = ses_alloc_array(2 * (size_t)c->slots, sizeof *source_slot, e),
+            *source = source_slot ? source_slot + c->slots : NULL;
+    int64_t *len = source_slot ? ses_alloc_array((size_t)c->slots, sizeof *len, e) : NULL;
     bool ok = len != NULL;
-    for (int32_t s = 0; ok && s < c->slots; s++) was[s] = s;
+    for (int32_t s = 0; ok && s < c->slots; s++) source_slot[s] = s;
     for (int64_t i = 0; ok && i < n; i++) {
-        if (to[i] < 0 || to[i] >= c->slots || from[i] < 0 || from[i] >= c->slots || was[to[i]] != to[i])
+        if (to[i] < 0 || to[i] >= c->slots || from[i] < 0 || from[i] >= c->slots ||
+            source_slot[to[i]] != to[i])
             ok = ses_fail(e, SES_EARG,
                           "cannot copy slot %d from slot %d: the cache has %lld slots, and each may be a "
                           "destination once",
                           (int)to[i], (int)from[i], (long long)c->slots);
         if (!ok) break;
-        was[to[i]] = from[i];
+        source_slot[to[i]] = from[i];
         rows += c->len[from[i]] - equal_rows(c, to[i], from[i]);
     }
     if (ok && reserve_staging(c, rows, e)) {
         for (int64_t l = 0; rows && l < c->self.layers; l++)
             for (int64_t i = 0; i < 2 * c->self.heads; i++) copy_via_staging(c, n, to, from, l, i % 2, i / 2);
-        move_bookkeeping(c, was);
-        for (int64_t s = 0; s < c->slots; s++) len[s] = c->len[was[s]], source[s] = c->source_of[was[s]];
+        move_bookkeeping(c, source_slot);
+        for (int64_t s = 0; s < c->slots; s++)
+            len[s] = c->len[source_slot[s]], source[s] = c->source_of[source_slot[s]];
         memcpy(c->len, len, (size_t)c->slots * sizeof *len);
         memcpy(c->source_of, source, (size_t)c->slots * sizeof *source);
     } else {
         ok = false;
     }
-    ses_free(was);
+    ses_free(source_slot);
     ses_free(len);
     return ok;
 }
@@ -327,10 +329,10 @@ void ses_cache_begin(ses_forward_ctx *p)
     ses_seqs *keys = &p->past;
     if (!begin || !len || !row) return;
     for (int64_t s = 0; s < b->seqs; s++) {
-        int32_t had = (int32_t)c->len[b->slots[s]], more = cu[s + 1] - cu[s];
-        begin[s] = (int32_t)(b->slots[s] * c->capacity), len[s] = had + more;
+        int32_t cached = (int32_t)c->len[b->slots[s]], added = cu[s + 1] - cu[s];
+        begin[s] = (int32_t)(b->slots[s] * c->capacity), len[s] = cached + added;
         if (len[s] > keys->max_seqlen) keys->max_seqlen = len[s];
-        for (int32_t t = 0; t < more; t++) row[cu[s] + t] = begin[s] + had + t;
+        for (int32_t t = 0; t < added; t++) row[cu[s] + t] = begin[s] + cached + t;
     }
     keys->cu_seqlens = ses_tape_ints(p->tape, begin, b->seqs + 1);
     keys->key_lens = ses_tape_ints(p->tape, len, b->seqs);

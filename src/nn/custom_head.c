@@ -48,10 +48,10 @@ static ses_tensor *bidirectional(const ses_rnn_params r[2], ses_forward_ctx *p, 
                                  const ses_seqs *q)
 {
     ses_tensor *direction[2];
-    ses_rnn_type cell = p->c->custom_head.kind == SES_CUSTOM_LSTM ? SES_RNN_LSTM : SES_RNN_GRU;
+    ses_rnn_type type = p->c->custom_head.kind == SES_CUSTOM_LSTM ? SES_RNN_LSTM : SES_RNN_GRU;
     for (int i = 0; i < 2; i++)
         direction[i] = ses_rnn(p->tape, ses_dense_run(p->tape, r[i].in, x, SES_ACT_NONE), r[i].w, r[i].b,
-                               q->cu_seqlens, cell, i == 1);
+                               q->cu_seqlens, type, i == 1);
     return ses_concat(p->tape, 2, direction);
 }
 

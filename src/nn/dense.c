@@ -33,12 +33,12 @@ static void add_lora(ses_store *s, ses_dense *d, const char *base, int64_t out, 
     d->lora_dropout = a->dropout;
 }
 
-ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout order, int64_t out, int64_t in, ses_bias bias,
+ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout layout, int64_t out, int64_t in, ses_bias bias,
                                const char *name)
 {
-    ses_dense d = { .layout = order };
-    d.w = add(s, name, "weight", order == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
-    ses_store_set_dense(s, d.w, order);
+    ses_dense d = { .layout = layout };
+    d.w = add(s, name, "weight", layout == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
+    ses_store_set_dense(s, d.w, layout);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
     add_lora(s, &d, name, out, in);
     return d;
@@ -97,16 +97,16 @@ ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_ten
 {
     enum { MAX_FUSED = 4 };
     ses_tensor *w[MAX_FUSED], *b[MAX_FUSED], *bias = NULL;
-    int packed = 0, narrow = 0; /* number of weights with these properties */
+    int n_packed = 0, n_i8 = 0; /* number of weights with these properties */
     assert(n <= MAX_FUSED);
     for (int i = 0; i < n; i++) {
         if (!d[i].w || d[i].lora_a || !d[i].b != !d[0].b) return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
-        packed += ses_tape_device(t)->is_host && w[i]->pack;
-        narrow += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
+        n_packed += ses_tape_device(t)->is_host && w[i]->pack;
+        n_i8 += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
     }
-    if (narrow == n && !ses_tape_recording(t)) return ses_linear_fused(t, x, n, w, b, d[0].layout, heads);
-    if (packed) return NULL;
+    if (n_i8 == n && !ses_tape_recording(t)) return ses_linear_fused(t, x, n, w, b, d[0].layout, heads);
+    if (n_packed) return NULL;
     ses_tensor *weight = joined(t, w, n);
     if (weight && b[0]) bias = joined(t, b, n);
     if (!weight || (b[0] && !bias)) return NULL;

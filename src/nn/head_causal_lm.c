@@ -10,11 +10,11 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_lm_output(h, use, p, SES_PER_TOKEN, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host_alloc(p->tape, (size_t)at->seqs->tokens, sizeof *rows);
-    int32_t *kept = ses_tape_host_alloc(p->tape, (size_t)at->seqs->tokens, sizeof *kept);
-    for (int64_t s = 0; rows && kept && s < at->seqs->seqs; s++)
+    int32_t *targets = ses_tape_host_alloc(p->tape, (size_t)at->seqs->tokens, sizeof *targets);
+    for (int64_t s = 0; rows && targets && s < at->seqs->seqs; s++)
         for (int32_t t = cu[s]; t + 1 < cu[s + 1]; t++)
-            if (labels[t + 1] != SES_IGNORE_INDEX) rows[n] = t, kept[n++] = labels[t + 1];
-    ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
+            if (labels[t + 1] != SES_IGNORE_INDEX) rows[n] = t, targets[n++] = labels[t + 1];
+    ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, targets, n));
 }
 
 static void mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)

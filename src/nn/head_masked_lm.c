@@ -12,10 +12,10 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_lm_output(h, use, p, axis, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host_alloc(p->tape, (size_t)T, sizeof *rows);
-    int32_t *kept = ses_tape_host_alloc(p->tape, (size_t)T, sizeof *kept);
-    for (int64_t t = 0; rows && kept && t < T; t++)
-        if (labels[t] != SES_IGNORE_INDEX) rows[n] = (int32_t)t, kept[n++] = labels[t];
-    ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
+    int32_t *targets = ses_tape_host_alloc(p->tape, (size_t)T, sizeof *targets);
+    for (int64_t t = 0; rows && targets && t < T; t++)
+        if (labels[t] != SES_IGNORE_INDEX) rows[n] = (int32_t)t, targets[n++] = labels[t];
+    ses_forward_add_loss(p, ses_lm_loss(h, p, at, rows, targets, n));
 }
 
 static void mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q, int32_t *read)

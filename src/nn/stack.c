@@ -130,16 +130,16 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 /* ---- forward ---- */
 
 /* Attention of the queries of `mine` to the keys of `theirs`. */
-static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *mine,
-                                 const ses_seqs *theirs, ses_attention_inputs in, ses_qkv_layout layout,
+static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q_seqs,
+                                 const ses_seqs *k_seqs, ses_attention_inputs in, ses_qkv_layout layout,
                                  int64_t window, int i)
 {
     const ses_config *c = p->c;
-    bool cross = theirs == &p->source || (mine == &p->target && theirs == &p->in);
+    bool cross = k_seqs == &p->source || (q_seqs == &p->target && k_seqs == &p->in);
     bool wanted = p->request->attentions;
     ses_attention_options o = { .heads = k->heads,
-                                .max_seqlen_q = mine->max_seqlen,
-                                .max_seqlen_k = theirs->max_seqlen,
+                                .max_seqlen_q = q_seqs->max_seqlen,
+                                .max_seqlen_k = k_seqs->max_seqlen,
                                 .scale = c->attention.scale,
                                 .dropout = c->dropout.attention,
                                 .causal = k->causal && !cross,
@@ -149,17 +149,18 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
         double width = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads);
         o.scale = (o.scale > 0 ? o.scale : 1 / sqrt(width)) / (double)(i + 1);
     }
-    if (p->attn_mask != SES_ATTN_MASK_DEFAULT && mine == &p->in && theirs == &p->in) {
+    if (p->attn_mask != SES_ATTN_MASK_DEFAULT && q_seqs == &p->in && k_seqs == &p->in) {
         o.causal = p->attn_mask == SES_ATTN_MASK_CAUSAL;
         in.bias = in.bias && p->mask_bias ? ses_add(p->tape, in.bias, p->mask_bias)
                   : p->mask_bias          ? p->mask_bias
                                           : in.bias;
     }
-    in.cu_seqlens_q = mine->cu_seqlens, in.cu_seqlens_k = theirs->cu_seqlens, in.len_k = theirs->key_lens;
-    if (p->request->attention_scores && mine == theirs)
-        ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY,
-                           ses_attention_scores(p->tape, in.q, in.k, mine->host_cu_seqlens, mine->seqs, &o),
-                           "%sattention_scores.%d", k->outputs, i);
+    in.cu_seqlens_q = q_seqs->cu_seqlens, in.cu_seqlens_k = k_seqs->cu_seqlens, in.len_k = k_seqs->key_lens;
+    if (p->request->attention_scores && q_seqs == k_seqs)
+        ses_forward_output(
+            p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY,
+            ses_attention_scores(p->tape, in.q, in.k, q_seqs->host_cu_seqlens, q_seqs->seqs, &o),
+            "%sattention_scores.%d", k->outputs, i);
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, wanted ? &probs : NULL);
     if (wanted && cross) ses_forward_output(p, SES_PER_CROSS_QUERY_KEY, probs, "cross_attentions.%d", i);
     if (wanted && !cross)
@@ -271,8 +272,8 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tens
 static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    bool more = c->ffn.gated || (c->dropout.act > 0 && ses_tape_training(p->tape));
-    return more ? NULL : ses_dense_run_ffn(p->tape, l->up, x, c->ffn.act, l->down);
+    bool separate_ops = c->ffn.gated || (c->dropout.act > 0 && ses_tape_training(p->tape));
+    return separate_ops ? NULL : ses_dense_run_ffn(p->tape, l->up, x, c->ffn.act, l->down);
 }
 
 /* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense

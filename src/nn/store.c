@@ -103,10 +103,10 @@ void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role)
     if (p) p->role = role;
 }
 
-void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout order)
+void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout layout)
 {
     ses_param *p = param_of(s, t);
-    if (p) p->dense = true, p->layout = order;
+    if (p) p->dense = true, p->layout = layout;
 }
 
 void ses_store_set_embedding(ses_store *s, const ses_tensor *t)
@@ -183,13 +183,13 @@ bool ses_store_alloc_trainable(ses_store *s, ses_err *e)
     s->value = flat_new(s, e);
     s->grad = s->value ? flat_new(s, e) : NULL;
     if (!s->grad) return false;
-    size_t at = 0, cell = ses_dtype_size(s->dev->activation_dtype);
-    if (has_bf16(s) && !(s->value_bf16 = s->dev->mem->alloc(s->dev, s->flat * cell, e))) return false;
+    size_t at = 0, elem = ses_dtype_size(s->dev->activation_dtype);
+    if (has_bf16(s) && !(s->value_bf16 = s->dev->mem->alloc(s->dev, s->flat * elem, e))) return false;
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
         if (s->param[i].role == SES_PARAM_BASE) continue;
         t->f = s->value + at;
-        if (has_bf16(s)) t->master = t->f, t->data = s->value_bf16 + at * cell;
+        if (has_bf16(s)) t->master = t->f, t->data = s->value_bf16 + at * elem;
         t->grad = s->grad + at;
         t->capacity = (int64_t)padded(t);
         t->requires_grad = s->param[i].role == SES_PARAM_TRAINED;
@@ -242,10 +242,10 @@ void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped)
  * accumulators of int8 products. */
 static ses_dtype packed_type(const ses_store *s, const ses_param *p, ses_dtype as)
 {
-    ses_dtype want = as == SES_REAL ? s->dev->weight_dtype : as;
+    ses_dtype dtype = as == SES_REAL ? s->dev->weight_dtype : as;
     bool too_deep = ses_weight_dim(p->tensor, p->layout == SES_OUT_IN) > SES_GEMM_I8_MAX_K;
     if (!p->dense) return SES_REAL;
-    return want == SES_I8 && (too_deep || (p->keep_16bit && as != SES_I8)) ? SES_F16 : want;
+    return dtype == SES_I8 && (too_deep || (p->keep_16bit && as != SES_I8)) ? SES_F16 : dtype;
 }
 
 /* Reports values that cannot be quantized: NaN, infinity, too large for f16. */
@@ -283,14 +283,14 @@ bool ses_store_quantize(ses_store *s, size_t i, ses_dtype as, ses_err *e)
     return t->pack && ses_pack_build(t, p->layout, &s->dev->k, &s->dev->exec, e);
 }
 
-bool ses_store_load_quantized(ses_store *s, size_t i, const ses_quant_rows *from, bool mapped, bool *taken,
+bool ses_store_load_quantized(ses_store *s, size_t i, const ses_quant_rows *from, bool mapped, bool *packed,
                               ses_err *e)
 {
     const ses_param *p = &s->param[i];
-    *taken =
+    *packed =
         packed_type(s, p, from->dtype) == from->dtype &&
         (from->dtype == SES_I8 || s->dev->weight_dtype == SES_REAL || s->dev->weight_dtype == from->dtype);
-    if (!*taken) return true;
+    if (!*packed) return true;
     p->tensor->pack = new_pack(s, from->dtype, mapped, e);
     return p->tensor->pack &&
            ses_pack_from_quantized(p->tensor, p->layout, from, &s->dev->k, &s->dev->exec, e);

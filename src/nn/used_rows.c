@@ -51,8 +51,8 @@ bool ses_used_rows_active(const ses_forward_ctx *p, const ses_seqs *q)
 
 ses_tensor *ses_used_rows_gather(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x)
 {
-    bool more = x && ses_used_rows_active(p, q) && ses_rows(x) > p->used.seqs.tokens;
-    return more ? ses_gather(p->tape, x, p->used.rows) : x;
+    bool has_unused = x && ses_used_rows_active(p, q) && ses_rows(x) > p->used.seqs.tokens;
+    return has_unused ? ses_gather(p->tape, x, p->used.rows) : x;
 }
 
 void ses_state_mark_used(const ses_forward_ctx *p, const ses_seqs *q, int32_t *used)

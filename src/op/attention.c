@@ -9,7 +9,7 @@ enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
 
 typedef struct attr {
     ses_attention_options o;
-    bool want_probs, by_head, narrow;
+    bool want_probs, head_major, allow_i8;
     ses_rng_key key;
 } attr;
 
@@ -40,10 +40,10 @@ static void set_keys(const ses_node *n, ses_attn *a)
 {
     ses_tensor *const *in = n->in;
     int64_t C = a->heads * a->dim;
-    bool by_head = attr_of(n)->by_head;
+    bool head_major = attr_of(n)->head_major;
     a->k = in[K]->f, a->v = in[V] ? in[V]->f : ses_elem_at(n, in[K]->f, C);
-    a->k_row = a->v_row = by_head ? a->dim : in[V] ? C : 2 * C;
-    a->k_head = a->v_head = by_head ? ses_rows(in[K]) * a->dim : 0;
+    a->k_row = a->v_row = head_major ? a->dim : in[V] ? C : 2 * C;
+    a->k_head = a->v_head = head_major ? ses_rows(in[K]) * a->dim : 0;
 }
 
 /* Parts of x that exist in int8 only: see ses_linear_fused. */
@@ -126,10 +126,10 @@ static bool fits(const ses_node *n, ses_err *e)
 }
 
 /* Input i holds reals, or int8 rows if int8 is allowed and the tensor holds keys and values, too. */
-static bool check_real_or_i8(ses_node *n, int i, bool whole, const char *name, ses_err *e)
+static bool check_real_or_i8(ses_node *n, int i, bool i8_possible, const char *name, ses_err *e)
 {
-    bool rounded = n->in[i] && n->in[i]->i8_rows && whole && attr_of(n)->narrow;
-    return rounded || ses_check_input(n, i, name, e);
+    bool has_i8 = n->in[i] && n->in[i]->i8_rows && i8_possible && attr_of(n)->allow_i8;
+    return has_i8 || ses_check_input(n, i, name, e);
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -155,7 +155,7 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     ses_attn a = arguments(n);
-    if (attr_of(n)->narrow && n->k->attention_i8)
+    if (attr_of(n)->allow_i8 && n->k->attention_i8)
         n->k->attention_i8(n->exec, &a, false);
     else
         n->k->attention(n->exec, &a);
@@ -267,7 +267,8 @@ static const ses_case cases[] = {
                              .want_probs = true } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
       OFFSETS(three, other), /* head-major keys and values */
-      .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .by_head = true } },
+      .attr =
+          &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .head_major = true } },
     /* queries of an interleaved tensor, separate keys */
     { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } },
       .ints = { [CU_Q] = three, [CU_K] = spare, [LEN_K] = lens },
@@ -297,8 +298,10 @@ const ses_op ses_op_attention = {
 ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses_attention_options *o,
                           ses_tensor **probs)
 {
-    attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->head_major, .key = ses_tape_rng_key(t) };
-    a.narrow = in->allow_i8 && !ses_tape_recording(t) && !ses_tape_training(t);
+    attr a = {
+        .o = *o, .want_probs = probs != NULL, .head_major = in->head_major, .key = ses_tape_rng_key(t)
+    };
+    a.allow_i8 = in->allow_i8 && !ses_tape_recording(t) && !ses_tape_training(t);
     if (!ses_tape_training(t)) a.o.dropout = 0;
     ses_tensor *const list[INPUTS] = { in->q,     in->k,        in->v,   in->cu_seqlens_q, in->cu_seqlens_k,
                                        in->len_k, in->rel_bias, in->bias };

@@ -17,12 +17,12 @@ typedef struct graph_key {
     const void *x;
     int64_t dim[SES_MAX_DIM];
     ses_arena at[N_ARENAS]; /* allocation state */
-    uint64_t moves;         /* the device's counter: memory freed since then invalidates the graph */
+    uint64_t free_epoch;    /* the device's counter: memory freed since then invalidates the graph */
 } graph_key;
 
 typedef struct graph_slot {
     graph_key key;
-    bool seen;
+    bool is_set;
     int failed; /* failed captures: kernels may autotune first, and some work cannot be captured */
     void *graph;
     ses_arena end[N_ARENAS]; /* allocation state after the work */
@@ -35,10 +35,10 @@ struct ses_graph_cache {
 
 static ses_arena *arena(ses_tape *t, int i) { return i ? &t->tmp : &t->mem; }
 
-static void clear_slot(ses_tape *t, graph_slot *r)
+static void clear_slot(ses_tape *t, graph_slot *slot)
 {
-    if (r->graph) t->dev->mem->graphs->free(t->dev, r->graph);
-    memset(r, 0, sizeof *r);
+    if (slot->graph) t->dev->mem->graphs->free(t->dev, slot->graph);
+    memset(slot, 0, sizeof *slot);
 }
 
 void ses_graph_cache_free(ses_tape *t)
@@ -62,21 +62,21 @@ static void set_arenas(ses_tape *t, const ses_arena as[N_ARENAS])
 
 /* Calls f under stream capture: its work is recorded, not run. A failed capture has no effect: capturing
  * allocates no memory, so only the used sizes of the arenas change, and they are restored. */
-static void capture(ses_tape *t, graph_slot *r, ses_segment_fn *f, void *ctx, ses_tensor *x)
+static void capture(ses_tape *t, graph_slot *slot, ses_segment_fn *f, void *ctx, ses_tensor *x)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
     if (!g->begin(t->dev)) return; /* another thread captures: try again later */
     ses_tensor *y = f(ctx, x);
     void *graph = g->end(t->dev);
     if (graph && y) {
-        for (int i = 0; i < N_ARENAS; i++) r->end[i] = *arena(t, i);
-        r->graph = graph, r->out = *y;
+        for (int i = 0; i < N_ARENAS; i++) slot->end[i] = *arena(t, i);
+        slot->graph = graph, slot->out = *y;
         return;
     }
     if (graph) g->free(t->dev, graph);
     ses_err_clear(&t->err);
-    set_arenas(t, r->key.at);
-    r->failed++;
+    set_arenas(t, slot->key.at);
+    slot->failed++;
 }
 
 ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
@@ -84,26 +84,27 @@ ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tens
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
     if (!g || !x || t->err.code || t->opt.record || t->opt.train) return f(ctx, x);
-    graph_key now;
-    memset(&now, 0, sizeof now);
-    assert(size <= sizeof now.given);
-    memcpy(now.given, key, size);
-    now.x = x->data, now.moves = g->free_epoch(t->dev);
-    memcpy(now.dim, x->dim, sizeof now.dim);
-    for (int i = 0; i < N_ARENAS; i++) now.at[i] = *arena(t, i);
-    graph_slot *r = slot_of(t, &now);
-    bool known = r && r->seen && !memcmp(&r->key, &now, sizeof now), whole = true;
-    for (int i = 0; i < N_ARENAS; i++) whole &= ses_arena_is_single_block(arena(t, i));
-    if (r && !known) {
-        clear_slot(t, r);
-        r->key = now, r->seen = true;
+    graph_key key_now;
+    memset(&key_now, 0, sizeof key_now);
+    assert(size <= sizeof key_now.given);
+    memcpy(key_now.given, key, size);
+    key_now.x = x->data, key_now.free_epoch = g->free_epoch(t->dev);
+    memcpy(key_now.dim, x->dim, sizeof key_now.dim);
+    for (int i = 0; i < N_ARENAS; i++) key_now.at[i] = *arena(t, i);
+    graph_slot *slot = slot_of(t, &key_now);
+    bool repeated = slot && slot->is_set && !memcmp(&slot->key, &key_now, sizeof key_now),
+         single_blocks = true;
+    for (int i = 0; i < N_ARENAS; i++) single_blocks &= ses_arena_is_single_block(arena(t, i));
+    if (slot && !repeated) {
+        clear_slot(t, slot);
+        slot->key = key_now, slot->is_set = true;
     }
-    if (!known || !whole || r->failed >= MAX_FAILURES) return f(ctx, x);
-    ses_tensor given = *x; /* f may rewind the memory of this header */
-    if (!r->graph) capture(t, r, f, ctx, x);
-    bool ran = r->graph && g->run(t->dev, r->graph, now.moves);
-    set_arenas(t, ran ? r->end : r->key.at);
-    const ses_tensor *at = ran ? &r->out : &given;
+    if (!repeated || !single_blocks || slot->failed >= MAX_FAILURES) return f(ctx, x);
+    ses_tensor x_header = *x; /* f may rewind the memory of this header */
+    if (!slot->graph) capture(t, slot, f, ctx, x);
+    bool ran = slot->graph && g->run(t->dev, slot->graph, key_now.free_epoch);
+    set_arenas(t, ran ? slot->end : slot->key.at);
+    const ses_tensor *at = ran ? &slot->out : &x_header;
     ses_tensor *y = ses_tensor_wrap(t, at->data, at->dtype, at->dim, &t->err);
     return ran || !y ? y : f(ctx, y);
 }

@@ -24,10 +24,10 @@ static bool infer(ses_node *n, ses_err *e)
     if (dropout_of(n) && dropout_of(n)->rate >= 1)
         return ses_fail(e, SES_EARG, "dropout rate %g, expected at least 0 and below 1", dropout_of(n)->rate);
     if (!ses_node_out(n, x->dim, e)) return false;
-    bool keeps = ses_node_needs_backward(n), sums = (keeps && residual) || dropout_of(n);
+    bool needs_backward = ses_node_needs_backward(n), sums = (needs_backward && residual) || dropout_of(n);
     const attr *a = n->attr;
     if (sums && a->inplace) n->saved[1] = x->f;
-    return (!keeps || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
+    return (!needs_backward || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
            (!sums || n->saved[1] || ses_node_save_elems(n, 1, ses_count(x), e));
 }
 

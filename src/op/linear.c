@@ -19,8 +19,8 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
-    bool rounded = x && x->i8_rows && ses_pack_dtype(w) == SES_I8;
-    if ((!rounded && !ses_check_input(n, 0, "x", e)) || !ses_check_input(n, 1, "weight", e)) return false;
+    bool x_is_i8 = x && x->i8_rows && ses_pack_dtype(w) == SES_I8;
+    if ((!x_is_i8 && !ses_check_input(n, 0, "x", e)) || !ses_check_input(n, 1, "weight", e)) return false;
     if (ses_rank(w) < 2 || ses_weight_in(w, a->layout) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))

@@ -25,8 +25,8 @@ static int64_t columns(const ses_node *n)
     enum { PACK = 8 };
     const ses_tensor *w = n->in[1], *b = n->in[2];
     int64_t V = w->dim[0], N = (V + PACK - 1) / PACK * PACK;
-    bool room = !on_host(n) && w->capacity >= N * w->dim[1] && (!b || b->capacity >= N);
-    return room ? N : V;
+    bool has_capacity = !on_host(n) && w->capacity >= N * w->dim[1] && (!b || b->capacity >= N);
+    return has_capacity ? N : V;
 }
 
 static bool keeps_logits(const ses_node *n)

@@ -12,8 +12,8 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     ses_tensor *const *in = n->in;
-    bool rounded = in[X] && in[X]->i8_rows;
-    if ((!rounded && !ses_check_input(n, X, "x", e)) || !ses_check_input(n, W, "weight", e) ||
+    bool x_is_i8 = in[X] && in[X]->i8_rows;
+    if ((!x_is_i8 && !ses_check_input(n, X, "x", e)) || !ses_check_input(n, W, "weight", e) ||
         !ses_check_input(n, RESIDUAL, "residual", e) || !ses_check_input(n, GAIN, "gain", e))
         return false;
     const attr *a = n->attr;
@@ -36,14 +36,14 @@ static void forward(const ses_node *n)
     ses_gemm_epilogue end = {
         .gain = in[GAIN]->f, .bias = in[BIAS]->f, .residual = in[RESIDUAL]->f, .eps = a->eps
     };
-    bool whole = ses_has_enough_rows(n->exec, g.m, g.n);
+    bool fuse = ses_has_enough_rows(n->exec, g.m, g.n);
     const ses_i8_rows none = { 0 }, *rows = ses_tape_cached_i8(n->tape, in[X]), *to = NULL;
-    if (!rows) rows = whole ? &none : ses_rows_quantized(n, &g, in[X]);
-    if (whole) to = ses_tape_i8_rows(n->tape, g.m, g.n);
-    if (!rows || (whole && !to)) return;
-    if (whole) end.i8_out = *to, ses_tape_cache_i8(n->tape, n->out, to);
-    n->k->gemm_i8(n->exec, &g, 1, *rows, whole ? &end : NULL);
-    if (!whole)
+    if (!rows) rows = fuse ? &none : ses_rows_quantized(n, &g, in[X]);
+    if (fuse) to = ses_tape_i8_rows(n->tape, g.m, g.n);
+    if (!rows || (fuse && !to)) return;
+    if (fuse) end.i8_out = *to, ses_tape_cache_i8(n->tape, n->out, to);
+    n->k->gemm_i8(n->exec, &g, 1, *rows, fuse ? &end : NULL);
+    if (!fuse)
         n->k->norm(n->exec, g.c, NULL, NULL, g.c, end.residual, end.gain, end.bias, g.m, g.n, a->eps, NULL);
 }
 

@@ -67,21 +67,21 @@ static bool check_offsets(const ses_node *n, int i, int64_t tokens, const char *
 static bool check_pairs(const ses_node *n, ses_err *e)
 {
     const int32_t *q = n->in[CU_Q]->i, *k = n->in[CU_K]->i;
-    int64_t total = 0, longest = 0;
+    int64_t total = 0, max_len = 0;
     if (!ses_tape_device(n->tape)->is_host) return true;
     for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++) {
         int64_t len = k[s + 1] - k[s];
         total += (q[s + 1] - q[s]) * len;
-        if (len > longest) longest = len;
+        if (len > max_len) max_len = len;
         for (int32_t i = q[s]; n->in[Q_POS] && i < q[s + 1]; i++)
             if (n->in[Q_POS]->i[i] < 0 || n->in[Q_POS]->i[i] >= len)
                 return ses_fail(e, SES_EARG, "query %d has position %d, expected below %lld", (int)i,
                                 (int)n->in[Q_POS]->i[i], (long long)len);
     }
-    if (total == attr_of(n)->o.pairs && longest <= attr_of(n)->o.max_seqlen_k) return true;
+    if (total == attr_of(n)->o.pairs && max_len <= attr_of(n)->o.max_seqlen_k) return true;
     return ses_fail(e, SES_EARG,
                     "%lld query-key pairs in sequences of up to %lld keys, expected %lld and %lld",
-                    (long long)total, (long long)longest, (long long)attr_of(n)->o.pairs,
+                    (long long)total, (long long)max_len, (long long)attr_of(n)->o.pairs,
                     (long long)attr_of(n)->o.max_seqlen_k);
 }
 
