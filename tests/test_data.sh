@@ -51,7 +51,7 @@ out_has 'label: y'
 gives 2
 err_has 'expected a FILE'
 gives 2 "$tmp/sst2" --task sst3
-err_has 'neither a kind nor a benchmark: "sst3"'
+err_has 'unknown task "sst3"'
 gives 2 "$tmp/sst2"
 err_has 'is a folder'
 gives 0 "$tmp/sst2/train.tsv" --json

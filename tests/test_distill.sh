@@ -52,11 +52,11 @@ sed 's/^good$/fine/' "$tmp/vocab.txt" >"$tmp/same/vocab.txt"
 same="--config $tmp/config.json --tokenizer $tmp/same/vocab.txt --threads 1"
 # shellcheck disable=SC2086
 ok "other tokens" exits 3 "$sesame" finetune $same --task classify --train "$tmp/train.tsv" $teach -o "$tmp/y"
-ok "the remedy is told" says "the teacher's tokenizer is not the student's"
+ok "the remedy is told" says "the teacher's tokenizer differs from the student's"
 sed 's/pos$/yes/; s/neg$/no/' "$tmp/train.tsv" >"$tmp/yes.tsv"
 # shellcheck disable=SC2086
 ok "other labels" exits 3 "$sesame" finetune $small --task classify --train "$tmp/yes.tsv" $teach -o "$tmp/z"
-ok "are named" says 'label 0 is "no" to the student, "neg" to the teacher'
+ok "are named" says 'label 0 is "no" in the student, "neg" in the teacher'
 printf 'good A\nfilm B\n\nbad A\nfilm B\n' >"$tmp/tags"
 # shellcheck disable=SC2086
 ok "another task" exits 3 "$sesame" finetune $small --task tag --train "$tmp/tags" $teach -o "$tmp/v"

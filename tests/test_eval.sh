@@ -11,7 +11,7 @@ awk -F '\t' 'NR > 1 && $2 == "neg" && ++n % 4 == 0 { $2 = "pos" ; print $1 "\t" 
 judge() { exits 0 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --task classify "$@"; }
 ok "eval" judge
 ok "of each class" prints '^pos  *0.9000  *0.7826  *0.8372  *46$' # 36 of 40 that it calls pos are; 46 are
-ok "what was said" prints '^right \\ said  neg  pos$'
+ok "what was said" prints '^true \\ predicted  neg  pos$'
 ok "for what is right" prints '^pos  *10   36$'
 cp "$tmp/out" "$tmp/first"
 ok "--model is the first argument, too" exits 0 "$sesame" eval --model="$tmp/one" "$tmp/mixed.tsv" --task classify
@@ -53,8 +53,8 @@ awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 60; i++) print "it was goo
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --task classify --train "$tmp/many.tsv" --steps 2 -o "$tmp/many"
 ok "many labels" exits 0 "$sesame" eval "$tmp/many" "$tmp/many.tsv" --task classify
-ok "the most confused" prints '^right  said  *number$'
-ok "ten of them" test "$(sed -n '/^right  said/,$p' "$tmp/out" | wc -l)" -eq 11
+ok "the most confused" prints '^true  predicted  *number$'
+ok "ten of them" test "$(sed -n '/^true  predicted/,$p' "$tmp/out" | wc -l)" -eq 11
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -79,21 +79,21 @@ ok "and agrees" above "$(score eval_accuracy "$tmp/out")" 0.95
 # From a model: all of it but the head is taken over.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
     -o "$tmp/two"
-ok "nothing was new" sh -c "! grep -q 'begun at random' '$tmp/err'"
+ok "nothing was new" sh -c "! grep -q 'randomly initialized' '$tmp/err'"
 sed 's/pos$/x/; s/neg$/y/; 2s/.$/z/' "$tmp/train.tsv" >"$tmp/three.tsv"
 ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/three.tsv" --steps 2 \
     -o "$tmp/three" --freeze 3
-ok "the head was new" says 'begun at random: classifier.weight, classifier.bias'
+ok "the head was new" says 'randomly initialized: classifier.weight, classifier.bias'
 
-ok "says what the labels were" says "the model's labels were neg, pos; now they are x, y, z"
+ok "says what the labels were" says "labels of the base model: neg, pos; labels of the data: x, y, z"
 ok "a fitting head" exits 0 "$sesame" finetune --model "$tmp/nli" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/kept"
-ok "says that it is kept" says 'head is kept; its labels were contradiction, entailment, neutral; now they are x, y, z'
+ok "says that it is kept" says 'head is kept; labels of the base model: contradiction, entailment, neutral; labels of the data: x, y, z'
 sed 's/"0": "contradiction"/"0": "neutral"/; s/"2": "neutral"/"2": "contradiction"/' "$tmp/nli/config.json" >"$tmp/c.json"
 cp -r "$tmp/nli" "$tmp/turned" && cp "$tmp/c.json" "$tmp/turned/config.json"
 ok "the same labels in another order" exits 0 "$sesame" finetune --model "$tmp/turned" --task classify \
     --train "$tmp/nli.tsv" --label gold_label --steps 1 -o "$tmp/turned2"
 ok "the model's order stays" grep -q '"0": "neutral"' "$tmp/turned2/config.json"
-ok "and nothing is said" sh -c "! grep -q 'labels were' '$tmp/err'"
+ok "and nothing is said" sh -c "! grep -q 'labels of the base model' '$tmp/err'"
 
 # Epochs with --steps: 80 rows in batches of 8, 25 updates.
 # shellcheck disable=SC2086
@@ -140,7 +140,7 @@ ok "ModernBERT" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokeniz
     --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --epochs 3 --lr 3e-3 --batch-size 8 -o "$tmp/modern"
 ok "learned" above "$(score eval_accuracy "$tmp/modern/all_results.json")" 0.95
 ok "from it" exits 0 "$sesame" finetune --model "$tmp/modern" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/modern3"
-ok "a new head" says 'begun at random: classifier.weight'
+ok "a new head" says 'randomly initialized: classifier.weight'
 
 # Interrupted by a signal and resumed: the same weights as in one go, on other threads, with layers made again on the way back.
 # shellcheck disable=SC2086
@@ -186,11 +186,11 @@ ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
 ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
 ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
 ok "tags cut off" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag --max-length 5
-ok "says how many rows" says 'tags.txt: 40 of 40 examples are longer than 5 tokens and were cut'
-ok "says how many words" says 'tags.txt: 80 words were cut off'
+ok "says how many rows" says 'tags.txt: 40 of 40 examples are longer than 5 tokens and were truncated'
+ok "says how many words" says 'tags.txt: 80 words have no tokens or were truncated'
 ok "marks them" prints '"cut": 2'
 ok "eval cut" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --max-length 4
-ok "says so" says 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were cut'
+ok "says so" says 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were truncated'
 # shellcheck disable=SC2086
 ok "finetune cut" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --max-length 4 --steps 1 -o "$tmp/short"
@@ -234,26 +234,26 @@ refused "an unseen label" 3 'other' --task classify --train "$tmp/train.tsv" --e
 refused "a wrong column" 3 'sentence' --task classify --train "$tmp/train.tsv" --text body
 printf 'sentence1\tsentence2\tscore\na\tb\tinf\n' >"$tmp/inf.tsv"
 refused "a target that is not finite" 3 'inf' --task stsb --train "$tmp/inf.tsv"
-refused "no such task" 2 'neither a kind nor a benchmark: "fly"' --task fly --train "$tmp/train.tsv"
+refused "no such task" 2 'unknown task "fly"' --task fly --train "$tmp/train.tsv"
 refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
-refused "no such metric" 2 'no score is called "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+refused "no such metric" 2 'unknown score "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric fog
-refused "a metric of numbers" 2 'no score is called "pearson"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+refused "a metric of numbers" 2 'unknown score "pearson"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric pearson
-refused "no such metric, nothing to measure with" 2 'no score is called "fog" here; there are loss, accuracy, ' --task classify \
+refused "no such metric, nothing to measure with" 2 'unknown score "fog"; choose one of loss, accuracy, ' --task classify \
     --train "$tmp/train.tsv" --metric fog
-refused "no such metric of answers" 2 'there are loss, exact' --task answer --train "$tmp/squad.json" --metric fog
+refused "no such metric of answers" 2 'choose one of loss, exact' --task answer --train "$tmp/squad.json" --metric fog
 refused "no such metric of tags" 2 'f1' --task tag --train "$tmp/tags.txt" --metric fog
 refused "no such metric of several" 2 'f1_micro' --task multi_label --train "$tmp/multi.tsv" --metric fog
 sed 's/answer_start": 0/answer_start": 1/' "$tmp/squad.json" >"$tmp/off.json"
 refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/off.json"
 # shellcheck disable=SC2086
 ok "a folder that exists" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" -o "$tmp/one"
-ok "says what to do" says '\-\-resume goes on with it, --overwrite replaces it'
+ok "says what to do" says 'resume continues it, overwrite replaces it'
 
 ok "both at once" exits 2 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" -o "$tmp/new" \
     --resume --overwrite
-ok "both at once: says so" says 'not both'
+ok "both at once: says so" says 'resume continues a run, overwrite replaces it: set one'
 for file in README.md tokenizer.json notes.txt; do
     rm -rf "$tmp/mine" && mkdir "$tmp/mine" && echo mine >"$tmp/mine/$file"
     ok "a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" \

@@ -62,8 +62,8 @@ awk 'BEGIN { for (i = 0; i < 200; i++) print i % 2 ? "the film was good ." : "a 
 # shellcheck disable=SC2086
 ok "continue" exits 0 "$sesame" finetune $gpt --task continue --train "$tmp/plain.txt" --eval "$tmp/plain.txt" --epochs 12 \
     -o "$tmp/gpt"
-ok "blocks" says '43 examples of 32.0 tokens, 43 to measure with'
-ok "what fills none" says '24 tokens at the end fill no block of 32 and are left out'
+ok "blocks" says '43 examples of 32.0 tokens, 43 for evaluation'
+ok "what fills none" says 'the last 24 tokens do not fill a block of 32 and are dropped'
 ok "learned" above 1.6 "$(score eval_perplexity "$tmp/gpt/all_results.json")"
 ok "one loss" test "$(grep -c eval_loss "$tmp/gpt/eval_results.json")" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/gpt" "$tmp/plain.txt" --task continue --json
@@ -77,7 +77,7 @@ ok "each line alone" exits 0 "$sesame" finetune --model "$tmp/gpt" --task contin
     -o "$tmp/gpt2"
 ok "a pipeline goes on" exits 0 "$sesame" text-generation -m "$tmp/gpt" --max-new-tokens 3 --json "film was good"
 printf 'the film was good .\nthe film\n\nthe film was good .\n' >"$tmp/short.txt"
-refused "too short a text" 3 '20 tokens in all do not fill a block of 64; a smaller --max-length, or --lines' \
+refused "too short a text" 3 '20 tokens do not fill a block of 64; use a smaller max-length, or one sequence per line' \
     --task continue --train "$tmp/short.txt"
 refused "an encoder" 3 'no class with a head to' --task rewrite --train "$tmp/choose.csv" --text a --pair b
 
@@ -105,7 +105,7 @@ ok "metrics by name" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --tas
     --metrics 'bleu_plain|rouge_stem' --json
 ok "those alone" sh -c "grep -q eval_bleu '$tmp/out' && grep -q eval_rougeL '$tmp/out' && ! grep -q exact '$tmp/out'"
 ok "a metric nobody knows" exits 2 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --metrics 'rouge|fog'
-ok "says which there are" says 'no "fog"; there are accuracy, f1, matthews'
+ok "says which there are" says 'unknown "fog"; choose from accuracy, f1, matthews'
 cut -f1 "$tmp/rewrite.tsv" >"$tmp/source.tsv"
 ok "predict" exits 0 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --prefix "who ? " --max-target 16
 ok "what it writes" test "$(head -2 "$tmp/out" | tr -d '\n')" = '{"text": "the bad film of paris"}{"text": "it was not a good film"}'
@@ -138,7 +138,7 @@ embed() # name, loss, file, options
     ok "$name" exits 0 "$sesame" finetune $small --task embed --loss "$loss" --train "$file" --epochs 10 -o "$tmp/$name" "$@"
 }
 embed cosine cosine "$tmp/pairs.tsv" --eval "$tmp/pairs.tsv"
-ok "scores are brought to cosines" says 'scores go up to 5, cosines to 1: they are divided by it'
+ok "scores are brought to cosines" says 'scores are divided by their maximum, 5: a cosine is at most 1'
 ok "learned" above "$(score eval_spearmanr "$tmp/cosine/all_results.json")" 0.8
 for file in modules.json sentence_bert_config.json 1_Pooling/config.json config.json model.safetensors tokenizer.json; do
     ok "leaves $file" test -s "$tmp/cosine/$file"
@@ -180,11 +180,11 @@ ok "from a sentence encoder" exits 0 "$sesame" finetune --model "$tmp/cosine" --
     -o "$tmp/on" --threads 1
 ok "over what is there" exits 0 "$sesame" finetune --model "$tmp/cosine" --task embed --train "$tmp/triplets.tsv" --steps 2 \
     -o "$tmp/on" --threads 1 --overwrite
-refused "no such loss" 2 'no "fog"; there are negatives, softmax, cosine, contrastive, triplet' --task embed --loss fog \
+refused "no such loss" 2 'unknown "fog"; choose one of negatives, softmax, cosine, contrastive, triplet' --task embed --loss fog \
     --train "$tmp/pairs.tsv"
-refused "a loss of another task" 2 'classify has but one' --task classify --loss cosine --train "$tmp/pairs.tsv"
+refused "a loss of another task" 2 'classify has only one' --task classify --loss cosine --train "$tmp/pairs.tsv"
 refused "contrastive scores" 3 'is 5, not 0 or 1\|is 0.5, not 0 or 1' --task embed --loss contrastive --train "$tmp/pairs.tsv"
-refused "triplets of two" 2 'one column of texts that do not belong' --task embed --loss triplet --train "$tmp/two.tsv" \
+refused "triplets of two" 2 'one column of negative texts' --task embed --loss triplet --train "$tmp/two.tsv" \
     --text sentence1 --pair sentence2
 
 echo "$passed passed, $failed failed"

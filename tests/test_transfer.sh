@@ -87,7 +87,7 @@ for head in linear mlp1 mlp2 bilstm bigru; do
     ok "--head $head" exits 0 "$sesame" finetune $tune --freeze 0 --lr 3e-3 --epochs 5 --head $head --head-sizes '' -o "$tmp/$head"
     ok "$head learned" above "$(score eval_accuracy "$tmp/$head/all_results.json")" 0.95
     ok "config.json says so" grep -q sesame_head "$tmp/$head/config.json"
-    ok "the card says so" grep -q "The head is Sesame's own" "$tmp/$head/README.md"
+    ok "the card says so" grep -q "The head is one of Sesame's" "$tmp/$head/README.md"
     ok "eval" exits 0 "$sesame" eval "$tmp/$head" "$tmp/dev.tsv" --task classify --json
     ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/$head/eval_results.json")"
     ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/$head" "it was bad ."

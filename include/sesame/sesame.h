@@ -11,6 +11,7 @@
 #include "sesame/err.h"
 #include "sesame/examples.h"
 #include "sesame/export.h"
+#include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/json.h"
 #include "sesame/logreg.h"

@@ -8,6 +8,8 @@
 #include "sesame/metric.h"
 #include "sesame/trainer.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_training_options {
     /* Length of the run and of its batches. */
     double epochs;      /* passes over the data, may be a fraction */
@@ -91,5 +93,7 @@ typedef struct ses_training_stats {
     bool energy_is_measured;
     char energy_source[160]; /* counters read, or the reason for an estimate */
 } ses_training_stats;
+
+SES_END_DECLS
 
 #endif

@@ -1,38 +1,42 @@
-/* What all kinds of fine-tuning share: labels, the model's config, sequences, the pass over a set. */
+/* Parts that all fine-tuning tasks share: labels, the model's config, sequences, the pass over a set. */
 #include "finetuner.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "tensor/device_impl.h"
+#include "base/str.h"
+#include "generate/logit_scores.h"
+#include "model/model_desc.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const ses_finetune_task *const kinds[] = {
+/* ---- tasks ---- */
+
+static const ses_finetune_task *const tasks[] = {
 #define SES_FINETUNE_TASK(name) &ses_finetune_task_##name,
 #include "finetune_tasks.def"
 #undef SES_FINETUNE_TASK
 };
 
-const char *ses_finetune_task_name(size_t i, const char **what)
+const char *ses_finetune_task_name(size_t i, const char **summary)
 {
-    if (i >= SES_LEN(kinds)) return NULL;
-    if (what) *what = kinds[i]->summary;
-    return kinds[i]->name;
+    if (i >= SES_LEN(tasks)) return NULL;
+    if (summary) *summary = tasks[i]->summary;
+    return tasks[i]->name;
 }
 
-const ses_finetune_task *ses_finetune_task_need(const char *name, ses_err *e)
+const ses_finetune_task *ses_finetune_task_find(const char *name)
 {
-    char list[256] = "";
-    for (size_t i = 0; i < SES_LEN(kinds); i++) {
-        size_t used = strlen(list);
-        if (!strcmp(kinds[i]->name, name)) return kinds[i];
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", kinds[i]->name);
-    }
-    ses_fail(e, SES_EUSAGE, "no task \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s, list);
+    for (size_t i = 0; i < SES_LEN(tasks); i++)
+        if (!strcmp(tasks[i]->name, name)) return tasks[i];
+    return NULL;
+}
+
+const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind)
+{
+    for (size_t i = 0; i < SES_LEN(tasks); i++)
+        if (tasks[i]->data == kind) return tasks[i];
     return NULL;
 }
 
@@ -41,7 +45,7 @@ const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k,
     char list[128];
     if (!loss) return k;
     if (!k->other_losses) {
-        ses_fail(e, SES_EUSAGE, "--loss: %s has but one", k->name);
+        ses_fail(e, SES_EUSAGE, "loss: the task %s has only one", k->name);
         return NULL;
     }
     snprintf(list, sizeof list, "%s", k->loss_name);
@@ -51,11 +55,19 @@ const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k,
         if (!strcmp((*o)->loss_name, loss)) return *o;
         snprintf(list + used, sizeof list - used, ", %s", (*o)->loss_name);
     }
-    ses_fail(e, SES_EUSAGE, "--loss: no \"%s\"; there are %s", ses_quoted_of(loss, strlen(loss)).s, list);
+    ses_fail(e, SES_EUSAGE, "loss: unknown \"%s\"; choose one of %s", ses_quoted_of(loss, strlen(loss)).s,
+             list);
     return NULL;
 }
 
-/* ---- rows and sets ---- */
+ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k)
+{
+    return (ses_data_spec){
+        .kind = k->data, .format = k->format, .metrics = k->metrics, .best_metric = k->best_metric
+    };
+}
+
+/* ---- sets ---- */
 
 void ses_finetune_set_free(ses_finetune_set *s)
 {
@@ -67,13 +79,13 @@ void ses_finetune_set_free(ses_finetune_set *s)
     *s = (ses_finetune_set){ 0 };
 }
 
-void ses_task_outputs_free(ses_task_outputs *p)
+void ses_task_outputs_free(ses_task_outputs *o)
 {
-    ses_arena_free(&p->mem);
-    *p = (ses_task_outputs){ 0 };
+    ses_arena_free(&o->mem);
+    *o = (ses_task_outputs){ 0 };
 }
 
-/* ---- the tuner ---- */
+/* ---- the finetuner ---- */
 
 static bool open_tokenizer(ses_finetuner *t, bool lower, ses_err *e)
 {
@@ -90,11 +102,15 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
 {
     ses_finetuner *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
-    t->o = *o;
+    t->task = o->task;
+    t->settings = o->settings;
+    t->base = o->base;
+    t->lora = o->lora;
     t->dev = dev;
     t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
     if (t->tokenizer_path && open_tokenizer(t, false, e) &&
-        ses_tokenizer_config_read(&t->facts, tokenizer, model_type, ses_model_sets_segments, t->tokenizer, e))
+        ses_tokenizer_config_read(&t->tokenizer_config, tokenizer, model_type, ses_model_sets_segments,
+                                  t->tokenizer, e))
         return t;
     ses_finetuner_free(t);
     return NULL;
@@ -106,7 +122,10 @@ void ses_finetuner_free(ses_finetuner *t)
     ses_tape_free(t->tape);
     ses_generation_config_free(t->generation);
     ses_store_free(t->extra_params);
-    t->sentence ? ses_sentence_free(t->sentence) : ses_model_free(t->model);
+    if (t->sentence)
+        ses_sentence_free(t->sentence);
+    else if (!t->borrows_model)
+        ses_model_free(t->model);
     ses_json_free(t->config);
     ses_tokens_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
@@ -122,22 +141,15 @@ int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n, ses_err *e)
 
 /* ---- labels ---- */
 
-ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k)
-{
-    return (ses_data_spec){
-        .kind = k->data, .format = k->format, .metrics = k->metrics, .best_metric = k->best_metric
-    };
-}
-
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e)
 {
-    bool named = t->o.kind->has_label_names;
+    bool named = t->task->has_label_names;
     t->n_classes = ses_examples_label_count(train);
     for (size_t i = 0; i < ses_examples_count(train); i++)
         t->max_abs_target = fmax(t->max_abs_target, fabs(ses_examples_at(train, i)->target));
-    if (!t->o.kind->head) return true;
-    if (!named && t->o.kind->target != SES_TARGET_VALUES) return true;
-    /* A number: one output, called as the reference does. */
+    if (!t->task->head) return true;
+    if (!named && t->task->target != SES_TARGET_VALUES) return true;
+    /* A number: one output, named as in transformers. */
     t->n_labels = named ? ses_examples_label_count(train) : 1;
     t->label = ses_arena_array(&t->mem, t->n_labels + 1, sizeof *t->label, e);
     for (size_t i = 0; t->label && i < t->n_labels; i++) {
@@ -181,7 +193,7 @@ static bool replaced(const char *key, const ses_finetuner *t, int64_t vocab)
 
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e)
 {
-    const ses_finetune_task *k = t->o.kind;
+    const ses_finetune_task *k = t->task;
     const char *class = k->head ? ses_model_class_for_head(base, k->head->name, e) : NULL;
     ses_json_writer *w = class || !k->head ? ses_json_writer_new(2, e) : NULL;
     if (!w) return false;
@@ -209,7 +221,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
     return t->config != NULL;
 }
 
-/* Labels nobody named, called as the reference calls them. */
+/* Labels without names get the names transformers gives them. */
 static bool number_labels(ses_finetuner *t, ses_err *e)
 {
     size_t n = (size_t)ses_model_label_count(t->model);
@@ -228,10 +240,12 @@ static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t s
 {
     const ses_json *config = ses_json_root(t->config);
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
-    ses_sentence_options s = { .pooling = t->o.pooling, .train = train, .seed = seed, .config = config };
-    s.max_tokens = t->o.max_length;
-    o.base = s.base = t->o.base, o.lora = s.lora = t->o.lora;
-    if (!t->o.kind->head) {
+    ses_sentence_options s = {
+        .pooling = t->settings.pooling, .train = train, .seed = seed, .config = config
+    };
+    s.max_tokens = t->settings.max_length;
+    o.base = s.base = t->base, o.lora = s.lora = t->lora;
+    if (!t->task->head) {
         t->sentence = ses_sentence_open(dir, t->dev, &s, e);
         t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;
         if (t->model && ses_sentence_lower_case(t->sentence) && !open_tokenizer(t, true, e)) return false;
@@ -244,17 +258,19 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 {
     t->seed = seed;
     if (!open_model(t, dir, train, seed, e)) return false;
-    int64_t most = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
-    t->max_tokens = t->o.max_length > 0 && t->o.max_length < most ? t->o.max_length : most;
+    int64_t max_tokens = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
+    t->max_tokens = t->settings.max_length > 0 && t->settings.max_length < max_tokens ? t->settings.max_length
+                                                                                      : max_tokens;
     if (ses_tokenizer_vocab_size(t->tokenizer) > ses_model_vocab_size(t->model))
         return ses_fail(e, SES_EARG,
-                        "the tokenizer has %" PRId64 " tokens, the model's table %" PRId64
-                        " rows: they do not belong together",
+                        "the tokenizer has %" PRId64 " tokens, the model only %" PRId64
+                        " token embeddings: they do not match",
                         ses_tokenizer_vocab_size(t->tokenizer), ses_model_vocab_size(t->model));
-    if (t->o.kind->has_label_names && !t->n_labels && !number_labels(t, e)) return false;
-    if (t->o.stride > t->max_tokens / 3) t->o.stride = t->max_tokens / 3; /* windows must go on */
+    if (t->task->has_label_names && !t->n_labels && !number_labels(t, e)) return false;
+    if (t->settings.stride > t->max_tokens / 3)
+        t->settings.stride = t->max_tokens / 3; /* windows must advance */
     t->tape = ses_tape_new(t->dev, NULL, e);
-    return t->tape && (!t->o.kind->open || t->o.kind->open(t, e));
+    return t->tape && (!t->task->open || t->task->open(t, e));
 }
 
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e)
@@ -270,7 +286,8 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
     size_t was = s->tokens_cap, n = s->tokens + k->n;
     int32_t *segments = ses_alloc_array(k->n + 1, sizeof *segments, e);
     if (!segments) return false;
-    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.sets_segments && k->type_id ? k->type_id[i] : 0;
+    for (size_t i = 0; i < k->n; i++)
+        segments[i] = t->tokenizer_config.sets_segments && k->type_id ? k->type_id[i] : 0;
     q->n = (int64_t)k->n;
     q->ids = k->id;
     q->segments = segments;
@@ -291,7 +308,7 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
 
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *s, ses_err *e)
 {
-    const ses_finetune_task *k = t->o.kind;
+    const ses_finetune_task *k = t->task;
     int64_t width = k->target != SES_TARGET_VALUES ? 0
                     : k->width                     ? k->width
                                                    : ses_model_label_count(t->model);
@@ -302,20 +319,20 @@ bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetu
         if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
             return ses_wrap(e, "line %" PRIu64, ses_examples_at(rows, r)->line);
     if (!s->data || (k->finish_encoding && !k->finish_encoding(t, s, e))) return false;
-    return s->n || ses_fail(e, SES_EFORMAT, "no example has a token");
+    return s->n || ses_fail(e, SES_EFORMAT, "no example has tokens");
 }
 
-bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
                                    ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     *v = (ses_evaluation){ .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
-    return t->o.kind->fill_evaluation(t, s, p, v, mem, e);
+    return t->task->fill_evaluation(t, s, o, v, mem, e);
 }
 
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e)
 {
-    const char *at = t->o.metrics ? t->o.metrics : t->o.kind->metrics;
+    const char *at = t->settings.metrics;
     bool ok = true;
     while (ok && *at) {
         char name[64];
@@ -339,7 +356,7 @@ typedef struct host {
     int64_t cols;
 } host;
 
-/* The head's output, whole. An answer's two scores are columns of one tensor. */
+/* Reads the head's output. The start and end logits of an answer are columns of one tensor. */
 static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
 {
     const ses_output *o = ses_outputs_find(out, "logits");
@@ -354,10 +371,10 @@ static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_e
     return true;
 }
 
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p,
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
                           const ses_batch *b, int64_t first, host *h, ses_err *e)
 {
-    const ses_finetune_task *k = t->o.kind;
+    const ses_finetune_task *k = t->task;
     ses_outputs out;
     ses_real loss = 0;
     bool per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
@@ -366,64 +383,65 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_
         !read_output(t, &out, h, e))
         return false;
     if (out.loss && !ses_tape_read(t->tape, out.loss, &loss)) return false;
-    p->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
+    o->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
     int64_t group = b->choices ? b->choices : 1;
     for (int64_t i = 0; i < b->seqs; i += group) {
         int64_t at = per_token ? b->cu_seqlens[i] : i / group,
                 n = per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
-        if (!k->collect(t, s, p, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
+        if (!k->collect(t, s, o, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
     }
     return true;
 }
 
-bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p,
-                           bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e)
+bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+                           bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e)
 {
-    const ses_finetune_task *k = t->o.kind;
+    const ses_finetune_task *k = t->task;
     host h = { 0 };
     int64_t done = 0;
-    *p = (ses_task_outputs){ 0 };
+    *o = (ses_task_outputs){ 0 };
     ses_batches *batches =
         ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
     ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };
-    bool ok = batches && k->begin(t, s, p, e);
+    bool ok = batches && k->begin(t, s, o, e);
     for (int64_t i = 0; ok && i < from.count(from.ctx, 0); i++) {
         ses_batch b;
-        ok = from.batch(from.ctx, 0, i, &b, e) &&
-             (k->pass ? k->pass(t, s, p, &b, done, e) : predict_batch(t, s, p, &b, done, &h, e));
+        ok =
+            from.batch(from.ctx, 0, i, &b, e) && (k->predict_batch ? k->predict_batch(t, s, o, &b, done, e)
+                                                                   : predict_batch(t, s, o, &b, done, &h, e));
         done += ok ? b.seqs : 0;
         if (ok && progress && !progress(ctx, done, (int64_t)s->n)) ok = ses_fail(e, SES_EARG, "stopped");
     }
-    if (ok) p->loss /= (double)s->n;
-    ok = ok && (!k->finish || k->finish(t, s, p, e));
+    if (ok) o->loss /= (double)s->n;
+    ok = ok && (!k->finish || k->finish(t, s, o, e));
     ses_free(h.raw);
     ses_free(h.x);
     ses_batches_free(batches);
     return ok;
 }
 
-bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *p, ses_evaluation *v,
+bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e)
 {
     double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
     for (size_t i = 0; gold && pred && i < v->n; i++) {
         gold[i] = ses_examples_at(s->rows, i)->target;
-        pred[i] = (double)p->score[i];
+        pred[i] = (double)o->score[i];
     }
     v->gold_reals = gold;
     v->pred_reals = pred;
     return gold && pred;
 }
 
-bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *p, size_t cols,
+bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
     for (size_t i = 0; gold && pred && i < v->n; i++) {
         gold[i] = ses_examples_at(s->rows, i)->label;
-        pred[i] = (int32_t)ses_argmax(p->score + i * cols, (int64_t)cols);
+        pred[i] = (int32_t)ses_argmax(o->score + i * cols, (int64_t)cols);
     }
     v->gold = gold;
     v->pred = pred;

@@ -1,142 +1,141 @@
-/* Fine-tuning: rows of labeled data become sequences and targets; outputs of a model become predictions and
- * scores. A kind of task is one file tune_NAME.c and one line in finetune_tasks.def. */
-#ifndef SES_TASK_TUNE_H
-#define SES_TASK_TUNE_H
+/* A model with its task: encodes labeled examples as sequences and targets, runs the model over them, turns its
+ * outputs into predictions and scores. A task is one file tune_NAME.c and one line in finetune_tasks.def.
+ *
+ * A ses_finetuner owns its tokenizer, config and model; examples are borrowed while a set made from them is used.
+ * One thread at a time. */
+#ifndef SES_TUNE_FINETUNER_H
+#define SES_TUNE_FINETUNER_H
 
 #include "base/arena.h"
-#include "base/str.h"
-#include "generate/logit_scores.h"
+#include "nn/nn.h"
 #include "sesame/dataset.h"
-#include "sesame/examples.h"
+#include "sesame/finetune.h"
 #include "sesame/generate.h"
-#include "sesame/metric.h"
 #include "sesame/sentence.h"
-#include "sesame/trainer.h"
-#include "task/task.h"
 #include "text/tokenizer_config.h"
 
 typedef struct ses_finetune_task ses_finetune_task;
 
-/* Rows as sequences. */
+/* Examples ("rows") as sequences. */
 typedef struct ses_finetune_set {
-    const ses_examples *rows;
-    size_t n_rows;
+    const ses_examples *rows; /* borrowed */
+    size_t n_rows;            /* examples; of joined texts: blocks */
     ses_dataset *data;
-    int32_t *row;          /* [sequences]: which row a sequence is of */
-    int32_t *word;         /* [tokens] of tags: the word whose label the token has; -1: none */
-    ses_offset *byte_span; /* [tokens] of answers: where in the passage; begin above end: nowhere */
+    int32_t *row;          /* [n]: row of a sequence */
+    int32_t *word;         /* [tokens] of tags: word whose label the token predicts; -1: none */
+    ses_offset *byte_span; /* [tokens] of answers: bytes of the passage; begin > end: not in the passage */
     size_t n, cap, tokens, tokens_cap;
-    int32_t *pending; /* of blocks: tokens that do not fill one yet */
+    int32_t *pending; /* of blocks: tokens that do not fill a block yet */
     size_t n_pending, pending_cap;
-    int64_t n_truncated;  /* rows that were too long and lost something */
-    int64_t n_lost_words; /* of tags: words that no token stands for */
+    int64_t n_truncated;  /* rows with more tokens than fit */
+    int64_t n_lost_words; /* of tags: words without a token: truncated, or empty */
 } ses_finetune_set;
 
-void ses_finetune_set_free(ses_finetune_set *s);
+void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
 
-/* What a model said about a set. */
+/* Outputs of a model for a set; a task fills its own arrays, others are NULL. */
 typedef struct ses_task_outputs {
-    double loss;       /* mean over sequences; NaN without labels */
-    float *score;      /* [rows, labels] logits of kinds that have a label a row */
-    int32_t *tags;     /* [words of all rows]; word w of row r is tag[tag_cu[r] + w]; -1: cut off */
+    double loss;       /* mean over sequences; NaN: no labels */
+    float *score;      /* [rows, cols] logits, cosines or a number */
+    int32_t *tags;     /* word w of row r: tags[tag_cu[r] + w]; -1: truncated */
     size_t *tag_cu;    /* [rows + 1] */
-    const char **text; /* [rows] answers, texts written */
-    double *nll;       /* [rows] of texts: negative log likelihood, */
-    int64_t *n_nll;    /* of so many tokens */
-    double *no_answer; /* [rows] score of none over the best answer */
-    void *state;       /* the kind's, while it takes */
-    ses_arena mem;     /* all of it */
+    const char **text; /* [rows] answers, generated texts */
+    double *nll;       /* [rows] negative log likelihood */
+    int64_t *n_nll;    /* [rows] tokens in it */
+    double *no_answer; /* [rows] score of no answer minus the best answer's */
+    void *state;       /* of the task, between begin and finish */
+    ses_arena mem;     /* owns all of it */
 } ses_task_outputs;
 
-void ses_task_outputs_free(ses_task_outputs *p);
+void ses_task_outputs_free(ses_task_outputs *o); /* zeroes it */
 
 typedef struct ses_finetuner_options {
-    const ses_finetune_task *kind;
-    const char *base; /* of a folder with an adapter: the model's, in place of the one it names; or NULL */
-    const ses_lora *lora;  /* train an adapter beside the model; or NULL */
-    const char *metrics;   /* in place of the kind's usual ones; or NULL */
-    int64_t max_length;    /* most tokens of a sequence; 0: what the model takes */
-    int64_t stride;        /* tokens two windows of a passage share */
-    bool all_pieces;       /* every piece of a word has its label, not the first alone */
-    int64_t n_best;        /* starts and ends tried for an answer */
-    int64_t max_answer;    /* tokens of an answer */
-    bool allow_no_answer;  /* a passage may have no answer */
-    double null_threshold; /* how much more likely none must be */
-    bool unlabeled;        /* rows have no labels, and no text to be written */
-    bool line_by_line;     /* each text is a sequence of its own; else they are joined and cut in blocks */
-    const char *prefix;    /* in front of each text to be rewritten; or NULL */
-    int64_t max_target;    /* most tokens of what is written */
-    int64_t num_beams;     /* 0: as the model's folder says */
-    const char *src_lang, *tgt_lang; /* tokens that name languages, as "en_XX"; or NULL */
-    const char *pooling;             /* how tokens become a vector; NULL: as the folder says, or mean */
-    double margin;                   /* of losses that have one; below 0: the usual */
-    double temperature;              /* cosines are divided by it */
+    const ses_finetune_task *task;
+    ses_finetune_task_options settings; /* resolved: max_length 0 is the model's, metrics are set */
+    const char *base;     /* base model of an adapter folder, if not the one it names; or NULL */
+    const ses_lora *lora; /* train an adapter; or NULL */
 } ses_finetuner_options;
 
 typedef struct ses_finetuner {
-    ses_finetuner_options o;
+    const ses_finetune_task *task;
+    ses_finetune_task_options settings;
+    const char *base;
+    const ses_lora *lora;
+    bool unlabeled; /* the examples have no labels and no target texts */
     ses_device *dev;
     ses_tokenizer *tokenizer;
-    const char *tokenizer_path; /* its path */
+    const char *tokenizer_path;
     ses_tokens *tokens;
-    ses_tokenizer_config facts;
+    ses_tokenizer_config tokenizer_config;
     ses_json_doc *config;
     ses_model *model;
+    bool borrows_model;
     ses_tape *tape;
-    int64_t max_tokens; /* tokens of a sequence */
+    int64_t max_tokens; /* per sequence */
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;
-    ses_sentence *sentence;  /* of vectors: whose model t->model is, */
-    ses_store *extra_params; /* what their loss has to learn; or NULL */
-    ses_tensor *class_w, *class_b;
-    size_t n_classes;      /* labels of the training data */
-    double max_abs_target; /* the largest of its numbers, sign apart; */
-    bool scale_targets;    /* numbers are divided by it */
+    ses_sentence *sentence;        /* embed: owns `model` */
+    ses_store *extra_params;       /* embed: parameters of the loss; or NULL */
+    ses_tensor *class_w, *class_b; /* embed: classifier of the softmax loss */
+    size_t n_classes;              /* labels of the training data */
+    double max_abs_target;         /* largest absolute value of its numbers */
+    bool scale_targets;            /* numbers are divided by max_abs_target */
     uint64_t seed;
-    ses_generation_config *generation; /* of kinds that write, and */
-    int32_t src_lang, tgt_lang;        /* tokens of their languages; -1: not said */
-    int32_t *scratch;                  /* segments and tags of a sequence */
+    ses_generation_config *generation; /* rewrite */
+    int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
+    int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
 } ses_finetuner;
 
 struct ses_finetune_task {
     const char *name, *summary;
-    const ses_head *head;                         /* NULL: a sentence encoder */
-    const char *loss_name;                        /* which of the losses of a task; or NULL */
-    const ses_finetune_task *const *other_losses; /* the task with its other losses, then NULL; or NULL */
-    bool eval_triplets;                           /* usually measured with triplets, not with scores */
+    const ses_head *head;  /* NULL: a sentence encoder */
+    const char *loss_name; /* of a task with several losses; or NULL */
+    const ses_finetune_task *const
+        *other_losses;  /* the task with each of its other losses, then NULL; or NULL */
+    bool eval_triplets; /* evaluated with triplets by default, not with scores */
     ses_data_kind data;
     ses_data_format format;
     ses_target target;
-    /* Sequences of a row that come together: choices, texts to compare. NULL: each is one of its own. */
+    /* Sequences per row that form one example: choices, texts to compare. NULL: 1. */
     int64_t (*group)(const ses_finetuner *t, const ses_examples *rows);
-    int64_t width;                              /* numbers of a target; 0: as many as the model has labels */
-    int64_t default_max_length;                 /* most tokens where nobody says; 0: what the model takes */
-    bool generates;                             /* texts: generation_config.json is of interest */
-    bool has_label_names;                       /* labels have names, in config.json too */
-    const char *problem_type;                   /* config.json's problem_type, or NULL */
-    const char *metrics;                        /* usual ones, '|' between; */
-    const char *best_metric;                    /* the score that chooses the best */
-    bool (*open)(ses_finetuner *t, ses_err *e); /* the model is there; may be NULL */
-    ses_loss_fn *loss;                          /* its ctx is the tuner; NULL: what the model's head says */
+    int64_t width;              /* numbers of a target; 0: labels of the model */
+    int64_t default_max_length; /* 0: the model's */
+    bool generates;             /* text: generation_config.json is part of the model */
+    bool has_label_names;       /* id2label of config.json */
+    const char *problem_type;   /* of config.json; or NULL */
+    const char *metrics;        /* defaults, '|' between */
+    const char *best_metric;    /* score that selects the best checkpoint */
+
+    /* Called when the model is open; may be NULL. */
+    bool (*open)(ses_finetuner *t, ses_err *e);
+    ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */
+    /* Adds the sequences of one row to s. */
     bool (*encode)(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e);
-    bool (*finish_encoding)(ses_finetuner *t, ses_finetune_set *s,
-                            ses_err *e); /* after the last row; may be NULL */
-    bool (*begin)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e);
-    /* A batch whose first sequence has this number, in place of a pass and take; may be NULL. */
-    bool (*pass)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, const ses_batch *b,
-                 int64_t first, ses_err *e);
-    /* Outputs of one sequence (of a group: of its first), on the host: [n, cols]. */
-    bool (*collect)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
+    /* Called after the last row; may be NULL. */
+    bool (*finish_encoding)(ses_finetuner *t, ses_finetune_set *s, ses_err *e);
+
+    /* Allocates the arrays of o. */
+    bool (*begin)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e);
+    /* Runs a batch whose first sequence has number `first`. NULL: one forward pass, then collect for each sequence. */
+    bool (*predict_batch)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+                          const ses_batch *b, int64_t first, ses_err *e);
+    /* Stores the head's outputs [n, cols] of one sequence (of a group: of its first), on the host. */
+    bool (*collect)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e);
-    bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p,
-                   ses_err *e); /* may be NULL */
-    /* What metrics read; arrays on mem. */
-    bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+    /* Called after the last batch; may be NULL. */
+    bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e);
+
+    /* Fills what the metrics read; arrays on mem. */
+    bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e);
-    void (*put_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
+    /* Fills a zeroed prediction; arrays on mem. */
+    bool (*fill_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e);
+    /* Writes the prediction's members into the JSON object begun. */
+    void (*put_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
                            ses_json_writer *w);
 };
 
@@ -144,53 +143,54 @@ struct ses_finetune_task {
 #include "finetune_tasks.def"
 #undef SES_FINETUNE_TASK
 
-const ses_finetune_task *ses_finetune_task_need(const char *name, ses_err *e);
-const char *ses_finetune_task_name(size_t i, const char **what); /* NULL past the end */
+const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
+const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */
+/* The task with this loss; loss NULL: the default. */
+const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k, const char *loss,
+                                                     ses_err *e);
+/* How files of the task are read; a benchmark's spec adds columns and labels. */
+ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k);
 
-/* A tuner reads a tokenizer; then come labels, then a model. */
+/* Order of calls: new (reads the tokenizer), set_labels, build_config, open_model. */
 ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
                                  const char *model_type, ses_device *dev, ses_err *e);
 void ses_finetuner_free(ses_finetuner *t);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
-
-/* The config with this task's class and labels, kept in t->config. vocab: rows of the token table, or 0. */
+/* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in base. */
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e);
-/* t->model, by t->config: weights of dir with a new head where it has none, or (dir NULL) random ones. */
+/* Opens t->model by t->config: the weights of dir, with a new head if dir has none for the task; dir NULL: random
+ * weights. */
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e);
-
-/* A folder that every command and the reference load: the model, of vectors the encoder with its modules. */
+/* Writes the model folder; of a sentence encoder with its modules. */
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e);
 
-/* The task with this loss; NULL: the usual one. */
-const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k, const char *loss,
-                                                     ses_err *e);
-
-/* How files of this kind are read; a benchmark's spec says more. */
-ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k);
-
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *out, ses_err *e);
-/* progress: told after each batch how many sequences are done; false ends it. NULL: nobody. */
+/* progress: called after each batch with the sequences done; false ends the pass with an error. May be NULL. */
 bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *out,
-                           bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e);
+                           bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e);
 
-/* What metrics read; arrays on mem. And all metrics of it, in the order asked for. b may be NULL. */
-bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+/* Fills v; arrays on mem. */
+bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
                                    ses_evaluation *v, ses_arena *mem, ses_err *e);
+/* Appends the scores of settings.metrics, in this order. b may be NULL. */
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e);
 
-/* ---- for kinds ---- */
+/* ---- helpers of tasks ---- */
 
-/* Adds the encoding as a sequence; targets are the caller's. word and bytes: as ses_finetune_set, or NULL. */
+/* Adds the encoding as a sequence; targets are set in q. word, byte_span: as in ses_finetune_set; or NULL. */
 bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t row, const ses_encoding *k,
-                                ses_sequence *q, const int32_t *word, const ses_offset *bytes, ses_err *e);
-/* Of kinds with `cols` scores a row: gold and predicted labels; the best of a row, and its probability. */
-bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *p, size_t cols,
+                                ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
+                                ses_err *e);
+/* Tasks with `cols` logits per row: true and predicted labels. */
+bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e);
-/* Of kinds with one score a row, a number: what was to be hit, and what was said. */
-bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *p, ses_evaluation *v,
+/* Tasks with one number per row: true and predicted values. */
+bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e);
+/* Index of the largest logit, and its probability. */
 int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability);
-int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n, ses_err *e);
+int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n,
+                               ses_err *e); /* n integers, valid until the next call */
 
 #endif

@@ -1,12 +1,11 @@
-/* Where in a passage a question is answered. A passage that is too long is read in windows; the answer is the
- * likeliest span of all of them, as the reference's script finds it. */
+/* Task answer: the span of a passage that answers a question. A passage that is too long is split into overlapping
+ * windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
 #include "finetuner.h"
 
 #include <math.h>
 #include <string.h>
 
-/* First and last token of the answer in this window; the first token of all (which stands for none) where the
- * answer is not wholly in it. */
+/* First and last token of the answer in this window; token 0 (no answer) if the window does not contain all of it. */
 static void find_span(const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q)
 {
     size_t first = 0, last = k->n;
@@ -45,7 +44,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     ses_input in = { .text = { r->text_a.p, r->text_a.n }, .pair = { r->text_b.p, r->text_b.n } };
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_SECOND,
                              .max_length = t->max_tokens,
-                             .stride = t->o.stride,
+                             .stride = t->settings.stride,
                              .full_overflow = true };
     while (in.text.n && strchr(" \t\n\r", in.text.p[0])) in.text.p++, in.text.n--;
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
@@ -59,79 +58,80 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return true;
 }
 
-/* The best of a question so far. */
+/* Best answer of a question so far. */
 typedef struct found {
-    double score, none; /* none: the least score of no answer */
-    ses_offset at;
-    bool any, seen;
+    double score, none; /* none: lowest score of no answer over the windows */
+    ses_offset span;    /* bytes of the passage */
+    bool has_answer, has_none;
 } found;
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     (void)t;
     size_t n = s->n_rows;
-    p->state = ses_arena_array(&p->mem, n, sizeof(found), e);
-    p->text = ses_arena_array(&p->mem, n, sizeof *p->text, e);
-    p->no_answer = ses_arena_array(&p->mem, n, sizeof *p->no_answer, e);
-    return p->state && p->text && p->no_answer;
+    o->state = ses_arena_array(&o->mem, n, sizeof(found), e);
+    o->text = ses_arena_array(&o->mem, n, sizeof *o->text, e);
+    o->no_answer = ses_arena_array(&o->mem, n, sizeof *o->no_answer, e);
+    return o->state && o->text && o->no_answer;
 }
 
-/* The `most` tokens with the highest of one score, best first. */
-static int64_t top(const float *x, int64_t n, int64_t col, int64_t most, int32_t *at)
+/* Indices of the k tokens with the highest score in column col, best first. */
+static int64_t top_tokens(const float *x, int64_t n, int64_t col, int64_t k, int32_t *at)
 {
-    int64_t k = 0;
+    int64_t n_found = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t j = k < most ? k++ : k;
+        int64_t j = n_found < k ? n_found++ : n_found;
         for (; j > 0 && x[2 * i + col] > x[2 * at[j - 1] + col]; j--)
-            if (j < most) at[j] = at[j - 1];
-        if (j < most) at[j] = (int32_t)i;
+            if (j < k) at[j] = at[j - 1];
+        if (j < k) at[j] = (int32_t)i;
     }
-    return k;
+    return n_found;
 }
 
-static bool take(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
-                 const float *x, int64_t n, int64_t cols, ses_err *e)
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+                    const float *x, int64_t n, int64_t cols, ses_err *e)
 {
-    enum { MOST = 64 };
-    int32_t start[MOST], end[MOST];
+    enum { MAX_CANDIDATES = 64 };
+    int32_t start[MAX_CANDIDATES], end[MAX_CANDIDATES];
     (void)cols, (void)e;
-    found *f = (found *)p->state + s->row[sequence];
+    found *f = (found *)o->state + s->row[sequence];
     const ses_offset *bytes =
         s->byte_span + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
-    int64_t most = t->o.n_best < MOST ? t->o.n_best : MOST, a = top(x, n, 0, most, start),
-            b = top(x, n, 1, most, end);
+    int64_t k = t->settings.n_best < MAX_CANDIDATES ? t->settings.n_best : MAX_CANDIDATES,
+            a = top_tokens(x, n, 0, k, start), b = top_tokens(x, n, 1, k, end);
     double none = (double)x[0] + (double)x[1];
-    if (!f->seen || none < f->none) f->none = none;
-    f->seen = true;
+    if (!f->has_none || none < f->none) f->none = none;
+    f->has_none = true;
     for (int64_t i = 0; i < a; i++)
         for (int64_t j = 0; j < b; j++) {
             ses_offset from = bytes[start[i]], to = bytes[end[j]];
             double score = (double)x[2 * start[i]] + (double)x[2 * end[j] + 1];
             if (from.begin > from.end || to.begin > to.end || end[j] < start[i] ||
-                end[j] - start[i] + 1 > t->o.max_answer || (f->any && score <= f->score))
+                end[j] - start[i] + 1 > t->settings.max_answer || (f->has_answer && score <= f->score))
                 continue;
-            f->any = true;
+            f->has_answer = true;
             f->score = score;
-            f->at = (ses_offset){ from.begin, to.end };
+            f->span = (ses_offset){ from.begin, to.end };
         }
     return true;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
-    const found *f = p->state;
+    const found *f = o->state;
     for (size_t r = 0; r < s->n_rows; r++) {
-        p->no_answer[r] = f[r].any ? f[r].none - f[r].score : INFINITY;
-        bool none = !f[r].any || (t->o.allow_no_answer && p->no_answer[r] > t->o.null_threshold);
-        const char *from = ses_examples_at(s->rows, r)->text_b.p + f[r].at.begin;
-        p->text[r] = none ? "" : ses_arena_strndup(&p->mem, from, f[r].at.end - f[r].at.begin, e);
-        if (!p->text[r]) return false;
+        o->no_answer[r] = f[r].has_answer ? f[r].none - f[r].score : INFINITY;
+        bool none =
+            !f[r].has_answer || (t->settings.allow_no_answer && o->no_answer[r] > t->settings.null_threshold);
+        const char *from = ses_examples_at(s->rows, r)->text_b.p + f[r].span.begin;
+        o->text[r] = none ? "" : ses_arena_strndup(&o->mem, from, f[r].span.end - f[r].span.begin, e);
+        if (!o->text[r]) return false;
     }
     return true;
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t all = 0;
     (void)t;
@@ -144,26 +144,35 @@ static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_ta
         for (size_t i = 0; i < x->n_answers; i++) gold[all++] = x->answers[i].text.p;
         cu[r + 1] = all;
     }
-    v->pred_texts = p->text;
+    v->pred_texts = o->text;
     v->gold_texts = gold;
     v->gold_cu = cu;
-    v->no_answer = p->no_answer;
+    v->no_answer = o->no_answer;
     return cu && gold;
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)t, (void)s, (void)mem, (void)e;
+    p->text = o->text[row];
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
     if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.p, r->id.n);
     ses_json_put_key(w, "answer");
-    ses_json_put_string(w, p->text[row]);
-    if (t->o.allow_no_answer) ses_json_put_key(w, "no_answer"), ses_json_put_real(w, p->no_answer[row]);
+    ses_json_put_string(w, o->text[row]);
+    if (t->settings.allow_no_answer)
+        ses_json_put_key(w, "no_answer"), ses_json_put_real(w, o->no_answer[row]);
 }
 
 const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
-    .summary = "where in a passage a question is answered",
+    .summary = "the span of a passage that answers a question",
     .head = &ses_head_question_answering,
     .data = SES_DATA_SPAN,
     .format = SES_DATA_SQUAD,
@@ -173,8 +182,9 @@ const ses_finetune_task ses_finetune_task_answer = {
     .best_metric = "f1",
     .encode = encode,
     .begin = begin,
-    .collect = take,
+    .collect = collect,
     .finish = finish,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };

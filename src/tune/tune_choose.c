@@ -1,5 +1,5 @@
-/* Which of several texts fits: each choice is a sequence of its own, the text and then what all choices begin
- * with and the choice, as the reference's script for SWAG has them. */
+/* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning of the
+ * choices and the choice, as in transformers' run_swag.py. */
 #include "finetuner.h"
 
 #include "base/str.h"
@@ -9,7 +9,7 @@
 static int64_t group(const ses_finetuner *t, const ses_examples *rows)
 {
     (void)t;
-    return (int64_t)ses_examples_at(rows, 0)->n_parts; /* columns: as many in every row */
+    return (int64_t)ses_examples_at(rows, 0)->n_parts; /* the same in every row */
 }
 
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
@@ -17,7 +17,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
 {
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     ses_buf pair = { 0 };
-    bool ok = true, cut = false;
+    bool ok = true, truncated = false;
     for (size_t i = 0; ok && i < r->n_parts; i++) {
         pair.len = 0;
         ses_buf_appendf(&pair, "%s%s%s", r->text_b.p, r->text_b.n ? " " : "", r->parts[i].p);
@@ -25,52 +25,58 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
         ok = ses_buf_ok(&pair, e) && ses_encode(t->tokens, &in, &o, e) &&
              ses_finetuner_add_sequence(t, s, row, ses_tokens_result(t->tokens),
                                         &(ses_sequence){ .label = r->label }, NULL, NULL, e);
-        cut |= ok && ses_tokens_overflow_count(t->tokens) > 0;
+        truncated |= ok && ses_tokens_overflow_count(t->tokens) > 0;
     }
-    s->n_truncated += cut;
+    s->n_truncated += truncated;
     ses_buf_free(&pair);
     return ok;
 }
 
-static size_t choices(const ses_finetune_set *s) { return ses_examples_at(s->rows, 0)->n_parts; }
+static size_t choice_count(const ses_finetune_set *s) { return ses_examples_at(s->rows, 0)->n_parts; }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     (void)t;
-    p->score = ses_arena_array(&p->mem, s->n_rows * choices(s), sizeof *p->score, e);
-    return p->score != NULL;
+    o->score = ses_arena_array(&o->mem, s->n_rows * choice_count(s), sizeof *o->score, e);
+    return o->score != NULL;
 }
 
-static bool take(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
-                 const float *x, int64_t n, int64_t cols, ses_err *e)
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+                    const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)n, (void)e;
-    memcpy(p->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
+    memcpy(o->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
     return true;
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
-    v->n_labels = choices(s);
+    v->n_labels = choice_count(s);
     v->labels = NULL;
-    return ses_finetuner_fill_labels(s, p, v->n_labels, v, mem, e);
+    return ses_finetuner_fill_labels(s, o, v->n_labels, v, mem, e);
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
-    (void)t;
-    double probability;
-    int64_t best = ses_finetuner_softmax(p->score + row * choices(s), choices(s), &probability);
-    const ses_string *text = &ses_examples_at(s->rows, row)->parts[best];
-    ses_json_put_key(w, "choice");
-    ses_json_put_int(w, best);
+    (void)t, (void)mem, (void)e;
+    size_t n = choice_count(s);
+    p->choice = ses_finetuner_softmax(o->score + row * n, n, &p->score);
+    p->text = ses_examples_at(s->rows, row)->parts[p->choice].p;
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
+{
+    ses_prediction p = { 0 };
+    fill_prediction(t, s, o, row, &p, NULL, NULL);
+    ses_json_member_int(w, "choice", p.choice);
     ses_json_put_key(w, "score");
-    ses_json_put_float(w, (float)probability);
-    ses_json_put_key(w, "text");
-    ses_json_put_stringn(w, text->p, text->n);
+    ses_json_put_float(w, (float)p.score);
+    ses_json_member_string(w, "text", p.text);
 }
 
 const ses_finetune_task ses_finetune_task_choose = {
@@ -84,7 +90,8 @@ const ses_finetune_task ses_finetune_task_choose = {
     .best_metric = "accuracy",
     .encode = encode,
     .begin = begin,
-    .collect = take,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .collect = collect,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };

@@ -1,37 +1,37 @@
-/* A label for a text or a pair of texts: one of several, several at once, or a number. */
+/* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of texts. */
 #include "finetuner.h"
 
 #include <string.h>
 
-/* The text (and its pair), cut to the limit, the longer first. */
+/* Encodes the text and its pair; tokens are removed from the longer one until both fit. */
 static const ses_encoding *encode_texts(ses_finetuner *t, const ses_labeled_example *r, ses_finetune_set *s,
                                         ses_err *e)
 {
     ses_input in = { .text = { r->text_a.p, r->text_a.n } };
     if (r->text_b.n)
-        in.pair = (ses_string){ r->text_b.p, r->text_b.n }; /* an empty one is none, as in pipelines */
+        in.pair = (ses_string){ r->text_b.p, r->text_b.n }; /* an empty one counts as none, as in pipelines */
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     if (!ses_encode(t->tokens, &in, &o, e)) return NULL;
     s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
     return ses_tokens_result(t->tokens);
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
-    p->score =
-        ses_arena_array(&p->mem, s->n_rows * (size_t)ses_model_label_count(t->model), sizeof *p->score, e);
-    return p->score != NULL;
+    o->score =
+        ses_arena_array(&o->mem, s->n_rows * (size_t)ses_model_label_count(t->model), sizeof *o->score, e);
+    return o->score != NULL;
 }
 
-static bool take(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
-                 const float *x, int64_t n, int64_t cols, ses_err *e)
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+                    const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)n, (void)e;
-    memcpy(p->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
+    memcpy(o->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
     return true;
 }
 
-/* ---- one of several ---- */
+/* ---- classify ---- */
 
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
@@ -40,23 +40,30 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .label = r->label }, NULL, NULL, e);
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
-    return ses_finetuner_fill_labels(s, p, (size_t)ses_model_label_count(t->model), v, mem, e);
+    return ses_finetuner_fill_labels(s, o, (size_t)ses_model_label_count(t->model), v, mem, e);
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
-    (void)s;
-    double probability;
+    (void)s, (void)mem, (void)e;
     size_t cols = (size_t)ses_model_label_count(t->model);
-    int64_t best = ses_finetuner_softmax(p->score + row * cols, cols, &probability);
-    ses_json_put_key(w, "label");
-    ses_json_put_string(w, best < (int64_t)t->n_labels ? t->label[best] : NULL);
+    int64_t best = ses_finetuner_softmax(o->score + row * cols, cols, &p->score);
+    p->label = best < (int64_t)t->n_labels ? t->label[best] : NULL;
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
+{
+    ses_prediction p = { 0 };
+    fill_prediction(t, s, o, row, &p, NULL, NULL);
+    ses_json_member_string(w, "label", p.label);
     ses_json_put_key(w, "score");
-    ses_json_put_float(w, (float)probability);
+    ses_json_put_float(w, (float)p.score);
 }
 
 const ses_finetune_task ses_finetune_task_classify = {
@@ -71,34 +78,43 @@ const ses_finetune_task ses_finetune_task_classify = {
     .best_metric = "accuracy",
     .encode = encode,
     .begin = begin,
-    .collect = take,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .collect = collect,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };
 
-/* ---- a number ---- */
+/* ---- regress ---- */
 
-static bool encode_number(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
-                          ses_err *e)
+static bool encode_real(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                        ses_err *e)
 {
     ses_real value = (ses_real)r->target;
     const ses_encoding *k = encode_texts(t, r, s, e);
     return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .values = &value }, NULL, NULL, e);
 }
 
-static bool evaluation_number(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                              ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation_reals(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                  ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
-    return ses_finetuner_fill_reals(s, p, v, mem, e);
+    return ses_finetuner_fill_reals(s, o, v, mem, e);
 }
 
-static void put_number(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                       ses_json_writer *w)
+static bool fill_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                 size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)t, (void)s, (void)mem, (void)e;
+    p->value = (double)o->score[row];
+    return true;
+}
+
+static void put_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                size_t row, ses_json_writer *w)
 {
     (void)t, (void)s;
     ses_json_put_key(w, "value");
-    ses_json_put_float(w, p->score[row]);
+    ses_json_put_float(w, o->score[row]);
 }
 
 const ses_finetune_task ses_finetune_task_regress = {
@@ -110,17 +126,18 @@ const ses_finetune_task ses_finetune_task_regress = {
     .problem_type = "regression",
     .metrics = "pearson|spearman|squared_error",
     .best_metric = "pearson",
-    .encode = encode_number,
+    .encode = encode_real,
     .begin = begin,
-    .collect = take,
-    .fill_evaluation = evaluation_number,
-    .put_prediction = put_number,
+    .collect = collect,
+    .fill_evaluation = fill_evaluation_reals,
+    .fill_prediction = fill_prediction_real,
+    .put_prediction = put_prediction_real,
 };
 
-/* ---- several at once ---- */
+/* ---- multi_label ---- */
 
-static bool encode_several(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
-                           ses_err *e)
+static bool encode_multi(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                         ses_err *e)
 {
     ses_arena mem = { 0 };
     ses_real *values = ses_arena_array(&mem, t->n_labels, sizeof *values, e);
@@ -132,8 +149,8 @@ static bool encode_several(ses_finetuner *t, const ses_labeled_example *r, int32
     return ok;
 }
 
-static bool evaluation_several(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                               ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                  ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t cols = t->n_labels;
     uint8_t *gold = ses_arena_array(mem, v->n * cols, 1, e), *pred = ses_arena_array(mem, v->n * cols, 1, e);
@@ -141,21 +158,37 @@ static bool evaluation_several(ses_finetuner *t, const ses_finetune_set *s, cons
         const ses_labeled_example *r = ses_examples_at(s->rows, i);
         for (size_t j = 0; j < r->n_labels; j++) gold[i * cols + (size_t)r->labels[j]] = 1;
         for (size_t j = 0; j < cols; j++)
-            pred[i * cols + j] = p->score[i * cols + j] > 0; /* above one half */
+            pred[i * cols + j] = o->score[i * cols + j] > 0; /* probability above one half */
     }
     v->gold_sets = gold;
     v->pred_sets = pred;
     return gold && pred;
 }
 
-static void put_several(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                        ses_json_writer *w)
+static bool applies(const ses_finetuner *t, const ses_task_outputs *o, size_t row, size_t label)
+{
+    return o->score[row * t->n_labels + label] > 0; /* probability above one half */
+}
+
+static bool fill_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                  size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)s;
+    const char **labels = ses_arena_array(mem, t->n_labels + 1, sizeof *labels, e);
+    for (size_t j = 0; labels && j < t->n_labels; j++)
+        if (applies(t, o, row, j)) labels[p->n_labels++] = t->label[j];
+    p->labels = labels;
+    return labels != NULL;
+}
+
+static void put_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                                 size_t row, ses_json_writer *w)
 {
     (void)s;
     ses_json_put_key(w, "labels");
     ses_json_begin_array(w);
     for (size_t j = 0; j < t->n_labels; j++)
-        if (p->score[row * t->n_labels + j] > 0) ses_json_put_string(w, t->label[j]);
+        if (applies(t, o, row, j)) ses_json_put_string(w, t->label[j]);
     ses_json_end_array(w);
 }
 
@@ -169,9 +202,10 @@ const ses_finetune_task ses_finetune_task_multi_label = {
     .problem_type = "multi_label_classification",
     .metrics = "multilabel",
     .best_metric = "f1_micro",
-    .encode = encode_several,
+    .encode = encode_multi,
     .begin = begin,
-    .collect = take,
-    .fill_evaluation = evaluation_several,
-    .put_prediction = put_several,
+    .collect = collect,
+    .fill_evaluation = fill_evaluation_multi,
+    .fill_prediction = fill_prediction_multi,
+    .put_prediction = put_prediction_multi,
 };

@@ -1,6 +1,5 @@
-/* Continuing texts: every token is learned from those before it. Texts are joined and cut into blocks of
- * equal length, what is left at the end goes, as in the reference's script; or each is a sequence of its
- * own. */
+/* Task continue: causal language modeling. Texts are joined and split into blocks of equal length, the rest is
+ * dropped, as in transformers' run_clm.py; or each text is a sequence (line_by_line). */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -15,13 +14,13 @@ static bool add(ses_finetuner *t, ses_finetune_set *s, int32_t row, const int32_
     return ses_finetuner_add_sequence(t, s, row, &k, &(ses_sequence){ .tags = id }, NULL, NULL, e);
 }
 
-/* Whole blocks of what has come together. */
+/* Adds all full blocks of the pending tokens. */
 static bool add_blocks(ses_finetuner *t, ses_finetune_set *s, int32_t row, ses_err *e)
 {
     size_t at = 0, block = (size_t)t->max_tokens;
     for (; s->n_pending - at >= block; at += block) {
         if (!add(t, s, row, s->pending + at, block, e)) return false;
-        s->row[s->n - 1] = (int32_t)(s->n - 1); /* a block stands for itself */
+        s->row[s->n - 1] = (int32_t)(s->n - 1); /* the row of a block is its own number */
     }
     memmove(s->pending, s->pending + at, (s->n_pending - at) * sizeof *s->pending);
     s->n_pending -= at;
@@ -33,14 +32,14 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
 {
     const int32_t *id;
     size_t n, len = r->text_a.n;
-    if (t->o.line_by_line) {
+    if (t->settings.line_by_line) {
         while (len && r->text_a.p[len - 1] == '\n') len--;
         ses_input in = { .text = { r->text_a.p, len } };
         ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = t->max_tokens };
         if (!ses_encode(t->tokens, &in, &o, e)) return false;
         const ses_encoding *k = ses_tokens_result(t->tokens);
         s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
-        return !k->n || add(t, s, row, k->id, k->n, e); /* of nothing, nothing is learned */
+        return !k->n || add(t, s, row, k->id, k->n, e); /* an empty text is skipped */
     }
     if (!ses_encode_ids(t->tokens, r->text_a.p, len, true, &id, &n, e) ||
         !ses_array_reserve(&s->pending, &s->pending_cap, s->n_pending + n, sizeof *s->pending, e))
@@ -50,27 +49,27 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return add_blocks(t, s, row, e);
 }
 
-static bool encoded(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
+static bool finish_encoding(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
 {
-    if (t->o.line_by_line) return true;
+    if (t->settings.line_by_line) return true;
     s->n_rows = s->n;
     return s->n || ses_fail(e, SES_EFORMAT,
-                            "%zu tokens in all do not fill a block of %" PRId64
-                            "; a smaller --max-length, or --lines, makes sequences of them",
+                            "%zu tokens do not fill a block of %" PRId64
+                            "; use a smaller max-length, or one sequence per line",
                             s->n_pending, t->max_tokens);
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     (void)t;
-    p->nll = ses_arena_array(&p->mem, s->n_rows, sizeof *p->nll, e);
-    p->n_nll = ses_arena_array(&p->mem, s->n_rows, sizeof *p->n_nll, e);
-    return p->nll && p->n_nll;
+    o->nll = ses_arena_array(&o->mem, s->n_rows, sizeof *o->nll, e);
+    o->n_nll = ses_arena_array(&o->mem, s->n_rows, sizeof *o->n_nll, e);
+    return o->nll && o->n_nll;
 }
 
-/* One sequence at a time: the loss of each is wanted, and scores of a whole vocabulary are never kept. */
-static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, const ses_batch *b,
-                 int64_t first, ses_err *e)
+/* One sequence at a time: each needs its own loss, and logits of the whole vocabulary are not stored. */
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+                          const ses_batch *b, int64_t first, ses_err *e)
 {
     for (int64_t i = 0; i < b->seqs; i++) {
         int32_t at = b->cu_seqlens[i], n = b->cu_seqlens[i + 1] - at, row = s->row[first + i];
@@ -83,42 +82,51 @@ static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *
                           .labels = b->labels + at };
         ses_outputs out;
         ses_real loss = 0;
-        if (n < 2) continue; /* nothing stands before the first */
+        if (n < 2) continue; /* the first token is not predicted */
         ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
         if (!ses_model_forward(t->model, t->tape, &one, &(ses_output_request){ 0 }, &out, e) ||
             !ses_tape_read(t->tape, out.loss, &loss))
             return false;
-        p->nll[row] = (double)loss * (n - 1);
-        p->n_nll[row] = n - 1;
+        o->nll[row] = (double)loss * (n - 1);
+        o->n_nll[row] = n - 1;
     }
     return true;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     double sum = 0, n = 0;
     (void)t, (void)e;
-    for (size_t r = 0; r < s->n_rows; r++) sum += p->nll[r], n += (double)p->n_nll[r];
-    p->loss = sum / n;
+    for (size_t r = 0; r < s->n_rows; r++) sum += o->nll[r], n += (double)o->n_nll[r];
+    o->loss = sum / n;
     return true;
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
-    v->nll = p->nll;
-    v->n_nll = p->n_nll;
+    v->nll = o->nll;
+    v->n_nll = o->n_nll;
     return true;
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)t, (void)s, (void)mem, (void)e;
+    p->nll = o->nll[row];
+    p->n_tokens = o->n_nll[row];
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
 {
     (void)t, (void)s;
-    double mean = p->n_nll[row] ? p->nll[row] / (double)p->n_nll[row] : NAN;
+    double mean = o->n_nll[row] ? o->nll[row] / (double)o->n_nll[row] : NAN;
     ses_json_put_key(w, "tokens");
-    ses_json_put_int(w, p->n_nll[row]);
+    ses_json_put_int(w, o->n_nll[row]);
     ses_json_put_key(w, "loss");
     ses_json_put_real(w, mean);
     ses_json_put_key(w, "perplexity");
@@ -127,7 +135,7 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
 
 const ses_finetune_task ses_finetune_task_continue = {
     .name = "continue",
-    .summary = "how texts go on, token by token",
+    .summary = "causal language modeling: the next token",
     .head = &ses_head_causal_lm,
     .data = SES_DATA_TEXT,
     .format = SES_DATA_LINES,
@@ -137,10 +145,11 @@ const ses_finetune_task ses_finetune_task_continue = {
     .metrics = "perplexity",
     .best_metric = "perplexity",
     .encode = encode,
-    .finish_encoding = encoded,
+    .finish_encoding = finish_encoding,
     .begin = begin,
-    .pass = pass,
+    .predict_batch = predict_batch,
     .finish = finish,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };

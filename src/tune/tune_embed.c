@@ -1,5 +1,5 @@
-/* Vectors of texts, made alike or unlike (Sentence-BERT). A row is several texts, each a sequence of its own;
- * what is learned from them is the loss's. Measured are cosines: against scores, or of triplets. */
+/* Task embed: sentence vectors (Sentence-BERT). A row is several texts, each a sequence; the loss decides what is
+ * learned from them. Cosines are evaluated against scores, or by triplets. */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -12,94 +12,100 @@
 
 /* ---- rows ---- */
 
-static bool tuples(const ses_examples *rows) { return ses_examples_kind(rows) == SES_DATA_TUPLE; }
+static bool has_tuples(const ses_examples *rows) { return ses_examples_kind(rows) == SES_DATA_TUPLE; }
 
 static int64_t group(const ses_finetuner *t, const ses_examples *rows)
 {
     (void)t;
-    return 2 + (tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
+    return 2 + (has_tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
 }
 
 static bool add_text(ses_finetuner *t, const ses_string *text, int32_t row, ses_real value,
-                     ses_finetune_set *s, bool *cut, ses_err *e)
+                     ses_finetune_set *s, bool *truncated, ses_err *e)
 {
     ses_string x = { text->p, text->n };
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     bool ok = ses_encode(t->tokens, &(ses_input){ .text = x }, &o, e) &&
               ses_finetuner_add_sequence(t, s, row, ses_tokens_result(t->tokens),
                                          &(ses_sequence){ .values = &value }, NULL, NULL, e);
-    *cut |= ok && ses_tokens_overflow_count(t->tokens) > 0;
+    *truncated |= ok && ses_tokens_overflow_count(t->tokens) > 0;
     return ok;
 }
 
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
 {
-    bool cut = false, label = ses_examples_kind(s->rows) == SES_DATA_CLASSIFY;
+    bool truncated = false, label = ses_examples_kind(s->rows) == SES_DATA_CLASSIFY;
     ses_real value = (ses_real)(label ? r->label : r->target / (t->scale_targets ? t->max_abs_target : 1));
-    if (!add_text(t, &r->text_a, row, value, s, &cut, e) || !add_text(t, &r->text_b, row, value, s, &cut, e))
+    if (!add_text(t, &r->text_a, row, value, s, &truncated, e) ||
+        !add_text(t, &r->text_b, row, value, s, &truncated, e))
         return false;
-    for (size_t i = 0; tuples(s->rows) && i < r->n_parts; i++)
-        if (!add_text(t, &r->parts[i], row, value, s, &cut, e)) return false;
-    s->n_truncated += cut;
+    for (size_t i = 0; has_tuples(s->rows) && i < r->n_parts; i++)
+        if (!add_text(t, &r->parts[i], row, value, s, &truncated, e)) return false;
+    s->n_truncated += truncated;
     return true;
 }
 
 /* ---- losses ---- */
 
-static int64_t examples(const ses_batch *b) { return b->seqs / b->choices; }
+static int64_t example_count(const ses_batch *b) { return b->seqs / b->choices; }
 
-static double margin(const ses_finetuner *t, double usual) { return t->o.margin < 0 ? usual : t->o.margin; }
+static double margin(const ses_finetuner *t, double default_margin)
+{
+    return t->settings.margin < 0 ? default_margin : t->settings.margin;
+}
 
 static ses_tensor *negatives(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
     const ses_finetuner *t = ctx;
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    return x ? ses_loss_in_batch_negatives(tape, x, examples(b), b->choices, 1 / t->o.temperature) : NULL;
+    return x ? ses_loss_in_batch_negatives(tape, x, example_count(b), b->choices,
+                                           1 / t->settings.cosine_temperature)
+             : NULL;
 }
 
 static ses_tensor *triplet(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
     const ses_finetuner *t = ctx;
     if (b->choices != 3) {
-        ses_fail(e, SES_EUSAGE, "triplets need one column of texts that do not belong: --choices");
+        ses_fail(e, SES_EUSAGE, "the triplet loss needs one column of negative texts (choices)");
         return NULL;
     }
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    return x ? ses_loss_triplet(tape, x, examples(b), margin(t, 5)) : NULL;
+    return x ? ses_loss_triplet(tape, x, example_count(b), margin(t, 5)) : NULL;
 }
 
 static ses_tensor *cosine(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
     const ses_finetuner *t = ctx;
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    return x ? ses_loss_cosine(tape, x, b->targets, examples(b)) : NULL;
+    return x ? ses_loss_cosine(tape, x, b->targets, example_count(b)) : NULL;
 }
 
 static ses_tensor *contrastive(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
     const ses_finetuner *t = ctx;
-    for (int64_t i = 0; i < examples(b); i++)
+    for (int64_t i = 0; i < example_count(b); i++)
         if (b->targets[i] != 0 && b->targets[i] != 1) {
             ses_fail(e, SES_EFORMAT, "the label of a contrastive pair is %g, not 0 or 1",
                      (double)b->targets[i]);
             return NULL;
         }
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    return x ? ses_loss_contrastive(tape, x, b->targets, examples(b), margin(t, 0.5)) : NULL;
+    return x ? ses_loss_contrastive(tape, x, b->targets, example_count(b), margin(t, 0.5)) : NULL;
 }
 
 static ses_tensor *softmax(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
     const ses_finetuner *t = ctx;
-    int64_t n = examples(b);
+    int64_t n = example_count(b);
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
     int32_t *label = x ? ses_tape_host_alloc(tape, (size_t)n, sizeof *label) : NULL;
     for (int64_t i = 0; label && i < n; i++) label[i] = (int32_t)b->targets[i];
     return label ? ses_loss_softmax(tape, x, t->class_w, t->class_b, label, n) : NULL;
 }
 
-/* The classifier over u, v, |u - v|; it is not part of what is saved. */
+/* The classifier over u, v, |u - v|; it is not saved. */
 static bool open_softmax(ses_finetuner *t, ses_err *e)
 {
     if (!ses_store_trainable_count(ses_model_store(t->model))) return true;
@@ -113,7 +119,7 @@ static bool open_softmax(ses_finetuner *t, ses_err *e)
     return true;
 }
 
-/* Scores of 0 to 5 are divided by 5: a cosine is at most 1. */
+/* Scores from 0 to 5 are divided by 5: a cosine is at most 1. */
 static bool open_cosine(ses_finetuner *t, ses_err *e)
 {
     (void)e;
@@ -121,13 +127,13 @@ static bool open_cosine(ses_finetuner *t, ses_err *e)
     return true;
 }
 
-/* ---- measuring ---- */
+/* ---- evaluation ---- */
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     size_t n = (size_t)(group(t, s->rows) - 1);
-    p->score = ses_arena_array(&p->mem, s->n_rows * n, sizeof *p->score, e);
-    return p->score != NULL;
+    o->score = ses_arena_array(&o->mem, s->n_rows * n, sizeof *o->score, e);
+    return o->score != NULL;
 }
 
 static double dot(const ses_real *a, const ses_real *b, int64_t n)
@@ -137,9 +143,9 @@ static double dot(const ses_real *a, const ses_real *b, int64_t n)
     return sum;
 }
 
-/* Cosines of a row's first text and each of the others. */
-static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, const ses_batch *b,
-                 int64_t first, ses_err *e)
+/* Cosines between a row's first text and each of the others. */
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+                          const ses_batch *b, int64_t first, ses_err *e)
 {
     int64_t g = b->choices, W = ses_sentence_width(t->sentence);
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
@@ -148,29 +154,29 @@ static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *
     bool ok = v && ses_tape_read(t->tape, x, v);
     for (int64_t i = 0; ok && i < b->seqs; i++) {
         const ses_real *u = v + i / g * g * W, *w = v + i * W;
-        float *to = p->score + s->row[first + i] * (g - 1);
+        float *to = o->score + s->row[first + i] * (g - 1);
         if (i % g) to[i % g - 1] = (float)(dot(u, w, W) / sqrt(fmax(dot(u, u, W) * dot(w, w, W), 1e-24)));
     }
     ses_free(v);
     return ok;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     (void)t, (void)s, (void)e;
-    p->loss = NAN; /* what is measured with is not what the loss learns from */
+    o->loss = NAN; /* evaluation data differ from the data of the loss */
     return true;
 }
 
-/* Right where the first text is closer to the second than to all that do not belong. */
-static bool evaluate_triplets(const ses_finetune_set *s, const ses_task_outputs *p, ses_evaluation *v,
-                              ses_arena *mem, ses_err *e)
+/* A row is correct if the first text is closer to the second than to all negatives. */
+static bool fill_triplets(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
+                          ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
     for (size_t i = 0; gold && pred && i < v->n; i++) {
         size_t others = ses_examples_at(s->rows, i)->n_parts;
-        const float *cos = p->score + i * (others + 1);
+        const float *cos = o->score + i * (others + 1);
         gold[i] = pred[i] = 1;
         for (size_t k = 1; k <= others; k++) pred[i] &= cos[0] > cos[k];
     }
@@ -181,31 +187,40 @@ static bool evaluate_triplets(const ses_finetune_set *s, const ses_task_outputs 
     return gold && pred;
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
-    if (tuples(s->rows)) return evaluate_triplets(s, p, v, mem, e);
-    return ses_finetuner_fill_reals(s, p, v, mem, e);
+    if (has_tuples(s->rows)) return fill_triplets(s, o, v, mem, e);
+    return ses_finetuner_fill_reals(s, o, v, mem, e);
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)mem, (void)e;
+    p->value = (double)o->score[row * (size_t)(group(t, s->rows) - 1)];
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
 {
     int64_t n = group(t, s->rows) - 1;
     ses_json_put_key(w, n > 1 ? "similarities" : "similarity");
     if (n > 1) ses_json_begin_array(w);
-    for (int64_t k = 0; k < n; k++) ses_json_put_float(w, p->score[(int64_t)row * n + k]);
+    for (int64_t k = 0; k < n; k++) ses_json_put_float(w, o->score[(int64_t)row * n + k]);
     if (n > 1) ses_json_end_array(w);
 }
 
-/* ---- the task, with each of its losses ---- */
+/* ---- the task with each of its losses ---- */
 
 #define EMBED                                                                                     \
-    .name = "embed", .summary = "vectors of texts, alike where they mean the same",               \
+    .name = "embed", .summary = "sentence vectors, similar for similar meanings",                 \
     .target = SES_TARGET_VALUES, .width = 1, .group = group, .metrics = "spearman|pearson",       \
-    .best_metric = "spearmanr", .encode = encode, .begin = begin, .pass = pass, .finish = finish, \
-    .fill_evaluation = evaluation, .put_prediction = put
+    .best_metric = "spearmanr", .encode = encode, .begin = begin, .predict_batch = predict_batch, \
+    .finish = finish, .fill_evaluation = fill_evaluation, .fill_prediction = fill_prediction,     \
+    .put_prediction = put_prediction
 
 static const ses_finetune_task by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
                                               .open = open_softmax, .loss = softmax };

@@ -1,5 +1,5 @@
-/* A text becomes another: summaries, translations. The decoder learns each token of the target from those
- * before it and from the source; measured is what it writes by itself. */
+/* Task rewrite: text to text, as summarization and translation. The decoder is trained with teacher forcing and
+ * evaluated by the texts it generates. */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -18,24 +18,25 @@ static bool language(const ses_finetuner *t, const char *code, const char *optio
 static bool open(ses_finetuner *t, ses_err *e)
 {
     t->generation = ses_generation_config_open(t->model, e);
-    return t->generation && language(t, t->o.src_lang, "src-lang", &t->src_lang, e) &&
-           language(t, t->o.tgt_lang, "tgt-lang", &t->tgt_lang, e);
+    return t->generation && language(t, t->settings.src_lang, "src-lang", &t->src_lang, e) &&
+           language(t, t->settings.tgt_lang, "tgt-lang", &t->tgt_lang, e);
 }
 
 /* ---- sequences ---- */
 
-/* Ids of a text, its language marked; in scratch from `from` on. Returns how many; below 0: failed. */
-static int64_t ids_of(ses_finetuner *t, ses_string text, int32_t lang, int64_t most, size_t from, bool *cut,
-                      ses_err *e)
+/* Encodes a text with its language token into scratch, from index `from`. Returns the number of ids; -1: failed. */
+static int64_t encode_text(ses_finetuner *t, ses_string text, int32_t lang, int64_t max_length, size_t from,
+                           bool *truncated, ses_err *e)
 {
-    ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = most };
+    ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = max_length };
     if (!ses_encode(t->tokens, &(ses_input){ .text = text }, &o, e)) return -1;
     const ses_encoding *k = ses_tokens_result(t->tokens);
     int32_t *id = ses_finetuner_scratch(t, from + k->n + 1, e);
     if (!id) return -1;
     if (k->n) memcpy(id + from, k->id, k->n * sizeof *id);
-    *cut |= ses_tokens_overflow_count(t->tokens) > 0;
-    if (lang >= 0 && !ses_language_token_replace(&t->facts, lang, k->special_mask, id + from, k->n, e))
+    *truncated |= ses_tokens_overflow_count(t->tokens) > 0;
+    if (lang >= 0 &&
+        !ses_language_token_replace(&t->tokenizer_config, lang, k->special_mask, id + from, k->n, e))
         return -1;
     return (int64_t)k->n;
 }
@@ -44,41 +45,41 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
                    ses_err *e)
 {
     ses_buf source = { 0 };
-    bool cut = false, learns = !t->o.unlabeled;
-    ses_buf_appendf(&source, "%s%s", t->o.prefix ? t->o.prefix : "", r->text_a.p);
-    int64_t said =
-        learns ? ids_of(t, (ses_string){ r->text_b.p, r->text_b.n }, t->tgt_lang, t->o.max_target, 0, &cut, e)
-               : 0;
-    int64_t n = said < 0 || !ses_buf_ok(&source, e)
+    bool truncated = false, has_target = !t->unlabeled;
+    ses_buf_appendf(&source, "%s%s", t->settings.prefix ? t->settings.prefix : "", r->text_a.p);
+    int64_t n_target = has_target ? encode_text(t, (ses_string){ r->text_b.p, r->text_b.n }, t->tgt_lang,
+                                                t->settings.max_target, 0, &truncated, e)
+                                  : 0;
+    int64_t n = n_target < 0 || !ses_buf_ok(&source, e)
                     ? -1
-                    : ids_of(t, (ses_string){ source.data, source.len }, t->src_lang, t->max_tokens,
-                             (size_t)said, &cut, e);
+                    : encode_text(t, (ses_string){ source.data, source.len }, t->src_lang, t->max_tokens,
+                                  (size_t)n_target, &truncated, e);
     ses_buf_free(&source);
     if (n < 0) return false;
-    if (learns && !said) return ses_fail(e, SES_EFORMAT, "the text to be written has no token");
-    if (!n) return ses_fail(e, SES_EFORMAT, "the text has no token");
-    s->n_truncated += cut;
-    ses_encoding k = { .n = (size_t)n, .id = t->scratch + said };
+    if (has_target && !n_target) return ses_fail(e, SES_EFORMAT, "the target text has no tokens");
+    if (!n) return ses_fail(e, SES_EFORMAT, "the text has no tokens");
+    s->n_truncated += truncated;
+    ses_encoding k = { .n = (size_t)n, .id = t->scratch + n_target };
     return ses_finetuner_add_sequence(
-        t, s, row, &k, &(ses_sequence){ .target_ids = t->scratch, .n_target = said }, NULL, NULL, e);
+        t, s, row, &k, &(ses_sequence){ .target_ids = t->scratch, .n_target = n_target }, NULL, NULL, e);
 }
 
-/* ---- what is written ---- */
+/* ---- generation ---- */
 
-typedef struct sums { /* of the loss, over tokens */
+typedef struct loss_sum { /* over tokens */
     double nll;
     int64_t n;
-} sums;
+} loss_sum;
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
-    p->state = ses_arena_array(&p->mem, 1, sizeof(sums), e);
-    p->text = ses_arena_array(&p->mem, s->n_rows, sizeof *p->text, e);
+    o->state = ses_arena_array(&o->mem, 1, sizeof(loss_sum), e);
+    o->text = ses_arena_array(&o->mem, s->n_rows, sizeof *o->text, e);
     (void)t;
-    return p->state && p->text;
+    return o->state && o->text;
 }
 
-static bool measure(ses_finetuner *t, const ses_batch *b, sums *sum, ses_err *e)
+static bool add_loss(ses_finetuner *t, const ses_batch *b, loss_sum *sum, ses_err *e)
 {
     ses_outputs out;
     ses_real loss = 0;
@@ -92,8 +93,8 @@ static bool measure(ses_finetuner *t, const ses_batch *b, sums *sum, ses_err *e)
     return true;
 }
 
-/* Tokens as text; ids beyond the tokenizer's have none. */
-static const char *say(ses_finetuner *t, const ses_generated_sequence *w, ses_arena *mem, ses_err *e)
+/* Decodes generated ids; ids beyond the tokenizer's vocabulary are skipped. */
+static const char *decode(ses_finetuner *t, const ses_generated_sequence *w, ses_arena *mem, ses_err *e)
 {
     int32_t *known = ses_finetuner_scratch(t, (size_t)w->ids.n + 1, e);
     const char *text;
@@ -102,36 +103,36 @@ static const char *say(ses_finetuner *t, const ses_generated_sequence *w, ses_ar
         if (w->ids.id[i] < ses_tokenizer_vocab_size(t->tokenizer)) known[n++] = w->ids.id[i];
     if (!known || !ses_decode(t->tokens, known, n, false, &text, &len, e)) return NULL;
     char *copy = ses_arena_strndup(mem, text, len, e);
-    if (copy && t->facts.clean_up_spaces) copy[ses_clean_up_tokenization(copy, len)] = 0;
+    if (copy && t->tokenizer_config.clean_up_spaces) copy[ses_clean_up_tokenization(copy, len)] = 0;
     return copy;
 }
 
-static void settings(const ses_finetuner *t, ses_generate_options *o)
+static void set_generation(const ses_finetuner *t, ses_generate_options *o)
 {
     *o = *ses_generation_config_options(t->generation);
-    o->max_length = t->o.max_target; /* of all the decoder reads and writes, as the reference counts */
+    o->max_length = t->settings.max_target; /* of prompt and output, as in transformers */
     o->max_new_tokens = 0;
     if (o->min_length > o->max_length) o->min_length = 0;
-    if (t->o.num_beams) o->num_beams = t->o.num_beams;
+    if (t->settings.num_beams) o->num_beams = t->settings.num_beams;
     if (o->num_return_sequences > 1) o->num_return_sequences = 1;
-    if (o->pad < 0) o->pad = t->facts.role[SES_ROLE_PAD];
+    if (o->pad < 0) o->pad = t->tokenizer_config.role[SES_ROLE_PAD];
     if (t->tgt_lang >= 0) o->forced_bos = t->tgt_lang;
 }
 
-static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, const ses_batch *b,
-                 int64_t first, ses_err *e)
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+                          const ses_batch *b, int64_t first, ses_err *e)
 {
-    ses_generate_options o;
-    if (b->target_cu_seqlens[b->seqs] && !measure(t, b, p->state, e)) return false;
-    settings(t, &o);
+    ses_generate_options g;
+    if (b->target_cu_seqlens[b->seqs] && !add_loss(t, b, o->state, e)) return false;
+    set_generation(t, &g);
     ses_prompt *prompt = ses_alloc_array((size_t)b->seqs, sizeof *prompt, e);
     for (int64_t i = 0; prompt && i < b->seqs; i++)
         prompt[i].ids = (ses_ids){ b->ids + b->cu_seqlens[i], b->cu_seqlens[i + 1] - b->cu_seqlens[i] };
-    ses_generated *r = prompt ? ses_generate(t->model, prompt, b->seqs, &o, e) : NULL;
+    ses_generated *r = prompt ? ses_generate(t->model, prompt, b->seqs, &g, e) : NULL;
     bool ok = r != NULL;
     for (int64_t i = 0; ok && i < b->seqs; i++) {
-        const char **text = &p->text[s->row[first + i]];
-        *text = say(t, &r->sequence[i], &p->mem, e);
+        const char **text = &o->text[s->row[first + i]];
+        *text = decode(t, &r->sequence[i], &o->mem, e);
         ok = *text != NULL;
     }
     ses_generated_free(r);
@@ -139,36 +140,44 @@ static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *
     return ok;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     (void)t, (void)s, (void)e;
-    const sums *sum = p->state;
-    p->loss = sum->n ? sum->nll / (double)sum->n : NAN;
+    const loss_sum *sum = o->state;
+    o->loss = sum->n ? sum->nll / (double)sum->n : NAN;
     return true;
 }
 
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
     const char **gold = ses_arena_array(mem, v->n, sizeof *gold, e);
     for (size_t r = 0; gold && r < v->n; r++) gold[r] = ses_examples_at(s->rows, r)->text_b.p;
-    v->pred_texts = p->text;
+    v->pred_texts = o->text;
     v->gold_texts = gold;
     return gold != NULL;
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    (void)t, (void)s, (void)mem, (void)e;
+    p->text = o->text[row];
+    return true;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
 {
     (void)t, (void)s;
     ses_json_put_key(w, "text");
-    ses_json_put_string(w, p->text[row]);
+    ses_json_put_string(w, o->text[row]);
 }
 
 const ses_finetune_task ses_finetune_task_rewrite = {
     .name = "rewrite",
-    .summary = "a text becomes another",
+    .summary = "text to text: summaries, translations",
     .head = &ses_head_seq2seq_lm,
     .data = SES_DATA_SEQ2SEQ,
     .target = SES_TARGET_TEXT,
@@ -179,8 +188,9 @@ const ses_finetune_task ses_finetune_task_rewrite = {
     .open = open,
     .encode = encode,
     .begin = begin,
-    .pass = pass,
+    .predict_batch = predict_batch,
     .finish = finish,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };

@@ -1,18 +1,22 @@
-/* A label for every word. A word's label stands at its first piece, or at all of them; the first piece's says
- * what the word is. */
+/* Task tag: a label for every word. The first token of a word has its label, or all of them (all_pieces); the
+ * prediction is the first token's. */
 #include "finetuner.h"
+
+#include "generate/logit_scores.h"
 
 #include <string.h>
 
-/* Labels and words of the tokens just made. */
-static int32_t *labels_of(ses_finetuner *t, const ses_labeled_example *r, const ses_encoding *k, ses_err *e)
+/* Labels [n], then words [n] of the encoding's tokens; in scratch. */
+static int32_t *token_labels(ses_finetuner *t, const ses_labeled_example *r, const ses_encoding *k,
+                             ses_err *e)
 {
     int32_t *tags = ses_finetuner_scratch(t, 2 * k->n, e), before = -1;
     for (size_t i = 0; tags && i < k->n; i++) {
         int32_t at = k->special_mask[i] ? -1 : k->word_id[i];
         bool first = at >= 0 && at != before;
         tags[k->n + i] = first ? at : -1;
-        tags[i] = r->labels && at >= 0 && (first || t->o.all_pieces) ? r->labels[at] : SES_IGNORE_INDEX;
+        tags[i] =
+            r->labels && at >= 0 && (first || t->settings.all_pieces) ? r->labels[at] : SES_IGNORE_INDEX;
         if (at >= 0) before = at;
     }
     return tags;
@@ -28,7 +32,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = t->max_tokens };
     bool ok = words && ses_encode(t->tokens, &in, &o, e);
     const ses_encoding *k = ok ? ses_tokens_result(t->tokens) : NULL;
-    int32_t *tags = ok ? labels_of(t, r, k, e) : NULL;
+    int32_t *tags = ok ? token_labels(t, r, k, e) : NULL;
     if (ok) s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
@@ -38,54 +42,67 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return ok;
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
 {
     size_t words = 0;
     (void)t;
-    p->tag_cu = ses_arena_array(&p->mem, s->n_rows + 1, sizeof *p->tag_cu, e);
-    if (!p->tag_cu) return false;
-    for (size_t r = 0; r < s->n_rows; r++) p->tag_cu[r + 1] = words += ses_examples_at(s->rows, r)->n_parts;
-    p->tags = ses_arena_array(&p->mem, words, sizeof *p->tags, e);
-    for (size_t i = 0; p->tags && i < words; i++) p->tags[i] = -1;
-    return p->tags != NULL;
+    o->tag_cu = ses_arena_array(&o->mem, s->n_rows + 1, sizeof *o->tag_cu, e);
+    if (!o->tag_cu) return false;
+    for (size_t r = 0; r < s->n_rows; r++) o->tag_cu[r + 1] = words += ses_examples_at(s->rows, r)->n_parts;
+    o->tags = ses_arena_array(&o->mem, words, sizeof *o->tags, e);
+    for (size_t i = 0; o->tags && i < words; i++) o->tags[i] = -1;
+    return o->tags != NULL;
 }
 
-static bool take(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
-                 const float *x, int64_t n, int64_t cols, ses_err *e)
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+                    const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)e;
-    /* one sequence a row: tokens lie in the set as in the dataset */
+    /* one sequence per row: tokens have the same order in the set and in the dataset */
     const int32_t *word = s->word + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
     for (int64_t i = 0; i < n; i++)
         if (word[i] >= 0)
-            p->tags[p->tag_cu[s->row[sequence]] + (size_t)word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
+            o->tags[o->tag_cu[s->row[sequence]] + (size_t)word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
     return true;
 }
 
-/* Words cut off count for nothing, as in the reference's script. */
-static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
-                       ses_evaluation *v, ses_arena *mem, ses_err *e)
+/* Truncated words are ignored, as in transformers' run_ner.py. */
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
-    size_t words = p->tag_cu[v->n];
+    size_t words = o->tag_cu[v->n];
     int32_t *gold = ses_arena_array(mem, words, sizeof *gold, e),
             *pred = ses_arena_array(mem, words, sizeof *pred, e);
     for (size_t r = 0; gold && pred && r < v->n; r++) {
         const ses_labeled_example *x = ses_examples_at(s->rows, r);
         for (size_t i = 0; i < x->n_parts; i++) {
-            size_t at = p->tag_cu[r] + i;
-            gold[at] = p->tags[at] < 0 || !x->labels ? SES_IGNORE_INDEX : x->labels[i];
-            pred[at] = p->tags[at] < 0 ? 0 : p->tags[at];
+            size_t at = o->tag_cu[r] + i;
+            gold[at] = o->tags[at] < 0 || !x->labels ? SES_IGNORE_INDEX : x->labels[i];
+            pred[at] = o->tags[at] < 0 ? 0 : o->tags[at];
         }
     }
     v->gold = gold;
     v->pred = pred;
-    v->cu = p->tag_cu;
+    v->cu = o->tag_cu;
     return gold && pred;
 }
 
-static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
-                ses_json_writer *w)
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+                            size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
+{
+    p->n_labels = ses_examples_at(s->rows, row)->n_parts;
+    const char **labels = ses_arena_array(mem, p->n_labels + 1, sizeof *labels, e);
+    for (size_t i = 0; labels && i < p->n_labels; i++) {
+        int32_t tag = o->tags[o->tag_cu[row] + i];
+        labels[i] = tag < 0 ? NULL : t->label[tag];
+    }
+    p->labels = labels;
+    return labels != NULL;
+}
+
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
+                           ses_json_writer *w)
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
     ses_json_put_key(w, "words");
@@ -96,17 +113,19 @@ static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outp
     ses_json_put_key(w, "tags");
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_parts; i++) {
-        int32_t tag = p->tags[p->tag_cu[row] + i];
+        int32_t tag = o->tags[o->tag_cu[row] + i];
         ses_json_put_string(w, tag < 0 ? NULL : t->label[tag]);
         lost += tag < 0;
     }
     ses_json_end_array(w);
-    if (lost) ses_json_put_key(w, "cut"), ses_json_put_int(w, lost); /* words without a tag */
+    if (lost)
+        ses_json_put_key(w, "cut"),
+            ses_json_put_int(w, lost); /* words without a tag; the key is part of the format */
 }
 
 const ses_finetune_task ses_finetune_task_tag = {
     .name = "tag",
-    .summary = "a label for every word of a sentence",
+    .summary = "a label for every word",
     .head = &ses_head_token_classification,
     .data = SES_DATA_TAG,
     .format = SES_DATA_CONLL,
@@ -116,7 +135,8 @@ const ses_finetune_task ses_finetune_task_tag = {
     .best_metric = "f1",
     .encode = encode,
     .begin = begin,
-    .collect = take,
-    .fill_evaluation = evaluation,
-    .put_prediction = put,
+    .collect = collect,
+    .fill_evaluation = fill_evaluation,
+    .fill_prediction = fill_prediction,
+    .put_prediction = put_prediction,
 };

@@ -4,21 +4,22 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/data_stats.h"
-#include "cli/train/data_options.h"
+#include "cli/train/finetune_options.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "tune/finetune_data.h"
 
 #include <string.h>
 
 typedef struct args {
-    ses_data_args data;
+    ses_data_options data;
     int64_t show;
     bool list, json;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_DATA_TASK(args, data, false),
-    SES_OPT_DATA(args, data),
+    SES_OPT_TASK(args, data, false),
+    SES_OPT_INCLUDE(args, data, ses_data_option_table),
     { .name = "show",
       .letter = 'n',
       .type = SES_OPT_INT,
@@ -77,7 +78,7 @@ static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **
 {
     const args *a = c->args;
     ses_data_stats s = { 0 };
-    ses_examples *d = ses_data_args_open(v->spec, v->path, *like, e);
+    ses_examples *d = ses_data_open(v->spec, v->path, *like, e);
     bool ok = d && ses_data_stats_of(d, &s, e);
     if (ok && *like && !a->json) puts("");
     ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));
@@ -123,7 +124,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_data_spec spec;
     ses_data_view v = { .spec = &spec, .show = a->show };
     ses_examples *like = NULL;
-    if (!ses_data_args_spec(&a->data, &spec, &v.benchmark, e)) return false;
+    if (!ses_data_options_spec(&a->data, &spec, &v.benchmark, e)) return false;
     bool ok = true;
     for (int i = 0; ok && i < c->n_operands; i++) {
         v.path = c->operands[i];

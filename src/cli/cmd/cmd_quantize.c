@@ -1,13 +1,13 @@
 /* quantize: writes a model with 8- or 16-bit weights and measures the loss in score. */
-#include "cli/train/eval_report.h"
-#include "cli/train/finetune_data.h"
+#include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
+#include "tune/finetune_data.h"
 
 #include <math.h>
 
 typedef struct args {
-    ses_finetune_data_args tune;
+    ses_predictor_args tune;
     const char *eval, *metric;
     double max_drop;
     int embeddings; /* 0: f16, 1: int8 */
@@ -15,7 +15,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_DATA_TASK(args, tune.data, false),
+    SES_OPT_TASK(args, tune.data, false),
     { .name = "eval",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, eval),
@@ -44,34 +44,27 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
       .help = "replace a model in OUT" },
-    SES_OPT_TUNE(args, tune),
-    SES_OPT_INCLUDE(args, tune.shared, ses_compute_options),
+    SES_OPT_INCLUDE(args, tune, ses_predictor_option_table),
+    SES_OPT_INCLUDE(args, tune.compute, ses_compute_options),
 };
 
 /* Scores the model with weights of this dtype (index in --dtype; 0: unquantized). */
 static bool evaluate(const args *a, const ses_call *c, int dtype, double *score, const char **name,
                      ses_err *e)
 {
-    ses_finetune_data_args t = a->tune;
-    char *operands[2] = { c->operands[0], (char *)(uintptr_t)a->eval };
-    ses_call call = *c;
-    ses_prediction_run r;
-    ses_eval_report j = { 0 };
-    const ses_finetune_task *kind;
-    ses_data_spec spec;
-    t.shared.dtype = dtype;
-    t.shared.int8_embeddings = dtype && a->embeddings;
-    call.operands = operands;
-    if (!ses_finetune_resolve_task(&t, &kind, &spec, e)) return false;
-    *name = a->metric ? a->metric : spec.best_metric;
-    bool ok = ses_prediction_run_open(&r, &t, &call, true, e) &&
-              ses_eval_report_make(&j, r.tuner, &r.set, &r.predictions,
-                                   &(ses_bootstrap_args){ .confidence = 95 }, e);
-    if (ok && !ses_scores_find(&j.scores, *name, score))
+    ses_predictor_args t = a->tune;
+    ses_open_predictor p;
+    ses_eval_report r = { 0 };
+    t.compute.dtype = dtype;
+    t.compute.int8_embeddings = dtype && a->embeddings;
+    bool ok = ses_open_predictor_open(&p, &t, c->operands[0], c, e) &&
+              ses_predictor_evaluate(p.predictor, a->eval, &r, e);
+    if (ok) *name = a->metric ? a->metric : ses_predictor_metric(p.predictor);
+    if (ok && !ses_scores_find(&r.scores, *name, score))
         ok = ses_fail(e, SES_EUSAGE, "--metric: no score \"%s\"; the first score is %s", *name,
-                      j.scores.n ? j.scores.item[0].name : "none");
-    ses_eval_report_free(&j);
-    ses_prediction_run_free(&r);
+                      r.scores.n ? r.scores.item[0].name : "none");
+    ses_eval_report_free(&r);
+    ses_open_predictor_free(&p);
     return ok;
 }
 
@@ -81,7 +74,7 @@ static bool check_drop(const args *a, const ses_call *c, ses_err *e)
     const char *name;
     if (!a->tune.data.task) return ses_fail(e, SES_EUSAGE, "--eval requires --task");
     if (!evaluate(a, c, 0, &original, &name, e) ||
-        !evaluate(a, c, a->tune.shared.dtype, &quantized, &name, e))
+        !evaluate(a, c, a->tune.compute.dtype, &quantized, &name, e))
         return false;
     bool lower = ses_metric_lower_is_better(name);
     double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
@@ -99,7 +92,7 @@ static bool check_drop(const args *a, const ses_call *c, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_device_options o = ses_compute_device_options(&a->tune.shared);
+    ses_device_options o = ses_compute_device_options(&a->tune.compute);
     ses_dtype embedding_dtype = a->embeddings ? SES_I8 : SES_F16;
     if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16");
     if (a->embeddings && o.dtype != SES_I8)

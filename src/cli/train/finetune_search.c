@@ -1,14 +1,16 @@
-/* finetune --grid, --seeds: every combination of values, each with every seed, as runs in folders of their
- * own; one table at the end. */
+/* finetune --grid, --seeds: one run per combination of values and seed, in subfolders; a table at the end. */
 #define _POSIX_C_SOURCE 200809L
 #include "finetune_command.h"
+#include "train_monitor.h"
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/suggest.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "train/train_folder.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,13 +24,13 @@ typedef struct axis {
     size_t n;
 } axis;
 
-typedef struct attempt {
+typedef struct run {
     char *name, *dir;
     int64_t seed;
     bool done;
     double score, seconds, kwh;
     char failed[200];
-} attempt;
+} run;
 
 typedef struct search {
     ses_call *c;
@@ -36,14 +38,15 @@ typedef struct search {
     ses_arena mem;
     axis axis[MAX_AXES];
     size_t n_axes, points, seeds;
-    attempt *run; /* [points, seeds] */
+    run *runs; /* [points, seeds] */
     char metric[64];
     bool lower;
 } search;
 
-/* ---- what is to be run ---- */
+/* ---- planning ---- */
 
-static bool is_word(const char *word, const char *list) /* "a|b|c" */
+/* list: "a|b|c" */
+static bool is_in_list(const char *word, const char *list)
 {
     for (; *list; list += strcspn(list, "|"), list += *list == '|')
         if (ses_equal(list, strcspn(list, "|"), word)) return true;
@@ -59,18 +62,18 @@ static bool find_option(const char *name, ses_opt *out, ses_err *e)
         ses_suggest_offer(&s, o->name, strlen(o->name));
         if (strcmp(o->name, name)) continue;
         if (o->type != SES_OPT_LIST &&
-            !is_word(name, "task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval")) {
+            !is_in_list(name, "task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval")) {
             *out = *o;
             return true;
         }
         return ses_fail(e, SES_EUSAGE, "--grid: --%s is the same for all runs", name);
     }
-    ses_fail(e, SES_EUSAGE, "--grid: no option is called \"%s\"", name);
+    ses_fail(e, SES_EUSAGE, "--grid: unknown option \"%s\"", name);
     return ses_suggest_add(&s, "", e);
 }
 
-/* The values of "1e-5,3e-5". */
-static bool read_values(search *s, axis *x, const char *list, ses_err *e)
+/* Parses "1e-5,3e-5". */
+static bool parse_values(search *s, axis *x, const char *list, ses_err *e)
 {
     x->n = 1;
     for (const char *c = list; *c; c++) x->n += *c == ',';
@@ -101,7 +104,7 @@ static bool add_axis(search *s, const char *text, ses_err *e)
         if (!strcmp(s->axis[i].opt.name, name))
             return ses_fail(e, SES_EUSAGE, "--grid: %s is given twice", name);
     s->n_axes++;
-    return read_values(s, x, text + len + 1, e);
+    return parse_values(s, x, text + len + 1, e);
 }
 
 /* The value of an axis at a point; the last axis moves fastest. */
@@ -111,28 +114,29 @@ static const char *value_at(const search *s, size_t point, size_t at)
     return s->axis[at].value[point % s->axis[at].n];
 }
 
-/* "lr=1e-5,batch-size=16,seed=42": also the folder's name, so a '/' becomes '-'. */
+/* Names the run "lr=1e-5,batch-size=16,seed=42". It is also the folder's name: '/' becomes '-'. */
 static bool name_run(search *s, size_t i, ses_err *e)
 {
     ses_buf b = { 0 };
-    attempt *r = &s->run[i];
-    r->seed = s->a->seed + (int64_t)(i % s->seeds);
+    run *r = &s->runs[i];
+    r->seed = s->a->train.run.seed + (int64_t)(i % s->seeds);
     for (size_t k = 0; k < s->n_axes; k++)
         ses_buf_appendf(&b, "%s%s=%s", k ? "," : "", s->axis[k].opt.name, value_at(s, i / s->seeds, k));
     if (s->seeds > 1) ses_buf_appendf(&b, "%sseed=%" PRId64, s->n_axes ? "," : "", r->seed);
     for (size_t k = 0; k < b.len; k++)
         if (b.data[k] == '/') b.data[k] = '-';
-    bool ok = ses_buf_ok(&b, e) && (b.len < 200 || ses_fail(e, SES_EUSAGE, "--grid: values are too long"));
+    bool ok = ses_buf_ok(&b, e) &&
+              (b.len < 200 || ses_fail(e, SES_EUSAGE, "--grid: values too long for a folder name"));
     r->name = ok ? ses_arena_strndup(&s->mem, b.data, b.len, e) : NULL;
     ses_buf_free(&b);
-    char *dir = r->name ? ses_path_join(s->a->output, r->name, e) : NULL;
+    char *dir = r->name ? ses_path_join(s->a->train.run.output, r->name, e) : NULL;
     r->dir = dir ? ses_arena_strndup(&s->mem, dir, strlen(dir), e) : NULL;
     ses_free(dir);
     return r->dir != NULL;
 }
 
-/* The arguments of a run: those of the command, with its own values. */
-static bool args_of(const search *s, size_t i, ses_finetune_args *out, ses_err *e)
+/* Arguments of run i: the command's, with the values of the run. */
+static bool run_args(const search *s, size_t i, ses_finetune_args *out, ses_err *e)
 {
     *out = *s->a;
     out->grid = (ses_opt_list){ 0 };
@@ -142,8 +146,8 @@ static bool args_of(const search *s, size_t i, ses_finetune_args *out, ses_err *
         snprintf(from, sizeof from, "--grid %s", s->axis[k].opt.name);
         if (!ses_opt_set(&s->axis[k].opt, out, from, value_at(s, i / s->seeds, k), e)) return false;
     }
-    if (s->seeds > 1) out->seed = s->run[i].seed;
-    out->output = s->run[i].dir;
+    if (s->seeds > 1) out->train.run.seed = s->runs[i].seed;
+    out->train.run.output = s->runs[i].dir;
     return true;
 }
 
@@ -153,8 +157,9 @@ static bool plan(search *s, ses_err *e)
     ses_finetune_args trial;
     s->points = 1;
     s->seeds = (size_t)a->seeds;
-    if (!a->eval) return ses_fail(e, SES_EUSAGE, "--grid and --seeds compare scores: --eval FILE is needed");
-    if (a->log || a->board)
+    if (!a->o.eval)
+        return ses_fail(e, SES_EUSAGE, "--grid and --seeds compare scores: they need --eval FILE");
+    if (a->train.run.log || a->train.run.tensorboard)
         return ses_fail(e, SES_EUSAGE, "--grid and --seeds: each run is logged in its own folder");
     for (size_t i = 0; i < a->grid.n; i++) {
         if (!add_axis(s, a->grid.item[i], e)) return false;
@@ -164,19 +169,21 @@ static bool plan(search *s, ses_err *e)
         if (s->seeds > 1 && !strcmp(s->axis[i].opt.name, "seed"))
             return ses_fail(e, SES_EUSAGE, "--grid seed and --seeds: not both");
     }
-    s->run = ses_arena_array(&s->mem, s->points * s->seeds, sizeof *s->run, e);
-    if (!s->run) return false;
-    memset(s->run, 0, s->points * s->seeds * sizeof *s->run);
+    s->runs = ses_arena_array(&s->mem, s->points * s->seeds, sizeof *s->runs, e);
+    if (!s->runs) return false;
+    memset(s->runs, 0, s->points * s->seeds * sizeof *s->runs);
     for (size_t i = 0; i < s->points * s->seeds; i++)
-        if (!name_run(s, i, e) || !args_of(s, i, &trial, e)) return false; /* a wrong value is told at once */
+        if (!name_run(s, i, e) || !run_args(s, i, &trial, e))
+            return false; /* checks all values before the first run */
     return true;
 }
 
-/* ---- what has been run ---- */
+/* ---- finished runs ---- */
 
-/* Options that make no difference to a result. */
-static const char *const FREE = "output|resume|overwrite|grid|seeds|threads|isa|device|json|log|tensorboard|"
-                                "core-watts|co2-per-kwh|bootstrap|confidence|keep|save-every";
+/* Options that do not change a result. */
+static const char *const IRRELEVANT =
+    "output|resume|overwrite|grid|seeds|threads|isa|device|json|log|tensorboard|"
+    "core-watts|co2-per-kwh|bootstrap|confidence|keep|save-every";
 
 static bool same_options(const ses_json *was, const ses_finetune_args *a, const char *dir, ses_err *e)
 {
@@ -194,9 +201,9 @@ static bool same_options(const ses_json *was, const ses_finetune_args *a, const 
         char x[200], y[200];
         ses_json_value_text(x, sizeof x, ses_json_get(was, key));
         ses_json_value_text(y, sizeof y, ses_json_at(now, i));
-        if (!is_word(key, FREE) && strcmp(x, y))
-            ok = ses_fail(e, SES_EARG, "%s: was made with %s %s, not %s; --overwrite makes all anew", dir,
-                          key, x, y);
+        if (!is_in_list(key, IRRELEVANT) && strcmp(x, y))
+            ok = ses_fail(e, SES_EARG, "%s: was trained with %s %s, not %s; --overwrite repeats all runs",
+                          dir, key, x, y);
     }
     ses_json_free(d);
     return ok;
@@ -210,21 +217,22 @@ static ses_json_doc *load(const char *dir, const char *name)
     return d;
 }
 
-static bool is_whole(const char *dir) /* its config came last */
+/* config.json is written last. */
+static bool is_complete(const char *dir)
 {
     char *path = ses_path_join(dir, "config.json", NULL);
-    bool there = path && ses_path_exists(path);
+    bool exists = path && ses_path_exists(path);
     ses_free(path);
-    return there;
+    return exists;
 }
 
-/* The result of a finished run, from its folder; r->done stays false where it is not finished. */
-static bool read_result(search *s, attempt *r, const ses_finetune_args *a, ses_err *e)
+/* Reads the result of a finished run from its folder; r->done stays false if it is not finished. */
+static bool read_result(search *s, run *r, const ses_finetune_args *a, ses_err *e)
 {
     ses_json_doc *about = load(r->dir, SES_RUN_INFO), *all = load(r->dir, "all_results.json");
     char key[80];
     bool ok = true;
-    if (about && all && is_whole(r->dir)) {
+    if (about && all && is_complete(r->dir)) {
         const ses_json *root = ses_json_root(about), *results = ses_json_root(all);
         const char *metric = ses_json_string(ses_json_get(root, "metric"), NULL);
         ok = same_options(ses_json_get(root, "options"), a, r->dir, e);
@@ -242,49 +250,50 @@ static bool read_result(search *s, attempt *r, const ses_finetune_args *a, ses_e
     return ok;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 typedef struct summary {
-    size_t n, best; /* runs that count, and the best of them */
+    size_t n, best; /* finished runs with a score; index of the best */
     double mean, deviation, seconds, kwh;
 } summary;
 
-static bool better(const search *s, double a, double b) { return s->lower ? a < b : a > b; }
+static bool is_better(const search *s, double a, double b) { return s->lower ? a < b : a > b; }
 
-static summary sum_up(const search *s, size_t point)
+static summary summarize(const search *s, size_t point)
 {
     summary x = { .best = SIZE_MAX };
     double squares = 0;
     for (size_t k = 0; k < s->seeds; k++) {
-        const attempt *r = &s->run[point * s->seeds + k];
+        const run *r = &s->runs[point * s->seeds + k];
         if (!r->done || isnan(r->score)) continue;
         x.n++;
         x.mean += r->score;
         x.seconds += r->seconds;
         x.kwh += r->kwh;
-        if (x.best == SIZE_MAX || better(s, r->score, s->run[x.best].score)) x.best = point * s->seeds + k;
+        if (x.best == SIZE_MAX || is_better(s, r->score, s->runs[x.best].score))
+            x.best = point * s->seeds + k;
     }
     x.mean = x.n ? x.mean / (double)x.n : NAN;
     for (size_t k = 0; k < s->seeds; k++) {
-        const attempt *r = &s->run[point * s->seeds + k];
+        const run *r = &s->runs[point * s->seeds + k];
         if (r->done && !isnan(r->score)) squares += (r->score - x.mean) * (r->score - x.mean);
     }
     x.deviation = x.n > 1 ? sqrt(squares / (double)(x.n - 1)) : NAN;
     return x;
 }
 
-/* The point with the best mean; SIZE_MAX: none is finished. */
+/* The point with the best mean score; SIZE_MAX: none is finished. */
 static size_t best_point(const search *s)
 {
     size_t best = SIZE_MAX;
     for (size_t p = 0; p < s->points; p++) {
-        summary x = sum_up(s, p);
-        if (x.n && (best == SIZE_MAX || better(s, x.mean, sum_up(s, best).mean))) best = p;
+        summary x = summarize(s, p);
+        if (x.n && (best == SIZE_MAX || is_better(s, x.mean, summarize(s, best).mean))) best = p;
     }
     return best;
 }
 
-static void put_run(const attempt *r, ses_json_writer *w)
+static void put_run(const run *r, ses_json_writer *w)
 {
     ses_json_begin_object(w);
     ses_json_member_string(w, "name", r->name);
@@ -304,17 +313,17 @@ static void put_all(const search *s, ses_json_writer *w)
     ses_json_begin_object(w);
     ses_json_member_string(w, "metric", *s->metric ? s->metric : NULL);
     ses_json_member_bool(w, "lower_is_better", s->lower);
-    ses_json_member_string(w, "best", best == SIZE_MAX ? NULL : s->run[sum_up(s, best).best].name);
+    ses_json_member_string(w, "best", best == SIZE_MAX ? NULL : s->runs[summarize(s, best).best].name);
     ses_json_member_array(w, "points");
     for (size_t p = 0; p < s->points; p++) {
-        summary x = sum_up(s, p);
+        summary x = summarize(s, p);
         ses_json_begin_object(w);
         for (size_t k = 0; k < s->n_axes; k++)
             ses_json_member_string(w, s->axis[k].opt.name, value_at(s, p, k));
         ses_json_member_real(w, "mean", x.mean);
         ses_json_member_real(w, "deviation", x.deviation);
         ses_json_member_array(w, "runs");
-        for (size_t k = 0; k < s->seeds; k++) put_run(&s->run[p * s->seeds + k], w);
+        for (size_t k = 0; k < s->seeds; k++) put_run(&s->runs[p * s->seeds + k], w);
         ses_json_end_array(w);
         ses_json_end_object(w);
     }
@@ -326,7 +335,7 @@ static bool write_grid(const search *s, ses_err *e)
 {
     size_t n;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(s->a->output, SES_GRID_FILE, e) : NULL;
+    char *path = w ? ses_path_join(s->a->train.run.output, SES_GRID_FILE, e) : NULL;
     if (path) put_all(s, w);
     const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
     bool ok = text && ses_file_write(path, text, n, true, e);
@@ -345,9 +354,9 @@ static ses_text_table *table_of(const search *s, ses_err *e)
     return t;
 }
 
-static void put_score(ses_text_table *t, ses_style style, bool there, double x)
+static void put_score(ses_text_table *t, ses_style style, bool is_known, double x)
 {
-    there ? ses_text_table_cell(t, "%.4f", x) : ses_text_table_cell(t, "-");
+    is_known ? ses_text_table_cell(t, "%.4f", x) : ses_text_table_cell(t, "-");
     ses_text_table_style(t, style);
 }
 
@@ -357,7 +366,7 @@ static bool show(const search *s, ses_err *e)
     ses_text_table *t = table_of(s, e);
     if (!t) return false;
     for (size_t p = 0; p < s->points; p++) {
-        summary x = sum_up(s, p);
+        summary x = summarize(s, p);
         char time[SES_NUMBER_TEXT], energy[SES_NUMBER_TEXT];
         ses_style style = p == best ? SES_GREEN : SES_PLAIN;
         for (size_t k = 0; k < s->n_axes; k++) {
@@ -373,59 +382,59 @@ static bool show(const search *s, ses_err *e)
     bool ok = ses_text_table_print(t, stdout, &s->c->out, 0, e);
     ses_text_table_free(t);
     if (ok && best != SIZE_MAX) {
-        const attempt *r = &s->run[sum_up(s, best).best];
+        const run *r = &s->runs[summarize(s, best).best];
         ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
-        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->output);
+        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->train.run.output);
     }
     return ok;
 }
 
-/* ---- one after the other ---- */
+/* ---- running ---- */
 
-static bool look(void *ctx, const char *name)
+static bool note_entry(void *ctx, const char *name)
 {
     bool *other = ctx;
     *other |= strcmp(name, ".lock") && strncmp(name, ".sesame-", 8);
     return true;
 }
 
-static bool has_room(const ses_finetune_args *a, ses_err *e)
+static bool output_is_free(const ses_finetune_args *a, ses_err *e)
 {
     bool other = false;
-    if (a->overwrite && a->resume)
-        return ses_fail(e, SES_EUSAGE, "--resume goes on with the runs, --overwrite replaces them: not both");
-    if (a->overwrite || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, look, &other, e)) return false;
-    char *grid = ses_path_join(a->output, SES_GRID_FILE, e);
-    bool ok = grid && (!other || (a->resume && ses_path_exists(grid)));
+    if (a->train.run.overwrite && a->train.run.resume)
+        return ses_fail(e, SES_EUSAGE, "--resume continues the runs, --overwrite replaces them: set one");
+    if (a->train.run.overwrite || !ses_path_exists(a->train.run.output)) return true;
+    if (!ses_dir_each(a->train.run.output, note_entry, &other, e)) return false;
+    char *grid = ses_path_join(a->train.run.output, SES_GRID_FILE, e);
+    bool ok = grid && (!other || (a->train.run.resume && ses_path_exists(grid)));
     ses_free(grid);
-    return ok || ses_fail(e, SES_EIO, "%s: is not empty: %s", a->output,
-                          a->resume ? "and has no " SES_GRID_FILE " to go on with"
-                                    : "--resume goes on with its runs, --overwrite replaces them");
+    return ok || ses_fail(e, SES_EIO, "%s: not empty: %s", a->train.run.output,
+                          a->train.run.resume ? "no " SES_GRID_FILE " to resume from"
+                                              : "--resume continues its runs, --overwrite replaces them");
 }
 
-/* Where a run that cannot go on (its loss is not a number) is one of several, the others still can. */
+/* A run that fails (its loss is NaN) does not stop the others. */
 static bool run_one(search *s, size_t i, bool *stopped, ses_err *e)
 {
-    attempt *r = &s->run[i];
+    run *r = &s->runs[i];
     ses_finetune_args a;
-    ses_err why = { 0 };
-    if (!args_of(s, i, &a, e) || (a.resume && !read_result(s, r, &a, e))) return false;
+    ses_err error = { 0 };
+    if (!run_args(s, i, &a, e) || (a.train.run.resume && !read_result(s, r, &a, e))) return false;
     if (!s->c->quiet)
         fprintf(stderr, "%s[%zu/%zu] %s%s%s\n", ses_style_on(&s->c->err, SES_BOLD), i + 1,
                 s->points * s->seeds, r->name, ses_style_on(&s->c->err, SES_PLAIN),
-                r->done ? ": finished before" : "");
+                r->done ? ": already finished" : "");
     if (r->done) return true;
-    if (ses_finetune_one(s->c, &a, true, stopped, &why)) {
+    if (ses_finetune_one(s->c, &a, true, stopped, &error)) {
         if (!*stopped && (!read_result(s, r, &a, e) || !r->done))
-            return e->code || ses_fail(e, SES_EIO, "%s: its results cannot be read", r->dir);
+            return e->code || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir);
         return true;
     }
-    if (why.code != SES_EARG) {
-        if (e) *e = why;
+    if (error.code != SES_EARG) {
+        if (e) *e = error;
         return ses_wrap(e, "%s", r->name);
     }
-    ses_quote(r->failed, sizeof r->failed, why.msg, strlen(why.msg));
+    ses_quote(r->failed, sizeof r->failed, error.msg, strlen(error.msg));
     fprintf(stderr, "sesame: %s: %s\n", r->name, r->failed);
     return true;
 }
@@ -435,10 +444,10 @@ static bool run_all(search *s, bool *stopped, ses_err *e)
     size_t failed = 0, n = s->points * s->seeds;
     for (size_t i = 0; i < n && !*stopped; i++) {
         if (!run_one(s, i, stopped, e) || !write_grid(s, e)) return false;
-        failed += *s->run[i].failed != 0;
+        failed += *s->runs[i].failed != 0;
         *stopped |= ses_train_monitor_should_stop() && i + 1 < n;
     }
-    return failed < n || ses_fail(e, SES_EARG, "no run came to its end; the first: %s", s->run[0].failed);
+    return failed < n || ses_fail(e, SES_EARG, "all runs failed; the first: %s", s->runs[0].failed);
 }
 
 bool ses_finetune_search(ses_call *c, ses_err *e)
@@ -446,11 +455,11 @@ bool ses_finetune_search(ses_call *c, ses_err *e)
     search s = { .c = c, .a = c->args };
     bool stopped = false;
     ses_dir_lock *lock = NULL;
-    bool ok = plan(&s, e) && has_room(s.a, e) && ses_dir_make(s.a->output, e) &&
-              (lock = ses_dir_lock_new(s.a->output, e)) != NULL && (s.a->resume || write_grid(&s, e)) &&
-              run_all(&s, &stopped, e);
-    if (ok && stopped) fprintf(stderr, "the search was stopped; the same command with --resume goes on\n");
-    if (ok && s.a->tune.shared.json) {
+    bool ok = plan(&s, e) && output_is_free(s.a, e) && ses_dir_make(s.a->train.run.output, e) &&
+              (lock = ses_dir_lock_new(s.a->train.run.output, e)) != NULL &&
+              (s.a->train.run.resume || write_grid(&s, e)) && run_all(&s, &stopped, e);
+    if (ok && stopped) fprintf(stderr, "search stopped; the same command with --resume continues\n");
+    if (ok && s.a->compute.json) {
         ses_json_writer *w = ses_json_writer_new(0, e);
         if (w) put_all(&s, w);
         ok = w && ses_json_writer_print(w, e);

@@ -72,7 +72,6 @@ static void start(ses_train_monitor *m, const ses_training_event *ev)
     m->start = ses_seconds();
     m->first_update = at->updates;
     m->first_tokens = at->tokens;
-    if (m->announce && !m->quiet) m->announce(m->ctx);
 }
 
 static void on_step(ses_train_monitor *m, const ses_training_event *ev)
@@ -112,7 +111,8 @@ bool ses_train_monitor_on_event(void *monitor, const ses_training_event *ev)
     case SES_TRAINING_EVALUATING: break;
     case SES_TRAINING_NOTICE:
         clear_line(m);
-        if (!m->quiet || ev->is_warning) fprintf(stderr, "sesame: %s\n", ev->text);
+        if (!m->quiet || ev->is_warning)
+            fprintf(stderr, "%s%s\n", ev->is_warning ? "sesame: " : "", ev->text);
         break;
     }
     return !ses_train_monitor_should_stop();

@@ -16,9 +16,6 @@ typedef struct ses_train_monitor {
     const ses_term *term; /* stderr */
     bool quiet;           /* errors and warnings only */
     const char *metric;   /* score that selects the best checkpoint; NULL or "loss": the loss */
-    /* Called at SES_TRAINING_STARTED; NULL: nothing is announced. */
-    void (*announce)(void *ctx);
-    void *ctx;
 
     double start, drawn; /* seconds: start of the run, last redraw */
     int64_t first_update, first_tokens;

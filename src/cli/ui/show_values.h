@@ -6,8 +6,6 @@
 #include "sesame/json.h"
 #include "term.h"
 
-/* "12,403" */
-const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n);
 const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n,
                           double seconds); /* n per second: "2,837", "5.3" */
 

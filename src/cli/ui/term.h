@@ -4,6 +4,7 @@
 #define SES_CLI_TERM_H
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "sesame/err.h"
 
 #include <stdio.h>
@@ -41,7 +42,7 @@ void ses_escape_controls(char *out, size_t size, const char *s); /* the same int
 /* Wraps text at spaces to `width` columns and indents every line but the first, which starts at column `at`. */
 void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
 
-enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_NUMBER_TEXT = 24 };
+enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1 };
 
 /* A bar for a fraction (0 to 1) of `width` columns, in eighths of blocks, or in '#' without Unicode. */
 const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width);

@@ -1,0 +1,262 @@
+/* Fine-tuning: train a pretrained model on labeled examples, evaluate it, save it, predict with it.
+ *
+ *     ses_finetune_options o = ses_finetune_defaults();
+ *     o.model = "bert-base-uncased", o.train = "train.csv", o.eval = "dev.csv", o.run.output = "out";
+ *     ses_finetune *f = ses_finetune_new(&o, device, &e);
+ *     bool ok = f && ses_finetune_run(f, NULL, &e);           -- trains, evaluates, writes the folder
+ *     double accuracy;
+ *     if (ok) ses_scores_find(&ses_finetune_report(f)->scores, "accuracy", &accuracy);
+ *     ses_finetune_free(f);
+ *
+ * The folder is opened again by ses_predictor_open, by the pipelines of sesame/pipeline.h and by transformers.
+ *
+ * Tasks: "classify" (one label), "multi_label", "regress", "tag" (a label per word), "answer" (a span of a
+ * passage), "choose" (one of several texts), "rewrite" (text to text), "continue" (causal language modeling),
+ * "embed" (sentence vectors); or the name of a benchmark (sesame/examples.h), which also names columns and labels.
+ *
+ * Ownership: strings and examples named by options are borrowed until the object made from them is freed; what a
+ * getter returns is borrowed from its object. The device outlives all of them. Threads: an object is used by one
+ * thread at a time; the device computes with as many as it was opened with. Failure: false or NULL, with the
+ * reason in e; a failed _new or _open leaves nothing to free. */
+#ifndef SESAME_FINETUNE_H
+#define SESAME_FINETUNE_H
+
+#include "sesame/examples.h"
+#include "sesame/model.h"
+#include "sesame/training.h"
+
+SES_BEGIN_DECLS
+
+/* ---- labeled files ---- */
+
+typedef enum {
+    SES_FORMAT_AUTO, /* by the task and the file name */
+    SES_FORMAT_TSV,
+    SES_FORMAT_CSV,
+    SES_FORMAT_JSONL,
+    SES_FORMAT_CONLL,
+    SES_FORMAT_CONLLU,
+    SES_FORMAT_SQUAD,
+    SES_FORMAT_TEXT
+} ses_file_format;
+
+/* How a labeled file is read. Zeroed: task and columns are detected. Lists have '|' between their items. */
+typedef struct ses_data_options {
+    const char *task; /* see above; NULL: detected from the file, see ses_finetune_detect_task */
+    const char *text, *pair, *label; /* columns: a name or a number from 1; NULL: by common names */
+    const char *choices;             /* columns of the choices; embed: of texts that do not match the first */
+    const char *labels;              /* label set in order; NULL: the labels that occur, sorted */
+    const char *delimiter;           /* one ASCII character or "tab"; NULL: tab, or comma in CSV */
+    int format;                      /* ses_file_format */
+    int quotes;                      /* ses_quotes */
+    bool no_header;                  /* the first line is an example; columns are numbers */
+    bool skip_bad; /* SQuAD: skip answers that are not in their context instead of failing */
+    int64_t token_column, tag_column; /* CoNLL: from 1, or from the end (-1); 0: the first, the last */
+} ses_data_options;
+
+/* The task a file is made for: "answer" for SQuAD's JSON, "tag" for CoNLL columns, "rewrite", "embed" or "regress"
+ * by column names and values, "continue" for plain text, else "classify". NULL: the file cannot be read. */
+const char *ses_finetune_detect_task(const char *path, const ses_data_options *o, ses_err *e);
+
+/* The i-th task and its one-line summary (may be NULL); NULL past the last. */
+const char *ses_finetune_task_name(size_t i, const char **summary);
+
+/* ---- settings ---- */
+
+/* Data that evaluates sentence vectors. */
+typedef enum { SES_EVAL_AUTO, SES_EVAL_SCORES, SES_EVAL_TRIPLETS } ses_embed_eval;
+
+/* Settings of a task; a task reads its own and ignores the others. */
+typedef struct ses_finetune_task_options {
+    int64_t max_length;   /* tokens per sequence; longer ones are truncated or split; 0: the task's default */
+    const char *metrics;  /* '|' between; NULL: the task's defaults */
+    bool all_pieces;      /* tag: every piece of a word gets its label, not only the first */
+    int64_t stride;       /* answer: tokens shared by neighboring windows of a passage */
+    int64_t max_answer;   /* answer: maximum length in tokens */
+    int64_t n_best;       /* answer: candidate start and end positions */
+    bool allow_no_answer; /* answer: a passage may have none (SQuAD 2.0) */
+    double null_threshold; /* answer: minimum score margin for returning no answer */
+    bool line_by_line;  /* continue: each text is a sequence; false: texts are joined and split into blocks */
+    const char *prefix; /* rewrite: put before each text, "summarize: "; or NULL */
+    int64_t max_target; /* rewrite: maximum tokens of the output */
+    int64_t num_beams;  /* rewrite: beams of evaluation and prediction; 0: as in generation_config.json */
+    const char *src_lang, *tgt_lang; /* rewrite: language tokens, "en_XX"; or NULL */
+    const char *loss;    /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives */
+    const char *pooling; /* embed: cls, max, mean, ...; NULL: as in the folder, else mean */
+    double
+        margin; /* embed: of triplet (5) and contrastive (0.5) loss; negative: the default in parentheses */
+    double cosine_temperature; /* embed: divides the cosines of `negatives` */
+    int eval_with;             /* embed: ses_embed_eval */
+} ses_finetune_task_options;
+
+typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
+
+typedef enum {
+    SES_HEAD_DEFAULT, /* the model's own kind */
+    SES_HEAD_LINEAR,
+    SES_HEAD_MLP1, /* one hidden layer */
+    SES_HEAD_MLP2, /* two */
+    SES_HEAD_BILSTM,
+    SES_HEAD_BIGRU
+} ses_transfer_head;
+
+/* Which parameters are trained, and how fast. */
+typedef struct ses_transfer_options {
+    int adapter; /* ses_adapter_kind: LoRA trains low-rank matrices and the head only */
+    int64_t lora_rank;
+    double lora_alpha, lora_dropout; /* scaling: alpha / rank */
+    const char *lora_targets;        /* layers, ',' between; NULL: attention queries and values */
+    double layer_decay;              /* learning-rate ratio between adjacent layers; 1: equal rates */
+    const char *freeze;     /* "N": freeze embeddings and the N-1 lowest layers; "all": train only the head */
+    bool unfreeze;          /* train the head first, unfreeze one more layer each epoch (ULMFiT) */
+    int head;               /* ses_transfer_head, classify and tag */
+    const char *head_sizes; /* widths of its hidden layers, ',' between; NULL: 256 */
+    bool mix_layers;        /* feed the head a learned weighted sum of all layers (ELMo) */
+    double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
+} ses_transfer_options;
+
+typedef struct ses_finetune_options {
+    const char *model;     /* folder of the pretrained model */
+    const char *config;    /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
+    const char *tokenizer; /* folder or file; NULL: the model's */
+
+    const char *train, *eval; /* labeled files; eval may be NULL: nothing is measured */
+    /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if the model has
+     * the same labels, its order is kept, and evaluation labels get the order of the training labels. */
+    ses_examples *train_examples, *eval_examples;
+    ses_data_options data;
+    ses_finetune_task_options task;
+
+    ses_training_options run;
+    int64_t bucket;         /* sort by length within N batches; 0: off */
+    double label_smoothing; /* 0: off */
+    ses_transfer_options transfer;
+    ses_teacher_options teacher;
+
+    const char *metric; /* score that selects the best checkpoint, or "loss"; NULL: the task's default */
+    double eval_epochs; /* epochs between evaluations, instead of run.eval_every; 0: off */
+    int64_t patience;   /* stop after N evaluations without improvement; 0: never */
+    int64_t bootstrap;  /* resamples for confidence intervals of the final scores; 0: none */
+    double confidence;  /* of these intervals, in percent */
+
+    const char *command,
+        *command_options;      /* written to run.json and README.md: the command line, and its options
+                                              as a JSON object; or NULL */
+    ses_training_fn *on_event; /* progress and cancellation; or NULL */
+    void *ctx;
+} ses_finetune_options;
+
+/* Three epochs of AdamW, batches of 32, learning rate 5e-5 with 10 % warmup and linear decay, seed 42. */
+ses_finetune_options ses_finetune_defaults(void);
+
+/* ---- evaluation ---- */
+
+/* One class: a label, or an entity type of tags. NaN: the metrics do not give it. */
+typedef struct ses_class_score {
+    char name[64];
+    double precision, recall, f1, number; /* number: of examples */
+} ses_class_score;
+
+typedef struct ses_eval_report {
+    double loss; /* mean over sequences; NaN: unknown */
+    size_t n;    /* examples */
+    ses_scores scores;
+    ses_class_score *classes;
+    size_t n_classes;
+    const char *const *labels; /* [n_labels] borrowed from the predictor or the run */
+    size_t n_labels;
+    int64_t *confusion; /* [n_labels, n_labels]: true label, predicted label; NULL: the task has no labels */
+    double level;       /* of the confidence intervals; 0: there are none */
+} ses_eval_report;
+
+void ses_eval_report_free(
+    ses_eval_report *r); /* frees the contents and zeroes the struct; fine on a zeroed one */
+/* Members eval_NAME, eval_NAME_low, eval_NAME_high, eval_loss, eval_samples, eval_labels, eval_confusion_matrix. */
+void ses_eval_report_put(const ses_eval_report *r, ses_json_writer *w);
+
+/* ---- predictions ---- */
+
+typedef struct ses_predictions ses_predictions;
+
+/* One example's prediction; a task sets its own fields, others are 0 or NULL. Borrowed from the predictions. */
+typedef struct ses_prediction {
+    const char *label;         /* classify: the best label */
+    double score;              /* classify, choose: its probability */
+    double value;              /* regress: the number; embed: cosine of the first two texts */
+    const char *const *labels; /* multi_label: those that apply; tag: one per word, NULL: truncated */
+    size_t n_labels;
+    int64_t choice;   /* choose: index of the best choice */
+    const char *text; /* answer, rewrite, choose: the text; "" : no answer */
+    double nll;       /* continue: negative log likelihood */
+    int64_t n_tokens; /* continue: predicted tokens */
+} ses_prediction;
+
+size_t ses_predictions_count(const ses_predictions *p);
+ses_prediction ses_predictions_at(const ses_predictions *p, size_t i); /* i below the count */
+/* The i-th prediction as a JSON object, as `sesame predict` prints it. */
+void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w);
+void ses_predictions_free(ses_predictions *p); /* before the predictor; NULL is fine */
+
+/* ---- a run ---- */
+
+typedef struct ses_finetune ses_finetune;
+
+/* Reads the data, opens the model and prepares training. The output folder is checked, nothing is written yet. */
+ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e);
+void ses_finetune_free(ses_finetune *f); /* NULL is fine */
+
+/* Trains, evaluates the best weights and writes the output folder: the model, its tokenizer, README.md,
+ * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. end (may be NULL): whether
+ * the run is complete, stopped early or was cancelled; a cancelled run has saved a checkpoint and continues with
+ * run.resume. Call it once. */
+bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e);
+
+const ses_eval_report *ses_finetune_report(
+    const ses_finetune *f); /* the last evaluation; loss NaN, n 0: none */
+ses_model *ses_finetune_model(const ses_finetune *f);
+ses_trainer *ses_finetune_trainer(const ses_finetune *f);
+size_t ses_finetune_labels(const ses_finetune *f);
+const char *ses_finetune_label(const ses_finetune *f, size_t i); /* NULL past the last */
+ses_training_stats ses_finetune_stats(const ses_finetune *f);    /* after the run */
+const char *ses_finetune_metric(const ses_finetune *f);          /* score that selects the best checkpoint */
+/* The command that runs the model of folder dir: "sesame text-classification --model DIR 'some text'". */
+void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_t size);
+/* Members of all_results.json, after the run. */
+void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w);
+
+/* ---- a fine-tuned model ---- */
+
+typedef struct ses_predictor ses_predictor;
+
+typedef struct ses_predictor_options {
+    ses_data_options data; /* task must be set */
+    ses_finetune_task_options task;
+    const char *base; /* folder of the base model, if dir is an adapter and names another; or NULL */
+    int64_t bootstrap, seed;
+    double confidence; /* see ses_finetune_options */
+    ses_training_fn *on_event;
+    void *ctx;
+} ses_predictor_options;
+
+ses_predictor_options ses_predictor_defaults(void);
+
+/* Opens a folder written by a run (or any folder whose model has a head for the task). */
+ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e);
+void ses_predictor_free(ses_predictor *p); /* NULL is fine */
+/* The model a run has trained, borrowed from the run. */
+ses_predictor *ses_finetune_predictor(ses_finetune *f);
+
+/* Score that compares models of the task, "accuracy". */
+const char *ses_predictor_metric(const ses_predictor *p);
+
+/* Evaluate or predict a labeled file; predict needs no labels in it. */
+bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e);
+ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e);
+/* The same for examples in memory, which outlive the predictions. */
+bool ses_predictor_evaluate_examples(ses_predictor *p, const ses_examples *d, ses_eval_report *out,
+                                     ses_err *e);
+ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e);
+
+SES_END_DECLS
+
+#endif

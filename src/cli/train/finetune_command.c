@@ -1,0 +1,104 @@
+/* One fine-tuning run of the command: options to ses_finetune_options, terminal output, summary. */
+#include "finetune_command.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/inspect/html_report.h"
+#include "cli/ui/show_values.h"
+#include "command_text.h"
+#include "eval_report_show.h"
+#include "train/train_folder.h"
+#include "train_monitor.h"
+
+#include <inttypes.h>
+
+static ses_finetune_options options(const ses_finetune_args *a, const ses_command_text *text,
+                                    ses_train_monitor *m)
+{
+    ses_finetune_options o = a->o;
+    o.run = ses_train_args_options(&a->train);
+    o.bootstrap = a->bootstrap.resamples;
+    o.confidence = a->bootstrap.confidence;
+    o.command = text->line;
+    o.command_options = text->options;
+    o.on_event = ses_train_monitor_on_event;
+    o.ctx = m;
+    return o;
+}
+
+static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "output", output);
+    ses_finetune_put_results(f, w);
+    ses_json_end_object(w);
+    return ses_json_writer_print(w, e);
+}
+
+static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
+                         const ses_call *c, ses_run_end end)
+{
+    const ses_term *t = &c->out;
+    const ses_training_options *r = &a->train.run;
+    const ses_trainer *trainer = ses_finetune_trainer(f);
+    const char *best = ses_trainer_best_dir(trainer);
+    ses_training_stats stats = ses_finetune_stats(f);
+    char usage[600], log[600], board[600];
+    snprintf(log, sizeof log, "%s/%s", r->output, SES_RUN_LOG);
+    snprintf(board, sizeof board, "%s/%s", r->output, SES_RUN_TENSORBOARD);
+    ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
+    if (a->o.eval) ses_eval_report_show(ses_finetune_report(f), t);
+    if (a->o.eval && best)
+        ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
+    ses_train_monitor_show_summary(m, trainer, &stats, &a->train.energy, t, end);
+    ses_show_line(t, "Files",
+                  "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
+                  r->output);
+    ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
+                  r->tensorboard ? r->tensorboard : board);
+    ses_finetune_usage(f, r->output, usage, sizeof usage);
+    ses_show_line(t, "Next", "sesame predict %s FILE --task %s; %s", r->output, a->o.data.task, usage);
+}
+
+/* A run that is complete: the report, then the summary. */
+static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
+                   const ses_call *c, ses_run_end end, bool part, ses_err *e)
+{
+    ses_err ignored = { 0 };
+    if (!ses_html_report_write_run(a->train.run.output, &ignored))
+        fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
+    if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
+    return part || !a->compute.json || print_json(f, a->train.run.output, e);
+}
+
+bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
+{
+    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
+    ses_device_options d = ses_compute_device_options(&a->compute);
+    ses_run_end end = SES_RUN_COMPLETE;
+    ses_command_text text;
+    *stopped = false;
+    if (!ses_command_text_make(&ses_command_finetune, a, &text, e)) return false;
+    ses_finetune_options o = options(a, &text, &monitor);
+    ses_device *dev = ses_device_open(a->compute.device, &d, e);
+    ses_finetune *f = dev ? ses_finetune_new(&o, dev, e) : NULL;
+    if (f) monitor.metric = ses_finetune_metric(f);
+    bool ok = f && ses_finetune_run(f, &end, e);
+    *stopped = ok && end == SES_RUN_STOPPED;
+    if (*stopped && !part) ses_train_monitor_notify_stopped(ses_finetune_trainer(f));
+    if (ok && !*stopped) ok = finish(f, a, &monitor, c, end, part, e);
+    ses_finetune_free(f);
+    ses_device_free(dev);
+    ses_command_text_free(&text);
+    return ok;
+}
+
+bool ses_finetune_command(ses_call *c, ses_err *e)
+{
+    const ses_finetune_args *a = c->args;
+    bool stopped;
+    if (a->grid.n || a->seeds > 1) return ses_finetune_search(c, e);
+    return ses_finetune_one(c, a, false, &stopped, e) && !stopped;
+}

@@ -1,0 +1,33 @@
+/* Options and opening of fine-tuned models, for eval, predict and quantize. Strings are borrowed from argv. */
+#ifndef SES_CLI_PREDICTOR_ARGS_H
+#define SES_CLI_PREDICTOR_ARGS_H
+
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "finetune_options.h"
+
+typedef struct ses_predictor_args {
+    ses_compute_args compute;
+    ses_data_options data;
+    ses_finetune_task_options task;
+    ses_bootstrap_args bootstrap;
+    const char *adapter; /* folder of a LoRA adapter; NULL: none */
+    const char *model;   /* --model; main moves it to the first operand */
+} ses_predictor_args;
+
+extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */
+
+/* An open model with its device and progress line. */
+typedef struct ses_open_predictor {
+    ses_device *dev;
+    ses_predictor *predictor;
+    const ses_call *call;
+    ses_progress line;
+} ses_open_predictor;
+
+/* Opens the model in folder dir. r is used by callbacks: do not move it. */
+bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a, const char *dir,
+                             const ses_call *c, ses_err *e);
+void ses_open_predictor_free(ses_open_predictor *r); /* fine after a failed open */
+
+#endif

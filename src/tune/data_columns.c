@@ -1,0 +1,200 @@
+/* Labeled files: options to a spec, columns by their common names. */
+#define _POSIX_C_SOURCE 200809L
+#include "finetune_data.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool start_spec(const char *task, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
+{
+    const ses_finetune_task *k = ses_finetune_task_find(task);
+    *b = k ? NULL : ses_benchmark_find(task);
+    if (k) return *spec = ses_finetune_task_spec(k), true;
+    if (*b) return *spec = (*b)->spec, true;
+    const char *name;
+    ses_buf list = { 0 };
+    for (size_t i = 0; (name = ses_finetune_task_name(i, NULL)); i++)
+        ses_buf_appendf(&list, "%s%s", i ? ", " : "", name);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EUSAGE, "unknown task \"%s\"; choose one of %s, or a benchmark (sesame data --list)",
+                 ses_quoted_of(task, strlen(task)).s, list.data);
+    ses_buf_free(&list);
+    return false;
+}
+
+static void set_format(int format, ses_data_spec *spec)
+{
+    if (format == SES_FORMAT_AUTO) return;
+    spec->format = format <= SES_FORMAT_JSONL   ? SES_DATA_TABLE
+                   : format == SES_FORMAT_SQUAD ? SES_DATA_SQUAD
+                   : format == SES_FORMAT_TEXT  ? SES_DATA_LINES
+                                                : SES_DATA_CONLL;
+    spec->table = format == SES_FORMAT_TSV     ? SES_TABLE_TSV
+                  : format == SES_FORMAT_CSV   ? SES_TABLE_CSV
+                  : format == SES_FORMAT_JSONL ? SES_TABLE_JSONL
+                                               : SES_TABLE_AUTO;
+    spec->conllu = format == SES_FORMAT_CONLLU;
+}
+
+static bool parse_column(const char *option, const char *text, int *out, ses_err *e)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n == 0 || labs(n) > 1000)
+        return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not a column number", option, text);
+    *out = (int)n;
+    return true;
+}
+
+/* CoNLL: text and label are column numbers, as token_column and tag_column. */
+static bool set_columns(const ses_data_options *o, ses_data_spec *spec, ses_err *e)
+{
+    if (o->token_column) spec->token_column = (int)o->token_column;
+    if (o->tag_column) spec->tag_column = (int)o->tag_column;
+    if (spec->format == SES_DATA_CONLL)
+        return (!o->text || parse_column("text", o->text, &spec->token_column, e)) &&
+               (!o->label || parse_column("label", o->label, &spec->tag_column, e));
+    if (o->text) spec->text_a = o->text;
+    if (o->pair) spec->text_b = o->pair;
+    if (o->label) spec->label = o->label;
+    return true;
+}
+
+bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const ses_benchmark **b,
+                           ses_err *e)
+{
+    if (!start_spec(o->task ? o->task : "classify", spec, b, e)) return false;
+    if (spec->format == SES_DATA_LINES && o->text) spec->format = SES_DATA_TABLE;
+    set_format(o->format, spec);
+    if (!set_columns(o, spec, e)) return false;
+    if (o->choices) spec->choices = o->choices;
+    if (o->labels) spec->label_values = o->labels, spec->label_names = NULL;
+    if (o->no_header) spec->no_header = true;
+    if (o->quotes) spec->quotes = (ses_quotes)o->quotes;
+    spec->skip_bad_answers = o->skip_bad;
+    if (!o->delimiter) return true;
+    bool tab = !strcmp(o->delimiter, "\\t") || !strcmp(o->delimiter, "tab");
+    if (!tab && (strlen(o->delimiter) != 1 || *o->delimiter == '"' || *o->delimiter == '\n'))
+        return ses_fail(e, SES_EUSAGE, "delimiter: expected one ASCII character or tab");
+    spec->delimiter = tab ? '\t' : *o->delimiter;
+    return true;
+}
+
+/* ---- columns without a name ---- */
+
+/* Common column names; the first one in the file is used. */
+static const char *const text_names[] = { "sentence",  "text",     "sentence1", "premise",
+                                          "question1", "question", "review",    NULL };
+static const char *const pair_names[] = { "sentence2", "hypothesis", "question2", NULL };
+static const char *const anchor_names[] = { "anchor",    "query",     "question", "premise",
+                                            "sentence1", "question1", "text",     NULL };
+static const char *const positive_names[] = { "positive",   "answer",    "entailment", "sentence2",
+                                              "hypothesis", "question2", NULL };
+static const char *const negative_names[] = { "negative", "contradiction", NULL };
+static const char *const target_names[] = {
+    "target", "summary", "highlights", "translation", "output", NULL
+};
+static const char *const source_names[] = {
+    "source", "text", "document", "article", "dialogue", "input", NULL
+};
+static const char *const label_names[] = { "label", "labels", "score", "class", "category", NULL };
+
+/* The first of the names that is a column of the file; NULL: none. */
+static const char *find_column(const ses_records *r, const char *const *names)
+{
+    for (; *names; names++)
+        for (size_t i = 0; i < ses_records_field_count(r); i++) {
+            const char *name = ses_records_column_name(r, i);
+            if (name && !strcmp(name, *names)) return *names;
+        }
+    return NULL;
+}
+
+static bool is_pipe(const char *path)
+{
+    struct stat s;
+    return !strcmp(path, "-") || (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+}
+
+/* By the file name. */
+static bool is_table(const char *path)
+{
+    static const char *const end[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
+    size_t n = strlen(path);
+    for (size_t i = 0; i < SES_LEN(end); i++)
+        if (n > strlen(end[i]) && !strcmp(path + n - strlen(end[i]), end[i])) return true;
+    return false;
+}
+
+static bool is_labeled(const ses_data_spec *s)
+{
+    return !s->no_labels && s->kind != SES_DATA_SEQ2SEQ && s->kind != SES_DATA_TEXT &&
+           s->kind != SES_DATA_TUPLE;
+}
+
+static bool is_complete(const ses_data_spec *s)
+{
+    bool target = s->kind == SES_DATA_SEQ2SEQ && !s->no_labels;
+    if (s->kind == SES_DATA_TUPLE) return s->text_a && s->text_b && s->choices;
+    return s->text_a && (s->label || !is_labeled(s)) && (s->text_b || !target);
+}
+
+/* Columns of a file without header: text, pair, label. */
+static void number_columns(ses_data_spec *s)
+{
+    if (!s->text_a) s->text_a = "1";
+    if (!s->text_b && (s->kind == SES_DATA_SEQ2SEQ || s->kind == SES_DATA_TUPLE)) s->text_b = "2";
+    if (!s->label && is_labeled(s)) s->label = s->text_b ? "3" : "2";
+}
+
+/* None of the names in the file: the first, so that the reader reports it with the columns of the file. */
+static const char *find_column_or_first(const ses_records *r, const char *const *names)
+{
+    const char *name = find_column(r, names);
+    return name ? name : names[0];
+}
+
+/* Fills unnamed columns: by common names, or without a header by number. */
+static bool fill_columns(ses_data_spec *s, const char *path, ses_err *e)
+{
+    if (s->format == SES_DATA_LINES && is_table(path)) s->format = SES_DATA_TABLE;
+    if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
+    if (s->no_header) return number_columns(s), true;
+    bool rewrite = s->kind == SES_DATA_SEQ2SEQ;
+    if (is_pipe(path))
+        return ses_fail(e, SES_EUSAGE, "%s: columns of a pipe cannot be detected; name them with --text%s",
+                        path,
+                        is_labeled(s)              ? " and --label"
+                        : rewrite && !s->no_labels ? " and --pair"
+                                                   : "");
+    ses_records *r = ses_records_open(
+        path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },
+        e);
+    if (!r) return false;
+    const ses_string *row;
+    ses_records_next(r, &row, NULL); /* JSON lines: columns are known after the first row */
+    if (s->kind == SES_DATA_TUPLE) {
+        if (!s->text_a) s->text_a = find_column_or_first(r, anchor_names);
+        if (!s->text_b) s->text_b = find_column_or_first(r, positive_names);
+        if (!s->choices) s->choices = find_column(r, negative_names);
+    }
+    if (!s->text_b && rewrite)
+        s->text_b = find_column_or_first(r, target_names);
+    else if (!s->text_a && !s->text_b && s->kind != SES_DATA_TEXT)
+        s->text_b = find_column(r, pair_names);
+    const char *const *source = rewrite && find_column(r, source_names) ? source_names : text_names;
+    if (!s->text_a) s->text_a = find_column(r, source);
+    if (!s->label && is_labeled(s)) s->label = find_column_or_first(r, label_names);
+    ses_records_free(r);
+    if (!s->text_a) s->text_a = "text";
+    return true;
+}
+
+ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like, ses_err *e)
+{
+    ses_data_spec s = *spec;
+    return fill_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;
+}

@@ -1,0 +1,205 @@
+/* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data and head. */
+#include "finetune_impl.h"
+
+#include "base/number_text.h"
+#include "base/str.h"
+#include "train/training_events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- labels ---- */
+
+bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
+{
+    ses_err ignored = { 0 }; /* unreadable or different labels of the base model are no error */
+    if (!f->o.model || !f->task->has_label_names) return true;
+    if (!ses_config_labels(ses_json_root(f->config), f->task->data, &f->base_labels, &f->base_has_names,
+                           &ignored))
+        return true;
+    f->keeps_labels = f->base_has_names && ses_examples_align_labels(f->train_rows, f->base_labels, &ignored);
+    return ignored.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "out of memory");
+}
+
+/* ---- notices ---- */
+
+static void list_labels(const ses_examples *d, ses_buf *b)
+{
+    enum { SHOWN = 20 };
+    size_t n = ses_examples_label_count(d);
+    for (size_t i = 0; i < n && i < SHOWN; i++)
+        ses_buf_appendf(b, "%s%s", i ? ", " : "", ses_examples_label_name(d, i));
+    if (n > SHOWN) ses_buf_appendf(b, ", ... (%zu)", n);
+}
+
+void ses_finetune_report_start(ses_finetune *f)
+{
+    char number[4][SES_NUMBER_TEXT], trained[48] = "", eval[48] = "";
+    const ses_store *s = ses_model_store(f->tuner->model);
+    int64_t all = ses_store_element_count(s), n = ses_dataset_size(f->train.data);
+    if (ses_store_trainable_count(s) < all)
+        snprintf(trained, sizeof trained, " (%s trained)",
+                 ses_grouped_text(number[0], ses_store_trainable_count(s)));
+    if (f->eval_rows)
+        snprintf(eval, sizeof eval, ", %s for evaluation",
+                 ses_grouped_text(number[1], (int64_t)f->eval.n_rows));
+    ses_training_notify(f->o.on_event, f->o.ctx,
+                        "%s: %s parameters%s, %s examples of %.1f tokens%s, %" PRId64 " updates",
+                        ses_model_class_name(f->tuner->model), ses_grouped_text(number[2], all), trained,
+                        ses_grouped_text(number[3], n), (double)ses_dataset_tokens(f->train.data) / (double)n,
+                        eval, ses_trainer_total_updates(f->trainer));
+}
+
+void ses_finetune_report_head(ses_finetune *f)
+{
+    const char *missing = ses_model_missing_keys(f->tuner->model);
+    if (f->tuner->scale_targets)
+        ses_training_notify(f->o.on_event, f->o.ctx,
+                            "scores are divided by their maximum, %g: a cosine is at most 1",
+                            f->tuner->max_abs_target);
+    if (!f->o.model) return;
+    if (*missing) ses_training_notify(f->o.on_event, f->o.ctx, "randomly initialized: %s", missing);
+    if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
+    ses_buf b = { 0 };
+    ses_buf_puts(&b,
+                 *missing ? "labels of the base model: " : "the head is kept; labels of the base model: ");
+    if (f->base_has_names)
+        list_labels(f->base_labels, &b);
+    else
+        ses_buf_puts(&b, "unnamed");
+    ses_buf_puts(&b, "; labels of the data: ");
+    list_labels(f->train_rows, &b);
+    if (ses_buf_ok(&b, NULL)) ses_training_notify(f->o.on_event, f->o.ctx, "%s", b.data);
+    ses_buf_free(&b);
+}
+
+void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
+                             ses_training_fn *on_event, void *ctx)
+{
+    char target[64] = "", a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    if (t->task->target == SES_TARGET_TEXT)
+        snprintf(target, sizeof target, " (target texts: %" PRId64 ")", t->settings.max_target);
+    if (s->n_truncated)
+        ses_training_notify(
+            on_event, ctx, "%s: %s of %s examples are longer than %" PRId64 " tokens%s and %s", name,
+            ses_grouped_text(a, s->n_truncated), ses_grouped_text(b, (int64_t)s->n_rows), t->max_tokens,
+            target, t->task->target == SES_TARGET_SPAN ? "are split into windows" : "were truncated");
+    if (s->n_pending)
+        ses_training_notify(on_event, ctx,
+                            "%s: the last %s tokens do not fill a block of %" PRId64 " and are dropped", name,
+                            ses_grouped_text(a, (int64_t)s->n_pending), t->max_tokens);
+    if (s->n_lost_words)
+        ses_training_notify(on_event, ctx,
+                            "%s: %s words have no tokens or were truncated: they get no tag and no score",
+                            name, ses_grouped_text(a, s->n_lost_words));
+}
+
+/* ---- the metric ---- */
+
+/* Names of the scores of these metrics, from a small evaluation in which every label is correct once. */
+static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *out, ses_err *e)
+{
+    const ses_finetuner *t = f->tuner;
+    size_t labels = t->n_labels ? t->n_labels : 2, n = labels > 2 ? labels : 2;
+    ses_arena mem = { 0 };
+    int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
+    size_t *cu = ses_arena_array(&mem, n + 1, sizeof *cu, e);
+    uint8_t *sets = ses_arena_array(&mem, n * (labels + 1), 1, e);
+    double *reals = ses_arena_array(&mem, n, sizeof *reals, e);
+    int64_t *ones = ses_arena_array(&mem, n, sizeof *ones, e);
+    const char **texts = ses_arena_array(&mem, n, sizeof *texts, e);
+    bool ok = gold && cu && sets && reals && ones && texts;
+    for (size_t i = 0; ok && i < n; i++) {
+        gold[i] = i < labels ? (int32_t)i : 0;
+        cu[i + 1] = i + 1;
+        reals[i] = (double)i;
+        ones[i] = 1;
+        texts[i] = "a";
+    }
+    ses_evaluation v = { .n = n,
+                         .gold = gold,
+                         .pred = gold,
+                         .n_labels = labels,
+                         .labels = t->n_labels ? t->label : NULL,
+                         .cu = f->task->target == SES_TARGET_TAGS ? cu : NULL,
+                         .gold_sets = sets,
+                         .pred_sets = sets,
+                         .gold_reals = reals,
+                         .pred_reals = reals,
+                         .nll = reals,
+                         .n_nll = ones,
+                         .pred_texts = texts,
+                         .gold_texts = texts,
+                         .gold_cu = cu,
+                         .no_answer = t->settings.allow_no_answer ? reals : NULL };
+    for (const char *at = metrics; ok && *at;) {
+        char name[64];
+        size_t len = strcspn(at, "|");
+        snprintf(name, sizeof name, "%.*s", (int)len, at);
+        ok = ses_metric_run(name, &v, NULL, out, e);
+        at += len + (at[len] == '|');
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
+/* Does the list contain a metric of this kind? */
+static bool has_kind(ses_metric_kind kind, const char *list)
+{
+    const char *name;
+    ses_metric_kind found;
+    for (; *list; list += strcspn(list, "|"), list += *list == '|')
+        for (size_t i = 0; (name = ses_metric_at(i, NULL, &found)); i++)
+            if (found == kind && ses_equal(list, strcspn(list, "|"), name)) return true;
+    return false;
+}
+
+/* Adds a metric that gives the score, if one of the same kind of data exists. */
+static bool add_metric(ses_finetune *f, const char *metrics, const char *score, bool *added, ses_err *e)
+{
+    const char *name = NULL;
+    ses_metric_kind kind;
+    double x;
+    *added = false;
+    for (size_t i = 0; !*added && (name = ses_metric_at(i, NULL, &kind)); i++) {
+        ses_scores s = { 0 };
+        ses_err ignored = { 0 };
+        *added =
+            has_kind(kind, metrics) && score_names(f, name, &s, &ignored) && ses_scores_find(&s, score, &x);
+        ses_scores_free(&s);
+        if (ignored.code == SES_ENOMEM) return ses_fail(e, SES_ENOMEM, "out of memory");
+    }
+    if (!*added) return true;
+    ses_buf all = { 0 };
+    ses_buf_appendf(&all, "%s|%s", metrics, name);
+    if (!ses_buf_ok(&all, e)) return ses_buf_free(&all), false;
+    f->metrics = all.data;
+    f->tuner->settings.metrics = f->metrics;
+    return true;
+}
+
+const char *ses_finetune_metric(const ses_finetune *f)
+{
+    return f->o.metric ? f->o.metric : f->spec.best_metric;
+}
+
+bool ses_finetune_check_metric(ses_finetune *f, ses_err *e)
+{
+    const char *name = ses_finetune_metric(f), *metrics = f->tuner->settings.metrics;
+    ses_scores s = { 0 };
+    double x;
+    if ((!f->o.metric && !f->eval_rows) || !strcmp(name, "loss")) return true;
+    bool ok = score_names(f, metrics, &s, e), known = ok && ses_scores_find(&s, name, &x);
+    if (ok && !known) ok = add_metric(f, metrics, name, &known, e);
+    if (ok && !known) {
+        char list[400] = "loss";
+        for (size_t i = 0; i < s.n; i++) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, ", %s", s.item[i].name);
+        }
+        ok = ses_fail(e, SES_EUSAGE, "metric: unknown score \"%s\"; choose one of %s", name, list);
+    }
+    ses_scores_free(&s);
+    return ok;
+}

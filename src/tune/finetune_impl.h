@@ -1,0 +1,80 @@
+/* Inside of ses_finetune and ses_predictor, shared by finetune_run.c (the run), finetune_check.c (labels, metric),
+ * finetune_output.c (results), model_card.c (README.md) and predictor.c. One thread at a time. */
+#ifndef SES_TUNE_FINETUNE_IMPL_H
+#define SES_TUNE_FINETUNE_IMPL_H
+
+#include "finetune_data.h"
+#include "finetuner.h"
+#include "sesame/finetune.h"
+#include "train/run_log.h"
+#include "train/teacher.h"
+#include "transfer.h"
+
+struct ses_predictor {
+    ses_predictor_options o;
+    char *dir;
+    ses_device *dev; /* borrowed */
+    const ses_finetune_task *task;
+    ses_finetuner_options settings;
+    ses_data_spec spec; /* how files are read */
+    ses_json_doc *config;
+    ses_examples *own_labels;   /* the model's, without examples; NULL: it has none */
+    const ses_examples *labels; /* own_labels, or the training examples of a run */
+    bool has_label_names;       /* not only LABEL_0, LABEL_1, ... */
+    ses_finetuner *tuner;       /* opened with the first examples */
+    bool borrows_tuner;
+};
+
+struct ses_finetune {
+    ses_finetune_options o;
+    const ses_finetune_task *task;
+    ses_data_spec spec; /* how the training data are read, metrics included */
+    bool lower_is_better;
+    ses_device *dev;         /* borrowed */
+    ses_json_doc *config;    /* of the base model */
+    ses_examples *own_train; /* read from files; NULL: the caller's examples */
+    ses_examples *own_eval;
+    ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
+    const char *train_name, *eval_name;   /* for messages: the file names */
+    ses_examples *base_labels;            /* labels of the base model; NULL: none */
+    bool base_has_names;                  /* not only LABEL_0, LABEL_1, ... */
+    bool keeps_labels;                    /* the data have the base model's labels: their order is kept */
+    ses_finetuner *tuner;
+    ses_finetune_set train, eval;
+    ses_batches *batches;
+    ses_layer_groups layers;
+    ses_lora lora;
+    ses_teacher teacher;
+    ses_trainer *trainer;
+    char *settings; /* JSON object: what a resumed run must have in common */
+    ses_run_log log;
+    char *log_path, *tensorboard_dir;
+    char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
+    ses_eval_report report;
+    double eval_seconds;
+    bool is_stopped; /* the callback has returned false */
+    ses_predictor predictor;
+};
+
+/* finetune_check.c */
+bool ses_finetune_match_labels(ses_finetune *f,
+                               ses_err *e); /* base model's order, if the labels are the same */
+bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */
+void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of model and data */
+void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */
+
+/* finetune_output.c */
+bool ses_finetune_write(ses_finetune *f, ses_err *e); /* the output folder */
+
+/* model_card.c: README.md of the folder */
+bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);
+
+/* eval_report.c: r is overwritten. b->resamples 0: no intervals. */
+bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,
+                          const ses_task_outputs *o, const ses_bootstrap *b, ses_err *e);
+
+/* Notices about truncated examples, split passages and dropped tokens. name: of the data, for the text. */
+void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
+                             ses_training_fn *on_event, void *ctx);
+
+#endif

@@ -1,0 +1,95 @@
+/* The output folder of a fine-tuning run: model, tokenizer, results, run.json. */
+#include "finetune_impl.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "train/train_folder.h"
+#include "train/training_events.h"
+
+#include <math.h>
+
+/* ---- results ---- */
+
+static void put_train(const ses_finetune *f, ses_json_writer *w)
+{
+    ses_run_log_put_results(&f->log, w);
+    ses_json_member_int(w, "train_samples", ses_dataset_size(f->train.data));
+}
+
+static void put_eval(const ses_finetune *f, ses_json_writer *w)
+{
+    if (!f->eval_rows) return;
+    ses_eval_report_put(&f->report, w);
+    ses_json_member_real(w, "eval_runtime", f->eval_seconds);
+    ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+}
+
+void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w)
+{
+    put_train(f, w);
+    put_eval(f, w);
+}
+
+static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
+                          ses_err *e)
+{
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(4, e);
+    char *path = w ? ses_path_join(dir, name, e) : NULL;
+    bool ok = path != NULL;
+    if (ok) {
+        ses_json_begin_object(w);
+        if (train) put_train(f, w);
+        if (eval) put_eval(f, w);
+        ses_json_end_object(w);
+        const char *text = ses_json_writer_text(w, &n, e);
+        ok = text && ses_file_write(path, text, n, false, e);
+    }
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
+/* ---- the folder ---- */
+
+static bool write_run_info(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    ses_run_info info = { .command = f->o.command,
+                          .options = f->o.command_options,
+                          .model = f->tuner->model,
+                          .metric = ses_finetune_metric(f),
+                          .lower_is_better = f->lower_is_better };
+    return ses_run_info_write(&info, dir, e);
+}
+
+/* Generation settings of the base model. */
+static bool copy_generation_config(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    bool exists;
+    return !f->task->generates || !f->o.model ||
+           ses_train_folder_copy(f->o.model, "generation_config.json", dir, &exists, e);
+}
+
+static bool write_all(void *ctx, const char *dir, ses_err *e)
+{
+    ses_finetune *f = ctx;
+    const char *tokenizer = f->o.tokenizer ? f->o.tokenizer : f->o.model;
+    char *state = ses_path_join(dir, "trainer_state.json", e);
+    bool ok = state && ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
+              ses_train_folder_tokenizer(tokenizer, f->tuner->tokenizer, dir, e) &&
+              copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
+              write_results(f, dir, "train_results.json", true, false, e) &&
+              (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
+              write_results(f, dir, "all_results.json", true, true, e) && write_run_info(f, dir, e) &&
+              ses_model_card_write(f, dir, e);
+    ses_free(state);
+    return ok;
+}
+
+bool ses_finetune_write(ses_finetune *f, ses_err *e)
+{
+    const char *error = ses_trainer_restore_error(f->trainer);
+    if (error)
+        ses_training_warn(f->o.on_event, f->o.ctx, "%s; the model has the last weights, not the best", error);
+    return ses_train_folder_write(f->o.run.output, write_all, f, e);
+}

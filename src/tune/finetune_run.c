@@ -1,0 +1,423 @@
+/* A fine-tuning run: data, model, trainer, training, evaluation. */
+#include "finetune_impl.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "train/model_presets.h"
+#include "train/train_folder.h"
+#include "train/training_events.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+ses_finetune_options ses_finetune_defaults(void)
+{
+    return (ses_finetune_options){
+        .task = { .stride = 128,
+                  .max_answer = 30,
+                  .n_best = 20,
+                  .max_target = 128,
+                  .margin = -1,
+                  .cosine_temperature = 0.05 },
+        .run = { .epochs = 3,
+                 .batch_size = 32,
+                 .accumulate = 1,
+                 .lr = 5e-5,
+                 .warmup = 0.1,
+                 .weight_decay = 0.01,
+                 .max_grad_norm = 1,
+                 .seed = 42,
+                 .keep_checkpoints = 1,
+                 .core_watts = 12,
+                 .co2_per_kwh = 475 },
+        .transfer = { .lora_rank = 8,
+                      .lora_alpha = 16,
+                      .layer_decay = 1,
+                      .dropout = -1,
+                      .attention_dropout = -1,
+                      .classifier_dropout = -1 },
+        .teacher = { .distill = { .temperature = 2, .soft = 5, .hard = 2 } },
+        .confidence = 95,
+    };
+}
+
+/* ---- events ---- */
+
+static bool notify(ses_finetune *f, const ses_training_event *ev)
+{
+    if (f->o.on_event && !f->o.on_event(f->o.ctx, ev)) f->is_stopped = true;
+    return !f->is_stopped;
+}
+
+static bool on_eval_batch(void *ctx, int64_t done, int64_t total)
+{
+    ses_finetune *f = ctx;
+    return notify(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATING,
+                                            .trainer = f->trainer,
+                                            .done = done,
+                                            .total = total,
+                                            .loss = NAN,
+                                            .metric = NAN });
+}
+
+static void on_step(void *ctx, const ses_step_result *s)
+{
+    ses_finetune *f = ctx;
+    ses_run_log_on_step(&f->log, s);
+    notify(f,
+           &(ses_training_event){
+               .kind = SES_TRAINING_STEP, .trainer = f->trainer, .step = s, .loss = s->loss, .metric = NAN });
+}
+
+static bool should_stop(void *ctx) { return ((ses_finetune *)ctx)->is_stopped; }
+
+/* ---- evaluation ---- */
+
+/* last: of the finished model, with confidence intervals if requested. */
+static bool measure(ses_finetune *f, bool last, ses_err *e)
+{
+    ses_task_outputs p;
+    double begin = ses_seconds();
+    ses_bootstrap b = { last ? f->o.bootstrap : 0, f->o.confidence / 100, (uint64_t)f->o.run.seed };
+    ses_eval_report_free(&f->report);
+    bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e) &&
+              ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e);
+    f->eval_seconds = ses_seconds() - begin;
+    ses_task_outputs_free(&p);
+    return ok;
+}
+
+static bool evaluate(void *ctx, double *metric, ses_err *e)
+{
+    ses_finetune *f = ctx;
+    const char *name = ses_finetune_metric(f);
+    if (!measure(f, false, e)) return false;
+    const ses_scores *s = &f->report.scores;
+    *metric = f->report.loss;
+    if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
+        return ses_fail(e, SES_EUSAGE, "--metric: no score \"%s\"; the first of this task is %s", name,
+                        s->n ? s->item[0].name : "loss");
+    if (!ses_run_log_on_evaluation(&f->log, s, f->report.loss, e)) return false;
+    double best = ses_trainer_state(f->trainer)->best;
+    bool is_best = !isnan(*metric) && (isnan(best) || (f->lower_is_better ? *metric < best : *metric > best));
+    notify(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
+                                     .trainer = f->trainer,
+                                     .scores = s,
+                                     .loss = f->report.loss,
+                                     .metric = *metric,
+                                     .is_best = is_best });
+    return true;
+}
+
+/* ---- preparation ---- */
+
+static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
+{
+    if (!o->model == !o->config) return ses_fail(e, SES_EUSAGE, "set either the model or the config");
+    if (!o->train == !o->train_examples)
+        return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
+    if (o->eval && o->eval_examples)
+        return ses_fail(e, SES_EUSAGE, "set either an evaluation file or evaluation examples");
+    if (o->run.eval_every && o->eval_epochs > 0)
+        return ses_fail(e, SES_EUSAGE,
+                        "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
+    if (o->teacher.model && o->label_smoothing > 0)
+        return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
+    if (!o->model && !o->tokenizer) return ses_fail(e, SES_EUSAGE, "a config needs a tokenizer");
+    return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
+}
+
+static bool read_config(ses_finetune *f, ses_err *e)
+{
+    f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
+    return f->config && ses_transfer_config(&f->o.transfer, &f->config, e);
+}
+
+static bool prepare_data(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    f->train_rows = o->train_examples;
+    f->eval_rows = o->eval_examples;
+    if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
+    if (!f->train_rows) return false;
+    if (!ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
+    if (!ses_finetune_match_labels(f, e)) return false;
+    if (f->eval_rows && f->task->has_label_names &&
+        !ses_examples_align_labels(f->eval_rows, f->train_rows, e))
+        return ses_wrap(e, "%s", f->eval_name);
+    if (!o->eval) return true;
+    ses_data_spec spec = ses_finetune_eval_spec(&o->task, f->task, &f->spec);
+    f->eval_rows = f->own_eval =
+        ses_data_open(&spec, o->eval, spec.kind == f->spec.kind ? f->train_rows : NULL, e);
+    return f->eval_rows != NULL;
+}
+
+static bool prepare_model(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    const char *tokenizer = o->tokenizer ? o->tokenizer : o->model;
+    ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
+    t.lora = ses_transfer_lora(&o->transfer, &f->lora);
+    const char *type = ses_json_string(ses_json_get(ses_json_root(f->config), "model_type"), NULL);
+    f->tuner = ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e);
+    if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
+        !ses_finetune_check_metric(f, e))
+        return false;
+    int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0;
+    return ses_finetuner_build_config(f->tuner, ses_json_root(f->config), vocab, e) &&
+           ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e) &&
+           (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
+            ses_wrap(e, "%s", f->train_name)) &&
+           (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||
+            ses_wrap(e, "%s", f->eval_name));
+}
+
+/* Settings a resumed run must have in common with the run it continues, as a JSON object. */
+static char *settings(const ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    const ses_training_options *r = &o->run;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "task", f->task->name);
+    if (f->task->loss_name) ses_json_member_string(w, "loss", f->task->loss_name);
+    ses_json_member_int(w, "train_examples", ses_dataset_size(f->train.data));
+    ses_json_member_int(w, "train_tokens", ses_dataset_tokens(f->train.data));
+    ses_json_member_real(w, "epochs", r->epochs);
+    ses_json_member_int(w, "steps", r->steps);
+    ses_json_member_int(w, "batch_size", r->tokens_per_batch ? 0 : r->batch_size);
+    ses_json_member_int(w, "tokens_per_batch", r->tokens_per_batch);
+    ses_json_member_int(w, "bucket", o->bucket);
+    ses_json_member_int(w, "accumulate", r->accumulate);
+    ses_json_member_real(w, "lr", r->lr);
+    ses_json_member_string(w, "optimizer", r->optimizer);
+    ses_json_member_string(w, "schedule", r->schedule);
+    ses_json_member_real(w, "warmup", r->warmup);
+    ses_json_member_real(w, "weight_decay", r->weight_decay);
+    ses_json_member_real(w, "clip", r->max_grad_norm);
+    ses_transfer_put_settings(&o->transfer, w);
+    ses_teacher_put_settings(&o->teacher, w);
+    ses_json_member_real(w, "label_smoothing", o->label_smoothing);
+    ses_json_end_object(w);
+    const char *text = ses_json_writer_text(w, NULL, e);
+    char *copy = text ? ses_strdup(text, e) : NULL;
+    ses_json_writer_free(w);
+    return copy;
+}
+
+static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    if (!ses_optim_defaults(r->optimizer, &o->optim, e)) return false;
+    o->optim.lr = r->lr;
+    if (!strcmp(o->optim.name, "adafactor"))
+        o->optim.relative_step = o->optim.scale_parameter = false; /* the learning rate is given */
+    if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
+                             &o->unfreezing, e) ||
+        !ses_schedule_defaults(r->schedule, &o->schedule, e))
+        return false;
+    if (r->warmup >= 1)
+        o->schedule.warmup = (int64_t)r->warmup;
+    else if (strcmp(o->schedule.name, "slanted")) /* which has its own warmup */
+        o->warmup_ratio = r->warmup;
+    return true;
+}
+
+static bool prepare_trainer(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    const ses_training_options *r = &o->run;
+    bool taught = o->teacher.model != NULL;
+    f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
+    f->batches = ses_batches_new(f->train.data,
+                                 &(ses_batching){ .max_examples = r->batch_size,
+                                                  .max_tokens = r->tokens_per_batch,
+                                                  .bucket_batches = o->bucket,
+                                                  .seed = (uint64_t)r->seed },
+                                 e);
+    if (taught && f->task->loss)
+        return ses_fail(e, SES_EUNSUPPORTED, "distillation does not apply to %s", f->task->name);
+    f->settings = f->batches ? settings(f, e) : NULL;
+    if (!f->settings ||
+        !ses_teacher_open(&f->teacher, &o->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e))
+        return false;
+    ses_trainer_options t = {
+        .model = f->tuner->model,
+        .extra_params = { taught ? ses_distill_store(f->teacher.distill) : f->tuner->extra_params,
+                          f->tuner->sentence ? ses_sentence_store(f->tuner->sentence) : NULL },
+        .source = ses_batches_source(f->batches),
+        .max_grad_norm = r->max_grad_norm,
+        .accumulate = r->accumulate,
+        .epochs = r->epochs,
+        .updates = r->steps,
+        .seed = (uint64_t)r->seed,
+        .recompute = r->recompute,
+        .label_smoothing = o->label_smoothing,
+        .loss = taught ? ses_distill_loss : f->task->loss,
+        .loss_ctx = taught ? (void *)f->teacher.distill : f->tuner,
+        .eval_every = r->eval_every,
+        .eval_epochs = o->eval_epochs,
+        .lower_is_better = f->lower_is_better,
+        .patience = o->patience,
+        .dir = r->output,
+        .save_every = r->save_every,
+        .keep_checkpoints = r->keep_checkpoints,
+        .settings = f->settings,
+    };
+    f->trainer = set_optimizer(f, &t, e) ? ses_trainer_new(&t, e) : NULL;
+    return f->trainer != NULL;
+}
+
+/* ---- new and free ---- */
+
+static bool prepare(ses_finetune *f, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
+        !check_options(&f->o, f->task, e) || (r->output && !ses_train_folder_check(r, e)))
+        return false;
+    return read_config(f, e) && prepare_data(f, e) && prepare_model(f, e) && prepare_trainer(f, e);
+}
+
+static bool detect_task(ses_finetune *f, ses_err *e)
+{
+    ses_data_options *d = &f->o.data;
+    if (d->task) return true;
+    if (f->o.train_examples)
+        d->task = ses_finetune_task_for_data(ses_examples_kind(f->o.train_examples))->name;
+    else if (f->o.train)
+        d->task = ses_finetune_detect_task(f->o.train, d, e);
+    else
+        ses_fail(e, SES_EUSAGE, "set a training file or training examples");
+    return d->task != NULL;
+}
+
+ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e)
+{
+    ses_finetune *f = ses_alloc(sizeof *f, e);
+    if (!f) return NULL;
+    f->o = *o;
+    f->dev = d;
+    f->report.loss = NAN;
+    f->train_name = o->train ? o->train : "training examples";
+    f->eval_name = o->eval ? o->eval : "evaluation examples";
+    if (!f->o.run.optimizer) f->o.run.optimizer = "adamw";
+    if (!f->o.run.schedule) f->o.run.schedule = "linear";
+    if (detect_task(f, e) && prepare(f, e)) return f;
+    ses_finetune_free(f);
+    return NULL;
+}
+
+void ses_finetune_free(ses_finetune *f)
+{
+    if (!f) return;
+    ses_run_log_close(&f->log);
+    ses_trainer_free(f->trainer);
+    ses_teacher_free(&f->teacher);
+    ses_batches_free(f->batches);
+    ses_finetune_set_free(&f->train);
+    ses_finetune_set_free(&f->eval);
+    ses_finetuner_free(f->tuner);
+    ses_examples_free(f->own_train);
+    ses_examples_free(f->own_eval);
+    ses_examples_free(f->base_labels);
+    ses_eval_report_free(&f->report);
+    ses_json_free(f->config);
+    ses_free(f->settings);
+    ses_free(f->log_path);
+    ses_free(f->tensorboard_dir);
+    ses_free(f->metrics);
+    ses_free(f);
+}
+
+/* ---- the run ---- */
+
+/* Continues from the newest checkpoint, or removes what --overwrite replaces. */
+static bool prepare_output(ses_finetune *f, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    if (!r->output) return true;
+    f->log_path = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
+    f->tensorboard_dir =
+        r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
+    if (!f->log_path || !f->tensorboard_dir) return false;
+    if (!r->resume)
+        return ses_trainer_delete_checkpoints(f->trainer, e) &&
+               (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e));
+    return ses_training_resume(f->trainer, r->output, f->o.on_event, f->o.ctx, e);
+}
+
+static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    ses_trainer_hooks h = {
+        .ctx = f, .on_step = on_step, .should_stop = should_stop, .evaluate = f->eval_rows ? evaluate : NULL
+    };
+    ses_run_log_options o = { .path = f->log_path,
+                              .append = r->resume,
+                              .tensorboard_dir = f->tensorboard_dir,
+                              .energy = { r->core_watts, r->co2_per_kwh } };
+    if (!ses_run_log_open(&f->log, &o, f->trainer, e)) return false;
+    notify(f, &(ses_training_event){
+                  .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
+    ses_finetune_report_start(f);
+    ses_finetune_report_set(f->tuner, &f->train, f->train_name, f->o.on_event, f->o.ctx);
+    if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, f->o.on_event, f->o.ctx);
+    ses_finetune_report_head(f);
+    bool ok = ses_trainer_run(f->trainer, &h, end, e);
+    ses_run_log_close(&f->log);
+    if (f->log.error.code)
+        ses_training_warn(f->o.on_event, f->o.ctx, "the log is incomplete: %s", f->log.error.msg);
+    return ok;
+}
+
+bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
+{
+    ses_run_end how = SES_RUN_COMPLETE;
+    bool ok = prepare_output(f, e) && train(f, &how, e);
+    if (ok && how != SES_RUN_STOPPED && f->eval_rows && !measure(f, true, e)) {
+        ok = f->is_stopped;
+        if (ok) *e = (ses_err){ 0 };
+        how = SES_RUN_STOPPED;
+    }
+    if (end) *end = how;
+    return ok && (how == SES_RUN_STOPPED || !f->o.run.output || ses_finetune_write(f, e));
+}
+
+/* ---- results ---- */
+
+const ses_eval_report *ses_finetune_report(const ses_finetune *f) { return &f->report; }
+ses_model *ses_finetune_model(const ses_finetune *f) { return f->tuner->model; }
+ses_trainer *ses_finetune_trainer(const ses_finetune *f) { return f->trainer; }
+size_t ses_finetune_labels(const ses_finetune *f) { return f->tuner->n_labels; }
+
+const char *ses_finetune_label(const ses_finetune *f, size_t i)
+{
+    return i < f->tuner->n_labels ? f->tuner->label[i] : NULL;
+}
+
+ses_training_stats ses_finetune_stats(const ses_finetune *f) { return ses_run_log_stats(&f->log); }
+
+ses_predictor *ses_finetune_predictor(ses_finetune *f)
+{
+    ses_predictor *p = &f->predictor;
+    if (p->tuner) return p;
+    *p = (ses_predictor){ .o = { .data = f->o.data,
+                                 .task = f->o.task,
+                                 .bootstrap = f->o.bootstrap,
+                                 .confidence = f->o.confidence,
+                                 .seed = f->o.run.seed,
+                                 .on_event = f->o.on_event,
+                                 .ctx = f->o.ctx },
+                          .dev = f->dev,
+                          .task = f->task,
+                          .spec = ses_finetune_eval_spec(&f->o.task, f->task, &f->spec),
+                          .labels = f->task->has_label_names ? f->train_rows : NULL,
+                          .has_label_names = f->task->has_label_names,
+                          .tuner = f->tuner,
+                          .borrows_tuner = true };
+    return p;
+}

@@ -1,0 +1,238 @@
+/* Model card, README.md: metadata for the Hugging Face hub, labels, scores, data, settings, energy, usage. */
+#include "finetune_impl.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_LABELS = 40, MAX_MATRIX = 12, MAX_SCORES = 12 };
+
+static const struct {
+    const ses_head *head;
+    const char *pipeline, *sample;
+} uses[] = {
+    { &ses_head_sequence_classification, "text-classification", "'some text'" },
+    { &ses_head_token_classification, "token-classification", "'some text'" },
+    { &ses_head_question_answering, "question-answering", "'some question' 'some passage'" },
+    { &ses_head_multiple_choice, "multiple-choice", "'a prompt' 'one choice' 'another'" },
+    { &ses_head_causal_lm, "text-generation", "'a prompt'" },
+    { &ses_head_seq2seq_lm, "text2text-generation", "'some text'" },
+};
+
+static size_t find_use(const ses_head *head)
+{
+    for (size_t i = 0; i < SES_LEN(uses); i++)
+        if (uses[i].head == head) return i;
+    return SES_LEN(uses);
+}
+
+void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_t size)
+{
+    size_t i = find_use(f->task->head);
+    if (i < SES_LEN(uses))
+        snprintf(buf, size, "sesame %s --model %s %s", uses[i].pipeline, dir, uses[i].sample);
+    else
+        snprintf(buf, size, "sesame info %s", dir);
+}
+
+/* ---- escaping ---- */
+
+/* A double-quoted YAML string. */
+static void put_yaml(ses_buf *b, const char *s)
+{
+    ses_buf_put(b, '"');
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') ses_buf_put(b, '\\');
+        ses_buf_put(b, (unsigned char)*s < 0x20 || *s == 0x7F ? ' ' : *s);
+    }
+    ses_buf_put(b, '"');
+}
+
+/* The cell of a Markdown table. */
+static void put_cell(ses_buf *b, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<')
+            ses_buf_puts(b, "&lt;");
+        else if (strchr("|`*_[]\\", *s))
+            ses_buf_appendf(b, "\\%c", *s);
+        else
+            ses_buf_put(b, (unsigned char)*s < 0x20 || *s == 0x7F ? ' ' : *s);
+    }
+}
+
+static void put_row(ses_buf *b, const char *name, const char *value)
+{
+    ses_buf_appendf(b, "| %s | ", name);
+    put_cell(b, value);
+    ses_buf_puts(b, " |\n");
+}
+
+/* ---- metadata ---- */
+
+static void put_metadata(ses_buf *b, const ses_finetune *f)
+{
+    const ses_finetune_options *o = &f->o;
+    const ses_scores *s = &f->report.scores;
+    size_t use = find_use(f->task->head);
+    const char *task = use < SES_LEN(uses) ? uses[use].pipeline : f->task->name;
+    ses_buf_appendf(b, "---\nlibrary_name: transformers\npipeline_tag: %s\ntags:\n- sesame\n- %s\n", task,
+                    f->task->name);
+    ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
+                    1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
+    put_yaml(b, f->log.energy.source);
+    ses_buf_appendf(b, "\n  training_type: %s\n", o->model ? "fine-tuning" : "from scratch");
+    if (f->eval_rows && s->n) {
+        ses_buf_puts(b, "model-index:\n- name: ");
+        put_yaml(b, ses_path_name_of(o->run.output).s);
+        ses_buf_appendf(b, "\n  results:\n  - task:\n      type: %s\n    dataset:\n      name: ", task);
+        put_yaml(b, o->data.task);
+        ses_buf_puts(b, "\n      type: ");
+        put_yaml(b, ses_path_name_of(f->eval_name).s);
+        ses_buf_puts(b, "\n    metrics:\n");
+        for (size_t i = 0; i < s->n && i < MAX_SCORES; i++) {
+            if (isnan(s->item[i].value)) continue;
+            ses_buf_puts(b, "    - type: ");
+            put_yaml(b, s->item[i].name);
+            ses_buf_appendf(b, "\n      value: %.6g\n", s->item[i].value);
+        }
+    }
+    ses_buf_puts(b, "---\n\n");
+}
+
+/* ---- labels and scores ---- */
+
+static void put_labels(ses_buf *b, const ses_finetune *f)
+{
+    const ses_finetuner *t = f->tuner;
+    if (!f->task->has_label_names || !t->n_labels) return;
+    ses_buf_puts(b, "\nLabels: ");
+    for (size_t i = 0; i < t->n_labels && i < MAX_LABELS; i++) {
+        if (i) ses_buf_puts(b, ", ");
+        put_cell(b, t->label[i]);
+    }
+    if (t->n_labels > MAX_LABELS) ses_buf_appendf(b, ", ... (%zu in config.json)", t->n_labels);
+    ses_buf_puts(b, ".\n");
+}
+
+static void put_scores(ses_buf *b, const ses_finetune *f)
+{
+    const ses_eval_report *r = &f->report;
+    if (!f->eval_rows) return;
+    ses_buf_puts(b, "\n## Scores\n\nOn ");
+    put_cell(b, ses_path_name_of(f->eval_name).s);
+    ses_buf_appendf(b, ", %zu examples, which also selected the best checkpoint", r->n);
+    if (r->level > 0) ses_buf_appendf(b, "; %g %% bootstrap confidence intervals", 100 * r->level);
+    ses_buf_puts(b, ":\n\n| score | value |\n|---|---|\n");
+    if (!isnan(r->loss)) ses_buf_appendf(b, "| loss | %.4f |\n", r->loss);
+    for (size_t i = 0; i < r->scores.n && i < MAX_SCORES; i++) {
+        const ses_score *s = &r->scores.item[i];
+        ses_buf_puts(b, "| ");
+        put_cell(b, s->name);
+        ses_buf_appendf(b, " | %.4f", s->value);
+        if (r->level > 0) ses_buf_appendf(b, " (%.4f to %.4f)", s->low, s->high);
+        ses_buf_puts(b, " |\n");
+    }
+    if (!r->n_classes || r->n_classes > MAX_LABELS) return;
+    ses_buf_puts(b, "\n| class | precision | recall | F1 | number |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < r->n_classes; i++) {
+        const ses_class_score *c = &r->classes[i];
+        ses_buf_puts(b, "| ");
+        put_cell(b, c->name);
+        ses_buf_appendf(b, " | %.4f | %.4f | %.4f | %.0f |\n", c->precision, c->recall, c->f1, c->number);
+    }
+}
+
+static void put_matrix(ses_buf *b, const ses_finetune *f)
+{
+    const ses_eval_report *r = &f->report;
+    size_t n = f->tuner->n_labels;
+    if (!f->eval_rows || !r->confusion || n > MAX_MATRIX) return;
+    ses_buf_puts(b, "\nConfusion matrix, rows: true label, columns: prediction.\n\n| |");
+    for (size_t i = 0; i < n; i++) {
+        ses_buf_put(b, ' ');
+        put_cell(b, f->tuner->label[i]);
+        ses_buf_puts(b, " |");
+    }
+    ses_buf_puts(b, "\n|---|");
+    for (size_t i = 0; i < n; i++) ses_buf_puts(b, "---|");
+    for (size_t i = 0; i < n; i++) {
+        ses_buf_puts(b, "\n| ");
+        put_cell(b, f->tuner->label[i]);
+        ses_buf_puts(b, " |");
+        for (size_t k = 0; k < n; k++) ses_buf_appendf(b, " %" PRId64 " |", r->confusion[i * n + k]);
+    }
+    ses_buf_put(b, '\n');
+}
+
+/* ---- training and usage ---- */
+
+static void put_training(ses_buf *b, const ses_finetune *f)
+{
+    const ses_finetune_options *o = &f->o;
+    const ses_training_options *r = &o->run;
+    char energy[SES_ENERGY_TEXT];
+    ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
+    put_row(b, "base model", o->model ? ses_path_name_of(o->model).s : "random weights");
+    ses_buf_puts(b, "| data | ");
+    put_cell(b, ses_path_name_of(f->train_name).s);
+    ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),
+                    ses_dataset_tokens(f->train.data));
+    ses_buf_appendf(b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64,
+                    ses_trainer_state(f->trainer)->updates, ses_trainer_total_updates(f->trainer),
+                    r->tokens_per_batch ? "tokens per batch" : "batch size",
+                    r->tokens_per_batch ? r->tokens_per_batch : r->batch_size);
+    if (r->accumulate > 1) ses_buf_appendf(b, ", %" PRId64 " batches per update", r->accumulate);
+    ses_buf_puts(b, " |\n");
+    ses_buf_appendf(
+        b,
+        "| optimizer | %s, learning rate %g, schedule %s, warmup %g, weight decay %g, maximum gradient "
+        "norm %g |\n| seed | %" PRId64 " |\n",
+        r->optimizer, r->lr, r->schedule, r->warmup, r->weight_decay, r->max_grad_norm, r->seed);
+    ses_transfer_put_card(&o->transfer, b);
+    ses_buf_appendf(b, "| time | %.1f s |\n", f->log.seconds);
+    put_row(b, "energy", ses_energy_text(energy, &f->log.energy, &f->log.options.energy));
+    if (o->command) ses_buf_appendf(b, "\n```\n%s\n```\n", o->command);
+}
+
+static void put_usage(ses_buf *b, const ses_finetune *f)
+{
+    char usage[200];
+    ses_finetune_usage(f, "FOLDER", usage, sizeof usage);
+    ses_buf_appendf(b, "\n## Usage\n\n```\n%s\n```\n", usage);
+    size_t use = find_use(f->task->head);
+    bool plain = f->o.transfer.adapter == SES_ADAPT_NONE && f->o.transfer.head == SES_HEAD_DEFAULT;
+    if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
+        ses_buf_appendf(
+            b, "\n```python\nfrom transformers import pipeline\nmodel = pipeline(\"%s\", \"FOLDER\")\n```\n",
+            uses[use].pipeline);
+    ses_transfer_put_usage(&f->o.transfer, f->tuner->model, b);
+}
+
+bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    char number[SES_NUMBER_TEXT];
+    ses_buf b = { 0 };
+    put_metadata(&b, f);
+    ses_buf_puts(&b, "# ");
+    put_cell(&b, ses_path_name_of(f->o.run.output).s);
+    ses_buf_appendf(&b, "\n\n%s with %s parameters, trained with Sesame. Task %s: %s.\n",
+                    ses_model_class_name(f->tuner->model),
+                    ses_grouped_text(number, ses_store_element_count(ses_model_store(f->tuner->model))),
+                    f->task->name, f->task->summary);
+    put_labels(&b, f);
+    put_scores(&b, f);
+    put_matrix(&b, f);
+    put_training(&b, f);
+    put_usage(&b, f);
+    char *path = ses_path_join(dir, "README.md", e);
+    bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
+    ses_free(path);
+    ses_buf_free(&b);
+    return ok;
+}

@@ -1,0 +1,206 @@
+/* Fine-tuned models: evaluation and prediction of labeled files and of examples in memory. */
+#include "finetune_impl.h"
+
+#include "base/alloc.h"
+#include "text/tokenizer_files.h"
+
+#include <math.h>
+#include <string.h>
+
+struct ses_predictions {
+    ses_predictor *predictor;
+    ses_examples *rows; /* read for this prediction; NULL: the caller's examples */
+    ses_finetune_set set;
+    ses_task_outputs outputs;
+    ses_prediction *item; /* [set.n_rows] */
+    ses_arena mem;
+};
+
+ses_predictor_options ses_predictor_defaults(void)
+{
+    ses_finetune_options o = ses_finetune_defaults();
+    return (ses_predictor_options){ .task = o.task, .confidence = o.confidence, .seed = 1 };
+}
+
+/* ---- opening ---- */
+
+static bool read_labels(ses_predictor *p, const char *dir, ses_err *e)
+{
+    p->config = ses_model_config_open(dir, p->o.base, e);
+    if (!p->config) return false;
+    return !p->task->has_label_names ||
+           ses_config_labels(ses_json_root(p->config), p->task->data, &p->own_labels, &p->has_label_names,
+                             e) ||
+           ses_wrap(e, "%s", dir);
+}
+
+ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e)
+{
+    ses_predictor *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    p->o = *o;
+    p->dev = d;
+    ses_data_spec spec;
+    p->dir = ses_strdup(dir, e);
+    if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
+        !read_labels(p, dir, e)) {
+        ses_predictor_free(p);
+        return NULL;
+    }
+    p->labels = p->own_labels;
+    p->settings = ses_finetuner_options_from(&o->task, p->task, &spec);
+    p->settings.base = o->base;
+    p->spec = ses_finetune_eval_spec(&o->task, p->task, &spec);
+    return p;
+}
+
+const char *ses_predictor_metric(const ses_predictor *p) { return p->spec.best_metric; }
+
+void ses_predictor_free(ses_predictor *p)
+{
+    if (!p) return;
+    if (!p->borrows_tuner) ses_finetuner_free(p->tuner);
+    ses_examples_free(p->own_labels);
+    ses_json_free(p->config);
+    ses_free(p->dir);
+    ses_free(p);
+}
+
+/* The label names are those of the first examples: the model's, unless its config.json has none. */
+static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
+{
+    if (p->tuner) return true;
+    const ses_json *config = ses_json_root(p->config);
+    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
+    char *home =
+        ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
+    p->tuner = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
+    ses_free(home);
+    if (p->tuner && ses_finetuner_set_labels(p->tuner, rows, e) &&
+        ses_finetuner_build_config(p->tuner, config, 0, e) &&
+        ses_finetuner_open_model(p->tuner, p->dir, false, 0, e))
+        return true;
+    ses_finetuner_free(p->tuner);
+    p->tuner = NULL;
+    return false;
+}
+
+/* ---- examples ---- */
+
+/* The model's labels define what an index means; a benchmark's values only say how labels are written in the file. */
+static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, ses_err *e)
+{
+    ses_data_spec s = p->spec;
+    s.no_labels = !labels;
+    ses_examples *rows = ses_data_open(&s, path, s.label_values ? NULL : p->labels, e);
+    if (!rows || !s.label_values || !p->has_label_names || ses_examples_align_labels(rows, p->labels, e))
+        return rows;
+    ses_wrap(e, "%s", path);
+    ses_examples_free(rows);
+    return NULL;
+}
+
+static bool on_batch(void *ctx, int64_t done, int64_t total)
+{
+    const ses_predictor *p = ctx;
+    if (!p->o.on_event) return true;
+    ses_training_event ev = {
+        .kind = SES_TRAINING_EVALUATING, .done = done, .total = total, .loss = NAN, .metric = NAN
+    };
+    return p->o.on_event(p->o.ctx, &ev);
+}
+
+/* Encodes the examples and runs the model over them. path: for messages; NULL: examples in memory. */
+static bool predict(ses_predictor *p, const ses_examples *rows, const char *path, bool labels,
+                    ses_finetune_set *set, ses_task_outputs *out, ses_err *e)
+{
+    if (!open_model(p, rows, e)) return false;
+    p->tuner->unlabeled = !labels;
+    if (!ses_finetuner_encode(p->tuner, rows, set, e)) return path ? ses_wrap(e, "%s", path) : false;
+    ses_finetune_report_set(p->tuner, set, path ? path : "examples", p->o.on_event, p->o.ctx);
+    return ses_finetuner_predict(p->tuner, set, out, on_batch, p, e);
+}
+
+static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *path, ses_eval_report *out,
+                     ses_err *e)
+{
+    ses_finetune_set set = { 0 };
+    ses_task_outputs outputs = { 0 };
+    ses_bootstrap b = { p->o.bootstrap, p->o.confidence / 100, (uint64_t)p->o.seed };
+    *out = (ses_eval_report){ 0 };
+    bool ok = predict(p, rows, path, true, &set, &outputs, e) &&
+              ses_eval_report_make(out, p->tuner, &set, &outputs, &b, e);
+    ses_task_outputs_free(&outputs);
+    ses_finetune_set_free(&set);
+    return ok;
+}
+
+bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e)
+{
+    ses_examples *rows = read_rows(p, path, true, e);
+    bool ok = rows && evaluate(p, rows, path, out, e);
+    ses_examples_free(rows);
+    return ok;
+}
+
+bool ses_predictor_evaluate_examples(ses_predictor *p, const ses_examples *d, ses_eval_report *out,
+                                     ses_err *e)
+{
+    return evaluate(p, d, NULL, out, e);
+}
+
+/* ---- predictions ---- */
+
+static ses_predictions *predictions_of(ses_predictor *p, const ses_examples *rows, const char *path,
+                                       ses_err *e)
+{
+    ses_predictions *r = ses_alloc(sizeof *r, e);
+    if (!r) return NULL;
+    r->predictor = p;
+    bool ok = predict(p, rows, path, false, &r->set, &r->outputs, e);
+    r->item = ok ? ses_arena_array(&r->mem, r->set.n_rows, sizeof *r->item, e) : NULL;
+    for (size_t i = 0; r->item && i < r->set.n_rows; i++) {
+        r->item[i] = (ses_prediction){ 0 };
+        if (!p->task->fill_prediction(p->tuner, &r->set, &r->outputs, i, &r->item[i], &r->mem, e))
+            r->item = NULL;
+    }
+    if (r->item) return r;
+    ses_predictions_free(r);
+    return NULL;
+}
+
+ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e)
+{
+    ses_examples *rows = read_rows(p, path, false, e);
+    ses_predictions *r = rows ? predictions_of(p, rows, path, e) : NULL;
+    if (r)
+        r->rows = rows;
+    else
+        ses_examples_free(rows);
+    return r;
+}
+
+ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e)
+{
+    return predictions_of(p, d, NULL, e);
+}
+
+size_t ses_predictions_count(const ses_predictions *p) { return p->set.n_rows; }
+ses_prediction ses_predictions_at(const ses_predictions *p, size_t i) { return p->item[i]; }
+
+void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    p->predictor->task->put_prediction(p->predictor->tuner, &p->set, &p->outputs, i, w);
+    ses_json_end_object(w);
+}
+
+void ses_predictions_free(ses_predictions *p)
+{
+    if (!p) return;
+    ses_task_outputs_free(&p->outputs);
+    ses_finetune_set_free(&p->set);
+    ses_examples_free(p->rows);
+    ses_arena_free(&p->mem);
+    ses_free(p);
+}

@@ -1,0 +1,155 @@
+/* Transfer learning: see transfer.h. */
+#include "transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_recurrent(const ses_transfer_options *o) { return o->head >= SES_HEAD_BILSTM; }
+
+/* Number of frozen levels (embeddings, then layers); INT64_MAX: all; -1: o->freeze is invalid. Recurrent heads
+ * freeze all by default. */
+static int64_t frozen_levels(const ses_transfer_options *o)
+{
+    char *end;
+    if (!o->freeze) return is_recurrent(o) && !o->unfreeze && o->adapter == SES_ADAPT_NONE ? INT64_MAX : 0;
+    if (!strcmp(o->freeze, "all")) return INT64_MAX;
+    long long n = strtoll(o->freeze, &end, 10);
+    return end == o->freeze || *end || n < 0 ? -1 : (int64_t)n;
+}
+
+/* Parses "256,128". A layer without a number is as wide as the one before. */
+static bool parse_sizes(const ses_transfer_options *o, ses_config_patch *c, ses_err *e)
+{
+    enum { DEFAULT_WIDTH = 256, MAX_WIDTH = 1 << 16 };
+    const char *at = o->head_sizes ? o->head_sizes : "";
+    size_t max_layers = is_recurrent(o) ? SES_LEN(c->sizes) : (size_t)(o->head - SES_HEAD_LINEAR);
+    while (*at) {
+        char *end;
+        long long n = strtoll(at, &end, 10);
+        if (end == at || (*end && *end != ',') || n < 1 || n > MAX_WIDTH)
+            return ses_fail(e, SES_EUSAGE, "head-sizes: \"%s\" is not a list of numbers from 1 to %d",
+                            ses_quoted_of(o->head_sizes, strlen(o->head_sizes)).s, MAX_WIDTH);
+        if (c->n_sizes == max_layers)
+            return ses_fail(e, SES_EUSAGE, "head-sizes: this head has at most %zu hidden layers", max_layers);
+        c->sizes[c->n_sizes++] = n;
+        at = *end ? end + 1 : end;
+    }
+    size_t min_layers = is_recurrent(o) ? 1 : max_layers;
+    for (; c->n_sizes < min_layers; c->n_sizes++)
+        c->sizes[c->n_sizes] = c->n_sizes ? c->sizes[c->n_sizes - 1] : DEFAULT_WIDTH;
+    return true;
+}
+
+bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e)
+{
+    bool lora = o->adapter == SES_ADAPT_LORA;
+    if (frozen_levels(o) < 0)
+        return ses_fail(e, SES_EUSAGE, "freeze: \"%s\" is neither a number nor all",
+                        ses_quoted_of(o->freeze, strlen(o->freeze)).s);
+    if (lora && !model) return ses_fail(e, SES_EUSAGE, "adapter lora needs a pretrained model");
+    if (lora && (o->unfreeze || frozen_levels(o)))
+        return ses_fail(e, SES_EUSAGE, "adapter lora freezes the model: freeze and unfreeze do not apply");
+    if (!lora && o->lora_targets) return ses_fail(e, SES_EUSAGE, "lora-targets needs adapter lora");
+    if (o->head == SES_HEAD_DEFAULT && o->head_sizes) return ses_fail(e, SES_EUSAGE, "head-sizes needs head");
+    if (o->head != SES_HEAD_DEFAULT && !allows_head)
+        return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress and tag only");
+    if (o->unfreeze && frozen_levels(o) == INT64_MAX)
+        return ses_fail(e, SES_EUSAGE, "freeze all excludes unfreeze");
+    return true;
+}
+
+const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l)
+{
+    *l = (ses_lora){
+        .rank = o->lora_rank, .alpha = o->lora_alpha, .dropout = o->lora_dropout, .targets = o->lora_targets
+    };
+    return o->adapter == SES_ADAPT_LORA ? l : NULL;
+}
+
+bool ses_transfer_config(const ses_transfer_options *o, ses_json_doc **config, ses_err *e)
+{
+    static const char *const heads[] = { NULL, "linear", "mlp", "mlp", "lstm", "gru" };
+    ses_config_patch c = SES_CONFIG_PATCH_NONE;
+    c.dropout = o->dropout;
+    c.attention_dropout = o->attention_dropout;
+    c.head_dropout = o->classifier_dropout;
+    c.scalar_mix = o->mix_layers;
+    c.head = heads[o->head];
+    if (c.head && !parse_sizes(o, &c, e)) return false;
+    if (c.dropout < 0 && c.attention_dropout < 0 && c.head_dropout < 0 && !c.head && !c.scalar_mix)
+        return true;
+    ses_json_doc *d = ses_model_config_patch(ses_json_root(*config), &c, e);
+    if (!d) return false;
+    ses_json_free(*config);
+    *config = d;
+    return true;
+}
+
+bool ses_transfer_groups(const ses_transfer_options *o, const ses_model *m, double weight_decay,
+                         ses_layer_groups *l, ses_optim_options *optim, ses_layer_groups **unfreezing,
+                         ses_err *e)
+{
+    int64_t max_layers = SES_MAX_GROUPS / 2 - 2, n = ses_model_layer_count(m);
+    l->layers = n > max_layers ? max_layers : n; /* the layers above share a group */
+    int64_t frozen = frozen_levels(o);
+    l->frozen = l->min_frozen = frozen > l->layers + 1 ? l->layers + 1 : frozen;
+    *unfreezing = o->unfreeze ? l : NULL;
+    return ses_optim_set_layer_groups(optim, l, weight_decay, o->layer_decay, e);
+}
+
+void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w)
+{
+    ses_json_member_real(w, "layer_decay", o->layer_decay);
+    ses_json_member_int(w, "freeze", frozen_levels(o) == INT64_MAX ? -1 : frozen_levels(o));
+    ses_json_member_int(w, "head", o->head);
+    ses_json_member_string(w, "head_sizes", o->head_sizes);
+    ses_json_member_bool(w, "mix_layers", o->mix_layers);
+    ses_json_member_bool(w, "unfreeze", o->unfreeze);
+    ses_json_member_real(w, "dropout", o->dropout);
+    ses_json_member_real(w, "attention_dropout", o->attention_dropout);
+    ses_json_member_real(w, "classifier_dropout", o->classifier_dropout);
+    if (o->adapter != SES_ADAPT_LORA) return;
+    ses_json_member_int(w, "lora_rank", o->lora_rank);
+    ses_json_member_real(w, "lora_alpha", o->lora_alpha);
+    ses_json_member_real(w, "lora_dropout", o->lora_dropout);
+    ses_json_member_string(w, "lora_targets", o->lora_targets);
+}
+
+void ses_transfer_put_card(const ses_transfer_options *o, ses_buf *b)
+{
+    if (o->adapter == SES_ADAPT_LORA)
+        ses_buf_appendf(b, "| trained | LoRA: rank %lld, alpha %g, dropout %g, on %s |\n",
+                        (long long)o->lora_rank, o->lora_alpha, o->lora_dropout,
+                        o->lora_targets ? o->lora_targets : "queries and values");
+    else if (o->unfreeze)
+        ses_buf_appendf(b, "| trained | gradual unfreezing: one more layer each epoch, from the top |\n");
+    else if (frozen_levels(o) == INT64_MAX)
+        ses_buf_appendf(b, "| trained | the head only |\n");
+    else if (frozen_levels(o))
+        ses_buf_appendf(b, "| trained | all except the lowest %lld levels |\n", (long long)frozen_levels(o));
+    if (o->layer_decay < 1) ses_buf_appendf(b, "| layer-wise decay | %g |\n", o->layer_decay);
+}
+
+/* transformers has no class for Sesame's heads. */
+static void put_custom_head(const ses_model *m, ses_buf *b)
+{
+    if (!ses_json_get(ses_model_config(m), "sesame_head")) return;
+    ses_buf_puts(
+        b, "\nThe head is one of Sesame's: `sesame_head` in config.json describes it, its weights are "
+           "`sesame_head.*`. `sesame` opens this folder directly. transformers loads the encoder without "
+           "the head: `transformers.AutoModel.from_pretrained(FOLDER)`.\n");
+}
+
+void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, ses_buf *b)
+{
+    put_custom_head(m, b);
+    if (o->adapter != SES_ADAPT_LORA) return;
+    ses_buf_appendf(
+        b,
+        "\nThis folder is an adapter: `sesame` opens it directly, `sesame convert` merges it into its base "
+        "model. In Python:\n\n```python\n"
+        "base = transformers.%s.from_pretrained(BASE, num_labels=%lld)\n"
+        "model = peft.PeftModel.from_pretrained(base, FOLDER)\n```\n",
+        ses_model_class_name(m), (long long)ses_model_label_count(m));
+}
