@@ -29,7 +29,7 @@ ok "peft's two files are enough" exits 0 "$sesame" predict "$tmp/bare" "$tmp/dev
 ok "a pipeline over them" exits 0 "$sesame" text-classification -m "$tmp/bare" "the film was good ."
 mv "$tmp/base" "$tmp/moved"
 ok "a model that moved" exits 3 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify
-ok "is told" says 'there is no such folder with a model'
+ok "is told" says 'which is not a folder with a model'
 ok "--adapter" exits 0 "$sesame" eval "$tmp/moved" "$tmp/dev.tsv" --task classify --json --adapter "$tmp/lora"
 ok "the same" cmp -s "$tmp/out" "$tmp/eval.json"
 ok "--adapter of a pipeline" exits 0 "$sesame" text-classification -m "$tmp/moved" --adapter "$tmp/lora" "it was bad ."
@@ -52,7 +52,7 @@ ok "another rank" exits 3 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapte
 ok "is refused" says 'lora_rank 4, not 2'
 # shellcheck disable=SC2086
 ok "no such layer" exits 3 "$sesame" finetune $tune --adapter lora --lora-targets q_proj -o "$tmp/no"
-ok "those there are" says 'there are query, key, value, dense'
+ok "those there are" says 'choose from query, key, value, dense'
 # shellcheck disable=SC2086
 ok "no model" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --adapter lora -o "$tmp/no"
 
