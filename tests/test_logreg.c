@@ -67,7 +67,7 @@ static void predictions(void)
         ses_logreg_predict(&m, &v[i], p);
         CHECK(fabs(p[0] + p[1] + p[2] - 1) < 1e-12 && p[l[i]] > 0.5);
     }
-    /* Picked rows are those rows; a second fit goes on from the first. */
+    /* pick selects rows; a second fit starts from the first. */
     ses_logreg one = { 0 }, two = { 0 };
     const float few[] = { 0, 5, 3 };
     const int32_t few_labels[] = { 0, 2, 1 };
@@ -85,7 +85,7 @@ static void predictions(void)
     CHECK(!ses_logreg_fit(&m, bad, out + 0, NULL, 2, 1, 3, NULL, &e) &&
           strstr(e.msg, "row 2, column 1: not a finite"));
     e = (ses_err){ 0 };
-    CHECK(!ses_logreg_fit(&m, v, same, NULL, 2, 1, 2, NULL, &e) && strstr(e.msg, "of one class"));
+    CHECK(!ses_logreg_fit(&m, v, same, NULL, 2, 1, 2, NULL, &e) && strstr(e.msg, "have the same class"));
     e = (ses_err){ 0 };
     CHECK(!ses_logreg_fit(&m, v, out, NULL, 2, 1, 2, NULL, &e) && strstr(e.msg, "row 2: label 2 of 2"));
     e = (ses_err){ 0 };
@@ -96,7 +96,7 @@ static void predictions(void)
     ses_logreg_free(&two);
 }
 
-/* Rosenbrock's valley: hard for a method that only follows the slope. */
+/* Rosenbrock's valley: hard for plain gradient descent. */
 static double valley(void *ctx, const double *p, double *g)
 {
     (void)ctx;

@@ -1,4 +1,4 @@
-/* Metrics against the tools they follow: fixtures/metrics.f32 has what those say about 1,000 random cases
+/* Metrics against the tools they follow: fixtures/metrics.f32 holds their scores of 1,000 random cases
  * of each family (its recipe is metrics.py), and the cases are drawn here again. Then edges, and the
  * bootstrap. */
 #include "check.h"
@@ -27,7 +27,7 @@ static int below(int n)
 
 /* ---- one score against the next expected number ---- */
 
-static int wrong; /* told for the first few of a family */
+static int wrong; /* reported for the first few of a family */
 static bool agrees(const char *metric, const ses_evaluation *v, const char *const *names)
 {
     ses_scores s = { 0 };
@@ -354,10 +354,10 @@ static void edges(void)
     int64_t m[4];
     CHECK(ses_confusion_matrix(&v, m, NULL) && m[0] == 1 && m[1] == 0 && m[2] == 1 && m[3] == 1);
     v.n_labels = 1;
-    check_fails("accuracy", &v, "right label 1 at 1: there are 1 labels");
+    check_fails("accuracy", &v, "true label 1 of item 1: expected 0 to 0");
     check_fails("accuracy", &(ses_evaluation){ .gold = a, .pred = a, .n_labels = 2 }, "no examples");
-    check_fails("bleu", &v, "of another kind");
-    check_fails("accurate", &v, "no metric \"accurate\"; there are: accuracy, f1");
+    check_fails("bleu", &v, "lacks the fields");
+    check_fails("accurate", &v, "unknown metric \"accurate\"; choose one of: accuracy, f1");
 
     const int32_t flat[] = { 1, 1, 1 };
     v = (ses_evaluation){ .n = 3, .gold = flat, .pred = flat, .n_labels = 2 };
@@ -378,14 +378,14 @@ static void edges(void)
     const size_t cu[] = { 0, 3 };
     const int32_t tags[] = { 0, 1, 2 };
     v = (ses_evaluation){ .n = 1, .gold = tags, .pred = tags, .cu = cu, .n_labels = 3, .labels = names };
-    check_fails("entity_iob2", &v, "tag \"S-PER\" is not one of IOB2");
+    check_fails("entity_iob2", &v, "tag \"S-PER\" is not allowed in the IOB2 scheme");
     CHECK(score("entity", &v, "PER_number") == 2);
     check_fails("f1", &v, "not tags");
     CHECK(score("accuracy", &v, "accuracy") == 1);
 
     const char *none[] = { "" };
     v = (ses_evaluation){ .n = 1, .pred_texts = none, .gold_texts = none, .gold_cu = (size_t[]){ 0, 0 } };
-    check_fails("squad", &v, "no right answer");
+    check_fails("squad", &v, "no accepted answer");
     check_fails("rouge", &v, "no reference");
     CHECK(score("squad_v2", &v, "NoAns_exact") == 100);
     v.gold_cu = NULL;

@@ -1,3 +1,4 @@
+/* L-BFGS with the two-loop recursion and a bisection line search. */
 #include "lbfgs.h"
 
 #include "base/alloc.h"
@@ -5,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { PAIRS = 10, SEARCH = 60 };
+enum { PAIRS = 10, MAX_SEARCH = 60 };
 
 typedef struct state {
     size_t n;
     double *x, *g, *step, *new_x, *new_g; /* [n] */
-    double *s, *y, rho[PAIRS];            /* [PAIRS, n]: the last steps and changes of the gradient */
+    double *s, *y, rho[PAIRS];            /* [PAIRS, n]: the last steps and gradient differences */
     size_t pairs, next;
     double value;
 } state;
@@ -24,14 +25,14 @@ static double dot(const double *a, const double *b, size_t n)
 
 static double largest(const double *a, size_t n)
 {
-    double most = 0;
+    double max = 0;
     for (size_t i = 0; i < n; i++)
-        if (!(fabs(a[i]) <= most)) most = fabs(a[i]); /* a NaN stays */
-    return most;
+        if (!(fabs(a[i]) <= max)) max = fabs(a[i]); /* NaN propagates */
+    return max;
 }
 
 /* step = - H g, the two-loop recursion. */
-static void direction(state *t)
+static void set_direction(state *t)
 {
     double alpha[PAIRS], *q = t->step;
     size_t n = t->n;
@@ -53,18 +54,18 @@ static void direction(state *t)
     }
 }
 
-/* A length that lowers the value enough and flattens the slope: bisection between one too short and one too
- * long (Lewis and Overton 2013). False: none found, the rounding is reached. */
-static bool search(state *t, ses_lbfgs_fn *f, void *ctx, double slope, double *value)
+/* Finds a step length that meets the Armijo and the curvature condition, by bisection (Lewis and Overton
+ * 2013). False: none found within rounding error. */
+static bool search_step(state *t, ses_lbfgs_fn *f, void *ctx, double slope, double *value)
 {
-    const double enough = 1e-4, flatter = 0.9;
+    const double armijo = 1e-4, curvature = 0.9;
     double low = 0, high = INFINITY, length = t->pairs ? 1 : 1 / fmax(1, sqrt(dot(t->g, t->g, t->n)));
-    for (int i = 0; i < SEARCH; i++) {
+    for (int i = 0; i < MAX_SEARCH; i++) {
         for (size_t k = 0; k < t->n; k++) t->new_x[k] = t->x[k] + length * t->step[k];
         *value = f(ctx, t->new_x, t->new_g);
-        if (!(*value <= t->value + enough * length * slope))
+        if (!(*value <= t->value + armijo * length * slope))
             high = length;
-        else if (dot(t->new_g, t->step, t->n) < flatter * slope)
+        else if (dot(t->new_g, t->step, t->n) < curvature * slope)
             low = length;
         else
             return true;
@@ -73,7 +74,8 @@ static bool search(state *t, ses_lbfgs_fn *f, void *ctx, double slope, double *v
     return false;
 }
 
-static void remember(state *t)
+/* Stores the pair (s, y) and moves to the new point. */
+static void add_pair(state *t)
 {
     double *s = t->s + t->next * t->n, *y = t->y + t->next * t->n;
     for (size_t i = 0; i < t->n; i++) s[i] = t->new_x[i] - t->x[i], y[i] = t->new_g[i] - t->g[i];
@@ -91,30 +93,30 @@ bool ses_lbfgs_minimize(double *x, size_t n, ses_lbfgs_fn *f, void *ctx, double 
 {
     size_t count;
     if (!ses_mul_size(n, 4 + 2 * PAIRS, &count)) return ses_fail(e, SES_ENOMEM, "%zu parameters", n);
-    double *room = ses_alloc_array(count, sizeof *room, e), value;
-    if (!room) return false;
+    double *buffer = ses_alloc_array(count, sizeof *buffer, e), value;
+    if (!buffer) return false;
     state t = { .n = n,
                 .x = x,
-                .g = room,
-                .step = room + n,
-                .new_x = room + 2 * n,
-                .new_g = room + 3 * n,
-                .s = room + 4 * n,
-                .y = room + (4 + PAIRS) * n };
+                .g = buffer,
+                .step = buffer + n,
+                .new_x = buffer + 2 * n,
+                .new_g = buffer + 3 * n,
+                .s = buffer + 4 * n,
+                .y = buffer + (4 + PAIRS) * n };
     *r = (ses_lbfgs_result){ 0 };
     t.value = f(ctx, x, t.g);
     bool finite = isfinite(t.value);
     while (finite && r->iterations < iterations && !(r->converged = largest(t.g, n) <= tolerance)) {
-        direction(&t);
+        set_direction(&t);
         double slope = dot(t.g, t.step, n);
-        if (!(slope < 0) || !search(&t, f, ctx, slope, &value)) {
+        if (!(slope < 0) || !search_step(&t, f, ctx, slope, &value)) {
             r->converged = largest(t.g, n) <= 100 * tolerance;
             break;
         }
         t.value = value;
-        remember(&t);
+        add_pair(&t);
         r->iterations++;
     }
-    ses_free(room);
+    ses_free(buffer);
     return finite || ses_fail(e, SES_EARG, "the loss is not a finite number");
 }

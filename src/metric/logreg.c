@@ -12,13 +12,13 @@ typedef struct problem {
     const int32_t *y;
     const size_t *pick;
     size_t n, width, classes, rows;
-    double penalty, total; /* of the mean: 1 / (C total); total: weight of all examples */
+    double penalty, total; /* penalty of the mean loss: 1 / (C total); total: sum of example weights */
     double *class_weight;  /* [classes] */
     double *score;         /* [rows] */
     bool bias;
 } problem;
 
-/* In eight sums, which a compiler may keep in vectors without changing their order. */
+/* Eight partial sums, which the compiler may vectorize without reordering. */
 static double product(const double *w, const float *x, size_t n)
 {
     double sum[8] = { 0 }, rest = 0;
@@ -29,31 +29,32 @@ static double product(const double *w, const float *x, size_t n)
     return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])) + rest;
 }
 
-/* Parameters are the rows of weights, then the biases. */
+/* out[r] = b[r] + w[r] . x */
 static void scores(const float *x, const double *w, const double *b, size_t rows, size_t width, double *out)
 {
     for (size_t r = 0; r < rows; r++) out[r] = b[r] + product(w + r * width, x, width);
 }
 
-/* The loss of one example; score becomes its gradient by the scores. */
+/* Returns the loss of one example; score becomes d loss / d score. */
 static double loss_of(double *score, size_t rows, int32_t y)
 {
-    if (rows == 1) { /* log(1 + exp(-s)) with s's sign by the label */
+    if (rows == 1) { /* log(1 + exp(-s)), s = +-score by the label */
         double s = y ? score[0] : -score[0], small = exp(-fabs(s)),
                p = s > 0 ? small / (1 + small) : 1 / (1 + small);
         score[0] = y ? -p : p;
         return log1p(small) + (s > 0 ? 0 : -s);
     }
-    double most = score[0], sum = 0, right = score[y];
+    double max = score[0], sum = 0, right = score[y];
     for (size_t r = 1; r < rows; r++)
-        if (score[r] > most) most = score[r];
-    for (size_t r = 0; r < rows; r++) sum += exp(score[r] - most);
-    double log_sum = most + log(sum);
+        if (score[r] > max) max = score[r];
+    for (size_t r = 0; r < rows; r++) sum += exp(score[r] - max);
+    double log_sum = max + log(sum);
     for (size_t r = 0; r < rows; r++) score[r] = exp(score[r] - log_sum);
     score[y] -= 1;
     return log_sum - right;
 }
 
+/* The ses_lbfgs_fn: mean loss plus penalty at w (rows of weights, then biases), gradient in g. */
 static double value(void *ctx, const double *w, double *g)
 {
     const problem *p = ctx;
@@ -84,7 +85,8 @@ static bool check(const problem *p, ses_err *e)
     size_t first = p->pick ? p->pick[0] : 0;
     bool two = false;
     if (!p->n || !p->width || p->classes < 2)
-        return ses_fail(e, SES_EARG, "%zu examples of %zu numbers in %zu classes: nothing to learn", p->n,
+        return ses_fail(e, SES_EARG,
+                        "%zu examples of %zu features in %zu classes; expected at least two classes", p->n,
                         p->width, p->classes);
     for (size_t i = 0; i < p->n; i++) {
         size_t at = p->pick ? p->pick[i] : i;
@@ -95,10 +97,11 @@ static bool check(const problem *p, ses_err *e)
                 return ses_fail(e, SES_EARG, "row %zu, column %zu: not a finite number", at + 1, k + 1);
         two = two || p->y[at] != p->y[first];
     }
-    return two || ses_fail(e, SES_EARG, "all %zu examples are of one class: nothing to learn", p->n);
+    return two ||
+           ses_fail(e, SES_EARG, "all %zu examples have the same class; expected at least two classes", p->n);
 }
 
-/* n / (classes that occur * examples of the class), as scikit-learn's "balanced". */
+/* Class weight n / (classes that occur * examples of the class): scikit-learn's "balanced". */
 static void weigh(problem *p, bool balanced)
 {
     double occur = 0;
@@ -117,8 +120,8 @@ static bool shape(ses_logreg *m, size_t width, size_t classes, ses_err *e)
     if (m->weight && m->width == width && m->classes == classes) return true;
     ses_logreg_free(m);
     if (!ses_mul_size(rows, width, &count) || !ses_add_size(count, rows, &all))
-        return ses_fail(e, SES_ENOMEM, "%zu classes of %zu numbers", classes, width);
-    m->weight = ses_alloc_array(all, sizeof *m->weight, e); /* the biases follow */
+        return ses_fail(e, SES_ENOMEM, "%zu classes of %zu features", classes, width);
+    m->weight = ses_alloc_array(all, sizeof *m->weight, e); /* one block: weights, then biases */
     if (!m->weight) return false;
     m->bias = m->weight + count;
     m->classes = classes, m->width = width, m->rows = rows;
@@ -134,7 +137,8 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
     problem p = {
         .x = x, .y = y, .pick = pick, .n = n, .width = width, .classes = classes, .bias = !o->no_bias
     };
-    if (!(c > 0) || !isfinite(c)) return ses_fail(e, SES_EARG, "C is %g: a number above 0 is needed", c);
+    if (!(c > 0) || !isfinite(c))
+        return ses_fail(e, SES_EARG, "C is %g; expected a finite number above 0", c);
     if (!check(&p, e) || !shape(m, width, classes, e)) return false;
     p.rows = m->rows;
     p.class_weight = ses_alloc_array(classes + m->rows, sizeof *p.class_weight, e);
@@ -153,17 +157,17 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
 
 void ses_logreg_predict(const ses_logreg *m, const float *x, double *probability)
 {
-    double most, sum = 0;
+    double max, sum = 0;
     scores(x, m->weight, m->bias, m->rows, m->width, probability);
     if (m->rows == 1) {
         probability[1] = 1 / (1 + exp(-probability[0]));
         probability[0] = 1 - probability[1];
         return;
     }
-    most = probability[0];
+    max = probability[0];
     for (size_t r = 1; r < m->rows; r++)
-        if (probability[r] > most) most = probability[r];
-    for (size_t r = 0; r < m->rows; r++) sum += probability[r] = exp(probability[r] - most);
+        if (probability[r] > max) max = probability[r];
+    for (size_t r = 0; r < m->rows; r++) sum += probability[r] = exp(probability[r] - max);
     for (size_t r = 0; r < m->rows; r++) probability[r] /= sum;
 }
 

@@ -1,3 +1,4 @@
+/* The list of metrics, running one, bootstrap confidence intervals, confusion matrices. */
 #include "metric_impl.h"
 
 #include "base/alloc.h"
@@ -14,10 +15,10 @@ static const ses_metric *const table[] = {
 #undef SES_METRIC
 };
 
-const char *ses_metric_at(size_t i, const char **what, ses_metric_kind *kind)
+const char *ses_metric_at(size_t i, const char **description, ses_metric_kind *kind)
 {
     if (i >= SES_LEN(table)) return NULL;
-    if (what) *what = table[i]->what;
+    if (description) *description = table[i]->description;
     if (kind) *kind = table[i]->kind;
     return table[i]->name;
 }
@@ -29,7 +30,7 @@ static const ses_metric *find(const char *name, ses_err *e)
         if (!strcmp(table[i]->name, name)) return table[i];
     for (size_t i = 0; i < SES_LEN(table); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", table[i]->name);
     if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "no metric \"%s\"; there are: %s", ses_quoted_of(name, strlen(name)).s,
+        ses_fail(e, SES_EARG, "unknown metric \"%s\"; choose one of: %s", ses_quoted_of(name, strlen(name)).s,
                  list.data);
     ses_buf_free(&list);
     return NULL;
@@ -65,7 +66,7 @@ bool ses_example_stats_new(ses_example_stats *r, size_t width, size_t work, ses_
 {
     size_t count;
     if (!ses_mul_size(r->n, width, &count))
-        return ses_fail(e, SES_ENOMEM, "%zu examples of %zu numbers", r->n, width);
+        return ses_fail(e, SES_ENOMEM, "%zu examples of %zu values", r->n, width);
     r->width = width;
     r->n_work = work;
     r->x = ses_alloc_array(count, sizeof *r->x, e);
@@ -73,7 +74,7 @@ bool ses_example_stats_new(ses_example_stats *r, size_t width, size_t work, ses_
     return r->work != NULL;
 }
 
-static void rows_free(ses_example_stats *r)
+static void stats_free(ses_example_stats *r)
 {
     ses_free(r->x);
     ses_free(r->work);
@@ -108,26 +109,26 @@ bool ses_labels_check(const ses_evaluation *v, ses_err *e)
         const int32_t both[2] = { v->gold[i], v->pred[i] };
         for (int k = 0; k < 2; k++)
             if (both[k] < 0 || (size_t)both[k] >= v->n_labels)
-                return ses_fail(e, SES_EARG, "%s label %d at %zu: there are %zu labels",
-                                k ? "predicted" : "right", (int)both[k], i, v->n_labels);
+                return ses_fail(e, SES_EARG, "%s label %d of item %zu: expected 0 to %zu",
+                                k ? "predicted" : "true", (int)both[k], i, v->n_labels - 1);
     }
     return true;
 }
 
 static bool check(const ses_metric *m, const ses_evaluation *v, ses_err *e)
 {
-    bool there = false;
+    bool complete = false;
     switch (m->kind) {
-    case SES_METRIC_LABELS: there = v->gold && v->pred && v->n_labels; break;
-    case SES_METRIC_TAGS: there = v->gold && v->pred && v->n_labels && v->cu && v->labels; break;
-    case SES_METRIC_SETS: there = v->gold_sets && v->pred_sets && v->n_labels; break;
-    case SES_METRIC_REALS: there = v->gold_reals && v->pred_reals; break;
-    case SES_METRIC_NLL: there = v->nll && v->n_nll; break;
-    case SES_METRIC_TEXTS: there = v->pred_texts && v->gold_texts; break;
+    case SES_METRIC_LABELS: complete = v->gold && v->pred && v->n_labels; break;
+    case SES_METRIC_TAGS: complete = v->gold && v->pred && v->n_labels && v->cu && v->labels; break;
+    case SES_METRIC_SETS: complete = v->gold_sets && v->pred_sets && v->n_labels; break;
+    case SES_METRIC_REALS: complete = v->gold_reals && v->pred_reals; break;
+    case SES_METRIC_NLL: complete = v->nll && v->n_nll; break;
+    case SES_METRIC_TEXTS: complete = v->pred_texts && v->gold_texts; break;
     }
-    if (!v->n) return ses_fail(e, SES_EARG, "nothing to evaluate: no examples");
-    if (v->n > UINT32_MAX) return ses_fail(e, SES_EARG, "%zu examples: too many", v->n);
-    if (!there) return ses_fail(e, SES_EARG, "the predictions are of another kind");
+    if (!v->n) return ses_fail(e, SES_EARG, "no examples to evaluate");
+    if (v->n > UINT32_MAX) return ses_fail(e, SES_EARG, "%zu examples; expected at most 4294967295", v->n);
+    if (!complete) return ses_fail(e, SES_EARG, "the evaluation lacks the fields this metric reads");
     return m->kind > SES_METRIC_TAGS || ses_labels_check(v, e);
 }
 
@@ -139,7 +140,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Linear between neighbors, as numpy's percentile. */
+/* Linear interpolation, as numpy.percentile. */
 static double quantile(const double *sorted, size_t n, double q)
 {
     double at = q * (double)(n - 1);
@@ -147,24 +148,25 @@ static double quantile(const double *sorted, size_t n, double q)
     return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
-/* value[s * resamples + k]: score s of resample k. Undefined ones do not count. */
-static void bound(ses_score *item, size_t n, double *value, size_t resamples, double level)
+/* Sets the bounds of each score. value[s * resamples + k]: score s of resample k; NaN is ignored. */
+static void set_bounds(ses_score *item, size_t n, double *value, size_t resamples, double level)
 {
     for (size_t s = 0; s < n; s++) {
         double *x = value + s * resamples;
-        size_t kept = 0;
+        size_t n_valid = 0;
         for (size_t k = 0; k < resamples; k++)
-            if (!isnan(x[k])) x[kept++] = x[k];
-        if (!kept) continue;
-        qsort(x, kept, sizeof *x, ascending);
-        item[s].low = quantile(x, kept, (1 - level) / 2);
-        item[s].high = quantile(x, kept, (1 + level) / 2);
+            if (!isnan(x[k])) x[n_valid++] = x[k];
+        if (!n_valid) continue;
+        qsort(x, n_valid, sizeof *x, ascending);
+        item[s].low = quantile(x, n_valid, (1 - level) / 2);
+        item[s].high = quantile(x, n_valid, (1 + level) / 2);
     }
 }
 
-/* A class may be absent from a resample: scores are matched by name, absent ones stay undefined. */
-static void keep(const ses_scores *drawn, const ses_score *item, size_t n, double *value, size_t resamples,
-                 size_t k)
+/* Stores the scores of resample k. A class may be absent from a resample, so scores are matched by name;
+ * absent ones become NaN. */
+static void store_resample(const ses_scores *drawn, const ses_score *item, size_t n, double *value,
+                           size_t resamples, size_t k)
 {
     for (size_t s = 0; s < n; s++) {
         bool aligned = s < drawn->n && !strcmp(drawn->item[s].name, item[s].name);
@@ -183,10 +185,9 @@ static bool bootstrap(const ses_metric *m, const ses_example_stats *r, const ses
     enum { SITE = 0x626f6f74 };
     size_t resamples = (size_t)b->resamples, count;
     if (!(b->level > 0 && b->level < 1))
-        return ses_fail(e, SES_EARG, "a confidence level of %g: it lies between 0 and 1", b->level);
+        return ses_fail(e, SES_EARG, "confidence level %g; expected a value between 0 and 1", b->level);
     if (b->resamples < 2 || b->resamples > 1000000 || !ses_mul_size(n, resamples, &count))
-        return ses_fail(e, SES_EARG, "%lld resamples: from 2 to 1000000 are possible",
-                        (long long)b->resamples);
+        return ses_fail(e, SES_EARG, "%lld resamples; expected 2 to 1000000", (long long)b->resamples);
     uint32_t *at = ses_alloc_array(r->n, sizeof *at, e);
     double *value = at ? ses_alloc_array(count, sizeof *value, e) : NULL;
     ses_scores drawn = { 0 };
@@ -197,9 +198,9 @@ static bool bootstrap(const ses_metric *m, const ses_example_stats *r, const ses
         drawn.n = 0;
         m->finish(r, &(ses_resample){ at, r->n }, &drawn);
         ok = !drawn.failed || ses_fail(e, SES_ENOMEM, "out of memory");
-        if (ok) keep(&drawn, item, n, value, resamples, k);
+        if (ok) store_resample(&drawn, item, n, value, resamples, k);
     }
-    if (ok) bound(item, n, value, resamples, b->level);
+    if (ok) set_bounds(item, n, value, resamples, b->level);
     ses_scores_free(&drawn);
     ses_free(value);
     ses_free(at);
@@ -217,7 +218,7 @@ bool ses_metric_run(const char *name, const ses_evaluation *v, const ses_bootstr
     if (ok) m->finish(&r, &(ses_resample){ NULL, r.n }, out);
     if (ok && out->failed) ok = ses_fail(e, SES_ENOMEM, "out of memory");
     if (ok && b && b->resamples) ok = bootstrap(m, &r, b, out->item + before, out->n - before, e);
-    rows_free(&r);
+    stats_free(&r);
     if (ok) return true;
     out->n = before;
     out->failed = false;

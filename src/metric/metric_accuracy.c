@@ -1,4 +1,4 @@
-/* The part of labels that are right. */
+/* Accuracy: the fraction of labels predicted correctly. */
 #include "metric_impl.h"
 
 static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
@@ -22,7 +22,7 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_accuracy = { .name = "accuracy",
-                                         .what = "part of the labels that are right",
+                                         .description = "fraction of correct labels",
                                          .kind = SES_METRIC_LABELS,
                                          .measure = measure,
                                          .finish = finish };

@@ -1,6 +1,6 @@
-/* BLEU of a corpus as sacrebleu computes it (case mixed, smoothing exp, up to 4-grams), in percent, with the
- * 13a tokenization of WMT ("bleu") or split at white space ("bleu_plain"). Several references: n-grams count
- * as often as in the reference that has the most, and the reference nearest in length gives its length. */
+/* Corpus BLEU as sacrebleu computes it (case mixed, smoothing exp, up to 4-grams), in percent, with the WMT
+ * 13a tokenization ("bleu") or split at white space ("bleu_plain"). If there are several references, n-gram
+ * counts are clipped by the largest count in any of them, and the nearest reference length is used. */
 #include "metric_impl.h"
 #include "word_ids.h"
 
@@ -13,7 +13,7 @@ enum { HYP_LEN, REF_LEN, CORRECT, TOTAL = CORRECT + SES_MAX_NGRAM, WIDTH = TOTAL
 
 /* ---- tokenization 13a ---- */
 
-/* One kind after the other: what one leaves may be another. In place: texts only get shorter. */
+/* The replacements of mteval-v13a, one after the other over the whole text, which only shrinks. */
 static void replace(ses_buf *b)
 {
     static const char *const from[] = { "<skipped>", "-\n", "\n", "&quot;", "&amp;", "&lt;", "&gt;" };
@@ -31,7 +31,7 @@ static void replace(ses_buf *b)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_stop(char c) { return c == '.' || c == ','; }
-static bool is_apart(char c) /* symbols that are words of their own */
+static bool is_symbol(char c) /* a token of its own */
 {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
            (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
@@ -43,17 +43,17 @@ static size_t char_len(const ses_buf *b, size_t i)
     return ses_char_at(b->data + i, b->len - i, &cp);
 }
 
-/* The four substitutions, each over the whole text; a match takes both its characters, so that of ",," the
- * second is looked at again only as the first of a pair. */
+/* The four regular-expression substitutions of 13a, each over the whole text. A match consumes both of its
+ * characters: in ",," the second comma is matched again only as the first of a pair. */
 static void separate(ses_buf *b, ses_buf *t)
 {
     size_t k, m;
     t->len = 0;
     for (size_t i = 0; i < b->len; i++) {
-        bool apart = is_apart(b->data[i]);
-        if (apart) ses_buf_put(t, ' ');
+        bool symbol = is_symbol(b->data[i]);
+        if (symbol) ses_buf_put(t, ' ');
         ses_buf_put(t, b->data[i]);
-        if (apart) ses_buf_put(t, ' ');
+        if (symbol) ses_buf_put(t, ' ');
     }
     b->len = 0;
     for (size_t i = 0; i < t->len; i += k) { /* ([^0-9])([.,]) */
@@ -85,7 +85,7 @@ static void separate(ses_buf *b, ses_buf *t)
     }
 }
 
-static size_t without_end(const char *s) /* length without white space at the end */
+static size_t trimmed_len(const char *s) /* without trailing white space */
 {
     size_t n = strlen(s), end = 0, k;
     for (size_t i = 0; i < n; i += k) {
@@ -99,7 +99,7 @@ static size_t without_end(const char *s) /* length without white space at the en
 /* ---- counting ---- */
 
 typedef struct counter {
-    ses_buf *text; /* [texts]: hypothesis, then references; kept while the lexicon borrows their words */
+    ses_buf *text; /* [texts]: hypothesis, then references; the interner borrows their words */
     ses_word_ids *words;
     ses_ngrams *grams;
     size_t texts;
@@ -111,8 +111,8 @@ static bool read_text(counter *c, size_t k, ses_word_interner *x, const char *s,
 {
     ses_buf *b = &c->text[k];
     b->len = c->words[k].n = 0;
-    if (!s) return ses_fail(e, SES_EARG, "a text is missing");
-    size_t n = without_end(s);
+    if (!s) return ses_fail(e, SES_EARG, "a prediction or reference text is NULL");
+    size_t n = trimmed_len(s);
     if (c->plain) {
         ses_buf_append(b, s, n);
     } else {
@@ -127,7 +127,8 @@ static bool read_text(counter *c, size_t k, ses_word_interner *x, const char *s,
            ses_word_ids_split(&c->words[k], x, b->data, b->len, e);
 }
 
-static size_t nearest(const counter *c, size_t refs)
+/* Length of a reference: the one nearest to the hypothesis's length; the shorter one of a tie. */
+static size_t nearest_len(const counter *c, size_t refs)
 {
     size_t want = c->words[0].n, best = c->words[1].n;
     for (size_t k = 1; k <= refs; k++) {
@@ -141,18 +142,18 @@ static size_t nearest(const counter *c, size_t refs)
 static bool count(counter *c, const ses_evaluation *v, size_t i, double *x, ses_err *e)
 {
     size_t from = v->gold_cu ? v->gold_cu[i] : i, refs = v->gold_cu ? v->gold_cu[i + 1] - from : 1;
-    ses_word_interner lexicon = { 0 };
+    ses_word_interner words = { 0 };
     if (!refs) return ses_fail(e, SES_EARG, "example %zu has no reference", i);
-    bool ok = read_text(c, 0, &lexicon, v->pred_texts[i], e);
-    for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &lexicon, v->gold_texts[from + k], e);
+    bool ok = read_text(c, 0, &words, v->pred_texts[i], e);
+    for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &words, v->gold_texts[from + k], e);
     for (size_t n = 1; ok && n <= SES_MAX_NGRAM; n++) {
         for (size_t k = 0; ok && k <= refs; k++) ok = ses_ngrams_build(&c->grams[k], &c->words[k], n, e);
         if (!ok) break;
         x[CORRECT + n - 1] = (double)ses_ngrams_count_matches(&c->grams[0], c->grams + 1, refs);
         x[TOTAL + n - 1] = (double)c->grams[0].n;
     }
-    if (ok) x[HYP_LEN] = (double)c->words[0].n, x[REF_LEN] = (double)nearest(c, refs);
-    ses_word_interner_free(&lexicon);
+    if (ok) x[HYP_LEN] = (double)c->words[0].n, x[REF_LEN] = (double)nearest_len(c, refs);
+    ses_word_interner_free(&words);
     return ok;
 }
 
@@ -181,13 +182,13 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 
 static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    double s[WIDTH], precision[SES_MAX_NGRAM] = { 0 }, logs = 0, halve = 1, any = 0;
+    double s[WIDTH], precision[SES_MAX_NGRAM] = { 0 }, logs = 0, smooth = 1, any = 0;
     ses_example_stats_sum(r, p, s);
     for (int k = 0; k < SES_MAX_NGRAM; k++) any += s[CORRECT + k];
     for (int k = 0; k < SES_MAX_NGRAM && any > 0 && s[TOTAL + k] > 0; k++) {
-        bool none = !(s[CORRECT + k] > 0); /* the k-th zero counts as 1 / 2^k */
-        if (none) halve *= 2;
-        precision[k] = 100 * (none ? 1 / halve : s[CORRECT + k]) / s[TOTAL + k];
+        bool none = !(s[CORRECT + k] > 0); /* exp smoothing: the k-th zero counts as 1 / 2^k */
+        if (none) smooth *= 2;
+        precision[k] = 100 * (none ? 1 / smooth : s[CORRECT + k]) / s[TOTAL + k];
     }
     for (int k = 0; k < SES_MAX_NGRAM; k++) logs += precision[k] > 0 ? log(precision[k]) : -INFINITY;
     double brevity = s[HYP_LEN] >= s[REF_LEN] ? 1 : s[HYP_LEN] > 0 ? exp(1 - s[REF_LEN] / s[HYP_LEN]) : 0;
@@ -198,12 +199,12 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_bleu = { .name = "bleu",
-                                     .what = "BLEU of the corpus, tokenized as WMT does (13a)",
+                                     .description = "corpus BLEU with the WMT 13a tokenization",
                                      .kind = SES_METRIC_TEXTS,
                                      .measure = measure,
                                      .finish = finish };
 const ses_metric ses_metric_bleu_plain = { .name = "bleu_plain",
-                                           .what = "BLEU of the corpus, words as white space cuts them",
+                                           .description = "corpus BLEU, split at white space",
                                            .kind = SES_METRIC_TEXTS,
                                            .measure = measure,
                                            .finish = finish,

@@ -1,13 +1,14 @@
-/* Entities of IOB and IOBES tags as seqeval counts them: an entity is right where type and both ends are.
- * "entity" is seqeval's default mode (conlleval's rules: any change of type begins an entity, B or not); the
- * others its strict mode, where an entity that its scheme does not allow is none. Averages as of f1. */
+/* Entity scores of IOB and IOBES tags as seqeval computes them: an entity is correct if its type and both
+ * ends are. "entity" is seqeval's default mode (conlleval's rules: any change of type begins an entity,
+ * with or without B). The others are its strict mode, which ignores entities that violate the scheme.
+ * Averages as in metric_f1.c. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "metric_impl.h"
 
 #include <string.h>
 
-/* Tags by their first letter. */
+/* Tag prefixes, as bits. */
 enum { OTHER = 0, I = 1, O = 2, B = 4, E = 8, S = 16, U = 32, L = 64, ANY = 127 };
 typedef enum { SAME = 1, DIFF = 2, EITHER = 3 } type_rule;
 
@@ -19,12 +20,12 @@ typedef struct pattern {
 typedef struct scheme {
     const char *name;
     int allowed;
-    pattern start[6], inside[4], end[6]; /* each ends with before 0 */
+    pattern start[6], inside[4], end[6]; /* each list ends with before 0 */
 } scheme;
 
 typedef struct tag {
     int prefix;
-    char letter; /* as it stands; 0 of one that is not ASCII */
+    char letter; /* first byte of the label */
     size_t type;
 } tag;
 
@@ -39,7 +40,7 @@ static int prefix_of(char c)
     return at ? 1 << (at - letters) : OTHER;
 }
 
-/* What names the type: after the first '-' (lax), or without '-' at both ends (strict). */
+/* The type in a label: after the first '-' (default mode), or stripped of '-' at both ends (strict mode). */
 static void type_name(const char *label, bool strict, const char **name, size_t *n)
 {
     uint32_t cp;
@@ -54,17 +55,17 @@ static void type_name(const char *label, bool strict, const char **name, size_t 
     *n = len ? len : 1;
 }
 
-/* Every label's prefix and the number of its type, types in the order of the labels. */
+/* Sets the prefix and the type number of every label; types are numbered in the order of the labels. */
 static bool read_labels(ses_example_stats *r, bool strict, tag *tags, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     r->name = ses_alloc_array(v->n_labels + 1, sizeof *r->name, e);
     r->name_len = r->name ? ses_alloc_array(v->n_labels + 1, sizeof *r->name_len, e) : NULL;
     if (!r->name_len) return false;
-    for (size_t k = 0; k <= v->n_labels; k++) { /* the last is the O after a sequence */
+    for (size_t k = 0; k <= v->n_labels; k++) { /* the last one is the O after a sequence */
         const char *label = k < v->n_labels ? v->labels[k] : "O", *name;
         size_t n, t = 0;
-        if (!label || !*label) return ses_fail(e, SES_EARG, "label %zu has no name", k);
+        if (!label || !*label) return ses_fail(e, SES_EARG, "label %zu: the name is empty", k);
         type_name(label, strict, &name, &n);
         while (t < r->names && (r->name_len[t] != n || memcmp(r->name[t], name, n) != 0)) t++;
         if (t == r->names) r->name[t] = name, r->name_len[t] = n, r->names++;
@@ -73,37 +74,37 @@ static bool read_labels(ses_example_stats *r, bool strict, tag *tags, ses_err *e
     return true;
 }
 
-/* ---- seqeval's default mode ---- */
+/* ---- seqeval: default mode ---- */
 
-static bool lax_end(tag p, tag t)
+static bool default_end(tag p, tag t)
 {
     if (p.prefix == E || p.prefix == S) return true;
     if ((p.prefix == B || p.prefix == I) && (t.prefix == B || t.prefix == S || t.prefix == O)) return true;
     return p.prefix != O && p.letter != '.' && p.type != t.type;
 }
 
-static bool lax_start(tag p, tag t)
+static bool default_start(tag p, tag t)
 {
     if (t.prefix == B || t.prefix == S) return true;
     if ((p.prefix == E || p.prefix == S || p.prefix == O) && (t.prefix == E || t.prefix == I)) return true;
     return t.prefix != O && t.letter != '.' && p.type != t.type;
 }
 
-/* seq [n], where the tag after the last is O. Returns how many spans there are. */
-static size_t lax_spans(const tag *seq, size_t n, tag outside, span *out)
+/* Writes the entity spans of seq [n] to out and returns their number. */
+static size_t default_spans(const tag *seq, size_t n, tag outside, span *out)
 {
     size_t count = 0, begin = 0;
     tag p = outside;
     for (size_t i = 0; i <= n; i++) {
         tag t = i < n ? seq[i] : outside;
-        if (lax_end(p, t)) out[count++] = (span){ p.type, begin, i };
-        if (lax_start(p, t)) begin = i;
+        if (default_end(p, t)) out[count++] = (span){ p.type, begin, i };
+        if (default_start(p, t)) begin = i;
         p = t;
     }
     return count;
 }
 
-/* ---- its strict mode ---- */
+/* ---- seqeval: strict mode ---- */
 
 static const scheme iob1 = {
     .name = "IOB1",
@@ -158,7 +159,7 @@ static const scheme bilou = {
     .end = { { U | L, ANY, EITHER } },
 };
 
-static bool fits(const pattern *k, size_t n, tag p, tag t)
+static bool matches(const pattern *k, size_t n, tag p, tag t)
 {
     for (size_t i = 0; i < n && k[i].before; i++)
         if ((k[i].before & p.prefix) && (k[i].now & t.prefix) &&
@@ -173,9 +174,9 @@ static size_t strict_spans(const scheme *s, const tag *seq, size_t n, tag outsid
     tag p = outside;
     for (size_t i = 0; i < n;) {
         size_t end = i + 1;
-        if (fits(s->start, SES_LEN(s->start), p, seq[i])) {
-            while (end < n && fits(s->inside, SES_LEN(s->inside), seq[end - 1], seq[end])) end++;
-            if (fits(s->end, SES_LEN(s->end), seq[end - 1], end < n ? seq[end] : outside))
+        if (matches(s->start, SES_LEN(s->start), p, seq[i])) {
+            while (end < n && matches(s->inside, SES_LEN(s->inside), seq[end - 1], seq[end])) end++;
+            if (matches(s->end, SES_LEN(s->end), seq[end - 1], end < n ? seq[end] : outside))
                 out[count++] = (span){ seq[i].type, i, end };
         }
         p = seq[end - 1];
@@ -187,8 +188,8 @@ static size_t strict_spans(const scheme *s, const tag *seq, size_t n, tag outsid
 /* ---- counting ---- */
 
 typedef struct scratch {
-    tag *tags, *seq;   /* of labels; of a sequence */
-    span *gold, *pred; /* room for one more than a sequence has tags */
+    tag *tags, *seq;   /* [n_labels + 1]; [longest sequence] */
+    span *gold, *pred; /* [longest sequence + 1] */
 } scratch;
 
 static size_t spans(const scheme *s, const scratch *w, const int32_t *label, const int32_t *gold, size_t n,
@@ -198,30 +199,31 @@ static size_t spans(const scheme *s, const scratch *w, const int32_t *label, con
     for (size_t i = 0; i < n; i++)
         if (gold[i] != SES_IGNORE_INDEX) w->seq[kept++] = w->tags[label[i]];
     tag outside = w->tags[n_labels];
-    return s ? strict_spans(s, w->seq, kept, outside, out) : lax_spans(w->seq, kept, outside, out);
+    return s ? strict_spans(s, w->seq, kept, outside, out) : default_spans(w->seq, kept, outside, out);
 }
 
-/* Spans of a sequence end at different places, in order. */
+/* Adds counts per type to x [types, 3]: correct, predicted, actual. Both lists are sorted by end, and no two
+ * spans of a list have the same end. */
 static void count(double *x, const span *gold, size_t n_gold, const span *pred, size_t n_pred)
 {
     for (size_t i = 0, j = 0; i < n_gold || j < n_pred;) {
-        bool take_gold = i < n_gold && (j == n_pred || gold[i].end <= pred[j].end);
-        bool take_pred = j < n_pred && (i == n_gold || pred[j].end <= gold[i].end);
-        if (take_gold && take_pred && gold[i].type == pred[j].type && gold[i].begin == pred[j].begin)
+        bool use_gold = i < n_gold && (j == n_pred || gold[i].end <= pred[j].end);
+        bool use_pred = j < n_pred && (i == n_gold || pred[j].end <= gold[i].end);
+        if (use_gold && use_pred && gold[i].type == pred[j].type && gold[i].begin == pred[j].begin)
             x[3 * gold[i].type]++;
-        if (take_pred) x[3 * pred[j++].type + 1]++;
-        if (take_gold) x[3 * gold[i++].type + 2]++;
+        if (use_pred) x[3 * pred[j++].type + 1]++;
+        if (use_gold) x[3 * gold[i++].type + 2]++;
     }
 }
 
-static bool allowed(const ses_evaluation *v, const scheme *s, const tag *tags, ses_err *e)
+static bool check_allowed(const ses_evaluation *v, const scheme *s, const tag *tags, ses_err *e)
 {
     for (size_t i = 0; s && i < v->cu[v->n]; i++) {
         if (v->gold[i] == SES_IGNORE_INDEX) continue;
         const int32_t both[2] = { v->gold[i], v->pred[i] };
         for (int k = 0; k < 2; k++)
             if (!(tags[both[k]].prefix & s->allowed))
-                return ses_fail(e, SES_EARG, "tag \"%s\" is not one of %s",
+                return ses_fail(e, SES_EARG, "tag \"%s\" is not allowed in the %s scheme",
                                 ses_label_name_of(v, (size_t)both[k]).s, s->name);
     }
     return true;
@@ -239,7 +241,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     w.seq = w.tags ? ses_alloc_array(longest + 1, sizeof *w.seq, e) : NULL;
     w.gold = w.seq ? ses_alloc_array(longest + 1, sizeof *w.gold, e) : NULL;
     w.pred = w.gold ? ses_alloc_array(longest + 1, sizeof *w.pred, e) : NULL;
-    bool ok = w.pred && read_labels(r, s != NULL, w.tags, e) && allowed(v, s, w.tags, e) &&
+    bool ok = w.pred && read_labels(r, s != NULL, w.tags, e) && check_allowed(v, s, w.tags, e) &&
               ses_example_stats_new(r, 3 * r->names + 2, 3 * r->names + 2, e);
     for (size_t i = 0; ok && i < v->n; i++) {
         const int32_t *gold = v->gold + v->cu[i], *pred = v->pred + v->cu[i];
@@ -263,14 +265,14 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 
 static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    double right = 0, predicted = 0, actual = 0;
+    double correct = 0, predicted = 0, actual = 0;
     const double *tokens = r->work + 3 * r->names;
     ses_example_stats_sum(r, p, r->work);
     for (size_t t = 0; t < r->names; t++) {
         const double *x = r->work + 3 * t;
-        right += x[0], predicted += x[1], actual += x[2];
+        correct += x[0], predicted += x[1], actual += x[2];
     }
-    ses_prf all = ses_prf_compute(right, predicted, actual);
+    ses_prf all = ses_prf_compute(correct, predicted, actual);
     ses_scores_put(out, all.p, "precision");
     ses_scores_put(out, all.r, "recall");
     ses_scores_put(out, all.f, "f1");
@@ -289,17 +291,16 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
     }
 }
 
-#define ENTITY(name_, what_, scheme_)                                                                \
-    {                                                                                                \
-        .name = name_, .what = what_, .kind = SES_METRIC_TAGS, .measure = measure, .finish = finish, \
-        .settings = scheme_                                                                          \
+#define ENTITY(name_, description_, scheme_)                                                     \
+    {                                                                                            \
+        .name = name_, .description = description_, .kind = SES_METRIC_TAGS, .measure = measure, \
+        .finish = finish, .settings = scheme_                                                    \
     }
 
-const ses_metric ses_metric_entity =
-    ENTITY("entity", "entities of IOB or IOBES tags, as conlleval counts", NULL);
-const ses_metric ses_metric_entity_iob1 = ENTITY("entity_iob1", "entities of IOB1 tags, strictly", &iob1);
-const ses_metric ses_metric_entity_iob2 = ENTITY("entity_iob2", "entities of IOB2 tags, strictly", &iob2);
-const ses_metric ses_metric_entity_ioe1 = ENTITY("entity_ioe1", "entities of IOE1 tags, strictly", &ioe1);
-const ses_metric ses_metric_entity_ioe2 = ENTITY("entity_ioe2", "entities of IOE2 tags, strictly", &ioe2);
-const ses_metric ses_metric_entity_iobes = ENTITY("entity_iobes", "entities of IOBES tags, strictly", &iobes);
-const ses_metric ses_metric_entity_bilou = ENTITY("entity_bilou", "entities of BILOU tags, strictly", &bilou);
+const ses_metric ses_metric_entity = ENTITY("entity", "entities of IOB or IOBES tags, conlleval rules", NULL);
+const ses_metric ses_metric_entity_iob1 = ENTITY("entity_iob1", "entities of IOB1 tags, strict", &iob1);
+const ses_metric ses_metric_entity_iob2 = ENTITY("entity_iob2", "entities of IOB2 tags, strict", &iob2);
+const ses_metric ses_metric_entity_ioe1 = ENTITY("entity_ioe1", "entities of IOE1 tags, strict", &ioe1);
+const ses_metric ses_metric_entity_ioe2 = ENTITY("entity_ioe2", "entities of IOE2 tags, strict", &ioe2);
+const ses_metric ses_metric_entity_iobes = ENTITY("entity_iobes", "entities of IOBES tags, strict", &iobes);
+const ses_metric ses_metric_entity_bilou = ENTITY("entity_bilou", "entities of BILOU tags, strict", &bilou);

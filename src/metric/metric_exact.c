@@ -1,4 +1,4 @@
-/* The part of texts that are one of the right ones, character by character. */
+/* Exact match: the fraction of texts equal to one of the accepted ones, byte by byte. */
 #include "metric_impl.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_exact = { .name = "exact",
-                                      .what = "part of the texts that are right to the letter",
+                                      .description = "fraction of texts equal to an accepted one",
                                       .kind = SES_METRIC_TEXTS,
                                       .measure = measure,
                                       .finish = finish };

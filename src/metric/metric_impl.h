@@ -1,25 +1,26 @@
-/* Inside of a metric: it turns every example into a row of numbers once, and rows, all or a resample of them,
- * into scores. A bootstrap so costs no second look at texts. */
-#ifndef SES_TRAIN_METRIC_H
-#define SES_TRAIN_METRIC_H
+/* Interface of a metric. measure() reduces each example to a row of numbers once; finish() turns rows, all or
+ * a bootstrap resample of them, into scores. So a bootstrap never processes the texts again.
+ * ses_metric_run owns the ses_example_stats and frees it. One thread per evaluation. */
+#ifndef SES_METRIC_METRIC_IMPL_H
+#define SES_METRIC_METRIC_IMPL_H
 
 #include "base/str.h"
 #include "sesame/metric.h"
 
 typedef struct ses_example_stats {
     const ses_evaluation *v;
-    double *x; /* [n, width], zeroed when made */
+    double *x; /* [n, width], zero-initialized */
     size_t n, width;
-    double *work; /* room that finish asked for */
+    double *work; /* [n_work] scratch of finish() */
     size_t n_work;
-    const char **name; /* of an entity's types; borrowed from label names */
+    const char **name; /* [names] entity types; they point into the label names */
     size_t *name_len;
     size_t names;
 } ses_example_stats;
 
-/* Which rows count, one by one: all, or those drawn. */
+/* The rows to score: all, or a resample with replacement. */
 typedef struct ses_resample {
-    const uint32_t *at; /* NULL: all in order */
+    const uint32_t *at; /* [n] row numbers; NULL: all rows in order */
     size_t n;
 } ses_resample;
 
@@ -29,40 +30,42 @@ static inline const double *ses_example_stats_at(const ses_example_stats *r, con
 }
 
 struct ses_metric {
-    const char *name, *what;
+    const char *name, *description;
     ses_metric_kind kind;
     bool (*measure)(const ses_metric *m, ses_example_stats *r, ses_err *e);
     void (*finish)(const ses_example_stats *r, const ses_resample *p, ses_scores *out);
-    const void *settings; /* of a family's member */
+    const void *settings; /* distinguishes metrics that share their functions; NULL: the default */
 };
 
+/* Allocates x [n, width] and work [work]. */
 bool ses_example_stats_new(ses_example_stats *r, size_t width, size_t work, ses_err *e);
 void ses_scores_put(ses_scores *s, double value, const char *fmt, ...) SES_PRINTF(3, 4);
 
-/* Sums of the picked rows, column by column. */
+/* sum[j]: the sum of column j over the rows of p. */
 void ses_example_stats_sum(const ses_example_stats *r, const ses_resample *p, double *sum);
 
-/* "LABEL", fit for the name of a score. */
+/* A label's name, escaped for use in a score's name. */
 typedef struct ses_label_name {
     char s[40];
 } ses_label_name;
 ses_label_name ses_label_name_of(const ses_evaluation *v, size_t label);
 
-/* The range of labels is checked once, before any metric looks. */
+/* Checks that all labels are in range. ses_metric_run calls it before measure(). */
 bool ses_labels_check(const ses_evaluation *v, ses_err *e);
 
-/* Precision, recall and F1 from counts; 0 where there is nothing to divide by. */
+/* Precision, recall and F1 from counts; 0 / 0 is 0. */
 typedef struct ses_prf {
     double p, r, f;
 } ses_prf;
-static inline ses_prf ses_prf_compute(double right, double predicted, double actual)
+static inline ses_prf ses_prf_compute(double correct, double predicted, double actual)
 {
-    ses_prf x = { predicted > 0 ? right / predicted : 0, actual > 0 ? right / actual : 0, 0 };
-    if (predicted + actual > 0) x.f = 2 * right / (predicted + actual);
+    ses_prf x = { predicted > 0 ? correct / predicted : 0, actual > 0 ? correct / actual : 0, 0 };
+    if (predicted + actual > 0) x.f = 2 * correct / (predicted + actual);
     return x;
 }
 
-/* Averages over the classes that occur, from their counts (right, predicted, actual) [n, 3]. */
+/* Micro, macro and weighted averages over the classes that occur; count [n, 3]: correct, predicted, actual.
+ */
 void ses_scores_put_averages(ses_scores *out, const double *count, size_t n);
 
 #define SES_METRIC(name) extern const ses_metric ses_metric_##name;

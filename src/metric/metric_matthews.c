@@ -1,4 +1,4 @@
-/* Matthews correlation of labels, for any number of classes (Gorodkin 2004); 0 where one side is constant. */
+/* Matthews correlation coefficient for any number of classes (Gorodkin 2004); 0 if one side is constant. */
 #include "metric_impl.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (v->cu) return ses_fail(e, SES_EUNSUPPORTED, "one label an example is expected, not tags");
+    if (v->cu) return ses_fail(e, SES_EUNSUPPORTED, "expected one label per example, not tags");
     if (!ses_example_stats_new(r, 2, 2 * v->n_labels, e)) return false;
     for (size_t i = 0; i < v->n; i++) r->x[2 * i] = v->gold[i], r->x[2 * i + 1] = v->pred[i];
     return true;
@@ -16,25 +16,26 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     size_t labels = r->v->n_labels;
-    double *gold = r->work, *pred = gold + labels, n = 0, right = 0;
+    double *gold = r->work, *pred = gold + labels, n = 0, correct = 0;
     for (size_t k = 0; k < 2 * labels; k++) r->work[k] = 0;
     for (size_t i = 0; i < p->n; i++) {
         const double *x = ses_example_stats_at(r, p, i);
         if (x[0] < 0) continue; /* SES_IGNORE_INDEX */
         gold[(size_t)x[0]]++, pred[(size_t)x[1]]++, n++;
-        right += x[0] == x[1];
+        correct += x[0] == x[1];
     }
-    double both = right * n, one = n * n, other = n * n;
+    double covariance = correct * n, gold_var = n * n, pred_var = n * n;
     for (size_t k = 0; k < labels; k++) {
-        both -= gold[k] * pred[k];
-        one -= gold[k] * gold[k];
-        other -= pred[k] * pred[k];
+        covariance -= gold[k] * pred[k];
+        gold_var -= gold[k] * gold[k];
+        pred_var -= pred[k] * pred[k];
     }
-    ses_scores_put(out, one > 0 && other > 0 ? both / sqrt(one * other) : 0, "matthews_correlation");
+    ses_scores_put(out, gold_var > 0 && pred_var > 0 ? covariance / sqrt(gold_var * pred_var) : 0,
+                   "matthews_correlation");
 }
 
 const ses_metric ses_metric_matthews = { .name = "matthews",
-                                         .what = "Matthews correlation of labels",
+                                         .description = "Matthews correlation coefficient",
                                          .kind = SES_METRIC_LABELS,
                                          .measure = measure,
                                          .finish = finish };

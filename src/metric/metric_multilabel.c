@@ -1,5 +1,5 @@
-/* Several labels at once, as scikit-learn counts them: accuracy (whole sets that are right) and F1 averages
- * over all labels, those that never occur among them. */
+/* Multi-label scores as scikit-learn computes them: subset accuracy and F1 averages over all labels,
+ * including labels that never occur. */
 #include "metric_impl.h"
 
 static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
@@ -23,16 +23,16 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     size_t k = r->v->n_labels;
-    double right = 0, predicted = 0, actual = 0, macro = 0, weighted = 0;
+    double correct = 0, predicted = 0, actual = 0, macro = 0, weighted = 0;
     ses_example_stats_sum(r, p, r->work);
     for (size_t c = 0; c < k; c++) {
         const double *x = r->work + 3 * c;
         double f = ses_prf_compute(x[0], x[1], x[2]).f;
         macro += f / (double)k, weighted += f * x[2];
-        right += x[0], predicted += x[1], actual += x[2];
+        correct += x[0], predicted += x[1], actual += x[2];
     }
     ses_scores_put(out, r->work[3 * k] / (double)p->n, "accuracy");
-    ses_prf micro = ses_prf_compute(right, predicted, actual);
+    ses_prf micro = ses_prf_compute(correct, predicted, actual);
     ses_scores_put(out, micro.p, "precision_micro");
     ses_scores_put(out, micro.r, "recall_micro");
     ses_scores_put(out, micro.f, "f1_micro");
@@ -44,7 +44,8 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_multilabel = { .name = "multilabel",
-                                           .what = "accuracy of whole label sets, F1 micro, macro, of each",
+                                           .description =
+                                               "subset accuracy; F1 micro, macro, weighted, per label",
                                            .kind = SES_METRIC_SETS,
                                            .measure = measure,
                                            .finish = finish };

@@ -1,5 +1,5 @@
-/* Correlations of numbers: Pearson's, and Spearman's, which is Pearson's of the ranks, equal numbers sharing
- * the mean of theirs. NaN where one side is constant. And the mean squared error. */
+/* Regression scores: Pearson correlation; Spearman correlation (Pearson of the ranks, ties get their mean
+ * rank); mean squared error. Correlations are NaN if one side is constant. */
 #include "metric_impl.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (!ses_example_stats_new(r, 2, 6 * v->n, e))
-        return false; /* both sides; and to rank them, one with its places */
+    /* work: both columns, then the `ranked` entries of one */
+    if (!ses_example_stats_new(r, 2, 6 * v->n, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
         r->x[2 * i] = v->gold_reals[i], r->x[2 * i + 1] = v->pred_reals[i];
         if (!isfinite(r->x[2 * i]) || !isfinite(r->x[2 * i + 1]))
@@ -19,7 +19,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     return true;
 }
 
-/* Two passes: the sums of products are about the means. */
+/* Two passes: subtract the means first. */
 static double correlate(const double *a, const double *b, size_t n)
 {
     double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
@@ -36,7 +36,8 @@ static double correlate(const double *a, const double *b, size_t n)
     return c > 1 ? 1 : c < -1 ? -1 : c;
 }
 
-static void gather(const ses_example_stats *r, const ses_resample *p)
+/* Copies both columns to work. */
+static void copy_columns(const ses_example_stats *r, const ses_resample *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const double *x = ses_example_stats_at(r, p, i);
@@ -44,36 +45,37 @@ static void gather(const ses_example_stats *r, const ses_resample *p)
     }
 }
 
-typedef struct placed {
-    double x, at;
-} placed;
+typedef struct ranked {
+    double x, index;
+} ranked;
 
 static int ascending(const void *a, const void *b)
 {
-    double x = ((const placed *)a)->x, y = ((const placed *)b)->x;
+    double x = ((const ranked *)a)->x, y = ((const ranked *)b)->x;
     return (x > y) - (x < y);
 }
 
-static void rank(double *x, size_t n, placed *order)
+/* Replaces x by its ranks, from 1. */
+static void rank(double *x, size_t n, ranked *order)
 {
-    for (size_t i = 0; i < n; i++) order[i] = (placed){ x[i], (double)i };
+    for (size_t i = 0; i < n; i++) order[i] = (ranked){ x[i], (double)i };
     qsort(order, n, sizeof *order, ascending);
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && order[j].x == order[i].x; j++) {}
-        for (size_t k = i; k < j; k++) x[(size_t)order[k].at] = (double)(i + j + 1) / 2;
+        for (size_t k = i; k < j; k++) x[(size_t)order[k].index] = (double)(i + j + 1) / 2;
     }
 }
 
 static void pearson(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    gather(r, p);
+    copy_columns(r, p);
     ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "pearson");
 }
 
 static void spearman(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    gather(r, p);
-    placed *order = (placed *)(void *)(r->work + 2 * p->n);
+    copy_columns(r, p);
+    ranked *order = (ranked *)(void *)(r->work + 2 * p->n);
     rank(r->work, p->n, order);
     rank(r->work + p->n, p->n, order);
     ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "spearmanr");
@@ -90,17 +92,17 @@ static void squared_error(const ses_example_stats *r, const ses_resample *p, ses
 }
 
 const ses_metric ses_metric_pearson = { .name = "pearson",
-                                        .what = "Pearson correlation of numbers",
+                                        .description = "Pearson correlation",
                                         .kind = SES_METRIC_REALS,
                                         .measure = measure,
                                         .finish = pearson };
 const ses_metric ses_metric_spearman = { .name = "spearman",
-                                         .what = "Spearman rank correlation of numbers",
+                                         .description = "Spearman rank correlation",
                                          .kind = SES_METRIC_REALS,
                                          .measure = measure,
                                          .finish = spearman };
 const ses_metric ses_metric_squared_error = { .name = "squared_error",
-                                              .what = "mean squared error of numbers",
+                                              .description = "mean squared error",
                                               .kind = SES_METRIC_REALS,
                                               .measure = measure,
                                               .finish = squared_error };

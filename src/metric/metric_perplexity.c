@@ -1,4 +1,4 @@
-/* exp of the mean negative log likelihood of a token, over all tokens of all examples. */
+/* Perplexity: exp of the mean negative log likelihood per token, over the tokens of all examples. */
 #include "metric_impl.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     if (!ses_example_stats_new(r, 2, 2, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
         r->x[2 * i] = v->nll[i], r->x[2 * i + 1] = (double)v->n_nll[i];
-        if (v->n_nll[i] < 0) return ses_fail(e, SES_EARG, "example %zu: a negative count of tokens", i);
+        if (v->n_nll[i] < 0) return ses_fail(e, SES_EARG, "example %zu: the token count is negative", i);
     }
     return true;
 }
@@ -24,7 +24,7 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_perplexity = { .name = "perplexity",
-                                           .what = "exp of the mean loss of a token",
+                                           .description = "exp of the mean loss per token",
                                            .kind = SES_METRIC_NLL,
                                            .measure = measure,
                                            .finish = finish };

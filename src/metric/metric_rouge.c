@@ -1,7 +1,7 @@
-/* ROUGE-1, -2, -L and -Lsum: F1 of n-grams and of the longest common subsequence, as rouge_score computes
- * them, means over examples, from 0 to 1. Lsum takes the lines of a text as sentences and unites what they
- * have in common. Words are runs of a-z and 0-9 of the text in lower case; "rouge_stem" compares their stems
- * where they have more than three letters. Of several references the best counts, score by score. */
+/* ROUGE-1, -2, -L and -Lsum: F1 of n-grams and of the longest common subsequence (LCS), as rouge_score
+ * computes them; means over examples, from 0 to 1. Lsum treats the lines of a text as sentences and takes the
+ * union LCS. Words are runs of a-z and 0-9 in the lower-cased text; "rouge_stem" compares the stems of words
+ * longer than three letters. The best of several references counts, separately for each score. */
 #include "base/alloc.h"
 #include "metric_impl.h"
 #include "word_ids.h"
@@ -13,15 +13,16 @@ enum { R1, R2, RL, RLSUM, WIDTH };
 typedef struct text {
     ses_buf lower;
     ses_word_ids all;
-    size_t *line; /* [lines + 1] places in all */
+    size_t *line; /* [lines + 1] offsets into `all` */
     size_t lines, cap;
 } text;
 
 typedef struct work {
     text gold, pred;
     ses_ngrams gg, pg;
-    int32_t *table, *left[2], *common; /* of common subsequences; how often a word may still be counted; 1 for
-                                          words of gold that have a partner */
+    int32_t *table;   /* LCS lengths */
+    int32_t *left[2]; /* per word: occurrences not counted yet, in gold and in pred */
+    int32_t *common;  /* per word of gold: 1 if it is in the union LCS */
     size_t n_table, n_left[2], n_common;
     bool stem;
 } work;
@@ -35,11 +36,12 @@ static bool end_line(text *t, ses_err *e)
 
 static bool is_word_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-/* Words stand in t->lower, where stems replace them; empty lines are no sentences. */
+/* Splits s into words and lines. The words point into t->lower, where stems replace them. Empty lines are
+ * skipped. */
 static bool read_text(text *t, ses_word_interner *x, const char *s, bool stem, ses_err *e)
 {
     t->lower.len = t->all.n = t->lines = 0;
-    if (!s) return ses_fail(e, SES_EARG, "a text is missing");
+    if (!s) return ses_fail(e, SES_EARG, "a prediction or reference text is NULL");
     if (!ses_lower_append(&t->lower, s, strlen(s)) || !ses_buf_put(&t->lower, '\n'))
         return ses_buf_ok(&t->lower, e);
     char *p = t->lower.data;
@@ -55,11 +57,11 @@ static bool read_text(text *t, ses_word_interner *x, const char *s, bool stem, s
         if (i > line && !end_line(t, e)) return false;
         line = i + 1;
     }
-    t->lines--; /* the first entry is the beginning */
+    t->lines--; /* line[0] is the start offset */
     return true;
 }
 
-/* table[i * (m + 1) + j]: longest common subsequence of the first i of a and the first j of b. */
+/* table[i * (m + 1) + j]: LCS length of the first i words of a and the first j of b. */
 static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, size_t m, ses_err *e)
 {
     size_t rows, cells;
@@ -76,7 +78,7 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
     return true;
 }
 
-/* The longest common subsequence's length alone, in two rows of the table. */
+/* The LCS length alone, with two rows of the table. */
 static bool common_length(work *w, const ses_word_ids *a, const ses_word_ids *b, size_t *out, ses_err *e)
 {
     size_t width = b->n + 1, cells;
@@ -94,7 +96,7 @@ static bool common_length(work *w, const ses_word_ids *a, const ses_word_ids *b,
     return true;
 }
 
-/* Marks the words of a that one common subsequence has, reading the table from its end. */
+/* Marks the words of a that are in one LCS, tracing the table back from its end. */
 static void mark(const work *w, const int32_t *a, size_t n, const int32_t *b, size_t m, int32_t *common)
 {
     size_t width = m + 1;
@@ -149,11 +151,10 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
 
 static bool score(work *w, const char *gold, const char *pred, double *x, ses_err *e)
 {
-    ses_word_interner lexicon = { 0 };
+    ses_word_interner words = { 0 };
     double f[WIDTH] = { 0 };
     const ses_word_ids *g = &w->gold.all, *p = &w->pred.all;
-    bool ok =
-        read_text(&w->gold, &lexicon, gold, w->stem, e) && read_text(&w->pred, &lexicon, pred, w->stem, e);
+    bool ok = read_text(&w->gold, &words, gold, w->stem, e) && read_text(&w->pred, &words, pred, w->stem, e);
     for (size_t n = 1; ok && n <= 2; n++) {
         ok = ses_ngrams_build(&w->gg, g, n, e) && ses_ngrams_build(&w->pg, p, n, e);
         if (ok)
@@ -164,10 +165,10 @@ static bool score(work *w, const char *gold, const char *pred, double *x, ses_er
     size_t common = 0;
     ok = ok && common_length(w, g, p, &common, e);
     if (ok) f[RL] = ses_prf_compute((double)common, (double)p->n, (double)g->n).f;
-    ok = ok && summary(w, lexicon.map.count, &f[RLSUM], e);
+    ok = ok && summary(w, words.map.count, &f[RLSUM], e);
     for (int k = 0; ok && k < WIDTH; k++)
         if (f[k] > x[k]) x[k] = f[k];
-    ses_word_interner_free(&lexicon);
+    ses_word_interner_free(&words);
     return ok;
 }
 
@@ -209,12 +210,12 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 }
 
 const ses_metric ses_metric_rouge = { .name = "rouge",
-                                      .what = "ROUGE-1, -2, -L, -Lsum: F1, words as they are",
+                                      .description = "ROUGE-1, -2, -L, -Lsum: F1, no stemming",
                                       .kind = SES_METRIC_TEXTS,
                                       .measure = measure,
                                       .finish = finish };
 const ses_metric ses_metric_rouge_stem = { .name = "rouge_stem",
-                                           .what = "ROUGE-1, -2, -L, -Lsum: F1, of words' stems",
+                                           .description = "ROUGE-1, -2, -L, -Lsum: F1, with Porter stemming",
                                            .kind = SES_METRIC_TEXTS,
                                            .measure = measure,
                                            .finish = finish,

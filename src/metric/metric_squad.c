@@ -1,5 +1,5 @@
-/* Answers as the scripts of SQuAD 1.1 and 2.0 count: exact match and F1 of words, each the best over the
- * right answers, in percent. Before comparing: lower case, no ASCII punctuation, no articles, single
+/* Exact match and word F1 as the evaluation scripts of SQuAD 1.1 and 2.0 compute them, in percent, each the
+ * best over the accepted answers. Normalization: lower case, no ASCII punctuation, no articles, single
  * spaces. */
 #include "base/alloc.h"
 #include "metric_impl.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct answer {
-    ses_buf lower, text; /* text: normalized, words with one space between */
+    ses_buf lower, text; /* text: normalized */
 } answer;
 
 static bool is_punctuation(uint32_t cp)
@@ -23,7 +23,7 @@ static bool is_article(const char *s, size_t n)
     return (n == 1 && *s == 'a') || (n == 2 && !memcmp(s, "an", 2)) || (n == 3 && !memcmp(s, "the", 3));
 }
 
-/* An article is a run of word characters; what is next to it on the other side of the border stays. */
+/* Blanks articles: whole runs of word characters. */
 static void drop_articles(ses_buf *b)
 {
     size_t begin = 0, k;
@@ -68,7 +68,7 @@ typedef struct pair {
     ses_ngrams gg, pg;
 } pair;
 
-/* `empty`: F1 where one of them has no words, as 2.0 has it (1.1 gives 0). */
+/* empty: SQuAD 2.0's rule if one side has no words: F1 is 1 if both have none, else 0 (1.1: always 0). */
 static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
 {
     ses_word_interner x = { 0 };
@@ -86,9 +86,10 @@ static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
     return true;
 }
 
-enum { EXACT, F1, HAS_ANSWER, SURE, WIDTH };
+enum { EXACT, F1, HAS_ANSWER, NO_ANSWER_PROB, WIDTH };
 
-/* Over the right answers of example i; of 2.0 those that are empty do not count, and none means no answer. */
+/* The best scores over the accepted answers of example i. two: SQuAD 2.0, where empty answers are ignored and
+ * an example without answers accepts only the empty text. */
 static bool best(pair *a, const ses_evaluation *v, size_t i, bool two, double *x, ses_err *e)
 {
     size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
@@ -105,9 +106,8 @@ static bool best(pair *a, const ses_evaluation *v, size_t i, bool two, double *x
         any = k < to;
     }
     for (size_t k = from; k < to; k++) x[HAS_ANSWER] = x[HAS_ANSWER] > 0 || *v->gold_texts[k];
-    x[SURE] = v->no_answer ? v->no_answer[i] : 0;
-    return to > from || two ||
-           ses_fail(e, SES_EARG, "example %zu has no right answer: this is SQuAD 2.0's kind", i);
+    x[NO_ANSWER_PROB] = v->no_answer ? v->no_answer[i] : 0;
+    return to > from || two || ses_fail(e, SES_EARG, "example %zu has no accepted answer: use squad_v2", i);
 }
 
 static void pair_free(pair *a)
@@ -139,29 +139,29 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
     ses_scores_put(out, 100 * sum[F1] / (double)p->n, "f1");
 }
 
-typedef struct sure {
-    double p, gain[2], at;
-} sure;
+typedef struct candidate {
+    double p, gain[2], index; /* p: no-answer probability */
+} candidate;
 
 static int ascending(const void *a, const void *b)
 {
-    const sure *x = a, *y = b;
+    const candidate *x = a, *y = b;
     if (x->p != y->p) return x->p < y->p ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at); /* as they came */
+    return (x->index > y->index) - (x->index < y->index); /* stable */
 }
 
-/* The threshold on "no answer" that would have been best, and the score it would have given. Below 0
- * everything has no answer; then one question after another gets its answer, the least doubtful first. */
+/* The best threshold on the no-answer probability, and the score at it. Starts with no question answered,
+ * then answers them in the order of increasing no-answer probability. */
 static void put_best(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     static const char *const name[2] = { "exact", "f1" };
-    sure *s = (sure *)(void *)r->work;
+    candidate *s = (candidate *)(void *)r->work;
     double none = 0;
     for (size_t i = 0; i < p->n; i++) {
         const double *x = ses_example_stats_at(r, p, i);
         bool answered = r->v->pred_texts[p->at ? p->at[i] : i] && *r->v->pred_texts[p->at ? p->at[i] : i];
         none += !x[HAS_ANSWER];
-        s[i] = (sure){ x[SURE], { 0 }, (double)i };
+        s[i] = (candidate){ x[NO_ANSWER_PROB], { 0 }, (double)i };
         for (int k = 0; k < 2; k++) s[i].gain[k] = x[HAS_ANSWER] > 0 ? x[k] : answered ? -1 : 0;
     }
     qsort(s, p->n, sizeof *s, ascending);
@@ -199,13 +199,15 @@ static void finish_two(const ses_example_stats *r, const ses_resample *p, ses_sc
 }
 
 const ses_metric ses_metric_squad = { .name = "squad",
-                                      .what = "exact match and F1 of answers, as SQuAD 1.1's script counts",
+                                      .description = "exact match and F1 as in SQuAD 1.1",
                                       .kind = SES_METRIC_TEXTS,
                                       .measure = measure,
                                       .finish = finish };
-const ses_metric ses_metric_squad_v2 = { .name = "squad_v2",
-                                         .what = "the same with questions that have no answer (2.0's script)",
-                                         .kind = SES_METRIC_TEXTS,
-                                         .measure = measure,
-                                         .finish = finish_two,
-                                         .settings = "2.0" };
+const ses_metric ses_metric_squad_v2 = {
+    .name = "squad_v2",
+    .description = "exact match and F1 as in SQuAD 2.0, with unanswerable questions",
+    .kind = SES_METRIC_TEXTS,
+    .measure = measure,
+    .finish = finish_two,
+    .settings = "2.0"
+};

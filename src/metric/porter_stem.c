@@ -1,4 +1,4 @@
-/* Porter's stemmer (Program 14.3, 1980) with the changes NLTK makes by default, which rouge_score uses. */
+/* The Porter stemmer (Program 14.3, 1980) with NLTK's default extensions, as rouge_score uses it. */
 #include "word_ids.h"
 
 #include <string.h>
@@ -12,16 +12,16 @@ typedef struct rule {
 
 static bool is_vowel(char c) { return c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u'; }
 
-/* y is a consonant at the beginning and after a vowel: of a run of them, every other one. */
+/* y is a consonant at the beginning and after a vowel; in a run of y, every other one is. */
 static bool is_consonant(const char *w, size_t i)
 {
-    bool turned = false;
+    bool odd = false;
     if (w[i] != 'y') return !is_vowel(w[i]);
-    for (; i > 0 && w[i] == 'y'; i--) turned = !turned;
-    return !is_vowel(w[i]) != turned;
+    for (; i > 0 && w[i] == 'y'; i--) odd = !odd;
+    return !is_vowel(w[i]) != odd;
 }
 
-/* m of [C](VC)^m[V]. */
+/* Porter's measure: m of [C](VC)^m[V]. */
 static size_t measure(const char *w, size_t n)
 {
     size_t m = 0;
@@ -64,12 +64,12 @@ static bool holds(const rule *r, const char *w, size_t stem)
     case MEASURE_1: return measure(w, stem) > 0;
     case MEASURE_2: return measure(w, stem) > 1;
     case ION: return measure(w, stem) > 1 && (w[stem - 1] == 's' || w[stem - 1] == 't');
-    case LOGI: return measure(w, stem + 1) > 0; /* with the l */
+    case LOGI: return measure(w, stem + 1) > 0; /* the stem includes the l */
     }
     return false;
 }
 
-/* The first rule whose suffix fits decides. */
+/* Applies the first rule whose suffix matches. */
 static size_t apply(char *w, size_t n, const rule *r, size_t rules)
 {
     for (size_t i = 0; i < rules; i++) {

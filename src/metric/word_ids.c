@@ -1,3 +1,4 @@
+/* Word ids and n-gram counts for the text metrics. */
 #include "word_ids.h"
 
 #include "base/alloc.h"
@@ -24,8 +25,8 @@ void ses_word_interner_free(ses_word_interner *x) { ses_strmap_free(&x->map); }
 bool ses_word_ids_add(ses_word_ids *w, ses_word_interner *x, const char *s, size_t n, ses_err *e)
 {
     if (!ses_array_reserve(&w->id, &w->cap, w->n + 1, sizeof *w->id, e)) return false;
-    bool fresh;
-    const int64_t *id = ses_strmap_insert(&x->map, s, n, (int64_t)x->map.count, &fresh, e);
+    bool is_new;
+    const int64_t *id = ses_strmap_insert(&x->map, s, n, (int64_t)x->map.count, &is_new, e);
     if (id) w->id[w->n++] = (int32_t)*id;
     return id != NULL;
 }
@@ -49,7 +50,7 @@ void ses_word_ids_free(ses_word_ids *w)
     *w = (ses_word_ids){ 0 };
 }
 
-static int in_order(const void *a, const void *b)
+static int compare_ngrams(const void *a, const void *b)
 {
     const ses_ngram *x = a, *y = b;
     for (int k = 0; k < SES_MAX_NGRAM; k++)
@@ -63,7 +64,7 @@ bool ses_ngrams_build(ses_ngrams *g, const ses_word_ids *w, size_t order, ses_er
     if (!ses_array_reserve(&g->item, &g->cap, g->n, sizeof *g->item, e)) return false;
     for (size_t i = 0; i < g->n; i++)
         for (size_t k = 0; k < SES_MAX_NGRAM; k++) g->item[i].id[k] = k < order ? w->id[i + k] : -1;
-    if (g->n) qsort(g->item, g->n, sizeof *g->item, in_order);
+    if (g->n) qsort(g->item, g->n, sizeof *g->item, compare_ngrams);
     return true;
 }
 
@@ -73,18 +74,18 @@ void ses_ngrams_free(ses_ngrams *g)
     *g = (ses_ngrams){ 0 };
 }
 
-/* How often x is among the sorted. */
+/* Occurrences of x in g, by binary search. */
 static size_t count_of(const ses_ngrams *g, const ses_ngram *x)
 {
     size_t low = 0, high = g->n, n = 0;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (in_order(&g->item[mid], x) < 0)
+        if (compare_ngrams(&g->item[mid], x) < 0)
             low = mid + 1;
         else
             high = mid;
     }
-    while (low + n < g->n && in_order(&g->item[low + n], x) == 0) n++;
+    while (low + n < g->n && compare_ngrams(&g->item[low + n], x) == 0) n++;
     return n;
 }
 
@@ -92,13 +93,13 @@ size_t ses_ngrams_count_matches(const ses_ngrams *g, const ses_ngrams *other, si
 {
     size_t match = 0;
     for (size_t i = 0, j; i < g->n; i = j) {
-        size_t most = 0;
-        for (j = i + 1; j < g->n && in_order(&g->item[i], &g->item[j]) == 0; j++) {}
+        size_t max = 0;
+        for (j = i + 1; j < g->n && compare_ngrams(&g->item[i], &g->item[j]) == 0; j++) {}
         for (size_t k = 0; k < n_others; k++) {
             size_t n = count_of(&other[k], &g->item[i]);
-            if (n > most) most = n;
+            if (n > max) max = n;
         }
-        match += most < j - i ? most : j - i;
+        match += max < j - i ? max : j - i;
     }
     return match;
 }
