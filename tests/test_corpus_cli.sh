@@ -42,12 +42,12 @@ for pack in gzip xz zstd; do
         "$sesame" train-tokenizer --type wordpiece --vocab-size 300 -o "$tmp/t.$pack" -q "$tmp/packed"
         if cmp -s "$tmp/t.json" "$tmp/t.$pack"; then pass; else fail "a tokenizer of the packed text differs"; fi
         head -c 3000 "$tmp/packed" >"$tmp/short"
-        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/short"
+        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/short-file" "$tmp/short"
         err_has 'truncated'
     else
-        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/packed"
+        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/short-file" "$tmp/packed"
         err_has "$pack -dc it first"
-        "$sesame" train-tokenizer --type wordpiece -o "$tmp/cut" "$tmp/packed" 2>"$tmp/err" && fail 'packed text was learned from'
+        "$sesame" train-tokenizer --type wordpiece -o "$tmp/short-file" "$tmp/packed" 2>"$tmp/err" && fail 'packed text was learned from'
         err_has "$pack -dc it first"
     fi
 done
@@ -55,7 +55,7 @@ cp "$tmp/text.txt" "$tmp/in"
 gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/piped"
 same "$tmp/piped"
 
-# Asked to stop, it says where it stands and keeps what it has.
+# A stopped build reports its state and keeps its files.
 mkfifo "$tmp/fifo"
 "$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/stopped" "$tmp/fifo" >"$tmp/out" 2>"$tmp/err" &
 pid=$!
@@ -78,10 +78,10 @@ gives 3 info "$tmp/text.txt"
 err_has 'not a corpus'
 gives 2 info
 gives 2 build "$tmp/text.txt"
-err_has 'build needs --tokenizer and --output'
+err_has 'build: expected --tokenizer and --output'
 gives 2 build --tokenizer "$tmp/t.json" -o "$tmp/x" --held-out 2 "$tmp/text.txt"
-err_has 'is no share'
+err_has 'expected a number from 0 to 1'
 gives 2 make
-err_has 'there are build and info'
+err_has 'expected build or info'
 
 counted

@@ -1,4 +1,4 @@
-/* ablate: pretraining settings side by side, one table. */
+/* The ablate command: pretraining runs with different settings, and a table of their scores. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/dir.h"
@@ -36,29 +36,28 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, output),
       .value = "OUT",
       .required = true,
-      .help = "folder for the runs, each in a folder of its own; those finished are not done again" },
+      .help = "folder of the runs, one subfolder each; finished runs are skipped" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
-      .help = "do all runs again" },
+      .help = "repeat all runs" },
     SES_OPT_JSON(args, json),
 };
 
-/* A run: what it changes. */
-typedef struct attempt {
+typedef struct study_run {
     const char *name;
-    const ses_json *change; /* of "runs"; NULL */
-    size_t at[MAX_AXES];    /* of "grid": which value of each axis */
+    const ses_json *change; /* its options in "runs"; NULL: none */
+    size_t at[MAX_AXES];    /* index of the value on each axis of "grid" */
     double score[MAX_SCORES];
     double seconds, rate;
-} attempt;
+} study_run;
 
 typedef struct study {
     ses_call *c;
     const args *a;
     ses_arena mem;
     const ses_json *common, *grid, *scores;
-    attempt *run;
+    study_run *run;
     size_t n;
     const char *score[MAX_SCORES];
     size_t n_scores;
@@ -78,14 +77,14 @@ static const char *text_of(study *s, const ses_json *v, ses_err *e)
     else if (ses_json_real(v, &x))
         ses_format_double(x, number);
     else {
-        ses_fail(e, SES_EFORMAT, "a value is %s; a string, a number or true is expected",
+        ses_fail(e, SES_EFORMAT, "a value is %s; expected a string, a number or true",
                  ses_json_type_name(ses_json_type_of(v)));
         return NULL;
     }
     return ses_arena_strndup(&s->mem, number, strlen(number), e);
 }
 
-/* What a run's folder is called: within OUT, and easy to type. */
+/* The name of a run's folder: special characters become '-'. */
 static void name_folder(const char *run, char name[FOLDER_MAX])
 {
     size_t n = 0;
@@ -94,33 +93,33 @@ static void name_folder(const char *run, char name[FOLDER_MAX])
     name[n] = 0;
 }
 
-static bool add_run(study *s, attempt a, ses_err *e)
+static bool add_run(study *s, study_run a, ses_err *e)
 {
-    char ours[FOLDER_MAX], other[FOLDER_MAX];
+    char folder_name[FOLDER_MAX], other[FOLDER_MAX];
     if (s->n == MAX_RUNS) return ses_fail(e, SES_EFORMAT, "more than %d runs", MAX_RUNS);
-    name_folder(a.name, ours);
-    if (!*ours) return ses_fail(e, SES_EFORMAT, "a run's name is empty");
+    name_folder(a.name, folder_name);
+    if (!*folder_name) return ses_fail(e, SES_EFORMAT, "a run has an empty name");
     for (size_t i = 0; i < s->n; i++) {
         name_folder(s->run[i].name, other);
-        if (!strcmp(ours, other))
-            return ses_fail(e, SES_EFORMAT, "runs \"%s\" and \"%s\" would have one folder, %s",
-                            s->run[i].name, a.name, ours);
+        if (!strcmp(folder_name, other))
+            return ses_fail(e, SES_EFORMAT, "runs \"%s\" and \"%s\" have the same folder, %s", s->run[i].name,
+                            a.name, folder_name);
     }
     s->run[s->n++] = a;
     return true;
 }
 
-/* Every combination of the grid's values, for one run of "runs" or none. */
+/* Adds every combination of the grid's values, for one entry of "runs" or for none. */
 static bool add_grid(study *s, const char *name, const ses_json *change, ses_err *e)
 {
     size_t axes = ses_json_len(s->grid), points = 1;
     if (axes > MAX_AXES) return ses_fail(e, SES_EFORMAT, "\"grid\": more than %d options", MAX_AXES);
     for (size_t i = 0; i < axes && points <= MAX_RUNS; i++) points *= ses_json_len(ses_json_at(s->grid, i));
     if (!points || points > MAX_RUNS)
-        return ses_fail(e, SES_EFORMAT, "\"grid\": each option needs an array of values, %d runs at most",
-                        MAX_RUNS);
+        return ses_fail(e, SES_EFORMAT,
+                        "\"grid\": expected an array of values per option and at most %d runs", MAX_RUNS);
     for (size_t p = 0; p < points; p++) {
-        attempt a = { .change = change };
+        study_run a = { .change = change };
         ses_buf b = { 0 };
         size_t rest = p;
         ses_buf_puts(&b, name);
@@ -144,7 +143,7 @@ static bool add_grid(study *s, const char *name, const ses_json *change, ses_err
 static bool is_object(const ses_json *v, const char *what, ses_err *e)
 {
     if (!v || ses_json_type_of(v) == SES_JSON_OBJECT) return true;
-    return ses_fail(e, SES_EFORMAT, "%s is %s, an object is expected", what,
+    return ses_fail(e, SES_EFORMAT, "%s is %s; expected an object", what,
                     ses_json_type_name(ses_json_type_of(v)));
 }
 
@@ -162,15 +161,15 @@ static bool read_recipe(study *s, const ses_json *root, ses_err *e)
         bool found = false;
         for (size_t k = 0; k < SES_LEN(known); k++) found |= !strcmp(known[k], ses_json_key(root, i, NULL));
         if (!found)
-            return ses_fail(e, SES_EFORMAT, "\"%s\": common, runs, grid and scores are expected",
+            return ses_fail(e, SES_EFORMAT, "unknown key \"%s\"; expected common, runs, grid or scores",
                             ses_json_key(root, i, NULL));
     }
     if (!ses_json_len(runs) && !ses_json_len(s->grid))
-        return ses_fail(e, SES_EFORMAT, "neither \"runs\" nor \"grid\": nothing to compare");
+        return ses_fail(e, SES_EFORMAT, "expected \"runs\" or \"grid\"");
     s->run = ses_arena_array(&s->mem, MAX_RUNS, sizeof *s->run, e);
     if (!s->run) return false;
     for (size_t i = 0; i < ses_json_len(runs); i++)
-        if (!is_object(ses_json_at(runs, i), "what a run changes", e) ||
+        if (!is_object(ses_json_at(runs, i), "an entry of \"runs\"", e) ||
             !add_grid(s, ses_json_key(runs, i, NULL), ses_json_at(runs, i), e))
             return ses_wrap(e, "\"runs\"");
     return ses_json_len(runs) || add_grid(s, "", NULL, e);
@@ -193,7 +192,7 @@ static bool add_word(study *s, words *w, const char *a, const char *b, ses_err *
     return w->word[w->n++] != NULL;
 }
 
-/* "key": value as --key value; true: --key; an array: again and again. */
+/* "key": value becomes --key value; true: --key; an array: --key once per element. */
 static bool add_option(study *s, words *w, const char *key, const ses_json *v, ses_err *e)
 {
     bool flag;
@@ -214,14 +213,15 @@ static bool add_options(study *s, words *w, const ses_json *object, ses_err *e)
     return true;
 }
 
-static char *folder(study *s, const attempt *a, ses_err *e)
+static char *folder(study *s, const study_run *a, ses_err *e)
 {
     char name[FOLDER_MAX];
     name_folder(a->name, name);
     return ses_path_join(s->a->output, name, e);
 }
 
-static bool gather(study *s, const attempt *a, words *w, ses_err *e)
+/* The arguments of a run. */
+static bool collect_args(study *s, const study_run *a, words *w, ses_err *e)
 {
     bool ok = add_options(s, w, s->common, e) && add_options(s, w, a->change, e);
     for (size_t i = 0; ok && i < ses_json_len(s->grid); i++)
@@ -230,8 +230,8 @@ static bool gather(study *s, const attempt *a, words *w, ses_err *e)
     return ok;
 }
 
-/* What a finished run was made with: a word a line. */
-static bool keep_words(const words *w, const char *path, ses_err *e)
+/* Writes the arguments of a finished run, one per line. */
+static bool save_args(const words *w, const char *path, ses_err *e)
 {
     ses_buf b = { 0 };
     for (int i = 0; i < w->n; i++) ses_buf_appendf(&b, "%s\n", w->word[i]);
@@ -240,22 +240,22 @@ static bool keep_words(const words *w, const char *path, ses_err *e)
     return ok;
 }
 
-static bool same_words(const words *w, const char *path, ses_err *e)
+static bool check_args(const words *w, const char *path, ses_err *e)
 {
     size_t n, at = 0;
-    char *was = ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
-    if (!was) return !ses_path_exists(path);
+    char *saved = ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
+    if (!saved) return !ses_path_exists(path);
     bool same = true;
     for (int i = 0; same && i < w->n; i++) {
         size_t len = strlen(w->word[i]);
-        same = len < n - at && !memcmp(was + at, w->word[i], len) && was[at + len] == '\n';
+        same = len < n - at && !memcmp(saved + at, w->word[i], len) && saved[at + len] == '\n';
         at += len + 1;
     }
     same = same && at == n;
-    ses_free(was);
+    ses_free(saved);
     return same || ses_fail(e, SES_EFORMAT,
-                            "was finished with other options, those in %s; another --output, or --overwrite, "
-                            "which does all runs again",
+                            "finished with other options, see %s; use another --output, or --overwrite, "
+                            "which repeats all runs",
                             path);
 }
 
@@ -265,16 +265,16 @@ static bool pretrain(study *s, words w, const char *dir, bool resume, ses_err *e
     bool ok = add_word(s, &w, "--output", "", e) && add_word(s, &w, dir, "", e) &&
               add_word(s, &w, resume ? "--resume" : "--overwrite", "", e);
     if (!ok) return false;
-    void *their = ses_alloc(cmd->args_size, e);
-    ses_opt_group g = { cmd->opt, cmd->n_opt, their };
-    ses_call call = { .command = cmd, .args = their, .out = s->c->out, .err = s->c->err, .quiet = true };
+    void *args_copy = ses_alloc(cmd->args_size, e);
+    ses_opt_group g = { cmd->opt, cmd->n_opt, args_copy };
+    ses_call call = { .command = cmd, .args = args_copy, .out = s->c->out, .err = s->c->err, .quiet = true };
     call.operands = w.word;
-    ok = their && ses_options_parse(&g, 1, w.word, false, &call.n_operands, e) &&
+    ok = args_copy && ses_options_parse(&g, 1, w.word, false, &call.n_operands, e) &&
          ses_options_check_required(&g, 1, e) &&
-         (!call.n_operands || ses_fail(e, SES_EUSAGE, "\"%s\" is no option of pretrain", w.word[0])) &&
+         (!call.n_operands || ses_fail(e, SES_EUSAGE, "\"%s\" is not an option of pretrain", w.word[0])) &&
          cmd->run(&call, e);
-    if (their) ses_options_free(&g, 1);
-    ses_free(their);
+    if (args_copy) ses_options_free(&g, 1);
+    ses_free(args_copy);
     return ok;
 }
 
@@ -284,7 +284,7 @@ static bool add_score(study *s, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < s->n_scores; i++)
         if (!strcmp(s->score[i], name)) return true;
-    if (s->n_scores == MAX_SCORES) return true; /* the table is wide enough */
+    if (s->n_scores == MAX_SCORES) return true; /* limit the table's width */
     s->score[s->n_scores] = ses_arena_strndup(&s->mem, name, strlen(name), e);
     if (!s->score[s->n_scores]) return false;
     for (size_t i = 0; i < s->n; i++) s->run[i].score[s->n_scores] = NAN;
@@ -292,14 +292,14 @@ static bool add_score(study *s, const char *name, ses_err *e)
     return true;
 }
 
-/* Without "scores" in the recipe: what any run's evaluation gave; perplexities say the same as losses, and
- * what frequencies alone would give is the same for all. */
+/* The columns: "scores" of the recipe, or else all losses and accuracies of any run. Perplexities repeat the
+ * losses, and unigram baselines are equal in all runs. */
 static bool choose_scores(study *s, const ses_json *results, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < ses_json_len(s->scores); i++) {
         const char *name = ses_json_string(ses_json_at(s->scores, i), NULL);
-        ok = name ? add_score(s, name, e) : ses_fail(e, SES_EFORMAT, "\"scores\": names are expected");
+        ok = name ? add_score(s, name, e) : ses_fail(e, SES_EFORMAT, "\"scores\": expected names");
     }
     for (size_t i = 0; ok && !s->scores && i < ses_json_len(results); i++) {
         const char *key = ses_json_key(results, i, NULL);
@@ -310,7 +310,7 @@ static bool choose_scores(study *s, const ses_json *results, ses_err *e)
     return ok;
 }
 
-static bool read_results(study *s, attempt *a, const char *path, ses_err *e)
+static bool read_results(study *s, study_run *a, const char *path, ses_err *e)
 {
     ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
     const ses_json *root = d ? ses_json_root(d) : NULL;
@@ -326,18 +326,18 @@ static bool read_results(study *s, attempt *a, const char *path, ses_err *e)
     return ok;
 }
 
-static bool one(study *s, size_t i, ses_err *e)
+static bool execute_run(study *s, size_t i, ses_err *e)
 {
-    attempt *a = &s->run[i];
+    study_run *a = &s->run[i];
     words w = { .n = 0 };
     char *dir = folder(s, a, e), *results = dir ? ses_path_join(dir, "all_results.json", e) : NULL;
     char *made = results ? ses_path_join(dir, "ablate.txt", e) : NULL;
-    bool ok = made && gather(s, a, &w, e), done = ok && ses_path_exists(results) && !s->a->overwrite;
+    bool ok = made && collect_args(s, a, &w, e), done = ok && ses_path_exists(results) && !s->a->overwrite;
     if (ok && !s->c->quiet)
-        fprintf(stderr, "%zu of %zu: %s%s\n", i + 1, s->n, a->name, done ? " (done before)" : "");
+        fprintf(stderr, "%zu of %zu: %s%s\n", i + 1, s->n, a->name, done ? " (finished before)" : "");
     ok = ok &&
-         (done ? same_words(&w, made, e)
-               : pretrain(s, w, dir, !s->a->overwrite, e) && keep_words(&w, made, e)) &&
+         (done ? check_args(&w, made, e)
+               : pretrain(s, w, dir, !s->a->overwrite, e) && save_args(&w, made, e)) &&
          read_results(s, a, results, e);
     ses_free(made);
     ses_free(dir);
@@ -355,7 +355,7 @@ static bool show(const study *s, ses_err *e)
     ses_buf_puts(&head, "|>tokens/s|>seconds");
     ses_text_table *t = ses_buf_ok(&head, e) ? ses_text_table_new(head.data, e) : NULL;
     for (size_t i = 0; t && i < s->n; i++) {
-        const attempt *a = &s->run[i];
+        const study_run *a = &s->run[i];
         ses_text_table_cell(t, "%s", a->name);
         for (size_t k = 0; k < s->n_scores; k++) {
             if (isnan(a->score[k]))
@@ -395,7 +395,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_json_doc *d = ses_json_load_object(c->operands[0], FILE_MAX, e);
     bool ok = d && (read_recipe(&s, ses_json_root(d), e) || ses_wrap(e, "%s", c->operands[0])) &&
               ses_dir_make(s.a->output, e);
-    for (size_t i = 0; ok && i < s.n; i++) ok = one(&s, i, e);
+    for (size_t i = 0; ok && i < s.n; i++) ok = execute_run(&s, i, e);
     if (ok) ok = s.a->json ? print_json(&s, e) : show(&s, e);
     ses_arena_free(&s.mem);
     ses_json_free(d);
@@ -403,7 +403,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame ablate recipe.json -o study", "every run of the recipe, and a table of their scores" },
+    { "sesame ablate recipe.json -o study", "execute all runs of the recipe and print their scores" },
     { 0 },
 };
 
@@ -411,15 +411,15 @@ const ses_command ses_command_ablate = {
     .name = "ablate",
     .usage = "RECIPE",
     .summary = "run an ablation study",
-    .description = "RECIPE is a JSON object. \"common\" has options of sesame pretrain for all runs, by "
-                   "their names; \"runs\" has for each run, by its name, the options that it changes; "
-                   "\"grid\" has options with arrays of values, and every combination is run (for each of "
-                   "\"runs\", where there are some). \"scores\" names the columns of the table; without it, "
-                   "all losses and accuracies. Runs that were finished before are not done again, one that "
-                   "was interrupted goes on.\n\n"
-                   "{\"common\": {\"corpus\": \"c.ids\", \"tokenizer\": \"t.json\", \"preset\": "
-                   "\"bert-mini\", \"steps\": 500}, \"runs\": {\"static\": {\"mask-copies\": 10}, "
-                   "\"dynamic\": {}}, \"grid\": {\"mask-rate\": [0.15, 0.4]}}",
+    .description =
+        "RECIPE is a JSON object. \"common\" has options of sesame pretrain for all runs, by name. "
+        "\"runs\" has for each run, by its name, the options that differ. \"grid\" has options "
+        "with arrays of values; every combination is run (for each entry of \"runs\", if any). "
+        "\"scores\" names the columns of the table; default: all losses and accuracies. Finished "
+        "runs are skipped, interrupted ones are resumed.\n\n"
+        "{\"common\": {\"corpus\": \"c.ids\", \"tokenizer\": \"t.json\", \"preset\": "
+        "\"bert-mini\", \"steps\": 500}, \"runs\": {\"static\": {\"mask-copies\": 10}, "
+        "\"dynamic\": {}}, \"grid\": {\"mask-rate\": [0.15, 0.4]}}",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

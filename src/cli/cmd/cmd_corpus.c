@@ -1,4 +1,4 @@
-/* corpus: texts to a file of tokens, and what is in such a file. */
+/* The corpus command: builds and describes tokenized corpora. */
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/corpus_show.h"
@@ -23,43 +23,43 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, tokenizer),
       .value = "PATH",
-      .help = "of build: folder or file of the tokenizer" },
+      .help = "build: folder or file of the tokenizer" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, output),
       .value = "C",
-      .help = "of build: the corpus to write" },
+      .help = "build: corpus file to write" },
     { .name = "format",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, format),
       .def = "auto",
       .choices = "auto|text|jsonl",
-      .help = "what files are; auto: JSON lines where the name ends in .jsonl, .ndjson or .json" },
+      .help = "file format; auto: JSON lines if the name ends in .jsonl, .ndjson or .json" },
     { .name = "field",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, field),
       .def = "text",
       .value = "NAME",
-      .help = "of JSON lines: the member with the text" },
+      .help = "JSON lines: key of the text" },
     { .name = "split-sentences",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, split),
-      .help = "lines are paragraphs: cut them into sentences" },
+      .help = "lines are paragraphs: split them into sentences" },
     { .name = "line-ends",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, line_ends),
-      .help = "keep the line ends within a document as text: for causal models" },
+      .help = "keep line ends within a document as text, for causal models" },
     { .name = "keep-duplicates",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, keep),
-      .help = "keep documents whose text was seen before" },
+      .help = "keep duplicate documents" },
     { .name = "held-out",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, held_out),
       .def = "0",
       .value = "SHARE",
-      .help = "keep so many documents for evaluation, as 0.005 or 0.5%; their text decides which" },
+      .help = "fraction of documents held out for evaluation, e.g. 0.005 or 0.5%; chosen by their text" },
     { .name = "label",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, label),
@@ -68,19 +68,20 @@ static const ses_opt opt[] = {
     { .name = "restart",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, restart),
-      .help = "do not go on with what an interrupted build left" },
+      .help = "discard an interrupted build instead of continuing it" },
     { .name = "overwrite", .type = SES_OPT_FLAG, .offset = offsetof(args, overwrite), .help = "replace C" },
     SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };
 
 /* "0.005", "0.5%". */
-static bool share_of(const char *text, double *out, ses_err *e)
+static bool parse_fraction(const char *text, double *out, ses_err *e)
 {
     size_t n = strlen(text), digits = strspn(text, "0123456789."), percent = n && text[n - 1] == '%';
     if (!digits || digits + percent != n || *text == '.' || text[digits - 1] == '.' ||
         !ses_parse_double(text, digits, out) || (*out /= percent ? 100 : 1) >= 1)
-        return ses_fail(e, SES_EUSAGE, "--held-out: \"%s\" is no share; a number from 0 to 1, or as 0.5%%",
+        return ses_fail(e, SES_EUSAGE,
+                        "--held-out \"%s\": expected a number from 0 to 1, or a percentage such as 0.5%%",
                         text);
     return true;
 }
@@ -95,11 +96,12 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
 
 static bool build(ses_call *c, const args *a, ses_err *e)
 {
-    double share = 0, start = ses_seconds();
+    double fraction = 0, start = ses_seconds();
     int64_t resumed = 0;
     ses_tokenizer_config facts;
-    if (!a->tokenizer || !a->output) return ses_fail(e, SES_EUSAGE, "build needs --tokenizer and --output");
-    if (!share_of(a->held_out, &share, e)) return false;
+    if (!a->tokenizer || !a->output)
+        return ses_fail(e, SES_EUSAGE, "build: expected --tokenizer and --output");
+    if (!parse_fraction(a->held_out, &fraction, e)) return false;
     if (a->label && strlen(a->label) > 31) return ses_fail(e, SES_EUSAGE, "--label: longer than 31 bytes");
     ses_tokenizer *t = ses_tokenizer_open(a->tokenizer, e);
     if (!t) return false;
@@ -116,7 +118,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
                              .split_sentences = a->split,
                              .keep_duplicates = a->keep,
                              .newline_tokens = a->line_ends,
-                             .held_out_fraction = share,
+                             .held_out_fraction = fraction,
                              .label = a->label,
                              .restart = a->restart,
                              .overwrite = a->overwrite,
@@ -127,7 +129,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
     ses_progress_end(&line);
     ses_tokenizer_free(t);
     if (ok && resumed && !c->quiet)
-        fprintf(stderr, "went on from %" PRId64 " documents of an interrupted build\n", resumed);
+        fprintf(stderr, "continued an interrupted build of %" PRId64 " documents\n", resumed);
     return ok && ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
 }
 
@@ -137,10 +139,8 @@ static bool run(ses_call *c, ses_err *e)
     bool ok = true;
     if (!strcmp(c->operands[0], "build")) return build(c, a, e);
     if (strcmp(c->operands[0], "info"))
-        return ses_fail(e, SES_EUSAGE,
-                        "\"%s\" is not something to do with a corpus; there are build and info",
-                        c->operands[0]);
-    if (c->n_operands < 2) return ses_fail(e, SES_EUSAGE, "info needs a corpus");
+        return ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected build or info", c->operands[0]);
+    if (c->n_operands < 2) return ses_fail(e, SES_EUSAGE, "info: expected a corpus");
     for (int i = 1; i < c->n_operands && ok; i++) {
         if (i > 1 && !a->json) puts("");
         ok = ses_corpus_show(c->operands[i], &(ses_corpus_view){ &c->out, a->json, 0 }, e);
@@ -150,10 +150,10 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame corpus build --tokenizer t.json --held-out 0.5% -o c.ids books.txt.xz",
-      "a corpus with documents kept for evaluation" },
+      "hold out documents for evaluation" },
     { "zcat web.gz | sesame corpus build --format jsonl --tokenizer gpt2 -o web.ids",
       "JSON lines from a pipe" },
-    { "sesame corpus info c.ids", "tokens, documents, lengths; and whether the file is whole" },
+    { "sesame corpus info c.ids", "count tokens and documents, verify the checksums" },
     { 0 },
 };
 
@@ -162,14 +162,16 @@ const ses_command ses_command_corpus = {
     .usage = "build [FILE...] | info C...",
     .summary = "build or inspect a tokenized corpus",
     .description =
-        "build tokenizes texts of any size on all threads and writes one file: token ids with the borders "
-        "of words, sentences and documents. Plain text has blank lines between documents; a line is a "
-        "sentence (or a paragraph: see --split-sentences). Of JSON lines each line is a document, and the "
-        "lines of its text are sentences. Files packed with gzip, xz or zstd are unpacked on the way.\n\n"
-        "Documents with a text that was seen before are left out. The result does not depend on the number "
-        "of threads. A build that was interrupted leaves C.part, and the same command goes on from "
-        "there.\n\n"
-        "info prints what a corpus holds, after reading all of it and comparing its checksums.",
+        "build tokenizes texts of any size on all threads and writes one file: token ids with the starts of "
+        "words, sentences and documents. Plain text has blank lines between documents; a line is a sentence "
+        "(or a "
+        "paragraph: see --split-sentences). In JSON lines, each line is a document, and the lines of its "
+        "text are "
+        "sentences. Files compressed with gzip, xz or zstd are decompressed.\n\n"
+        "Duplicate documents are dropped. The result does not depend on the number of threads. An "
+        "interrupted "
+        "build leaves C.part, and the same command continues it.\n\n"
+        "info prints the statistics of a corpus after verifying its checksums.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,3 +1,4 @@
+/* Statistics of a corpus, as text and JSON. */
 #include "corpus_show.h"
 
 #include "base/alloc.h"
@@ -12,16 +13,16 @@ enum { BINS = 40, MAX_BAR = 40 };
 
 /* Lengths in bins of powers of two: bin b holds 2^b to 2^(b+1) - 1. */
 typedef struct lengths {
-    int64_t count[BINS], tokens[BINS], most;
+    int64_t count[BINS], tokens[BINS], max;
 } lengths;
 
-static void note(lengths *l, int64_t n)
+static void add_length(lengths *l, int64_t n)
 {
     int b = 0;
     while (b + 1 < BINS && n >> (b + 1)) b++;
     l->count[b]++;
     l->tokens[b] += n;
-    if (n > l->most) l->most = n;
+    if (n > l->max) l->max = n;
 }
 
 static double entropy_of(const ses_corpus *c, ses_err *e)
@@ -40,9 +41,10 @@ static void measure(const ses_corpus *c, lengths *documents, lengths *sentences)
     int64_t n = ses_corpus_info_of(c)->documents;
     for (int64_t i = 0; i < n; i++) {
         ses_document d = ses_corpus_document(c, i);
-        note(documents, d.n_tokens);
+        add_length(documents, d.n_tokens);
         for (int64_t s = 0; s < d.n_sentences; s++)
-            note(sentences, ses_corpus_sentence_start(c, &d, s + 1) - ses_corpus_sentence_start(c, &d, s));
+            add_length(sentences,
+                       ses_corpus_sentence_start(c, &d, s + 1) - ses_corpus_sentence_start(c, &d, s));
     }
 }
 
@@ -56,7 +58,7 @@ static bool show_lengths(const ses_term *t, const char *what, const lengths *l, 
         if (l->count[b]) last = b;
         if (l->count[b] > top) top = l->count[b];
     }
-    snprintf(head, sizeof head, "Tokens|>%s|>Share of tokens|", what);
+    snprintf(head, sizeof head, "Tokens|>%s|>Fraction of tokens|", what);
     ses_text_table *table = ses_text_table_new(head, e);
     if (!table) return false;
     double all = 0;
@@ -69,9 +71,9 @@ static bool show_lengths(const ses_term *t, const char *what, const lengths *l, 
             ses_text_table_cell(table, "1");
         ses_text_table_cell(table, "%s", ses_grouped_text(m, l->count[b]));
         ses_text_table_cell(table, "%.1f %%", all > 0 ? 100 * (double)l->tokens[b] / all : 0.0);
-        int room = t->width - 50 < MAX_BAR ? t->width - 50 : MAX_BAR;
+        int width = t->width - 50 < MAX_BAR ? t->width - 50 : MAX_BAR;
         ses_text_table_cell(table, "%s",
-                            ses_bar_text(t, bar, (double)l->count[b] / (double)top, room < 8 ? 8 : room));
+                            ses_bar_text(t, bar, (double)l->count[b] / (double)top, width < 8 ? 8 : width));
     }
     puts("");
     bool ok = ses_text_table_print(table, stdout, t, 0, e);
@@ -79,31 +81,31 @@ static bool show_lengths(const ses_term *t, const char *what, const lengths *l, 
     return ok;
 }
 
-static double share(int64_t a, int64_t b) { return b ? 100 * (double)a / (double)b : 0; }
+static double percent(int64_t a, int64_t b) { return b ? 100 * (double)a / (double)b : 0; }
 
 static void show_facts(const char *path, const ses_corpus_info *f, double entropy, const ses_corpus_view *v)
 {
     const ses_term *t = v->term;
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     ses_show_line(t, "Corpus", "%s%s%s%s", path, *f->label ? " (" : "", f->label, *f->label ? ")" : "");
-    ses_show_line(t, "Tokens", "%s of %s of text: %.2f bytes a token", ses_grouped_text(a, f->tokens),
+    ses_show_line(t, "Tokens", "%s of %s of text: %.2f bytes per token", ses_grouped_text(a, f->tokens),
                   ses_bytes_text(b, (uint64_t)f->bytes), (double)f->bytes / fmax(1, (double)f->tokens));
     ses_show_line(t, "Documents", "%s, %.1f tokens on average", ses_grouped_text(a, f->documents),
                   (double)f->tokens / fmax(1, (double)f->documents));
     ses_show_line(t, "Sentences", "%s, %.1f tokens on average", ses_grouped_text(a, f->sentences),
                   (double)f->tokens / fmax(1, (double)f->sentences));
     ses_show_line(t, "Held out", "%s documents, %s tokens (%.3f %%)", ses_grouped_text(a, f->held_out),
-                  ses_grouped_text(b, f->held_out_tokens), share(f->held_out_tokens, f->tokens));
+                  ses_grouped_text(b, f->held_out_tokens), percent(f->held_out_tokens, f->tokens));
     ses_show_line(t, "Unknown", "%s tokens (%.4f %%)", ses_grouped_text(a, f->unknown_tokens),
-                  share(f->unknown_tokens, f->tokens));
-    ses_show_line(t, "Entropy", "%.4f nats a token, by frequency alone", entropy);
-    ses_show_line(t, "Left out", "%s duplicate, %s empty documents", ses_grouped_text(a, f->duplicates),
+                  percent(f->unknown_tokens, f->tokens));
+    ses_show_line(t, "Entropy", "%.4f nats per token (unigram)", entropy);
+    ses_show_line(t, "Dropped", "%s duplicate, %s empty documents", ses_grouped_text(a, f->duplicates),
                   ses_grouped_text(b, f->empty));
     if (f->split_documents)
-        ses_show_line(t, "Cut", "%s times: a document of more than 16 MiB without a blank line",
+        ses_show_line(t, "Split", "%s times: a document of more than 16 MiB without a blank line",
                       ses_grouped_text(a, f->split_documents));
     if (f->invalid_lines)
-        ses_show_line(t, "Not UTF-8", "%s lines; bad bytes count as U+FFFD",
+        ses_show_line(t, "Not UTF-8", "%s lines; invalid bytes count as U+FFFD",
                       ses_grouped_text(a, f->invalid_lines));
     ses_show_line(t, "Tokenizer", "%s tokens, fingerprint %016" PRIx64, ses_grouped_text(a, f->vocab_size),
                   f->tokenizer_fingerprint);

@@ -1,4 +1,4 @@
-/* What is in a corpus, for people and for programs. */
+/* Statistics of a corpus, as text and as JSON. Prints to stdout; main thread. */
 #ifndef SES_CLI_CORPUS_SHOW_H
 #define SES_CLI_CORPUS_SHOW_H
 
