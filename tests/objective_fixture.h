@@ -1,9 +1,9 @@
-/* Passages drawn at random and a vocabulary to read them with, for tests of objectives. */
+/* Random passages and a vocabulary, for tests of objectives. */
 #ifndef TESTS_OBJECTIVE_FIXTURE_H
 #define TESTS_OBJECTIVE_FIXTURE_H
 
 #include "check.h"
-#include "train/objective.h"
+#include "train/objective_mix.h"
 
 #include <string.h>
 
@@ -63,14 +63,14 @@ static inline ses_passage fixture_passage(text *t, uint64_t number, int64_t n, b
     return p;
 }
 
-/* An aim over the fixture's vocabulary. */
+/* An objective mix over the fixture's vocabulary. */
 static inline ses_objective_mix *fixture_aim(const char *objectives, const ses_objective_options *o,
                                              const ses_special_tokens *x, const char *config, int64_t length,
                                              ses_err *e)
 {
     ses_json_doc *doc = ses_json_parse(config, strlen(config), e);
     ses_objective_mix_options options = {
-        .objectives = objectives, .o = *o, .lexicon = x, .length = length, .seed = 5
+        .objectives = objectives, .o = *o, .special_tokens = x, .length = length, .seed = 5
     };
     ses_objective_mix *a = doc ? ses_objective_mix_new(&options, ses_json_root(doc), e) : NULL;
     ses_json_free(doc);

@@ -1,4 +1,4 @@
-/* Every objective with a small model it trains: for tests of whole runs and of gradients. */
+/* Every objective with a small model, for tests of whole runs and of gradients. */
 #ifndef TESTS_OBJECTIVE_RUNS_H
 #define TESTS_OBJECTIVE_RUNS_H
 
@@ -7,10 +7,10 @@
 typedef struct run_case {
     const char *objectives, *config;
     bool two;     /* passages of two segments */
-    double to;    /* the loss comes to at most so much of what it was */
-    double first; /* and begins below this: log(500) is 6.21; 0: anywhere */
+    double to;    /* final loss at most this fraction of the first */
+    double first; /* first loss below this; log(500) is 6.21; 0: any */
     const char *noise;
-    double weight; /* of replaced tokens; 0: 1 */
+    double weight; /* replaced_weight; 0: 1 */
 } run_case;
 
 #define BERT_LIKE(type, more)                                                                             \
@@ -51,7 +51,7 @@ static const run_case run_cases[] = {
     { .objectives = "mass", .config = FIXTURE_MASS, .to = 0.85 },
 };
 
-/* Text that can be learned: a token tells the next. */
+/* Learnable text: a token determines the next. */
 static inline ses_passage easy_passage(text *t, uint64_t number, int64_t n, bool two)
 {
     ses_passage p = fixture_passage(t, number, n, two);
@@ -61,14 +61,14 @@ static inline ses_passage easy_passage(text *t, uint64_t number, int64_t n, bool
     return p;
 }
 
-/* A model, its partner, an aim, and batches of passages. */
+/* Model, generator, objective mix, and batches of passages. */
 typedef struct objective_run {
     const run_case *c;
     ses_json_doc *config, *small;
     ses_special_tokens x;
-    ses_objective_mix *aim;
+    ses_objective_mix *mix;
     ses_device *dev;
-    ses_model *model, *partner;
+    ses_model *model, *generator;
     int64_t seqs, length;
     text t;
 } objective_run;
@@ -77,15 +77,15 @@ static inline bool run_batch(void *ctx, int64_t epoch, int64_t index, ses_batch 
 {
     objective_run *r = ctx;
     uint64_t first = (uint64_t)(epoch * 1000 + index) * (uint64_t)r->seqs;
-    if (!ses_objective_mix_begin_batch(r->aim, ses_objective_mix_choose(r->aim, (uint64_t)index),
+    if (!ses_objective_mix_begin_batch(r->mix, ses_objective_mix_choose(r->mix, (uint64_t)index),
                                        (double)index / 100, e))
         return false;
     for (int64_t i = 0; i < r->seqs; i++) {
-        int64_t fits = ses_objective_mix_max_passage(r->aim);
+        int64_t fits = ses_objective_mix_max_passage(r->mix);
         ses_passage p = easy_passage(&r->t, first + (uint64_t)i, fits - i % 3, r->c->two);
-        if (!ses_objective_mix_add_passage(r->aim, &p, e)) return false;
+        if (!ses_objective_mix_add_passage(r->mix, &p, e)) return false;
     }
-    return ses_objective_mix_end_batch(r->aim, out, e);
+    return ses_objective_mix_end_batch(r->mix, out, e);
 }
 
 static inline int64_t run_count(void *ctx, int64_t epoch)
@@ -97,14 +97,14 @@ static inline int64_t run_count(void *ctx, int64_t epoch)
 static inline void run_close(objective_run *r)
 {
     ses_model_free(r->model);
-    ses_model_free(r->partner);
-    ses_objective_mix_free(r->aim);
+    ses_model_free(r->generator);
+    ses_objective_mix_free(r->mix);
     ses_device_free(r->dev);
     ses_json_free(r->small);
     ses_json_free(r->config);
 }
 
-/* pieces: of objectives that remember. */
+/* pieces: of recurrent objectives. */
 static inline bool run_open(objective_run *r, const run_case *c, int threads, int64_t pieces, ses_err *e)
 {
     *r = (objective_run){ .c = c, .x = fixture_lexicon(), .seqs = 4, .length = 32 };
@@ -116,21 +116,21 @@ static inline bool run_open(objective_run *r, const run_case *c, int threads, in
     r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;
     if (!r->config) return false;
     ses_objective_mix_options options = {
-        .objectives = c->objectives, .o = o, .lexicon = &r->x, .length = r->length, .seed = 5
+        .objectives = c->objectives, .o = o, .special_tokens = &r->x, .length = r->length, .seed = 5
     };
-    r->aim = ses_objective_mix_new(&options, ses_json_root(r->config), e);
-    const char *class_name = r->aim ? ses_objective_mix_class(r->aim, ses_json_root(r->config), e) : NULL;
+    r->mix = ses_objective_mix_new(&options, ses_json_root(r->config), e);
+    const char *class_name = r->mix ? ses_objective_mix_class(r->mix, ses_json_root(r->config), e) : NULL;
     if (!class_name) return false;
     ses_model_options m = { .class_name = class_name, .train = true, .random_init = true, .seed = 1 };
     r->model = ses_model_new(ses_json_root(r->config), r->dev, &m, e);
-    if (r->model && (ses_objective_mix_needs(r->aim) & SES_NEEDS_GENERATOR)) {
+    if (r->model && (ses_objective_mix_needs(r->mix) & SES_NEEDS_GENERATOR)) {
         r->small = ses_generator_config(ses_json_root(r->config), 0.5, e);
         m.class_name = r->small ? ses_model_class_for_head(ses_json_root(r->small), "masked-lm", e) : NULL;
         m.seed = 2;
-        if (m.class_name) r->partner = ses_model_new(ses_json_root(r->small), r->dev, &m, e);
-        if (!r->partner) return false;
+        if (m.class_name) r->generator = ses_model_new(ses_json_root(r->small), r->dev, &m, e);
+        if (!r->generator) return false;
     }
-    return r->model && ses_objective_mix_set_models(r->aim, r->model, r->partner, e);
+    return r->model && ses_objective_mix_set_models(r->mix, r->model, r->generator, e);
 }
 
 #endif

@@ -1,5 +1,4 @@
-/* The course of a pretraining run: stages and batches where they belong, the same in any order; the moving
- * average of weights. */
+/* The curriculum of a pretraining run: stages and batches, equal in any order of requests; EMA of weights. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
@@ -18,7 +17,7 @@ static const char config[] =
 typedef struct parts {
     ses_corpus *corpus;
     ses_mixture_part part;
-    ses_special_tokens *lexicon;
+    ses_special_tokens *special_tokens;
     ses_json_doc *config;
     ses_objective_mix *aim;
 } parts;
@@ -33,11 +32,11 @@ static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives
     ses_buf_free(&b);
     p->part = (ses_mixture_part){ p->corpus, 1 };
     p->config = ses_json_parse(config, strlen(config), &e);
-    p->lexicon = ses_special_tokens_new(f->tokenizer, 16, &e);
-    if (!CHECK_MSG(p->corpus && p->config && p->lexicon, "%s", e.msg)) return false;
+    p->special_tokens = ses_special_tokens_new(f->tokenizer, 16, &e);
+    if (!CHECK_MSG(p->corpus && p->config && p->special_tokens, "%s", e.msg)) return false;
     p->aim = ses_objective_mix_new(&(ses_objective_mix_options){ .objectives = objectives,
                                                                  .o = ses_objective_defaults,
-                                                                 .lexicon = p->lexicon,
+                                                                 .special_tokens = p->special_tokens,
                                                                  .length = 32,
                                                                  .seed = 5 },
                                    ses_json_root(p->config), &e);
@@ -47,7 +46,7 @@ static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives
 static void close_parts(parts *p)
 {
     ses_objective_mix_free(p->aim);
-    ses_special_tokens_free(p->lexicon);
+    ses_special_tokens_free(p->special_tokens);
     ses_json_free(p->config);
     ses_corpus_free(p->corpus);
 }
@@ -112,7 +111,7 @@ static void whole_run(parts *p)
     int64_t same = 0, differ = 0, kept = 0;
     for (int64_t k = 0; k < 400; k++) {
         ses_batch b;
-        int64_t j = (k * 149) % 400, next = (j + (k % 3 ? 149 : 7)) % 400; /* often the one to come */
+        int64_t j = (k * 149) % 400, next = (j + (k % 3 ? 149 : 7)) % 400; /* often the prefetched one */
         CHECK(again.batch(again.ctx, at[j].epoch, at[j].index, &b, &e));
         same += sum_of(&b) == sum[j];
         again.prefetch(again.ctx, at[next].epoch, at[next].index);
@@ -126,7 +125,7 @@ static void whole_run(parts *p)
     ses_curriculum_free(d);
 }
 
-/* Static masking: after so many passes the same masks, and orders, come again. */
+/* Static masking: masks and orders repeat after mask_copies passes. */
 static void static_masks(parts *p)
 {
     ses_err e = { 0 };
@@ -157,18 +156,18 @@ static void refusals(parts *p)
     e = (ses_err){ 0 };
     o = options_of(p);
     o.sequences = 5;
-    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "so many passages, or so many tokens"));
+    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "set either sequences or tokens per batch"));
     e = (ses_err){ 0 };
     o = options_of(p);
     o.stage[0].length = 3;
-    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "leave no room"));
+    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "are too short for text"));
 }
 
-/* A source that counts what it is told will come, and what comes. */
+/* A batch source that counts prefetched and requested batches. */
 typedef struct counted {
     ses_batch_source of;
-    int64_t told, asked, as_told;
-    int64_t epoch, index; /* told last */
+    int64_t prefetched, requested, matched;
+    int64_t epoch, index; /* prefetched last */
 } counted;
 
 static int64_t count(void *ctx, int64_t epoch)
@@ -180,20 +179,20 @@ static int64_t count(void *ctx, int64_t epoch)
 static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
 {
     counted *c = ctx;
-    c->asked++;
-    c->as_told += c->told && c->epoch == epoch && c->index == index;
+    c->requested++;
+    c->matched += c->prefetched && c->epoch == epoch && c->index == index;
     return c->of.batch(c->of.ctx, epoch, index, out, e);
 }
 
 static void ahead(void *ctx, int64_t epoch, int64_t index)
 {
     counted *c = ctx;
-    c->told++;
+    c->prefetched++;
     c->epoch = epoch, c->index = index;
     c->of.prefetch(c->of.ctx, epoch, index);
 }
 
-/* A trainer tells every batch but the first before it asks for it, and none behind the run's last. */
+/* The trainer prefetches every batch but the first, and none after the last. */
 static void asked_for(parts *p, ses_model *m, ses_batch_source s)
 {
     ses_err e = { 0 };
@@ -209,12 +208,13 @@ static void asked_for(parts *p, ses_model *m, ses_batch_source s)
     ses_trainer *t = ses_trainer_new(&o, &e);
     CHECK_MSG(t, "%s", e.msg);
     while (t && !ses_trainer_done(t) && CHECK_MSG(ses_trainer_step(t, &step, &e), "%s", e.msg)) {}
-    CHECK_MSG(c.asked == 6 && c.told == 5 && c.as_told == 5, "%lld asked for, %lld told, %lld of them right",
-              (long long)c.asked, (long long)c.told, (long long)c.as_told);
+    CHECK_MSG(c.requested == 6 && c.prefetched == 5 && c.matched == 5,
+              "%lld requested, %lld prefetched, %lld matched", (long long)c.requested,
+              (long long)c.prefetched, (long long)c.matched);
     ses_trainer_free(t);
 }
 
-/* Evaluations are the same however often they are made, and do not disturb the run's batches. */
+/* Evaluations are repeatable and do not change the run's batches. */
 static void evaluations(parts *p)
 {
     ses_err e = { 0 };
@@ -242,7 +242,7 @@ static void evaluations(parts *p)
         CHECK(t[0].n == t[1].n && t[0].n >= 2);
         for (size_t i = 0; i < t[0].n; i++)
             CHECK(t[0].item[i].sum == t[1].item[i].sum && t[0].item[i].count == t[1].item[i].count);
-        double loss = t[0].item[0].sum / t[0].item[0].count; /* of 16 tokens, untrained */
+        double loss = t[0].item[0].sum / t[0].item[0].count; /* untrained, 16 tokens */
         CHECK_MSG(!strcmp(t[0].item[0].name, "mlm_loss") && fabs(loss - log(16)) < 0.2, "%s %g",
                   t[0].item[0].name, loss);
         CHECK(t[0].item[0].count > 150 && s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);

@@ -31,7 +31,7 @@ ok "a narrow one" exits 0 "$sesame" finetune $narrow --task classify --train "$t
     --lr 1e-2 --hidden-weight 1 --epochs 10 -o "$tmp/narrow"
 ok "learns too" above "$(score eval_accuracy "$tmp/narrow/all_results.json")" 0.95
 
-# A stopped run goes on to the same weights.
+# A resumed run ends with the same weights.
 # shellcheck disable=SC2086
 ok "stopped" exits 0 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" $teach --from-teacher --steps 6 \
     --save-every 3 --keep 9 -o "$tmp/whole"

@@ -1,8 +1,9 @@
-/* Distillation: losses by their formulas, gradients against finite differences, where a student begins. */
+/* Distillation: losses against their formulas, gradients against finite differences, initializing a
+ * student. */
 #include "base/rng.h"
 #include "check.h"
 #include "train/distill.h"
-#include "train/objective.h"
+#include "train/objective_mix.h"
 
 #include <math.h>
 
@@ -117,10 +118,10 @@ static int64_t numbers(const ses_model *m, const ses_batch *b, const char *name,
     return n;
 }
 
-static void soften(double *x, int64_t n, double heat)
+static void soften(double *x, int64_t n, double temperature)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i] = exp(x[i] / heat);
+    for (int64_t i = 0; i < n; i++) sum += x[i] = exp(x[i] / temperature);
     for (int64_t i = 0; i < n; i++) x[i] /= sum;
 }
 
@@ -185,7 +186,7 @@ static void test_losses(ses_device *dev, bool tokens)
     close_pair(&p);
 }
 
-/* A wider teacher: matrices between the two learn along. */
+/* A wider teacher: projections are trained, too. */
 static void test_widths(ses_device *dev)
 {
     pair p;
@@ -257,7 +258,7 @@ static void test_begin(ses_device *dev)
     close_pair(&p);
 }
 
-static void refused(ses_device *dev, int width, int vocab, ses_distill_options o, const char *message)
+static void fails(ses_device *dev, int width, int vocab, ses_distill_options o, const char *message)
 {
     pair p;
     ses_err e = { 0 };
@@ -285,9 +286,9 @@ int main(void)
     test_begin(dev);
     ses_distill_options usual = ses_distill_defaults, cold = usual, idle = { .temperature = 1, .hard = 1 };
     cold.temperature = 0;
-    refused(dev, 16, 44, usual, "the student's vocabulary has 40 tokens, the teacher's 44");
-    refused(dev, 16, VOCAB, cold, "a temperature of 0");
-    refused(dev, 16, VOCAB, idle, "no weight for anything the teacher says");
+    fails(dev, 16, 44, usual, "the student's vocabulary has 40 tokens, the teacher's 44");
+    fails(dev, 16, VOCAB, cold, "distillation temperature 0");
+    fails(dev, 16, VOCAB, idle, "all distillation weights are 0");
     ses_device_free(dev);
     return check_report();
 }

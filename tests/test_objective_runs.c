@@ -10,10 +10,10 @@ enum { UPDATES = 40 };
 static ses_trainer *trainer(objective_run *r, const char *dir, ses_err *e)
 {
     ses_trainer_options o = { .model = r->model,
-                              .generator = r->partner,
+                              .generator = r->generator,
                               .source = { .ctx = r, .count = run_count, .batch = run_batch },
                               .loss = ses_objective_mix_loss,
-                              .loss_ctx = r->aim,
+                              .loss_ctx = r->mix,
                               .updates = UPDATES,
                               .max_grad_norm = 1,
                               .seed = 4,
@@ -23,7 +23,7 @@ static ses_trainer *trainer(objective_run *r, const char *dir, ses_err *e)
     return ses_trainer_new(&o, e);
 }
 
-/* Losses of a run, in which the trainer is stopped and opened again before update `stop`. */
+/* Losses of a run that is stopped and resumed before update `stop`. */
 static bool train(const run_case *c, int threads, int stop, const char *dir, double loss[UPDATES])
 {
     objective_run r;
@@ -83,7 +83,7 @@ static void test_measure(const run_case *c)
     ses_batch b;
     bool ok = run_open(&r, c, 1, 2, &e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ 0 }, &e) : NULL;
-    ok = t && run_batch(&r, 0, 0, &b, &e) && ses_objective_mix_measure(r.aim, t, &b, &tally, &e);
+    ok = t && run_batch(&r, 0, 0, &b, &e) && ses_objective_mix_measure(r.mix, t, &b, &tally, &e);
     CHECK_MSG(ok, "%s: %s", c->objectives, e.msg);
     CHECK_MSG(tally.n >= 2, "%s", c->objectives);
     for (size_t i = 0; i < tally.n; i++) {

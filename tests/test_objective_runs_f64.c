@@ -1,17 +1,17 @@
-/* Gradients of every objective's loss against finite differences. Texts are read in one piece: memories of
- * others take no gradient. */
+/* Gradients of every objective's loss against finite differences. Texts have one piece: mems carry no
+ * gradient. */
 #include "objective_runs.h"
 
 #include <math.h>
 
-/* The loss of the first batch; with gradients where the tape records. */
+/* The loss of the first batch; with gradients if the tape records. */
 static bool loss_at(objective_run *r, ses_tape *t, double *loss, ses_err *e)
 {
     ses_batch b;
     ses_real x = 0;
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .seed = 3 });
     if (!run_batch(r, 0, 0, &b, e)) return false;
-    ses_tensor *l = ses_objective_mix_loss(r->aim, t, &b, e);
+    ses_tensor *l = ses_objective_mix_loss(r->mix, t, &b, e);
     if (!l) return false;
     ses_backward(t, l);
     bool ok = ses_tape_ok(t, e) && ses_tape_read(t, l, &x);
@@ -19,7 +19,7 @@ static bool loss_at(objective_run *r, ses_tape *t, double *loss, ses_err *e)
     return ok;
 }
 
-/* One number of a parameter, moved to both sides. */
+/* Central difference of one element of a parameter. */
 static void check_number(objective_run *r, ses_tape *t, const ses_param *p, int64_t at, double grad)
 {
     const double step = 1e-6; /* a larger one steps over kinks of T5's ReLU */
@@ -42,7 +42,7 @@ static void test_case(const run_case *c)
     double loss;
     bool ok = run_open(&r, c, 1, 1, &e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ .record = true }, &e) : NULL;
-    ses_model *of[] = { r.model, r.partner };
+    ses_model *of[] = { r.model, r.generator };
     ses_rng_stream d = ses_rng_stream_of(1, 2, 3);
     for (size_t m = 0; t && m < SES_LEN(of) && of[m]; m++) {
         ses_store *s = ses_model_store(of[m]);

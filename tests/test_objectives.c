@@ -1,4 +1,4 @@
-/* Objectives: sequences and labels of passages, and that a text can be read off them again. */
+/* Objectives: sequences and labels built from passages, from which the passage can be reconstructed. */
 #include "objective_fixture.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static ses_batch lay_one(ses_objective_mix *a, const ses_passage *p)
 
 /* ---- masked language modeling ---- */
 
-/* Labels and what was kept give the passage back. */
+/* Labels and unmasked tokens reconstruct the passage. */
 static void check_undone(const ses_batch *b, int64_t s, const ses_passage *p, const ses_special_tokens *x)
 {
     int64_t i = b->cu_seqlens[s], k = 0, wrong = 0, labels = 0;
@@ -60,7 +60,7 @@ static void test_mlm(void)
     }
 }
 
-/* The same whatever batch a passage stands in, another with another number: dynamic masking. */
+/* Masks depend on the passage's number only, not on its batch: dynamic masking. */
 static void test_same(void)
 {
     static text t;
@@ -108,7 +108,7 @@ static void test_rate_moves(void)
     ses_objective_mix_free(a);
 }
 
-/* What becomes of the chosen tokens: 80, 10 and 10 % in BERT; before ELECTRA's generator 15 % stay. */
+/* Chosen tokens: 80 % masked, 10 % random, 10 % kept in BERT; 15 % kept in ELECTRA's generator input. */
 static void check_shares(const char *objective, const char *config, const ses_objective_options *o,
                          double masked, double kept)
 {
@@ -177,7 +177,7 @@ static void test_clm(void)
     ses_objective_mix_free(a);
 }
 
-/* A beginning is seen and not said, the rest is said; of an encoder and a decoder, one each. */
+/* Prefix: no labels in the prefix, labels after it; encoder-decoder: one side each. */
 static void test_prefix(void)
 {
     static text t;
@@ -209,7 +209,7 @@ static void test_prefix(void)
     ses_objective_mix_free(two);
 }
 
-/* Masked next-token prediction, and a sentence with its translation. */
+/* Masked next-token prediction; translation language modeling. */
 static void test_masked_kin(void)
 {
     static text t;
@@ -245,8 +245,8 @@ static void test_masked_kin(void)
     ses_objective_mix_free(tlm);
 }
 
-/* Pieces are the text in order; targets of a reading order give it back, and are hidden from what is no
- * target and from themselves. */
+/* Pieces are the text in order. Permutation: targets reconstruct the text and are masked for context tokens
+ * and for themselves. */
 static void test_pieces(void)
 {
     static text t;
@@ -285,14 +285,14 @@ static void test_pieces(void)
         CHECK(wrong == 0 && k == p.n);
     }
     double rate = plain ? (double)targets / (double)plain : 0;
-    CHECK_MSG(rate > 0.13 && rate < 0.18, "%f", rate); /* words with an unknown token are left out */
+    CHECK_MSG(rate > 0.13 && rate < 0.18, "%f", rate); /* words with an unknown token are not masked */
     ses_objective_mix_free(xl);
     ses_objective_mix_free(plm);
 }
 
-/* ---- from text to text ---- */
+/* ---- encoder-decoder objectives ---- */
 
-/* Sentinels of the input give way to what stands behind them in the target. */
+/* Replaces the sentinels of the input by their spans in the target. */
 static void check_sentinels(const ses_batch *b, const ses_passage *p, const ses_special_tokens *x)
 {
     int64_t k = 0, wrong = 0, t = 0, end = b->target_cu_seqlens[1] - 1;
@@ -346,7 +346,7 @@ static void test_text_to_text(void)
         b = lay_one(mass, &p);
         int64_t n = b.target_cu_seqlens[1], begin = b.target_positions[0] - 1, wrong = 0;
         CHECK(b.tokens == p.n + 2 && (n == p.n / 2 || n == (p.n + 1) / 2) && !b.segments);
-        for (int64_t i = 0; i < p.n; i++) { /* the stretch from the labels, the rest as it stands */
+        for (int64_t i = 0; i < p.n; i++) { /* the span from the labels, the rest from the input */
             bool inside = i >= begin && i < begin + n;
             wrong += (inside ? b.labels[i - begin] : b.ids[i + 1]) != p.id[i];
             wrong += inside && b.target_positions[i - begin] != i + 1;
@@ -384,15 +384,15 @@ static void test_pairs(void)
     ses_passage p = fixture_passage(&t, 1, 40, false);
     CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
           !ses_objective_mix_end_batch(a, &b, &e));
-    CHECK_MSG(strstr(e.msg, "objective nsp needs two segments, and no passage of a batch has a second"), "%s",
-              e.msg);
+    CHECK_MSG(strstr(e.msg, "objective nsp needs two segments, but no passage of a batch has a second one"),
+              "%s", e.msg);
     ses_objective_mix_free(a);
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
-static void refused(const char *objectives, const ses_objective_options *o, const ses_special_tokens *x,
-                    const char *config, int64_t length, const char *message)
+static void fails(const char *objectives, const ses_objective_options *o, const ses_special_tokens *x,
+                  const char *config, int64_t length, const char *message)
 {
     ses_err e = { 0 };
     ses_objective_mix *a = fixture_aim(objectives, o, x, config, length, &e);
@@ -401,35 +401,35 @@ static void refused(const char *objectives, const ses_objective_options *o, cons
     ses_objective_mix_free(a);
 }
 
-static void test_refused(void)
+static void test_errors(void)
 {
     ses_special_tokens x = fixture_lexicon(), bare = x;
     ses_objective_options usual = ses_objective_defaults, wild = usual;
     bare.mask = -1;
     wild.mask_rate = 1.5;
-    refused("mlm", &usual, &bare, FIXTURE_BERT, 128, "needs a mask token, and the vocabulary has none");
-    refused("mlm:0", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
-    refused("mlm:1,", &usual, &x, FIXTURE_BERT, 128, "no objective \"\"");
-    refused("mlm:1x", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
-    refused("mlm,mlm", &usual, &x, FIXTURE_BERT, 128, "mlm twice");
-    refused("lm", &usual, &x, FIXTURE_BERT, 128, "no objective \"lm\"; there are mlm");
-    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate of 1.5");
+    fails("mlm", &usual, &bare, FIXTURE_BERT, 128, "needs a mask token, but the vocabulary has none");
+    fails("mlm:0", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
+    fails("mlm:1,", &usual, &x, FIXTURE_BERT, 128, "unknown objective \"\"");
+    fails("mlm:1x", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
+    fails("mlm,mlm", &usual, &x, FIXTURE_BERT, 128, "mlm is given twice");
+    fails("lm", &usual, &x, FIXTURE_BERT, 128, "unknown objective \"lm\"; choose from mlm");
+    fails("mlm", &wild, &x, FIXTURE_BERT, 128, "mask rate 1.5");
     wild = usual, wild.mask_rate_end = -0.5;
-    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate at the end of -0.5; expected 0 to 1, or -1");
+    fails("mlm", &wild, &x, FIXTURE_BERT, 128, "final mask rate -0.5; expected 0 to 1, or -1");
     wild = usual, wild.keep_rate = -0.1;
-    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a share of kept tokens of -0.1; expected 0 to 1, or -1");
+    fails("mlm", &wild, &x, FIXTURE_BERT, 128, "keep rate -0.1; expected 0 to 1, or -1");
     wild = usual, wild.keep_rate = 0.95;
-    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "add up to 1.05; expected at most 1");
-    refused("mlm", &usual, &x, FIXTURE_BERT, 3, "leave no room for text");
-    refused("t5", &usual, &x, FIXTURE_BERT, 128, "needs a model with an encoder and a decoder");
+    fails("mlm", &wild, &x, FIXTURE_BERT, 128, "add up to 1.05; expected at most 1");
+    fails("mlm", &usual, &x, FIXTURE_BERT, 3, "are too short for text");
+    fails("t5", &usual, &x, FIXTURE_BERT, 128, "needs a model with an encoder and a decoder");
     bare.n_sentinels = 0;
-    refused("t5", &usual, &bare, FIXTURE_T5, 128, "needs sentinels: tokens <extra_id_0>");
+    fails("t5", &usual, &bare, FIXTURE_T5, 128, "needs sentinel tokens: <extra_id_0>");
     wild = usual, wild.noise = "infill,shout";
-    refused("bart", &wild, &x, FIXTURE_BART, 128, "no noise \"shout\"; there are mask, delete");
+    fails("bart", &wild, &x, FIXTURE_BART, 128, "unknown noise \"shout\"; choose from mask, delete");
 }
 
-/* A model that cannot do what is asked of it. */
-static void test_cannot(const char *objective, const char *config, const char *message)
+/* A model that does not fit its objective. */
+static void test_unfit_model(const char *objective, const char *config, const char *message)
 {
     ses_err e = { 0 };
     ses_special_tokens x = fixture_lexicon();
@@ -452,9 +452,9 @@ static void test_cannot(const char *objective, const char *config, const char *m
 
 int main(void)
 {
-    test_cannot("plm", FIXTURE_BERT, "needs a model that reads in any order, as xlnet; not bert");
-    test_cannot("xl", FIXTURE_GPT, "needs a model that remembers, as transfo-xl; not gpt2");
-    test_cannot("rtd15", FIXTURE_ELECTRA, "needs a generator beside the model");
+    test_unfit_model("plm", FIXTURE_BERT, "needs a permutation language model such as xlnet, not bert");
+    test_unfit_model("xl", FIXTURE_GPT, "needs a model with segment recurrence such as transfo-xl, not gpt2");
+    test_unfit_model("rtd15", FIXTURE_ELECTRA, "needs a generator");
     test_mlm();
     test_same();
     test_rate_moves();
@@ -465,6 +465,6 @@ int main(void)
     test_pieces();
     test_text_to_text();
     test_pairs();
-    test_refused();
+    test_errors();
     return check_report();
 }

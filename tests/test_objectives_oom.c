@@ -1,4 +1,4 @@
-/* Objectives with every allocation failing in turn: a model opened, a batch laid, its loss and gradients. */
+/* Every allocation of an objective fails in turn: opening a model, building a batch, loss and gradients. */
 #include "oom.h"
 
 #include "objective_runs.h"
@@ -10,7 +10,7 @@ static bool run(void *ctx, ses_err *e)
     ses_batch b;
     bool ok = run_open(&r, ctx, 1, 2, e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ .record = true, .train = true }, e) : NULL;
-    ses_tensor *l = t && run_batch(&r, 0, 0, &b, e) ? ses_objective_mix_loss(r.aim, t, &b, e) : NULL;
+    ses_tensor *l = t && run_batch(&r, 0, 0, &b, e) ? ses_objective_mix_loss(r.mix, t, &b, e) : NULL;
     if (l) ses_backward(t, l);
     ok = l && ses_tape_ok(t, e);
     ses_tape_free(t);
@@ -18,7 +18,7 @@ static bool run(void *ctx, ses_err *e)
     return ok;
 }
 
-/* A model teaches its twin. */
+/* Distillation from an identical model. */
 static bool teach(void *ctx, ses_err *e)
 {
     objective_run student, teacher = { 0 };
@@ -33,9 +33,9 @@ static bool teach(void *ctx, ses_err *e)
     bool ok = run_open(&student, ctx, 1, 1, e) && run_open(&teacher, ctx, 1, 1, e) &&
               ses_student_init(student.model, teacher.model, &copied, e);
     if (ok) d = ses_distill_new(&o, student.model, teacher.model, e);
-    if (d && ses_objective_mix_set_teacher(student.aim, d, e))
+    if (d && ses_objective_mix_set_teacher(student.mix, d, e))
         t = ses_tape_new(student.dev, &(ses_tape_options){ .record = true }, e);
-    if (t && run_batch(&student, 0, 0, &b, e)) l = ses_objective_mix_loss(student.aim, t, &b, e);
+    if (t && run_batch(&student, 0, 0, &b, e)) l = ses_objective_mix_loss(student.mix, t, &b, e);
     if (l) ses_backward(t, l);
     ok = l && ses_tape_ok(t, e);
     ses_tape_free(t);

@@ -1,5 +1,5 @@
-/* Optimizers against four steps of PyTorch's and the reference library's (bert_adam and lamb: their papers'
- * formulas in double), schedules against the reference's; groups, clipping, state. */
+/* Optimizers against four steps of PyTorch and transformers (bert_adam, lamb: the papers' formulas in
+ * double), schedules against transformers; groups, clipping, state. */
 #include "check.h"
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
@@ -8,7 +8,8 @@
 
 enum { MATRIX = 12, VECTOR = 5, ALL = MATRIX + VECTOR };
 
-/* The recipes began with w = sin(1 + i) / 2 and had gradients cos(0.7 i + t) (0.1 + 0.05 t), t = 1 .. 4. */
+/* The recorded runs start with w = sin(1 + i) / 2 and had gradients cos(0.7 i + t) (0.1 + 0.05 t), t = 1 ..
+ * 4. */
 static const struct {
     const char *name;
     ses_optim_options o;
@@ -122,8 +123,7 @@ static void test_steps(void)
         ses_err e = { 0 };
         ses_optim_options o = cases[c].o;
         o.name = cases[c].name;
-        for (double scale = 1; scale < 9;
-             scale *= 4) { /* gradients 4 times as large, a scale of 1/4: no change */
+        for (double scale = 1; scale < 9; scale *= 4) { /* gradients times 4, scale 1/4: no change */
             ses_store *s = store_new();
             ses_optim *opt = ses_optim_new(s, &o, &e);
             CHECK_MSG(opt, "%s", e.msg);
@@ -142,8 +142,8 @@ static void test_steps(void)
     }
 }
 
-/* Of a tensor with three axes Adafactor takes each matrix alone: two of them step as if they were two
- * parameters, where nothing is measured over all of it. */
+/* Adafactor treats the matrices of a tensor with three axes separately: two matrices step like two
+ * parameters, if no norm over the whole tensor is used. */
 static void test_matrices(void)
 {
     enum { TWO = 2, ROWS = 3, COLS = 4, ONE = ROWS * COLS };
@@ -175,7 +175,7 @@ static void test_matrices(void)
     ses_store_free(apart);
 }
 
-/* A second optimizer that takes over the first one's state goes on as if nothing had happened. */
+/* A second optimizer with the first one's state continues with the same bits. */
 static void test_state(void)
 {
     for (size_t c = 0; c < SES_LEN(cases); c++) {
@@ -202,8 +202,7 @@ static void test_state(void)
     }
 }
 
-/* The moving average beside the weights, its short memory in the beginning; the weights are not touched by
- * it. */
+/* EMA: lower decay at first; the weights are unchanged by it. */
 static void test_average(void)
 {
     ses_err e = { 0 };
@@ -213,7 +212,7 @@ static void test_average(void)
     o.ema_decay = 0.5;
     ses_store *s = store_new();
     ses_optim *a = ses_optim_new(s, &o, &e);
-    ses_optim_swap_ema(a); /* nothing has been averaged yet */
+    ses_optim_swap_ema(a); /* no average yet */
     for (int t = 1; t <= 4; t++) {
         set_grads(s, t, 1);
         ses_optim_step(a, -1, 1);
@@ -235,7 +234,7 @@ static int frozen_bias(void *ctx, const ses_param *p)
     return p->decay ? 0 : -1;
 }
 
-/* Gradual unfreezing: levels from *ctx on move. */
+/* Gradual unfreezing: levels from *ctx on are trained. */
 static int from_level(void *ctx, const ses_param *p)
 {
     const int64_t *first = ctx;
@@ -295,10 +294,10 @@ static void test_groups(void)
 
     ses_err_clear(&e);
     o.group_of = too_many;
-    CHECK(!ses_optim_new(s, &o, &e) && strstr(e.msg, "group 64 of 64"));
+    CHECK(!ses_optim_new(s, &o, &e) && strstr(e.msg, "group 64; expected less than 64"));
     ses_err_clear(&e);
     CHECK(!ses_optim_defaults("adam2", &o, &e));
-    CHECK_STR(e.msg, "no optimizer \"adam2\"; there are adamw, bert_adam, sgd, adafactor, lamb");
+    CHECK_STR(e.msg, "unknown optimizer \"adam2\"; choose one of adamw, bert_adam, sgd, adafactor, lamb");
     ses_store_free(s);
 }
 
@@ -363,7 +362,8 @@ static void test_schedules(void)
                       (int)at[i]);
     }
     ses_schedule s;
-    CHECK(!ses_schedule_defaults("quadratic", &s, &e) && strstr(e.msg, "there are constant, linear, cosine"));
+    CHECK(!ses_schedule_defaults("quadratic", &s, &e) &&
+          strstr(e.msg, "choose one of constant, linear, cosine"));
     CHECK(ses_warmup_updates(0.1, 48) == 5 && ses_warmup_updates(0, 48) == 0 &&
           ses_warmup_updates(0.06, 100) == 6);
     const char *what;

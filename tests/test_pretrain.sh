@@ -1,6 +1,6 @@
 #!/bin/sh
-# The pretrain command from outside: a run, the same run resumed and on other threads, stages, averages, time; and
-# what it refuses.
+# The pretrain and ablate commands: a run, resumed and with other threads, stages, EMA, time budget, errors; the
+# example of sesame/pretrain.h.
 set -u
 . tests/counted.sh
 
@@ -16,7 +16,7 @@ err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \
 same() { if cmp -s "$1" "$2"; then pass; else fail "$1 and $2 differ"; fi; }
 there() { for f; do if [ -e "$f" ]; then pass; else fail "no $f"; fi; done; }
 
-# Sentences that can be learned: each word follows from the one before.
+# Learnable sentences: each word determines the next one.
 awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { w = int(rand() * 40); s = ""
     for (j = 0; j < 4 + i % 9; j++) { s = s " w" w; w = (w * 7 + 3) % 40 } print s; if (i % 6 == 5) print "" } }' \
     >"$tmp/text"
@@ -29,9 +29,9 @@ common="-c $tmp/c --tokenizer $tmp/t.json -p bert-tiny $small --threads 2"
 {
 gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/a"
 out_has 'BertForMaskedLM'
-err_has 'by frequency alone'
+err_has 'unigram baseline: mlm_loss'
 out_has 'mlm_perplexity'
-out_has 'alone would give mlm_loss'
+out_has 'baseline mlm_loss'
 there "$tmp/a/run.json" "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
 first=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | head -n 1)
 last=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | tail -n 1)
@@ -39,9 +39,9 @@ if awk "BEGIN { exit !($last < $first - 0.3) }"; then pass; else fail "loss $fir
 if grep -q "<svg" "$tmp/a/curve.svg" && grep -q "eval_mlm_loss" "$tmp/a/curve.svg"; then pass; else fail 'curve.svg'; fi
 if "$sesame" fill-mask -m "$tmp/a" 'w1 w10 [MASK] w4' >"$tmp/out" 2>"$tmp/err"; then pass; else fail 'fill-mask'; fi
 gives 3 $common -o "$tmp/a"
-err_has 'is not empty'
+err_has 'not empty'
 
-# From a checkpoint, layers made again on the way back, and on one thread: the same bits.
+# Resumed from a checkpoint, with gradient checkpointing, and on one thread: the same bits.
 mkdir "$tmp/b" && cp -r "$tmp/a/checkpoint-20" "$tmp/a/pretrain.json" "$tmp/b/"
 gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/b" --resume --recompute
 err_has 'update 20 of 60'
@@ -51,13 +51,13 @@ same "$tmp/a/model.safetensors" "$tmp/one/model.safetensors"
 "$sesame" compare "$tmp/a" "$tmp/one" --json >"$tmp/out" 2>"$tmp/err"
 out_has '"save-every": 20'
 
-# Killed before its first checkpoint: from the start. More steps are another run.
+# Killed before its first checkpoint: starts anew. More steps are another run.
 mkdir "$tmp/dead" && touch "$tmp/dead/.lock" "$tmp/dead/log.jsonl" && cp "$tmp/a/pretrain.json" "$tmp/dead/"
 gives 0 $common --steps 2 -o "$tmp/dead" --resume
 gives 3 $common --steps 3 -o "$tmp/dead" --resume
 err_has 'updates'
 
-# Stages, a ramp, an average of the weights; resumed in the second stage.
+# Stages, batch-size warmup, EMA; resumed in the second stage.
 more='--steps 30 --length 24:0.5,48 --tokens-per-batch 400 --batch-ramp 0.5 --accumulate 2 --ema 0.9 --optimizer lamb'
 gives 0 $common $more --save-every 10 --keep 9 --eval-every -1 -o "$tmp/s"
 mkdir "$tmp/s2" && cp -r "$tmp/s/checkpoint-20" "$tmp/s/pretrain.json" "$tmp/s2/"
@@ -76,9 +76,9 @@ gives 0 $common --teacher "$tmp/a" --from-teacher --set num_hidden_layers=1 --co
 gives 3 $common --set vocab_size=300 --teacher "$tmp/a" --steps 6 -o "$tmp/x"
 err_has 'vocab'
 gives 0 $common --max-time 2s -o "$tmp/time"
-err_has 'updates in 2s'
+err_has 'updates in 2 s'
 
-# Minimal pairs: the better of two that are equal is neither.
+# Minimal pairs: a tie counts as wrong.
 printf 'term\tUID\tgood\tbad\nx\tone\tw1 w10\tw1 w10\nx\ttwo\tw1 w10\tw1 w1 w1 w1 w1 w1\n' >"$tmp/pairs.tsv"
 "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
 out_has '50.00 % over 2 paradigms'
@@ -97,7 +97,7 @@ printf 'a\tb\n1\t2\n' >"$tmp/pairs.tsv"
 "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
 err_has 'columns good and bad are expected'
 
-# A study: two runs by two values, none done twice.
+# An ablation study: two runs by two values, finished runs are skipped.
 cat >"$tmp/recipe.json" <<END
 {"common": {"corpus": "$tmp/c", "tokenizer": "$tmp/t.json", "preset": "bert-tiny", "steps": 4, "save-every": -1,
   "set": ["hidden_size=16", "num_hidden_layers=1", "num_attention_heads=2", "intermediate_size=16"]},
@@ -108,13 +108,13 @@ out_has 'static mask-rate=0.15'
 out_has 'mlm_accuracy'
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" --json >"$tmp/out" 2>"$tmp/err"
 out_has '"run": "dynamic mask-rate=0.4"'
-err_has '4 of 4: dynamic mask-rate=0.4 (done before)'
+err_has '4 of 4: dynamic mask-rate=0.4 (finished before)'
 sed -i 's/"steps": 4/"steps": 5/' "$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'was finished with other options'
+err_has 'finished with other options'
 echo '{"common": {}, "run": {}}' >"$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has '"run": common, runs, grid and scores are expected'
+err_has 'unknown key "run"; expected common, runs, grid or scores'
 echo '{"common": {"copus": "x"}, "runs": {"a": {}}}' >"$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
 err_has 'run "a": '
@@ -126,9 +126,9 @@ for recipe in '[1, 2]' '{"runs": [1]}' '{"grid": [[1]]}' '{"common": [1], "runs"
 done
 echo '{"runs": {"a b": {}, "a-b": {}}}' >"$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'runs "a b" and "a-b" would have one folder, a-b'
+err_has 'runs "a b" and "a-b" have the same folder, a-b'
 
-# What it refuses.
+# Errors.
 echo '[{}]' >"$tmp/array.json"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/array.json" -o "$tmp/x"
 err_has 'sesame: '"$tmp"'/array.json: an object expected, not an array'
@@ -141,20 +141,20 @@ err_has 'was built with another tokenizer'
 gives 3 $common --length 600 -o "$tmp/x"
 err_has 'has positions for 512 tokens'
 gives 2 $common --length 128:0.5,256:0.4 -o "$tmp/x"
-err_has 'shares add up to 0.9'
+err_has 'the fractions add up to 0.9'
 gives 2 $common --length x -o "$tmp/x"
 gives 2 $common --max-time soon -o "$tmp/x"
-err_has 'a time is expected'
+err_has 'expected a duration'
 gives 3 $common --objective mlm,tea -o "$tmp/x"
-err_has 'no objective "tea"'
+err_has 'unknown objective "tea"'
 gives 2 -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-huge -o "$tmp/x"
 err_has 'neither a config.json nor a preset'
 gives 2 $common --set hidden_size -o "$tmp/x"
-err_has 'KEY=VALUE is expected'
+err_has 'expected KEY=VALUE'
 gives 2 -c "$tmp/c" --tokenizer "$tmp/t.json" -o "$tmp/x"
-err_has 'one of --preset, --config and --model is needed'
-head -c 5000 "$tmp/c" >"$tmp/cut"
-gives 3 -c "$tmp/cut" --tokenizer "$tmp/t.json" -p bert-tiny -o "$tmp/x"
+err_has 'expected exactly one of --preset, --config and --model'
+head -c 5000 "$tmp/c" >"$tmp/short-file"
+gives 3 -c "$tmp/short-file" --tokenizer "$tmp/t.json" -p bert-tiny -o "$tmp/x"
 err_has 'truncated'
 printf 'w1 w10\n\nw4 w31\n\nw2 w17\n' >"$tmp/short.txt"
 "$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/short" "$tmp/short.txt" >"$tmp/out"
@@ -165,6 +165,16 @@ err_has 'has two sentences'
 gives 3 -c "$tmp/bare" --tokenizer "$tmp/bare.json" -p bert-tiny -o "$tmp/x"
 err_has 'needs a mask token'
 }
-if [ ! -e "$tmp/x" ]; then pass; else fail 'refusals leave no folder'; fi
+if [ ! -e "$tmp/x" ]; then pass; else fail 'a failed command leaves a folder'; fi
+
+# The example program of the library's interface.
+if "$build/examples/pretrain" "$tmp/text" "$tmp/example" >"$tmp/out" 2>"$tmp/err"; then pass; else fail 'the example pretrain'; fi
+out_has 'eval loss'
+err_has 'epoch 3.00'
+there "$tmp/example/model.safetensors" "$tmp/example/tokenizer.json" "$tmp/example/README.md" "$tmp/example/trainer_state.json"
+if "$sesame" fill-mask -m "$tmp/example" 'w1 w10 [MASK] w4' >"$tmp/out" 2>"$tmp/err"; then pass; else fail 'its model'; fi
+if [ "$(wc -l <examples/pretrain.c)" -le 80 ]; then pass; else fail 'examples/pretrain.c is longer than 80 lines'; fi
+if "$build/examples/pretrain" "$tmp/absent" "$tmp/y" >"$tmp/out" 2>"$tmp/err"; then fail 'no text'; else pass; fi
+err_has 'absent'
 
 counted

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every objective through the pretrain command, on a model made for it; a teacher; parallel texts.
+# Every objective of the pretrain command, each with a fitting model; parallel texts; distillation.
 # Usage: test_pretrain_objectives.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
@@ -20,7 +20,7 @@ printf '{"model_type": "transfo-xl", "d_model": 16, "d_embed": 16, "n_layer": 1,
     "mem_len": 32, "cutoffs": [50], "div_val": 1, "vocab_size": 200}' >"$tmp/xl.json"
 
 i=0
-learns() # objective, what is measured, then the model
+learns() # objective, score, then the model
 {
     objective=$1 measured=$2
     shift 2
@@ -49,14 +49,14 @@ learns bart bart_loss $bart
 learns bart bart_loss $bart --noise mask,delete,infill,permute,rotate
 learns mass mass_loss $bart
 
-# A text and its translation: two lines a document.
+# A text and its translation: two lines per document.
 awk 'NF { print; gsub("w", "W"); print tolower($0) " w1"; print "" }' "$tmp/text" >"$tmp/pairs"
 "$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 10% -o "$tmp/p" "$tmp/pairs" >"$tmp/out" || exit 1
 common="-c $tmp/p --tokenizer $tmp/t.json --threads 1 --steps 6 --batch-size 4 -n 48 --eval-every -1 --json"
 learns tlm tlm_accuracy -p bert-tiny $bert --packing sentence-pair
 learns t2t t2t_loss $t5 --packing sentence-pair
 
-# A student of a pretrained model: half its layers.
+# Distillation from a pretrained model to half its layers.
 common="-c $tmp/c --tokenizer $tmp/t.json --threads 1 --steps 6 --batch-size 4 -n 32 --eval-every -1 --json"
 half='--set dim=16 --set n_layers=1 --set n_heads=2 --set hidden_dim=32'
 learns mlm mlm_loss -p distilbert $half --teacher "$tmp/run1" --from-teacher --cosine-weight 1
@@ -67,7 +67,7 @@ ok "no teacher for rtd" exits 3 "$sesame" pretrain $common --objective rtd -p el
 "$sesame" corpus build --tokenizer "$tmp/o.json" -o "$tmp/o" "$tmp/text" >"$tmp/out"
 ok "another vocabulary" exits 3 "$sesame" pretrain -c "$tmp/o" --tokenizer "$tmp/o.json" -p bert-tiny $bert --steps 2 \
     --teacher "$tmp/run1" -o "$tmp/x"
-ok "both sizes are told" says "the student's vocabulary has"
+ok "the message has both sizes" says "the student's vocabulary has"
 }
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

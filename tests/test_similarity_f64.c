@@ -1,5 +1,5 @@
-/* Losses of compared vectors and their gradients, against the sentence-transformers library's in double:
- * tests/fixtures/similarity.py prints these numbers. */
+/* Similarity losses and their gradients against sentence-transformers in double; tests/fixtures/similarity.py
+ * prints these values. */
 #include "check.h"
 #include "op/op.h"
 #include "sesame/store.h"

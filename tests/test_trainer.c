@@ -1,5 +1,5 @@
-/* The trainer: the same bits on any number of threads and after any interruption; checkpoints that are whole
- * or not there; what stops a run. */
+/* The trainer: the same bits on any number of threads and after any interruption; checkpoints that are
+ * complete or absent; errors. */
 #define _DEFAULT_SOURCE
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -126,7 +126,7 @@ static void empty(const char *dir)
     if (system(command)) puts("cannot remove a folder");
 }
 
-/* The whole run, without a folder: what every other way must come to. */
+/* The expected result: an uninterrupted run without a folder. */
 static ses_real *undisturbed(int threads, size_t *n, watch *w)
 {
     ses_err e = { 0 };
@@ -251,7 +251,7 @@ static void test_damage(void)
           strstr(from.skipped, "checkpoint-6: optimizer.safetensors is damaged"));
     CHECK(strstr(from.skipped, "checkpoint-4: trainer_state.json is damaged"));
     CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e), "%s",
-              e.msg); /* over the damaged ones */
+              e.msg); /* replaces the damaged ones */
     ses_real *got = bits(&r, &m);
     CHECK(n == m && !memcmp(want, got, n));
     free(got);
@@ -267,14 +267,14 @@ static void test_damage(void)
     CHECK(truncate(path, 10) == 0);
     run_prepare(&r, 1, folder);
     CHECK(run_start(&r, &e));
-    CHECK(!ses_trainer_resume(r.trainer, &from, &e) && strstr(e.msg, "no checkpoint is whole") &&
-          strstr(e.msg, "config.json has 10 bytes of"));
+    CHECK(!ses_trainer_resume(r.trainer, &from, &e) && strstr(e.msg, "no intact checkpoint") &&
+          strstr(e.msg, "config.json has 10 bytes; expected"));
     run_free(&r);
     empty(folder);
     free(want);
 }
 
-/* The last "key" of a checkpoint's state is given another value; the manifest agrees. */
+/* Changes the last "key" of a checkpoint's state and updates the manifest. */
 static void rewrite(const char *checkpoint, const char *key, const char *value)
 {
     ses_err e = { 0 };
@@ -297,7 +297,7 @@ static void rewrite(const char *checkpoint, const char *key, const char *value)
     CHECK_MSG(ses_manifest_write(path, &e), "%s", e.msg);
 }
 
-/* Counters no run could have come to. */
+/* Counters that no run can reach. */
 static void test_counters(void)
 {
     static const char *const bad[][2] = {
@@ -328,7 +328,7 @@ static void test_counters(void)
     empty(folder);
 }
 
-/* A damaged checkpoint with a higher number does not push out what is saved after it. */
+/* A damaged checkpoint with a higher number does not displace newer ones. */
 static void test_passed_over(void)
 {
     ses_err e = { 0 };
@@ -346,7 +346,7 @@ static void test_passed_over(void)
     CHECK(there("checkpoint-5") && !there("checkpoint-4"));
     run_free(&r);
 
-    run_prepare(&r, 1, folder); /* begun anew in the same folder */
+    run_prepare(&r, 1, folder); /* a new run in the same folder */
     r.o.keep_checkpoints = 1;
     CHECK(run_start(&r, &e));
     for (ses_step_result s; ses_trainer_state(r.trainer)->updates < 1;)
@@ -367,33 +367,33 @@ static void test_settings(void)
     run_prepare(&r, 1, folder);
     r.o.settings = "{\"lr\": 0.02}";
     CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
-    CHECK_MSG(strstr(e.msg, "begun with lr 0.01, not 0.02"), "%s", e.msg);
+    CHECK_MSG(strstr(e.msg, "started with lr 0.01, not 0.02"), "%s", e.msg);
     run_free(&r);
     ses_err_clear(&e);
     run_prepare(&r, 1, folder);
     r.o.seed = 78;
     CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
-    CHECK_MSG(strstr(e.msg, "begun with seed 77, not 78"), "%s", e.msg);
+    CHECK_MSG(strstr(e.msg, "started with seed 77, not 78"), "%s", e.msg);
     run_free(&r);
-    for (int other = 0; other < 2; other++) { /* as many examples and tokens, one label another */
+    for (int other = 0; other < 2; other++) { /* equal counts of examples and tokens, one label differs */
         ses_err_clear(&e);
         run_prepare(&r, 1, folder);
         ses_dataset *d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
         for (int64_t i = 0; i < EXAMPLES; i++) {
             ses_sequence x = ses_dataset_at(r.data, i);
             if (i == 5) x.label = (x.label + other) % 3;
-            x.origin += 100; /* another file with the same in it */
+            x.origin += 100; /* another file with the same content */
             CHECK(ses_dataset_add(d, &x, &e));
         }
         ses_batches *b = ses_batches_new(d, &(ses_batching){ .max_examples = BATCH, .seed = 3 }, &e);
         r.o.source = ses_batches_source(b);
         CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) == !other);
-        CHECK_MSG(!other || strstr(e.msg, "begun with other training examples"), "%s", e.msg);
+        CHECK_MSG(!other || strstr(e.msg, "started with other training data"), "%s", e.msg);
         run_free(&r);
         ses_batches_free(b);
         ses_dataset_free(d);
     }
-    CHECK(there("checkpoint-6")); /* refused, not damaged */
+    CHECK(there("checkpoint-6")); /* kept: not damaged */
     empty(folder);
 }
 
@@ -414,7 +414,7 @@ static void test_lock(void)
     empty(folder);
 }
 
-/* Killed at any moment: what is there is whole, and a run goes on from it. */
+/* Killed at any moment: the checkpoints are complete, and a run resumes from them. */
 static void test_kill(void)
 {
     for (int i = 0; i < 6; i++) {
@@ -441,7 +441,8 @@ static void test_kill(void)
         CHECK_MSG(run_start(&r, &e), "%s", e.msg);
         CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && !*from.skipped, "%s %s", e.msg, from.skipped);
         if (from.found) CHECK(ses_trainer_state(r.trainer)->updates > 0);
-        CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg); /* removes what the other left */
+        CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s",
+                  e.msg); /* removes the leftovers of the killed process */
         run_free(&r);
         char command[160];
         snprintf(command, sizeof command, "test -z \"$(find '%s' -name '.sesame-*')\"", folder);
@@ -450,7 +451,7 @@ static void test_kill(void)
     }
 }
 
-/* Killed while one checkpoint takes the place of another: the one before is there again. */
+/* Killed while a checkpoint replaces another: the old one is restored. */
 static void test_replace(void)
 {
     ses_err e = { 0 };
@@ -476,7 +477,7 @@ static void test_replace(void)
     empty(folder);
 }
 
-/* A disk with no room: the checkpoint before stays, nothing half-written is left. */
+/* Disk full: the previous checkpoint stays, and no incomplete file is left. */
 static void test_full(void)
 {
     ses_err e = { 0 };
@@ -498,7 +499,7 @@ static void test_full(void)
     CHECK(!saved && strstr(e.msg, "checkpoint of update 2"));
     CHECK(there("checkpoint-1") && !there("checkpoint-2"));
     ses_err_clear(&e);
-    CHECK(ses_trainer_save(r.trainer, &e) && there("checkpoint-2")); /* there is room again */
+    CHECK(ses_trainer_save(r.trainer, &e) && there("checkpoint-2")); /* space is available again */
     run_free(&r);
     run_prepare(&r, 1, folder);
     CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-2"));
@@ -623,7 +624,7 @@ static void begin_best(run *r, watch *w, const char *dir, const char *named)
               from.skipped);
 }
 
-/* The best checkpoint stays, by whichever path the folder is reached. */
+/* The best checkpoint is kept if the folder is opened by another path. */
 static void test_best_moved(void)
 {
     static const char *const hostile[] = { "\"/etc/checkpoint-1\"", "\"..\"", "\"\"", "\"x/../\"" };
@@ -653,7 +654,7 @@ static void test_best_moved(void)
     }
 }
 
-/* Without its best checkpoint a run ends with the last weights, and says so. */
+/* If the best checkpoint is damaged, the last weights stay, and the error is reported. */
 static void test_best_lost(void)
 {
     ses_err e = { 0 };
@@ -677,7 +678,7 @@ static void test_best_lost(void)
     empty(folder);
 }
 
-/* Breaks off in its second evaluation, as one does that is asked to stop. */
+/* Cancels the second evaluation. */
 static bool evaluate_broken(void *ctx, double *metric, ses_err *e)
 {
     watch *w = ctx;
@@ -703,7 +704,7 @@ static void test_stopped_evaluation(void)
     CHECK(ses_trainer_state(r.trainer)->updates == 2 && ses_trainer_state(r.trainer)->evaluated == 1);
     run_free(&r);
 
-    run_prepare(&r, 1, folder); /* the evaluation is done again, and its checkpoint is the best */
+    run_prepare(&r, 1, folder); /* the evaluation is repeated, and its checkpoint is the best */
     r.o.eval_every = 1;
     r.o.save_every = 0;
     r.o.patience = 2;
@@ -718,7 +719,7 @@ static void test_stopped_evaluation(void)
     run_free(&r);
     empty(folder);
 
-    run_prepare(&r, 1, folder); /* one that fails on its own account is an error */
+    run_prepare(&r, 1, folder); /* a failed evaluation is an error */
     r.o.eval_every = 1;
     w = (watch){ .stop_at = -1, .r = &r, .metric = { 0.5 } };
     h = (ses_trainer_hooks){ .ctx = &w, .evaluate = evaluate_broken };

@@ -1,4 +1,4 @@
-/* A trainer with every allocation failing in turn: its steps, a checkpoint written, and one read. */
+/* Every allocation of a trainer fails in turn: steps, writing and reading a checkpoint. */
 #define _POSIX_C_SOURCE 200809L
 #include "oom.h"
 

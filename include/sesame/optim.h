@@ -1,7 +1,10 @@
-/* Optimizers: one step over the parameters of a store opened for training, by its gradients.
+/* Optimizers: one step over the parameters of a store opened for training, by their gradients.
  *
- * What a parameter does differently (its rate, its decay, whether it moves at all) is its group's. State lies
- * on the store's device; it can be listed, so that a checkpoint can keep it. One thread. */
+ * A parameter's group sets its learning-rate scale and weight decay, or freezes it. The optimizer's state
+ * lies on the store's device and can be listed, so that a checkpoint can store it.
+ *
+ * Ownership: ses_optim_new borrows the store, which outlives the optimizer; ses_optim_free frees the state.
+ * Threads: an optimizer and its store belong to one thread at a time. Failure: false or NULL, reason in e. */
 #ifndef SESAME_OPTIM_H
 #define SESAME_OPTIM_H
 
@@ -13,79 +16,91 @@ typedef struct ses_optim ses_optim;
 
 enum { SES_MAX_GROUPS = 64 };
 
-/* What a group of parameters does differently. */
 typedef struct ses_param_group {
-    double lr_scale, weight_decay;
+    double lr_scale, weight_decay; /* lr_scale: factor of the learning rate */
 } ses_param_group;
 
 typedef struct ses_optim_options {
-    const char *name; /* of optims.def: "adamw", "bert_adam", "sgd", "adafactor", "lamb"; NULL: adamw */
+    const char *name; /* "adamw", "bert_adam", "sgd", "adafactor" or "lamb" (optims.def); NULL: adamw */
     double lr, beta1, beta2, eps;
-    bool no_bias_correction; /* leave Adam's bias correction out, as BERT's own optimizer did */
+    bool no_bias_correction; /* omit Adam's bias correction, as BERT's original optimizer did */
 
-    double momentum, dampening; /* of sgd */
+    double momentum, dampening; /* sgd */
     bool nesterov;
 
-    /* Of adafactor, in the reference's names; eps is its first epsilon, beta1 0 means no first moment.
-     * relative_step: the rate is made from the step, and lr is not asked. */
+    /* adafactor, named as in transformers; eps is eps[0], eps_scale eps[1]; beta1 0: no first moment.
+     * relative_step: the learning rate follows from the step; lr is ignored. */
     double eps_scale, clip_threshold, decay_rate;
     bool scale_parameter, relative_step, warmup_init;
 
-    double ema_decay; /* memory of a moving average of the weights, kept beside them; 0: none */
+    double ema_decay; /* decay of an exponential moving average of the weights; 0: none */
 
     ses_param_group group[SES_MAX_GROUPS];
-    int (*group_of)(void *ctx, const ses_param *p); /* which group; below 0: frozen. NULL: all in group 0 */
+    /* The group of a parameter; negative: frozen. NULL: all in group 0. ctx must outlive the optimizer. */
+    int (*group_of)(void *ctx, const ses_param *p);
     void *ctx;
 } ses_optim_options;
 
-/* The usual numbers of an optimizer: one group, rate 1e-3, no decay. False: there is none of this name. */
+/* Fills out with the defaults of the optimizer `name` (NULL: adamw): one group, lr 1e-3, no weight decay.
+ * Fails with SES_EARG on an unknown name. */
 bool ses_optim_defaults(const char *name, ses_optim_options *out, ses_err *e);
-const char *ses_optim_name(size_t i, const char **what); /* the i-th of optims.def; NULL past the end */
 
+/* Lists the optimizers: the name of the i-th, NULL past the last. description may be NULL. Static strings. */
+const char *ses_optim_name(size_t i, const char **description);
+
+/* Makes an optimizer for the trainable parameters of s, which must be open for training. Allocates the state
+ * and sets requires_grad of every parameter by its group. The options are copied. */
 ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err *e);
-void ses_optim_free(ses_optim *o);
+void ses_optim_free(ses_optim *o); /* o may be NULL */
 
-/* One step by the store's gradients, each times grad_scale (clipping, the mean over accumulated batches).
- * lr < 0: the one of the options. */
+/* Applies one step. grad_scale multiplies the gradients (clipping, mean over accumulated batches). lr < 0:
+ * the options' lr. Cannot fail. */
 void ses_optim_step(ses_optim *o, double lr, double grad_scale);
-int64_t ses_optim_steps(const ses_optim *o);
+int64_t ses_optim_steps(const ses_optim *o); /* steps done */
 
-/* Weights and their moving average change places; once more, and they are as they were. Without an average
- * nothing happens. */
+/* Swaps the weights with their moving average; a second call restores them. Does nothing without an EMA or
+ * before the first step. */
 void ses_optim_swap_ema(ses_optim *o);
 
-/* Asks group_of again for every parameter: what was frozen may begin to move, and the other way round. */
+/* Calls group_of again for every parameter, to freeze or unfreeze. State of a newly trained parameter is
+ * allocated and starts at zero. Fails if memory runs out or a group is out of range. */
 bool ses_optim_regroup(ses_optim *o, ses_err *e);
 
-/* What a resumed run needs besides the steps done: buffers, each with a name ("layer.0.ffn.up.weight.m"). */
+/* The state as buffers, for checkpoints. A resumed optimizer needs these and ses_optim_set_steps. */
 typedef struct ses_optim_state {
     const char *param, *kind; /* "layer.0.ffn.up.weight", "m" */
-    ses_real *data;           /* on the device */
+    ses_real *data;           /* [n], on the device; borrowed and writable */
     int64_t n;
 } ses_optim_state;
 size_t ses_optim_state_count(const ses_optim *o);
-ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i);
+ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i); /* i < ses_optim_state_count */
 void ses_optim_set_steps(ses_optim *o, int64_t steps);
 
-/* For group_of: 0 where decay is the custom (matrices), 1 where it is not (biases and norms). */
+/* A group_of: 0 for parameters with weight decay (matrices), 1 for parameters without (biases, norms). */
 int ses_group_by_decay(void *ctx, const ses_param *p);
 
-/* For group_of, with a ses_layer_groups as ctx: two groups a level, as above. Level 0 is the embeddings, 1 to
- * `layers` the layers, the last everything on top. Levels below `frozen` do not move. */
+/* Groups by layer. Level 0 is the embeddings, levels 1 to `layers` are the layers, level layers + 1 is
+ * everything on top. Each level has two groups, with and without weight decay. */
 typedef struct ses_layer_groups {
-    int64_t layers, frozen;
-    int64_t min_frozen; /* of gradual unfreezing: levels that stay frozen */
+    int64_t layers;
+    int64_t frozen;     /* levels below it are frozen */
+    int64_t min_frozen; /* gradual unfreezing: levels that stay frozen */
 } ses_layer_groups;
-/* ULMFiT's gradual unfreezing: in epoch 0 the top level moves alone, in each one after it one more. */
-int64_t ses_layer_groups_frozen_at(const ses_layer_groups *l, int64_t epoch);
-int64_t ses_param_level(const ses_param *p, int64_t layers);
-int ses_group_by_layer(void *ctx, const ses_param *p);
-/* Fills the groups for it: level l has rate fall^(layers + 1 - l), as ULMFiT's discriminative rates. */
-bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, double decay, double fall,
-                                ses_err *e);
 
-/* Factor that brings gradients of this norm down to `most`, as the reference counts it; 1 where most is 0. */
-double ses_clip_scale(double norm, double most);
+/* A group_of; ctx is a ses_layer_groups. */
+int ses_group_by_layer(void *ctx, const ses_param *p);
+/* The level of a parameter. */
+int64_t ses_param_level(const ses_param *p, int64_t layers);
+/* Levels frozen in an epoch by ULMFiT's gradual unfreezing: epoch 0 trains the top level only, each later
+ * epoch one level more. */
+int64_t ses_layer_groups_frozen_at(const ses_layer_groups *l, int64_t epoch);
+/* Sets o's groups, group_of and ctx: level l has the learning-rate scale layer_decay^(layers + 1 - l), as
+ * ULMFiT's discriminative fine-tuning. ctx is borrowed. Fails with SES_EARG if there are too many layers. */
+bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, double weight_decay,
+                                double layer_decay, ses_err *e);
+
+/* The factor min(1, max_norm / (norm + 1e-6)) of torch.nn.utils.clip_grad_norm_; 1 if max_norm is 0. */
+double ses_clip_scale(double norm, double max_norm);
 
 SES_END_DECLS
 

@@ -21,6 +21,7 @@
 #include "sesame/optim.h"
 #include "sesame/passages.h"
 #include "sesame/pipeline.h"
+#include "sesame/pretrain.h"
 #include "sesame/safetensors.h"
 #include "sesame/schedule.h"
 #include "sesame/scorer.h"

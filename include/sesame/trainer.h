@@ -1,10 +1,14 @@
-/* A trainer: a model, batches from a source, an optimizer, a schedule, counters; step by step or a whole run.
+/* A trainer: a model, a batch source, an optimizer, a schedule and counters. Trains step by step
+ * (ses_trainer_step) or a whole run with evaluations and checkpoints (ses_trainer_run).
  *
- * Everything random is a function of (seed, place in the run): dropout by the tape's key, the order of
- * batches by the source. So a run gives the same bits on any number of threads, and one that was stopped
- * anywhere, between two batches of one update too, goes on from its checkpoint as if nothing had happened.
+ * All randomness is a function of the seed and the position in the run: dropout by the tape's key, the
+ * order of batches by the source. So a run gives the same bits on any number of threads, and a run stopped
+ * anywhere, even between two batches of one update, continues from its checkpoint with the same bits.
  *
- * A loss or gradient that is not finite stops the run and names tensor and batch. One thread. */
+ * Ownership: models, stores, device and contexts in the options are borrowed and outlive the trainer;
+ * strings are copied. Getters return borrowed pointers. Threads: a trainer belongs to one thread at a time.
+ * Failure: false or NULL, reason in e. A loss or gradient that is not finite fails a step; the message
+ * names the tensor and the batch. */
 #ifndef SESAME_TRAINER_H
 #define SESAME_TRAINER_H
 
@@ -17,111 +21,132 @@ SES_BEGIN_DECLS
 
 typedef struct ses_trainer ses_trainer;
 
-/* What a batch loses, as a scalar on the tape; NULL with the reason in e, or on the tape. */
+/* The loss of a batch, as a scalar on the tape. NULL: failed, with the reason in e or on the tape. */
 typedef ses_tensor *ses_loss_fn(void *ctx, ses_tape *t, const ses_batch *b, ses_err *e);
 
 typedef struct ses_trainer_options {
-    /* Both opened for training. The partner is trained along (ELECTRA's generator); NULL: there is none. */
-    ses_model *model, *generator;
-    /* Parameters trained along, opened for training too: of a loss, of layers behind the model; or NULL. */
+    ses_model *model;     /* opened for training */
+    ses_model *generator; /* ELECTRA's generator, trained jointly and opened for training; NULL: none */
+    /* Additional trainable parameters (of a loss, of layers after the model), opened for training; or NULL.
+     */
     ses_store *extra_params[2];
     ses_batch_source source;
-    ses_loss_fn *loss; /* NULL: what the model's heads say */
+    ses_loss_fn *loss; /* NULL: the loss of the model's heads */
     void *loss_ctx;
 
-    ses_optim_options optim; /* its ctx must live as long as the trainer */
-    ses_layer_groups
-        *unfreezing;       /* the ctx of optim's groups by layer: thawed epoch by epoch; NULL: as it is */
-    ses_schedule schedule; /* name NULL: constant; total 0: the run's */
-    double warmup_ratio;   /* of the run, where schedule.warmup is 0 */
-    double max_grad_norm;  /* most gradient norm; 0: none */
-    int64_t accumulate;    /* batches an update; 0: 1. An epoch's last update may have fewer */
-    double epochs;         /* how long, unless updates says it */
+    ses_optim_options optim;      /* its ctx must outlive the trainer */
+    ses_layer_groups *unfreezing; /* optim.ctx, unfrozen one level per epoch; NULL: no gradual unfreezing */
+    ses_schedule schedule;        /* name NULL: constant; total 0: the updates of the run */
+    double warmup_ratio;          /* fraction of the run, if schedule.warmup is 0 */
+    double max_grad_norm;         /* gradient clipping; 0: none */
+    int64_t accumulate;           /* batches per update; 0: 1. An epoch's last update may have fewer */
+    double epochs;                /* length of the run, if updates is 0 */
     int64_t updates;
     uint64_t seed;
     bool no_dropout;
-    bool recompute;         /* see ses_tape_options */
-    double label_smoothing; /* of labels, as the reference does it; 0: none. Of losses of the model's heads */
+    bool recompute;         /* gradient checkpointing, see ses_tape_options */
+    double label_smoothing; /* as in transformers; 0: none. Only if loss is NULL */
 
-    /* Of ses_trainer_run. */
-    int64_t eval_every; /* updates between evaluations; 0: at each epoch's end, below 0: only at the end */
-    double eval_epochs; /* above 0: in place of it, epochs between evaluations, whole or not */
+    /* ses_trainer_run only: */
+    int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch, < 0: only at the end */
+    double eval_epochs; /* > 0: epochs between evaluations, possibly fractional; replaces eval_every */
     bool lower_is_better;
-    int64_t patience;   /* evaluations without a better one before the run ends; 0: no end */
-    double min_delta;   /* a better one is better by this much */
-    const char *dir;    /* folder of checkpoints, made if absent and locked; NULL: none are written */
-    int64_t save_every; /* updates between checkpoints; 0: at each evaluation, below 0: only when stopped */
-    int64_t keep_checkpoints; /* newest checkpoints kept, the best one apart; 0: 2 */
-    const char *settings;     /* JSON object; a run is resumed with the same only. NULL: {} */
+    int64_t patience;         /* early stopping: evaluations without improvement; 0: off */
+    double min_delta;         /* smallest change of the metric that counts as an improvement */
+    const char *dir;          /* folder of checkpoints, created if absent and locked; NULL: no checkpoints */
+    int64_t save_every;       /* updates between checkpoints; 0: at each evaluation, < 0: only when stopped */
+    int64_t keep_checkpoints; /* number of newest checkpoints kept, besides the best one; 0: 2 */
+    const char *settings;     /* JSON object; resuming requires equal settings. NULL: {} */
 } ses_trainer_options;
 
-/* Where a run stands. */
+/* The position of a run. */
 typedef struct ses_train_state {
-    int64_t epoch, index; /* the next batch */
-    int64_t accumulated;  /* batches whose gradients wait for an update */
-    int64_t updates, batches, sequences, tokens;
-    int64_t evaluated, saved; /* updates at the last of these; -1: never */
-    double accumulated_loss;  /* sum over the waiting batches */
-    double best;              /* of the metric; NaN: none yet */
-    int64_t best_update, bad_evals;
+    int64_t epoch, index;                        /* next batch */
+    int64_t accumulated;                         /* batches accumulated since the last update */
+    int64_t updates, batches, sequences, tokens; /* done so far */
+    int64_t evaluated, saved;                    /* `updates` at the last evaluation, checkpoint; -1: none */
+    double accumulated_loss;                     /* sum over the accumulated batches */
+    double best;                                 /* best metric; NaN: none yet */
+    int64_t best_update, bad_evals; /* its update, or -1; evaluations since without improvement */
 } ses_train_state;
 
-/* What a batch did. */
+/* The result of one batch. */
 typedef struct ses_step_result {
-    double loss; /* of the batch; where it led to an update, the mean of the update's batches */
-    bool updated;
-    double grad_norm, lr; /* of the update; the norm before clipping */
+    double loss;          /* batch loss; if updated, the mean over the update's batches */
+    bool updated;         /* the batch completed an update */
+    double grad_norm, lr; /* if updated; the norm before clipping */
     int64_t tokens, sequences;
-    double epoch; /* passed, with fraction */
+    double epoch; /* epochs done, with fraction */
 } ses_step_result;
 
+/* Makes a trainer and its optimizers. Creates and locks dir if set; it does not read checkpoints, see
+ * ses_trainer_resume. Fails with SES_EARG if a model is not open for training, the models are on different
+ * devices or the run has 0 updates. */
 ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e);
-void ses_trainer_free(ses_trainer *t);
-bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e); /* one batch */
-bool ses_trainer_done(const ses_trainer *t);
-const ses_train_state *ses_trainer_state(const ses_trainer *t);
-int64_t ses_trainer_total_updates(const ses_trainer *t); /* updates of the whole run */
-double ses_trainer_epoch(const ses_trainer *t);          /* passed, with fraction */
-size_t ses_trainer_tape_bytes(const ses_trainer *t);     /* memory of the tape */
-ses_optim *ses_trainer_optim(const ses_trainer *t);
+void ses_trainer_free(ses_trainer *t); /* t may be NULL */
 
-/* An entry of the reference's log_history: members of a JSON object without the braces. */
+/* Trains one batch: forward, backward and, if due, an optimizer step. On failure the state is that before the
+ * batch, but gradients may have been added: resume from a checkpoint. */
+bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e);
+
+bool ses_trainer_done(const ses_trainer *t); /* all updates are done */
+const ses_train_state *ses_trainer_state(const ses_trainer *t);
+int64_t ses_trainer_total_updates(const ses_trainer *t);
+double ses_trainer_epoch(const ses_trainer *t);      /* epochs done, with fraction */
+size_t ses_trainer_tape_bytes(const ses_trainer *t); /* memory of activations */
+ses_optim *ses_trainer_optim(const ses_trainer *t);  /* the model's */
+
+/* Appends an entry to log_history of trainer_state.json (transformers' format). members: the members of a
+ * JSON object without the braces. Fails if memory runs out. */
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e);
 
-/* Hooks of a run; each may be NULL. */
+/* Callbacks of ses_trainer_run, on its thread; each may be NULL. */
 typedef struct ses_trainer_hooks {
     void *ctx;
-    void (*on_step)(void *ctx, const ses_step_result *s);
-    /* Asked before every batch and when an evaluation fails: true saves and ends it. */
+    void (*on_step)(void *ctx, const ses_step_result *s); /* after each batch */
+    /* Called before each batch and after a failed evaluation. True: save a checkpoint and end the run. */
     bool (*should_stop)(void *ctx);
+    /* Evaluates the model: sets *metric, or NaN for no "best" checkpoint. False fails the run. */
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
-    void (*on_saved)(void *ctx, const char *dir);
+    void (*on_saved)(void *ctx, const char *dir); /* after each checkpoint */
 } ses_trainer_hooks;
 
-typedef enum { SES_RUN_COMPLETE, SES_RUN_STOPPED, SES_RUN_EARLY_STOPPED } ses_run_end;
+typedef enum {
+    SES_RUN_COMPLETE,     /* all updates done */
+    SES_RUN_STOPPED,      /* by should_stop; ses_trainer_resume continues */
+    SES_RUN_EARLY_STOPPED /* by patience */
+} ses_run_end;
 
-/* Train to the end. Checkpoints and evaluations as the options say; where both exist, the weights are the
- * best checkpoint's afterwards. Where it cannot be read they are the last, and ses_trainer_restore_error says why. */
+/* Trains to the end, with evaluations and checkpoints as the options set them. If both exist, the weights of
+ * the best checkpoint are restored at the end; if that fails, the last weights stay and
+ * ses_trainer_restore_error returns the reason. h must not be NULL. */
 bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e);
-const char *ses_trainer_restore_error(const ses_trainer *t); /* NULL: nothing was */
+const char *ses_trainer_restore_error(const ses_trainer *t); /* NULL: no error */
 
-/* Checkpoints: folders checkpoint-UPDATES, each whole or not at all, with a manifest of sizes and hashes. */
+/* Writes the checkpoint dir/checkpoint-UPDATES atomically, with a manifest of sizes and hashes, and deletes
+ * superseded ones. Fails with SES_EARG without a dir. */
 bool ses_trainer_save(ses_trainer *t, ses_err *e);
 
-bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e); /* removes every checkpoint of the folder */
+/* Deletes every checkpoint in dir. */
+bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e);
 
-/* The newest checkpoint of the folder that is whole. Others found newer are named in `refused` and renamed:
- * checkpoint-UPDATES.damaged. */
 typedef struct ses_resume_result {
-    bool found;
-    char dir[512], skipped[512];
+    bool found;        /* a checkpoint was loaded */
+    char dir[512];     /* its folder */
+    char skipped[512]; /* newer damaged checkpoints and why, "" if none */
 } ses_resume_result;
+
+/* Loads the newest intact checkpoint in dir. Newer damaged ones are renamed to checkpoint-UPDATES.damaged.
+ * If dir has no checkpoint, found is false. Fails with SES_EARG if seed, settings or data differ from the
+ * checkpoint's, with SES_EFORMAT if all checkpoints are damaged. */
 bool ses_trainer_resume(ses_trainer *t, ses_resume_result *out, ses_err *e);
-/* trainer_state.json, in the reference's key names. */
+
+/* Writes trainer_state.json, with transformers' keys. overwrite: replace an existing file. */
 bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, ses_err *e);
-bool ses_trainer_restore_best(ses_trainer *t,
-                              ses_err *e); /* the weights of the best checkpoint; true: or none */
-const char *ses_trainer_best_dir(const ses_trainer *t); /* NULL: none */
+
+/* Restores the weights of the best checkpoint; true if there is none. */
+bool ses_trainer_restore_best(ses_trainer *t, ses_err *e);
+const char *ses_trainer_best_dir(const ses_trainer *t); /* its folder; NULL: none */
 
 SES_END_DECLS
 

@@ -1,6 +1,7 @@
-/* The folders of a run's checkpoints: checkpoint-UPDATES, checkpoint-UPDATES-WAITING. */
-#ifndef SES_TRAIN_PLACES_H
-#define SES_TRAIN_PLACES_H
+/* The checkpoint folders of a run: checkpoint-UPDATES, or checkpoint-UPDATES-N with N accumulated batches.
+ * The caller frees lists and paths and holds the run's lock. One thread. */
+#ifndef SES_TRAIN_CHECKPOINT_DIR_H
+#define SES_TRAIN_CHECKPOINT_DIR_H
 
 #include "sesame/err.h"
 
@@ -9,20 +10,21 @@ typedef struct ses_checkpoint_dir {
 } ses_checkpoint_dir;
 
 typedef struct ses_checkpoint_dirs {
-    ses_checkpoint_dir *p; /* newest first; ses_free */
+    ses_checkpoint_dir *p; /* newest first; free with ses_free */
     size_t n, cap;
     bool failed;
 } ses_checkpoint_dirs;
 
 bool ses_checkpoint_dirs_find(const char *dir, ses_checkpoint_dirs *l, ses_err *e);
-char *ses_checkpoint_dir_path(const char *dir, ses_checkpoint_dir p, ses_err *e);
+char *ses_checkpoint_dir_path(const char *dir, ses_checkpoint_dir p, ses_err *e); /* free with ses_free */
 
-/* Removed under another name, SES_CHECKPOINT_TEMP..., so that a killed process leaves no half of it. */
+/* Renames the folder to SES_CHECKPOINT_TEMP... before deleting it: a killed process leaves no incomplete
+ * checkpoint. */
 #define SES_CHECKPOINT_TEMP ".sesame-checkpoint-"
 bool ses_checkpoint_remove(const char *path, ses_err *e);
 
-/* PATH becomes PATH.damaged, which is no checkpoint; one of that name from before goes. */
+/* Renames PATH to PATH.damaged, replacing an older one. */
 bool ses_checkpoint_quarantine(const char *path, ses_err *e);
-bool ses_checkpoint_remove_quarantined(const char *dir, ses_err *e); /* removes those */
+bool ses_checkpoint_remove_quarantined(const char *dir, ses_err *e); /* deletes all *.damaged */
 
 #endif

@@ -1,3 +1,4 @@
+/* Knowledge distillation: the combined loss, and initializing a student from its teacher. */
 #include "distill.h"
 
 #include "base/alloc.h"
@@ -17,9 +18,9 @@ struct ses_distill {
     ses_distill_options o;
     ses_model *student;
     const ses_model *teacher;
-    ses_tape *tape;         /* the teacher's: not recorded, no dropout; the student's reads from it */
-    ses_store *store;       /* of what follows; NULL: both have one width */
-    ses_tensor *project[2]; /* [teacher's width, student's]: of the embeddings, of the layers */
+    ses_tape *tape;         /* of the teacher: not recorded, no dropout */
+    ses_store *store;       /* holds the projections; NULL: equal widths */
+    ses_tensor *project[2]; /* [teacher width, student width]: embeddings, layers */
 };
 
 static bool check(const ses_distill *d, ses_err *e)
@@ -27,11 +28,10 @@ static bool check(const ses_distill *d, ses_err *e)
     const ses_distill_options *o = &d->o;
     int64_t ours = ses_model_vocab_size(d->student), theirs = ses_model_vocab_size(d->teacher);
     if (ours != theirs)
-        return ses_fail(
-            e, SES_EARG,
-            "the student's vocabulary has %lld tokens, the teacher's %lld: both must read the same "
-            "tokens",
-            (long long)ours, (long long)theirs);
+        return ses_fail(e, SES_EARG,
+                        "the student's vocabulary has %lld tokens, the teacher's %lld: both need the same "
+                        "tokens",
+                        (long long)ours, (long long)theirs);
     if (ses_model_label_count(d->student) != ses_model_label_count(d->teacher))
         return ses_fail(e, SES_EARG, "the student has %lld labels, the teacher %lld",
                         (long long)ses_model_label_count(d->student),
@@ -41,9 +41,9 @@ static bool check(const ses_distill *d, ses_err *e)
     if (at != teacher_at && !(at->is_host && teacher_at->is_host))
         return ses_fail(e, SES_EARG, "the student and the teacher must be on one device");
     if (!(o->temperature > 0))
-        return ses_fail(e, SES_EARG, "a temperature of %g; expected above 0", o->temperature);
+        return ses_fail(e, SES_EARG, "distillation temperature %g; expected above 0", o->temperature);
     if (!(o->soft > 0 || o->cosine > 0 || o->hidden > 0 || o->attention > 0))
-        return ses_fail(e, SES_EARG, "no weight for anything the teacher says");
+        return ses_fail(e, SES_EARG, "all distillation weights are 0");
     return true;
 }
 
@@ -83,35 +83,36 @@ void ses_distill_free(ses_distill *d)
     ses_free(d);
 }
 
-/* ---- the two passes ---- */
+/* ---- loss ---- */
 
-typedef struct lesson {
+typedef struct loss_ctx {
     ses_distill *d;
     ses_tape *t;
     ses_outputs ours, theirs;
     ses_tensor *sum;
     ses_err *e;
-} lesson;
+} loss_ctx;
 
-static bool add(lesson *l, ses_tensor *loss, double weight)
+static bool add_loss(loss_ctx *l, ses_tensor *loss, double weight)
 {
     loss = weight == 1 ? loss : ses_scale(l->t, loss, weight);
     l->sum = l->sum ? ses_add(l->t, l->sum, loss) : loss;
     return ses_tape_ok(l->t, l->e);
 }
 
-/* What the teacher has under this name; the student's must have its shape. */
-static ses_tensor *answer(lesson *l, const ses_tensor *x, const ses_output *y, const char *what)
+/* The teacher's tensor y, checked to have the shape of the student's x. */
+static ses_tensor *teacher_tensor(loss_ctx *l, const ses_tensor *x, const ses_output *y, const char *what)
 {
     if (!x && !ses_tape_ok(l->t, l->e)) return NULL;
     if (!x || !y) {
-        ses_fail(l->e, SES_EUNSUPPORTED, "%s of %s and %s cannot be compared", what,
+        ses_fail(l->e, SES_EUNSUPPORTED, "%s: not available from both %s and %s", what,
                  ses_model_class_name(l->d->student), ses_model_class_name(l->d->teacher));
         return NULL;
     }
     if (!ses_same_shape(x, y->tensor)) {
-        ses_fail(l->e, SES_EARG, "%s: the student's have %lld columns (%lld rows), the teacher's %lld (%lld)",
-                 what, (long long)ses_cols(x), (long long)ses_rows(x), (long long)ses_cols(y->tensor),
+        ses_fail(l->e, SES_EARG,
+                 "%s: the student's have %lld columns and %lld rows, the teacher's %lld and %lld", what,
+                 (long long)ses_cols(x), (long long)ses_rows(x), (long long)ses_cols(y->tensor),
                  (long long)ses_rows(y->tensor));
         return NULL;
     }
@@ -132,47 +133,50 @@ static int64_t count_of(const ses_outputs *o, const char *what)
     return n;
 }
 
-static bool learn_scores(lesson *l)
+static bool add_logits_loss(loss_ctx *l)
 {
     const ses_output *x = ses_outputs_find(&l->ours, l->ours.head[0].output);
     const ses_output *y = ses_outputs_find(&l->theirs, l->theirs.head[0].output);
-    ses_tensor *right = answer(l, x ? x->tensor : NULL, y, "scores");
-    if (!right) return false;
-    /* Regression has no choice. */
-    ses_teacher_loss_kind kind = ses_cols(right) > 1 ? SES_TEACHER_KL : SES_TEACHER_MSE;
-    return add(l, ses_teacher_loss(l->t, x->tensor, right, kind, l->d->o.temperature), l->d->o.soft);
+    ses_tensor *target = teacher_tensor(l, x ? x->tensor : NULL, y, "scores");
+    if (!target) return false;
+    /* one column: regression */
+    ses_teacher_loss_kind kind = ses_cols(target) > 1 ? SES_TEACHER_KL : SES_TEACHER_MSE;
+    return add_loss(l, ses_teacher_loss(l->t, x->tensor, target, kind, l->d->o.temperature), l->d->o.soft);
 }
 
-/* A hidden state of layer i at the teacher's width. */
-static ses_tensor *widened(lesson *l, ses_tensor *x, int64_t i)
+/* Projects a hidden state of layer i to the teacher's width. */
+static ses_tensor *projected(loss_ctx *l, ses_tensor *x, int64_t i)
 {
     ses_tensor *w = l->d->project[i > 0];
     return w ? ses_linear(l->t, x, w, NULL, SES_ACT_NONE, SES_OUT_IN) : x;
 }
 
-static bool learn_last(lesson *l)
+static bool add_cosine_loss(loss_ctx *l)
 {
     int64_t ours = count_of(&l->ours, "hidden_states"), theirs = count_of(&l->theirs, "hidden_states");
     const ses_output *last = numbered(&l->ours, "hidden_states", ours - 1);
-    ses_tensor *x = last ? widened(l, last->tensor, ours - 1) : NULL;
-    ses_tensor *right = answer(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
-    return right && add(l, ses_teacher_loss(l->t, x, right, SES_TEACHER_COSINE, 1), l->d->o.cosine);
+    ses_tensor *x = last ? projected(l, last->tensor, ours - 1) : NULL;
+    ses_tensor *target =
+        teacher_tensor(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
+    return target && add_loss(l, ses_teacher_loss(l->t, x, target, SES_TEACHER_COSINE, 1), l->d->o.cosine);
 }
 
-/* Layer by layer. Hidden states count the embeddings as layer 0; an attention is the last of its range. */
-static bool learn_layers(lesson *l, const char *what, const char *told, int64_t embeddings, double weight)
+/* Squared error layer by layer. embeddings: 1 if the outputs include the embeddings as layer 0. */
+static bool add_layer_losses(loss_ctx *l, const char *what, const char *label, int64_t embeddings,
+                             double weight)
 {
     int64_t ours = count_of(&l->ours, what), theirs = count_of(&l->theirs, what);
     int64_t s = ours - embeddings, t = theirs - embeddings;
     if (s < 1 || t < s)
-        return ses_fail(l->e, SES_EARG, "%s: the student has %lld layers, the teacher %lld", told,
+        return ses_fail(l->e, SES_EARG, "%s: the student has %lld layers, the teacher %lld", label,
                         (long long)s, (long long)t);
     for (int64_t i = 0; i < ours; i++) {
         ses_tensor *x = numbered(&l->ours, what, i)->tensor;
-        if (embeddings) x = widened(l, x, i);
+        if (embeddings) x = projected(l, x, i);
         int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
-        ses_tensor *right = answer(l, x, numbered(&l->theirs, what, at), told);
-        if (!right || !add(l, ses_teacher_loss(l->t, x, right, SES_TEACHER_MSE, 1), weight)) return false;
+        ses_tensor *target = teacher_tensor(l, x, numbered(&l->theirs, what, at), label);
+        if (!target || !add_loss(l, ses_teacher_loss(l->t, x, target, SES_TEACHER_MSE, 1), weight))
+            return false;
     }
     return true;
 }
@@ -181,13 +185,13 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
 {
     ses_distill *d = distill;
     const ses_distill_options *o = &d->o;
-    lesson l = { .d = d, .t = t, .e = e };
+    loss_ctx l = { .d = d, .t = t, .e = e };
     const ses_head *head = d->student->class->head[0].head;
     ses_output_request want = { .logits = o->soft > 0,
                                 .hidden_states = o->cosine > 0 || o->hidden > 0,
                                 .attention_scores = o->attention > 0 };
     int32_t *rows, *labels;
-    ses_batch plain = *b; /* the teacher answers, it is not asked for a loss */
+    ses_batch copy = *b;
     if (head && head->is_lm) {
         want.n_rows = ses_label_rows(t, b, head->name, &rows, &labels);
         want.rows = rows;
@@ -195,20 +199,20 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
     }
     ses_tape_reset(d->tape, NULL);
     if (!ses_tape_ok(t, e) || !ses_model_forward(d->student, t, b, &want, &l.ours, e) ||
-        !ses_model_forward(d->teacher, d->tape, &plain, &want, &l.theirs, e))
+        !ses_model_forward(d->teacher, d->tape, &copy, &want, &l.theirs, e))
         return NULL;
-    if ((o->hard > 0 && l.ours.loss && !add(&l, l.ours.loss, o->hard)) ||
-        (want.logits && !learn_scores(&l)) || (o->cosine > 0 && !learn_last(&l)) ||
-        (o->hidden > 0 && !learn_layers(&l, "hidden_states", "hidden states", 1, o->hidden)) ||
-        (o->attention > 0 && !learn_layers(&l, "attention_scores", "attention scores", 0, o->attention)))
+    if ((o->hard > 0 && l.ours.loss && !add_loss(&l, l.ours.loss, o->hard)) ||
+        (want.logits && !add_logits_loss(&l)) || (o->cosine > 0 && !add_cosine_loss(&l)) ||
+        (o->hidden > 0 && !add_layer_losses(&l, "hidden_states", "hidden states", 1, o->hidden)) ||
+        (o->attention > 0 && !add_layer_losses(&l, "attention_scores", "attention scores", 0, o->attention)))
         return NULL;
     return l.sum;
 }
 
-/* ---- where a student begins ---- */
+/* ---- initializing a student ---- */
 
-/* "layer.3.ffn.up.weight" of so many layers as the teacher's name for it; false: it has no such. */
-static bool their_name(const char *ours, int64_t s, int64_t t, char *buf, size_t n)
+/* The teacher's name of the student's "layer.3.ffn.up.weight", for s and t layers; false: too long. */
+static bool teacher_name(const char *ours, int64_t s, int64_t t, char *buf, size_t n)
 {
     const char *at = strstr(ours, "layer.");
     if (!at || (at != ours && at[-1] != '.')) return snprintf(buf, n, "%s", ours) < (int)n;
@@ -218,18 +222,18 @@ static bool their_name(const char *ours, int64_t s, int64_t t, char *buf, size_t
            (int)n;
 }
 
-/* Layers of an encoder, or (decoder) of the decoder behind it. */
-static int64_t layers_of(const ses_store *s, const char *prefix)
+/* Number of layers whose parameters start with prefix. */
+static int64_t count_layers(const ses_store *s, const char *prefix)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     size_t n = strlen(prefix);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const char *name = ses_store_at(s, i)->name;
         if (strncmp(name, prefix, n)) continue;
         int64_t k = strtoll(name + n, NULL, 10) + 1;
-        if (k > most) most = k;
+        if (k > max) max = k;
     }
-    return most;
+    return max;
 }
 
 bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e)
@@ -245,8 +249,8 @@ bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copi
         const ses_param *p = ses_store_at(to, i);
         const char *prefix = strncmp(p->name, "decoder.", 8) ? "layer." : "decoder.layer.";
         char name[256];
-        int64_t s = layers_of(to, prefix), t = layers_of(from, prefix);
-        if (!their_name(p->name, s > 0 ? s : 1, t > 0 ? t : 1, name, sizeof name)) continue;
+        int64_t s = count_layers(to, prefix), t = count_layers(from, prefix);
+        if (!teacher_name(p->name, s > 0 ? s : 1, t > 0 ? t : 1, name, sizeof name)) continue;
         const ses_param *q = ses_store_find(from, name);
         if (!q || !ses_same_shape(p->tensor, q->tensor)) continue;
         size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
@@ -258,5 +262,5 @@ bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copi
         ++*copied;
     }
     ses_store_sync_bf16(to);
-    return *copied > 0 || ses_fail(e, SES_EARG, "no tensor of the teacher has the shape of the student's");
+    return *copied > 0 || ses_fail(e, SES_EARG, "no tensor of the teacher fits the student");
 }

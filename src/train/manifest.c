@@ -1,3 +1,4 @@
+/* Writing and checking manifest.json. */
 #include "manifest.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,7 @@ enum { MANIFEST_MAX = 1 << 20 };
 
 static bool hash_file(const char *dir, const char *name, uint64_t *size, uint64_t *hash, ses_err *e)
 {
-    static const ses_hash_key key = { 0x736573616d65, 1 }; /* fixed: the hash is kept */
+    static const ses_hash_key key = { 0x736573616d65, 1 }; /* fixed: the hash is stored in files */
     ses_mmap m = { 0 };
     char *path = ses_path_join(dir, name, e);
     bool ok = path && ses_mmap_open(&m, path, e);
@@ -24,16 +25,16 @@ static bool hash_file(const char *dir, const char *name, uint64_t *size, uint64_
     return ok;
 }
 
-typedef struct listing {
+typedef struct file_list {
     const char *dir;
     ses_json_writer *w;
     ses_err *e;
     bool ok;
-} listing;
+} file_list;
 
 static bool list_file(void *ctx, const char *name)
 {
-    listing *l = ctx;
+    file_list *l = ctx;
     char hex[24];
     uint64_t size, hash;
     l->ok = hash_file(l->dir, name, &size, &hash, l->e);
@@ -54,7 +55,7 @@ bool ses_manifest_write(const char *dir, ses_err *e)
     size_t n;
     ses_json_writer *w = ses_json_writer_new(2, e);
     char *path = w ? ses_path_join(dir, "manifest.json", e) : NULL;
-    listing l = { dir, w, e, true };
+    file_list l = { dir, w, e, true };
     bool ok = false;
     if (path) {
         ses_json_begin_object(w);
@@ -74,19 +75,21 @@ bool ses_manifest_check(const char *dir, ses_err *e)
     ses_json_doc *d = path ? ses_json_load(path, MANIFEST_MAX, e) : NULL;
     const ses_json *root = d ? ses_json_root(d) : NULL;
     bool ok = d != NULL;
-    if (ok && !ses_json_len(root)) ok = ses_fail(e, SES_EFORMAT, "manifest.json names no file");
+    if (ok && !ses_json_len(root)) ok = ses_fail(e, SES_EFORMAT, "manifest.json lists no files");
     for (size_t i = 0; ok && i < ses_json_len(root); i++) {
         const char *name = ses_json_key(root, i, NULL), *hex;
-        uint64_t size = 0, want = 0, hash = 0;
+        uint64_t size = 0, expected = 0, hash = 0;
         char text[24];
         hex = ses_json_string(ses_json_get(ses_json_at(root, i), "siphash"), NULL);
-        if (strchr(name, '/') || !hex || !ses_json_uint(ses_json_get(ses_json_at(root, i), "size"), &want))
-            ok = ses_fail(e, SES_EFORMAT, "manifest.json: \"%s\" is not well described",
+        if (strchr(name, '/') || !hex ||
+            !ses_json_uint(ses_json_get(ses_json_at(root, i), "size"), &expected))
+            ok = ses_fail(e, SES_EFORMAT, "manifest.json: \"%s\": expected size and siphash",
                           ses_quoted_of(name, strlen(name)).s);
         ok = ok && hash_file(dir, name, &size, &hash, e);
         snprintf(text, sizeof text, "%016" PRIx64, hash);
-        if (ok && size != want)
-            ok = ses_fail(e, SES_EFORMAT, "%s has %" PRIu64 " bytes of %" PRIu64, name, size, want);
+        if (ok && size != expected)
+            ok =
+                ses_fail(e, SES_EFORMAT, "%s has %" PRIu64 " bytes; expected %" PRIu64, name, size, expected);
         if (ok && strcmp(text, hex)) ok = ses_fail(e, SES_EFORMAT, "%s is damaged", name);
     }
     ses_json_free(d);

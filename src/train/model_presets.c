@@ -1,3 +1,4 @@
+/* Model presets and their adaptation to a tokenizer. */
 #include "model_presets.h"
 
 #include "base/alloc.h"
@@ -9,22 +10,22 @@
 
 enum { FILE_MAX = 1 << 24 };
 
-/* What BERT's kin have in common. */
+/* Keys shared by the BERT family. */
 #define SIZE(hidden, layers, heads, inner)                                                               \
     "\"hidden_size\": " #hidden ", \"num_hidden_layers\": " #layers ", \"num_attention_heads\": " #heads \
     ", \"intermediate_size\": " #inner ", "
-#define USUAL                                                                                         \
+#define COMMON                                                                                        \
     "\"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, " \
     "\"initializer_range\": 0.02, "
 #define BERT(hidden, layers, heads, inner)                                                      \
-    "{\"model_type\": \"bert\", " SIZE(hidden, layers, heads, inner) USUAL                      \
+    "{\"model_type\": \"bert\", " SIZE(hidden, layers, heads, inner) COMMON                     \
         "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, " \
         "\"vocab_size\": 30522, \"pad_token_id\": 0}"
-#define ELECTRA(embedding, hidden, layers, heads, inner)                                                    \
-    "{\"model_type\": \"electra\", \"embedding_size\": " #embedding ", " SIZE(hidden, layers, heads, inner) \
-        USUAL "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, "       \
-              "\"summary_type\": \"first\", \"summary_use_proj\": true, \"summary_activation\": \"gelu\", " \
-              "\"vocab_size\": 30522, \"pad_token_id\": 0}"
+#define ELECTRA(embedding, hidden, layers, heads, inner)                                                     \
+    "{\"model_type\": \"electra\", \"embedding_size\": " #embedding ", " SIZE(hidden, layers, heads, inner)  \
+        COMMON "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, "       \
+               "\"summary_type\": \"first\", \"summary_use_proj\": true, \"summary_activation\": \"gelu\", " \
+               "\"vocab_size\": 30522, \"pad_token_id\": 0}"
 
 static const struct {
     const char *name, *config;
@@ -35,7 +36,7 @@ static const struct {
     { "bert-medium", BERT(512, 8, 8, 2048) },
     { "bert-base", BERT(768, 12, 12, 3072) },
     { "bert-large", BERT(1024, 24, 16, 4096) },
-    { "roberta-base", "{\"model_type\": \"roberta\", " SIZE(768, 12, 12, 3072) USUAL
+    { "roberta-base", "{\"model_type\": \"roberta\", " SIZE(768, 12, 12, 3072) COMMON
       "\"max_position_embeddings\": 514, \"type_vocab_size\": 1, \"layer_norm_eps\": 1e-05, "
       "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2}" },
     { "electra-small", ELECTRA(128, 256, 12, 4, 1024) },
@@ -83,24 +84,27 @@ static const struct {
       "\"pad_token_id\": 5, \"bos_token_id\": 1, \"eos_token_id\": 2}" },
 };
 
+const char *ses_preset_name(size_t i) { return i < SES_LEN(presets) ? presets[i].name : NULL; }
+
 ses_json_doc *ses_preset_load(const char *name, ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(presets); i++)
         if (!strcmp(name, presets[i].name))
             return ses_json_parse(presets[i].config, strlen(presets[i].config), e);
     if (!ses_path_exists(name)) {
-        ses_fail(e, SES_EUSAGE, "\"%s\" is neither a config.json nor a preset; there are " SES_PRESETS, name);
+        ses_fail(e, SES_EUSAGE, "\"%s\" is neither a config.json nor a preset; presets: " SES_PRESETS, name);
         return NULL;
     }
     return ses_json_load_object(name, FILE_MAX, e);
 }
 
-/* ---- fitting ---- */
+/* ---- adapting to a tokenizer ---- */
 
 typedef struct fit {
     const ses_json *config;
     const ses_special_tokens *x;
-    const ses_opt_list *set;
+    const char *const *set;
+    size_t n_set;
     int64_t vocab;
 } fit;
 
@@ -112,14 +116,14 @@ static int64_t int_of(const ses_json *config, const char *key)
 
 static const char *set_value(const fit *f, const char *key, size_t n)
 {
-    for (size_t i = f->set ? f->set->n : 0; i-- > 0;) {
-        const char *s = f->set->item[i], *is = strchr(s, '=');
+    for (size_t i = f->n_set; i-- > 0;) {
+        const char *s = f->set[i], *is = strchr(s, '=');
         if (is && (size_t)(is - s) == n && !memcmp(s, key, n)) return is + 1;
     }
     return NULL;
 }
 
-/* A value as it would stand in JSON, or else a word. */
+/* Puts a JSON value; a value that does not parse is a string. */
 static void put_set(ses_json_writer *w, const char *value)
 {
     ses_json_doc *d = ses_json_parse(value, strlen(value), NULL);
@@ -130,9 +134,9 @@ static void put_set(ses_json_writer *w, const char *value)
     ses_json_free(d);
 }
 
-/* The tokenizer's id in place of the config's; -1: it stays. A decoder starts with what was the config's pad
- * or end. */
-static int64_t special(const fit *f, const char *key)
+/* The tokenizer's id for a key; -1: keep the config's. decoder_start_token_id follows the config's pad or
+ * eos. */
+static int64_t tokenizer_value(const fit *f, const char *key)
 {
     int64_t end = f->x->eos >= 0 ? f->x->eos : f->x->sep, begin = f->x->bos >= 0 ? f->x->bos : f->x->cls;
     if (!strcmp(key, "vocab_size")) return f->vocab;
@@ -151,7 +155,7 @@ static void put_member(const fit *f, ses_json_writer *w, size_t i)
     size_t n;
     const char *key = ses_json_key(f->config, i, &n), *set = set_value(f, key, n);
     const ses_json *value = ses_json_at(f->config, i);
-    int64_t id = special(f, key);
+    int64_t id = tokenizer_value(f, key);
     ses_json_put_keyn(w, key, n);
     if (set)
         put_set(w, set);
@@ -161,35 +165,34 @@ static void put_member(const fit *f, ses_json_writer *w, size_t i)
         ses_json_put_value(w, value);
 }
 
-static bool check_sets(const ses_opt_list *set, ses_err *e)
+static bool check_sets(const char *const *set, size_t n, ses_err *e)
 {
-    for (size_t i = 0; set && i < set->n; i++)
-        if (!strchr(set->item[i], '=') || set->item[i][0] == '=')
-            return ses_fail(e, SES_EUSAGE, "--set %s: KEY=VALUE is expected, as hidden_size=128",
-                            set->item[i]);
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(set[i], '=') || set[i][0] == '=')
+            return ses_fail(e, SES_EUSAGE, "--set %s: expected KEY=VALUE, e.g. hidden_size=128", set[i]);
     return true;
 }
 
-ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_opt_list *set,
-                             ses_err *e)
+ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
+                             size_t n_set, ses_err *e)
 {
-    fit f = { .config = config, .set = set, .vocab = ses_tokenizer_vocab_size(t) };
+    fit f = { .config = config, .set = set, .n_set = n_set, .vocab = ses_tokenizer_vocab_size(t) };
     const ses_model_desc *d = ses_config_find_model(config, e);
     if (!d) return NULL;
     ses_json_doc *out = NULL;
     size_t n;
-    ses_special_tokens *x = check_sets(set, e) ? ses_special_tokens_new(t, f.vocab, e) : NULL;
+    ses_special_tokens *x = check_sets(set, n_set, e) ? ses_special_tokens_new(t, f.vocab, e) : NULL;
     ses_json_writer *w = x ? ses_json_writer_new(0, e) : NULL;
     if (w) {
         f.x = x;
         if (!x->n_sentinels) f.vocab += d->sentinels;
         ses_json_begin_object(w);
         for (size_t i = 0; i < ses_json_len(config); i++) put_member(&f, w, i);
-        for (size_t i = 0; set && i < set->n; i++) { /* keys that are new */
-            size_t k = strcspn(set->item[i], "=");
-            char *key = ses_strndup(set->item[i], k, e);
-            if (key && !ses_json_get(config, key) && set_value(&f, key, k) == set->item[i] + k + 1)
-                ses_json_put_key(w, key), put_set(w, set->item[i] + k + 1);
+        for (size_t i = 0; i < n_set; i++) { /* keys that the config lacks */
+            size_t k = strcspn(set[i], "=");
+            char *key = ses_strndup(set[i], k, e);
+            if (key && !ses_json_get(config, key) && set_value(&f, key, k) == set[i] + k + 1)
+                ses_json_put_key(w, key), put_set(w, set[i] + k + 1);
             ses_free(key);
         }
         ses_json_end_object(w);

@@ -1,9 +1,8 @@
-/* Models by name: a config.json each, in the sizes they were published in. For every command that begins with
- * random weights. */
+/* Model presets: the published configurations, by name, for models with random weights. The caller frees the
+ * documents. Any thread. */
 #ifndef SES_TRAIN_PRESETS_H
 #define SES_TRAIN_PRESETS_H
 
-#include "base/opt_table.h"
 #include "data/special_tokens.h"
 #include "sesame/json.h"
 
@@ -11,12 +10,15 @@
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
     "distilbert, gpt2, t5-small, bart-base, xlnet-base"
 
-/* The config of a preset, or of a config.json at this path. */
+/* Name of the i-th preset; NULL past the last. */
+const char *ses_preset_name(size_t i);
+
+/* The config of a preset, or the config.json at this path. Fails with SES_EUSAGE if it is neither. */
 ses_json_doc *ses_preset_load(const char *name, ses_err *e);
 
-/* The same fitted to a tokenizer: the vocabulary's size (of T5: with 100 sentinels, where the tokenizer has
- * none), the ids of special tokens. Then what is set: "KEY=VALUE", VALUE a number, true, false or a word. */
-ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_opt_list *set,
-                             ses_err *e);
+/* Adapts a config to a tokenizer: vocab_size (T5: plus 100 sentinels if the tokenizer has none) and the ids
+ * of special tokens. Then applies `set` (NULL: none): "KEY=VALUE", VALUE a number, true, false or a word. */
+ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
+                             size_t n_set, ses_err *e);
 
 #endif

@@ -1,14 +1,14 @@
-/* Denoising (BART, Lewis et al. 2020): a text is written again from what noises left of it: sentences
- * permuted, tokens deleted, hidden one by one, filled in by one mask a span, the whole rotated; those that
- * --noise names, in this order. With a code for the corpus, mBART's form: TEXT </s> CODE, on both sides. */
+/* Denoising (BART, Lewis et al. 2020): reconstruct a text from a noised copy. The noises of --noise are
+ * applied in this order: permute sentences, delete tokens, mask tokens, infill (one mask per span), rotate
+ * the text. If the corpus has a control code, both sides have mBART's format TEXT </s> CODE. */
 #include "objective.h"
 
 #include <string.h>
 
 enum { PERMUTE = 1, DELETE = 2, HIDE = 4, INFILL = 8, ROTATE = 16 };
 
-/* "infill,permute" as bits; 0 and a message where a word is none of them. */
-static int noises(const char *list, ses_err *e)
+/* Parses "infill,permute" to bits; 0: failed. */
+static int parse_noises(const char *list, ses_err *e)
 {
     static const struct {
         const char *name;
@@ -24,7 +24,7 @@ static int noises(const char *list, ses_err *e)
         size_t n = strcspn(p, ","), i = 0;
         while (i < SES_LEN(known) && (strlen(known[i].name) != n || strncmp(known[i].name, p, n))) i++;
         if (i == SES_LEN(known)) {
-            ses_fail(e, SES_EARG, "no noise \"%.*s\"; there are mask, delete, infill, permute, rotate",
+            ses_fail(e, SES_EARG, "unknown noise \"%.*s\"; choose from mask, delete, infill, permute, rotate",
                      (int)(n < 40 ? n : 40), p);
             return 0;
         }
@@ -34,14 +34,15 @@ static int noises(const char *list, ses_err *e)
     }
 }
 
-static bool corrupt(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_err *e)
+static bool corrupt(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_err *e)
 {
-    ses_noised_text *t = &w->noised;
-    ses_rng_stream d = ses_passage_rng(w, p, SES_RNG_MASK);
-    double rate = ses_mask_rate_at(w, o), mean = w->o.span_length >= 0 ? w->o.span_length : o->span_length;
-    bool tokens = w->o.mask_unit == SES_MASK_TOKENS;
-    int32_t mask = w->special_tokens->mask;
-    int which = noises(w->o.noise, e);
+    ses_noised_text *t = &ctx->noised;
+    ses_rng_stream d = ses_passage_rng(ctx, p, SES_RNG_MASK);
+    double rate = ses_mask_rate_at(ctx, o),
+           mean = ctx->o.span_length >= 0 ? ctx->o.span_length : o->span_length;
+    bool tokens = ctx->o.mask_unit == SES_MASK_TOKENS;
+    int32_t mask = ctx->special_tokens->mask;
+    int which = parse_noises(ctx->o.noise, e);
     if (!which || !ses_noised_text_init(t, p, e)) return false;
     if ((which & PERMUTE) && !ses_noise_permute(t, &d, e)) return false;
     if ((which & DELETE) && !ses_noise_delete(t, rate, &d, e)) return false;
@@ -50,10 +51,11 @@ static bool corrupt(ses_build_ctx *w, const ses_objective *o, const ses_passage 
     return !(which & ROTATE) || ses_noise_rotate(t, &d, e);
 }
 
-static bool put(const ses_build_ctx *w, const int32_t *id, int64_t n, int32_t code, ses_ints *to, ses_err *e)
+static bool put(const ses_build_ctx *ctx, const int32_t *id, int64_t n, int32_t code, ses_ints *to,
+                ses_err *e)
 {
-    const ses_template_part *first = &w->special_tokens->before, *last = &w->special_tokens->after;
-    int32_t end = w->special_tokens->eos >= 0 ? w->special_tokens->eos : w->special_tokens->sep;
+    const ses_template_part *first = &ctx->special_tokens->before, *last = &ctx->special_tokens->after;
+    int32_t end = ctx->special_tokens->eos >= 0 ? ctx->special_tokens->eos : ctx->special_tokens->sep;
     if (code >= 0)
         return ses_ints_append(to, id, n, e) && (end < 0 || ses_ints_push(to, end, e)) &&
                ses_ints_push(to, code, e);
@@ -61,24 +63,24 @@ static bool put(const ses_build_ctx *w, const int32_t *id, int64_t n, int32_t co
            ses_ints_append(to, last->id, last->n, e);
 }
 
-static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                ses_err *e)
+static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                  ses_err *e)
 {
-    if (!corrupt(w, o, p, e)) return false;
-    int32_t code = ses_control_code_of(w, p);
-    int64_t n = (int64_t)w->noised.id.n, room = ses_framed_max_passage(w);
-    return put(w, w->noised.id.p, n < room ? n : room, code, &d->ids, e) &&
-           put(w, p->id, p->n, code, &d->labels, e) && ses_batch_builder_end_sequence(d, e) &&
+    if (!corrupt(ctx, o, p, e)) return false;
+    int32_t code = ses_control_code_of(ctx, p);
+    int64_t n = (int64_t)ctx->noised.id.n, max = ses_framed_max_passage(ctx);
+    return put(ctx, ctx->noised.id.p, n < max ? n : max, code, &d->ids, e) &&
+           put(ctx, p->id, p->n, code, &d->labels, e) && ses_batch_builder_end_sequence(d, e) &&
            ses_batch_builder_end_target(d, e);
 }
 
-static bool check(const ses_build_ctx *w, ses_err *e) { return noises(w->o.noise, e) != 0; }
+static bool check(const ses_build_ctx *ctx, ses_err *e) { return parse_noises(ctx->o.noise, e) != 0; }
 
 const ses_objective ses_objective_bart = { .name = "bart",
-                                           .description = "denoising (BART; mBART with codes)",
+                                           .description = "denoising (BART; mBART with control codes)",
                                            .needs = SES_NEEDS_MASK | SES_NEEDS_DECODER,
                                            .head = "conditional-generation",
                                            .mask_rate = 0.3,
                                            .span_length = 3,
-                                           .build = lay,
+                                           .build = build,
                                            .check = check };

@@ -1,4 +1,4 @@
-/* What objectives share: batches in the making, special tokens around a text, labels found again. */
+/* Shared by the objectives: the batch builder, sequences with special tokens, masking, rows with labels. */
 #include "objective.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- a batch in the making ---- */
+/* ---- the batch builder ---- */
 
 bool ses_batch_builder_begin(ses_batch_builder *d, ses_err *e)
 {
@@ -86,43 +86,43 @@ void ses_batch_builder_free(ses_batch_builder *d)
     ses_free(d->perm);
 }
 
-/* ---- settings and draws ---- */
+/* ---- settings and random numbers ---- */
 
-double ses_mask_rate_at(const ses_build_ctx *w, const ses_objective *o)
+double ses_mask_rate_at(const ses_build_ctx *ctx, const ses_objective *o)
 {
-    double from = w->o.mask_rate >= 0 ? w->o.mask_rate : o->mask_rate;
-    return w->o.mask_rate_end < 0 ? from : from + (w->o.mask_rate_end - from) * w->progress;
+    double from = ctx->o.mask_rate >= 0 ? ctx->o.mask_rate : o->mask_rate;
+    return ctx->o.mask_rate_end < 0 ? from : from + (ctx->o.mask_rate_end - from) * ctx->progress;
 }
 
-ses_masking ses_masking_settings(const ses_build_ctx *w, const ses_objective *o)
+ses_masking ses_masking_settings(const ses_build_ctx *ctx, const ses_objective *o)
 {
-    double mean = w->o.span_length > 0 ? w->o.span_length : o->span_length;
-    double kept = w->o.keep_rate >= 0 ? w->o.keep_rate : o->keep_rate;
-    double random = w->o.random_rate >= 0 ? w->o.random_rate : o->random_rate;
-    return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->mask_unit,
-                          .rate = ses_mask_rate_at(w, o),
-                          .mask_rate = 1 - (kept + random), /* 0.9 and 0.1 leave 0, not a little less */
+    double mean = ctx->o.span_length > 0 ? ctx->o.span_length : o->span_length;
+    double keep = ctx->o.keep_rate >= 0 ? ctx->o.keep_rate : o->keep_rate;
+    double random = ctx->o.random_rate >= 0 ? ctx->o.random_rate : o->random_rate;
+    return (ses_masking){ .unit = ctx->o.mask_unit >= 0 ? (ses_mask_unit)ctx->o.mask_unit : o->mask_unit,
+                          .rate = ses_mask_rate_at(ctx, o),
+                          .mask_rate = 1 - (keep + random), /* exactly 0 for 0.9 and 0.1 */
                           .random_rate = random,
                           .geometric_p = mean > 1 ? 1 / mean : 1,
-                          .max_words = w->o.max_span > 0 ? w->o.max_span : o->max_span };
+                          .max_words = ctx->o.max_span > 0 ? ctx->o.max_span : o->max_span };
 }
 
-ses_rng_stream ses_passage_rng(const ses_build_ctx *w, const ses_passage *p, uint32_t purpose)
+ses_rng_stream ses_passage_rng(const ses_build_ctx *ctx, const ses_passage *p, uint32_t purpose)
 {
-    return ses_rng_stream_of(w->seed, p->number, purpose);
+    return ses_rng_stream_of(ctx->seed, p->number, purpose);
 }
 
-int32_t ses_control_code_of(const ses_build_ctx *w, const ses_passage *p)
+int32_t ses_control_code_of(const ses_build_ctx *ctx, const ses_passage *p)
 {
-    return p->corpus >= 0 && p->corpus < w->n_control_codes ? w->control_code[p->corpus] : -1;
+    return p->corpus >= 0 && p->corpus < ctx->n_control_codes ? ctx->control_code[p->corpus] : -1;
 }
 
 /* ---- sequences ---- */
 
-int64_t ses_framed_max_passage(const ses_build_ctx *w)
+int64_t ses_framed_max_passage(const ses_build_ctx *ctx)
 {
-    return w->length - w->special_tokens->before.n - w->special_tokens->between.n -
-           w->special_tokens->after.n;
+    return ctx->length - ctx->special_tokens->before.n - ctx->special_tokens->between.n -
+           ctx->special_tokens->after.n;
 }
 
 static bool put_part(const ses_template_part *f, bool labels, ses_batch_builder *d, ses_err *e)
@@ -145,52 +145,52 @@ static bool put_text(const int32_t *id, const int32_t *label, int64_t n, int32_t
     return true;
 }
 
-bool ses_build_framed(const ses_build_ctx *w, const ses_passage *p, const int32_t *id, const int32_t *label,
+bool ses_build_framed(const ses_build_ctx *ctx, const ses_passage *p, const int32_t *id, const int32_t *label,
                       ses_batch_builder *d, ses_err *e)
 {
-    const ses_special_tokens *x = w->special_tokens;
-    bool two = p->split < p->n, labels = label != NULL;
+    const ses_special_tokens *x = ctx->special_tokens;
+    bool has_pair = p->split < p->n, labels = label != NULL;
     ses_template_part last = x->after;
-    int64_t whole = p->n + x->before.n + (two ? x->between.n : 0) + last.n;
-    if (whole > w->length)
+    int64_t total = p->n + x->before.n + (has_pair ? x->between.n : 0) + last.n;
+    if (total > ctx->length)
         return ses_fail(e, SES_EARG,
-                        "a passage of %lld tokens, %lld with special ones, expected at most %lld",
-                        (long long)p->n, (long long)whole, (long long)w->length);
-    for (int64_t i = 0; !two && i < last.n; i++)
+                        "a passage of %lld tokens makes a sequence of %lld; expected at max %lld",
+                        (long long)p->n, (long long)total, (long long)ctx->length);
+    for (int64_t i = 0; !has_pair && i < last.n; i++)
         if (last.segment[i] == x->segment_b) last.segment[i] = 0;
     if (!put_part(&x->before, labels, d, e) || !put_text(id, label, p->split, 0, d, e)) return false;
-    if (two &&
+    if (has_pair &&
         (!put_part(&x->between, labels, d, e) ||
          !put_text(id + p->split, labels ? label + p->split : NULL, p->n - p->split, x->segment_b, d, e)))
         return false;
     return put_part(&last, labels, d, e) && ses_batch_builder_end_sequence(d, e);
 }
 
-bool ses_build_masked(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_err *e)
+bool ses_build_masked(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_err *e)
 {
-    ses_masking m = ses_masking_settings(w, o);
-    ses_rng_stream d = ses_passage_rng(w, p, SES_RNG_MASK);
-    w->chosen.n = w->text.n = 0;
-    if (!ses_ints_resize(&w->chosen, p->n, e) || !ses_ints_resize(&w->text, p->n, e) ||
-        !ses_mask_choose(&m, p, w->special_tokens->special, &d, &w->words, w->chosen.p, e))
+    ses_masking m = ses_masking_settings(ctx, o);
+    ses_rng_stream d = ses_passage_rng(ctx, p, SES_RNG_MASK);
+    ctx->chosen.n = ctx->text.n = 0;
+    if (!ses_ints_resize(&ctx->chosen, p->n, e) || !ses_ints_resize(&ctx->text, p->n, e) ||
+        !ses_mask_choose(&m, p, ctx->special_tokens->special, &d, &ctx->words, ctx->chosen.p, e))
         return false;
-    ses_mask_apply(&m, p, w->special_tokens, w->chosen.p, &d, w->text.p);
-    for (int64_t i = 0; i < p->n; i++) w->chosen.p[i] = w->chosen.p[i] ? p->id[i] : SES_IGNORE_INDEX;
+    ses_mask_apply(&m, p, ctx->special_tokens, ctx->chosen.p, &d, ctx->text.p);
+    for (int64_t i = 0; i < p->n; i++) ctx->chosen.p[i] = ctx->chosen.p[i] ? p->id[i] : SES_IGNORE_INDEX;
     return true;
 }
 
-/* ---- labels found again ---- */
+/* ---- rows with labels ---- */
 
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels)
 {
     const ses_head *h = ses_head_find(head);
     bool next = h && h->shifts_labels, pair = h && h->axis == SES_LABEL_PER_SEQUENCE;
     const int32_t *from = pair ? b->pair_labels : b->labels;
-    int64_t n = 0, most = pair ? b->seqs : b->target_cu_seqlens ? b->target_cu_seqlens[b->seqs] : b->tokens;
-    *rows = ses_tape_host_alloc(t, (size_t)most, sizeof **rows);
-    *labels = ses_tape_host_alloc(t, (size_t)most, sizeof **labels);
+    int64_t n = 0, max = pair ? b->seqs : b->target_cu_seqlens ? b->target_cu_seqlens[b->seqs] : b->tokens;
+    *rows = ses_tape_host_alloc(t, (size_t)max, sizeof **rows);
+    *labels = ses_tape_host_alloc(t, (size_t)max, sizeof **labels);
     if (!*rows || !*labels || !from) return 0;
-    for (int64_t i = 0; i < most && !next; i++)
+    for (int64_t i = 0; i < max && !next; i++)
         if (from[i] != SES_IGNORE_INDEX) (*rows)[n] = (int32_t)i, (*labels)[n++] = from[i];
     for (int64_t s = 0; s < b->seqs && next; s++)
         for (int32_t i = b->cu_seqlens[s]; i + 1 < b->cu_seqlens[s + 1]; i++)
@@ -200,7 +200,7 @@ int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_
 
 int64_t ses_count_correct(ses_tape *t, const ses_tensor *x, const int32_t *label, int64_t n, ses_err *e)
 {
-    int64_t V = ses_cols(x), right = 0;
+    int64_t V = ses_cols(x), correct = 0;
     ses_real *y = ses_alloc_array((size_t)ses_count(x), sizeof *y, e);
     if (!y) return -1;
     bool ok = ses_tape_read(t, x, y);
@@ -208,8 +208,8 @@ int64_t ses_count_correct(ses_tape *t, const ses_tensor *x, const int32_t *label
         int64_t best = 0;
         for (int64_t v = 1; v < V; v++)
             if (y[i * V + v] > y[i * V + best]) best = v;
-        right += best == label[i];
+        correct += best == label[i];
     }
     ses_free(y);
-    return ok ? right : (ses_tape_ok(t, e), -1);
+    return ok ? correct : (ses_tape_ok(t, e), -1);
 }

@@ -1,103 +1,103 @@
-/* Language modeling from left to right: every token from those before it (GPT). A document begins behind an
- * end-of-text token; a text whose corpus has a control code begins with it (CTRL).
- *   clm     as it is
- *   prefix  a beginning of random length is seen whole, and only what follows is said; with an encoder and a
- *           decoder, from one by the other (Raffel et al. 2020)
- *   mntp    masked tokens are said one place before where they stand, and all tokens are seen: with clm the
- *           two halves of GPT-BERT (Charpentier and Samuel 2024) */
+/* Causal language modeling: each token is predicted from the tokens before it (GPT). An end-of-text token
+ * precedes each document; a text whose corpus has a control code starts with it (CTRL).
+ *   clm     the text as it is
+ *   prefix  bidirectional attention over a prefix of random length, loss on the rest only; encoder-decoder
+ *           models encode the prefix and decode the rest (Raffel et al. 2020)
+ *   mntp    masked next-token prediction: the label of a masked token is predicted one position earlier, with
+ *           bidirectional attention; with clm, the two halves of GPT-BERT (Charpentier and Samuel 2024) */
 #include "objective.h"
 
-static int32_t border(const ses_special_tokens *x) { return x->eos >= 0 ? x->eos : x->sep; }
+static int32_t end_of_text(const ses_special_tokens *x) { return x->eos >= 0 ? x->eos : x->sep; }
 
-bool ses_build_causal(const ses_build_ctx *w, const ses_passage *p, const int32_t *id, int32_t special,
+bool ses_build_causal(const ses_build_ctx *ctx, const ses_passage *p, const int32_t *id, int32_t special,
                       ses_ints *to, ses_err *e)
 {
-    int32_t code = ses_control_code_of(w, p), between = border(w->special_tokens);
+    int32_t code = ses_control_code_of(ctx, p), between = end_of_text(ctx->special_tokens);
     if (code >= 0 && !ses_ints_push(to, special ? special : code, e)) return false;
     for (int64_t i = 0; i < p->n; i++) {
-        bool begins = between >= 0 && (p->starts[i] & SES_STARTS_DOCUMENT);
-        if ((begins && !ses_ints_push(to, special ? special : between, e)) || !ses_ints_push(to, id[i], e))
+        bool starts_document = between >= 0 && (p->starts[i] & SES_STARTS_DOCUMENT);
+        if ((starts_document && !ses_ints_push(to, special ? special : between, e)) ||
+            !ses_ints_push(to, id[i], e))
             return false;
     }
     return true;
 }
 
-/* No more than fit into a sequence. */
-static void shorten(const ses_build_ctx *w, ses_ints *a, size_t from)
+/* Truncates the sequence that starts at `from` to ctx->length. */
+static void truncate_sequence(const ses_build_ctx *ctx, ses_ints *a, size_t from)
 {
-    if (a->n - from > (size_t)w->length) a->n = from + (size_t)w->length;
+    if (a->n - from > (size_t)ctx->length) a->n = from + (size_t)ctx->length;
 }
 
-static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                ses_err *e)
+static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                  ses_err *e)
 {
     (void)o;
     size_t from = d->ids.n;
-    if (!ses_build_causal(w, p, p->id, 0, &d->ids, e)) return false;
-    shorten(w, &d->ids, from);
+    if (!ses_build_causal(ctx, p, p->id, 0, &d->ids, e)) return false;
+    truncate_sequence(ctx, &d->ids, from);
     return ses_ints_append(&d->labels, d->ids.p + from, (int64_t)(d->ids.n - from), e) &&
            ses_ints_push(&d->prefix_len, 0, e) && ses_batch_builder_end_sequence(d, e);
 }
 
-/* The beginning goes to the encoder, the rest to the decoder. */
-static bool lay_apart(const ses_build_ctx *w, const ses_ints *text, int64_t prefix, ses_batch_builder *d,
-                      ses_err *e)
+/* The prefix is the encoder's input, the rest the decoder's. */
+static bool build_seq2seq(const ses_build_ctx *ctx, const ses_ints *text, int64_t prefix,
+                          ses_batch_builder *d, ses_err *e)
 {
-    int32_t end = border(w->special_tokens);
+    int32_t end = end_of_text(ctx->special_tokens);
     return ses_ints_append(&d->ids, text->p, prefix, e) && (end < 0 || ses_ints_push(&d->ids, end, e)) &&
            ses_ints_append(&d->labels, text->p + prefix, (int64_t)text->n - prefix, e) &&
            (end < 0 || ses_ints_push(&d->labels, end, e)) && ses_batch_builder_end_sequence(d, e) &&
            ses_batch_builder_end_target(d, e);
 }
 
-static bool lay_prefix(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                       ses_err *e)
+static bool build_prefix(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p,
+                         ses_batch_builder *d, ses_err *e)
 {
     (void)o;
-    ses_rng_stream draws = ses_passage_rng(w, p, SES_RNG_SPLIT);
-    w->text.n = 0;
-    if (!ses_build_causal(w, p, p->id, 0, &w->text, e)) return false;
-    shorten(w, &w->text, 0);
-    int64_t n = (int64_t)w->text.n, prefix = n > 1 ? 1 + ses_draw_below(&draws, n - 1) : n;
-    if (w->encoder_decoder) return lay_apart(w, &w->text, prefix, d, e);
+    ses_rng_stream rng = ses_passage_rng(ctx, p, SES_RNG_SPLIT);
+    ctx->text.n = 0;
+    if (!ses_build_causal(ctx, p, p->id, 0, &ctx->text, e)) return false;
+    truncate_sequence(ctx, &ctx->text, 0);
+    int64_t n = (int64_t)ctx->text.n, prefix = n > 1 ? 1 + ses_draw_below(&rng, n - 1) : n;
+    if (ctx->encoder_decoder) return build_seq2seq(ctx, &ctx->text, prefix, d, e);
     size_t from = d->labels.n;
-    if (!ses_ints_append(&d->ids, w->text.p, n, e) || !ses_ints_append(&d->labels, w->text.p, n, e))
+    if (!ses_ints_append(&d->ids, ctx->text.p, n, e) || !ses_ints_append(&d->labels, ctx->text.p, n, e))
         return false;
     for (int64_t i = 0; i < prefix; i++) d->labels.p[from + (size_t)i] = SES_IGNORE_INDEX;
     return ses_ints_push(&d->prefix_len, (int32_t)prefix, e) && ses_batch_builder_end_sequence(d, e);
 }
 
-static bool lay_masked(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                       ses_err *e)
+static bool build_masked(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p,
+                         ses_batch_builder *d, ses_err *e)
 {
     size_t from = d->ids.n;
-    if (!ses_build_masked(w, o, p, e) || !ses_build_causal(w, p, w->text.p, 0, &d->ids, e) ||
-        !ses_build_causal(w, p, w->chosen.p, SES_IGNORE_INDEX, &d->labels, e))
+    if (!ses_build_masked(ctx, o, p, e) || !ses_build_causal(ctx, p, ctx->text.p, 0, &d->ids, e) ||
+        !ses_build_causal(ctx, p, ctx->chosen.p, SES_IGNORE_INDEX, &d->labels, e))
         return false;
-    shorten(w, &d->ids, from), shorten(w, &d->labels, from);
+    truncate_sequence(ctx, &d->ids, from), truncate_sequence(ctx, &d->labels, from);
     return ses_ints_push(&d->prefix_len, (int32_t)(d->ids.n - from), e) &&
            ses_batch_builder_end_sequence(d, e);
 }
 
-/* Borders within a text are counted by whoever cuts passages; here the first, and a code. */
-static int64_t fits(const ses_build_ctx *w, const ses_objective *o)
+/* Room for the first end-of-text token and a control code; packing counts the tokens between documents. */
+static int64_t max_passage(const ses_build_ctx *ctx, const ses_objective *o)
 {
     (void)o;
-    return w->length - (w->n_control_codes > 0 ? 2 : 1) - w->encoder_decoder;
+    return ctx->length - (ctx->n_control_codes > 0 ? 2 : 1) - ctx->encoder_decoder;
 }
 
 const ses_objective ses_objective_clm = { .name = "clm",
                                           .description = "causal language modeling (GPT; CTRL with codes)",
                                           .head = "causal-lm",
-                                          .build = lay,
-                                          .max_passage = fits };
+                                          .build = build,
+                                          .max_passage = max_passage };
 const ses_objective ses_objective_prefix = { .name = "prefix",
-                                             .description =
-                                                 "prefix language modeling: a beginning is seen whole",
+                                             .description = "prefix language modeling",
                                              .head = "causal-lm",
                                              .seq2seq_head = "conditional-generation",
-                                             .build = lay_prefix,
-                                             .max_passage = fits };
+                                             .build = build_prefix,
+                                             .max_passage = max_passage };
 const ses_objective ses_objective_mntp = { .name = "mntp",
                                            .description = "masked next-token prediction (GPT-BERT, with clm)",
                                            .needs = SES_NEEDS_MASK,
@@ -108,5 +108,5 @@ const ses_objective ses_objective_mntp = { .name = "mntp",
                                            .mask_unit = SES_MASK_TOKENS,
                                            .span_length = 5,
                                            .max_span = 10,
-                                           .build = lay_masked,
-                                           .max_passage = fits };
+                                           .build = build_masked,
+                                           .max_passage = max_passage };

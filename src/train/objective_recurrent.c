@@ -1,122 +1,124 @@
-/* Objectives of models that remember. A passage is read in pieces, each with a memory of those before; memory
- * takes no gradient and does not outlive its passage, so passages may come in any order and a run be resumed
- * anywhere.
- *   xl   causal language modeling with segment recurrence (Transformer-XL, Dai et al. 2019)
- *   plm  permutation language modeling (XLNet, Yang et al. 2019): spans of words are predicted, one after the
- *        other in a random order, each seeing what is no target and the targets before it
+/* Objectives of models with segment recurrence. A passage is processed in pieces; each attends to the mask
+ * states (mems) of the pieces before it. Mems carry no gradient and end with their passage, so passages may
+ * come in any order and a run may resume anywhere.
+ *   xl   causal language modeling (Transformer-XL, Dai et al. 2019)
+ *   plm  permutation language modeling (XLNet, Yang et al. 2019): spans of words are predicted in a random
+ *        order, each from the context tokens and the targets before it
  * Piece p of passage s is sequence s * pieces + p of a batch. */
-#include "objective.h"
+#include "objective_mix.h"
 
 #include "op/op.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int64_t pieces_of(const ses_build_ctx *w) { return w->o.pieces > 0 ? w->o.pieces : 2; }
+static int64_t pieces_of(const ses_build_ctx *ctx) { return ctx->o.pieces > 0 ? ctx->o.pieces : 2; }
 
-/* Pieces of equal length, or one longer. */
-static int64_t cut(int64_t n, int64_t piece, int64_t pieces) { return n * piece / pieces; }
+/* Start of a piece. Lengths differ by at most one. */
+static int64_t piece_start(int64_t n, int64_t piece, int64_t pieces) { return n * piece / pieces; }
 
-/* ---- laying ---- */
+/* ---- building batches ---- */
 
-static bool lay_xl(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                   ses_err *e)
+static bool build_xl(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                     ses_err *e)
 {
-    int64_t pieces = pieces_of(w);
-    w->text.n = 0;
-    if (!ses_build_causal(w, p, p->id, 0, &w->text, e)) return false;
-    int64_t n = (int64_t)w->text.n;
-    if (n > pieces * w->length) n = pieces * w->length;
+    int64_t pieces = pieces_of(ctx);
+    ctx->text.n = 0;
+    if (!ses_build_causal(ctx, p, p->id, 0, &ctx->text, e)) return false;
+    int64_t n = (int64_t)ctx->text.n;
+    if (n > pieces * ctx->length) n = pieces * ctx->length;
     if (n < 2 * pieces)
-        return ses_fail(e, SES_EARG, "objective %s: a passage of %lld tokens for %lld pieces of at least 2",
+        return ses_fail(e, SES_EARG,
+                        "objective %s: a passage of %lld tokens is too short for %lld pieces of at least 2",
                         o->name, (long long)n, (long long)pieces);
     for (int64_t i = 0; i < pieces; i++) {
-        int64_t from = cut(n, i, pieces), count = cut(n, i + 1, pieces) - from;
-        if (!ses_ints_append(&d->ids, w->text.p + from, count, e) ||
-            !ses_ints_append(&d->labels, w->text.p + from, count, e) || !ses_batch_builder_end_sequence(d, e))
+        int64_t from = piece_start(n, i, pieces), count = piece_start(n, i + 1, pieces) - from;
+        if (!ses_ints_append(&d->ids, ctx->text.p + from, count, e) ||
+            !ses_ints_append(&d->labels, ctx->text.p + from, count, e) ||
+            !ses_batch_builder_end_sequence(d, e))
             return false;
     }
     return true;
 }
 
-static int64_t fits_xl(const ses_build_ctx *w, const ses_objective *o)
+static int64_t max_passage_xl(const ses_build_ctx *ctx, const ses_objective *o)
 {
     (void)o;
-    return pieces_of(w) * w->length - (w->n_control_codes > 0 ? 2 : 1);
+    return pieces_of(ctx) * ctx->length - (ctx->n_control_codes > 0 ? 2 : 1);
 }
 
-/* Which token of the passage stands at place i of its sequence; -1: a special one. */
-static int64_t text_at(const ses_special_tokens *x, const ses_passage *p, int64_t i)
+/* The passage's token at position i of its sequence; -1: a special token. */
+static int64_t passage_index(const ses_special_tokens *x, const ses_passage *p, int64_t i)
 {
     int64_t k = i - x->before.n;
     if (k >= p->split && p->split < p->n) k = k < p->split + x->between.n ? -1 : k - x->between.n;
     return k < p->n ? k : -1;
 }
 
-/* One piece: a sequence, its targets, and who sees whom. */
-static bool lay_order(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, uint32_t piece,
-                      ses_batch_builder *d, ses_err *e)
+/* One piece: a sequence, its targets and its permutation mask. */
+static bool build_permuted(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, uint32_t piece,
+                           ses_batch_builder *d, ses_err *e)
 {
     size_t from = d->ids.n;
-    ses_masking m = ses_masking_settings(w, o);
-    ses_rng_stream draws = ses_passage_rng(w, p, SES_RNG_PERMUTE + (piece << 8));
-    w->chosen.n = w->text.n = 0;
-    if (!ses_ints_resize(&w->chosen, p->n, e) ||
-        !ses_mask_choose(&m, p, w->special_tokens->special, &draws, &w->words, w->chosen.p, e) ||
-        !ses_build_framed(w, p, p->id, NULL, d, e))
+    ses_masking m = ses_masking_settings(ctx, o);
+    ses_rng_stream rng = ses_passage_rng(ctx, p, SES_RNG_PERMUTE + (piece << 8));
+    ctx->chosen.n = ctx->text.n = 0;
+    if (!ses_ints_resize(&ctx->chosen, p->n, e) ||
+        !ses_mask_choose(&m, p, ctx->special_tokens->special, &rng, &ctx->words, ctx->chosen.p, e) ||
+        !ses_build_framed(ctx, p, p->id, NULL, d, e))
         return false;
     int64_t n = (int64_t)(d->ids.n - from);
-    uint8_t *hidden = ses_batch_builder_add_perm(d, n * n, e);
-    if (!hidden || !ses_ints_resize(&w->text, 2 * n, e)) return false;
-    uint8_t *role = (uint8_t *)(w->text.p + n);
+    uint8_t *mask = ses_batch_builder_add_perm(d, n * n, e);
+    if (!mask || !ses_ints_resize(&ctx->text, 2 * n, e)) return false;
+    uint8_t *role = (uint8_t *)(ctx->text.p + n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = text_at(w->special_tokens, p, i);
-        bool target = k >= 0 && w->chosen.p[k];
+        int64_t k = passage_index(ctx->special_tokens, p, i);
+        bool target = k >= 0 && ctx->chosen.p[k];
         role[i] = k < 0 ? SES_PERM_FUNCTIONAL : target ? SES_PERM_TARGET : SES_PERM_CONTEXT;
         if (target &&
             (!ses_ints_push(&d->predict_positions, (int32_t)i, e) || !ses_ints_push(&d->labels, p->id[k], e)))
             return false;
     }
-    ses_permutation_mask(role, n, &draws, w->text.p, hidden);
+    ses_permutation_mask(role, n, &rng, ctx->text.p, mask);
     return ses_ints_push(&d->target_cu_seqlens, (int32_t)d->predict_positions.n, e);
 }
 
-static bool lay_plm(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                    ses_err *e)
+static bool build_plm(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                      ses_err *e)
 {
-    int64_t pieces = pieces_of(w);
-    const ses_special_tokens *x = w->special_tokens;
-    ses_special_tokens bare = *x; /* only the last piece has special tokens */
-    bare.before.n = bare.between.n = bare.after.n = 0;
+    int64_t pieces = pieces_of(ctx);
+    const ses_special_tokens *x = ctx->special_tokens;
+    ses_special_tokens none = *x; /* only the last piece has special tokens */
+    none.before.n = none.between.n = none.after.n = 0;
     if (pieces > 1 && p->split < p->n)
-        return ses_fail(e, SES_EARG, "objective %s: a passage of two segments is one piece: --pieces 1",
-                        o->name);
+        return ses_fail(e, SES_EARG, "objective %s: passages of two segments need --pieces 1", o->name);
     if (p->n < 2 * pieces)
-        return ses_fail(e, SES_EARG, "objective %s: a passage of %lld tokens for %lld pieces of at least 2",
+        return ses_fail(e, SES_EARG,
+                        "objective %s: a passage of %lld tokens is too short for %lld pieces of at least 2",
                         o->name, (long long)p->n, (long long)pieces);
     bool ok = true;
     for (int64_t i = 0; ok && i < pieces; i++) {
-        int64_t from = cut(p->n, i, pieces), n = cut(p->n, i + 1, pieces) - from;
+        int64_t from = piece_start(p->n, i, pieces), n = piece_start(p->n, i + 1, pieces) - from;
         ses_passage part = *p;
         part.id += from, part.starts += from, part.n = n;
         part.split = pieces > 1 ? n : p->split;
-        w->special_tokens = i + 1 < pieces ? &bare : x;
-        ok = lay_order(w, o, &part, (uint32_t)i, d, e);
+        ctx->special_tokens = i + 1 < pieces ? &none : x;
+        ok = build_permuted(ctx, o, &part, (uint32_t)i, d, e);
     }
-    w->special_tokens = x;
+    ctx->special_tokens = x;
     return ok;
 }
 
-static int64_t fits_plm(const ses_build_ctx *w, const ses_objective *o)
+static int64_t max_passage_plm(const ses_build_ctx *ctx, const ses_objective *o)
 {
     (void)o;
-    return pieces_of(w) * ses_framed_max_passage(w);
+    return pieces_of(ctx) * ses_framed_max_passage(ctx);
 }
 
-/* ---- reading ---- */
+/* ---- forward passes ---- */
 
-/* The p-th piece of every passage, as a batch of its own; arrays on the tape. */
-static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses_batch *out)
+/* Makes a batch of the p-th piece of every passage; its arrays live on the tape. */
+static bool select_piece(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses_batch *out)
 {
     int64_t seqs = b->seqs / pieces, tokens = 0, targets = 0, pairs = 0, before = 0;
     size_t n = (size_t)b->tokens, m = b->target_cu_seqlens ? (size_t)b->target_cu_seqlens[b->seqs] : n,
@@ -127,9 +129,9 @@ static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses
     int32_t *cu = ses_tape_host_alloc(t, (size_t)seqs + 1, size),
             *target_cu = ses_tape_host_alloc(t, (size_t)seqs + 1, size);
     int32_t *ids = ses_tape_host_alloc(t, n, size), *segments = ses_tape_host_alloc(t, n, size);
-    int32_t *labels = ses_tape_host_alloc(t, m, size), *places = ses_tape_host_alloc(t, m, size);
+    int32_t *labels = ses_tape_host_alloc(t, m, size), *predict = ses_tape_host_alloc(t, m, size);
     uint8_t *perm = ses_tape_host_alloc(t, b->perm_mask ? (size_t)pairs : 1, 1);
-    if (!cu || !target_cu || !ids || !segments || !labels || !places || !perm) return false;
+    if (!cu || !target_cu || !ids || !segments || !labels || !predict || !perm) return false;
     pairs = 0;
     for (int64_t s = 0; s < b->seqs; s++) {
         int64_t from = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - from;
@@ -139,7 +141,7 @@ static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses
             if (!b->target_cu_seqlens) memcpy(labels + tokens, b->labels + from, (size_t)len * size);
             for (int64_t i = b->target_cu_seqlens ? b->target_cu_seqlens[s] : 0;
                  b->target_cu_seqlens && i < b->target_cu_seqlens[s + 1]; i++)
-                places[targets] = b->predict_positions[i], labels[targets++] = b->labels[i];
+                predict[targets] = b->predict_positions[i], labels[targets++] = b->labels[i];
             if (b->perm_mask) memcpy(perm + pairs, b->perm_mask + before, (size_t)(len * len));
             tokens += len, pairs += len * len;
             cu[s / pieces + 1] = (int32_t)tokens, target_cu[s / pieces + 1] = (int32_t)targets;
@@ -148,13 +150,13 @@ static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses
     }
     *out = (ses_batch){ .seqs = seqs, .tokens = tokens, .cu_seqlens = cu, .ids = ids, .labels = labels };
     if (b->segments) out->segments = segments;
-    if (b->target_cu_seqlens) out->target_cu_seqlens = target_cu, out->predict_positions = places;
+    if (b->target_cu_seqlens) out->target_cu_seqlens = target_cu, out->predict_positions = predict;
     if (b->perm_mask) out->perm_mask = perm;
     return true;
 }
 
-/* What the next piece remembers: every layer's rows, off the tape, so that no gradient goes back. */
-static bool remember(ses_tape *t, const ses_outputs *out, ses_batch *next)
+/* Sets the mems of the next piece: copies of every layer's rows, without gradient. */
+static bool copy_mems(ses_tape *t, const ses_outputs *out, ses_batch *next)
 {
     char name[32];
     int64_t layers = 0, count = 0;
@@ -171,11 +173,11 @@ static bool remember(ses_tape *t, const ses_outputs *out, ses_batch *next)
     return mems != NULL;
 }
 
-/* Every piece with the memory of those before. Loss: the mean over all labels. */
-static ses_tensor *read_pieces(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
-                               ses_metric_sums *tally, ses_err *e)
+/* Runs every piece with the mems of the pieces before it. Returns the mean loss over all labels. */
+static ses_tensor *run_pieces(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                              ses_metric_sums *sums, ses_err *e)
 {
-    int64_t pieces = pieces_of(&a->build), all = 0;
+    int64_t pieces = pieces_of(&mix->build), all = 0;
     int32_t *rows, *labels;
     ses_batch memory = { 0 };
     ses_tensor *sum = NULL;
@@ -183,38 +185,38 @@ static ses_tensor *read_pieces(ses_objective_mix *a, const ses_objective *o, ses
     for (int64_t p = 0; p < pieces; p++) {
         ses_batch part;
         ses_outputs out;
-        if (!pick(t, b, p, pieces, &part)) break;
+        if (!select_piece(t, b, p, pieces, &part)) break;
         part.mems = memory.mems, part.mem_cu_seqlens = memory.mem_cu_seqlens;
         int64_t n = ses_label_rows(t, &part, o->head, &rows, &labels);
-        ses_output_request want = { .mems = p + 1 < pieces, .logits = tally != NULL };
-        if (tally && !part.predict_positions) want.rows = rows, want.n_rows = n;
-        if (!ses_model_forward(a->model, t, &part, &want, &out, e)) return NULL;
-        if (p + 1 < pieces && !remember(t, &out, &memory)) break;
-        if (tally && !ses_metric_sums_add_head(tally, o->name, t, &out, 0, labels, n, e)) return NULL;
+        ses_output_request want = { .mems = p + 1 < pieces, .logits = sums != NULL };
+        if (sums && !part.predict_positions) want.rows = rows, want.n_rows = n;
+        if (!ses_model_forward(mix->model, t, &part, &want, &out, e)) return NULL;
+        if (p + 1 < pieces && !copy_mems(t, &out, &memory)) break;
+        if (sums && !ses_metric_sums_add_head(sums, o->name, t, &out, 0, labels, n, e)) return NULL;
         ses_tensor *l = ses_scale(t, out.loss, all ? (double)n / (double)all : 1);
         sum = sum ? ses_add(t, sum, l) : l;
     }
     return ses_tape_ok(t, e) ? sum : NULL;
 }
 
-static ses_tensor *loss(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+static ses_tensor *loss(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
                         ses_err *e)
 {
-    return read_pieces(a, o, t, b, NULL, e);
+    return run_pieces(mix, o, t, b, NULL, e);
 }
 
-static bool measure(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
-                    ses_metric_sums *tally, ses_err *e)
+static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                    ses_metric_sums *sums, ses_err *e)
 {
-    return read_pieces(a, o, t, b, tally, e) != NULL;
+    return run_pieces(mix, o, t, b, sums, e) != NULL;
 }
 
 const ses_objective ses_objective_xl = { .name = "xl",
-                                         .description = "causal, in pieces that remember (Transformer-XL)",
+                                         .description = "causal with segment recurrence (Transformer-XL)",
                                          .needs = SES_NEEDS_RECURRENCE,
                                          .head = "causal-lm",
-                                         .build = lay_xl,
-                                         .max_passage = fits_xl,
+                                         .build = build_xl,
+                                         .max_passage = max_passage_xl,
                                          .loss = loss,
                                          .measure = measure };
 const ses_objective ses_objective_plm = { .name = "plm",
@@ -225,7 +227,7 @@ const ses_objective ses_objective_plm = { .name = "plm",
                                           .mask_unit = SES_MASK_NGRAMS,
                                           .span_length = 5,
                                           .max_span = 5,
-                                          .build = lay_plm,
-                                          .max_passage = fits_plm,
+                                          .build = build_plm,
+                                          .max_passage = max_passage_plm,
                                           .loss = loss,
                                           .measure = measure };

@@ -1,10 +1,10 @@
-/* Replaced token detection (ELECTRA, Clark et al. 2020): a small generator, trained along, fills masks; the
- * model tells which tokens are not the original ones. And the paper's ablations: asked about the masked
- * tokens alone (rtd15), or saying the original tokens, of those that were masked (replace) or of all (alltok,
- * without the paper's copy mechanism). As in the paper's program, though not in its words, 15 % of the chosen
- * tokens stand unmasked before the generator, which has to say them all the same.
- *   loss = loss of the generator + weight * loss of the model */
-#include "objective.h"
+/* Replaced token detection (ELECTRA, Clark et al. 2020): a small, jointly trained generator fills the
+ * masks; the model detects the replaced tokens. Variants of the paper's ablation: loss on masked positions
+ * only (rtd15), or predicting the original tokens, of masked positions (replace) or of all (alltok, without
+ * the paper's copy mechanism). As in the paper's program, 15 % of the chosen tokens stay unmasked in the
+ * generator's input.
+ *   loss = generator loss + weight * model loss */
+#include "objective_mix.h"
 
 #include "base/alloc.h"
 #include "op/op.h"
@@ -13,32 +13,33 @@
 #include <math.h>
 #include <string.h>
 
-static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                ses_err *e)
+static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                  ses_err *e)
 {
-    return ses_build_masked(w, o, p, e) && ses_build_framed(w, p, w->text.p, w->chosen.p, d, e);
+    return ses_build_masked(ctx, o, p, e) && ses_build_framed(ctx, p, ctx->text.p, ctx->chosen.p, d, e);
 }
 
-/* One token of each row x [n, V], drawn from softmax(x / heat); only these leave the device. */
-static bool draw_tokens(ses_tape *t, const ses_tensor *x, double heat, int64_t n, int32_t *out, ses_err *e)
+/* Samples one token per row of x [n, V] from softmax(x / temperature), on the device. */
+static bool sample_tokens(ses_tape *t, const ses_tensor *x, double temperature, int64_t n, int32_t *out,
+                          ses_err *e)
 {
     ses_device *d = ses_tape_device(t);
     const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
     ses_rng_key key = ses_tape_rng_key(t);
-    ses_tensor *pick = ses_tape_ints(t, out, n);
-    if (!pick) return ses_tape_ok(t, e);
-    k->sample(&d->exec, pick->i, x->f, n, ses_cols(x), heat, key);
-    d->mem->download(d, out, pick->data, (size_t)n * sizeof *out);
+    ses_tensor *sample = ses_tape_ints(t, out, n);
+    if (!sample) return ses_tape_ok(t, e);
+    k->sample(&d->exec, sample->i, x->f, n, ses_cols(x), temperature, key);
+    d->mem->download(d, out, sample->data, (size_t)n * sizeof *out);
     return ses_tape_ok(t, e);
 }
 
-/* A batch twice: for the generator as it was laid, and for the model, with what the generator said. */
-typedef struct doubled {
+/* The generator's outputs on a batch, and the batch with its samples filled in. */
+typedef struct replaced_batch {
     ses_outputs generator;
-    int64_t n; /* masked tokens */
-    int32_t *row, *original, *drawn;
+    int64_t n; /* masked tokens; length of the arrays below */
+    int32_t *row, *original, *sampled;
     ses_batch batch;
-} doubled;
+} replaced_batch;
 
 static int32_t *copy(ses_tape *t, const int32_t *from, int64_t n)
 {
@@ -47,25 +48,26 @@ static int32_t *copy(ses_tape *t, const int32_t *from, int64_t n)
     return x;
 }
 
-static bool generate(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
-                     doubled *g, ses_err *e)
+static bool run_generator(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                          replaced_batch *g, ses_err *e)
 {
     g->n = ses_label_rows(t, b, "masked-lm", &g->row, &g->original);
     ses_output_request want = { .logits = g->n > 0, .rows = g->row, .n_rows = g->n };
-    if (!ses_tape_ok(t, e) || !ses_model_forward(a->generator, t, b, &want, &g->generator, e)) return false;
+    if (!ses_tape_ok(t, e) || !ses_model_forward(mix->generator, t, b, &want, &g->generator, e)) return false;
     int32_t *ids = copy(t, b->ids, b->tokens), *labels = copy(t, b->ids, b->tokens);
-    g->drawn = ses_tape_host_alloc(t, (size_t)g->n, sizeof *g->drawn);
-    if (!ids || !labels || !g->drawn) return ses_tape_ok(t, e);
+    g->sampled = ses_tape_host_alloc(t, (size_t)g->n, sizeof *g->sampled);
+    if (!ids || !labels || !g->sampled) return ses_tape_ok(t, e);
     const ses_output *x = g->n ? ses_outputs_find(&g->generator, g->generator.head[0].output) : NULL;
-    if (x && !draw_tokens(t, x->tensor, a->build.o.sampling_temperature, g->n, g->drawn, e)) return false;
+    if (x && !sample_tokens(t, x->tensor, mix->build.o.sampling_temperature, g->n, g->sampled, e))
+        return false;
     bool every = !(o->rtd_targets & SES_RTD_MASKED_ONLY), tokens = o->rtd_targets & SES_RTD_PREDICT_TOKENS;
     for (int64_t i = 0; i < b->tokens; i++) {
-        bool frame = tokens && a->build.special_tokens->special[b->ids[i]];
-        labels[i] = !every || frame ? SES_IGNORE_INDEX : tokens ? b->ids[i] : 0;
+        bool special = tokens && mix->build.special_tokens->special[b->ids[i]];
+        labels[i] = !every || special ? SES_IGNORE_INDEX : tokens ? b->ids[i] : 0;
     }
     for (int64_t i = 0; i < g->n; i++) {
-        ids[g->row[i]] = g->drawn[i];
-        labels[g->row[i]] = tokens ? g->original[i] : g->drawn[i] != g->original[i];
+        ids[g->row[i]] = g->sampled[i];
+        labels[g->row[i]] = tokens ? g->original[i] : g->sampled[i] != g->original[i];
     }
     g->batch = *b;
     g->batch.ids = ids;
@@ -73,86 +75,86 @@ static bool generate(ses_objective_mix *a, const ses_objective *o, ses_tape *t, 
     return true;
 }
 
-/* Of the model's loss beside the generator's. */
-static double weight_of(const ses_objective_mix *a, const ses_objective *o)
+/* Weight of the model's loss. */
+static double model_weight(const ses_objective_mix *mix, const ses_objective *o)
 {
-    return o->rtd_targets & SES_RTD_PREDICT_TOKENS ? 1 : a->build.o.replaced_weight;
+    return o->rtd_targets & SES_RTD_PREDICT_TOKENS ? 1 : mix->build.o.replaced_weight;
 }
 
-static double total(const ses_objective_mix *a, const ses_objective *o, const ses_metric_sums *tally)
+static double total(const ses_objective_mix *mix, const ses_objective *o, const ses_metric_sums *sums)
 {
-    return ses_metric_sums_mean(tally, "generator", "loss") +
-           weight_of(a, o) * ses_metric_sums_mean(tally, o->name, "loss");
+    return ses_metric_sums_mean(sums, "generator", "loss") +
+           model_weight(mix, o) * ses_metric_sums_mean(sums, o->name, "loss");
 }
 
-static ses_tensor *loss(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+static ses_tensor *loss(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
                         ses_err *e)
 {
-    doubled g = { 0 };
+    replaced_batch g = { 0 };
     ses_outputs out;
-    if (!generate(a, o, t, b, &g, e) ||
-        !ses_model_forward(a->model, t, &g.batch, &(ses_output_request){ 0 }, &out, e))
+    if (!run_generator(mix, o, t, b, &g, e) ||
+        !ses_model_forward(mix->model, t, &g.batch, &(ses_output_request){ 0 }, &out, e))
         return NULL;
-    return ses_add(t, g.generator.loss, ses_scale(t, out.loss, weight_of(a, o)));
+    return ses_add(t, g.generator.loss, ses_scale(t, out.loss, model_weight(mix, o)));
 }
 
-/* Of yes-or-no scores: how many are right, and of what was replaced. */
-static bool count_found(ses_tape *t, const doubled *g, const ses_tensor *x, const char *name,
-                        ses_metric_sums *tally, ses_err *e)
+/* Adds accuracy, recall of replaced tokens ("found") and their rate from the logits x. */
+static bool count_detected(ses_tape *t, const replaced_batch *g, const ses_tensor *x, const char *name,
+                           ses_metric_sums *sums, ses_err *e)
 {
-    int64_t n = ses_count(x), asked = 0, right = 0, replaced = 0, found = 0;
+    int64_t n = ses_count(x), labeled = 0, correct = 0, replaced = 0, found = 0;
     ses_real *y = ses_alloc_array((size_t)n, sizeof *y, e);
     if (!y) return false;
     bool ok = ses_tape_read(t, x, y);
     for (int64_t i = 0; ok && i < n; i++) {
         int32_t label = g->batch.labels[i];
         if (label == SES_IGNORE_INDEX) continue;
-        asked++;
-        right += (y[i] > 0) == (label == 1);
+        labeled++;
+        correct += (y[i] > 0) == (label == 1);
         replaced += label == 1;
         found += label == 1 && y[i] > 0;
     }
     ses_free(y);
-    ses_metric_sums_add(tally, name, "accuracy", (double)right, (double)asked);
-    ses_metric_sums_add(tally, name, "found", (double)found, (double)replaced);
-    ses_metric_sums_add(tally, name, "replaced", (double)replaced, (double)asked);
+    ses_metric_sums_add(sums, name, "accuracy", (double)correct, (double)labeled);
+    ses_metric_sums_add(sums, name, "found", (double)found, (double)replaced);
+    ses_metric_sums_add(sums, name, "replaced", (double)replaced, (double)labeled);
     return ok || (ses_tape_ok(t, e), false);
 }
 
-static bool measure(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
-                    ses_metric_sums *tally, ses_err *e)
+static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                    ses_metric_sums *sums, ses_err *e)
 {
-    doubled g = { 0 };
+    replaced_batch g = { 0 };
     ses_outputs out;
     ses_real of_generator = 0, of_model = 0;
     int32_t *row, *label;
-    if (!generate(a, o, t, b, &g, e)) return false;
+    if (!run_generator(mix, o, t, b, &g, e)) return false;
     bool tokens = o->rtd_targets & SES_RTD_PREDICT_TOKENS;
     int64_t n = ses_label_rows(t, &g.batch, "masked-lm", &row, &label);
     ses_output_request want = { .logits = true, .rows = tokens ? row : NULL, .n_rows = tokens ? n : 0 };
-    if (!ses_tape_ok(t, e) || !ses_model_forward(a->model, t, &g.batch, &want, &out, e)) return false;
+    if (!ses_tape_ok(t, e) || !ses_model_forward(mix->model, t, &g.batch, &want, &out, e)) return false;
     if (!ses_tape_read(t, g.generator.loss, &of_generator) || !ses_tape_read(t, out.loss, &of_model))
         return ses_tape_ok(t, e);
-    ses_metric_sums_add(tally, "generator", "loss", (double)of_generator * (double)g.n, (double)g.n);
-    ses_metric_sums_add(tally, o->name, "loss", (double)of_model * (double)n, (double)n);
+    ses_metric_sums_add(sums, "generator", "loss", (double)of_generator * (double)g.n, (double)g.n);
+    ses_metric_sums_add(sums, o->name, "loss", (double)of_model * (double)n, (double)n);
     const ses_output *x = ses_outputs_find(&out, out.head[0].output);
     if (!x) return true;
-    if (!tokens) return count_found(t, &g, x->tensor, o->name, tally, e);
-    int64_t right = ses_count_correct(t, x->tensor, label, n, e);
-    if (right >= 0) ses_metric_sums_add(tally, o->name, "accuracy", (double)right, (double)n);
-    return right >= 0;
+    if (!tokens) return count_detected(t, &g, x->tensor, o->name, sums, e);
+    int64_t correct = ses_count_correct(t, x->tensor, label, n, e);
+    if (correct >= 0) ses_metric_sums_add(sums, o->name, "accuracy", (double)correct, (double)n);
+    return correct >= 0;
 }
 
-bool ses_share_embeddings(ses_model *model, ses_model *partner, ses_err *e)
+bool ses_share_embeddings(ses_model *model, ses_model *generator, ses_err *e)
 {
-    ses_store *from = ses_model_store(model), *to = ses_model_store(partner);
+    ses_store *from = ses_model_store(model), *to = ses_model_store(generator);
     for (size_t i = 0; i < ses_store_count(to); i++) {
         const ses_param *p = ses_store_at(to, i), *q = ses_store_find(from, p->name);
         if (strncmp(p->name, "embed.", 6) || !strncmp(p->name, "embed.project", 13)) continue;
         if (!q || !ses_same_shape(p->tensor, q->tensor))
             return ses_fail(e, SES_EARG,
-                            "the generator's \"%s\" has another shape than the model's: the two share their "
-                            "embeddings, so both need the same embedding_size, vocab_size and "
+                            "the generator's \"%s\" and the model's have different shapes: they share their "
+                            "embeddings and need the same embedding_size, vocab_size and "
                             "max_position_embeddings",
                             p->name);
         ses_store_share(to, i, q->tensor);
@@ -160,31 +162,31 @@ bool ses_share_embeddings(ses_model *model, ses_model *partner, ses_err *e)
     return true;
 }
 
-/* A number of the config times the share, at least 1 and a multiple of `of`. */
-static int64_t part(const ses_json *v, double share, int64_t of)
+/* A value of the config times fraction, rounded to a positive multiple of `multiple`. */
+static int64_t scaled(const ses_json *v, double fraction, int64_t multiple)
 {
     double x = 0;
     ses_json_real(v, &x);
-    int64_t n = (int64_t)lround(x * share / (double)of);
-    return (n < 1 ? 1 : n) * of;
+    int64_t n = (int64_t)lround(x * fraction / (double)multiple);
+    return (n < 1 ? 1 : n) * multiple;
 }
 
-ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err *e)
+ses_json_doc *ses_generator_config(const ses_json *config, double fraction, ses_err *e)
 {
-    static const char *const narrowed[] = { "hidden_size", "intermediate_size", "num_attention_heads" };
+    static const char *const scaled_key[] = { "hidden_size", "intermediate_size", "num_attention_heads" };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
-    int64_t heads = part(ses_json_get(config, "num_attention_heads"), share, 1);
+    int64_t heads = scaled(ses_json_get(config, "num_attention_heads"), fraction, 1);
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);
         const ses_json *v = ses_json_at(config, i);
-        bool narrow = false;
-        for (size_t j = 0; j < SES_LEN(narrowed); j++) narrow |= !strcmp(key, narrowed[j]);
+        bool is_scaled = false;
+        for (size_t j = 0; j < SES_LEN(scaled_key); j++) is_scaled |= !strcmp(key, scaled_key[j]);
         if (!strcmp(key, "architectures")) continue;
         ses_json_put_key(w, key);
-        if (narrow)
-            ses_json_put_int(w, !strcmp(key, "num_attention_heads") ? heads : part(v, share, heads));
+        if (is_scaled)
+            ses_json_put_int(w, !strcmp(key, "num_attention_heads") ? heads : scaled(v, fraction, heads));
         else
             ses_json_put_value(w, v);
     }
@@ -196,24 +198,25 @@ ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err
     return doc;
 }
 
-#define REPLACED(id, name_, does_, head_, asks_)                                              \
+#define REPLACED(id, name_, description_, head_, targets_)                                    \
     const ses_objective ses_objective_##id = { .name = name_,                                 \
-                                               .description = does_,                          \
+                                               .description = description_,                   \
                                                .needs = SES_NEEDS_MASK | SES_NEEDS_GENERATOR, \
                                                .head = head_,                                 \
-                                               .rtd_targets = asks_,                          \
+                                               .rtd_targets = targets_,                       \
                                                .mask_rate = 0.15,                             \
                                                .keep_rate = 0.15,                             \
                                                .mask_unit = SES_MASK_TOKENS,                  \
                                                .span_length = 5,                              \
                                                .max_span = 10,                                \
-                                               .build = lay,                                  \
+                                               .build = build,                                \
                                                .loss = loss,                                  \
                                                .measure = measure,                            \
                                                .total_loss = total }
 
 REPLACED(rtd, "rtd", "replaced token detection (ELECTRA)", "replaced-tokens", 0);
-REPLACED(rtd15, "rtd15", "the same, asked about masked tokens alone", "replaced-tokens", SES_RTD_MASKED_ONLY);
-REPLACED(replace, "replace", "masked tokens behind a generator's guesses", "masked-lm",
+REPLACED(rtd15, "rtd15", "replaced token detection on masked positions only", "replaced-tokens",
+         SES_RTD_MASKED_ONLY);
+REPLACED(replace, "replace", "original tokens of positions a generator replaced", "masked-lm",
          SES_RTD_MASKED_ONLY | SES_RTD_PREDICT_TOKENS);
-REPLACED(alltok, "alltok", "all tokens behind a generator's guesses", "masked-lm", SES_RTD_PREDICT_TOKENS);
+REPLACED(alltok, "alltok", "original tokens of all positions", "masked-lm", SES_RTD_PREDICT_TOKENS);

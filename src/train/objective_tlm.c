@@ -1,19 +1,20 @@
 /* Translation language modeling (XLM, Conneau and Lample 2019): a sentence and its translation, masked
- * together, so that each helps to say the other. The second counts its places from 0 again. */
+ * together, so that each provides context for the other. Positions restart at 0 in the second. */
 #include "objective.h"
 
-static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
-                ses_err *e)
+static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                  ses_err *e)
 {
     if (p->split >= p->n)
         return ses_fail(e, SES_EARG,
                         "objective %s needs passages of two segments: a text and its translation", o->name);
     size_t from = d->ids.n;
-    if (!ses_build_masked(w, o, p, e) || !ses_build_framed(w, p, w->text.p, w->chosen.p, d, e)) return false;
-    /* of the tokens between them, half (rounded up) are the first's */
-    int64_t second = w->special_tokens->before.n + p->split + (w->special_tokens->between.n + 1) / 2;
+    if (!ses_build_masked(ctx, o, p, e) || !ses_build_framed(ctx, p, ctx->text.p, ctx->chosen.p, d, e))
+        return false;
+    /* the first half (rounded up) of the tokens between them belongs to the first */
+    int64_t second = ctx->special_tokens->before.n + p->split + (ctx->special_tokens->between.n + 1) / 2;
     for (int64_t i = 0; i < (int64_t)(d->ids.n - from); i++) {
-        d->segments.p[from + (size_t)i] = i >= second; /* its language */
+        d->segments.p[from + (size_t)i] = i >= second; /* language id */
         if (!ses_ints_push(&d->positions, (int32_t)(i < second ? i : i - second), e)) return false;
     }
     return true;
@@ -30,4 +31,4 @@ const ses_objective ses_objective_tlm = { .name = "tlm",
                                           .mask_unit = SES_MASK_TOKENS,
                                           .span_length = 5,
                                           .max_span = 10,
-                                          .build = lay };
+                                          .build = build };

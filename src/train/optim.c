@@ -1,4 +1,4 @@
-/* What all optimizers share: groups, state, the walk over the parameters. */
+/* Common part of all optimizers: parameter groups, state buffers, moving average, steps. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "optim_kind.h"
@@ -18,19 +18,19 @@ struct ses_optim {
     ses_device *dev;
     const ses_optim_kind *kind;
     ses_optim_options opt;
-    ses_real **state; /* [SES_OPTIM_BUFFERS * parameters]; NULL where there is none */
+    ses_real **state; /* [parameters, SES_OPTIM_BUFFERS]; NULL: not used */
     int *group;
-    int64_t *begun; /* steps done when a parameter began to move: its own are counted from there */
+    int64_t *first_step; /* steps done when a parameter was first trained; its own steps count from there */
     ses_real *scratch;
-    int64_t largest; /* numbers of scratch */
+    int64_t scratch_len;
     int64_t steps;
-    ses_optim_call *call; /* [parameters]: those of the step that is taken */
+    ses_optim_call *call; /* [parameters]: arguments of the current step */
 };
 
-const char *ses_optim_name(size_t i, const char **what)
+const char *ses_optim_name(size_t i, const char **description)
 {
     if (i >= SES_LEN(kinds)) return NULL;
-    if (what) *what = kinds[i]->what;
+    if (description) *description = kinds[i]->description;
     return kinds[i]->name;
 }
 
@@ -40,7 +40,7 @@ static const ses_optim_kind *find(const char *name, ses_err *e)
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!name || !strcmp(kinds[i]->name, name)) return kinds[i];
     for (size_t i = 0; i < SES_LEN(kinds); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
-    ses_fail(e, SES_EARG, "no optimizer \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s,
+    ses_fail(e, SES_EARG, "unknown optimizer \"%s\"; choose one of %s", ses_quoted_of(name, strlen(name)).s,
              list.data ? list.data : "");
     ses_buf_free(&list);
     return NULL;
@@ -50,7 +50,7 @@ bool ses_optim_defaults(const char *name, ses_optim_options *out, ses_err *e)
 {
     const ses_optim_kind *k = find(name, e);
     if (!k) return false;
-    *out = k->usual;
+    *out = k->defaults;
     out->name = k->name;
     out->group[0].lr_scale = 1;
     return true;
@@ -87,15 +87,15 @@ int ses_group_by_layer(void *ctx, const ses_param *p)
     return level < c->frozen ? -1 : (int)(2 * level + (p->decay ? 0 : 1));
 }
 
-bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, double decay, double fall,
-                                ses_err *e)
+bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, double weight_decay,
+                                double layer_decay, ses_err *e)
 {
     if (ctx->layers < 0 || 2 * (ctx->layers + 2) > SES_MAX_GROUPS)
-        return ses_fail(e, SES_EARG, "rates by layer for at most %d layers, not %lld", SES_MAX_GROUPS / 2 - 2,
-                        (long long)ctx->layers);
+        return ses_fail(e, SES_EARG, "layer-wise learning rates: %lld layers, expected at most %d",
+                        (long long)ctx->layers, SES_MAX_GROUPS / 2 - 2);
     for (int64_t l = 0; l < ctx->layers + 2; l++) {
-        double scale = pow(fall, (double)(ctx->layers + 1 - l));
-        o->group[2 * l] = (ses_param_group){ scale, decay };
+        double scale = pow(layer_decay, (double)(ctx->layers + 1 - l));
+        o->group[2 * l] = (ses_param_group){ scale, weight_decay };
         o->group[2 * l + 1] = (ses_param_group){ scale, 0 };
     }
     o->group_of = ses_group_by_layer;
@@ -103,29 +103,33 @@ bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, dou
     return true;
 }
 
-double ses_clip_scale(double norm, double most) { return most > 0 ? fmin(1, most / (norm + 1e-6)) : 1; }
+double ses_clip_scale(double norm, double max_norm)
+{
+    return max_norm > 0 ? fmin(1, max_norm / (norm + 1e-6)) : 1;
+}
 
 /* ---- state ---- */
 
-static void keeps(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+static void state_layout(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
-    o->kind->keeps(&o->opt, w, b);
+    o->kind->state_layout(&o->opt, w, b);
     b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ema", o->opt.ema_decay > 0 ? ses_count(w) : 0 };
 }
 
+/* Assigns parameter i to its group and allocates its state. */
 static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
     ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
     o->group[i] = p->role != SES_PARAM_TRAINED ? -1 : o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
     if (o->group[i] >= SES_MAX_GROUPS)
-        return ses_fail(e, SES_EARG, "parameter \"%s\": group %d of %d", p->name, o->group[i],
-                        SES_MAX_GROUPS);
+        return ses_fail(e, SES_EARG, "parameter \"%s\": group %d; expected less than %d", p->name,
+                        o->group[i], SES_MAX_GROUPS);
     if (p->role != SES_PARAM_SHARED) p->tensor->requires_grad = o->group[i] >= 0;
     if (o->group[i] < 0) return true;
     if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
-    if (o->begun[i] < 0) o->begun[i] = o->steps;
-    keeps(o, p->tensor, b);
+    if (o->first_step[i] < 0) o->first_step[i] = o->steps;
+    state_layout(o, p->tensor, b);
     for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
         size_t bytes = (size_t)b[j].n * sizeof(ses_real);
         ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
@@ -141,12 +145,12 @@ bool ses_optim_regroup(ses_optim *o, ses_err *e)
     int64_t largest = 0;
     for (size_t i = 0; i < ses_store_count(o->store); i++)
         if (!prepare(o, i, &largest, e)) return false;
-    if ((!o->kind->scratch && !(o->opt.ema_decay > 0)) || largest <= o->largest) return true;
+    if ((!o->kind->needs_scratch && !(o->opt.ema_decay > 0)) || largest <= o->scratch_len) return true;
     ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
     if (!scratch) return false;
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
     o->scratch = scratch;
-    o->largest = largest;
+    o->scratch_len = largest;
     return true;
 }
 
@@ -162,9 +166,9 @@ ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err
     o->opt = *options;
     o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
     o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
-    o->begun = o->group ? ses_alloc_array(n, sizeof *o->begun, e) : NULL;
-    o->call = o->begun ? ses_alloc_array(n, sizeof *o->call, e) : NULL;
-    for (size_t i = 0; o->call && i < n; i++) o->begun[i] = -1;
+    o->first_step = o->group ? ses_alloc_array(n, sizeof *o->first_step, e) : NULL;
+    o->call = o->first_step ? ses_alloc_array(n, sizeof *o->call, e) : NULL;
+    for (size_t i = 0; o->call && i < n; i++) o->first_step[i] = -1;
     if (o->call && ses_optim_regroup(o, e)) return o;
     ses_optim_free(o);
     return NULL;
@@ -178,13 +182,13 @@ void ses_optim_free(ses_optim *o)
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
     ses_free(o->state);
     ses_free(o->group);
-    ses_free(o->begun);
+    ses_free(o->first_step);
     ses_free(o->call);
     ses_free(o);
 }
 
-/* average = d average + (1 - d) w, with a shorter memory d in the beginning: min(ema, (1 + t) / (10 + t)). */
-static void follow(const ses_optim *o, const ses_optim_call *c)
+/* average = d average + (1 - d) w, with d = min(ema_decay, (1 + t) / (10 + t)): a lower decay at first. */
+static void update_ema(const ses_optim *o, const ses_optim_call *c)
 {
     ses_real *average = c->state[SES_OPTIM_MAX_STATE];
     int64_t n = ses_count(c->w);
@@ -224,12 +228,12 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
                                          .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
                                          .decay = o->opt.group[o->group[i]].weight_decay,
                                          .scale = grad_scale,
-                                         .step = o->steps - o->begun[i] };
+                                         .step = o->steps - o->first_step[i] };
     }
-    for (size_t i = 0; i < n && !o->kind->all; i++) o->kind->step(&o->call[i]);
-    if (n && o->kind->all) o->kind->all(o->call, n);
-    for (size_t i = 0; i < n; i++) follow(o, &o->call[i]);
-    if (!o->kind->all) ses_store_sync_bf16(o->store);
+    for (size_t i = 0; i < n && !o->kind->step_all; i++) o->kind->step(&o->call[i]);
+    if (n && o->kind->step_all) o->kind->step_all(o->call, n);
+    for (size_t i = 0; i < n; i++) update_ema(o, &o->call[i]);
+    if (!o->kind->step_all) ses_store_sync_bf16(o->store);
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }
@@ -245,11 +249,11 @@ size_t ses_optim_state_count(const ses_optim *o)
 ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i)
 {
     size_t j = 0;
-    for (;; j++) /* the i-th that is there */
+    for (;; j++) /* the i-th used buffer */
         if (o->state[j] && i-- == 0) break;
     const ses_param *p = ses_store_at(o->store, j / SES_OPTIM_BUFFERS);
     ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
-    keeps(o, p->tensor, b);
+    state_layout(o, p->tensor, b);
     size_t which = j % SES_OPTIM_BUFFERS;
     return (ses_optim_state){ p->name, b[which].kind, o->state[j], b[which].n };
 }

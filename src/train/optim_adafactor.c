@@ -1,20 +1,21 @@
-/* Adafactor (Shazeer and Stern 2018), as the reference library has it: of a matrix only the means of the
- * squared gradient over rows and over columns are kept, and
+/* Adafactor (Shazeer and Stern 2018), as in transformers. The second moment of a matrix is factored into its
+ * means over rows and over columns:
  *     u = g / sqrt(row col' / mean(row)),    w -= lr u / max(1, rms(u) / clip_threshold)
- * With relative_step the rate is min(1e-2, 1 / sqrt(step)) (warmup_init: 1e-6 step in place of 1e-2); with
- * scale_parameter it is times max(eps_scale, rms(w)). */
+ * relative_step: lr = min(1e-2, 1 / sqrt(step)) (warmup_init: 1e-6 step instead of 1e-2).
+ * scale_parameter: lr is multiplied by max(eps_scale, rms(w)). */
 #include "optim_kind.h"
 
 #include <math.h>
 
-static bool factored(const ses_tensor *w) { return ses_rank(w) >= 2; }
+static bool is_factored(const ses_tensor *w) { return ses_rank(w) >= 2; }
 
-static void keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+                         ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
     int64_t n = ses_count(w), cols = ses_cols(w);
     b[0] = (ses_optim_buffer){ "m", o->beta1 != 0 ? n : 0 };
-    b[1] = (ses_optim_buffer){ factored(w) ? "row" : "v", factored(w) ? n / cols : n };
-    b[2] = (ses_optim_buffer){ "col", factored(w) ? n / w->dim[ses_rank(w) - 2] : 0 };
+    b[1] = (ses_optim_buffer){ is_factored(w) ? "row" : "v", is_factored(w) ? n / cols : n };
+    b[2] = (ses_optim_buffer){ "col", is_factored(w) ? n / w->dim[ses_rank(w) - 2] : 0 };
 }
 
 static double rms(const ses_optim_call *c, const ses_real *a)
@@ -23,7 +24,7 @@ static double rms(const ses_optim_call *c, const ses_real *a)
     return sqrt(c->dev->k_f32.sum_squares(&c->dev->exec, a, n) / (double)n);
 }
 
-static double rate(const ses_optim_call *c)
+static double effective_lr(const ses_optim_call *c)
 {
     const ses_optim_options *o = c->opt;
     double t = (double)c->step, lr = c->lr;
@@ -42,11 +43,11 @@ static void step(const ses_optim_call *c)
     ses_tensor *w = c->w;
     ses_real *value = ses_master_data(w);
     int64_t n = ses_count(w);
-    double lr = rate(c);
+    double lr = effective_lr(c);
     ses_adafactor a = { .beta2 = 1 - pow((double)c->step, o->decay_rate), .eps = o->eps, .scale = c->scale };
-    if (factored(w)) {
+    if (is_factored(w)) {
         int64_t cols = ses_cols(w), rows = w->dim[ses_rank(w) - 2];
-        for (int64_t i = 0; i < n / (rows * cols); i++) /* of a tensor with more axes, each matrix alone */
+        for (int64_t i = 0; i < n / (rows * cols); i++) /* more than two axes: each matrix separately */
             k->adafactor_matrix(x, c->scratch + i * rows * cols, c->state[1] + i * rows,
                                 c->state[2] + i * cols, w->grad + i * rows * cols, rows, cols, &a);
     } else {
@@ -66,15 +67,15 @@ static void step(const ses_optim_call *c)
 
 const ses_optim_kind ses_optim_adafactor = {
     .name = "adafactor",
-    .what = "second moments as rows and columns, a rate of its own",
-    .usual = { .lr = 1e-3,
-               .eps = 1e-30,
-               .eps_scale = 1e-3,
-               .clip_threshold = 1,
-               .decay_rate = -0.8,
-               .scale_parameter = true,
-               .relative_step = true },
-    .scratch = true,
-    .keeps = keeps,
+    .description = "Adam with factored second moments",
+    .defaults = { .lr = 1e-3,
+                  .eps = 1e-30,
+                  .eps_scale = 1e-3,
+                  .clip_threshold = 1,
+                  .decay_rate = -0.8,
+                  .scale_parameter = true,
+                  .relative_step = true },
+    .needs_scratch = true,
+    .state_layout = state_layout,
     .step = step,
 };

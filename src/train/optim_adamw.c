@@ -1,16 +1,17 @@
-/* AdamW (Loshchilov and Hutter 2019): Adam with a decay that acts on the weights themselves. */
+/* AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. */
 #include "optim_kind.h"
 
 #include <math.h>
 
-void ses_adam_keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+void ses_adam_state_layout(const ses_optim_options *o, const ses_tensor *w,
+                           ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
     (void)o;
     b[0] = (ses_optim_buffer){ "m", ses_count(w) };
     b[1] = (ses_optim_buffer){ "v", ses_count(w) };
 }
 
-ses_adamw ses_adam_numbers(const ses_optim_call *c)
+ses_adamw ses_adam_constants(const ses_optim_call *c)
 {
     const ses_optim_options *o = c->opt;
     double t = (double)c->step;
@@ -24,28 +25,28 @@ ses_adamw ses_adam_numbers(const ses_optim_call *c)
                         .scale = c->scale };
 }
 
-void ses_adam_all(const ses_optim_call *c, size_t n)
+void ses_adam_step_all(const ses_optim_call *c, size_t n)
 {
-    enum { MOST = 128 };
-    for (size_t from = 0; from < n; from += MOST) {
-        ses_adamw_tensor part[MOST];
-        size_t some = n - from < MOST ? n - from : MOST;
-        for (size_t i = 0; i < some; i++) {
+    enum { MAX_PARTS = 128 };
+    for (size_t from = 0; from < n; from += MAX_PARTS) {
+        ses_adamw_tensor part[MAX_PARTS];
+        size_t count = n - from < MAX_PARTS ? n - from : MAX_PARTS;
+        for (size_t i = 0; i < count; i++) {
             const ses_optim_call *one = &c[from + i];
             ses_tensor *w = one->w;
             part[i] = (ses_adamw_tensor){
-                ses_master_data(w),         w->grad,      one->state[0],        one->state[1],
-                w->master ? w->data : NULL, ses_count(w), ses_adam_numbers(one)
+                ses_master_data(w),         w->grad,      one->state[0],          one->state[1],
+                w->master ? w->data : NULL, ses_count(w), ses_adam_constants(one)
             };
         }
-        c->dev->k_f32.adamw_list(&c->dev->exec, part, (int64_t)some);
+        c->dev->k_f32.adamw_list(&c->dev->exec, part, (int64_t)count);
     }
 }
 
 const ses_optim_kind ses_optim_adamw = {
     .name = "adamw",
-    .what = "Adam with decoupled weight decay",
-    .usual = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
-    .keeps = ses_adam_keeps,
-    .all = ses_adam_all,
+    .description = "Adam with decoupled weight decay",
+    .defaults = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
+    .state_layout = ses_adam_state_layout,
+    .step_all = ses_adam_step_all,
 };

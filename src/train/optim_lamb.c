@@ -1,12 +1,12 @@
-/* LAMB (You et al. 2020): Adam's step plus decay, made as long as the layer's weights are:
- *     u = m^ / (sqrt(v^) + eps) + decay w,    w -= lr |w| / |u| u    (|w| / |u| is 1 where either is 0) */
+/* LAMB (You et al. 2020): Adam's update plus weight decay, scaled by the trust ratio |w| / |u|:
+ *     u = m^ / (sqrt(v^) + eps) + decay w,    w -= lr |w| / |u| u    (the ratio is 1 if either norm is 0) */
 #include "optim_kind.h"
 
 static void step(const ses_optim_call *c)
 {
     ses_exec *x = &c->dev->exec;
     const ses_kernels *k = &c->dev->k_f32;
-    ses_adamw a = ses_adam_numbers(c);
+    ses_adamw a = ses_adam_constants(c);
     ses_real *value = ses_master_data(c->w);
     int64_t n = ses_count(c->w);
     k->lamb(x, c->scratch, value, c->w->grad, c->state[0], c->state[1], n, &a);
@@ -15,9 +15,9 @@ static void step(const ses_optim_call *c)
 
 const ses_optim_kind ses_optim_lamb = {
     .name = "lamb",
-    .what = "Adam with steps as long as each tensor's weights, for large batches",
-    .usual = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6 },
-    .scratch = true,
-    .keeps = ses_adam_keeps,
+    .description = "Adam with a trust ratio per tensor, for large batches",
+    .defaults = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6 },
+    .needs_scratch = true,
+    .state_layout = ses_adam_state_layout,
     .step = step,
 };

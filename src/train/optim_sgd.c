@@ -1,8 +1,9 @@
-/* Stochastic gradient descent, with momentum (Nesterov's or the heavy ball's); decay goes through the
- * gradient, as PyTorch's. */
+/* Stochastic gradient descent with momentum (heavy ball or Nesterov). Weight decay is added to the
+ * gradient, as in torch.optim.SGD. */
 #include "optim_kind.h"
 
-static void keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+                         ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
     b[0] = (ses_optim_buffer){ "momentum", o->momentum != 0 ? ses_count(w) : 0 };
 }
@@ -13,7 +14,7 @@ static void step(const ses_optim_call *c)
     ses_sgd s = { .lr = c->lr,
                   .momentum = o->momentum,
                   .grad_weight =
-                      c->step == 1 ? 1 : 1 - o->dampening, /* the buffer begins as the first gradient */
+                      c->step == 1 ? 1 : 1 - o->dampening, /* the first gradient initializes the buffer */
                   .weight_decay = c->decay,
                   .scale = c->scale,
                   .nesterov = o->nesterov };
@@ -22,8 +23,8 @@ static void step(const ses_optim_call *c)
 
 const ses_optim_kind ses_optim_sgd = {
     .name = "sgd",
-    .what = "gradient descent with momentum",
-    .usual = { .lr = 1e-3, .momentum = 0.9 },
-    .keeps = keeps,
+    .description = "SGD with momentum",
+    .defaults = { .lr = 1e-3, .momentum = 0.9 },
+    .state_layout = state_layout,
     .step = step,
 };

@@ -1,4 +1,4 @@
-/* Learning-rate schedules, by the reference's formulas. t is the update, from 0. */
+/* Learning-rate schedules by the formulas of transformers. t is the update, from 0. */
 #include "sesame/schedule.h"
 
 #include "base/str.h"
@@ -7,11 +7,11 @@
 #include <string.h>
 
 typedef struct ses_schedule_kind {
-    const char *name, *what;
+    const char *name, *description;
     double (*at)(const ses_schedule *s, double t);
 } ses_schedule_kind;
 
-/* Of the part after the warm-up, 0 to 1. */
+/* Fraction of the run after the warmup, 0 to 1. */
 static double progress(const ses_schedule *s, double t)
 {
     return (t - (double)s->warmup) / fmax(1, (double)(s->total - s->warmup));
@@ -42,24 +42,25 @@ static double polynomial(const ses_schedule *s, double t)
     return (1 - s->end_factor) * pow(fmax(0, 1 - progress(s, t)), s->power) + s->end_factor;
 }
 
-/* Howard and Ruder 2018, equation 3: up over the first `cut` of the run, then down, never below 1 / ratio. */
+/* Howard and Ruder 2018, equation 3: rises over the first cut_frac of the run, then falls, never below
+ * 1 / ratio. */
 static double slanted(const ses_schedule *s, double t)
 {
-    double cut = floor((double)s->total * s->cut_frac), p;
-    if (t < cut)
-        p = t / cut;
+    double peak = floor((double)s->total * s->cut_frac), p;
+    if (t < peak)
+        p = t / peak;
     else
-        p = fmax(0, 1 - (t - cut) / fmax(1, cut * (1 / s->cut_frac - 1)));
+        p = fmax(0, 1 - (t - peak) / fmax(1, peak * (1 / s->cut_frac - 1)));
     return (1 + p * (s->ratio - 1)) / s->ratio;
 }
 
-static const ses_schedule_kind ses_schedule_constant = { "constant", "the same all along", constant };
-static const ses_schedule_kind ses_schedule_linear = { "linear", "straight down to 0", linear };
-static const ses_schedule_kind ses_schedule_cosine = { "cosine", "down along a cosine", cosine };
-static const ses_schedule_kind ses_schedule_inverse_sqrt = { "inverse_sqrt", "with 1 / sqrt(step)",
+static const ses_schedule_kind ses_schedule_constant = { "constant", "constant after the warmup", constant };
+static const ses_schedule_kind ses_schedule_linear = { "linear", "linear decay to 0", linear };
+static const ses_schedule_kind ses_schedule_cosine = { "cosine", "cosine decay", cosine };
+static const ses_schedule_kind ses_schedule_inverse_sqrt = { "inverse_sqrt", "decay with 1 / sqrt(step)",
                                                              inverse_sqrt };
-static const ses_schedule_kind ses_schedule_polynomial = { "polynomial", "down by a power", polynomial };
-static const ses_schedule_kind ses_schedule_slanted = { "slanted", "ULMFiT's slanted triangle", slanted };
+static const ses_schedule_kind ses_schedule_polynomial = { "polynomial", "polynomial decay", polynomial };
+static const ses_schedule_kind ses_schedule_slanted = { "slanted", "slanted triangular (ULMFiT)", slanted };
 
 static const ses_schedule_kind *const kinds[] = {
 #define SES_SCHEDULE(name) &ses_schedule_##name,
@@ -74,10 +75,10 @@ static const ses_schedule_kind *find(const char *name)
     return NULL;
 }
 
-const char *ses_schedule_name(size_t i, const char **what)
+const char *ses_schedule_name(size_t i, const char **description)
 {
     if (i >= SES_LEN(kinds)) return NULL;
-    if (what) *what = kinds[i]->what;
+    if (description) *description = kinds[i]->description;
     return kinds[i]->name;
 }
 
@@ -88,8 +89,8 @@ bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e)
         ses_buf list = { 0 };
         for (size_t i = 0; i < SES_LEN(kinds); i++)
             ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
-        ses_fail(e, SES_EARG, "no schedule \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s,
-                 list.data ? list.data : "");
+        ses_fail(e, SES_EARG, "unknown schedule \"%s\"; choose one of %s",
+                 ses_quoted_of(name, strlen(name)).s, list.data ? list.data : "");
         ses_buf_free(&list);
         return false;
     }

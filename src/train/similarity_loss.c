@@ -1,8 +1,9 @@
+/* Losses of sentence embeddings, composed of ops. */
 #include "similarity_loss.h"
 
 #include "nn/nn.h"
 
-/* Texts `from` and on of every example, all of one place together: [n * (to - from), W]. */
+/* Texts from .. to - 1 of every example, grouped by their index in the example: [n * (to - from), W]. */
 static ses_tensor *texts(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, int64_t from, int64_t to)
 {
     int32_t *row = ses_tape_host_alloc(t, (size_t)(n * (to - from)), sizeof *row);
@@ -11,7 +12,7 @@ static ses_tensor *texts(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, i
     return row ? ses_gather(t, x, ses_tape_ints(t, row, n * (to - from))) : NULL;
 }
 
-/* n numbers of one value, as [n] or [n, 1] or [1, n]. */
+/* n equal values, of shape dim. */
 static ses_tensor *filled(ses_tape *t, double value, int64_t n, const int64_t dim[SES_MAX_DIM])
 {
     ses_real *a = ses_tape_host_alloc(t, (size_t)n, sizeof *a);
@@ -19,7 +20,7 @@ static ses_tensor *filled(ses_tape *t, double value, int64_t n, const int64_t di
     return a ? ses_tape_input(t, a, dim) : NULL;
 }
 
-/* [N, 1]: products of rows. */
+/* Dot products of rows: [N, 1]. */
 static ses_tensor *dots(ses_tape *t, ses_tensor *a, ses_tensor *b)
 {
     ses_tensor *one = a ? filled(t, 1, ses_cols(a), SES_DIM(1, ses_cols(a))) : NULL;
@@ -78,7 +79,7 @@ ses_tensor *ses_loss_contrastive(ses_tape *t, ses_tensor *x, const ses_real *y, 
     return ses_scale(t, mean(t, ses_add(t, same, apart)), 0.5);
 }
 
-/* |a - b|, which is (a - b) . (a - b) / |a - b|: the way a gradient goes back is that of the norm. */
+/* |a - b| = (a - b) . (a - b) / |a - b|; its gradient is that of the norm. */
 static ses_tensor *distance(ses_tape *t, ses_tensor *a, ses_tensor *b)
 {
     ses_tensor *d = minus(t, a, b);
@@ -96,9 +97,9 @@ ses_tensor *ses_loss_in_batch_negatives(ses_tape *t, ses_tensor *x, int64_t n, i
 {
     ses_tensor *first = ses_l2_normalize(t, texts(t, x, n, group, 0, 1)),
                *all = ses_l2_normalize(t, texts(t, x, n, group, 1, group));
-    int32_t *right = ses_tape_host_alloc(t, (size_t)n, sizeof *right);
-    for (int64_t i = 0; right && i < n; i++) right[i] = (int32_t)i;
-    if (!right) return NULL;
+    int32_t *labels = ses_tape_host_alloc(t, (size_t)n, sizeof *labels);
+    for (int64_t i = 0; labels && i < n; i++) labels[i] = (int32_t)i;
+    if (!labels) return NULL;
     ses_tensor *cos = ses_linear(t, first, all, NULL, SES_ACT_NONE, SES_OUT_IN);
-    return ses_cross_entropy(t, ses_scale(t, cos, scale), ses_tape_ints(t, right, n));
+    return ses_cross_entropy(t, ses_scale(t, cos, scale), ses_tape_ints(t, labels, n));
 }

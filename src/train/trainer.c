@@ -1,4 +1,4 @@
-/* One batch after the other: forward, backward, and an update when enough gradients have come together. */
+/* Training steps: forward and backward pass of a batch, gradient accumulation, optimizer updates. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/model_desc.h"
@@ -10,25 +10,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- how long ---- */
+/* ---- length of the run ---- */
 
 static int64_t updates_of(const ses_trainer *t, int64_t batches)
 {
     return (batches + t->o.accumulate - 1) / t->o.accumulate;
 }
 
-/* Updates of a run of so many epochs; the rest of the last one rounded up, as the reference does. */
+/* Updates of a run of o.epochs epochs; a fractional last epoch is rounded up, as in transformers. */
 static bool count_updates(ses_trainer *t, ses_err *e)
 {
     const ses_batch_source *s = &t->o.source;
     int64_t total = 0;
     if (t->o.updates > 0) return t->total = t->o.updates, true;
     for (int64_t i = 0; (double)i < t->o.epochs; i++) {
-        double share = fmin(1, t->o.epochs - (double)i);
-        total += (int64_t)ceil(share * (double)updates_of(t, s->count(s->ctx, i)) - 1e-9);
+        double fraction = fmin(1, t->o.epochs - (double)i);
+        total += (int64_t)ceil(fraction * (double)updates_of(t, s->count(s->ctx, i)) - 1e-9);
     }
     t->total = total;
-    return total > 0 || ses_fail(e, SES_EARG, "a run of 0 updates; give epochs or updates above 0");
+    return total > 0 || ses_fail(e, SES_EARG, "the run has 0 updates; set epochs or updates above 0");
 }
 
 double ses_trainer_epoch(const ses_trainer *t)
@@ -38,7 +38,7 @@ double ses_trainer_epoch(const ses_trainer *t)
 
 /* ---- gradual unfreezing ---- */
 
-static bool thaw(ses_trainer *t, int64_t epoch, ses_err *e)
+static bool unfreeze(ses_trainer *t, int64_t epoch, ses_err *e)
 {
     if (!t->o.unfreezing) return true;
     t->o.unfreezing->frozen = ses_layer_groups_frozen_at(t->o.unfreezing, epoch);
@@ -47,27 +47,27 @@ static bool thaw(ses_trainer *t, int64_t epoch, ses_err *e)
     return true;
 }
 
-/* What began to move when, as a run comes to this epoch. */
 bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
 {
     int64_t updates = 0;
     for (int64_t k = 0; t->o.unfreezing && k <= t->at.epoch; k++) {
         for (size_t i = 0; i < t->n; i++) ses_optim_set_steps(t->optim[i], updates);
-        if (!thaw(t, k, e)) return false;
+        if (!unfreeze(t, k, e)) return false;
         updates += updates_of(t, t->o.source.count(t->o.source.ctx, k));
     }
     return true;
 }
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
 static bool check_models(const ses_trainer *t, ses_err *e)
 {
     for (size_t i = 0; i < t->n; i++) {
         const ses_store *s = t->store[i];
-        if (!ses_store_trainable_count(s)) return ses_fail(e, SES_EARG, "the model is not open for training");
+        if (!ses_store_trainable_count(s))
+            return ses_fail(e, SES_EARG, "the model is not opened for training");
         if (ses_store_device(s) != t->dev)
-            return ses_fail(e, SES_EARG, "what is trained together is on two devices");
+            return ses_fail(e, SES_EARG, "jointly trained models must share a device");
     }
     return true;
 }
@@ -97,7 +97,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
     if (t->dir && o->source.hash)
         snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
-    if (!thaw(t, 0, e)) goto fail;
+    if (!unfreeze(t, 0, e)) goto fail;
     for (size_t i = 0; i < t->n; i++)
         if (!(t->optim[i] = ses_optim_new(t->store[i], &o->optim, e))) goto fail;
     t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
@@ -122,20 +122,19 @@ void ses_trainer_free(ses_trainer *t)
 
 /* ---- a step ---- */
 
-/* "update 12, epoch 2, batch 7: lines ...": where a run was when something went wrong. Epochs and batches are
- * counted from 1. */
-static bool at_batch(const ses_trainer *t, ses_err *e)
+/* Adds the position to an error: "update 12, epoch 2, batch 7 (lines ...)". Counted from 1. */
+static bool wrap_batch(const ses_trainer *t, ses_err *e)
 {
-    char what[200] = "";
+    char where[200] = "";
     const ses_batch_source *s = &t->o.source;
-    if (s->describe) s->describe(s->ctx, t->at.epoch, t->at.index, what, sizeof what);
+    if (s->describe) s->describe(s->ctx, t->at.epoch, t->at.index, where, sizeof where);
     return ses_wrap(e, "update %" PRId64 ", epoch %" PRId64 ", batch %" PRId64 "%s%s%s", t->at.updates + 1,
-                    t->at.epoch + 1, t->at.index + 1, *what ? " (" : "", what, *what ? ")" : "");
+                    t->at.epoch + 1, t->at.index + 1, *where ? " (" : "", where, *where ? ")" : "");
 }
 
-/* The parameter nearest to the loss that is NaN or infinite: a weight, or else a gradient. What goes wrong on
- * the way back spoils everything below it. */
-static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e)
+/* Names the parameter nearest to the loss with a weight, or else a gradient, that is not finite: in the
+ * backward pass a NaN spreads to everything below. */
+static bool fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e)
 {
     for (int gradients = 0; gradients < 2; gradients++)
         for (size_t m = t->n; m-- > 0;)
@@ -147,10 +146,10 @@ static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e
                     continue;
                 if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
                     snprintf(name, sizeof name, "%s", p->name);
-                return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", what, was,
-                                gradients ? "gradient" : "weights", name);
+                return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", quantity,
+                                value, gradients ? "gradient" : "weights", name);
             }
-    return ses_fail(e, SES_EARG, "the %s is %g", what, was);
+    return ses_fail(e, SES_EARG, "the %s is %g", quantity, value);
 }
 
 static double grad_norm(const ses_trainer *t)
@@ -163,8 +162,8 @@ static double grad_norm(const ses_trainer *t)
     return sqrt(sum);
 }
 
-/* The label of each row of scores; what comes next is its successor's. */
-static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
+/* The label of each row of logits; a causal head predicts the next token's. */
+static ses_tensor *aligned_labels(ses_trainer *t, const ses_batch *b, int64_t rows)
 {
     if (!t->o.model->class->head[0].head->shifts_labels) return ses_tape_ints(t->tape, b->labels, rows);
     int32_t *next = ses_tape_host_alloc(t->tape, (size_t)rows, sizeof *next);
@@ -174,16 +173,17 @@ static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
     return next ? ses_tape_ints(t->tape, next, rows) : NULL;
 }
 
-/* (1 - s) nll + s (mean nll of all classes), over the rows that have a label. */
-static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
+/* Label smoothing: (1 - s) nll + s (mean nll of all classes), over the rows with a label. */
+static ses_tensor *smoothed_loss(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
 {
     const ses_output *logits = ses_outputs_find(out, "logits");
     ses_tensor *x = logits ? logits->tensor : NULL;
     if (!x || !b->labels) {
-        ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class_name(t->o.model));
+        ses_fail(e, SES_EUNSUPPORTED, "label smoothing is not supported for %s",
+                 ses_model_class_name(t->o.model));
         return NULL;
     }
-    ses_tensor *margin = ses_label_smoothing(t->tape, x, aligned(t, b, ses_rows(x)));
+    ses_tensor *margin = ses_label_smoothing(t->tape, x, aligned_labels(t, b, ses_rows(x)));
     return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.label_smoothing));
 }
 
@@ -192,32 +192,31 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
     ses_outputs out = { 0 };
     if (t->o.loss) {
         ses_tensor *loss = t->o.loss(t->o.loss_ctx, t->tape, b, e);
-        if (!loss && ses_tape_ok(t->tape, e)) ses_fail(e, SES_EARG, "the objective gave no loss");
+        if (!loss && ses_tape_ok(t->tape, e)) ses_fail(e, SES_EARG, "the loss function returned no loss");
         return loss;
     }
     bool smooth = t->o.label_smoothing > 0;
     if (!ses_model_forward(t->o.model, t->tape, b, &(ses_output_request){ .logits = smooth }, &out, e))
         return NULL;
-    if (!out.loss) ses_fail(e, SES_EARG, "the batch has no labels for %s", ses_model_class_name(t->o.model));
-    return smooth && out.loss ? smoothed(t, b, &out, e) : out.loss;
+    if (!out.loss) ses_fail(e, SES_EARG, "the batch lacks labels for %s", ses_model_class_name(t->o.model));
+    return smooth && out.loss ? smoothed_loss(t, b, &out, e) : out.loss;
 }
 
-/* Will there be an update after this batch? */
-static bool is_due(const ses_trainer *t)
+static bool update_is_due(const ses_trainer *t)
 {
     return t->at.accumulated + 1 >= t->o.accumulate || t->at.index + 1 >= t->count;
 }
 
-/* The batch that comes after this one, if one does, is made while a device of its own still computes. */
-static void make_next(const ses_trainer *t)
+/* Builds the next batch while a GPU is still computing. */
+static void prefetch_next(const ses_trainer *t)
 {
     const ses_batch_source *s = &t->o.source;
-    bool last = t->at.index + 1 >= t->count, over = is_due(t) && t->at.updates + 1 >= t->total;
+    bool last = t->at.index + 1 >= t->count, over = update_is_due(t) && t->at.updates + 1 >= t->total;
     if (s->prefetch && !over) s->prefetch(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
 }
 
-/* Forward and backward; gradients are added to the store's. */
-static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
+/* Forward and backward pass; adds to the gradients. */
+static bool run_batch(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
 {
     ses_real value = 0;
     ses_tape_options o = { .record = true,
@@ -231,10 +230,10 @@ static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
     if (!l) return false;
     ses_backward(t->tape, l);
     if (!ses_tape_ok(t->tape, e)) return false;
-    make_next(t);
+    prefetch_next(t);
     if (!ses_tape_read(t->tape, l, &value)) return ses_tape_ok(t->tape, e);
     *loss = (double)value;
-    return isfinite(*loss) || blame(t, "loss", *loss, e);
+    return isfinite(*loss) || fail_not_finite(t, "loss", *loss, e);
 }
 
 static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
@@ -244,7 +243,7 @@ static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
     out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
     out->loss = t->at.accumulated_loss * mean;
     out->updated = true;
-    if (!isfinite(out->grad_norm)) return blame(t, "gradient norm", out->grad_norm, e);
+    if (!isfinite(out->grad_norm)) return fail_not_finite(t, "gradient norm", out->grad_norm, e);
     for (size_t i = 0; i < t->n; i++)
         ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
     return true;
@@ -255,18 +254,18 @@ bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
     const ses_batch_source *s = &t->o.source;
     ses_batch b = { 0 };
     *out = (ses_step_result){ 0 };
-    if (t->at.index >= t->count) { /* the next epoch */
+    if (t->at.index >= t->count) { /* start the next epoch */
         t->at.epoch++;
         t->at.index = 0;
         t->count = s->count(s->ctx, t->at.epoch);
-        if (!thaw(t, t->at.epoch, e)) return false;
+        if (!unfreeze(t, t->at.epoch, e)) return false;
     }
-    if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !learn(t, &b, &out->loss, e))
-        return at_batch(t, e);
-    bool due = is_due(t);
+    if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !run_batch(t, &b, &out->loss, e))
+        return wrap_batch(t, e);
+    bool due = update_is_due(t);
     t->at.accumulated++;
     t->at.accumulated_loss += out->loss;
-    if (due && !update(t, out, e)) return at_batch(t, e);
+    if (due && !update(t, out, e)) return wrap_batch(t, e);
     if (due) t->at.updates++, t->at.accumulated = 0, t->at.accumulated_loss = 0;
     out->tokens = b.tokens + (b.target_cu_seqlens ? b.target_cu_seqlens[b.seqs] : 0);
     out->sequences = b.seqs;
@@ -282,7 +281,10 @@ bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total; 
 const ses_train_state *ses_trainer_state(const ses_trainer *t) { return &t->at; }
 int64_t ses_trainer_total_updates(const ses_trainer *t) { return t->total; }
 size_t ses_trainer_tape_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
-const char *ses_trainer_restore_error(const ses_trainer *t) { return t->lost.code ? t->lost.msg : NULL; }
+const char *ses_trainer_restore_error(const ses_trainer *t)
+{
+    return t->restore_error.code ? t->restore_error.msg : NULL;
+}
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
 
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)

@@ -1,13 +1,12 @@
-/* Checkpoints of a run. A folder checkpoint-UPDATES (checkpoint-UPDATES-N with N batches waiting for the next
- * update) has
- *   config.json, model.safetensors   the model, as the reference library reads it
- *   partner.safetensors              its partner's weights, where there is one
- *   more.safetensors                 weights of what else learns along, where something does
- *   optimizer.safetensors            the moments, under Sesame's names
- *   gradient.safetensors             what waits for an update, where something does
- *   trainer_state.json               where the run stands, in the reference's key names and under "sesame"
- *   manifest.json                    size and hash of each
- * It is written under another name, made durable, and then renamed: it is there whole or not at all. */
+/* Checkpoints of a run. A folder checkpoint-UPDATES (checkpoint-UPDATES-N with N accumulated batches) holds
+ *   config.json, model.safetensors   the model, in transformers' format
+ *   partner.safetensors              the generator's weights, if any
+ *   more.safetensors                 extra parameters, if any
+ *   optimizer.safetensors            the optimizer state, under Sesame's names
+ *   gradient.safetensors             accumulated gradients, if any
+ *   trainer_state.json               the position of the run: transformers' keys, the rest under "sesame"
+ *   manifest.json                    size and hash of each file
+ * It is written under a temporary name, synced and renamed, so it is complete or absent. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
@@ -25,60 +24,59 @@
 
 enum { STATE_MAX = 1 << 28, NAME = 320 };
 
-/* ---- files of numbers ---- */
+/* ---- tensor files ---- */
 
-typedef struct numbers { /* a buffer on the device on its way into a file */
+typedef struct device_buffer { /* source of a tensor being written */
     ses_device *dev;
     const ses_real *data;
-} numbers;
+} device_buffer;
 
-static bool read_numbers(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
+static bool read_buffer(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
 {
-    const numbers *s = ctx;
+    const device_buffer *s = ctx;
     (void)e;
     s->dev->mem->download(s->dev, out, s->data + offset / sizeof *s->data, bytes);
     return true;
 }
 
-/* What one file holds: each buffer has a name. */
-typedef struct pile {
+/* A file being written or read. */
+typedef struct tensor_file {
     ses_trainer *t;
-    ses_safetensors_writer *w; /* or */
-    ses_safetensors *r;
-    numbers *from;
+    ses_safetensors_writer *w; /* NULL: reading */
+    ses_safetensors *r;        /* NULL: writing */
+    device_buffer *from;
     size_t n;
     const char *file;
-} pile;
+} tensor_file;
 
-/* One buffer to or from the file. */
-static bool pass(pile *p, const char *name, ses_real *data, int64_t n, ses_err *e)
+/* Writes a buffer to the file, or reads it from there. */
+static bool transfer(tensor_file *p, const char *name, ses_real *data, int64_t n, ses_err *e)
 {
     if (p->w) {
-        numbers *s = &p->from[p->n++];
-        *s = (numbers){ p->t->dev, data };
-        return ses_safetensors_writer_add_source(p->w, name, SES_REAL, 1, &n, read_numbers, s, e);
+        device_buffer *s = &p->from[p->n++];
+        *s = (device_buffer){ p->t->dev, data };
+        return ses_safetensors_writer_add_source(p->w, name, SES_REAL, 1, &n, read_buffer, s, e);
     }
     const ses_tensor_entry *x = ses_safetensors_find(p->r, name);
     if (!x || x->dtype != SES_REAL || x->count != n)
-        return ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", p->file, name,
-                        x ? "of another size" : "not there");
+        return ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", p->file, name, x ? "of another size" : "missing");
     p->t->dev->mem->upload(p->t->dev, data, x->data, x->bytes);
     return true;
 }
 
-static bool pass_optimizer(pile *p, ses_err *e)
+static bool transfer_optimizer(tensor_file *p, ses_err *e)
 {
     for (size_t m = 0; m < p->t->n; m++)
         for (size_t i = 0; i < ses_optim_state_count(p->t->optim[m]); i++) {
             char name[NAME];
             ses_optim_state s = ses_optim_state_at(p->t->optim[m], i);
             snprintf(name, sizeof name, "%zu/%s/%s", m, s.kind, s.param);
-            if (!pass(p, name, s.data, s.n, e)) return false;
+            if (!transfer(p, name, s.data, s.n, e)) return false;
         }
     return true;
 }
 
-static bool pass_gradient(pile *p, ses_err *e)
+static bool transfer_gradient(tensor_file *p, ses_err *e)
 {
     for (size_t m = 0; m < p->t->n; m++)
         for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
@@ -86,37 +84,37 @@ static bool pass_gradient(pile *p, ses_err *e)
             const ses_param *x = ses_store_at(p->t->store[m], i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
             if (!x->tensor->grad) continue;
-            if (!pass(p, name, x->tensor->grad, ses_count(x->tensor), e)) return false;
+            if (!transfer(p, name, x->tensor->grad, ses_count(x->tensor), e)) return false;
         }
     return true;
 }
 
-static bool pass_partner(pile *p, ses_err *e)
+static bool transfer_generator(tensor_file *p, ses_err *e)
 {
     const ses_store *s = ses_model_store(p->t->model[1]);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_param *x = ses_store_at(s, i);
-        if (!pass(p, x->name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
+        if (!transfer(p, x->name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
     }
     return true;
 }
 
-static bool pass_more(pile *p, ses_err *e)
+static bool transfer_extra(tensor_file *p, ses_err *e)
 {
     for (size_t m = p->t->n_models; m < p->t->n; m++)
         for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
             char name[NAME];
             const ses_param *x = ses_store_at(p->t->store[m], i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
-            if (!pass(p, name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
+            if (!transfer(p, name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
         }
     return true;
 }
 
 typedef struct part {
     const char *file;
-    bool (*pass)(pile *p, ses_err *e);
-    bool (*there)(const ses_trainer *t);
+    bool (*transfer)(tensor_file *p, ses_err *e);
+    bool (*is_present)(const ses_trainer *t);
 } part;
 
 static bool always(const ses_trainer *t)
@@ -124,20 +122,20 @@ static bool always(const ses_trainer *t)
     (void)t;
     return true;
 }
-static bool waits(const ses_trainer *t) { return t->at.accumulated > 0; }
-static bool paired(const ses_trainer *t) { return t->n_models > 1; }
-static bool more(const ses_trainer *t) { return t->n > t->n_models; }
+static bool has_gradient(const ses_trainer *t) { return t->at.accumulated > 0; }
+static bool has_generator(const ses_trainer *t) { return t->n_models > 1; }
+static bool has_extra(const ses_trainer *t) { return t->n > t->n_models; }
 
 static const part parts[] = {
-    { "optimizer.safetensors", pass_optimizer, always },
-    { "gradient.safetensors", pass_gradient, waits },
-    { "partner.safetensors", pass_partner, paired },
-    { "more.safetensors", pass_more, more },
+    { "optimizer.safetensors", transfer_optimizer, always },
+    { "gradient.safetensors", transfer_gradient, has_gradient },
+    { "partner.safetensors", transfer_generator, has_generator },
+    { "more.safetensors", transfer_extra, has_extra },
 };
-static const part *const more_part = &parts[SES_LEN(parts) - 1];
+static const part *const extra_part = &parts[SES_LEN(parts) - 1];
 
-/* The most buffers a part can have. */
-static size_t most(const ses_trainer *t)
+/* Upper bound of the buffers in a part. */
+static size_t max_buffers(const ses_trainer *t)
 {
     size_t n = 1;
     for (size_t m = 0; m < t->n; m++) n += ses_store_count(t->store[m]) + ses_optim_state_count(t->optim[m]);
@@ -146,11 +144,11 @@ static size_t most(const ses_trainer *t)
 
 static bool write_part(ses_trainer *t, const part *p, const char *dir, ses_err *e)
 {
-    pile x = { .t = t, .file = p->file };
+    tensor_file x = { .t = t, .file = p->file };
     char *path = ses_path_join(dir, p->file, e);
-    x.from = path ? ses_alloc_array(most(t), sizeof *x.from, e) : NULL;
+    x.from = path ? ses_alloc_array(max_buffers(t), sizeof *x.from, e) : NULL;
     x.w = x.from ? ses_safetensors_writer_new(e) : NULL;
-    bool ok = x.w && p->pass(&x, e) && ses_safetensors_save(x.w, path, false, e);
+    bool ok = x.w && p->transfer(&x, e) && ses_safetensors_save(x.w, path, false, e);
     ses_safetensors_writer_free(x.w);
     ses_free(x.from);
     ses_free(path);
@@ -159,19 +157,19 @@ static bool write_part(ses_trainer *t, const part *p, const char *dir, ses_err *
 
 static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e)
 {
-    pile x = { .t = t, .file = p->file };
+    tensor_file x = { .t = t, .file = p->file };
     char *path = ses_path_join(dir, p->file, e);
     x.r = path ? ses_safetensors_open(path, e) : NULL;
-    bool ok = x.r && p->pass(&x, e);
+    bool ok = x.r && p->transfer(&x, e);
     for (size_t m = 0; m < t->n; m++) ses_store_sync_bf16(t->store[m]);
     ses_safetensors_free(x.r);
     ses_free(path);
     return ok;
 }
 
-/* ---- where the run stands ---- */
+/* ---- the state ---- */
 
-/* Counters that are integers, by name. */
+/* Integer counters, by JSON key. */
 static const struct {
     const char *key;
     size_t offset;
@@ -193,36 +191,36 @@ static int64_t *counter(ses_train_state *s, size_t i)
     return (int64_t *)(void *)((char *)s + counters[i].offset);
 }
 
-/* Could a run have come to these? They index, divide and are counted on, so nothing is done with others. */
+/* Rejects counters that no run can reach: they are used as indices, divisors and loop bounds. */
 static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err *e)
 {
-    static const int64_t far = INT64_MAX / 2;
+    static const int64_t limit = INT64_MAX / 2;
     const struct {
         const char *key;
-        int64_t is, least, most;
+        int64_t value, min, max;
     } all[] = {
         { "updates", s->updates, 0, t->total },
         { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
         { "waiting", s->accumulated, 0, t->o.accumulate - 1 },
-        { "batches", s->batches, 0, far },
-        { "sequences", s->sequences, 0, far },
-        { "tokens", s->tokens, 0, far },
-        { "worse", s->bad_evals, 0, far },
+        { "batches", s->batches, 0, limit },
+        { "sequences", s->sequences, 0, limit },
+        { "tokens", s->tokens, 0, limit },
+        { "worse", s->bad_evals, 0, limit },
         { "evaluated", s->evaluated, -1, s->updates },
         { "best_update", s->best_update, -1, s->updates },
     };
     for (size_t i = 0; i < SES_LEN(all); i++)
-        if (all[i].is < all[i].least || all[i].is > all[i].most)
-            return ses_fail(e, SES_EFORMAT, "\"%s\" is %" PRId64 ", not from %" PRId64 " to %" PRId64,
-                            all[i].key, all[i].is, all[i].least, all[i].most);
+        if (all[i].value < all[i].min || all[i].value > all[i].max)
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %" PRId64 "; expected %" PRId64 " to %" PRId64,
+                            all[i].key, all[i].value, all[i].min, all[i].max);
     int64_t count = t->o.source.count(t->o.source.ctx, s->epoch);
     if (s->index < 0 || s->index > count)
-        return ses_fail(e, SES_EFORMAT, "\"index\" is %" PRId64 ", not from 0 to %" PRId64, s->index, count);
+        return ses_fail(e, SES_EFORMAT, "\"index\" is %" PRId64 "; expected 0 to %" PRId64, s->index, count);
     return isfinite(s->accumulated_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
 }
 
-/* A JSON text as a value; null where it is none. */
-static bool put_text(ses_json_writer *w, const char *text, size_t n, ses_err *e)
+/* Puts a JSON text as a value; null if it does not parse. */
+static bool put_json_text(ses_json_writer *w, const char *text, size_t n, ses_err *e)
 {
     ses_err bad = { 0 };
     ses_json_doc *d = ses_json_parse(text, n, &bad);
@@ -240,14 +238,15 @@ static bool put_log(const ses_trainer *t, ses_json_writer *w, ses_err *e)
     ses_json_begin_array(w);
     for (const char *at = t->log.data; ok && at && *at;) {
         const char *end = strchr(at, '\n');
-        ok = put_text(w, at, (size_t)(end - at), e);
+        ok = put_json_text(w, at, (size_t)(end - at), e);
         at = end + 1;
     }
     ses_json_end_array(w);
     return ok;
 }
 
-static bool put_own(ses_trainer *t, ses_json_writer *w, ses_err *e)
+/* The "sesame" object. */
+static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
 {
     ses_json_begin_object(w);
     for (size_t i = 0; i < SES_LEN(counters); i++) {
@@ -261,7 +260,7 @@ static bool put_own(ses_trainer *t, ses_json_writer *w, ses_err *e)
     ses_json_put_key(w, "data");
     ses_json_put_string(w, *t->data ? t->data : NULL);
     ses_json_put_key(w, "settings");
-    bool ok = put_text(w, t->settings, strlen(t->settings), e);
+    bool ok = put_json_text(w, t->settings, strlen(t->settings), e);
     ses_json_end_object(w);
     return ok;
 }
@@ -292,7 +291,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_put_key(w, "num_train_epochs");
     ses_json_put_int(w, (int64_t)ceil(t->o.epochs));
     ses_json_put_key(w, "sesame");
-    ok = put_own(t, w, e) && ok;
+    ok = put_own_state(t, w, e) && ok;
     ses_json_end_object(w);
     text = ok ? ses_json_writer_text(w, &n, e) : NULL;
     ok = text && ses_file_write(path, text, n, overwrite, e);
@@ -300,7 +299,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     return ok;
 }
 
-/* The first setting that differs: a run goes on only as it began. */
+/* Fails on the first setting that differs. */
 static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
 {
     ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), e);
@@ -316,8 +315,8 @@ static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
                    *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
         ok = y && (!strcmp(x, y) ||
                    ses_fail(e, SES_EARG,
-                            "the run was begun with %s %s, not %s; resume it with what it was begun with",
-                            key, y, x));
+                            "the run was started with %s %s, not %s; resume it with the same settings", key,
+                            y, x));
         ses_json_writer_free(a);
         ses_json_writer_free(b);
     }
@@ -345,13 +344,13 @@ static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_sta
 {
     for (size_t i = 0; i < SES_LEN(counters); i++)
         if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
-            return ses_fail(e, SES_EFORMAT, "\"sesame\" has no count \"%s\"", counters[i].key);
+            return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks the counter \"%s\"", counters[i].key);
     if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->accumulated_loss))
-        return ses_fail(e, SES_EFORMAT, "\"sesame\" has no \"waiting_loss\"");
+        return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks \"waiting_loss\"");
     return check_counts(t, at, e);
 }
 
-/* The folder may have been moved since, or be reached by another path: the name counts, the path is ours. */
+/* Compares the folder's name only: dir may have been moved. */
 static bool read_best(ses_trainer *t, const char *named, int64_t update, ses_err *e)
 {
     ses_free(t->best_dir);
@@ -361,7 +360,8 @@ static bool read_best(ses_trainer *t, const char *named, int64_t update, ses_err
     if (!path) return false;
     if (update < 0 || strcmp(ses_path_basename(named), ses_path_basename(path))) {
         ses_free(path);
-        return ses_fail(e, SES_EFORMAT, "\"best_model_checkpoint\" is \"%s\", but the best update %" PRId64,
+        return ses_fail(e, SES_EFORMAT,
+                        "\"best_model_checkpoint\" is \"%s\", but the best update is %" PRId64,
                         ses_quoted_of(named, strlen(named)).s, update);
     }
     t->best_dir = path;
@@ -377,13 +377,13 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
     uint64_t seed = 0;
     bool ok = true;
     if (!ses_json_uint(ses_json_get(own, "seed"), &seed) || seed != t->o.seed)
-        ok = ses_fail(e, SES_EARG, "the run was begun with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
+        ok =
+            ses_fail(e, SES_EARG, "the run was started with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
     ok = ok && same_settings(t, ses_json_get(own, "settings"), e);
     const char *data = ses_json_string(ses_json_get(own, "data"), NULL);
     if (ok && data && *t->data && strcmp(data, t->data))
-        ok =
-            ses_fail(e, SES_EARG,
-                     "the run was begun with other training examples; resume it with what it was begun with");
+        ok = ses_fail(e, SES_EARG,
+                      "the run was started with other training data; resume it with the same data");
     if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))
@@ -399,7 +399,8 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
 
 /* ---- weights ---- */
 
-static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, ses_err *e)
+/* Checks that s has all weights; load: and copies them to the device. */
+static bool load_weights(ses_trainer *t, const ses_safetensors *s, bool load, ses_err *e)
 {
     const ses_model *m = t->o.model;
     for (size_t i = 0; i < ses_store_count(ses_model_store(m)); i++) {
@@ -408,19 +409,19 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
         const ses_tensor *x = p->tensor;
         if (!ses_model_saved_name(m, i, name, sizeof name)) continue;
         const ses_tensor_entry *from = ses_safetensors_find(s, name);
-        if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
+        if (!from && p->role != SES_PARAM_TRAINED) continue; /* not trained: not saved */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
-            return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "not there");
-        if (take) t->dev->mem->upload(t->dev, ses_master_data(x), from->data, from->bytes);
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "missing");
+        if (load) t->dev->mem->upload(t->dev, ses_master_data(x), from->data, from->bytes);
     }
     return true;
 }
 
-/* All of them or none. */
+/* All or nothing. */
 static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 {
     ses_safetensors *s = ses_model_open_saved(t->o.model, dir, e);
-    bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
+    bool ok = s && load_weights(t, s, false, e) && load_weights(t, s, true, e);
     ses_store_sync_bf16(ses_model_store(t->o.model));
     ses_safetensors_free(s);
     return ok;
@@ -428,7 +429,7 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 
 /* ---- folders ---- */
 
-/* What a killed process left half written. The lock is ours: nobody is writing it now. */
+/* Removes a checkpoint left unfinished by a killed process. The trainer holds the lock. */
 static bool remove_leftover(void *ctx, const char *name)
 {
     char *path = strncmp(name, SES_CHECKPOINT_TEMP, strlen(SES_CHECKPOINT_TEMP))
@@ -439,7 +440,7 @@ static bool remove_leftover(void *ctx, const char *name)
     return true;
 }
 
-/* All but the newest `keep`, the best and the one just saved go. */
+/* Deletes all checkpoints but the newest keep_checkpoints, the best and the one just saved. */
 static bool prune(ses_trainer *t, const char *saved, ses_err *e)
 {
     ses_checkpoint_dirs l;
@@ -467,13 +468,13 @@ bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e)
     return ok && (!t->dir || ses_checkpoint_remove_quarantined(t->dir, e));
 }
 
-static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
+static bool write_files(ses_trainer *t, const char *temp, ses_err *e)
 {
     char *state = ses_path_join(temp, "trainer_state.json", e);
     bool ok = state && ses_dir_make(temp, e) &&
               ses_model_save(t->o.model, temp, &(ses_save_options){ .dtype = SES_F32 }, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
-        if (parts[i].there(t)) ok = write_part(t, &parts[i], temp, e);
+        if (parts[i].is_present(t)) ok = write_part(t, &parts[i], temp, e);
     ok = ok && ses_trainer_write_state(t, state, false, e) && ses_manifest_write(temp, e);
     ses_free(state);
     return ok;
@@ -482,20 +483,20 @@ static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
 bool ses_trainer_save(ses_trainer *t, ses_err *e)
 {
     char name[80];
-    if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
+    if (!t->dir) return ses_fail(e, SES_EARG, "the trainer has no folder for checkpoints");
     snprintf(name, sizeof name, SES_CHECKPOINT_TEMP "%ld", (long)getpid());
     char *temp = ses_path_join(t->dir, name, e),
          *path = temp ? ses_checkpoint_dir_path(t->dir,
                                                 (ses_checkpoint_dir){ t->at.updates, t->at.accumulated }, e)
                       : NULL;
     bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.accumulated;
-    if (ok && best) { /* the state inside names the checkpoint it is in */
+    if (ok && best) { /* its trainer_state.json names it */
         ses_free(t->best_dir);
         t->best_dir = ses_strdup(path, e);
         ok = t->best_dir != NULL;
     }
     ses_dir_each(t->dir, remove_leftover, t->dir, NULL);
-    ok = ok && write_all(t, temp, e) && ses_dir_replace(temp, path, e);
+    ok = ok && write_files(t, temp, e) && ses_dir_replace(temp, path, e);
     if (!ok && temp) ses_dir_remove(temp, NULL);
     if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
     if (ok) t->at.saved = t->at.updates;
@@ -511,15 +512,15 @@ static bool load(ses_trainer *t, const char *dir, ses_err *e)
     bool ok =
         state && read_state(t, state, e) && ses_trainer_restore_unfrozen(t, e) && read_weights(t, dir, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
-        if (parts[i].there(t)) ok = read_part(t, &parts[i], dir, e);
+        if (parts[i].is_present(t)) ok = read_part(t, &parts[i], dir, e);
     for (size_t i = 0; ok && i < t->n; i++) ses_optim_set_steps(t->optim[i], t->at.updates);
     if (ok) t->at.saved = t->at.updates;
     ses_free(state);
     return ok;
 }
 
-/* Those passed over are put aside: they would count as the newest, and what the run saves from now on go. */
-static bool set_aside(const ses_trainer *t, const ses_checkpoint_dir *p, size_t n, ses_err *e)
+/* Renames the damaged checkpoints: they would count as the newest ones, and prune() would delete new ones. */
+static bool quarantine(const ses_trainer *t, const ses_checkpoint_dir *p, size_t n, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
@@ -533,20 +534,20 @@ static bool set_aside(const ses_trainer *t, const ses_checkpoint_dir *p, size_t 
 bool ses_trainer_resume(ses_trainer *t, ses_resume_result *out, ses_err *e)
 {
     ses_checkpoint_dirs l;
-    size_t passed = 0;
+    size_t damaged = 0;
     *out = (ses_resume_result){ 0 };
-    if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
+    if (!t->dir) return ses_fail(e, SES_EARG, "the trainer has no folder for checkpoints");
     bool ok = ses_checkpoint_dirs_find(t->dir, &l, e);
     for (size_t i = 0; ok && !out->found && i < l.n; i++) {
         ses_err why = { 0 };
         char *path = ses_checkpoint_dir_path(t->dir, l.p[i], e);
         out->found = path && ses_manifest_check(path, &why) && load(t, path, &why);
         ok = path != NULL;
-        if (why.code == SES_EARG || why.code == SES_ENOMEM) /* it may well be whole */
+        if (why.code == SES_EARG || why.code == SES_ENOMEM) /* the checkpoint itself may be intact */
             ok = ses_fail(e, why.code, "%s: %s", path, why.msg);
         if (out->found) {
             snprintf(out->dir, sizeof out->dir, "%s", path);
-            passed = i;
+            damaged = i;
         } else if (ok) {
             size_t used = strlen(out->skipped);
             snprintf(out->skipped + used, sizeof out->skipped - used, "%s%s: %s", used ? "; " : "",
@@ -555,8 +556,8 @@ bool ses_trainer_resume(ses_trainer *t, ses_resume_result *out, ses_err *e)
         ses_free(path);
     }
     if (ok && !out->found && l.n)
-        ok = ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole: %s", t->dir, out->skipped);
-    ok = ok && set_aside(t, l.p, passed, e);
+        ok = ses_fail(e, SES_EFORMAT, "%s: no intact checkpoint: %s", t->dir, out->skipped);
+    ok = ok && quarantine(t, l.p, damaged, e);
     ses_free(l.p);
     return ok;
 }
@@ -567,5 +568,5 @@ bool ses_trainer_restore_best(ses_trainer *t, ses_err *e)
 {
     if (!t->best_dir) return true;
     return (ses_manifest_check(t->best_dir, e) || ses_wrap(e, "%s", t->best_dir)) &&
-           read_weights(t, t->best_dir, e) && (!more(t) || read_part(t, more_part, t->best_dir, e));
+           read_weights(t, t->best_dir, e) && (!has_extra(t) || read_part(t, extra_part, t->best_dir, e));
 }

@@ -1,4 +1,5 @@
-/* The trainer's inside, shared by trainer.c (steps), run.c (whole runs) and checkpoint.c. */
+/* The trainer's struct, shared by trainer.c (steps), trainer_run.c (whole runs) and trainer_checkpoint.c.
+ * Models, stores and device are borrowed, the rest is owned. One thread. */
 #ifndef SES_TRAIN_TRAINER_IMPL_H
 #define SES_TRAIN_TRAINER_IMPL_H
 
@@ -7,26 +8,27 @@
 #include "sesame/trainer.h"
 #include "tensor/device_impl.h"
 
-enum { SES_TRAINED = 4 }; /* a model, its partner, and what else learns along */
+enum { SES_MAX_TRAINED = 4 }; /* model, generator, extra_params[2] */
 
 struct ses_trainer {
     ses_trainer_options o;
     ses_model *model[2];
     size_t n_models;
-    ses_store *store[SES_TRAINED]; /* the models' first */
-    ses_optim *optim[SES_TRAINED];
+    ses_store *store[SES_MAX_TRAINED]; /* the models' stores first */
+    ses_optim *optim[SES_MAX_TRAINED];
     size_t n;
     ses_device *dev;
     ses_tape *tape;
     ses_train_state at;
-    int64_t total, count; /* updates of the run, batches of the epoch at.epoch */
-    ses_buf log;          /* entries, one a line */
+    int64_t total, count; /* updates of the run; batches of the current epoch */
+    ses_buf log;          /* log_history, one entry per line */
     ses_dir_lock *lock;
-    char data[24];                   /* the source's hash, in hex; empty: it has none */
-    char *dir, *settings, *best_dir; /* best_dir: a folder of dir */
-    ses_err lost;                    /* why the best weights could not be read at the end */
+    char data[24];                   /* hash of the source in hex; "": none */
+    char *dir, *settings, *best_dir; /* best_dir: the best checkpoint */
+    ses_err restore_error;           /* why the best weights could not be restored */
 };
 
-bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e); /* what moves in the epoch of a resumed run */
+/* Repeats the gradual unfreezing up to the current epoch of a resumed run. */
+bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e);
 
 #endif

@@ -1,12 +1,12 @@
-/* A whole run: batches, and between them evaluations and checkpoints when they are due. What is due follows
- * from the counters alone, so a resumed run does what the other would have done. */
+/* Whole runs: batches, evaluations and checkpoints. Evaluations and checkpoints depend on the counters
+ * alone, so a resumed run does the same as an uninterrupted one. */
 #include "base/alloc.h"
 #include "trainer_impl.h"
 
 #include <math.h>
 
-/* The run stands between two updates, at the end of an epoch or every so many. */
-static bool due(const ses_trainer *t, int64_t every)
+/* Between two updates: at the end of the run, every `every` updates or, if 0, at the end of an epoch. */
+static bool is_due(const ses_trainer *t, int64_t every)
 {
     if (t->at.accumulated || !t->at.updates) return false;
     if (ses_trainer_done(t)) return true;
@@ -14,8 +14,8 @@ static bool due(const ses_trainer *t, int64_t every)
     return every == 0 && t->at.index == t->count;
 }
 
-/* The last update passed a multiple of so many epochs. Its batches began at a multiple of `accumulate`. */
-static bool passed(const ses_trainer *t, double epochs)
+/* The last update crossed a multiple of `epochs`. Its batches started at a multiple of o.accumulate. */
+static bool crossed_epochs(const ses_trainer *t, double epochs)
 {
     double count = (double)t->count, first = (double)((t->at.index - 1) / t->o.accumulate * t->o.accumulate),
            before = (double)t->at.epoch + first / count, now = ses_trainer_epoch(t);
@@ -24,11 +24,11 @@ static bool passed(const ses_trainer *t, double epochs)
 
 static bool evaluation_due(const ses_trainer *t)
 {
-    if (t->o.eval_epochs <= 0) return due(t, t->o.eval_every);
-    return due(t, -1) || (!t->at.accumulated && t->at.updates && passed(t, t->o.eval_epochs));
+    if (t->o.eval_epochs <= 0) return is_due(t, t->o.eval_every);
+    return is_due(t, -1) || (!t->at.accumulated && t->at.updates && crossed_epochs(t, t->o.eval_epochs));
 }
 
-static bool better(const ses_trainer *t, double metric)
+static bool is_better(const ses_trainer *t, double metric)
 {
     if (isnan(t->at.best)) return !isnan(metric);
     return t->o.lower_is_better ? metric < t->at.best - t->o.min_delta : metric > t->at.best + t->o.min_delta;
@@ -40,15 +40,14 @@ static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
     int64_t before = t->at.evaluated;
     t->at.evaluated = t->at.updates;
     if (!h->evaluate(h->ctx, &metric, e)) {
-        t->at.evaluated = before; /* a resumed run does it again */
+        t->at.evaluated = before; /* a resumed run repeats it */
         return false;
     }
-    if (better(t, metric)) {
+    if (is_better(t, metric)) {
         t->at.best = metric;
         t->at.best_update = t->at.updates;
         t->at.bad_evals = 0;
-        if (t->at.saved == t->at.updates)
-            t->at.saved = -1; /* once more, as the best: stopped before it was */
+        if (t->at.saved == t->at.updates) t->at.saved = -1; /* save again, now as the best checkpoint */
     } else {
         t->at.bad_evals++;
     }
@@ -63,15 +62,15 @@ static bool save(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
     return true;
 }
 
-/* Is a checkpoint wanted here: the plan says so, or the evaluation was the best so far? */
+/* save_every is reached, or the evaluation was the best so far. */
 static bool save_due(const ses_trainer *t)
 {
     if (t->at.saved == t->at.updates || t->at.accumulated) return false;
     bool best = t->at.best_update == t->at.updates && t->at.evaluated == t->at.updates;
-    return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : due(t, t->o.save_every));
+    return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : is_due(t, t->o.save_every));
 }
 
-static bool asked_to_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
+static bool should_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
 
 static bool stop_here(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
@@ -85,8 +84,8 @@ bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *en
     for (;;) {
         ses_step_result s;
         if (h->evaluate && evaluation_due(t) && t->at.evaluated != t->at.updates && !evaluate(t, h, e)) {
-            if (!asked_to_stop(h)) return false;
-            if (e) *e = (ses_err){ 0 }; /* it broke off because it was asked to */
+            if (!should_stop(h)) return false;
+            if (e) *e = (ses_err){ 0 }; /* it failed because it was cancelled */
             return stop_here(t, h, end, e);
         }
         if (save_due(t) && !save(t, h, e)) return false;
@@ -95,12 +94,11 @@ bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *en
             *end = SES_RUN_EARLY_STOPPED;
             break;
         }
-        if (asked_to_stop(h)) return stop_here(t, h, end, e);
+        if (should_stop(h)) return stop_here(t, h, end, e);
         if (!ses_trainer_step(t, &s, e)) return false;
         if (h->on_step) h->on_step(h->ctx, &s);
     }
-    if (h->evaluate &&
-        !ses_trainer_restore_best(t, &t->lost)) { /* a run is not lost with its best checkpoint */
+    if (h->evaluate && !ses_trainer_restore_best(t, &t->restore_error)) { /* keep the last weights */
         ses_free(t->best_dir);
         t->best_dir = NULL;
     }

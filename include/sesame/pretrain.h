@@ -1,0 +1,154 @@
+/* Pretraining: train a language model on unlabelled text, from random weights or from a checkpoint.
+ *
+ *     const char *corpora[] = { "books.ids" };                    -- built by ses_corpus_build
+ *     ses_pretrain_options o = ses_pretrain_defaults();
+ *     o.corpora = corpora, o.n_corpora = 1, o.tokenizer = "tokenizer.json";
+ *     o.preset = "bert-mini", o.objectives = "mlm", o.run.output = "out";
+ *     ses_pretrain *p = ses_pretrain_new(&o, device, &e);
+ *     if (p && ses_pretrain_run(p, NULL, &e)) printf("%g\n", ses_pretrain_result_of(p)->eval_loss);
+ *     ses_pretrain_free(p);
+ *
+ * The output folder holds the model in transformers' format with its tokenizer, a model card, the scores
+ * and the log; ses_model_open, the pipelines of sesame/pipeline.h and ses_finetune_new open it. A run is
+ * deterministic: its weights depend on the options and the texts, not on the number of threads, and a
+ * resumed run ends with the same bits as an uninterrupted one.
+ *
+ * Ownership: strings and arrays named by options are borrowed until ses_pretrain_free; what a getter
+ * returns is borrowed from the run. The device outlives the run. Threads: a run is used by one thread at a
+ * time, which also calls the callbacks; the device computes with as many threads as it was opened with.
+ * Failure: false or NULL, with the reason in e (SES_EUSAGE: options are missing or contradict each other);
+ * a failed _new leaves nothing to free. */
+#ifndef SESAME_PRETRAIN_H
+#define SESAME_PRETRAIN_H
+
+#include "sesame/model.h"
+#include "sesame/passages.h"
+#include "sesame/training.h"
+
+SES_BEGIN_DECLS
+
+/* ---- objectives ---- */
+
+/* Settings of objectives; an objective ignores the settings of others. Negative values: the objective's
+ * default. */
+typedef struct ses_objective_options {
+    double mask_rate, mask_rate_end; /* fraction of tokens to predict, at the start and the end of the run;
+                                        mask_rate_end negative: constant */
+    double keep_rate, random_rate;   /* fractions of the chosen tokens left unchanged, replaced by a random
+                                        token; the others become the mask token */
+    int mask_unit;                   /* masked together: 0 token, 1 word, 2 n-gram, 3 span */
+    int64_t mask_copies;         /* static masking: N variants of each text (BERT: 10); 0: dynamic masking */
+    double span_length;          /* mean length of a span */
+    int64_t max_span;            /* maximum words of a span or n-gram */
+    const char *noise;           /* bart: of mask, delete, infill, permute, rotate; NULL: "infill,permute" */
+    int64_t pieces;              /* xl, plm: pieces of a text, each attending to the ones before; < 1: 2 */
+    double replaced_weight;      /* rtd: weight of the discriminator's loss */
+    double sampling_temperature; /* rtd: temperature of the generator's samples */
+} ses_objective_options;
+
+/* Lists the objectives: the name of the i-th, NULL past the last. description, is_auxiliary may be NULL. An
+ * auxiliary objective (nsp, sop, sbo) adds labels to the sequences of another. The strings are static. */
+const char *ses_objective_name(size_t i, const char **description, bool *is_auxiliary);
+
+/* ---- settings ---- */
+
+typedef struct ses_pretrain_options {
+    /* Text. */
+    const char *const *corpora; /* [n_corpora] token files, "PATH" or "PATH:WEIGHT" */
+    size_t n_corpora;
+    double exponent;         /* corpus i gets a fraction proportional to weight * tokens ^ exponent (XLM) */
+    const char *eval_corpus; /* NULL: the held-out documents of the corpora, if any */
+    int64_t eval_tokens;     /* tokens per evaluation */
+    const char *tokenizer;   /* folder or file, the one the corpora were built with; NULL: the model's */
+    int packing;             /* a ses_packing; negative: chosen by the objectives */
+    bool break_at_documents; /* a sequence never contains two documents */
+
+    /* Model: exactly one of the first three. */
+    const char *preset;     /* random weights: a published size, see ses_pretrain_preset_name */
+    const char *config;     /* random weights: a config.json */
+    const char *model;      /* continue with a pretrained model: folder or name, see ses_model_resolve */
+    const char *const *set; /* [n_set] "KEY=VALUE": changes to preset or config, "hidden_size=128" */
+    size_t n_set;
+    const char *generator; /* rtd: preset or config.json of the generator; NULL: 1/4 of the model's widths */
+
+    /* Objectives: primary ones alternate by weight, auxiliary ones add their weighted loss. */
+    const char *objectives; /* "mlm", "mlm:1,nsp:0.5" */
+    ses_objective_options objective;
+    ses_teacher_options teacher; /* distillation */
+
+    /* Curriculum. */
+    const char
+        *lengths; /* maximum sequence length "128", or stages "128:0.9,512:0.1" with fractions of the run;
+                            the last stage may omit its fraction */
+    double batch_ramp;  /* fraction of the run with batch-size warmup; 0: none */
+    double ramp_from;   /* fraction of the batch size at its start */
+    double max_seconds; /* time budget instead of epochs or steps: a few updates are timed first; 0: none */
+
+    double beta2;     /* Adam's beta2; 0: the optimizer's default */
+    double ema_decay; /* save an exponential moving average of the weights; 0: the last weights */
+    ses_training_options run;
+
+    const char *command,
+        *command_options;      /* for run.json: a command line, its options as a JSON object; or NULL */
+    ses_training_fn *on_event; /* progress and cancellation; NULL: none */
+    /* Adds files to the folder of the final model before it is published; NULL: none. */
+    bool (*add_files)(void *ctx, const char *dir, ses_err *e);
+    void *ctx; /* argument of both callbacks */
+} ses_pretrain_options;
+
+/* Masked language modeling, one epoch, sequences of 128 tokens, batches of 32, AdamW with learning rate
+ * 5e-4, 6 % warmup and linear decay, seed 42. corpora, tokenizer, a model and run.output are left to set. */
+ses_pretrain_options ses_pretrain_defaults(void);
+
+/* Lists the presets: the name of the i-th, NULL past the last. A static string. */
+const char *ses_pretrain_preset_name(size_t i);
+
+/* ---- a run ---- */
+
+typedef struct ses_pretrain ses_pretrain;
+
+/* Opens tokenizer, corpora, models and teacher, and checks the options. Writes nothing. The options are
+ * copied, the strings borrowed. Fails with SES_EIO if run.output is in use or not empty (see run.resume,
+ * run.overwrite), with SES_EARG if a corpus was built with another tokenizer or the model does not fit an
+ * objective. */
+ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, ses_err *e);
+void ses_pretrain_free(ses_pretrain *p); /* p may be NULL */
+
+/* Trains, evaluates and writes the output folder, once per object. end may be NULL. If the callback stops
+ * the run (SES_RUN_STOPPED), a checkpoint is saved but no model is written: a new run with run.resume
+ * continues. On failure the checkpoints stay. A failure to write logs does not fail the run; it is reported
+ * by a notice. */
+bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e);
+
+enum { SES_MAX_BASELINES = 8 };
+
+/* Statistics of a run. */
+typedef struct ses_pretrain_result {
+    int64_t pass_tokens; /* tokens of one pass over the texts; 0 before training starts */
+    /* Unigram baselines, known when training starts: the loss NAME_loss of predicting labels by frequency. */
+    struct {
+        const char *name;
+        double loss; /* NaN: not defined */
+    } baseline[SES_MAX_BASELINES];
+    size_t n_baselines;
+    double eval_loss;         /* last evaluation; NaN: none */
+    const ses_scores *scores; /* last evaluation: losses, accuracies, perplexities; may be empty */
+    ses_training_stats stats; /* after training */
+} ses_pretrain_result;
+
+/* Valid until the next call on p; complete after ses_pretrain_run. */
+const ses_pretrain_result *ses_pretrain_result_of(ses_pretrain *p);
+
+/* Borrowed. The trainer exists from SES_TRAINING_STARTED on, before it is NULL. The generator is NULL
+ * unless an objective needs one. */
+ses_model *ses_pretrain_model(const ses_pretrain *p);
+ses_model *ses_pretrain_generator(const ses_pretrain *p);
+const ses_trainer *ses_pretrain_trainer(const ses_pretrain *p);
+
+/* Puts the members of all_results.json: epoch, train_loss, train_runtime, ..., eval_loss,
+ * eval_mlm_accuracy, ... Call it after training. w has an open object. */
+void ses_pretrain_put_results(const ses_pretrain *p, ses_json_writer *w);
+
+SES_END_DECLS
+
+#endif

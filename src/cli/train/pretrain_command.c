@@ -1,0 +1,174 @@
+/* The pretrain command as a client of sesame/pretrain.h: arguments, terminal output, curve.svg. */
+#include "pretrain_command.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/ui/show_values.h"
+#include "command_text.h"
+#include "loss_curve_svg.h"
+#include "train/train_folder.h"
+#include "train_monitor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct session {
+    const ses_pretrain_args *a;
+    ses_call *call;
+    ses_pretrain *run;
+    ses_pretrain_options o;
+    ses_train_monitor monitor;
+} session;
+
+/* ---- arguments ---- */
+
+/* "25m", "1h30m", "90s", "90". */
+static bool parse_time(const char *text, double *seconds, ses_err *e)
+{
+    *seconds = 0;
+    for (const char *s = text; *s;) {
+        double n = 0;
+        size_t digits = strspn(s, "0123456789");
+        for (size_t i = 0; i < digits && digits < 10; i++) n = 10 * n + (s[i] - '0');
+        s += digits;
+        double unit = *s == 'h' ? 3600 : *s == 'm' ? 60 : *s == 's' || !*s ? 1 : 0;
+        if (!digits || digits > 9 || !unit) {
+            *seconds = 0;
+            break;
+        }
+        *seconds += unit * n;
+        if (*s) s++;
+    }
+    return *seconds > 0 ||
+           ses_fail(e, SES_EUSAGE, "--max-time %s: expected a duration such as 25m, 1h30m or 90s", text);
+}
+
+static bool set_options(const ses_pretrain_args *a, ses_pretrain_options *o, ses_err *e)
+{
+    static const int packing[] = { -1,
+                                   SES_PACK_FULL_SENTENCES,
+                                   SES_PACK_DOC_SENTENCES,
+                                   SES_PACK_SEGMENT_PAIR,
+                                   SES_PACK_SENTENCE_PAIR,
+                                   SES_PACK_BLOCKS };
+    *o = a->options;
+    o->corpora = a->corpora.item;
+    o->n_corpora = a->corpora.n;
+    o->set = a->set.item;
+    o->n_set = a->set.n;
+    o->packing = packing[a->packing];
+    o->run = ses_train_args_options(&a->train);
+    if (!!o->model + !!o->config + !!o->preset != 1)
+        return ses_fail(e, SES_EUSAGE, "expected exactly one of --preset, --config and --model");
+    if (!o->model && !o->tokenizer) return ses_fail(e, SES_EUSAGE, "expected --tokenizer");
+    return !a->max_time || parse_time(a->max_time, &o->max_seconds, e);
+}
+
+/* ---- terminal output ---- */
+
+static void announce(const session *s)
+{
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT], c[SES_NUMBER_TEXT];
+    const ses_term *t = &s->call->err;
+    const ses_model *m = ses_pretrain_model(s->run), *g = ses_pretrain_generator(s->run);
+    const ses_pretrain_result *r = ses_pretrain_result_of(s->run);
+    fprintf(stderr, "%s%s%s: %s parameters", ses_style_on(t, SES_BOLD), ses_model_class_name(m),
+            ses_style_on(t, SES_PLAIN), ses_grouped_text(a, ses_store_element_count(ses_model_store(m))));
+    if (g)
+        fprintf(stderr, ", generator: %s", ses_grouped_text(a, ses_store_element_count(ses_model_store(g))));
+    fprintf(stderr, "; %s; %s tokens per pass, %s updates", s->o.objectives,
+            ses_count_text(b, (uint64_t)r->pass_tokens),
+            ses_grouped_text(c, ses_trainer_total_updates(ses_pretrain_trainer(s->run))));
+    if (*ses_model_missing_keys(m) && s->o.model)
+        fprintf(stderr, "; newly initialized: %s", ses_model_missing_keys(m));
+    fputs("\n", stderr);
+    for (size_t i = 0; i < r->n_baselines; i++)
+        if (!isnan(r->baseline[i].loss))
+            fprintf(stderr, "unigram baseline: %s_loss %.4f\n", r->baseline[i].name, r->baseline[i].loss);
+}
+
+static void show_summary(const session *s, ses_run_end end)
+{
+    const ses_term *t = &s->call->out;
+    const ses_pretrain_result *r = ses_pretrain_result_of(s->run);
+    const char *output = s->o.run.output;
+    ses_show_line(t, "Model", "%s: %s", output, ses_model_class_name(ses_pretrain_model(s->run)));
+    for (size_t i = 0; i < r->scores->n; i++)
+        ses_show_line(t, i ? "" : "Held out", "%s %.4f", r->scores->item[i].name, r->scores->item[i].value);
+    for (size_t i = 0; i < r->n_baselines; i++)
+        if (!isnan(r->baseline[i].loss))
+            ses_show_line(t, i ? "" : "Unigram", "baseline %s_loss %.4f", r->baseline[i].name,
+                          r->baseline[i].loss);
+    ses_train_monitor_show_summary(&s->monitor, ses_pretrain_trainer(s->run), &r->stats, &s->a->train.energy,
+                                   t, end);
+    ses_show_line(t, "Curve", "%s/curve.svg", output);
+}
+
+static bool print_json(const session *s, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "output", s->o.run.output);
+    ses_pretrain_put_results(s->run, w);
+    ses_json_end_object(w);
+    return ses_json_writer_print(w, e);
+}
+
+/* ---- the run ---- */
+
+static bool on_event(void *ctx, const ses_training_event *event)
+{
+    session *s = ctx;
+    bool proceed = ses_train_monitor_on_event(&s->monitor, event);
+    if (event->kind == SES_TRAINING_STARTED && !s->call->quiet) announce(s);
+    return proceed;
+}
+
+static bool add_curve(void *ctx, const char *dir, ses_err *e)
+{
+    const ses_training_options *r = &((session *)ctx)->o.run;
+    char *path = ses_path_join(dir, "curve.svg", e);
+    char *log = path ? r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e) : NULL;
+    bool ok = log && ses_loss_curve_svg(log, path, ses_path_name_of(r->output).s, e);
+    ses_free(log);
+    ses_free(path);
+    return ok;
+}
+
+static bool pretrain(session *s, ses_device *dev, ses_err *e)
+{
+    ses_run_end end = SES_RUN_COMPLETE;
+    s->run = ses_pretrain_new(&s->o, dev, e);
+    bool ok = s->run && ses_pretrain_run(s->run, &end, e);
+    if (ok && end == SES_RUN_STOPPED) {
+        ses_train_monitor_notify_stopped(ses_pretrain_trainer(s->run));
+        ok = false;
+    } else if (ok) {
+        if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
+        if (s->a->compute.json) ok = print_json(s, e);
+    }
+    ses_pretrain_free(s->run);
+    return ok;
+}
+
+bool ses_pretrain_command(ses_call *c, ses_err *e)
+{
+    session s = { .a = c->args, .call = c };
+    ses_command_text text = { 0 };
+    s.monitor = (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .metric = "loss" };
+    if (!set_options(s.a, &s.o, e) || !ses_command_text_make(&ses_command_pretrain, s.a, &text, e))
+        return false;
+    s.o.command = text.line;
+    s.o.command_options = text.options;
+    s.o.on_event = on_event;
+    s.o.add_files = add_curve;
+    s.o.ctx = &s;
+    ses_device_options o = ses_compute_device_options(&s.a->compute);
+    ses_device *dev = ses_device_open(s.a->compute.device, &o, e);
+    bool ok = dev && pretrain(&s, dev, e);
+    ses_device_free(dev);
+    ses_command_text_free(&text);
+    return ok;
+}

@@ -1,0 +1,326 @@
+/* Pretraining runs: options, construction, time budget, evaluation, training. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "io/event_file.h"
+#include "pretrain_impl.h"
+#include "train/model_presets.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)SES_MAX_BASELINES == (int)SES_MAX_OBJECTIVES, "a baseline per objective");
+
+/* ---- options ---- */
+
+ses_pretrain_options ses_pretrain_defaults(void)
+{
+    return (ses_pretrain_options){ .exponent = 1,
+                                   .eval_tokens = 100000,
+                                   .packing = -1,
+                                   .objectives = "mlm",
+                                   .objective = ses_objective_defaults,
+                                   .teacher.distill = ses_distill_defaults,
+                                   .lengths = "128",
+                                   .ramp_from = 0.125,
+                                   .beta2 = 0.98,
+                                   .run = { .epochs = 1,
+                                            .batch_size = 32,
+                                            .accumulate = 1,
+                                            .optimizer = "adamw",
+                                            .schedule = "linear",
+                                            .lr = 5e-4,
+                                            .warmup = 0.06,
+                                            .weight_decay = 0.01,
+                                            .max_grad_norm = 1,
+                                            .seed = 42,
+                                            .keep_checkpoints = 1,
+                                            .core_watts = 12,
+                                            .co2_per_kwh = 475 } };
+}
+
+const char *ses_pretrain_preset_name(size_t i) { return ses_preset_name(i); }
+
+/* ---- construction ---- */
+
+void ses_pretrain_free(ses_pretrain *p)
+{
+    if (!p) return;
+    ses_run_log_close(&p->run_log);
+    ses_trainer_free(p->trainer);
+    ses_curriculum_free(p->curriculum);
+    ses_objective_mix_free(p->objectives);
+    ses_teacher_free(&p->teacher);
+    ses_model_free(p->generator);
+    ses_model_free(p->model);
+    for (size_t i = 0; i < p->n_corpora; i++) ses_corpus_free(p->corpus[i]);
+    ses_free(p->corpus);
+    ses_free(p->part);
+    ses_free(p->control_code);
+    ses_json_free(p->config);
+    ses_json_free(p->generator_config);
+    ses_special_tokens_free(p->special_tokens);
+    ses_tokenizer_free(p->tokenizer);
+    ses_scores_free(&p->scores);
+    ses_free(p->settings);
+    ses_free(p->log);
+    ses_free(p->tensorboard);
+    free(p->model_dir);
+    free(p->teacher_dir);
+    ses_free(p);
+}
+
+/* Resolves the names of model and teacher to folders. */
+static bool resolve_models(ses_pretrain *p, ses_err *e)
+{
+    if (p->o.model && !(p->model_dir = ses_model_resolve(p->o.model, NULL, e))) return false;
+    if (!p->o.teacher.model) return true;
+    p->teacher_dir = ses_model_resolve(p->o.teacher.model, NULL, e);
+    p->o.teacher.model = p->teacher_dir;
+    return p->teacher_dir != NULL;
+}
+
+ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, ses_err *e)
+{
+    ses_err ignored = { 0 };
+    if (!e) e = &ignored;
+    if (o->run.output && !ses_train_folder_check(&o->run, e)) return NULL;
+    ses_pretrain *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    p->o = *o;
+    p->dev = dev;
+    p->eval_loss = NAN;
+    if (!p->o.run.optimizer) p->o.run.optimizer = "adamw";
+    if (!p->o.run.schedule) p->o.run.schedule = "linear";
+    if (resolve_models(p, e) && ses_pretrain_open_texts(p, e) && ses_pretrain_open_models(p, e) &&
+        ses_pretrain_load_plan(p, e))
+        return p;
+    ses_pretrain_free(p);
+    return NULL;
+}
+
+ses_model *ses_pretrain_model(const ses_pretrain *p) { return p->model; }
+ses_model *ses_pretrain_generator(const ses_pretrain *p) { return p->generator; }
+const ses_trainer *ses_pretrain_trainer(const ses_pretrain *p) { return p->trainer; }
+
+const ses_pretrain_result *ses_pretrain_result_of(ses_pretrain *p)
+{
+    ses_pretrain_result *r = &p->result;
+    r->pass_tokens = p->curriculum ? ses_curriculum_pass_tokens(p->curriculum) : 0;
+    r->n_baselines = p->trainer ? p->objectives->n_primary : 0;
+    for (size_t i = 0; i < r->n_baselines; i++) {
+        r->baseline[i].name = ses_pretrain_loss_name(p, i);
+        r->baseline[i].loss = p->unigram_loss[i];
+    }
+    r->eval_loss = p->eval_loss;
+    r->scores = &p->scores;
+    if (p->run_log.seconds > 0) r->stats = ses_run_log_stats(&p->run_log);
+    return r;
+}
+
+/* ---- events ---- */
+
+/* Calls the callback; false stops the run. */
+static bool send_event(ses_pretrain *p, ses_training_event event)
+{
+    event.trainer = p->trainer;
+    if (p->o.on_event && !p->o.on_event(p->o.ctx, &event)) p->cancelled = true;
+    return !p->cancelled;
+}
+
+static bool on_eval_batch(void *ctx)
+{
+    return send_event(ctx,
+                      (ses_training_event){ .kind = SES_TRAINING_EVALUATING, .loss = NAN, .metric = NAN });
+}
+
+static void on_step(void *ctx, const ses_step_result *s)
+{
+    ses_pretrain *p = ctx;
+    ses_run_log_on_step(&p->run_log, s);
+    send_event(p,
+               (ses_training_event){ .kind = SES_TRAINING_STEP, .step = s, .loss = s->loss, .metric = NAN });
+}
+
+static bool should_stop(void *ctx)
+{
+    ses_pretrain *p = ctx;
+    p->out_of_time = p->deadline > 0 && ses_seconds() > p->deadline;
+    return p->out_of_time || p->cancelled;
+}
+
+/* ---- evaluation ---- */
+
+/* A loss over the vocabulary, which has a perplexity; not one of yes or no. */
+static bool is_token_loss(const ses_objective_mix *mix, const char *name, size_t n)
+{
+    for (size_t i = 0; i < mix->n; i++) {
+        const ses_objective *o = mix->item[i].objective;
+        if (strlen(o->name) == n && !strncmp(o->name, name, n))
+            return strstr(o->head, "lm") || strstr(o->head, "generation");
+    }
+    return true; /* the generator's */
+}
+
+/* Sets the scores: means, and perplexity = exp(loss). */
+static bool set_scores(ses_pretrain *p, const ses_metric_sums *sums, ses_err *e)
+{
+    ses_scores_free(&p->scores);
+    p->scores.item = ses_alloc_array(2 * sums->n + 1, sizeof *p->scores.item, e);
+    if (!p->scores.item) return false;
+    p->scores.cap = 2 * sums->n + 1;
+    for (size_t i = 0; i < sums->n; i++) {
+        const char *name = sums->item[i].name, *loss = strstr(name, "_loss");
+        double mean = sums->item[i].count > 0 ? sums->item[i].sum / sums->item[i].count : NAN;
+        ses_score *s = &p->scores.item[p->scores.n++];
+        *s = (ses_score){ .value = mean, .low = NAN, .high = NAN };
+        snprintf(s->name, sizeof s->name, "%s", name);
+        if (!loss || !is_token_loss(p->objectives, name, (size_t)(loss - name))) continue;
+        s = &p->scores.item[p->scores.n++];
+        *s = (ses_score){ .value = exp(mean), .low = NAN, .high = NAN };
+        snprintf(s->name, sizeof s->name, "%.*s_perplexity", (int)(loss - name), name);
+    }
+    return true;
+}
+
+/* Evaluates the moving average, if there is one. */
+static bool measure(ses_pretrain *p, ses_err *e)
+{
+    ses_metric_sums sums;
+    ses_optim *optim = ses_trainer_optim(p->trainer);
+    ses_optim_swap_ema(optim);
+    bool ok = ses_curriculum_evaluate(p->curriculum, p->o.eval_tokens, on_eval_batch, p, &sums, e) &&
+              set_scores(p, &sums, e);
+    ses_optim_swap_ema(optim);
+    if (ok) p->eval_loss = ses_objective_mix_total_loss(p->objectives, &sums);
+    return ok;
+}
+
+/* The metric is NaN: the last weights are the result, not the weights of the best evaluation. */
+static bool evaluate(void *ctx, double *metric, ses_err *e)
+{
+    ses_pretrain *p = ctx;
+    *metric = NAN;
+    if (!measure(p, e) || !ses_run_log_on_evaluation(&p->run_log, &p->scores, p->eval_loss, e)) return false;
+    send_event(
+        p, (ses_training_event){
+               .kind = SES_TRAINING_EVALUATED, .scores = &p->scores, .loss = p->eval_loss, .metric = NAN });
+    return true;
+}
+
+/* ---- time budget ---- */
+
+enum { UNLIMITED = 1000000 }; /* updates */
+
+/* Seconds per update at this sequence length, from a few updates whose results are discarded; < 0: failed. */
+static double time_update(ses_pretrain *p, int64_t length, double budget, ses_err *e)
+{
+    double start = ses_seconds(), first = 0;
+    int64_t batches = 0;
+    ses_curriculum *c = ses_pretrain_open_curriculum(p, length, UNLIMITED, e);
+    ses_trainer_options o = { .model = p->model,
+                              .generator = p->generator,
+                              .loss = ses_objective_mix_loss,
+                              .loss_ctx = p->objectives,
+                              .extra_params = { ses_distill_store(p->teacher.distill) },
+                              .max_grad_norm = p->o.run.max_grad_norm,
+                              .recompute = p->o.run.recompute,
+                              .updates = UNLIMITED };
+    if (c) o.source = ses_curriculum_source(c);
+    ses_trainer *t = c && ses_pretrain_set_optimizer(p, &o, e) ? ses_trainer_new(&o, e) : NULL;
+    bool ok = t != NULL;
+    for (ses_step_result s; ok && (batches < 3 || (ses_seconds() - start < budget && batches < 200));
+         batches++) {
+        ok = ses_trainer_step(t, &s, e);
+        if (!batches) first = ses_seconds(); /* the first batch allocates memory and is not counted */
+    }
+    double each = ok && batches > 1 ? (ses_seconds() - first) / (double)(batches - 1) : -1;
+    ses_trainer_free(t);
+    ses_curriculum_free(c);
+    return each * (double)p->o.run.accumulate;
+}
+
+/* Sets the number of updates that fit into max_seconds: the stages' times, weighted by their fractions, in
+ * 95 % of the budget; the rest is for evaluations and writing. */
+static bool fit_time_budget(ses_pretrain *p, ses_err *e)
+{
+    double start = ses_seconds(), mean = 0;
+    ses_curriculum_options o = { 0 };
+    if (!(p->o.max_seconds > 0) || p->updates) return true;
+    if (!ses_pretrain_parse_lengths(p, &o, e)) return false;
+    for (size_t i = 0; i < o.n_stages; i++) {
+        double t = time_update(p, o.stage[i].length, p->o.max_seconds * 0.02 / (double)o.n_stages, e);
+        if (t < 0) return false;
+        mean += o.stage[i].fraction * t;
+    }
+    if (!ses_pretrain_open_models(p, e)) return false; /* initial weights again */
+    double left = p->o.max_seconds - (ses_seconds() - start);
+    p->updates = (int64_t)fmax(1, 0.95 * left / mean);
+    p->deadline = start + p->o.max_seconds;
+    ses_training_notify(p->o.on_event, p->o.ctx, "%.3g s per update: %" PRId64 " updates in %g s", mean,
+                        p->updates, p->o.max_seconds);
+    return true;
+}
+
+/* ---- the run ---- */
+
+/* Prepares logs and checkpoints in the output folder: resumes, or removes the files of an earlier run. */
+static bool prepare_output(ses_pretrain *p, ses_err *e)
+{
+    const ses_training_options *r = &p->o.run;
+    if (r->log || r->output)
+        p->log = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
+    if (r->tensorboard || r->output)
+        p->tensorboard =
+            r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
+    if (!r->output) return (!r->log || p->log) && (!r->tensorboard || p->tensorboard);
+    if (!p->log || !p->tensorboard) return false;
+    if (r->resume) return ses_training_resume(p->trainer, r->output, p->o.on_event, p->o.ctx, e);
+    return ses_trainer_delete_checkpoints(p->trainer, e) &&
+           (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
+}
+
+static bool compute_baselines(ses_pretrain *p, ses_err *e)
+{
+    for (size_t i = 0; i < p->objectives->n_primary; i++)
+        if (!ses_curriculum_unigram_loss(p->curriculum, i, p->o.eval_tokens, &p->unigram_loss[i], e))
+            return false;
+    return true;
+}
+
+static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
+{
+    const ses_training_options *r = &p->o.run;
+    ses_trainer_hooks h = {
+        .ctx = p, .on_step = on_step, .should_stop = should_stop, .evaluate = p->n_eval ? evaluate : NULL
+    };
+    ses_run_log_options o = { .path = p->log,
+                              .append = r->resume,
+                              .tensorboard_dir = p->tensorboard,
+                              .energy = { r->core_watts, r->co2_per_kwh } };
+    if (!compute_baselines(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
+    send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
+    bool ok = ses_trainer_run(p->trainer, &h, end, e);
+    ses_run_log_close(&p->run_log);
+    if (p->run_log.error.code)
+        ses_training_warn(p->o.on_event, p->o.ctx, "the log is incomplete: %s", p->run_log.error.msg);
+    bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
+    if (late) *end = SES_RUN_COMPLETE;
+    bool measured = p->scores.n && !late; /* false also for a run that was resumed at its end */
+    return ok && (*end == SES_RUN_STOPPED || measured || !p->n_eval || measure(p, e));
+}
+
+bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
+{
+    ses_run_end how = SES_RUN_COMPLETE;
+    if (p->trainer) return ses_fail(e, SES_EARG, "the run was started before");
+    bool ok =
+        fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e) && train(p, &how, e);
+    if (end) *end = how;
+    if (!ok || how == SES_RUN_STOPPED) return ok;
+    ses_optim_swap_ema(ses_trainer_optim(p->trainer));
+    return !p->o.run.output || ses_pretrain_write(p, e);
+}
