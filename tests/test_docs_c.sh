@@ -1,5 +1,5 @@
 #!/bin/sh
-# The C examples of the documentation compile.
+# The C examples of the documents and of sesame.h compile.
 set -u
 cc=${CC-cc}
 tmp=$(mktemp -d) || exit 1
@@ -15,6 +15,7 @@ for doc in README.md docs/*.md; do
         /^```/ { if (file) { close(file); file = "" } else if ($0 == "```c") file = out "-" ++n ".c"; next }
         file { print >file }' "$doc"
 done
+sed -n 's/^ \* \{4\}//p' include/sesame/sesame.h >"$tmp/sesame-h.c"
 for example in "$tmp"/*.c; do
     [ -e "$example" ] || continue
     grep -q 'int main' "$example" || continue # a fragment
