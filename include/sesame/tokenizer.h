@@ -155,7 +155,7 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
 bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
                         ses_err *e);
 
-/* Clean up English spacing in a decoded text of n bytes, in place, like clean_up_tokenization of
+/* Clean up English spacing in a decoded text of n bytes, modifying it, like clean_up_tokenization of
  * transformers: " ." becomes ".", " 's" becomes "'s". Returns the new length. Cannot fail. */
 size_t ses_clean_up_tokenization(char *text, size_t n);
 
@@ -198,7 +198,7 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e);
 
 /* Train on all texts. Returns the text of a tokenizer.json of *n bytes, to be freed with free(). The result
- * depends only on texts and options, not on the number of threads. Fails if there are no words, if vocab_size
+ * depends only on texts and options, not on the number of threads. Fails without any words, if vocab_size
  * is too small, or if the progress callback returns false. */
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e);
 

@@ -151,7 +151,7 @@ struct ses_stage {
     ses_post_template (*post_template)(const void *self, bool pair);
     bool (*trims_offsets)(const void *self, bool *prefix_space);
 
-    /* Decoder: rewrite the strings in place. */
+    /* Decoder: modify the strings. */
     bool (*decode)(const void *self, ses_strings *s, ses_err *e);
 };
 

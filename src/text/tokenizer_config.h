@@ -20,7 +20,7 @@ typedef enum {
 typedef struct ses_tokenizer_config {
     int32_t role[SES_ROLE_COUNT];  /* ids of the special tokens; -1: none */
     int64_t model_max_length;      /* 0: not given */
-    int64_t truncation_max_length; /* of the truncation stored in tokenizer.json; 0: none */
+    int64_t truncation_max_length; /* max_length of the truncation stored in tokenizer.json; 0: none */
     bool clean_up_spaces;          /* decoding removes spaces before punctuation */
     bool may_clean_up_spaces;      /* false for BPE: transformers never cleans up its texts */
     bool sets_segments;            /* the tokenizer gives the model segment ids (token_type_ids) */

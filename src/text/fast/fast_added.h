@@ -16,7 +16,7 @@ void ses_added_first_bytes_init(ses_added_first_bytes *r, const ses_added *a);
 /* Whether the raw text contains an added token. */
 bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const char *text, size_t n);
 
-/* Split a text at added tokens, as ses_encode_by_stages does if there is no normalizer: first at tokens
+/* Split a text at added tokens, as ses_encode_by_stages does without a normalizer: first at tokens
  * for raw text, then the rest at tokens for normalized text. Added tokens are appended to k->tokens;
  * `span` is called for the text between them. */
 typedef bool ses_span_fn(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,

@@ -2,8 +2,8 @@
  * character stays unchanged. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "text/stage/shared/byte_level.h"
 #include "base/unicode/utf8_replace.h"
+#include "text/stage/shared/byte_level.h"
 #include "text/vocab/byte_chars.h"
 
 static void put_token(ses_buf *b, const ses_string *s)

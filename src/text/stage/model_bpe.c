@@ -127,7 +127,7 @@ static bool put_bytes(const ses_bpe *m, symbols *s, const char *p, size_t n)
 }
 
 /* A character that is not in the vocabulary, with its prefix and suffix. As in HF Tokenizers, byte tokens
- * do not end an unknown span, and the character is dropped if there is no unknown token. */
+ * do not end an unknown span, and the character is dropped without an unknown token. */
 static bool put_missing(const ses_bpe *m, symbols *s, const char *p, size_t n, size_t n_char, ses_err *e)
 {
     if (m->byte_fallback && put_bytes(m, s, p, n)) return true;

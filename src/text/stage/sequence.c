@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct sequence {
-    const char *key;                /* of the list in the settings */
+    const char *key;                /* key of the list in the settings */
     ses_stage_instance *own, *flat; /* as in the file; and with nested sequences flattened */
     size_t n_own, n_flat;
 } sequence;

@@ -88,8 +88,8 @@ typedef struct ses_merge_trace {
     int32_t (*parts)[2];   /* indexed by id */
 } ses_merge_trace;
 
-/* Merge n symbols, given as ids and byte lengths, in place until no pair merges. The pair with the lowest
- * rank is merged first, the leftmost of equal ones. *n: remaining symbols. O(n log n). */
+/* Merge n symbols, given as ids and byte lengths, until no pair merges; overwrites them. The pair with the
+ * lowest rank is merged first, the leftmost of equal ones. *n: remaining symbols. O(n log n). */
 /* trace may be NULL */
 bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
                       const ses_merge_trace *watch, ses_arena *scratch, ses_err *e);
