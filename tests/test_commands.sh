@@ -110,7 +110,7 @@ section_info() {
         says 'embeddings.word_embeddings.weight'
     done
     run 0 info "$golden/bert-classify"
-    says 'classify: labels a text or a pair of texts' '2 layers, 24 wide, 3 heads of 8' 'LABEL_0, LABEL_1, LABEL_2' \
+    says 'classify: labels a text or a pair of texts' '2 layers, hidden size 24, 3 heads of 8' 'LABEL_0, LABEL_1, LABEL_2' \
         '12,403' 'F32, 52.7 KiB in model.safetensors' 'no files found'
     run 0 info "$golden/bert-classify" --json --tensors
     json "$tmp/out"
@@ -123,8 +123,8 @@ section_info() {
     run 2 info "$golden/bert-classify" "$golden/bert-tag"
 
     run 0 info tests/sentence/old-bin
-    says 'Dense (60 to 7, gelu), Normalize' '7 numbers, compared by cosine; texts of at most 20 tokens' \
-        '2 layers, 12 wide'
+    says 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine, at most 20 tokens' \
+        '2 layers, hidden size 12'
     run 0 info tests/sentence/all-pools --json
     json "$tmp/out"
     says '"similarity": "dot"' '"width": 72' '"query": "query: "'
@@ -135,7 +135,7 @@ section_info() {
     says '71 tokens: tokenizer.json'
     echo "{" >"$tmp/tokenizer/tokenizer.json"
     run 0 info "$tmp/tokenizer" # what is said of a bad one is not the model's fault
-    says 'cannot be'
+    says 'not usable: '
 }
 
 # An architecture that is not there: its tensors can still be looked at.
@@ -238,12 +238,12 @@ section_weights() {
         fresh nan
         at=$(data_begins "$tmp/nan/model.safetensors")
         poke "$tmp/nan/model.safetensors" $((at + 4 * 5)) "$bits"
-        refuses 'nan: model.safetensors: tensor "bert.' 'number 5 is NaN or infinite' 'expected finite weights' -- \
+        refuses 'nan: model.safetensors: tensor "bert.' 'element 5 is NaN or infinite' 'expected finite weights' -- \
             info "$tmp/nan"
         says 'Parameters' 'Memory'
-        refuses 'number 5 is NaN or infinite' -- info "$tmp/nan" --tensors
+        refuses 'element 5 is NaN or infinite' -- info "$tmp/nan" --tensors
         says 'classifier.bias'
-        refuses 'number 5 is NaN or infinite' -- info "$tmp/nan" --json
+        refuses 'element 5 is NaN or infinite' -- info "$tmp/nan" --json
         json "$tmp/out"
         says '"finite": false'
     done
@@ -281,14 +281,14 @@ section_run() {
         ids="2 5 7" more=
         "$sesame" run "$dir" -i "$ids" >"$tmp/out" 2>"$tmp/err"
         if grep -q -- --choices "$tmp/err"; then more="--choices 2"; fi
-        if grep -q "nothing for the decoder" "$tmp/err"; then ids="2 5 > 4 5"; fi
+        if grep -q "no decoder input" "$tmp/err"; then ids="2 5 > 4 5"; fi
         run 0 run "$dir" -i "$ids" -i "$ids" --hidden-states --attentions $more
         run 0 run "$dir" -i "$ids" -i "$ids" --hidden-states --attentions $more --json
         json_lines "$tmp/out"
         run 0 info "$dir"
     done
     run 0 run "$golden/bart-lm" -i '2 5 > 2 4' -a
-    says "Encoder's attention, layer 1" "Decoder's attention to the encoder"
+    says "Encoder attention, layer 1" "Cross-attention"
     run 0 run "$golden/electra-discriminator" -i '2 5'
     says Replaced
     run 0 run "$golden/albert-pretraining" -i '2 5 | 3'
@@ -306,7 +306,7 @@ section_run() {
     run 0 run "$golden/bert-model" -i '2 5 7' -a --layer 0 --head 2
     says 'Attention, layer 0, head 2'
     run 0 run "$golden/bert-classify" -i '2 5' --class BertModel
-    says 'First numbers'
+    says 'First values'
     printf '{"ids": [2, 5, 4, 3], "type_ids": [0, 0, 1, 1], "more": {}}\n{"ids": [7]}\n' >"$tmp/in"
     run 0 run "$golden/bert-masked-lm" --json -q
     sed 's/"sequence.*"ids/"ids/' "$tmp/out" >"$tmp/want"
@@ -339,29 +339,29 @@ section_run_errors() {
     done <<'LIST'
 |empty, expected token ids
  \t|empty, expected token ids
-1 71 2|token id 71 at place 1, expected 0 to 70
--1|token id -1 at place 0, expected 0 to 70
-99999999999999999999999999|token id 99999999999999999999999999 at place 0
-1 2x|"2x" at place 1 is not a token id
-1.5|"1.5" at place 0 is not a token id
-\0001|"\x01" at place 0 is not a token id
+1 71 2|token id 71 at position 1, expected 0 to 70
+-1|token id -1 at position 0, expected 0 to 70
+99999999999999999999999999|token id 99999999999999999999999999 at position 0
+1 2x|"2x" at position 1 is not a token id
+1.5|"1.5" at position 0 is not a token id
+\0001|"\x01" at position 0 is not a token id
 1 ! 2 ! 3|'|' begins segment 3, expected at most 2 segments
 1 !|no token after the last '|'
 {"id": [1]}|no array "ids"
 {"ids": []}|"ids" is empty
-{"ids": [1, "2"]}|"ids" at place 1 is a string
-{"ids": [1, 71]}|token id 71 at place 1
+{"ids": [1, "2"]}|"ids" at position 1 is a string
+{"ids": [1, 71]}|token id 71 at position 1
 {"ids": [1, 2], "type_ids": [0]}|"type_ids" has 1 entries for 2 ids
-{"ids": [1, 2], "type_ids": [0, 2]}|"type_ids" at place 1 is not a segment
+{"ids": [1, 2], "type_ids": [0, 2]}|"type_ids" at position 1 is not a segment
 {"ids": [1|line 1
-1 > 2|'>' begins what a decoder reads, but there is none
-1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5|more than 24 tokens, the longest sequence the model takes
+1 > 2|'>' starts the decoder input, but the model has no such decoder
+1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5|more than 24 tokens, the maximum sequence length of the model
 LIST
     refuses -- run "$golden/bert-tag" --ids '1 x'
     refuses 'no token after' -- run "$golden/bart-lm" -i '1 2 >'
     refuses "'|' after" -- run "$golden/bart-lm" -i '1 > 2 | 3'
     refuses 'token id 71' -- run "$golden/bart-lm" -i '1 > 71'
-    refuses 'nothing for the decoder to read' -- run "$golden/mbart-lm" -i '1 2'
+    refuses 'no decoder input' -- run "$golden/mbart-lm" -i '1 2'
     refuses '--ids: sequence 2: empty' -- run "$golden/bert-tag" --ids '1' --ids ' '
     refuses 'nowhere: No such file' -- run "$golden/bert-tag" "$tmp/nowhere"
     refuses 'Is a directory' -- run "$golden/bert-tag" "$tmp"
@@ -435,7 +435,7 @@ section_convert() {
     run 0 convert tests/sentence/old-bin "$tmp/sentence"
     says 'modules.json and 3 modules after the model'
     run 0 info "$tmp/sentence"
-    says 'Dense (60 to 7, gelu), Normalize' '7 numbers, compared by cosine'
+    says 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine'
     run 0 convert "$from" "$tmp/cut" --shard-size 10K
     says 'model-00001-of-00006.safetensors to' 'and their index'
     for dir in "$tmp/cut" "$tmp/half" "$tmp/brain"; do

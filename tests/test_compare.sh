@@ -38,7 +38,7 @@ ok "others" exits 0 "$sesame" compare "$tmp/theirs" "$tmp/dead" --json
 ok "theirs" prints '"run": "theirs".*"metric": "eval_f1", "score": 0.25, "best": 0.25, "best_step": 2.0'
 ok "dead" prints '"run": "dead", .*"metric": null, "score": null'
 ok "no run" exits 3 "$sesame" compare "$tmp/nothing"
-ok "says so" says 'nothing: no run'
+ok "says so" says 'nothing: not a training run'
 ok "no folder" exits 3 "$sesame" compare "$tmp/nowhere"
 echo '{"log_history": 3}' >"$tmp/nothing/trainer_state.json"
 ok "an odd state" exits 0 "$sesame" compare "$tmp/nothing"

@@ -28,8 +28,8 @@ out_has '"name": "superglue-copa"'
 gives 0 "$tmp/sst2" --task sst2
 out_has 'train.tsv (train)'
 out_has 'dev.tsv (dev)'
-out_has 'Examples      3 of classification'
-out_has 'Duplicates    1, with another label: 1'
+out_has 'Examples      3, task classification'
+out_has 'Duplicates    1; with another label: 1'
 out_has 'line 2: positive'
 err_empty
 gives 0 "$tmp/sst2" --task sst2 --json -n 1
@@ -39,8 +39,8 @@ if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then pass; else fail 'one line of JSON a fi
 
 printf 'x,1.5\n"y, z",3\n' >"$tmp/in"
 gives 0 - --format csv --no-header --task regress --text 1 --label 2
-out_has 'Numbers       1.5 to 3, mean 2.25, deviation 0.75'
-out_has 'Words         1.5 on average; shortest 1, median 1.5, 95 % up to 2, longest 2'
+out_has 'Targets       1.5 to 3, mean 2.25, standard deviation 0.75'
+out_has 'Words         mean 1.5, min 1, median 1.5, 95th percentile 2, max 2'
 printf 'EU B-ORG\nsaid O\n\nx O\n' >"$tmp/ner.txt"
 gives 0 "$tmp/ner.txt" --task tag
 out_has 'EU/B-ORG said'

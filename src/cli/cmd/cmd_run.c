@@ -209,7 +209,7 @@ static bool show_internals(ses_runner *r, int64_t s, ses_err *e)
 /* Writes the head of a result: the sequence, or the n sequences of a question, with their internals. */
 static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
-    const ses_id_origin *o = &r->lines.origin[s];
+    const ses_id_origin *o = &r->batch.origin[s];
     ses_json_begin_object(r->w);
     ses_json_member_int(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
     if (o->file) ses_json_member_string(r->w, "file", o->file);
@@ -220,7 +220,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
         if (n > 1) ses_json_begin_object(r->w);
         put_ints(r->w, "ids", x.id, x.n);
         put_tokens(r, x.id, x.n);
-        const int32_t *segment = r->lines.segments.id + x.first;
+        const int32_t *segment = r->batch.segments.id + x.first;
         if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
         if (ses_model_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
         if (!show_internals(r, i, e)) return false;
@@ -233,7 +233,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 /* "Sequence 3 (ids.txt, line 3), 7 tokens" */
 static void begin_text(const ses_runner *r, int64_t s, int64_t n)
 {
-    const ses_id_batch *l = &r->lines;
+    const ses_id_batch *l = &r->batch;
     const ses_id_origin *o = &l->origin[s];
     if (o->number > 1) putchar('\n');
     printf("%s%s %" PRId64 "%s", ses_style_on(r->term, SES_BOLD), n > 1 ? "Question" : "Sequence",
@@ -260,7 +260,7 @@ static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
     if (r->a->position < n) return true;
     ses_fail(e, SES_EARG, "--position %" PRId64 ", but the sequence has %" PRId64 " tokens", r->a->position,
              n);
-    return ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &r->lines.origin[s]));
+    return ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &r->batch.origin[s]));
 }
 
 /* n: number of sequences in this result (choices of a question, else 1). */
@@ -291,7 +291,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 
 static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
 {
-    const ses_id_batch *l = &r->lines;
+    const ses_id_batch *l = &r->batch;
     int64_t n = r->a->choices ? r->a->choices : 1;
     if (!l->seqs) return true;
     ses_batch b = { .seqs = l->seqs,
@@ -311,7 +311,7 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
     r->tokens += l->text.n;
-    ses_id_batch_clear(&r->lines);
+    ses_id_batch_clear(&r->batch);
     return fflush(stdout) == 0; /* main reports why */
 }
 
@@ -319,14 +319,14 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
 
 static bool ends_with_complete_question(const ses_runner *r)
 {
-    return !r->a->choices || r->lines.seqs % r->a->choices == 0;
+    return !r->a->choices || r->batch.seqs % r->a->choices == 0;
 }
 
 static bool incomplete_question(ses_runner *r, ses_err *e)
 {
     char where[256];
-    int64_t n = r->lines.seqs % r->a->choices;
-    ses_id_origin_text(where, sizeof where, &r->lines.origin[r->lines.seqs - 1]);
+    int64_t n = r->batch.seqs % r->a->choices;
+    ses_id_origin_text(where, sizeof where, &r->batch.origin[r->batch.seqs - 1]);
     return ses_fail(e, SES_EFORMAT, "%s: the input ends after %" PRId64 " of %" PRId64 " choices", where, n,
                     r->a->choices);
 }
@@ -335,8 +335,8 @@ static bool incomplete_question(ses_runner *r, ses_err *e)
 static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
 {
     if (!bad->code && !ends_with_complete_question(r)) incomplete_question(r, bad);
-    if (r->a->choices) r->lines.seqs -= r->lines.seqs % r->a->choices;
-    if (r->lines.seqs) r->lines.text.n = r->lines.text.cu[r->lines.seqs]; /* drop an incomplete question */
+    if (r->a->choices) r->batch.seqs -= r->batch.seqs % r->a->choices;
+    if (r->batch.seqs) r->batch.text.n = r->batch.text.cu[r->batch.seqs]; /* drop an incomplete question */
     if (!run_batch(r, dir, e)) return false;
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
@@ -352,9 +352,9 @@ static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progr
                             .target = ses_model_reads_target(r->model),
                             .start = c->decoder.label_shift == SES_SHIFT_START ? c->decoder.start_id : -1 };
     ses_err bad = { 0 };
-    while (ses_id_reader_next(in, &limit, &r->lines, &bad) == SES_ID_READ_OK) {
+    while (ses_id_reader_next(in, &limit, &r->batch, &bad) == SES_ID_READ_OK) {
         bool interactive = in->f == stdin && isatty(STDIN_FILENO); /* answer each line */
-        if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !interactive) ||
+        if ((r->batch.text.n + r->batch.target.n < r->a->batch_tokens && !interactive) ||
             !ends_with_complete_question(r))
             continue;
         if (!run_batch(r, dir, e)) return false;
@@ -416,7 +416,7 @@ static bool run(ses_call *c, ses_err *e)
         if (ok && !c->quiet) notify_speed(&r, ses_seconds() - p.start);
     }
     ses_id_reader_close(&in);
-    ses_id_batch_free(&r.lines);
+    ses_id_batch_free(&r.batch);
     ses_free(r.row);
     ses_tokenizer_free(r.tokenizer);
     ses_tape_free(r.tape);

@@ -1,4 +1,4 @@
-/* What a data set holds, for a person. */
+/* Prints statistics and examples of a data set as text and as JSON. */
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/ui/show_values.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_LABELS = 40, MAX_BAR = 40, MAX_TEXT = 120 };
+enum { MAX_LABELS = 40, MAX_TEXT = 120 };
 
 static bool has_labels(const ses_examples *d)
 {
@@ -16,31 +16,30 @@ static bool has_labels(const ses_examples *d)
     return k == SES_DATA_CLASSIFY || k == SES_DATA_MULTI || k == SES_DATA_TAG || k == SES_DATA_CHOICE;
 }
 
-static void show_spread(const ses_term *t, const char *name, const ses_distribution *s)
+static void show_distribution(const ses_term *t, const char *name, const ses_distribution *s)
 {
-    ses_show_line(t, name, "%.1f on average; shortest %.0f, median %.1f, 95 %% up to %.0f, longest %.0f",
-                  s->mean, s->least, s->median, s->p95, s->most);
+    ses_show_line(t, name, "mean %.1f, min %.0f, median %.1f, 95th percentile %.0f, max %.0f", s->mean,
+                  s->min, s->median, s->p95, s->max);
 }
 
 static bool show_labels(const ses_examples *d, const ses_data_stats *s, const ses_term *t, ses_err *e)
 {
     char n[SES_NUMBER_TEXT], bar[SES_BAR_SIZE], name[64];
-    int64_t all = 0, most = 1;
+    int64_t all = 0, max = 1;
     size_t labels = ses_examples_label_count(d);
     for (size_t k = 0; k < labels; k++) {
         all += s->count[k];
-        if (s->count[k] > most) most = s->count[k];
+        if (s->count[k] > max) max = s->count[k];
     }
-    ses_text_table *table = ses_text_table_new("Label|>Number|>Share|", e);
+    ses_text_table *table = ses_text_table_new("Label|>Count|>Fraction|", e);
     if (!table) return false;
     for (size_t k = 0; k < labels && k < MAX_LABELS; k++) {
         ses_escape_controls(name, sizeof name, ses_examples_label_name(d, k));
         ses_text_table_cell(table, "%s", name);
         ses_text_table_cell(table, "%s", ses_grouped_text(n, s->count[k]));
         ses_text_table_cell(table, "%.1f %%", all ? 100 * (double)s->count[k] / (double)all : 0.0);
-        int room = t->width - 40 < MAX_BAR ? t->width - 40 : MAX_BAR;
         ses_text_table_cell(table, "%s",
-                            ses_bar_text(t, bar, (double)s->count[k] / (double)most, room < 8 ? 8 : room));
+                            ses_bar_text(t, bar, (double)s->count[k] / (double)max, ses_bar_width(t, 40)));
     }
     puts("");
     bool ok = ses_text_table_print(table, stdout, t, 0, e);
@@ -49,11 +48,11 @@ static bool show_labels(const ses_examples *d, const ses_data_stats *s, const se
     return ok;
 }
 
-static void quote(const char *what, const ses_string *f)
+static void put_quoted(const char *label, const ses_string *f)
 {
     char text[MAX_TEXT];
     ses_quote(text, sizeof text, f->p, f->n);
-    printf("  %s%s%s\n", what, *what ? ": " : "", text);
+    printf("  %s%s%s\n", label, *label ? ": " : "", text);
 }
 
 static void show_tokens(const ses_examples *d, const ses_labeled_example *x)
@@ -64,14 +63,14 @@ static void show_tokens(const ses_examples *d, const ses_labeled_example *x)
         bool plain = !tag || !strcmp(tag, "O");
         ses_buf_appendf(&b, "%s%s%s%s", k ? " " : "", x->parts[k].p, plain ? "" : "/", plain ? "" : tag);
     }
-    quote("", &(ses_string){ b.data ? b.data : "", b.len });
+    put_quoted("", &(ses_string){ b.data ? b.data : "", b.len });
     ses_buf_free(&b);
 }
 
 static void show_answers(const ses_labeled_example *x)
 {
-    if (!x->n_answers) puts(x->is_impossible ? "  has no answer" : "  no answer is given");
-    for (size_t k = 0; k < x->n_answers && k < 3; k++) quote("answer", &x->answers[k].text);
+    if (!x->n_answers) puts(x->is_impossible ? "  unanswerable" : "  no answer given");
+    for (size_t k = 0; k < x->n_answers && k < 3; k++) put_quoted("answer", &x->answers[k].text);
 }
 
 static void show_example(const ses_examples *d, const ses_labeled_example *x, const ses_term *t)
@@ -86,13 +85,13 @@ static void show_example(const ses_examples *d, const ses_labeled_example *x, co
         show_tokens(d, x);
         return;
     }
-    quote("", &x->text_a);
-    if (x->text_b.n) quote(kind == SES_DATA_SPAN ? "context" : "", &x->text_b);
+    put_quoted("", &x->text_a);
+    if (x->text_b.n) put_quoted(kind == SES_DATA_SPAN ? "context" : "", &x->text_b);
     for (size_t k = 0; k < x->n_parts; k++)
-        quote(x->label == (int32_t)k ? "right choice" : "choice", &x->parts[k]);
+        put_quoted(x->label == (int32_t)k ? "correct choice" : "choice", &x->parts[k]);
     for (size_t k = 0; k < x->n_labels; k++) {
         const char *label = ses_examples_label_name(d, (size_t)x->labels[k]);
-        quote("label", &(ses_string){ label, strlen(label) });
+        put_quoted("label", &(ses_string){ label, strlen(label) });
     }
     if (kind == SES_DATA_SPAN) show_answers(x);
 }
@@ -106,7 +105,7 @@ static void show_metrics(const ses_data_spec *s, const ses_term *t)
         if (*p == '|') text[n++] = ' ';
     }
     text[n] = 0;
-    ses_show_line(t, "Metrics", "%s; the best model by %s", text, s->best_metric);
+    ses_show_line(t, "Metrics", "%s; best model by %s", text, s->best_metric);
 }
 
 bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_data_view *v, const ses_term *t,
@@ -118,22 +117,23 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
     ses_show_line(t, "File", "%s%s%s%s", strcmp(v->path, "-") ? v->path : "standard input",
                   v->split ? " (" : "", v->split ? v->split : "", v->split ? ")" : "");
     if (v->benchmark) ses_show_line(t, "Benchmark", "%s", v->benchmark->title);
-    ses_show_line(t, "Examples", "%s of %s", ses_grouped_text(n, (int64_t)count), ses_data_kind_name(kind));
+    ses_show_line(t, "Examples", "%s, task %s", ses_grouped_text(n, (int64_t)count),
+                  ses_data_kind_name(kind));
     if (kind == SES_DATA_TAG) ses_show_line(t, "Tokens", "%s", ses_grouped_text(n, s->tokens));
-    show_spread(t, "Words", &s->words);
-    show_spread(t, "Characters", &s->characters);
+    show_distribution(t, "Words", &s->words);
+    show_distribution(t, "Characters", &s->characters);
     if (kind == SES_DATA_REGRESS)
-        ses_show_line(t, "Numbers", "%.4g to %.4g, mean %.4g, deviation %.4g", s->targets.least,
-                      s->targets.most, s->targets.mean, s->targets.deviation);
+        ses_show_line(t, "Targets", "%.4g to %.4g, mean %.4g, standard deviation %.4g", s->targets.min,
+                      s->targets.max, s->targets.mean, s->targets.stddev);
     if (kind == SES_DATA_SPAN)
-        ses_show_line(t, "Answers", "%s questions have one, %s have none",
+        ses_show_line(t, "Answers", "%s questions with an answer, %s without",
                       ses_grouped_text(n, (int64_t)count - s->unanswered),
                       ses_grouped_text(m, s->unanswered));
     if (ses_examples_skipped(d))
-        ses_show_line(t, "Left out", "%s answers that do not stand in their context",
+        ses_show_line(t, "Skipped", "%s answers not found in their context",
                       ses_grouped_text(n, (int64_t)ses_examples_skipped(d)));
     ses_show_line(t, "Duplicates", "%s%s%s", s->duplicates ? ses_grouped_text(n, s->duplicates) : "none",
-                  s->contradictions ? ", with another label: " : "",
+                  s->contradictions ? "; with another label: " : "",
                   s->contradictions ? ses_grouped_text(m, s->contradictions) : "");
     show_metrics(v->spec, t);
     if (has_labels(d) && !show_labels(d, s, t, e)) return false;
@@ -146,16 +146,16 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
 
 /* ---- JSON ---- */
 
-static void put_spread(ses_json_writer *w, const char *key, const ses_distribution *s)
+static void put_distribution(ses_json_writer *w, const char *key, const ses_distribution *s)
 {
     ses_json_put_key(w, key);
     ses_json_begin_object(w);
     ses_json_member_real(w, "mean", s->mean);
-    ses_json_member_real(w, "deviation", s->deviation);
-    ses_json_member_real(w, "min", s->least);
+    ses_json_member_real(w, "deviation", s->stddev);
+    ses_json_member_real(w, "min", s->min);
     ses_json_member_real(w, "median", s->median);
     ses_json_member_real(w, "p95", s->p95);
-    ses_json_member_real(w, "max", s->most);
+    ses_json_member_real(w, "max", s->max);
     ses_json_end_object(w);
 }
 
@@ -219,9 +219,9 @@ bool ses_data_print_json(const ses_examples *d, const ses_data_stats *s, const s
     if (v->split) ses_json_member_string(w, "split", v->split);
     ses_json_member_string(w, "kind", ses_data_kind_name(ses_examples_kind(d)));
     ses_json_member_int(w, "examples", (int64_t)count);
-    put_spread(w, "words", &s->words);
-    put_spread(w, "characters", &s->characters);
-    if (ses_examples_kind(d) == SES_DATA_REGRESS) put_spread(w, "targets", &s->targets);
+    put_distribution(w, "words", &s->words);
+    put_distribution(w, "characters", &s->characters);
+    if (ses_examples_kind(d) == SES_DATA_REGRESS) put_distribution(w, "targets", &s->targets);
     if (ses_examples_kind(d) == SES_DATA_SPAN) ses_json_member_int(w, "unanswered", s->unanswered);
     if (ses_examples_kind(d) == SES_DATA_TAG) ses_json_member_int(w, "tokens", s->tokens);
     ses_json_member_int(w, "duplicates", s->duplicates);

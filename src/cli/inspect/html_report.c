@@ -1,3 +1,4 @@
+/* Writes training runs as one HTML page. */
 #include "html_report.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MATRIX = 30, MAX_CHARTS = 12 };
+enum { MAX_MATRIX_LABELS = 30, MAX_CHARTS = 12 };
 
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1c2024;--dim:#667;--rule:#d8dce2;--cell:47,111,235;"
@@ -35,30 +36,30 @@ static const char style[] =
     "border-radius:2px;margin-right:.4em}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}"
     ".dim{color:var(--dim)}details{margin:.6rem 0}summary{cursor:pointer}";
 
-/* ---- small parts ---- */
+/* ---- table cells ---- */
 
-static void cell(ses_buf *b, const char *text)
+static void put_cell(ses_buf *b, const char *text)
 {
     ses_buf_puts(b, "<td>");
     ses_html_text(b, text);
     ses_buf_puts(b, "</td>");
 }
 
-static void number(ses_buf *b, double x)
+static void put_number(ses_buf *b, double x)
 {
     ses_buf_puts(b, "<td class=\"n\">");
     isnan(x) ? ses_buf_puts(b, "-") : ses_buf_appendf(b, "%.4f", x);
     ses_buf_puts(b, "</td>");
 }
 
-static void number_text(ses_buf *b, const char *text)
+static void put_number_text(ses_buf *b, const char *text)
 {
     ses_buf_puts(b, "<td class=\"n\">");
     ses_html_text(b, text);
     ses_buf_puts(b, "</td>");
 }
 
-static void heading(ses_buf *b, const char *class, const char *text)
+static void put_heading(ses_buf *b, const char *class, const char *text)
 {
     ses_buf_appendf(b, "<th%s>", class);
     ses_html_text(b, text);
@@ -73,9 +74,9 @@ static void put_overview(ses_buf *b, const ses_run_records *l)
                                            "train loss", "time", "tokens/s", "energy" };
     const char *name;
     ses_buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>run</th>");
-    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) heading(b, "", name);
+    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) put_heading(b, "", name);
     ses_buf_puts(b, "<th>metric</th>");
-    for (size_t i = 0; i < SES_LEN(columns); i++) heading(b, " class=\"n\"", columns[i]);
+    for (size_t i = 0; i < SES_LEN(columns); i++) put_heading(b, " class=\"n\"", columns[i]);
     ses_buf_puts(b, "</tr></thead>\n");
     for (size_t i = 0; i < l->n; i++) {
         const ses_run_record *r = &l->item[i];
@@ -89,17 +90,17 @@ static void put_overview(ses_buf *b, const ses_run_records *l)
         ses_html_text(b, r->name);
         ses_buf_puts(b, "</td>");
         for (size_t k = 0; (name = ses_run_records_setting(l, k)); k++)
-            cell(b, ses_json_value_text(text, sizeof text, ses_json_get(r->options, name)));
-        cell(b, *r->metric ? r->metric + strlen("eval_") : "-");
-        number(b, ses_run_record_final_score(r));
-        number(b, best);
+            put_cell(b, ses_json_value_text(text, sizeof text, ses_json_get(r->options, name)));
+        put_cell(b, *r->metric ? r->metric + strlen("eval_") : "-");
+        put_number(b, ses_run_record_final_score(r));
+        put_number(b, best);
         snprintf(text, sizeof text, "%.0f", step);
-        number_text(b, isnan(step) ? "-" : text);
-        number(b, ses_run_record_number(r, "eval_loss"));
-        number(b, ses_run_record_number(r, "train_loss"));
-        number_text(b, isnan(seconds) ? "-" : ses_duration_text(human, seconds));
-        number_text(b, isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
-        number_text(b, isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
+        put_number_text(b, isnan(step) ? "-" : text);
+        put_number(b, ses_run_record_number(r, "eval_loss"));
+        put_number(b, ses_run_record_number(r, "train_loss"));
+        put_number_text(b, isnan(seconds) ? "-" : ses_duration_text(human, seconds));
+        put_number_text(b, isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
+        put_number_text(b, isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
         ses_buf_puts(b, "</tr>\n");
     }
     ses_buf_puts(b, "</table></div>\n");
@@ -116,22 +117,23 @@ static bool put_chart(ses_buf *b, const ses_run_records *l, const char *name, co
     return true;
 }
 
-/* Losses, rate, norm, and the scores that runs are chosen by. */
+/* Charts of losses, learning rate, gradient norm and main scores. */
 static bool put_charts(ses_buf *b, const ses_run_records *l, ses_err *e)
 {
     static const struct {
         const char *name, *title;
-    } usual[] = { { "loss", "training loss" },
-                  { "eval_loss", "evaluation loss" },
-                  { "learning_rate", "learning rate" },
-                  { "grad_norm", "gradient norm" } };
+    } common[] = { { "loss", "training loss" },
+                   { "eval_loss", "evaluation loss" },
+                   { "learning_rate", "learning rate" },
+                   { "grad_norm", "gradient norm" } };
     const char *shown[MAX_CHARTS];
     size_t n = 0;
     bool ok = true;
     ses_buf_puts(b, "<div class=\"charts\">\n");
-    for (size_t i = 0; ok && i < SES_LEN(usual); i++) {
-        ok = put_chart(b, l, usual[i].name, usual[i].title, e);
-        for (size_t k = 0; ok && i == 1 && k < l->n && n < MAX_CHARTS; k++) { /* scores stand by its side */
+    for (size_t i = 0; ok && i < SES_LEN(common); i++) {
+        ok = put_chart(b, l, common[i].name, common[i].title, e);
+        for (size_t k = 0; ok && i == 1 && k < l->n && n < MAX_CHARTS;
+             k++) { /* scores follow the evaluation loss */
             const char *metric = l->item[k].metric;
             bool new = *metric &&strcmp(metric, "eval_loss");
             for (size_t x = 0; x < n; x++) new &= strcmp(shown[x], metric) != 0;
@@ -146,8 +148,8 @@ static bool put_charts(ses_buf *b, const ses_run_records *l, ses_err *e)
 
 /* ---- one run ---- */
 
-/* The matrix as numbers, [n, n]; NULL: there is none, or it is none. */
-static int64_t *matrix_of(const ses_run_record *r, size_t *n)
+/* Reads the confusion matrix, [n, n]; NULL: missing or malformed. */
+static int64_t *read_matrix(const ses_run_record *r, size_t *n)
 {
     const ses_json *rows = ses_json_get(r->outcome, "eval_confusion_matrix");
     size_t count;
@@ -162,7 +164,7 @@ static int64_t *matrix_of(const ses_run_record *r, size_t *n)
     return NULL;
 }
 
-static const char *label_of(const ses_run_record *r, size_t i)
+static const char *label_name(const ses_run_record *r, size_t i)
 {
     const char *s = ses_json_string(ses_json_at(ses_json_get(r->outcome, "eval_labels"), i), NULL);
     return s ? s : "?";
@@ -174,13 +176,13 @@ static void put_classes(ses_buf *b, const ses_run_record *r, const int64_t *m, s
                     "<th class=\"n\">recall</th><th class=\"n\">F1</th><th class=\"n\">number</th></tr>"
                     "</thead>\n");
     for (size_t c = 0; c < n; c++) {
-        double right = (double)m[c * n + c], said = 0, actual = 0;
-        for (size_t k = 0; k < n; k++) said += (double)m[k * n + c], actual += (double)m[c * n + k];
+        double correct = (double)m[c * n + c], predicted = 0, actual = 0;
+        for (size_t k = 0; k < n; k++) predicted += (double)m[k * n + c], actual += (double)m[c * n + k];
         ses_buf_puts(b, "<tr>");
-        cell(b, label_of(r, c));
-        number(b, said > 0 ? right / said : 0);
-        number(b, actual > 0 ? right / actual : 0);
-        number(b, said + actual > 0 ? 2 * right / (said + actual) : 0);
+        put_cell(b, label_name(r, c));
+        put_number(b, predicted > 0 ? correct / predicted : 0);
+        put_number(b, actual > 0 ? correct / actual : 0);
+        put_number(b, predicted + actual > 0 ? 2 * correct / (predicted + actual) : 0);
         ses_buf_appendf(b, "<td class=\"n\">%.0f</td></tr>\n", actual);
     }
     ses_buf_puts(b, "</table>\n");
@@ -188,15 +190,15 @@ static void put_classes(ses_buf *b, const ses_run_record *r, const int64_t *m, s
 
 static void put_matrix(ses_buf *b, const ses_run_record *r, const int64_t *m, size_t n)
 {
-    ses_buf_puts(b, "<h3>Confusion</h3><p class=\"dim\">Rows: what is right. Columns: what was said.</p>"
+    ses_buf_puts(b, "<h3>Confusion</h3><p class=\"dim\">Rows: true labels. Columns: predictions.</p>"
                     "<div class=\"wide\"><table class=\"matrix\"><tr><th></th>");
-    for (size_t i = 0; i < n; i++) heading(b, "", label_of(r, i));
+    for (size_t i = 0; i < n; i++) put_heading(b, "", label_name(r, i));
     ses_buf_puts(b, "</tr>\n");
     for (size_t i = 0; i < n; i++) {
         double sum = 0;
         for (size_t k = 0; k < n; k++) sum += (double)m[i * n + k];
         ses_buf_puts(b, "<tr>");
-        heading(b, "", label_of(r, i));
+        put_heading(b, "", label_name(r, i));
         for (size_t k = 0; k < n; k++)
             ses_buf_appendf(b, "<td style=\"background:rgba(var(--cell),%.2f)\">%" PRId64 "</td>",
                             sum > 0 ? 0.6 * (double)m[i * n + k] / sum : 0, m[i * n + k]);
@@ -205,25 +207,25 @@ static void put_matrix(ses_buf *b, const ses_run_record *r, const int64_t *m, si
     ses_buf_puts(b, "</table></div>\n");
 }
 
-/* About the evaluation, not what came of it. */
-static bool is_aside(const char *key)
+/* Keys that describe the evaluation and are not scores. */
+static bool is_evaluation_info(const char *key)
 {
-    static const char *const aside[] = { "eval_confidence", "eval_samples", "eval_runtime",
-                                         "eval_samples_per_second", "eval_steps_per_second" };
-    for (size_t i = 0; i < SES_LEN(aside); i++)
-        if (!strcmp(key, aside[i])) return true;
+    static const char *const info[] = { "eval_confidence", "eval_samples", "eval_runtime",
+                                        "eval_samples_per_second", "eval_steps_per_second" };
+    for (size_t i = 0; i < SES_LEN(info); i++)
+        if (!strcmp(key, info[i])) return true;
     return false;
 }
 
-/* Of key "eval_f1", bounds "eval_f1_low" and "eval_f1_high"; and these are not scores themselves. */
+/* "eval_f1_low" and "eval_f1_high" are bounds of "eval_f1", not scores. */
 static bool is_bound(const ses_run_record *r, const char *key)
 {
     char stem[128];
-    size_t n = strlen(key), cut = n > 4 && !strcmp(key + n - 4, "_low")    ? 4
-                                  : n > 5 && !strcmp(key + n - 5, "_high") ? 5
-                                                                           : 0;
-    snprintf(stem, sizeof stem, "%.*s", (int)(n - cut), key);
-    return cut && ses_json_get(r->outcome, stem);
+    size_t n = strlen(key), suffix = n > 4 && !strcmp(key + n - 4, "_low")    ? 4
+                                     : n > 5 && !strcmp(key + n - 5, "_high") ? 5
+                                                                              : 0;
+    snprintf(stem, sizeof stem, "%.*s", (int)(n - suffix), key);
+    return suffix && ses_json_get(r->outcome, stem);
 }
 
 static void put_scores(ses_buf *b, const ses_run_record *r)
@@ -234,12 +236,12 @@ static void put_scores(ses_buf *b, const ses_run_record *r)
         char bound[160];
         double x;
         if (strncmp(key, "eval_", 5) || !ses_json_real(ses_json_at(r->outcome, i), &x) || is_bound(r, key) ||
-            is_aside(key))
+            is_evaluation_info(key))
             continue;
         if (!shown++) ses_buf_puts(b, "<h3>Scores</h3><table>\n");
         ses_buf_puts(b, "<tr>");
-        cell(b, key + 5);
-        number(b, x);
+        put_cell(b, key + 5);
+        put_number(b, x);
         snprintf(bound, sizeof bound, "%s_low", key);
         double low = ses_run_record_number(r, bound);
         snprintf(bound, sizeof bound, "%s_high", key);
@@ -267,8 +269,8 @@ static void put_settings(ses_buf *b, const ses_run_record *r)
     for (size_t i = 0; i < ses_json_len(r->options); i++) {
         char text[400];
         ses_buf_puts(b, "<tr>");
-        cell(b, ses_json_key(r->options, i, NULL));
-        cell(b, ses_json_value_text(text, sizeof text, ses_json_at(r->options, i)));
+        put_cell(b, ses_json_key(r->options, i, NULL));
+        put_cell(b, ses_json_value_text(text, sizeof text, ses_json_at(r->options, i)));
         ses_buf_puts(b, "</tr>\n");
     }
     ses_buf_puts(b, "</table></details>\n");
@@ -282,10 +284,10 @@ static void put_run(ses_buf *b, const ses_run_record *r)
     ses_buf_puts(b, "</h2>\n");
     put_settings(b, r);
     put_scores(b, r);
-    int64_t *m = matrix_of(r, &n);
+    int64_t *m = read_matrix(r, &n);
     if (m) put_classes(b, r, m, n);
-    if (m && n <= MATRIX) put_matrix(b, r, m, n);
-    if (m && n > MATRIX)
+    if (m && n <= MAX_MATRIX_LABELS) put_matrix(b, r, m, n);
+    if (m && n > MAX_MATRIX_LABELS)
         ses_buf_appendf(b, "<p class=\"dim\">The matrix of %zu labels is in all_results.json.</p>\n", n);
     ses_free(m);
 }

@@ -1,6 +1,6 @@
-/* Runs as one page of HTML that needs nothing else: no script, no file, no network. Curves, settings, scores
- * of each class, confusion matrices. Readable in the dark and in the light; every text from outside is
- * escaped. */
+/* Writes training runs as one self-contained HTML page: no script, no other file, no network. Curves, settings, scores
+ * per class, confusion matrices; light and dark. All external text is escaped.
+ * Ownership: arguments are borrowed. Safe in all threads. */
 #ifndef SES_CLI_HTML_REPORT_H
 #define SES_CLI_HTML_REPORT_H
 
@@ -8,7 +8,7 @@
 
 bool ses_html_report_write(const ses_run_records *l, const char *path, bool overwrite, ses_err *e);
 
-/* DIR/report.html of the one run in DIR. */
+/* Writes DIR/report.html for the run in DIR. */
 bool ses_html_report_write_run(const char *dir, ses_err *e);
 
 #endif

@@ -1,3 +1,4 @@
+/* Parses sequences of token ids: plain lines and JSON objects. */
 #define _POSIX_C_SOURCE 200809L
 #include "id_reader.h"
 
@@ -9,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the batch in hand ---- */
+/* ---- batch ---- */
 
 void ses_id_batch_clear(ses_id_batch *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
 
@@ -38,7 +39,7 @@ const char *ses_id_origin_text(char *buf, size_t size, const ses_id_origin *o)
     return buf;
 }
 
-static bool more_offsets(ses_packed_ids *x, size_t seqs, ses_err *e)
+static bool reserve_offsets(ses_packed_ids *x, size_t seqs, ses_err *e)
 {
     int32_t *cu = ses_realloc_array(x->cu, seqs + 1, sizeof *cu, e);
     if (!cu) return false;
@@ -47,21 +48,21 @@ static bool more_offsets(ses_packed_ids *x, size_t seqs, ses_err *e)
     return true;
 }
 
-static bool room_for_seq(ses_id_batch *l, ses_err *e)
+static bool reserve_seq(ses_id_batch *l, ses_err *e)
 {
-    if ((size_t)l->seqs < l->seq_room) return true;
-    size_t n = l->seq_room ? 2 * l->seq_room : 64;
+    if ((size_t)l->seqs < l->seq_cap) return true;
+    size_t n = l->seq_cap ? 2 * l->seq_cap : 64;
     ses_id_origin *origin = ses_realloc_array(l->origin, n, sizeof *origin, e);
     if (!origin) return false;
     l->origin = origin;
-    if (!more_offsets(&l->text, n, e) || !more_offsets(&l->target, n, e)) return false;
-    l->seq_room = n;
+    if (!reserve_offsets(&l->text, n, e) || !reserve_offsets(&l->target, n, e)) return false;
+    l->seq_cap = n;
     return true;
 }
 
 static bool push(ses_packed_ids *x, int64_t id, ses_err *e)
 {
-    if (!ses_array_reserve(&x->id, &x->room, (size_t)x->n + 1, sizeof *x->id, e)) return false;
+    if (!ses_array_reserve(&x->id, &x->cap, (size_t)x->n + 1, sizeof *x->id, e)) return false;
     x->id[x->n++] = (int32_t)id;
     return true;
 }
@@ -71,29 +72,29 @@ static bool push(ses_packed_ids *x, int64_t id, ses_err *e)
 typedef struct line {
     ses_id_batch *to;
     const ses_id_limits *limit;
-    int64_t begin, target_begin; /* where it begins in to */
+    int64_t begin, target_begin; /* its start in `to` */
     int64_t segment;
     bool target; /* a > was read */
 } line;
 
-/* Where the next token of the line goes, and how many are there before it. */
-static ses_packed_ids *sink(const line *l, int64_t *place)
+/* The ids that the next token of the line is appended to; *position: its index in the line. */
+static ses_packed_ids *destination(const line *l, int64_t *position)
 {
     ses_packed_ids *x = l->target ? &l->to->target : &l->to->text;
-    *place = x->n - (l->target ? l->target_begin : l->begin);
+    *position = x->n - (l->target ? l->target_begin : l->begin);
     return x;
 }
 
 static bool add_id(line *l, int64_t id, const char *word, ses_err *e)
 {
-    int64_t place;
-    ses_packed_ids *x = sink(l, &place);
+    int64_t position;
+    ses_packed_ids *x = destination(l, &position);
     if (id < 0 || id >= l->limit->vocab)
-        return ses_fail(e, SES_EARG, "token id %s at place %" PRId64 ", expected 0 to %" PRId64, word, place,
-                        l->limit->vocab - 1);
-    if (place == l->limit->tokens)
-        return ses_fail(e, SES_EARG, "more than %" PRId64 " tokens, the longest sequence the model takes",
-                        place);
+        return ses_fail(e, SES_EARG, "token id %s at position %" PRId64 ", expected 0 to %" PRId64, word,
+                        position, l->limit->vocab - 1);
+    if (position == l->limit->tokens)
+        return ses_fail(e, SES_EARG, "more than %" PRId64 " tokens, the maximum sequence length of the model",
+                        position);
     return push(x, id, e) && (l->target || push(&l->to->segments, l->segment, e));
 }
 
@@ -103,7 +104,8 @@ static bool parse_id(const char *word, size_t n, int64_t *id)
     if (at == n) return false;
     for (*id = 0; at < n; at++) {
         if (word[at] < '0' || word[at] > '9') return false;
-        if (*id < INT64_MAX / 100) *id = 10 * *id + (word[at] - '0'); /* absurd stays absurd */
+        if (*id < INT64_MAX / 100)
+            *id = 10 * *id + (word[at] - '0'); /* saturates: out of range in any case */
     }
     if (word[0] == '-') *id = -*id;
     return true;
@@ -111,11 +113,12 @@ static bool parse_id(const char *word, size_t n, int64_t *id)
 
 static bool add_word(line *l, const char *word, size_t n, ses_err *e)
 {
-    int64_t id, place;
-    sink(l, &place);
+    int64_t id, position;
+    destination(l, &position);
     if (parse_id(word, n, &id)) return add_id(l, id, word, e);
-    return ses_fail(e, SES_EFORMAT, "\"%s\" at place %" PRId64 " is not a token id, expected a whole number",
-                    ses_quoted_of(word, n).s, place);
+    return ses_fail(e, SES_EFORMAT,
+                    "\"%s\" at position %" PRId64 " is not a token id, expected a whole number",
+                    ses_quoted_of(word, n).s, position);
 }
 
 static bool segment_is_empty(const line *l)
@@ -124,14 +127,14 @@ static bool segment_is_empty(const line *l)
     return s->n == l->begin || s->id[s->n - 1] != l->segment;
 }
 
-/* '|' or '>'. A segment may be empty: all of a text may be in the second, which is a language to XLM. */
+/* Handles '|' and '>'. A segment may be empty: XLM uses the segment as language. */
 static bool begin_part(line *l, int mark, ses_err *e)
 {
     if (l->target) return ses_fail(e, SES_EFORMAT, "'%c' after '>'", mark);
     if (mark == '>') {
         l->target = true;
         return l->limit->target ||
-               ses_fail(e, SES_EARG, "'>' begins what a decoder reads, but there is none");
+               ses_fail(e, SES_EARG, "'>' starts the decoder input, but the model has no such decoder");
     }
     if (++l->segment < l->limit->segments) return true;
     return ses_fail(e, SES_EARG, "'|' begins segment %" PRId64 ", expected at most %" PRId64 " segment%s",
@@ -145,7 +148,7 @@ static bool end_line(line *l, ses_err *e)
     if (!l->limit->target || l->to->target.n > l->target_begin) return true;
     if (l->target) return ses_fail(e, SES_EFORMAT, "no token after '>'");
     if (l->limit->start >= 0) return push(&l->to->target, l->limit->start, e);
-    return ses_fail(e, SES_EFORMAT, "nothing for the decoder to read, expected token ids after a '>'");
+    return ses_fail(e, SES_EFORMAT, "no decoder input, expected token ids after '>'");
 }
 
 /* ---- characters ---- */
@@ -172,7 +175,7 @@ static void unget(ses_id_reader *r, int c)
 static bool ends_line(int c) { return c == '\n' || c == EOF; }
 static bool is_blank(int c) { return c == ' ' || c == '\t' || c == ',' || c == '\r'; }
 
-/* The next word of the line up to a blank, a mark or the end, cut to what a message needs. */
+/* Reads a word up to a space, a mark or the line end, truncated to the size needed for messages. */
 static size_t get_word(ses_id_reader *r, char *word, size_t size)
 {
     size_t n = 0;
@@ -184,9 +187,9 @@ static size_t get_word(ses_id_reader *r, char *word, size_t size)
     return n;
 }
 
-/* ---- lines of JSON, as `sesame tokenize --json` writes them ---- */
+/* ---- JSON lines in the format of `sesame tokenize --json` ---- */
 
-/* The rest of the line; whatever it says, it is not held beyond MAX_LINE bytes. */
+/* Reads the rest of the line, at most MAX_LINE bytes. */
 static bool get_line(ses_id_reader *r, ses_buf *text, ses_err *e)
 {
     enum { MAX_LINE = 64 << 20 };
@@ -200,24 +203,23 @@ static bool get_line(ses_id_reader *r, ses_buf *text, ses_err *e)
 static bool add_json_id(line *l, const ses_json *id, const char *key, ses_err *e)
 {
     char word[32];
-    int64_t value, place;
-    sink(l, &place);
+    int64_t value, position;
+    destination(l, &position);
     if (!ses_json_int(id, &value))
-        return ses_fail(e, SES_EFORMAT, "\"%s\" at place %" PRId64 " is %s, expected a token id", key, place,
-                        ses_json_type_name(ses_json_type_of(id)));
+        return ses_fail(e, SES_EFORMAT, "\"%s\" at position %" PRId64 " is %s, expected a token id", key,
+                        position, ses_json_type_name(ses_json_type_of(id)));
     snprintf(word, sizeof word, "%" PRId64, value);
     return add_id(l, value, word, e);
 }
 
 static bool set_type(line *l, const ses_json *types, size_t i, ses_err *e)
 {
-    int64_t most = l->limit->segments > 1 ? l->limit->segments - 1 : 0; /* a lone 0 says nothing */
+    int64_t max = l->limit->segments > 1 ? l->limit->segments - 1 : 0; /* a single segment must be 0 */
     l->segment = 0;
     if (!ses_json_len(types)) return true;
-    if (ses_json_int(ses_json_at(types, i), &l->segment) && l->segment >= 0 && l->segment <= most)
-        return true;
-    return ses_fail(e, SES_EARG, "\"type_ids\" at place %zu is not a segment, expected 0 to %" PRId64, i,
-                    most);
+    if (ses_json_int(ses_json_at(types, i), &l->segment) && l->segment >= 0 && l->segment <= max) return true;
+    return ses_fail(e, SES_EARG, "\"type_ids\" at position %zu is not a segment, expected 0 to %" PRId64, i,
+                    max);
 }
 
 static bool add_object(line *l, const ses_json *o, ses_err *e)
@@ -253,7 +255,7 @@ static bool parse_json(ses_id_reader *r, line *l, ses_err *e)
     return ok;
 }
 
-/* The line's tokens, up to its end or the first thing wrong in it. */
+/* Parses the line up to its end or its first error. */
 static bool parse_line(ses_id_reader *r, line *l, ses_err *e)
 {
     char word[64];
@@ -288,7 +290,7 @@ void ses_id_reader_close(ses_id_reader *r)
     r->f = NULL;
 }
 
-/* Stand before the next line there is. */
+/* Moves to the next line. */
 static ses_id_read_status find_line(ses_id_reader *r, ses_err *e)
 {
     for (;;) {
@@ -324,7 +326,7 @@ ses_id_read_status ses_id_reader_next(ses_id_reader *r, const ses_id_limits *lim
     line l = { .to = to, .limit = limit, .begin = to->text.n, .target_begin = to->target.n };
     ses_id_origin o = { r->f ? r->name : NULL, r->line, ++r->number };
     char where[256];
-    if (!room_for_seq(to, e)) return SES_ID_READ_ERROR;
+    if (!reserve_seq(to, e)) return SES_ID_READ_ERROR;
     bool ok = parse_line(r, &l, e);
     if (r->f && ferror(r->f)) ok = read_failed(r, e);
     if (!ok) {

@@ -1,3 +1,4 @@
+/* Reads the facts about a model folder: parts, files, tokenizer, memory. */
 #define _POSIX_C_SOURCE 200809L
 #include "model_info.h"
 
@@ -20,9 +21,8 @@ static bool has_suffix(const char *s, const char *suffix)
     return n >= k && !strcmp(s + n - k, suffix);
 }
 
-/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts;
- * rows of the same name make one part. */
-static const char *part_of(const ses_model *m, const char *name)
+/* The part of a parameter, by its Sesame name, which is the same in every model. The first matching row counts. */
+static const char *part_name(const ses_model *m, const char *name)
 {
     static const struct {
         const char *prefix, *inside, *part;
@@ -41,7 +41,7 @@ static const char *part_of(const ses_model *m, const char *name)
         { "pooler.", "", "pooler" },
         { "", "", "head" },
     };
-    static const char lone[] = "encoder "; /* a stack that looks back only is a decoder */
+    static const char lone[] = "encoder "; /* a causal stack is shown as a decoder */
     size_t r = 0;
     while (!has_prefix(name, row[r].prefix) || !strstr(name, row[r].inside)) r++;
     if (!m->stack[0].causal || !has_prefix(row[r].part, lone)) return row[r].part;
@@ -53,16 +53,16 @@ static void count_parts(ses_model_info *i)
     const ses_store *s = ses_model_store(i->model);
     for (size_t p = 0; p < ses_store_count(s); p++) {
         const ses_param *x = ses_store_at(s, p);
-        const char *name = part_of(i->model, x->name);
+        const char *name = part_name(i->model, x->name);
         size_t k = 0;
         while (k < i->n_parts && strcmp(i->part[k].name, name) != 0) k++;
         if (k == i->n_parts) i->part[i->n_parts++] = (ses_model_info_part){ name, 0 };
-        i->part[k].numbers += ses_count(x->tensor);
+        i->part[k].elements += ses_count(x->tensor);
     }
 }
 
-/* Weights that linear layers multiply by (their names end so; tables' do not), and a table that a head uses
- * as one. */
+/* Size of the packed weights: matrices of linear layers (their names end in ".weight") and an embedding table that
+ * serves as output projection. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
     ses_kernels k = ses_kernels_cpu(isa);
@@ -77,11 +77,10 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
     return bytes;
 }
 
-/* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
- * the feed-forward's steps and the norm: 9 rows of C and one of F a token, 4 more of C for a second
- * attention, 2 more of F where the feed-forward is gated. A vocabulary head adds two rows of C and one of V;
- * the layers' blocks are free by then, but too small for it. Attention's tiles stay in each thread's
- * scratch. */
+/* Inference keeps one layer at a time. Per token: input, q, k, v, attention output and its projection, norm,
+ * feed-forward output and norm are 9 rows of C (hidden size); the feed-forward layer adds a row of F (intermediate
+ * size), 2 more if gated; cross-attention adds 4 rows of C. A vocabulary head adds 2 rows of C and one of V: the
+ * buffers of the layers are free by then, but too small. Attention tiles are in the scratch memory of each thread. */
 uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
 {
     const ses_config *c = &m->c;
@@ -94,8 +93,8 @@ uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
     }
     for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++) {
         const ses_head *head = m->class->head[h].head;
-        bool each = head->axis == SES_LABEL_PER_TOKEN || head->axis == SES_LABEL_PER_TARGET;
-        if (each && head->class_count(c) == c->vocab) row += 2 * c->hidden + c->vocab;
+        bool per_token = head->axis == SES_LABEL_PER_TOKEN || head->axis == SES_LABEL_PER_TARGET;
+        if (per_token && head->class_count(c) == c->vocab) row += 2 * c->hidden + c->vocab;
     }
     return (uint64_t)tokens * (uint64_t)row * sizeof(ses_real);
 }
@@ -108,8 +107,8 @@ static void count_memory(ses_model_info *i)
     for (size_t f = 0; f < i->n_files; f++) m->mapped += i->file[f].bytes;
     for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
         const ses_tensor_entry *x = ses_safetensors_at(i->weights, t);
-        bool as_it_is = x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
-        if (is_real(x->dtype) && !as_it_is) m->copied += (uint64_t)x->count * sizeof(float);
+        bool used_in_place = x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
+        if (is_real(x->dtype) && !used_in_place) m->copied += (uint64_t)x->count * sizeof(float);
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
     m->activations = ses_model_info_activations(i->model, i->tokens);
@@ -136,46 +135,46 @@ static bool add_file(ses_model_info *i, const char *name, ses_err *e)
     return true;
 }
 
-static bool look_at_files(ses_model_info *i, ses_err *e)
+static bool read_files(ses_model_info *i, ses_err *e)
 {
     for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
         const ses_tensor_entry *x = ses_safetensors_at(i->weights, t);
-        i->numbers[x->dtype] += x->count;
+        i->elements[x->dtype] += x->count;
         if (!add_file(i, x->file, e)) return false;
     }
     return true;
 }
 
-static bool look_for_tokenizer(ses_model_info *i, ses_err *e)
+static bool find_tokenizer(ses_model_info *i, ses_err *e)
 {
-    const char *home = i->base && !ses_dir_has_tokenizer(i->dir) ? i->base : i->dir;
+    const char *dir = i->base && !ses_dir_has_tokenizer(i->dir) ? i->base : i->dir;
     for (size_t k = 0; k < SES_TOKENIZER_FILES; k++) {
-        char *path = ses_path_join(home, ses_tokenizer_file_names[k], e);
+        char *path = ses_path_join(dir, ses_tokenizer_file_names[k], e);
         if (!path) return false;
         if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file_names[k];
         ses_free(path);
     }
     if (!i->n_tokenizer) return true;
-    ses_tokenizer *t = ses_tokenizer_open(home, &i->tokenizer_problem);
+    ses_tokenizer *t = ses_tokenizer_open(dir, &i->tokenizer_problem);
     if (t) i->tokenizer_size = ses_tokenizer_vocab_size(t);
     ses_tokenizer_free(t);
     return true;
 }
 
-static bool look_at_model(ses_model_info *i, int64_t tokens, ses_err *e)
+static bool read_model(ses_model_info *i, int64_t tokens, ses_err *e)
 {
-    int64_t longest = ses_model_max_tokens(i->model);
-    if (tokens > longest)
+    int64_t max_tokens = ses_model_max_tokens(i->model);
+    if (tokens > max_tokens)
         return ses_fail(e, SES_EUSAGE,
-                        "--tokens: %" PRId64 " is more than the model takes in one sequence, %" PRId64,
-                        tokens, longest);
-    i->tokens = tokens ? tokens : longest < 512 ? longest : 512;
+                        "--tokens: %" PRId64 " exceeds the maximum sequence length of the model, %" PRId64,
+                        tokens, max_tokens);
+    i->tokens = tokens ? tokens : max_tokens < 512 ? max_tokens : 512;
     count_parts(i);
     count_memory(i);
     return true;
 }
 
-/* The model, or where modules.json says that more stands on it, a sentence encoder's. */
+/* Opens the model, or the model of a sentence encoder (modules.json). */
 static bool open_model(ses_model_info *i, bool strict)
 {
     bool modules = ses_sentence_is_encoder_dir(i->path);
@@ -191,7 +190,7 @@ static bool open_model(ses_model_info *i, bool strict)
     return i->model != NULL;
 }
 
-/* The folder's own numbers: of an adapter those alone. */
+/* Opens the weights in the folder; of an adapter only its own. */
 static bool open_weights(ses_model_info *i, ses_err *e)
 {
     char *file = NULL;
@@ -212,12 +211,13 @@ bool ses_model_info_read(ses_model_info *i, const char *path, int64_t tokens, bo
     i->dev = ses_device_open("cpu", NULL, e);
     if (!i->dev) return false;
     if (!lenient && ses_path_exists(path) && !ses_path_is_dir(path))
-        return ses_fail(e, SES_EARG,
-                        "%s: not a folder with config.json and weights; --tensors lists a file's tensors",
-                        path);
+        return ses_fail(
+            e, SES_EARG,
+            "%s: not a folder with config.json and weights; use --tensors to list the tensors of a file",
+            path);
     if (!open_model(i, strict) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
-    if (!open_weights(i, e) || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
-    if (i->model && !look_at_model(i, tokens, e)) return false;
+    if (!open_weights(i, e) || !read_files(i, e) || !find_tokenizer(i, e)) return false;
+    if (i->model && !read_model(i, tokens, e)) return false;
     i->stats = ses_tensor_stats_read(i->weights, ses_cpu_count(), e);
     return i->stats != NULL;
 }

@@ -1,4 +1,5 @@
-/* What `sesame info` finds out about a folder, and how it shows it. */
+/* `sesame info`: reads the facts about a model folder and prints them.
+ * Ownership: ses_model_info_free frees everything but `path`. One thread per ses_model_info. */
 #ifndef SES_CLI_MODEL_INFO_H
 #define SES_CLI_MODEL_INFO_H
 
@@ -11,7 +12,7 @@
 
 typedef struct ses_model_info_part {
     const char *name;
-    int64_t numbers;
+    int64_t elements;
 } ses_model_info_part;
 
 typedef struct ses_model_info_file {
@@ -19,49 +20,47 @@ typedef struct ses_model_info_file {
     uint64_t bytes;
 } ses_model_info_file;
 
-/* Bytes. `mapped` is the files', shared by all who run the model and given up when memory is short; the
- * others are each process's own. */
+/* Bytes. Mapped pages are shared between processes and can be evicted; the others belong to the process. */
 typedef struct ses_model_info_memory {
     uint64_t mapped;
-    uint64_t copied;      /* weights that had to be converted to f32 */
-    uint64_t packed;      /* weights in the order gemm reads, made when first used */
-    uint64_t activations; /* an estimate, see ses_model_info_activations */
-    uint64_t training;    /* weights, gradients and AdamW's two moments, all f32; activations come on top */
+    uint64_t copied;      /* weights converted to f32 */
+    uint64_t packed;      /* packed weights, made on first use */
+    uint64_t activations; /* estimate, see ses_model_info_activations */
+    uint64_t training;    /* weights, gradients and both AdamW moments in f32, without activations */
 } ses_model_info_memory;
 
 enum { SES_MODEL_INFO_PARTS = 8 };
 
 typedef struct ses_model_info {
     const char *path;
-    ses_sentence *sentence; /* NULL: the folder is no sentence encoder's, and dir is path */
-    const char *dir;        /* where the model lies */
-    char *base;             /* of an adapter: its model's folder; else NULL */
+    ses_sentence *sentence; /* NULL: not a sentence encoder; then dir is path */
+    const char *dir;        /* folder of the model */
+    char *base;             /* base model of an adapter; else NULL */
     ses_safetensors *weights;
-    ses_tensor_stats *stats; /* one a tensor */
+    ses_tensor_stats *stats; /* one per tensor */
     ses_device *dev;
-    ses_model *model; /* NULL: nothing but the tensors is known, and `problem` says why */
+    ses_model *model; /* NULL: only the tensors are known; `problem` is the reason */
     ses_err problem;
     ses_model_info_part part[SES_MODEL_INFO_PARTS];
     size_t n_parts;
     ses_model_info_file *file;
     size_t n_files;
-    int64_t numbers[SES_DTYPE_COUNT]; /* in the files, by dtype */
+    int64_t elements[SES_DTYPE_COUNT]; /* elements in the files, by dtype */
     const char *tokenizer[SES_TOKENIZER_FILES];
     size_t n_tokenizer;
-    int64_t tokenizer_size;    /* tokens it knows; 0: there is none, or it cannot be read */
-    ses_err tokenizer_problem; /* why not */
-    int64_t tokens;            /* memory is counted for one sequence of so many */
+    int64_t tokenizer_size;    /* vocabulary size; 0: none, or unreadable */
+    ses_err tokenizer_problem; /* reason */
+    int64_t tokens;            /* sequence length of the memory estimate */
     ses_model_info_memory memory;
 } ses_model_info;
 
-/* `lenient`: when the model cannot be opened but its tensors can be read, that is all there is. `tokens` 0:
- * 512, or the model's longest sequence if that is shorter. `strict`: as in ses_model_options. Zero-initialize
- * first; ses_model_info_free after failure too. */
+/* lenient: succeed with the tensors alone if the model cannot be opened. tokens 0: 512, or the maximum length of the
+ * model if shorter. strict: as in ses_model_options. Zero-initialize first; call ses_model_info_free also on failure. */
 bool ses_model_info_read(ses_model_info *i, const char *path, int64_t tokens, bool lenient, bool strict,
                          ses_err *e);
 void ses_model_info_free(ses_model_info *i);
 
-/* Bytes of activations that inference needs at most, for so many tokens. */
+/* Upper bound of the activation memory of inference, in bytes. */
 uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens);
 
 bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e);

@@ -1,4 +1,4 @@
-/* What is known of a model, as JSON. */
+/* Prints the facts about a model as JSON. */
 #include "cli/ui/show_values.h"
 #include "model/model_desc.h"
 #include "model_info.h"
@@ -68,8 +68,8 @@ static void put_parts(ses_json_writer *w, const ses_model_info *i)
     for (size_t p = 0; p < i->n_parts; p++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "name", i->part[p].name);
-        ses_json_member_int(w, "count", i->part[p].numbers);
-        ses_json_member_real(w, "share", (double)i->part[p].numbers / (double)total);
+        ses_json_member_int(w, "count", i->part[p].elements);
+        ses_json_member_real(w, "share", (double)i->part[p].elements / (double)total);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -95,7 +95,7 @@ static void put_files(ses_json_writer *w, const ses_model_info *i)
     ses_json_put_key(w, "dtypes");
     ses_json_begin_object(w);
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
-        if (i->numbers[d]) ses_json_member_int(w, ses_dtype_name((ses_dtype)d), i->numbers[d]);
+        if (i->elements[d]) ses_json_member_int(w, ses_dtype_name((ses_dtype)d), i->elements[d]);
     ses_json_end_object(w);
     ses_json_member_array(w, "files");
     for (size_t f = 0; f < i->n_files; f++) {
@@ -124,7 +124,7 @@ static void put_tensors(ses_json_writer *w, const ses_model_info *i)
         for (int d = 0; d < x->rank; d++) ses_json_put_int(w, x->dim[d]);
         ses_json_end_array(w);
         ses_json_member_string(w, "file", x->file);
-        ses_json_member_real(w, "min", s->min); /* infinite where there is no number: null */
+        ses_json_member_real(w, "min", s->min); /* infinite if there is no finite value: written as null */
         ses_json_member_real(w, "max", s->max);
         ses_json_member_real(w, "norm", s->norm);
         ses_json_member_int(w, "nan", s->nan);

@@ -1,4 +1,4 @@
-/* What is known of a model, for a person. */
+/* Prints the facts about a model as text. */
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -8,18 +8,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_BAR = 40 };
-
 static void show_heads(const ses_model_info *i, const ses_term *t)
 {
     const ses_class *k = i->model->class;
     if (!k->head[0].head)
-        ses_show_line(t, "Head", "none: gives a vector for every token%s",
-                      i->model->c.pooler.present ? " and one for the sequence" : "");
+        ses_show_line(t, "Head", "none: hidden states of all tokens%s",
+                      i->model->c.pooler.present ? " and a pooled output" : "");
     for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++)
         ses_show_line(t, h ? "" : "Head", "%s: %s%s", k->head[h].head->name, k->head[h].head->description,
                       i->model->head[h].out.w && i->model->head[h].out.w == i->model->stack[0].token
-                          ? " (by the token table)"
+                          ? " (tied to the token embeddings)"
                           : "");
 }
 
@@ -32,8 +30,7 @@ static bool show_modules(const ses_sentence *s, const ses_term *t, ses_err *e)
     bool ok = ses_buf_ok(&text, e);
     if (ok) ses_show_line(t, "Modules", "%s", text.data);
     if (ok)
-        ses_show_line(t, "Sentence",
-                      "%" PRId64 " numbers, compared by %s; texts of at most %" PRId64 " tokens",
+        ses_show_line(t, "Sentence", "%" PRId64 " dimensions, similarity %s, at most %" PRId64 " tokens",
                       ses_sentence_width(s), ses_sentence_similarity(s), ses_sentence_max_tokens(s));
     ses_buf_free(&text);
     return ok;
@@ -48,9 +45,9 @@ static bool has_labels(const ses_model *m)
 static bool show_labels(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     static const char *const problem[] = { [SES_PROBLEM_UNSET] = "",
-                                           [SES_PROBLEM_REGRESSION] = " (numbers)",
-                                           [SES_PROBLEM_SINGLE] = " (one applies)",
-                                           [SES_PROBLEM_MULTI] = " (each applies or not)" };
+                                           [SES_PROBLEM_REGRESSION] = " (regression)",
+                                           [SES_PROBLEM_SINGLE] = " (single-label)",
+                                           [SES_PROBLEM_MULTI] = " (multi-label)" };
     enum { SHOWN = 20 };
     int64_t n = ses_model_label_count(i->model);
     ses_buf list = { 0 };
@@ -72,7 +69,7 @@ static void show_stack(const ses_config *c, const ses_stack *k, const ses_term *
         snprintf(shared, sizeof shared, " sharing %d set%s of weights", (int)k->n_unique,
                  k->n_unique == 1 ? "" : "s");
     ses_show_line(t, k->causal ? "Decoder" : "Encoder",
-                  "%" PRId64 " layers%s, %" PRId64 " wide, %" PRId64 " heads of %" PRId64
+                  "%" PRId64 " layers%s, hidden size %" PRId64 ", %" PRId64 " heads of %" PRId64
                   ", feed-forward %" PRId64 " (%s%s)",
                   k->depth, shared, c->hidden, k->heads,
                   c->attention.head_size ? c->attention.head_size : c->hidden / k->heads, k->ffn,
@@ -86,9 +83,9 @@ static void show_config(const ses_model_info *i, const ses_term *t)
     for (size_t k = 0; k < SES_LEN(m->stack) && m->stack[k].layer; k++) show_stack(&m->c, &m->stack[k], t);
     ses_show_line(t, "Vocabulary", "%s tokens", ses_grouped_text(n, m->c.vocab));
     if (ses_model_max_tokens(m) >= SES_MAX_POSITIONS)
-        ses_show_line(t, "Longest", "no limit on the length of a sequence");
+        ses_show_line(t, "Max length", "unlimited");
     else
-        ses_show_line(t, "Longest", "%s tokens a sequence%s", ses_grouped_text(n, ses_model_max_tokens(m)),
+        ses_show_line(t, "Max length", "%s tokens%s", ses_grouped_text(n, ses_model_max_tokens(m)),
                       m->c.embed.segments > 1 ? ", two segments" : "");
 }
 
@@ -98,7 +95,7 @@ static bool show_files(const ses_model_info *i, const ses_term *t, ses_err *e)
     char size[SES_NUMBER_TEXT];
     uint64_t bytes = 0;
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
-        if (i->numbers[d])
+        if (i->elements[d])
             ses_buf_appendf(&text, "%s%s", text.len ? " and " : "", ses_dtype_name((ses_dtype)d));
     for (size_t f = 0; f < i->n_files; f++) bytes += i->file[f].bytes;
     ses_buf_appendf(&text, ", %s in ", ses_bytes_text(size, bytes));
@@ -109,7 +106,7 @@ static bool show_files(const ses_model_info *i, const ses_term *t, ses_err *e)
                         i->file[i->n_files - 1].name);
     bool ok = ses_buf_ok(&text, e);
     if (ok) ses_show_line(t, "Weights", "%s", text.data);
-    if (ok && i->base) ses_show_line(t, "Adapter", "of %s", i->base);
+    if (ok && i->base) ses_show_line(t, "Base model", "%s", i->base);
     ses_buf_free(&text);
     return ok;
 }
@@ -124,14 +121,14 @@ static bool show_tokenizer(const ses_model_info *i, const ses_term *t, ses_err *
     if (ok && i->tokenizer_size)
         ses_show_line(t, "Tokenizer", "%s tokens: %s", ses_grouped_text(size, i->tokenizer_size), text.data);
     else if (ok && text.len)
-        ses_show_line(t, "Tokenizer", "%s; cannot be used: %s", text.data, i->tokenizer_problem.msg);
+        ses_show_line(t, "Tokenizer", "%s; not usable: %s", text.data, i->tokenizer_problem.msg);
     else if (ok)
         ses_show_line(t, "Tokenizer", "no files found");
     ses_buf_free(&text);
     return ok;
 }
 
-static void heading(const ses_term *t, const char *title, const char *value)
+static void put_heading(const ses_term *t, const char *title, const char *value)
 {
     printf("\n%s%s%s%*s%s\n", ses_style_on(t, SES_BOLD), title, ses_style_on(t, SES_PLAIN),
            14 - (int)strlen(title), "", value);
@@ -143,20 +140,16 @@ static bool show_parts(const ses_model_info *i, const ses_term *t, ses_err *e)
     int64_t total = ses_store_element_count(ses_model_store(i->model));
     ses_text_table *table = ses_text_table_new("|>|>|", e);
     if (!table) return false;
-    int room = t->width - 2 - 20 - 2 - 15 - 2 - 7 - 2; /* what the other columns leave */
+    int width = ses_bar_width(t, 2 + 20 + 2 + 15 + 2 + 7 + 2); /* after the other columns */
     for (size_t p = 0; p < i->n_parts; p++) {
-        double share = (double)i->part[p].numbers / (double)total;
+        double fraction = (double)i->part[p].elements / (double)total;
         ses_text_table_cell(table, "%s", i->part[p].name);
-        ses_text_table_cell(table, "%s", ses_grouped_text(n, i->part[p].numbers));
-        ses_text_table_cell(table, "%.1f %%", 100 * share);
-        ses_text_table_cell(table, "%s",
-                            ses_bar_text(t, bar, share,
-                                         room < 8         ? 8
-                                         : room > MAX_BAR ? MAX_BAR
-                                                          : room));
+        ses_text_table_cell(table, "%s", ses_grouped_text(n, i->part[p].elements));
+        ses_text_table_cell(table, "%.1f %%", 100 * fraction);
+        ses_text_table_cell(table, "%s", ses_bar_text(t, bar, fraction, width));
         ses_text_table_style(table, SES_GREEN);
     }
-    heading(t, "Parameters", ses_grouped_text(n, total));
+    put_heading(t, "Parameters", ses_grouped_text(n, total));
     bool ok = ses_text_table_print(table, stdout, t, 2, e);
     ses_text_table_free(table);
     return ok;
@@ -166,27 +159,27 @@ static bool show_memory(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     const ses_model_info_memory *m = &i->memory;
     const struct {
-        const char *name, *what;
+        const char *name, *note;
         uint64_t bytes;
     } row[] = {
-        { "weights", m->copied ? "the file, mapped" : "the file, mapped and used as it is", m->mapped },
-        { "converted", "a copy in f32", m->copied },
-        { "packed", "matrices in the kernels' order, when first used", m->packed },
-        { "activations", "an estimate", m->activations },
-        { "training", "weights, gradients and AdamW; activations on top", m->training },
+        { "weights", m->copied ? "mapped file" : "mapped file, used in place", m->mapped },
+        { "converted", "f32 copy", m->copied },
+        { "packed", "packed matrices, made on first use", m->packed },
+        { "activations", "estimate", m->activations },
+        { "training", "weights, gradients and AdamW state, without activations", m->training },
     };
-    char size[SES_NUMBER_TEXT], what[64];
+    char size[SES_NUMBER_TEXT], title[64];
     ses_text_table *table = ses_text_table_new("|>|", e);
     if (!table) return false;
     for (size_t r = 0; r < SES_LEN(row); r++) {
         if (!row[r].bytes) continue;
         ses_text_table_cell(table, "%s", row[r].name);
         ses_text_table_cell(table, "%s", ses_bytes_text(size, row[r].bytes));
-        ses_text_table_cell(table, "%s", row[r].what);
+        ses_text_table_cell(table, "%s", row[r].note);
         ses_text_table_style(table, SES_DIM);
     }
-    snprintf(what, sizeof what, "for one sequence of %" PRId64 " tokens", i->tokens);
-    heading(t, "Memory", what);
+    snprintf(title, sizeof title, "for one sequence of %" PRId64 " tokens", i->tokens);
+    put_heading(t, "Memory", title);
     bool ok = ses_text_table_print(table, stdout, t, 2, e);
     ses_text_table_free(table);
     return ok;
@@ -202,11 +195,11 @@ bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
     show_config(i, t);
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
-    if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Not used", "%s", ses_model_unexpected_keys(m));
+    if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Unused", "%s", ses_model_unexpected_keys(m));
     return show_parts(i, t, e) && show_memory(i, t, e);
 }
 
-/* The name comes last, as in ls -l: it is the one column that may be long. */
+/* The name is the last column, because it may be long. */
 bool ses_model_info_show_tensors(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     ses_text_table *table = ses_text_table_new("Dtype|>Shape|>Min|>Max|>Norm|>NaN|>Inf|Tensor", e);

@@ -1,4 +1,4 @@
-/* What each head says, for people and for programs. */
+/* Views of the heads for `sesame run`: as text and as JSON. */
 #include "base/alloc.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -8,13 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { INDENT = 2, MAX_BAR = 40 };
-
-int ses_view_bar_width(const ses_term *t, int used)
-{
-    int room = t->width - used;
-    return room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room;
-}
+enum { INDENT = 2 };
 
 static void put_label(ses_json_writer *w, const ses_model *m, int64_t i)
 {
@@ -22,8 +16,8 @@ static void put_label(ses_json_writer *w, const ses_model *m, int64_t i)
     if (ses_model_label_name(m, i)) ses_json_member_string(w, "label", ses_model_label_name(m, i));
 }
 
-/* Seven digits are all a float has. */
-static void put_share(ses_json_writer *w, const char *key, double p)
+/* Writes a probability with the digits of a float. */
+static void put_probability(ses_json_writer *w, const char *key, double p)
 {
     ses_json_put_key(w, key);
     ses_json_put_float(w, (float)p);
@@ -37,11 +31,11 @@ static const char *label_text(const ses_model *m, int64_t i, char buf[SES_NUMBER
     return buf;
 }
 
-static void cell_share(ses_text_table *t, const ses_term *term, double p, int used)
+static void put_probability_cells(ses_text_table *t, const ses_term *term, double p, int used)
 {
     char bar[SES_BAR_SIZE];
     ses_text_table_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
-    ses_text_table_cell(t, "%s", ses_bar_text(term, bar, p, ses_view_bar_width(term, used)));
+    ses_text_table_cell(t, "%s", ses_bar_text(term, bar, p, ses_bar_width(term, used)));
     ses_text_table_style(t, SES_GREEN);
 }
 
@@ -52,20 +46,20 @@ static bool print_table(ses_text_table *t, const ses_runner *r, ses_err *e)
     return ok;
 }
 
-/* ---- masked-lm, causal-lm, conditional-generation: the likeliest tokens at each place asked for ---- */
+/* ---- masked-lm, causal-lm, conditional-generation: the most probable tokens at each requested position ---- */
 
-static bool wants_place(const ses_runner *r, ses_token_slice at, int64_t place)
+static bool is_requested(const ses_runner *r, ses_token_slice at, int64_t position)
 {
-    if (r->a->position >= 0) return place == r->a->position;
-    if (r->a->mask_id >= 0) return at.id[place] == r->a->mask_id;
+    if (r->a->position >= 0) return position == r->a->position;
+    if (r->a->mask_id >= 0) return at.id[position] == r->a->mask_id;
     return true;
 }
 
-static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_top_score *best, int64_t k,
-                      double sum)
+static void put_position(ses_runner *r, int32_t id, int64_t position, const ses_top_score *best, int64_t k,
+                         double sum)
 {
     ses_json_begin_object(r->w);
-    ses_json_member_int(r->w, "position", place);
+    ses_json_member_int(r->w, "position", position);
     ses_json_member_int(r->w, "id", id);
     ses_json_member_token(r, "token", id);
     ses_json_member_array(r->w, "top");
@@ -73,22 +67,22 @@ static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_top_sc
         ses_json_begin_object(r->w);
         ses_json_member_int(r->w, "id", best[i].i);
         ses_json_member_token(r, "token", best[i].i);
-        put_share(r->w, "probability", exp(best[i].score - sum));
+        put_probability(r->w, "probability", exp(best[i].score - sum));
         ses_json_end_object(r->w);
     }
     ses_json_end_array(r->w);
     ses_json_end_object(r->w);
 }
 
-static void cells_of_place(const ses_runner *r, ses_text_table *t, int32_t id, int64_t place,
-                           const ses_top_score *best, int64_t k, double sum)
+static void put_position_cells(const ses_runner *r, ses_text_table *t, int32_t id, int64_t position,
+                               const ses_top_score *best, int64_t k, double sum)
 {
     char text[SES_TOKEN_TEXT];
     for (int64_t i = 0; i < k; i++) {
-        ses_text_table_cell(t, i ? "" : "%" PRId64, place);
+        ses_text_table_cell(t, i ? "" : "%" PRId64, position);
         ses_text_table_cell(t, "%s", i ? "" : ses_run_token_text(r, id, text));
         ses_text_table_cell(t, "%s", ses_run_token_text(r, (int32_t)best[i].i, text));
-        cell_share(t, r->term, exp(best[i].score - sum), 46);
+        put_probability_cells(t, r->term, exp(best[i].score - sum), 46);
     }
 }
 
@@ -96,9 +90,9 @@ static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
     ses_json_member_array(r->w, name);
-    for (int64_t place = 0; place < at.n; place++) {
-        if (!wants_place(r, at, place)) continue;
-        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
+    for (int64_t position = 0; position < at.n; position++) {
+        if (!is_requested(r, at, position)) continue;
+        const float *x = ses_run_rows(r, o, at.first + position, 1, e);
         if (!x) return false;
         ses_json_put_floats(r->w, x, ses_run_cols(o));
     }
@@ -111,16 +105,16 @@ static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_top_
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
     int64_t V = ses_run_cols(o);
-    for (int64_t place = 0; place < at.n; place++) {
-        if (!wants_place(r, at, place)) continue;
-        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
+    for (int64_t position = 0; position < at.n; position++) {
+        if (!is_requested(r, at, position)) continue;
+        const float *x = ses_run_rows(r, o, at.first + position, 1, e);
         if (!x) return false;
         int64_t k = ses_top_scores(best, r->a->top, x, V);
-        double sum = ses_log_sum(x, V);
+        double sum = ses_run_log_sum_exp(x, V);
         if (r->w)
-            put_place(r, at.id[place], place, best, k, sum);
+            put_position(r, at.id[position], position, best, k, sum);
         else
-            cells_of_place(r, t, at.id[place], place, best, k, sum);
+            put_position_cells(r, t, at.id[position], position, best, k, sum);
         ++*shown;
     }
     return true;
@@ -147,19 +141,19 @@ static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
 
 /* ---- classify: one label, several, or numbers ---- */
 
-/* As the head decides it in training. */
+/* The same rule as in training. */
 static ses_problem problem_of(const ses_model *m)
 {
     if (m->c.head.problem != SES_PROBLEM_UNSET) return m->c.head.problem;
     return m->c.labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE;
 }
 
-static double chance(ses_problem kind, double score, double sum)
+static double probability(ses_problem kind, double score, double sum)
 {
     return kind == SES_PROBLEM_MULTI ? 1 / (1 + exp(-score)) : exp(score - sum);
 }
 
-static bool numbers(ses_runner *r, const float *x, int64_t n, ses_err *e)
+static bool show_values(ses_runner *r, const float *x, int64_t n, ses_err *e)
 {
     char name[SES_NUMBER_TEXT];
     if (r->w) {
@@ -182,7 +176,7 @@ static void put_labels(ses_runner *r, ses_problem kind, const ses_top_score *bes
     for (int64_t i = 0; i < k; i++) {
         ses_json_begin_object(r->w);
         put_label(r->w, r->model, best[i].i);
-        put_share(r->w, "probability", chance(kind, best[i].score, sum));
+        put_probability(r->w, "probability", probability(kind, best[i].score, sum));
         ses_json_end_object(r->w);
     }
     ses_json_end_array(r->w);
@@ -195,11 +189,11 @@ static bool show_labels(ses_runner *r, ses_problem kind, const ses_top_score *be
     ses_text_table *t = ses_text_table_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
-        double p = chance(kind, best[i].score, sum);
+        double p = probability(kind, best[i].score, sum);
         ses_text_table_cell(t, "%s", label_text(r->model, best[i].i, name));
         bool applies = kind == SES_PROBLEM_MULTI ? p >= 0.5 : i == 0;
         ses_text_table_style(t, applies ? SES_BOLD : SES_PLAIN);
-        cell_share(t, r->term, p, 40);
+        put_probability_cells(t, r->term, p, 40);
     }
     if (!print_table(t, r, e)) return false;
     int64_t more = ses_model_label_count(r->model) - k;
@@ -218,11 +212,11 @@ static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
         ses_json_put_key(r->w, use->output);
         ses_json_put_floats(r->w, x, n);
     }
-    if (kind == SES_PROBLEM_REGRESSION) return numbers(r, x, n, e);
+    if (kind == SES_PROBLEM_REGRESSION) return show_values(r, x, n, e);
     ses_top_score *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
     if (!best) return false;
     int64_t k = ses_top_scores(best, r->a->top, x, n);
-    double sum = ses_log_sum(x, n);
+    double sum = ses_run_log_sum_exp(x, n);
     bool ok = true;
     if (r->w)
         put_labels(r, kind, best, k, sum);
@@ -232,16 +226,16 @@ static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
     return ok;
 }
 
-/* ---- tag: a label for every token ---- */
+/* ---- tag: a label per token ---- */
 
-static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, double p)
+static void put_tag(ses_runner *r, int64_t position, int32_t id, int64_t label, double p)
 {
     ses_json_begin_object(r->w);
-    ses_json_member_int(r->w, "position", place);
+    ses_json_member_int(r->w, "position", position);
     ses_json_member_int(r->w, "token_id", id);
     ses_json_member_token(r, "token", id);
     put_label(r->w, r->model, label);
-    put_share(r->w, "probability", p);
+    put_probability(r->w, "probability", p);
     ses_json_end_object(r->w);
 }
 
@@ -258,7 +252,7 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     for (int64_t i = 0; i < at.n; i++, x += n) {
         ses_top_score best = { 0 };
         ses_top_scores(&best, 1, x, n);
-        double p = exp(best.score - ses_log_sum(x, n));
+        double p = exp(best.score - ses_run_log_sum_exp(x, n));
         if (r->w) {
             put_tag(r, i, at.id[i], best.i, p);
             continue;
@@ -266,19 +260,19 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
         ses_text_table_cell(t, "%" PRId64, i);
         ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
         ses_text_table_cell(t, "%s", label_text(r->model, best.i, name));
-        cell_share(t, r->term, p, 50);
+        put_probability_cells(t, r->term, p, 50);
     }
     if (!r->w) return print_table(t, r, e);
     ses_json_end_array(r->w);
     return put_logits(r, o, s, use->output, e);
 }
 
-/* ---- span: the likeliest answers ---- */
+/* ---- span: the most probable answers ---- */
 
-/* Tokens an answer may be of: the last segment where there are several (the first asks), else all. */
+/* Range of tokens for answers: the last segment. */
 static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t *to)
 {
-    const int32_t *segment = r->lines.segments.id + r->lines.text.cu[s];
+    const int32_t *segment = r->batch.segments.id + r->batch.text.cu[s];
     *to = ses_run_input_tokens(r, s).n;
     *from = *to - 1;
     while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;
@@ -291,19 +285,19 @@ static void put_answers(ses_runner *r, const ses_top_score *best, int64_t k)
         ses_json_begin_object(r->w);
         ses_json_member_int(r->w, "start", best[i].i);
         ses_json_member_int(r->w, "end", best[i].j);
-        put_share(r->w, "probability", exp(best[i].score));
+        put_probability(r->w, "probability", exp(best[i].score));
         ses_json_end_object(r->w);
     }
     ses_json_end_array(r->w);
 }
 
-/* The token's text, or its id, after a blank where one is needed. */
-static size_t answer_token(const ses_runner *r, int32_t id, const char *blank, char *to, size_t room)
+/* Appends the text or id of a token after the separator; returns the length. */
+static size_t answer_token(const ses_runner *r, int32_t id, const char *separator, char *to, size_t cap)
 {
     char text[SES_TOKEN_TEXT];
     const char *word = strchr(ses_run_token_text(r, id, text), ' ');
-    int n = snprintf(to, room, "%s%s", blank, word ? word + 1 : text);
-    return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+    int n = snprintf(to, cap, "%s%s", separator, word ? word + 1 : text);
+    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
 static bool show_answers(ses_runner *r, int64_t s, const ses_top_score *best, int64_t k, ses_err *e)
@@ -329,7 +323,7 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_top_score *best, in
 
 static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
-    (void)use; /* two outputs, with names of their own */
+    (void)use; /* the head has two outputs */
     int64_t first = ses_run_input_tokens(r, s).first, T = ses_run_input_tokens(r, s).n, from, to, k = 0;
     ses_top_score *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
     float *start = ses_alloc_array(2 * (size_t)T, sizeof *start, e), *end = start ? start + T : NULL;
@@ -340,7 +334,8 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     if (x) memcpy(end, x, (size_t)T * sizeof *x);
     ok = x != NULL;
     answer_range(r, s, &from, &to);
-    double sum = ok ? ses_log_sum(start + from, to - from) + ses_log_sum(end + from, to - from) : 0;
+    double sum =
+        ok ? ses_run_log_sum_exp(start + from, to - from) + ses_run_log_sum_exp(end + from, to - from) : 0;
     for (int64_t i = from; ok && i < to; i++)
         for (int64_t j = i; j < to && j < i + r->a->max_answer; j++)
             ses_top_scores_offer(best, &k, r->a->top,
@@ -359,7 +354,7 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     return ok;
 }
 
-/* ---- replaced-tokens: a yes or no for every token ---- */
+/* ---- replaced-tokens: a probability per token ---- */
 
 static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
@@ -378,7 +373,7 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
         }
         ses_text_table_cell(t, "%" PRId64, i);
         ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
-        cell_share(t, r->term, p, 40);
+        put_probability_cells(t, r->term, p, 40);
     }
     if (!r->w) return print_table(t, r, e);
     ses_json_end_array(r->w);
@@ -389,9 +384,9 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 
 /* ---- next-sentence, sentence-order, choice ---- */
 
-static bool show_shares(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
+static bool show_probabilities(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
 {
-    double sum = ses_log_sum(x, n);
+    double sum = ses_run_log_sum_exp(x, n);
     ses_text_table *t = ses_text_table_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < n; i++) {
@@ -399,10 +394,10 @@ static bool show_shares(ses_runner *r, const char *const *name, const float *x, 
             ses_text_table_cell(t, "%s", name[i]);
         else
             ses_text_table_cell(t, "choice %" PRId64, i);
-        bool most = true;
-        for (int64_t j = 0; j < n; j++) most &= x[j] <= x[i];
-        ses_text_table_style(t, most ? SES_BOLD : SES_PLAIN);
-        cell_share(t, r->term, exp((double)x[i] - sum), 40);
+        bool is_max = true;
+        for (int64_t j = 0; j < n; j++) is_max &= x[j] <= x[i];
+        ses_text_table_style(t, is_max ? SES_BOLD : SES_PLAIN);
+        put_probability_cells(t, r->term, exp((double)x[i] - sum), 40);
     }
     return print_table(t, r, e);
 }
@@ -412,8 +407,8 @@ static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[
 {
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s, 1, e);
     if (!x) return false;
-    if (!r->w) return show_shares(r, name, x, 2, e);
-    put_share(r->w, key, exp((double)x[0] - ses_log_sum(x, 2)));
+    if (!r->w) return show_probabilities(r, name, x, 2, e);
+    put_probability(r->w, key, exp((double)x[0] - ses_run_log_sum_exp(x, 2)));
     ses_json_put_key(r->w, use->output);
     ses_json_put_floats(r->w, x, 2);
     return true;
@@ -436,10 +431,10 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
     int64_t n = r->a->choices;
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s / n, 1, e);
     if (!x) return false;
-    if (!r->w) return show_shares(r, NULL, x, n, e);
+    if (!r->w) return show_probabilities(r, NULL, x, n, e);
     ses_top_score best = { 0 };
     ses_top_scores(&best, 1, x, n);
-    double sum = ses_log_sum(x, n);
+    double sum = ses_run_log_sum_exp(x, n);
     ses_json_member_int(r->w, "best", best.i);
     ses_json_member_array(r->w, "probabilities");
     for (int64_t i = 0; i < n; i++) ses_json_put_float(r->w, (float)exp((double)x[i] - sum));
@@ -449,8 +444,8 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
     return true;
 }
 
-/* A span's boundary says something of labeled spans alone, and a text that is run has none. */
-static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+/* The span boundary head applies only to masked spans of pretraining. */
+static bool show_nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)r, (void)use, (void)s, (void)e;
     return true;
@@ -460,7 +455,7 @@ ses_view_fn *ses_view_for_head(const ses_head *h)
 {
     static const ses_view view[] = {
         { &ses_head_masked_lm, predict },           { &ses_head_causal_lm, predict },
-        { &ses_head_seq2seq_lm, predict },          { &ses_head_span_boundary, nothing },
+        { &ses_head_seq2seq_lm, predict },          { &ses_head_span_boundary, show_nothing },
         { &ses_head_next_sentence, next_sentence }, { &ses_head_sentence_order, sentence_order },
         { &ses_head_replaced_tokens, replaced },    { &ses_head_sequence_classification, classify },
         { &ses_head_multiple_choice, choice },      { &ses_head_token_classification, tag },

@@ -1,4 +1,4 @@
-/* Attention drawn in a terminal: shades for probabilities, blocks of tokens where they are many. */
+/* Draws an attention map in a terminal: a shade per probability; long sequences in blocks of tokens. */
 #include "run_model.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 
 enum { LEFT = 16 }; /* columns of position and token */
 
-/* Cells are blocks of `block` x `block` numbers, each `width` columns wide. */
+/* A cell covers `block` x `block` values and is `width` columns wide. */
 typedef struct grid {
     int64_t block;
     int width;
@@ -14,27 +14,27 @@ typedef struct grid {
 
 static grid fit(int64_t keys, int columns)
 {
-    int64_t room = columns - LEFT > 8 ? columns - LEFT : 8;
-    if (2 * keys <= room) return (grid){ 1, 2 };
-    return (grid){ (keys + room - 1) / room, 1 };
+    int64_t available = columns - LEFT > 8 ? columns - LEFT : 8;
+    if (2 * keys <= available) return (grid){ 1, 2 };
+    return (grid){ (keys + available - 1) / available, 1 };
 }
 
-static float largest(const float *p, int64_t rows, int64_t row, int64_t cols, int64_t col, int64_t block)
+static float block_max(const float *p, int64_t rows, int64_t row, int64_t cols, int64_t col, int64_t block)
 {
-    float most = 0;
+    float max = 0;
     for (int64_t i = row; i < row + block && i < rows; i++)
         for (int64_t j = col; j < col + block && j < cols; j++)
-            if (p[i * cols + j] > most) most = p[i * cols + j];
-    return most;
+            if (p[i * cols + j] > max) max = p[i * cols + j];
+    return max;
 }
 
-static void put_cell(const ses_term *t, double share, int width)
+static void put_cell(const ses_term *t, double fraction, int width)
 {
     static const char *const shade[] = { " ", "\xE2\x96\x91", "\xE2\x96\x92", "\xE2\x96\x93",
                                          "\xE2\x96\x88" };
     static const char letter[] = " .:-=+*#%@";
     int levels = t->unicode ? (int)SES_LEN(shade) : (int)sizeof letter - 1;
-    int level = (int)(share * (levels - 1) + 0.5);
+    int level = (int)(fraction * (levels - 1) + 0.5);
     for (int i = 0; i < width; i++) {
         if (t->unicode)
             fputs(shade[level], stdout);
@@ -43,7 +43,7 @@ static void put_cell(const ses_term *t, double share, int width)
     }
 }
 
-/* Key positions, read from top to bottom: hundreds, tens, ones. */
+/* Key positions from top to bottom: hundreds, tens, ones. */
 static void put_positions(int64_t keys, grid g)
 {
     int64_t scale = 1;
@@ -58,7 +58,7 @@ static void put_positions(int64_t keys, grid g)
     }
 }
 
-/* The query's position and its text, or its id, in LEFT columns. */
+/* Position and text (or id) of the query, in LEFT columns. */
 static void put_label(const ses_runner *r, int64_t q, int32_t id)
 {
     enum { WORD = LEFT - 7 };
@@ -75,16 +75,16 @@ void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int
 {
     const ses_term *t = r->term;
     grid g = fit(keys, t->width);
-    float most = largest(p, queries, 0, keys, 0, queries > keys ? queries : keys);
-    printf("\n  (rows look at columns; strongest %.3f", (double)most);
-    if (g.block > 1) printf("; a cell is the largest of %" PRId64 " x %" PRId64, g.block, g.block);
+    float max = block_max(p, queries, 0, keys, 0, queries > keys ? queries : keys);
+    printf("\n  (rows: queries, columns: keys; maximum %.3f", (double)max);
+    if (g.block > 1) printf("; a cell is the maximum of %" PRId64 " x %" PRId64, g.block, g.block);
     printf(")\n");
     put_positions(keys, g);
     for (int64_t q = 0; q < queries; q += g.block) {
         put_label(r, q, ids[q]);
         for (int64_t k = 0; k < keys; k += g.block) {
-            float x = largest(p, queries, q, keys, k, g.block);
-            put_cell(t, most > 0 ? (double)(x / most) : 0, g.width);
+            float x = block_max(p, queries, q, keys, k, g.block);
+            put_cell(t, max > 0 ? (double)(x / max) : 0, g.width);
         }
         putchar('\n');
     }

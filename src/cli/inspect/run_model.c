@@ -1,3 +1,4 @@
+/* Access to the outputs of a batch, and helpers of the views. */
 #include "run_model.h"
 
 #include "base/alloc.h"
@@ -30,11 +31,11 @@ static ses_token_slice slice(const ses_packed_ids *x, int64_t s)
     return (ses_token_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
 }
 
-ses_token_slice ses_run_input_tokens(const ses_runner *r, int64_t s) { return slice(&r->lines.text, s); }
+ses_token_slice ses_run_input_tokens(const ses_runner *r, int64_t s) { return slice(&r->batch.text, s); }
 
 ses_token_slice ses_run_target_tokens(const ses_runner *r, int64_t s)
 {
-    return slice(ses_model_reads_target(r->model) ? &r->lines.target : &r->lines.text, s);
+    return slice(ses_model_reads_target(r->model) ? &r->batch.target : &r->batch.text, s);
 }
 
 ses_token_slice ses_run_output_tokens(const ses_runner *r, const ses_output *o, int64_t s)
@@ -44,26 +45,26 @@ ses_token_slice ses_run_output_tokens(const ses_runner *r, const ses_output *o, 
 
 int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(o->tensor); }
 
-static float *make_room(ses_runner *r, int64_t n, ses_err *e)
+static float *reserve_row(ses_runner *r, int64_t n, ses_err *e)
 {
-    if (!ses_array_reserve(&r->row, &r->row_room, (size_t)n, sizeof *r->row, e)) return NULL;
+    if (!ses_array_reserve(&r->row, &r->row_cap, (size_t)n, sizeof *r->row, e)) return NULL;
     return r->row;
 }
 
 const float *ses_run_values(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
     assert(first + n <= ses_count(o->tensor));
-    float *to = make_room(r, n, e);
+    float *to = reserve_row(r, n, e);
     return to && ses_device_read(r->dev, o->tensor, first, n, to, e) ? to : NULL;
 }
 
 const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
-    int64_t wide = ses_cols(o->tensor), cols = ses_run_cols(o);
-    float *x = (float *)(uintptr_t)ses_run_values(r, o, first * wide, n * wide, e);
-    if (x && cols != wide) /* some columns of a wider tensor: close up */
+    int64_t stride = ses_cols(o->tensor), cols = ses_run_cols(o);
+    float *x = (float *)(uintptr_t)ses_run_values(r, o, first * stride, n * stride, e);
+    if (x && cols != stride) /* compact some columns of a wider tensor */
         for (int64_t i = 0; i < n; i++)
-            memmove(x + i * cols, x + i * wide + o->col, (size_t)cols * sizeof *x);
+            memmove(x + i * cols, x + i * stride + o->col, (size_t)cols * sizeof *x);
     return x;
 }
 
@@ -84,28 +85,28 @@ void ses_json_member_token(const ses_runner *r, const char *key, int64_t id)
     ses_json_put_stringn(r->w, text, n);
 }
 
-double ses_log_sum(const float *x, int64_t n)
+double ses_run_log_sum_exp(const float *x, int64_t n)
 {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++)
-        if ((double)x[i] > most) most = (double)x[i];
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - most);
-    return most + log(sum);
+        if ((double)x[i] > max) max = (double)x[i];
+    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - max);
+    return max + log(sum);
 }
 
-void ses_top_scores_offer(ses_top_score *best, int64_t *n, int64_t room, ses_top_score x)
+void ses_top_scores_offer(ses_top_score *best, int64_t *n, int64_t cap, ses_top_score x)
 {
-    if (*n == room && !(x.score > best[room - 1].score)) return;
-    int64_t at = *n < room ? (*n)++ : room - 1;
+    if (*n == cap && !(x.score > best[cap - 1].score)) return;
+    int64_t at = *n < cap ? (*n)++ : cap - 1;
     for (; at > 0 && x.score > best[at - 1].score; at--) best[at] = best[at - 1];
     best[at] = x;
 }
 
-int64_t ses_top_scores(ses_top_score *best, int64_t room, const float *x, int64_t n)
+int64_t ses_top_scores(ses_top_score *best, int64_t cap, const float *x, int64_t n)
 {
     int64_t k = 0;
     for (int64_t i = 0; i < n; i++)
-        ses_top_scores_offer(best, &k, room, (ses_top_score){ i, 0, (double)x[i] });
+        ses_top_scores_offer(best, &k, cap, (ses_top_score){ i, 0, (double)x[i] });
     return k;
 }
 

@@ -1,3 +1,4 @@
+/* Reads records of training runs. */
 #include "run_record.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_MAX = 1 << 28, MAX_SERIES = 1000 };
+enum { MAX_FILE = 1 << 28, MAX_SERIES = 1000 };
 
 void ses_run_records_free(ses_run_records *l)
 {
@@ -33,7 +34,7 @@ void ses_run_records_free(ses_run_records *l)
 
 /* ---- curves ---- */
 
-static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
+static ses_series *get_series(ses_run_record *r, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < r->n_series; i++)
         if (!strcmp(r->series[i].name, name)) return &r->series[i];
@@ -44,7 +45,7 @@ static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
     return s;
 }
 
-/* A run that was resumed repeats steps: the later ones count. */
+/* A resumed run repeats steps: the later values replace the earlier ones. */
 static bool add_point(ses_series *s, double step, double value, ses_err *e)
 {
     while (s->n && s->step[s->n - 1] >= step) s->n--;
@@ -62,7 +63,7 @@ static bool add_point(ses_series *s, double step, double value, ses_err *e)
     return true;
 }
 
-/* An entry of a log: every number in it but the step and the epoch. */
+/* Adds all numbers of a log entry except step and epoch. */
 static bool add_entry(ses_run_record *r, const ses_json *entry, ses_err *e)
 {
     double step, x;
@@ -71,17 +72,17 @@ static bool add_entry(ses_run_record *r, const ses_json *entry, ses_err *e)
         const char *key = ses_json_key(entry, i, NULL);
         if (!strcmp(key, "step") || !strcmp(key, "epoch") || strlen(key) >= sizeof r->metric) continue;
         if (!ses_json_real(ses_json_at(entry, i), &x) || r->n_series >= MAX_SERIES) continue;
-        ses_series *s = series_of(r, key, e);
+        ses_series *s = get_series(r, key, e);
         if (!s || !add_point(s, step, x, e)) return false;
     }
     return true;
 }
 
-/* Lines that are no JSON, as one a killed process cut short, are passed over. */
+/* Lines that are not JSON, such as the last one of a killed process, are skipped. */
 static bool read_log(ses_run_record *r, const char *path, ses_err *e)
 {
     size_t n;
-    char *text = ses_file_read(path, FILE_MAX, &n, e);
+    char *text = ses_file_read(path, MAX_FILE, &n, e);
     bool ok = text != NULL;
     for (char *at = text; ok && at < text + n;) {
         size_t len = strcspn(at, "\n");
@@ -96,7 +97,7 @@ static bool read_log(ses_run_record *r, const char *path, ses_err *e)
 
 static bool read_history(ses_run_record *r, const char *path, ses_err *e)
 {
-    ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
+    ses_json_doc *d = ses_json_load_object(path, MAX_FILE, e);
     const ses_json *log = d ? ses_json_get(ses_json_root(d), "log_history") : NULL;
     bool ok = d != NULL;
     for (size_t i = 0; ok && i < ses_json_len(log); i++) ok = add_entry(r, ses_json_at(log, i), e);
@@ -113,42 +114,46 @@ const ses_series *ses_run_record_series(const ses_run_record *r, const char *nam
 
 /* ---- folders ---- */
 
-static bool there(const char *dir, const char *name)
+static bool has_file(const char *dir, const char *name)
 {
     char *path = ses_path_join(dir, name, NULL);
-    bool yes = path && ses_path_exists(path);
+    bool exists = path && ses_path_exists(path);
     ses_free(path);
-    return yes;
+    return exists;
 }
 
-static bool is_run(const char *dir) { return there(dir, SES_RUN_LOG) || there(dir, "trainer_state.json"); }
+static bool is_run(const char *dir)
+{
+    return has_file(dir, SES_RUN_LOG) || has_file(dir, "trainer_state.json");
+}
 
-static bool load(const char *dir, const char *name, ses_json_doc **out, ses_err *e)
+static bool load_if_present(const char *dir, const char *name, ses_json_doc **out, ses_err *e)
 {
     char *path = ses_path_join(dir, name, e);
     bool ok = path != NULL;
-    if (ok && ses_path_exists(path)) ok = (*out = ses_json_load_object(path, FILE_MAX, e)) != NULL;
+    if (ok && ses_path_exists(path)) ok = (*out = ses_json_load_object(path, MAX_FILE, e)) != NULL;
     ses_free(path);
     return ok;
 }
 
-/* The score the run was chosen by, or, of a run that does not say, the first that is no loss. */
+/* The main metric in run.json; default: the first score that is not a loss. */
 static void find_metric(ses_run_record *r)
 {
-    const char *told = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
-    if (told) {
-        snprintf(r->metric, sizeof r->metric, "eval_%s", told);
+    const char *metric = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
+    if (metric) {
+        snprintf(r->metric, sizeof r->metric, "eval_%s", metric);
         ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower_is_better);
     }
-    if (told && ses_run_record_series(r, r->metric)) return;
+    if (metric && ses_run_record_series(r, r->metric)) return;
     r->lower_is_better = false;
     r->metric[0] = 0;
-    static const char *const none[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
-                                        "eval_steps_per_second" };
+    static const char *const not_scores[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
+                                              "eval_steps_per_second" };
     for (size_t i = 0; i < r->n_series && !*r->metric; i++) {
-        bool plain = strncmp(r->series[i].name, "eval_", 5) == 0;
-        for (size_t k = 0; k < SES_LEN(none); k++) plain &= strcmp(r->series[i].name, none[k]) != 0;
-        if (plain) memcpy(r->metric, r->series[i].name, sizeof r->metric);
+        bool is_score = strncmp(r->series[i].name, "eval_", 5) == 0;
+        for (size_t k = 0; k < SES_LEN(not_scores); k++)
+            is_score &= strcmp(r->series[i].name, not_scores[k]) != 0;
+        if (is_score) memcpy(r->metric, r->series[i].name, sizeof r->metric);
     }
     if (*r->metric || !ses_run_record_series(r, "eval_loss")) return;
     snprintf(r->metric, sizeof r->metric, "eval_loss");
@@ -160,29 +165,30 @@ static bool add_run(ses_run_records *l, const char *dir, const char *name, ses_e
     if (!ses_array_reserve(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
     ses_run_record *r = &l->item[l->n++];
     *r = (ses_run_record){ 0 };
-    bool log = there(dir, SES_RUN_LOG);
+    bool log = has_file(dir, SES_RUN_LOG);
     char *path = ses_path_join(dir, log ? SES_RUN_LOG : "trainer_state.json", e);
     bool ok = path && (r->dir = ses_strdup(dir, e)) && (r->name = ses_strdup(name, e)) &&
               (log ? read_log(r, path, e) : read_history(r, path, e)) &&
-              load(dir, SES_RUN_INFO, &r->run, e) && load(dir, "all_results.json", &r->results, e);
+              load_if_present(dir, SES_RUN_INFO, &r->run, e) &&
+              load_if_present(dir, "all_results.json", &r->results, e);
     ses_free(path);
     if (!ok) return ses_wrap(e, "%s", dir);
     r->options = r->run ? ses_json_get(ses_json_root(r->run), "options") : NULL;
-    if (ses_json_type_of(r->options) != SES_JSON_OBJECT) r->options = NULL; /* not one of ours */
+    if (ses_json_type_of(r->options) != SES_JSON_OBJECT) r->options = NULL; /* unknown format */
     r->outcome = r->results ? ses_json_root(r->results) : NULL;
     find_metric(r);
     return true;
 }
 
-typedef struct listing {
+typedef struct run_names {
     ses_buf names; /* each ended by NUL */
     const char *dir;
     size_t n;
-} listing;
+} run_names;
 
-static bool note(void *ctx, const char *name)
+static bool add_if_run(void *ctx, const char *name)
 {
-    listing *l = ctx;
+    run_names *l = ctx;
     char *path = ses_path_join(l->dir, name, NULL);
     if (path && name[0] != '.' && ses_path_is_dir(path) && is_run(path) &&
         strncmp(name, "checkpoint-", 11) != 0)
@@ -196,10 +202,10 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool add_inner(ses_run_records *l, const char *dir, ses_err *e)
+static bool add_subfolders(ses_run_records *l, const char *dir, ses_err *e)
 {
-    listing found = { .dir = dir };
-    bool ok = ses_dir_each(dir, note, &found, e) && ses_buf_ok(&found.names, e);
+    run_names found = { .dir = dir };
+    bool ok = ses_dir_each(dir, add_if_run, &found, e) && ses_buf_ok(&found.names, e);
     const char **name = ok ? ses_alloc_array(found.n + 1, sizeof *name, e) : NULL;
     ok = name != NULL;
     size_t n = 0;
@@ -212,10 +218,10 @@ static bool add_inner(ses_run_records *l, const char *dir, ses_err *e)
         ses_free(path);
     }
     if (ok && !n)
-        ok = ses_fail(e, SES_EFORMAT,
-                      "%s: no run: it has no %s and no trainer_state.json, and no folder "
-                      "with one",
-                      dir, SES_RUN_LOG);
+        ok = ses_fail(
+            e, SES_EFORMAT,
+            "%s: not a training run: found neither %s nor trainer_state.json, also not in its subfolders",
+            dir, SES_RUN_LOG);
     ses_free(name);
     ses_buf_free(&found.names);
     return ok;
@@ -224,16 +230,17 @@ static bool add_inner(ses_run_records *l, const char *dir, ses_err *e)
 bool ses_run_records_add(ses_run_records *l, const char *path, ses_err *e)
 {
     if (!ses_dir_check(path, e)) return false;
-    char *plain = ses_strdup(path, e);
-    if (!plain) return false;
-    ses_path_trim(plain);
-    bool ok = is_run(plain) ? add_run(l, plain, ses_path_basename(plain), e) : add_inner(l, plain, e);
-    ses_free(plain);
+    char *trimmed = ses_strdup(path, e);
+    if (!trimmed) return false;
+    ses_path_trim(trimmed);
+    bool ok =
+        is_run(trimmed) ? add_run(l, trimmed, ses_path_basename(trimmed), e) : add_subfolders(l, trimmed, e);
+    ses_free(trimmed);
     return ok;
 }
 
-/* Two of one name go by their paths. */
-static bool tell_apart(ses_run_records *l, ses_err *e)
+/* Replaces duplicate names by paths. */
+static bool make_names_unique(ses_run_records *l, ses_err *e)
 {
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < i; k++) {
@@ -252,13 +259,13 @@ bool ses_run_records_open(ses_run_records *l, char *const *paths, size_t n, ses_
     *l = (ses_run_records){ 0 };
     for (size_t i = 0; i < n; i++) {
         if (n > 1 && ses_path_exists(paths[i]) && !ses_path_is_dir(paths[i]))
-            continue; /* a file of a search */
+            continue; /* a file in the folder of a search */
         if (!ses_run_records_add(l, paths[i], e)) return false;
     }
-    return l->n ? tell_apart(l, e) : ses_fail(e, SES_EFORMAT, "no folder of a run was given");
+    return l->n ? make_names_unique(l, e) : ses_fail(e, SES_EFORMAT, "expected folders of training runs");
 }
 
-/* ---- what is asked of them ---- */
+/* ---- values ---- */
 
 double ses_run_record_number(const ses_run_record *r, const char *key)
 {
@@ -294,22 +301,22 @@ void ses_run_record_sparkline(const ses_run_record *r, const char *name, const s
     ses_sparkline_text(&spark, t, buf);
 }
 
-/* They say where and how fast, not what. */
-static const char *const ASIDE[] = { "output", "log",  "tensorboard", "resume", "overwrite",
-                                     "json",   "grid", "seeds",       NULL };
+/* Options about output and logging, not about training. */
+static const char *const output_options[] = { "output", "log",  "tensorboard", "resume", "overwrite",
+                                              "json",   "grid", "seeds",       NULL };
 
 bool ses_run_records_differ(const ses_run_records *l, const char *option)
 {
     char first[200], x[200];
-    const ses_json *was = NULL;
-    for (size_t i = 0; ASIDE[i]; i++)
-        if (!strcmp(ASIDE[i], option)) return false;
+    bool has_first = false;
+    for (size_t i = 0; output_options[i]; i++)
+        if (!strcmp(output_options[i], option)) return false;
     for (size_t i = 0; i < l->n; i++) {
         if (!l->item[i].options) continue;
         const ses_json *v = ses_json_get(l->item[i].options, option);
         ses_json_value_text(x, sizeof x, v);
-        if (was && strcmp(first, x)) return true;
-        was = l->item[i].options;
+        if (has_first && strcmp(first, x)) return true;
+        has_first = true;
         memcpy(first, x, sizeof first);
     }
     return false;

@@ -1,4 +1,4 @@
-/* What is inside a model: vectors of tokens, hidden states of layers, attention. */
+/* Views of hidden states and attention for `sesame run`. */
 #include "base/alloc.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -18,14 +18,14 @@ static double dot(const float *a, const float *b, int64_t n)
 
 /* ---- vectors ---- */
 
-static void vector_cells(ses_text_table *t, const float *x, int64_t n, int numbers)
+static void vector_cells(ses_text_table *t, const float *x, int64_t n, int max_values)
 {
     char text[512] = "";
     size_t at = 0;
     ses_text_table_cell(t, "%.4g", sqrt(dot(x, x, n)));
-    for (int64_t i = 0; i < n && i < numbers; i++)
+    for (int64_t i = 0; i < n && i < max_values; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%8.4f", i ? " " : "", (double)x[i]);
-    ses_text_table_cell(t, "%s%s", text, n > numbers ? " ..." : "");
+    ses_text_table_cell(t, "%s%s", text, n > max_values ? " ..." : "");
 }
 
 static bool show_vectors(ses_runner *r, const ses_output *states, const ses_output *pooled, int64_t s,
@@ -34,27 +34,27 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
     char text[SES_TOKEN_TEXT];
     ses_token_slice at = ses_run_output_tokens(r, states, s);
     int64_t C = ses_run_cols(states);
-    int room = (r->term->width - 36) / 9, numbers = room < 1 ? 1 : room > 16 ? 16 : room;
+    int fit = (r->term->width - 36) / 9, max_values = fit < 1 ? 1 : fit > 16 ? 16 : fit;
     const float *x = ses_run_rows(r, states, at.first, at.n, e);
-    ses_text_table *t = x ? ses_text_table_new(">Position|>Token|>Norm|First numbers", e) : NULL;
+    ses_text_table *t = x ? ses_text_table_new(">Position|>Token|>Norm|First values", e) : NULL;
     if (!t) return false;
     for (int64_t i = 0; i < at.n; i++) {
         ses_text_table_cell(t, "%" PRId64, i);
         ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
-        vector_cells(t, x + i * C, C, numbers);
+        vector_cells(t, x + i * C, C, max_values);
     }
     x = pooled ? ses_run_rows(r, pooled, s, 1, e) : NULL;
     if (x) {
         ses_text_table_cell(t, "pooled");
         ses_text_table_cell(t, "%s", "");
-        vector_cells(t, x, ses_run_cols(pooled), numbers);
+        vector_cells(t, x, ses_run_cols(pooled), max_values);
     }
     bool ok = (x || !pooled) && ses_text_table_print(t, stdout, r->term, 2, e);
     ses_text_table_free(t);
     return ok;
 }
 
-/* [[...], ...] of the sequence's rows, under a key or as an element. */
+/* Writes the rows of the sequence as [[...], ...]. */
 static bool put_rows(ses_runner *r, const ses_output *o, int64_t s, ses_err *e)
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
@@ -85,8 +85,8 @@ bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
 
 /* ---- layers ---- */
 
-/* Outputs that come once a layer: "hidden_states.0", "hidden_states.1", ... A model of two stacks has several
- * such families, as "encoder_hidden_states" and "decoder_hidden_states". */
+/* A family of outputs with one per layer: "hidden_states.0", "hidden_states.1", ... An encoder-decoder has several,
+ * such as "encoder_hidden_states" and "decoder_hidden_states". */
 typedef struct family {
     const char *name, *title;
 } family;
@@ -95,9 +95,9 @@ static const family states[] = { { "hidden_states", "" },
                                  { "encoder_hidden_states", "Encoder" },
                                  { "decoder_hidden_states", "Decoder" } };
 static const family attentions[] = { { "attentions", "Attention" },
-                                     { "encoder_attentions", "Encoder's attention" },
-                                     { "decoder_attentions", "Decoder's attention" },
-                                     { "cross_attentions", "Decoder's attention to the encoder" } };
+                                     { "encoder_attentions", "Encoder attention" },
+                                     { "decoder_attentions", "Decoder attention" },
+                                     { "cross_attentions", "Cross-attention" } };
 
 static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
 {
@@ -108,22 +108,22 @@ static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
 
 /* ---- hidden states ---- */
 
-/* A layer's row: how long its vectors are, and how much they turned from the layer below. */
-static void layer_cells(ses_text_table *t, const float *x, const float *below, int64_t T, int64_t C)
+/* Cells of a layer: norms of its hidden states, and their cosine to the previous layer. */
+static void layer_cells(ses_text_table *t, const float *x, const float *previous, int64_t T, int64_t C)
 {
-    double sum = 0, least = INFINITY, most = 0, turn = 0;
+    double sum = 0, min = INFINITY, max = 0, cosine = 0;
     for (int64_t i = 0; i < T; i++) {
-        const float *a = x + i * C, *b = below ? below + i * C : a;
+        const float *a = x + i * C, *b = previous ? previous + i * C : a;
         double norm = sqrt(dot(a, a, C)), other = sqrt(dot(b, b, C));
         sum += norm;
-        least = norm < least ? norm : least;
-        most = norm > most ? norm : most;
-        turn += norm > 0 && other > 0 ? dot(a, b, C) / (norm * other) : 0;
+        min = norm < min ? norm : min;
+        max = norm > max ? norm : max;
+        cosine += norm > 0 && other > 0 ? dot(a, b, C) / (norm * other) : 0;
     }
     ses_text_table_cell(t, "%.4g", sum / (double)T);
-    ses_text_table_cell(t, "%.4g", least);
-    ses_text_table_cell(t, "%.4g", most);
-    ses_text_table_cell(t, below ? "%.3f" : "", turn / (double)T);
+    ses_text_table_cell(t, "%.4g", min);
+    ses_text_table_cell(t, "%.4g", max);
+    ses_text_table_cell(t, previous ? "%.3f" : "", cosine / (double)T);
 }
 
 static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
@@ -131,22 +131,22 @@ static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
     const ses_output *o = layer(r, f, 0);
     ses_token_slice at = ses_run_output_tokens(r, o, s);
     size_t bytes = (size_t)(at.n * ses_run_cols(o)) * sizeof(float);
-    float *below = ses_alloc(bytes, e);
+    float *previous = ses_alloc(bytes, e);
     ses_text_table *t =
-        below ? ses_text_table_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
+        previous ? ses_text_table_new(">Layer|>Mean norm|>min|>max|>Cosine to previous layer", e) : NULL;
     bool ok = t != NULL;
     for (int64_t l = 0; ok && (o = layer(r, f, l)) != NULL && ses_run_cols(o) * at.n * 4 == (int64_t)bytes;
          l++) {
         const float *x = ses_run_rows(r, o, at.first, at.n, e);
         if (!(ok = x != NULL)) break;
         ses_text_table_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
-        layer_cells(t, x, l ? below : NULL, at.n, ses_run_cols(o));
-        memcpy(below, x, bytes);
+        layer_cells(t, x, l ? previous : NULL, at.n, ses_run_cols(o));
+        memcpy(previous, x, bytes);
     }
     if (ok) printf(*f->title ? "\n  %s\n" : "%s\n", f->title);
     ok = ok && ses_text_table_print(t, stdout, r->term, 2, e);
     ses_text_table_free(t);
-    ses_free(below);
+    ses_free(previous);
     return ok;
 }
 
@@ -171,7 +171,7 @@ bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e)
 
 /* ---- attention ---- */
 
-/* Where sequence s's [heads, queries, keys] are. */
+/* Position of [heads, queries, keys] of a sequence in an attention output. */
 typedef struct maps {
     ses_token_slice q, k;
     int64_t heads, first;
@@ -190,7 +190,7 @@ static ses_token_slice keys_of(const ses_runner *r, const ses_output *o, int64_t
 static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
 {
     int64_t pairs = 0, before = 0;
-    for (int64_t i = 0; i < r->lines.seqs; i++) {
+    for (int64_t i = 0; i < r->batch.seqs; i++) {
         if (i == s) before = pairs;
         pairs += queries_of(r, o, i).n * keys_of(r, o, i).n;
     }
@@ -218,14 +218,14 @@ static bool put_attentions(ses_runner *r, const family *f, int64_t s, ses_err *e
     return true;
 }
 
-/* One head's map, or the mean of all. */
+/* Draws the map of a head, or the mean over heads. */
 static bool show_attention(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
     int64_t l = r->a->layer, head = r->a->head;
     if (l < 0)
         while (layer(r, f, l + 1)) l++; /* the last */
     const ses_output *o = layer(r, f, l);
-    if (!o) return true; /* of two stacks one may have fewer layers */
+    if (!o) return true; /* the other stack may have more layers */
     maps m = maps_of(r, o, s);
     int64_t n = m.q.n * m.k.n;
     const float *p = ses_run_values(r, o, m.first, m.heads * n, e);

@@ -1,3 +1,4 @@
+/* Statistics of the tensors of a checkpoint, computed in parallel. */
 #include "tensor_stats.h"
 
 #include "base/alloc.h"
@@ -9,20 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 18, PIECE = 1024 }; /* numbers a thread takes at once; numbers converted at once */
+enum { CHUNK = 1 << 18, PIECE = 1024 }; /* elements per task; elements converted at once */
 
 typedef struct chunk {
     const ses_tensor_entry *tensor;
-    int64_t begin, end;     /* numbers */
-    ses_tensor_stats stats; /* norm: still the sum of squares */
+    int64_t begin, end;     /* elements */
+    ses_tensor_stats stats; /* norm: sum of squares */
 } chunk;
 
-static ses_tensor_stats nothing(void)
+static ses_tensor_stats empty_stats(void)
 {
     return (ses_tensor_stats){ .min = INFINITY, .max = -INFINITY, .first_bad = -1 };
 }
 
-static void note_bad(ses_tensor_stats *s, double x, int64_t at)
+static void count_nonfinite(ses_tensor_stats *s, double x, int64_t at)
 {
     if (isnan(x))
         s->nan++;
@@ -31,15 +32,15 @@ static void note_bad(ses_tensor_stats *s, double x, int64_t at)
     if (s->first_bad < 0) s->first_bad = at;
 }
 
-/* Four of everything: one sum would wait for itself at every step. */
-static void add_numbers(ses_tensor_stats *s, const double *x, int64_t n, int64_t at)
+/* Four accumulators hide the latency of additions. */
+static void add_values(ses_tensor_stats *s, const double *x, int64_t n, int64_t at)
 {
     double lo[4], hi[4], sum[4] = { 0 };
     for (int j = 0; j < 4; j++) lo[j] = INFINITY, hi[j] = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
         int j = (int)(i & 3);
         if (!isfinite(x[i])) {
-            note_bad(s, x[i], at + i);
+            count_nonfinite(s, x[i], at + i);
             continue;
         }
         lo[j] = x[i] < lo[j] ? x[i] : lo[j];
@@ -60,28 +61,28 @@ static void read_chunk(void *ctx, int64_t index, void *scratch)
     size_t size = ses_dtype_size(c->tensor->dtype);
     double wide[PIECE];
     float narrow[PIECE];
-    c->stats = nothing();
+    c->stats = empty_stats();
     for (int64_t at = c->begin; at < c->end; at += PIECE) {
         int64_t n = c->end - at < PIECE ? c->end - at : PIECE;
         const char *from = (const char *)c->tensor->data + (size_t)at * size;
-        bool small =
+        bool via_float =
             c->tensor->dtype == SES_F32 || c->tensor->dtype == SES_F16 || c->tensor->dtype == SES_BF16;
-        if (small) { /* these have a fast way to float */
+        if (via_float) { /* fast conversion */
             ses_convert(narrow, SES_F32, from, c->tensor->dtype, (size_t)n, NULL);
             for (int64_t i = 0; i < n; i++) wide[i] = narrow[i];
         } else {
             ses_convert(wide, SES_F64, from, c->tensor->dtype, (size_t)n, NULL);
         }
-        add_numbers(&c->stats, wide, n, at);
+        add_values(&c->stats, wide, n, at);
     }
 }
 
-static int64_t chunks_of(const ses_tensor_entry *t) { return t->count / CHUNK + (t->count % CHUNK != 0); }
+static int64_t chunk_count(const ses_tensor_entry *t) { return t->count / CHUNK + (t->count % CHUNK != 0); }
 
-static chunk *cut(const ses_safetensors *s, int64_t *n, ses_err *e)
+static chunk *split(const ses_safetensors *s, int64_t *n, ses_err *e)
 {
     *n = 0;
-    for (size_t i = 0; i < ses_safetensors_count(s); i++) *n += chunks_of(ses_safetensors_at(s, i));
+    for (size_t i = 0; i < ses_safetensors_count(s); i++) *n += chunk_count(ses_safetensors_at(s, i));
     chunk *list = ses_alloc_array((size_t)*n, sizeof *list, e), *at = list;
     for (size_t i = 0; list && i < ses_safetensors_count(s); i++) {
         const ses_tensor_entry *t = ses_safetensors_at(s, i);
@@ -93,7 +94,7 @@ static chunk *cut(const ses_safetensors *s, int64_t *n, ses_err *e)
     return list;
 }
 
-static void join(ses_tensor_stats *s, const ses_tensor_stats *part)
+static void merge(ses_tensor_stats *s, const ses_tensor_stats *part)
 {
     if (part->min < s->min) s->min = part->min;
     if (part->max > s->max) s->max = part->max;
@@ -109,13 +110,13 @@ ses_tensor_stats *ses_tensor_stats_read(const ses_safetensors *s, int threads, s
     int64_t n;
     ses_thread_pool *pool = ses_thread_pool_new(threads, e);
     ses_tensor_stats *stats = ses_alloc_array(count, sizeof *stats, e);
-    chunk *list = cut(s, &n, e);
+    chunk *list = split(s, &n, e);
     bool ok = pool && stats && list;
     if (ok) ses_parallel_for(pool, n, read_chunk, list);
     const chunk *at = list;
     for (size_t i = 0; ok && i < count; i++) {
-        stats[i] = nothing();
-        for (int64_t j = chunks_of(ses_safetensors_at(s, i)); j > 0; j--) join(&stats[i], &at++->stats);
+        stats[i] = empty_stats();
+        for (int64_t j = chunk_count(ses_safetensors_at(s, i)); j > 0; j--) merge(&stats[i], &at++->stats);
         stats[i].norm = sqrt(stats[i].norm);
     }
     ses_free(list);
@@ -131,8 +132,8 @@ bool ses_tensor_stats_check_finite(const ses_safetensors *s, const ses_tensor_st
         const ses_tensor_entry *t = ses_safetensors_at(s, i);
         if (stats[i].first_bad < 0) continue;
         return ses_fail(e, SES_EFORMAT,
-                        "%s: tensor \"%s\": number %" PRId64 " is NaN or infinite (%" PRId64
-                        " such numbers in it), expected finite weights",
+                        "%s: tensor \"%s\": element %" PRId64 " is NaN or infinite (%" PRId64
+                        " such elements), expected finite weights",
                         t->file, ses_quoted_of(t->name, strlen(t->name)).s, stats[i].first_bad,
                         stats[i].nan + stats[i].infinite);
     }

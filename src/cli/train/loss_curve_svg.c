@@ -1,8 +1,10 @@
+/* Writes the loss curves of a training run as SVG. */
 #include "loss_curve_svg.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/ui/svg_chart.h"
 #include "io/text_reader.h"
 #include "sesame/json.h"
 
@@ -17,13 +19,13 @@ typedef struct curve {
     size_t n, cap;
 } curve;
 
-typedef struct picture {
+typedef struct chart {
     curve curve[CURVES];
     size_t n;
     double x1, y0, y1;
-} picture;
+} chart;
 
-static void note(picture *p, const char *name, double x, double y)
+static void add_point(chart *p, const char *name, double x, double y)
 {
     size_t i = 0;
     while (i < p->n && strcmp(p->curve[i].name, name)) i++;
@@ -39,7 +41,7 @@ static void note(picture *p, const char *name, double x, double y)
         double *xs = ses_realloc_array(c->x, cap, sizeof *xs, NULL);
         if (xs) c->x = xs;
         double *ys = xs ? ses_realloc_array(c->y, cap, sizeof *ys, NULL) : NULL;
-        if (!ys) return; /* a curve less long */
+        if (!ys) return; /* out of memory: truncate the curve */
         c->y = ys;
         c->cap = cap;
     }
@@ -52,8 +54,8 @@ static bool is_loss(const char *key, size_t n)
     return !strcmp(key, "loss") || (n > 5 && !strncmp(key, "eval_", 5) && !strcmp(key + n - 4, "loss"));
 }
 
-/* Of a line: the loss of an update, or every loss of an evaluation; their sum unless it is one of them. */
-static void read_line(picture *p, const ses_json *line)
+/* Adds the loss of an update, or all losses of an evaluation; with a single objective only its own loss. */
+static void read_line(chart *p, const ses_json *line)
 {
     double step, y;
     size_t n, losses = 0;
@@ -65,12 +67,12 @@ static void read_line(picture *p, const ses_json *line)
     for (size_t i = 0; i < ses_json_len(line); i++) {
         const char *key = ses_json_key(line, i, &n);
         if (!is_loss(key, n) || (losses == 2 && !strcmp(key, "eval_loss"))) continue;
-        if (ses_json_real(ses_json_at(line, i), &y)) note(p, key, step, y);
+        if (ses_json_real(ses_json_at(line, i), &y)) add_point(p, key, step, y);
     }
 }
 
-/* A curve of updates has more points than columns: the mean of each stretch. */
-static void thin(curve *c)
+/* Averages the points of each column if there are more than POINTS. */
+static void downsample(curve *c)
 {
     if (c->n <= POINTS) return;
     for (size_t i = 0; i < POINTS; i++) {
@@ -83,13 +85,13 @@ static void thin(curve *c)
     c->n = POINTS;
 }
 
-static void find_range(picture *p)
+static void find_range(chart *p)
 {
     p->x1 = 1;
     p->y0 = INFINITY;
     p->y1 = -INFINITY;
     for (size_t i = 0; i < p->n; i++) {
-        thin(&p->curve[i]);
+        downsample(&p->curve[i]);
         for (size_t k = 0; k < p->curve[i].n; k++) {
             p->x1 = fmax(p->x1, p->curve[i].x[k]);
             p->y0 = fmin(p->y0, p->curve[i].y[k]);
@@ -99,46 +101,39 @@ static void find_range(picture *p)
     if (!(p->y0 < p->y1)) p->y0 = isfinite(p->y0) ? p->y0 - 1 : 0, p->y1 = p->y0 + 2;
 }
 
-static double at_x(const picture *p, double x) { return LEFT + x / p->x1 * (WIDTH - LEFT - RIGHT); }
+static double svg_x(const chart *p, double x) { return LEFT + x / p->x1 * (WIDTH - LEFT - RIGHT); }
 
-static double at_y(const picture *p, double y)
+static double svg_y(const chart *p, double y)
 {
     return TOP + (p->y1 - y) / (p->y1 - p->y0) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* 1, 2 or 5 times a power of ten: about five steps in a range. */
-static double step_of(double range)
+static void put_axes(const chart *p, ses_buf *b)
 {
-    double unit = pow(10, floor(log10(range / 5))), times = range / 5 / unit;
-    return unit * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
-}
-
-static void put_axes(const picture *p, ses_buf *b)
-{
-    double step = step_of(p->y1 - p->y0);
+    double step = ses_chart_tick_step(p->y1 - p->y0, 5);
     for (double y = ceil(p->y0 / step) * step; y <= p->y1; y += step)
         ses_buf_appendf(
             b, "<path d='M%d %.1fH%d' stroke='#8884'/><text x='%d' y='%.1f' text-anchor='end'>%.4g</text>\n",
-            LEFT, at_y(p, y), WIDTH - RIGHT, LEFT - 6, at_y(p, y) + 4, fabs(y) < step / 2 ? 0.0 : y);
-    step = step_of(p->x1);
+            LEFT, svg_y(p, y), WIDTH - RIGHT, LEFT - 6, svg_y(p, y) + 4, fabs(y) < step / 2 ? 0.0 : y);
+    step = ses_chart_tick_step(p->x1, 5);
     for (double x = 0; x <= p->x1; x += step)
-        ses_buf_appendf(b, "<text x='%.1f' y='%d' text-anchor='middle'>%.6g</text>\n", at_x(p, x),
+        ses_buf_appendf(b, "<text x='%.1f' y='%d' text-anchor='middle'>%.6g</text>\n", svg_x(p, x),
                         HEIGHT - BOTTOM + 18, x);
     ses_buf_appendf(b, "<text x='%d' y='%d' text-anchor='end'>updates</text>\n", WIDTH - RIGHT, HEIGHT - 6);
 }
 
-static void put_curve(const picture *p, size_t i, ses_buf *b)
+static void put_curve(const chart *p, size_t i, ses_buf *b)
 {
     static const char *const color[CURVES] = { "#8a8f98", "#1f6feb", "#d1242f", "#1a7f37",
                                                "#8250df", "#bf8700", "#0a7ea4", "#a0522d" };
     const curve *c = &p->curve[i];
     ses_buf_appendf(b, "<path fill='none' stroke='%s' stroke-width='%s' d='", color[i], i ? "2" : "1.2");
     for (size_t k = 0; k < c->n; k++)
-        ses_buf_appendf(b, "%c%.1f %.1f", k ? 'L' : 'M', at_x(p, c->x[k]), at_y(p, c->y[k]));
+        ses_buf_appendf(b, "%c%.1f %.1f", k ? 'L' : 'M', svg_x(p, c->x[k]), svg_y(p, c->y[k]));
     ses_buf_puts(b, "'/>\n");
     for (size_t k = 0; i && k < c->n && c->n <= 60; k++)
-        ses_buf_appendf(b, "<circle cx='%.1f' cy='%.1f' r='2.5' fill='%s'/>\n", at_x(p, c->x[k]),
-                        at_y(p, c->y[k]), color[i]);
+        ses_buf_appendf(b, "<circle cx='%.1f' cy='%.1f' r='2.5' fill='%s'/>\n", svg_x(p, c->x[k]),
+                        svg_y(p, c->y[k]), color[i]);
     ses_buf_appendf(b, "<text x='%d' y='%d' fill='%s'>%s %.3f</text>\n", WIDTH - RIGHT + 8,
                     TOP + 12 + 18 * (int)i, color[i], c->name, c->n ? c->y[c->n - 1] : 0.0);
 }
@@ -154,7 +149,7 @@ static void put_text(ses_buf *b, const char *s)
 
 bool ses_loss_curve_svg(const char *log, const char *path, const char *title, ses_err *e)
 {
-    picture p = { 0 };
+    chart p = { 0 };
     ses_text_reader f = { 0 };
     ses_buf b = { 0 };
     const char *s = NULL;

@@ -38,10 +38,9 @@ static range find_range(const ses_chart_line *line, size_t n, bool steps)
     return r;
 }
 
-/* A tick distance of 1, 2 or 5 times a power of ten, with about `parts` ticks in the range. */
-static double round_step(range r, int parts)
+double ses_chart_tick_step(double extent, int parts)
 {
-    double raw = (r.high - r.low) / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
+    double raw = extent / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
     return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
 }
 
@@ -60,14 +59,14 @@ static double snap_zero(double x, double step) { return fabs(x) < 1e-9 * step ? 
 
 static void put_axes(ses_buf *out, range x, range y)
 {
-    double step = round_step(y, 4);
+    double step = ses_chart_tick_step(y.high - y.low, 4);
     for (double v = ceil(y.low / step - 1e-9) * step; v <= y.high + 1e-9 * step; v += step) {
         double at = svg_y(y, v);
         ses_buf_appendf(
             out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">%.4g</text>",
             LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, snap_zero(v, step));
     }
-    step = fmax(1, round_step(x, 6));
+    step = fmax(1, ses_chart_tick_step(x.high - x.low, 6));
     for (double v = ceil(x.low / step - 1e-9) * step; v <= x.high + 1e-9 * step; v += step)
         ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">%.6g</text>", svg_x(x, v), HEIGHT - 10,
                         snap_zero(v, step));

@@ -17,6 +17,9 @@ typedef struct ses_chart_line {
 /* Writes nothing if no line has a finite value. */
 void ses_chart_put(ses_buf *out, const char *title, const ses_chart_line *line, size_t n);
 
+/* Distance of axis ticks: 1, 2 or 5 times a power of ten, with about `parts` ticks in the extent. */
+double ses_chart_tick_step(double extent, int parts);
+
 void ses_html_text(ses_buf *out, const char *s); /* escapes &, <, >, quotes and control characters */
 
 #endif

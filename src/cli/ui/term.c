@@ -127,6 +127,13 @@ void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width)
     putc('\n', f);
 }
 
+int ses_bar_width(const ses_term *t, int used)
+{
+    enum { MIN = 8, MAX = 40 };
+    int left = t->width - used;
+    return left < MIN ? MIN : left > MAX ? MAX : left;
+}
+
 const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width)
 {
     if (width > SES_BAR_MAX) width = SES_BAR_MAX;

@@ -47,6 +47,9 @@ enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1 };
 /* A bar for a fraction (0 to 1) of `width` columns, in eighths of blocks, or in '#' without Unicode. */
 const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width);
 
+/* Columns left for a bar after `used` others: 8 to 40. */
+int ses_bar_width(const ses_term *t, int used);
+
 const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "417.6 MiB" */
 const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "109.5 M" */
 
