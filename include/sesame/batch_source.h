@@ -1,7 +1,8 @@
 /* Provider of training batches: callbacks that the trainer calls.
  *
- * Ownership: whoever creates the source owns and frees `ctx`. A batch is valid until the next call of
- * `batch`. Threads: all callbacks of one source are called from one thread at a time. */
+ * Ownership: the creator of the source owns and frees `ctx`. A batch is valid until the next call of
+ * `batch`.
+ * Threads: all callbacks of one source are called from one thread at a time. */
 #ifndef SESAME_BATCH_SOURCE_H
 #define SESAME_BATCH_SOURCE_H
 

@@ -1,9 +1,9 @@
 /* A corpus: tokenized text in one file, with the boundaries of documents, sentences and words.
  * docs/TRAINING.md describes the file format.
  *
- * The file is mapped, not read: it may be larger than memory. ses_corpus_build creates it. Ownership: results
- * by value or copied to the caller's arrays. Threads: an open corpus is immutable; several threads may read
- * it. */
+ * The file is mapped, not read: it may be larger than memory. ses_corpus_build creates it.
+ * Ownership: results by value or copied to the caller's arrays.
+ * Threads: an open corpus is immutable; several threads may read it. */
 #ifndef SESAME_CORPUS_H
 #define SESAME_CORPUS_H
 
@@ -31,7 +31,7 @@ typedef struct ses_corpus_info {
     int64_t vocab_size; /* ids are below it */
     int64_t documents, sentences, tokens;
     int64_t unknown_tokens;    /* occurrences of the unknown token */
-    int64_t bytes;             /* of input text */
+    int64_t bytes;             /* bytes of input text */
     int64_t duplicates, empty; /* documents skipped */
     int64_t invalid_lines;     /* lines with invalid UTF-8, which becomes U+FFFD */
     int64_t split_documents;   /* documents that continue a text that was too long for one */
@@ -89,7 +89,7 @@ typedef struct ses_corpus_options {
     const char *const *files;       /* "-": standard input; compressed files: see docs/DEPENDENCIES.md */
     size_t n_files;
     ses_corpus_format format;
-    const char *field; /* of JSON lines; NULL: "text" */
+    const char *field; /* field of JSON lines with the text; NULL: "text" */
     bool split_sentences, keep_duplicates;
     bool newline_tokens; /* sentences end in a line-end token, except the last of a document */
     double held_out_fraction;

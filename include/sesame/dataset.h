@@ -1,8 +1,9 @@
 /* Datasets of tokenized examples, and batches of them: sequences laid end to end, never padded.
  *
  * Batches are a function of (seed, epoch, index): a resumed run, or another order of calls, gives the same
- * batches. Ownership: a dataset copies its sequences; ses_batches borrows the dataset. Threads: several
- * threads may read a dataset after it is filled. A ses_batches belongs to one thread. */
+ * batches.
+ * Ownership: a dataset copies its sequences; ses_batches borrows the dataset.
+ * Threads: several threads may read a dataset after it is filled. A ses_batches belongs to one thread. */
 #ifndef SESAME_DATASET_H
 #define SESAME_DATASET_H
 
@@ -35,7 +36,7 @@ typedef struct ses_sequence {
 } ses_sequence;
 
 /* An empty dataset. width: values per example of SES_TARGET_VALUES. group: number of consecutive sequences
- * that form one example (choices of a question, texts of a pair); its label and values are those of its first
+ * that form one example (choices of a question, texts of a pair); it has the label and values of its first
  * sequence; 0 means 1. A group is never divided between batches, whose `choices` is the group size. NULL on
  * failure. Free with ses_dataset_free. */
 ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, ses_err *e);
@@ -54,7 +55,7 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t sequence);
 typedef struct ses_batching {
     int64_t max_examples;   /* examples per batch; the last batch may have fewer */
     int64_t max_tokens;     /* if above 0: tokens per batch instead, but at least one example */
-    bool in_order;          /* do not shuffle; default: shuffle anew each epoch */
+    bool in_order;          /* do not shuffle; default: shuffle each epoch */
     int64_t bucket_batches; /* sort by length within windows of this many batches; 0: do not sort */
     uint64_t seed;
 } ses_batching;

@@ -1,12 +1,13 @@
 /* Errors: one struct that the failing call fills.
  *
- * A function that can fail returns bool or a pointer and takes `ses_err *e` as its last parameter. On failure
- * it returns false or NULL and describes the reason in *e. e may be NULL if the reason does not matter. Start
- * with `ses_err e = { 0 };`. The function that detects an error reports the cause; each caller may prepend a
- * location:
+ * A function that can fail returns bool or a pointer and takes `ses_err *e` as its last parameter. On
+ * failure it returns false or NULL and describes the reason in *e. e may be NULL if the reason does not
+ * matter. Start with `ses_err e = { 0 };`. The function that detects an error reports the cause; each
+ * caller may prepend a location:
  *     model.safetensors: tensor "x": offset 96 past the end
  *
- * Ownership: the caller owns the struct; it holds no pointers. Threads: one ses_err per thread. */
+ * Ownership: the caller owns the struct; it holds no pointers.
+ * Threads: one ses_err per thread. */
 #ifndef SESAME_ERR_H
 #define SESAME_ERR_H
 

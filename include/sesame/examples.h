@@ -52,7 +52,7 @@ typedef struct ses_data_spec {
     ses_quotes quotes;
     char delimiter;
     bool no_header, ragged;
-    int token_column, tag_column; /* of CoNLL; 0: the first, the last */
+    int token_column, tag_column; /* CoNLL columns; 0: the first, the last */
     bool conllu;
     bool no_labels;        /* the file has no labels, or they are ignored: for prediction */
     bool skip_bad_answers; /* SQuAD: skip answers that are not in their context; default: fail */
@@ -67,7 +67,7 @@ typedef struct ses_labeled_example {
     uint64_t line; /* line number in the file, from 1; for SQuAD the number of the question */
     ses_string id, text_a, text_b;
     int32_t label;           /* class, or index of the right choice; SES_IGNORE_INDEX: none */
-    double target;           /* of regression */
+    double target;           /* number to predict, for regression */
     const ses_string *parts; /* tokens, choices or negatives */
     size_t n_parts;
     int32_t *labels; /* one per token, or the labels that apply */

@@ -1,12 +1,12 @@
 /* JSON (RFC 8259): parser, accessors and writer.
  *
- * The parser is strict: one value, UTF-8 without a byte order mark, no trailing bytes, no duplicate keys, at
- * most SES_JSON_MAX_DEPTH levels. Every parse error reports line, column and byte offset. Integers that fit
- * 64 bits are exact and never pass through a double; larger ones become reals.
+ * The parser is strict: one value, UTF-8 without a byte order mark, no trailing bytes, no duplicate keys,
+ * at most SES_JSON_MAX_DEPTH levels. Every parse error reports line, column and byte offset. Integers that
+ * fit 64 bits are exact and never pass through a double; larger ones become reals.
  *
- * Ownership: a document owns its values and strings; pointers to them are valid until ses_json_free. Memory:
- * at most 24 bytes for each byte of text, plus a few kilobytes; typically 4. Threads: several threads may
- * read one document. A writer belongs to one thread.
+ * Ownership: a document owns its values and strings; pointers to them are valid until ses_json_free.
+ * Memory: at most 24 bytes for each byte of text, plus a few kilobytes; typically 4.
+ * Threads: several threads may read one document. A writer belongs to one thread.
  *
  * The accessors accept NULL as a value and treat it like a value of another type, so
  *     ses_json_int(ses_json_get(config, "hidden_size"), &n)

@@ -3,10 +3,11 @@
  *
  * The rows of an epoch are a function of (options, epoch), independent of threads, resumption and the order
  * of calls. Documents are shuffled by (seed, epoch) and grouped into blocks of some million tokens; each
- * block is packed into rows, which are shuffled within the block. Memory: four bytes per document, plus the
- * row boundaries of one block.
+ * block is packed into rows, which are shuffled within the block.
+ * Memory: four bytes per document, plus the row boundaries of one block.
  *
- * Ownership: corpora are borrowed until ses_passages_free. Threads: a ses_passages belongs to one thread. */
+ * Ownership: corpora are borrowed until ses_passages_free.
+ * Threads: a ses_passages belongs to one thread. */
 #ifndef SESAME_PASSAGES_H
 #define SESAME_PASSAGES_H
 

@@ -6,10 +6,10 @@
  * data: nothing in it is executed, and globals that are not on a list of known ones are refused by name.
  * Tensors of a .bin may share bytes.
  *
- * Ownership: an open file owns its entries and their data; both are valid until ses_safetensors_free. Data is
- * copied only if a .bin stores a tensor non-contiguously. Threads: several threads may read one open file. A
- * writer belongs to one thread. Writing is atomic: an existing file stays unchanged until the new one is
- * complete on the disk. */
+ * Ownership: an open file owns its entries and their data; both are valid until ses_safetensors_free. Data
+ * is copied only if a .bin stores a tensor non-contiguously.
+ * Threads: several threads may read one open file. A writer belongs to one thread.
+ * Writing is atomic: an existing file stays unchanged until the new one is complete on the disk. */
 #ifndef SESAME_SAFETENSORS_H
 #define SESAME_SAFETENSORS_H
 
@@ -53,7 +53,7 @@ size_t ses_safetensors_count(const ses_safetensors *s);
 const ses_tensor_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
 /* The tensor of this name; NULL if there is none. */
 const ses_tensor_entry *ses_safetensors_find(const ses_safetensors *s, const char *name);
-/* Whether the data of x lies in the mapped file; false: it is a copy on the heap. */
+/* Whether the data of x is in the mapped file; false: it is a copy on the heap. */
 bool ses_safetensors_is_mapped(const ses_safetensors *s, const ses_tensor_entry *x);
 
 /* Number of pairs in __metadata__. */
@@ -92,7 +92,7 @@ bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key,
 /* Saves one file. Fails if the file exists, unless overwrite. */
 bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, bool overwrite, ses_err *e);
 /* Saves model.safetensors in dir. If the tensors take more than max_shard_bytes (0: no limit), saves shards
- * model-00001-of-0000N.safetensors and then their index. With overwrite, files of an earlier save in another
+ * model-00001-of-0000N.safetensors and then their index. If overwrite, files of an earlier save in another
  * layout are removed after the new files are complete. */
 bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
                          bool overwrite, ses_err *e);

@@ -1,8 +1,8 @@
 /* Readers of labeled text: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns, questions of
  * SQuAD.
  *
- * Files are UTF-8, with or without a byte order mark; lines end with LF or CRLF. Invalid input fails with its
- * line number. Rows and sentences are read one at a time: memory is that of the longest one.
+ * Files are UTF-8, with or without a byte order mark; lines end with LF or CRLF. Invalid input fails with
+ * its line number. Rows and sentences are read one at a time: memory is that of the longest one.
  *
  *     ses_records_options o = { .columns = (const char *[]){ "sentence", "label" }, .n_columns = 2 };
  *     ses_records *r = ses_records_open("train.tsv", &o, &e);
@@ -10,9 +10,9 @@
  *     ses_records_free(r);
  *
  * Ownership: results are valid until the next call on the same reader. Every string of a result is followed
- * by a NUL and contains none. Options are read during the open; only `columns` lists are copied. Threads: a
- * reader belongs to one thread. Errors: those of an _open begin with the path, those of a _next with the
- * line. */
+ * by a NUL and contains none.
+ * Threads: a reader belongs to one thread.
+ * Errors of an _open begin with the path, errors of a _next with the line. */
 #ifndef SESAME_TABLE_H
 #define SESAME_TABLE_H
 

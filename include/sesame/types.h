@@ -1,5 +1,5 @@
-/* Types shared by all of Sesame: the compute type, string views, dtypes and small enums.
- * Plain C11, safe to include from C++ and CUDA. Nothing here owns memory or has state. */
+/* Types shared by all of Sesame: the compute type, string views, dtypes and small enums. Plain C11, safe to
+ * include from C++ and CUDA. Nothing here owns memory or has state. */
 #ifndef SESAME_TYPES_H
 #define SESAME_TYPES_H
 
@@ -27,7 +27,7 @@ typedef double ses_real;
 typedef float ses_real;
 #endif
 
-/* A borrowed range of bytes: p[0, n), usually UTF-8. p is not necessarily followed by a NUL. */
+/* A borrowed range of bytes: p[0, n), in most cases UTF-8. p is not necessarily followed by a NUL. */
 typedef struct ses_string {
     const char *p;
     size_t n;

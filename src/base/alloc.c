@@ -49,15 +49,15 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
     return q ? q : no_memory(total, e);
 }
 
-bool ses_array_reserve(void *array, size_t *room, size_t n, size_t size, ses_err *e)
+bool ses_array_reserve(void *array, size_t *capacity, size_t n, size_t size, ses_err *e)
 {
     void *p; /* the pointer at `array`, of any type */
-    if (n <= *room) return true;
+    if (n <= *capacity) return true;
     size_t more = n < SIZE_MAX / 2 ? n + n / 2 + 64 : n;
     memcpy(&p, array, sizeof p);
     if (!(p = ses_realloc_array(p, more, size, e))) return false;
     memcpy(array, &p, sizeof p);
-    *room = more;
+    *capacity = more;
     return true;
 }
 

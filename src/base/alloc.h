@@ -1,5 +1,5 @@
-/* Heap allocation: zeroed, aligned for SIMD, with overflow checks. All memory of the library comes from here;
- * failure is reported through ses_err. Free with ses_free. Thread-safe. */
+/* Heap allocation: zeroed, aligned for SIMD, with overflow checks. All memory of the library comes from
+ * here; failure is reported through ses_err. Free with ses_free. Thread-safe. */
 #ifndef SES_BASE_ALLOC_H
 #define SES_BASE_ALLOC_H
 

@@ -1,6 +1,6 @@
-/* Bump allocator: many small objects with one lifetime; mark and rewind for scratch memory. Memory is freed
- * by ses_arena_free; ses_arena_reset keeps it for reuse. A zeroed ses_arena is empty and ready. One thread at
- * a time. */
+/* Bump allocator: many small objects with one lifetime; mark and rewind for scratch memory.
+ * Memory is freed by ses_arena_free; ses_arena_reset keeps it for reuse. A zeroed ses_arena is empty and
+ * ready. One thread at a time. */
 #ifndef SES_BASE_ARENA_H
 #define SES_BASE_ARENA_H
 

@@ -1,5 +1,5 @@
-/* Async worker: runs one function at a time in its own thread, while the calling thread continues.
- * The worker is owned by its creator and used from one thread. */
+/* Async worker: runs one function at a time in its own thread, while the calling thread continues. The
+ * worker is owned by its creator and used from one thread. */
 #ifndef SES_BASE_ASYNC_H
 #define SES_BASE_ASYNC_H
 

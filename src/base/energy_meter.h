@@ -1,18 +1,18 @@
 /* Energy used by a computation, and the CO2 it corresponds to.
  *
- * Measured if the kernel exposes RAPL counters of the processors and their memory (/sys/class/powercap). They count
- * the whole processor, other processes included. Otherwise estimated as in Lannelongue, Grealey and Inouye 2021
- * ("Green Algorithms"):
+ * Measured if the kernel exposes RAPL counters of the processors and their memory (/sys/class/powercap).
+ * They count the whole processor, other processes included. Otherwise estimated as in Lannelongue, Grealey
+ * and Inouye 2021 ("Green Algorithms"):
  *     energy = CPU time * watts per core + time * memory in GiB * 0.3725 W
- * without cooling and other overhead of a computing center. CO2 = energy * grams per kWh.
- * Values only: nothing to free. A meter belongs to one thread. */
+ * without cooling and other overhead of a computing center. CO2 = energy * grams per kWh. Values only:
+ * nothing to free. A meter belongs to one thread. */
 #ifndef SES_BASE_ENERGY_METER_H
 #define SES_BASE_ENERGY_METER_H
 
 #include "sesame/err.h"
 
 typedef struct ses_energy_args {
-    double core_watts;  /* of a working core, for the estimate */
+    double core_watts;  /* power of a working core, for the estimate */
     double co2_per_kwh; /* grams */
 } ses_energy_args;
 
@@ -39,7 +39,7 @@ void ses_energy_meter_start(ses_energy_meter *m, const char *root);
 void ses_energy_meter_update(ses_energy_meter *m);
 ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts);
 
-double ses_cpu_seconds(void);   /* of all threads of this process */
+double ses_cpu_seconds(void);   /* CPU time of all threads of this process */
 uint64_t ses_peak_memory(void); /* bytes */
 
 enum { SES_ENERGY_TEXT = 400, SES_WATT_HOURS_TEXT = 24 };

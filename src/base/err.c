@@ -27,8 +27,8 @@ bool ses_wrap(ses_err *e, const char *fmt, ...)
     memcpy(old, e->msg, sizeof old);
     int n = snprintf(e->msg, sizeof e->msg, "%s: ", where);
     if (n < 0 || (size_t)n >= sizeof e->msg) return false;
-    size_t room = sizeof e->msg - (size_t)n - 1, len = strlen(old);
-    if (len > room) len = room; /* truncate the message, not the location */
+    size_t space = sizeof e->msg - (size_t)n - 1, len = strlen(old);
+    if (len > space) len = space; /* truncate the message, not the location */
     memcpy(e->msg + n, old, len);
     e->msg[(size_t)n + len] = 0;
     return false;

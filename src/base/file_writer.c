@@ -98,12 +98,13 @@ bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e)
 {
     struct statvfs fs;
     if (statvfs(w->dir, &fs) != 0 || fs.f_blocks == 0) return true; /* unknown: a write may still fail */
-    uint64_t room;
-    if (__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &room) || bytes <= room)
+    uint64_t available;
+    if (__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &available) ||
+        bytes <= available)
         return true;
     w->failed = true;
     return ses_fail(e, SES_EIO, "%s: %" PRIu64 " bytes needed, %" PRIu64 " available on the disk", w->path,
-                    bytes, room);
+                    bytes, available);
 }
 
 static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
@@ -165,9 +166,9 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
     return true;
 }
 
-/* Renames the temporary. Without overwrite an existing file must not be replaced, even if it was created
- * meanwhile: link fails then, rename would not. On file systems without hard links the file is checked just
- * before. */
+/* Renames the temporary. If overwrite is false, an existing file must not be replaced, not even one created
+ * after the open: link fails then, rename would not. On file systems without hard links the file is checked
+ * just before. */
 static bool rename_temp(ses_file_writer *w, ses_err *e)
 {
     if (!w->overwrite) {

@@ -1,5 +1,5 @@
-/* Keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein 2012). Each hash table has its own random key, so
- * that input cannot be prepared to collide. */
+/* Keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein 2012). Each hash table has its own random key,
+ * so that input cannot be prepared to collide. */
 #ifndef SES_BASE_HASH_H
 #define SES_BASE_HASH_H
 

@@ -17,7 +17,7 @@ typedef struct shortest {
 } shortest;
 
 static int floor_log10_pow2(int e) { return (e * 1262611) >> 22; }
-static int floor_log10_pow2_34(int e) { return (e * 1262611 - 524031) >> 22; } /* of 3/4 * 2^e */
+static int floor_log10_pow2_34(int e) { return (e * 1262611 - 524031) >> 22; } /* floor(log10(3/4 * 2^e)) */
 static int floor_log2_pow10(int e) { return (e * 1741647) >> 19; }
 
 static uint64_t scale(ses_pow10 g, uint64_t c)

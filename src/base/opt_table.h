@@ -1,6 +1,6 @@
-/* Option tables: name, type, destination and allowed values of each option. The command line, --help, manual
- * pages, shell completion and settings by name read the same table. Strings are static or borrowed; tables
- * are read-only. */
+/* Option tables: name, type, destination and allowed values of each option. The command line, --help,
+ * manual pages, shell completion and settings by name read the same table. Strings are static or borrowed;
+ * tables are read-only. */
 #ifndef SES_BASE_OPT_TABLE_H
 #define SES_BASE_OPT_TABLE_H
 
@@ -25,16 +25,16 @@ typedef struct ses_opt {
     const char *name; /* without the dashes */
     char letter;      /* -x, or 0 */
     ses_opt_type type;
-    size_t offset;         /* of the value in the args struct */
+    size_t offset;         /* offset of the value in the args struct */
     const char *value;     /* placeholder in help: N, FILE; NULL for a choice: its choices */
     const char *def;       /* default as typed; NULL: zero, false, none */
-    const char *choices;   /* of SES_OPT_CHOICE: "ref|avx2|avx512" */
-    const char *zero_word; /* of SES_OPT_INT: a word that means 0, "all" */
+    const char *choices;   /* for SES_OPT_CHOICE: "ref|avx2|avx512" */
+    const char *zero_word; /* for SES_OPT_INT: a word that means 0, "all" */
     const char *env;       /* environment variable used if the option is absent; empty counts as unset */
     double min, max;       /* inclusive range of a number; both 0: any */
-    bool required;         /* of text, choice, list */
-    bool is_model;         /* of text: a model folder or the name of a bundled model */
-    /* Of a choice: the value if none follows. A value follows after '=', or as the next word if that is
+    bool required;         /* for text, choice, list */
+    bool is_model;         /* for text: a model folder or the name of a bundled model */
+    /* For a choice: the value if none follows. A value follows after '=', or as the next word if that is
      * exactly one of the choices. */
     const char *implicit_value;
     size_t was_set;   /* offset of a bool that is set if the option was used; 0: none */
@@ -61,7 +61,7 @@ enum { SES_OPT_MAX_DEPTH = 4 };
 typedef struct ses_opt_iter {
     struct {
         const ses_opt *next, *end;
-        size_t offset; /* of this table's struct in the outermost one */
+        size_t offset; /* offset of this table's struct in the outermost one */
     } level[SES_OPT_MAX_DEPTH];
     int depth;       /* index of the innermost table; -1: past the end */
     ses_opt current; /* offsets relative to the outermost struct */

@@ -114,9 +114,9 @@ const char *ses_quote(char *out, size_t size, const char *s, size_t n)
         uint32_t cp = 0;
         size_t k = ses_utf8_decode(s + i, n - i, &cp);
         bool plain = k && cp >= 0x20 && !(cp >= 0x7F && cp < 0xA0);
-        size_t take = k ? k : 1, room = plain ? take : 4 * take;
+        size_t take = k ? k : 1, need = plain ? take : 4 * take;
         if (used + 4 <= size) keep = used;
-        if (used + room + 1 > size) {
+        if (used + need + 1 > size) {
             memcpy(out + keep, "...", size < 4 ? size - 1 : 3);
             used = size < 4 ? size - 1 : keep + 3;
             break;

@@ -1,5 +1,5 @@
-/* Growing byte buffer, and formatting of untrusted text for messages. A zeroed ses_buf is empty and ready; it
- * owns its bytes until ses_buf_free. The first failure is kept: later calls do nothing, and ses_buf_ok
+/* Growing byte buffer, and formatting of untrusted text for messages. A zeroed ses_buf is empty and ready;
+ * it owns its bytes until ses_buf_free. The first failure is kept: later calls do nothing, and ses_buf_ok
  * reports it once at the end. */
 #ifndef SES_BASE_STR_H
 #define SES_BASE_STR_H

@@ -1,6 +1,6 @@
-/* Hash map from strings to int64_t. Entries stay in insertion order. A zeroed ses_strmap is empty and ready.
- * Keys are borrowed: they must outlive the map. Hashes use a random key per map, so that input cannot be
- * chosen to collide. Several threads may read, if none inserts. */
+/* Hash map from strings to int64_t. Entries stay in insertion order. A zeroed ses_strmap is empty and
+ * ready. Keys are borrowed: they must outlive the map. Hashes use a random key per map, so that input
+ * cannot be chosen to collide. Several threads may read, if none inserts. */
 #ifndef SES_BASE_STRMAP_H
 #define SES_BASE_STRMAP_H
 

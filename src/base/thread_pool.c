@@ -36,7 +36,7 @@ typedef struct part {
 
 struct ses_thread_pool {
     int threads, started; /* workers started: threads - 1 of them */
-    pthread_mutex_t turn; /* held by the caller whose job runs */
+    pthread_mutex_t turn; /* held by the caller while its job runs */
     pthread_mutex_t lock; /* guards sleeping on `wake` */
     pthread_cond_t wake;
     atomic_int sleepers;

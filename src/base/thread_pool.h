@@ -1,6 +1,6 @@
 /* Thread pool: fork-join loops over numbered chunks. The result of a chunk may depend on its index only, so
- * that results are the same for any number of threads. Several threads may call ses_parallel_for; their loops
- * run one after another. */
+ * that results are the same for any number of threads. Several threads may call ses_parallel_for; their
+ * loops run one after another. */
 #ifndef SES_BASE_THREAD_POOL_H
 #define SES_BASE_THREAD_POOL_H
 

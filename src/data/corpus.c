@@ -13,7 +13,7 @@ _Static_assert(sizeof(ses_corpus_header) <= CORPUS_HEADER_BYTES, "the header fit
 _Static_assert(sizeof(ses_corpus_entry) == 24, "entries have the layout of the file");
 
 struct ses_corpus {
-    ses_mmap map; /* of a file; zeroed if `data` is borrowed */
+    ses_mmap map; /* zeroed if `data` is borrowed */
     const unsigned char *data;
     ses_corpus_header head;
     ses_corpus_info facts;

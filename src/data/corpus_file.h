@@ -20,7 +20,7 @@ enum { CORPUS_HEADER_BYTES = 256, CORPUS_VERSION = 1, CORPUS_PARTS = 4 };
 
 typedef struct ses_corpus_entry {
     uint64_t token, sentence; /* first token, first sentence */
-    uint64_t hash;            /* of the text: finds duplicates, selects held-out documents */
+    uint64_t hash;            /* hash of the text: finds duplicates, selects held-out documents */
 } ses_corpus_entry;
 
 typedef struct ses_corpus_header {
@@ -33,7 +33,7 @@ typedef struct ses_corpus_header {
     uint64_t tokenizer;
     uint64_t part[CORPUS_PARTS]; /* hashes of the parts */
     char label[32];
-    uint64_t hash; /* of everything before it */
+    uint64_t hash; /* hash of everything before it */
 } ses_corpus_header;
 
 typedef enum { PART_TOKENS, PART_WORDS, PART_SENTENCES, PART_DOCUMENTS } ses_corpus_part;

@@ -1,5 +1,5 @@
-/* Intermediate files of a corpus build: the parts of the corpus as growing files in the folder PATH.part, and
- * a journal with the valid length of each. One thread. */
+/* Intermediate files of a corpus build: the parts of the corpus as growing files in the folder PATH.part,
+ * and a journal with the valid length of each. One thread. */
 #ifndef SES_DATA_CORPUS_SPOOL_H
 #define SES_DATA_CORPUS_SPOOL_H
 
@@ -18,7 +18,7 @@ typedef struct ses_spool {
     ses_dir_lock *lock;
     bool has_journal;
     int fd[CORPUS_PARTS];
-    uint64_t size[CORPUS_PARTS]; /* bytes, with those in buf */
+    uint64_t size[CORPUS_PARTS]; /* bytes, including buf */
     ses_buf buf[CORPUS_PARTS];
 } ses_spool;
 

@@ -59,8 +59,8 @@ static bool add(ses_texts *t, ses_text_document d, ses_err *e)
     return true;
 }
 
-/* Bytes of the line at p with its line end; *text: without it. 0: the line is incomplete, and the file has
- * more. */
+/* Bytes of the line at p with its line end; *text: bytes before the line end. 0: the line is incomplete, and
+ * the file has more. */
 static size_t line_at(const ses_texts *t, const char *p, size_t *text)
 {
     size_t left = (size_t)(t->buf.data + t->buf.len - p);

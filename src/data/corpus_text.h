@@ -1,5 +1,5 @@
-/* Splits input files into documents, some megabytes at a time; and paragraphs into sentences. One thread per
- * ses_texts. */
+/* Splits input files into documents, some megabytes at a time; and paragraphs into sentences. One thread
+ * per ses_texts. */
 #ifndef SES_DATA_CORPUS_TEXT_H
 #define SES_DATA_CORPUS_TEXT_H
 

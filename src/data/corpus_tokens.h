@@ -21,7 +21,7 @@ typedef struct ses_corpus_worker {
     ses_tokens *tokens;
     const ses_text_document *doc; /* [n_docs] input */
     size_t n_docs;
-    ses_buf id, word, sentence, out; /* of all documents, end to end; out: ses_corpus_text with offsets */
+    ses_buf id, word, sentence, out; /* all documents end to end; out: ses_corpus_text with offsets */
     size_t n_out;
     ses_buf line; /* scratch */
     bool failed;

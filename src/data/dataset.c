@@ -14,10 +14,9 @@
 struct ses_dataset {
     ses_target target;
     int64_t width, group, sequences;
-    ses_ints ids, segments, tags,
-        target_ids;                         /* of all sequences, end to end; target_ids: of SES_TARGET_TEXT */
-    ses_ints cu_seqlens, target_cu_seqlens; /* [sequences + 1] offsets of the sequences */
-    ses_ints label, end;                    /* [sequences]; the start of a span is in label */
+    ses_ints ids, segments, tags, target_ids; /* all sequences end to end; target_ids: for SES_TARGET_TEXT */
+    ses_ints cu_seqlens, target_cu_seqlens;   /* [sequences + 1] offsets of the sequences */
+    ses_ints label, end;                      /* [sequences]; the start of a span is in label */
     ses_real *values;
     size_t values_cap;
     int64_t *origin;

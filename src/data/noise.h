@@ -1,6 +1,6 @@
-/* Text corruptions for pretraining objectives: pure functions of (passage, settings, random stream), without
- * tensors. Each can be inverted from the corrupted text and the targets. Output arrays are the caller's and
- * are reused. */
+/* Text corruptions for pretraining objectives: pure functions of (passage, settings, random stream),
+ * without tensors. Each can be inverted from the corrupted text and the targets. Output arrays are the
+ * caller's and are reused. */
 #ifndef SES_DATA_NOISE_H
 #define SES_DATA_NOISE_H
 
@@ -24,14 +24,14 @@ typedef struct ses_masking {
     double rate;                   /* fraction of the non-special tokens that are chosen */
     double mask_rate, random_rate; /* fractions of the chosen tokens replaced by [MASK], by a random token */
     double geometric_p;            /* parameter of span lengths */
-    int64_t max_words;             /* of a span or n-gram */
+    int64_t max_words;             /* maximum words of a span or n-gram */
 } ses_masking;
 
 /* The words of a passage: word k is tokens [begin[k], end[k]). Words with special tokens are left out.
  * joined[k]: word k directly follows word k - 1 in the same segment and document. order: scratch. */
 typedef struct ses_word_spans {
     ses_ints begin, end, joined, order;
-    int64_t tokens; /* of all words */
+    int64_t tokens; /* total of all words */
 } ses_word_spans;
 
 /* tokens: each token is a word. */

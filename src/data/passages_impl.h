@@ -38,7 +38,7 @@ struct ses_passages {
     size_t n_order, order_cap;
     ses_shuffle_block *block; /* [n_blocks + 1] */
     size_t n_blocks, block_cap;
-    int64_t tokens;        /* of all rows of the epoch */
+    int64_t tokens;        /* total of the epoch's rows */
     int64_t current_block; /* block of `doc` and `row`; -1: none */
     ses_mixture_doc *doc;
     size_t n_docs, doc_cap;

@@ -17,8 +17,8 @@ static bool add_unit(ses_passages *r, int64_t at, ses_err *e)
     return true;
 }
 
-/* Divides a document into units: its sentences, with those longer than max_len split into pieces of similar
- * length. unit[n_units] is the end of the document. */
+/* Divides a document into units: its sentences; sentences longer than max_len are split into pieces of
+ * similar length. unit[n_units] is the end of the document. */
 static bool find_units(ses_passages *r, const ses_mixture_doc *m, int64_t max_len, ses_err *e)
 {
     const ses_corpus *c = r->part[m->part].corpus;
@@ -45,7 +45,7 @@ static bool spans_documents(const ses_passages *r)
 /* The row being packed. */
 typedef struct open_row {
     ses_packed_row c;
-    int64_t cost; /* tokens, with those reserved for separators */
+    int64_t cost; /* tokens, including reserved separators */
 } open_row;
 
 static bool close_row(ses_passages *r, open_row *o, ses_err *e)
@@ -89,9 +89,9 @@ static bool pack_blocks(ses_passages *r, ses_err *e)
         bool joins = p && spans_documents(r) && r->doc[p].part == r->doc[p - 1].part;
         if (!joins && !close_row(r, &row, e)) return false;
         for (int64_t at = 0, n; at < r->doc[p].d.n_tokens; at += n) {
-            int64_t room = r->o.seq_len - row.cost - (row.c.n && at == 0 ? r->o.separator_tokens : 0);
+            int64_t left = r->o.seq_len - row.cost - (row.c.n && at == 0 ? r->o.separator_tokens : 0);
             n = r->doc[p].d.n_tokens - at;
-            if (n > room) n = room > 0 ? room : 0;
+            if (n > left) n = left > 0 ? left : 0;
             if (n) append(r, &row, p, at, n);
             if (row.cost >= r->o.seq_len || !n)
                 if (!close_row(r, &row, e)) return false;

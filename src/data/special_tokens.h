@@ -1,5 +1,5 @@
-/* Special tokens of a vocabulary: their ids, and the template that the tokenizer puts around texts. Read-only
- * once created. */
+/* Special tokens of a vocabulary: their ids, and the template that the tokenizer puts around texts.
+ * Read-only once created. */
 #ifndef SES_DATA_SPECIAL_TOKENS_H
 #define SES_DATA_SPECIAL_TOKENS_H
 
@@ -14,7 +14,7 @@ typedef struct ses_template_part {
 } ses_template_part;
 
 typedef struct ses_special_tokens {
-    int64_t size;      /* of the tokenizer: its ids are below it */
+    int64_t size;      /* vocabulary size of the tokenizer: its ids are below it */
     uint8_t *special;  /* [size] 1: never masked, never drawn at random */
     int32_t *ordinary; /* [n_ordinary] the other ids */
     int64_t n_ordinary;

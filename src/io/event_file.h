@@ -1,12 +1,12 @@
 /* TensorBoard event files: scalars over steps, as `tensorboard --logdir DIR` reads them.
  *
- * A file is a sequence of records: length (u64), masked CRC-32C of the length, payload, masked CRC-32C of the
- * payload, all little-endian. The payload is an Event protocol buffer:
+ * A file is a sequence of records: length (u64), masked CRC-32C of the length, payload, masked CRC-32C of
+ * the payload, all little-endian. The payload is an Event protocol buffer:
  *     1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary  7 session_log
  * with summary = { 1: { 1 tag (string), 2 simple_value (float) } ... } and session_log = { 1 status }.
  *
- * Each call writes complete records, so a killed process leaves at most one incomplete record, which readers
- * ignore. Times are passed by the caller, in seconds since 1970. A file belongs to one thread. */
+ * Each call writes complete records, so a killed process leaves at most one incomplete record, which
+ * readers ignore. Times are passed by the caller, in seconds since 1970. A file belongs to one thread. */
 #ifndef SES_IO_EVENT_FILE_H
 #define SES_IO_EVENT_FILE_H
 

@@ -1,6 +1,6 @@
-/* Input stream: bytes of a file or standard input, decompressed if they are gzip, xz or Zstandard. The format
- * is detected from the first bytes; its library must have been present when Sesame was built. A stream
- * belongs to one thread. */
+/* Input stream: bytes of a file or standard input, decompressed if they are gzip, xz or Zstandard. The
+ * format is detected from the first bytes; its library must have been present when Sesame was built. A
+ * stream belongs to one thread. */
 #ifndef SES_IO_INPUT_STREAM_H
 #define SES_IO_INPUT_STREAM_H
 

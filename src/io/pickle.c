@@ -22,7 +22,7 @@ struct ses_pickle_node {
         uint32_t first; /* item of a tuple; byte of a string; index of a global in the list */
         struct {
             uint32_t first, last;
-        } span; /* of a list or dict; 0: none */
+        } span; /* list or dict; 0: none */
     } u;
 };
 

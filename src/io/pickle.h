@@ -2,8 +2,9 @@
  * values, containers and calls, and executes nothing. A call of a global becomes a node with its name and
  * arguments. The caller lists the allowed globals; any other opcode or global is refused by name.
  *
- * Values may share parts and may contain themselves: callers must bound how deep they follow them. Ownership:
- * strings are borrowed from the bytes, which must outlive the pickle. Memory: at most 56 bytes per byte read.
+ * Values may share parts and may contain themselves: callers must bound how deep they follow them.
+ * Ownership: strings are borrowed from the bytes, which must outlive the pickle.
+ * Memory: at most 56 bytes per byte read.
  * Threads: a pickle is immutable once read. */
 #ifndef SES_IO_PICKLE_H
 #define SES_IO_PICKLE_H

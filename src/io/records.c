@@ -23,8 +23,8 @@ struct ses_records {
 
     char **want; /* requested columns; NULL: all */
     size_t n_want;
-    size_t *column; /* of a table: field index of each requested column */
-    char **name;    /* of the header */
+    size_t *column; /* field index of each requested column of a table */
+    char **name;    /* column names of the header */
     size_t n_names;
     size_t expected; /* fields of a row; 0: not known yet */
     bool bound;      /* columns are resolved */
@@ -287,7 +287,7 @@ static bool no_key(const ses_records *r, const ses_json *root, const char *want,
     return at_line(r, e);
 }
 
-/* Without requested columns, all keys of the first object are used. */
+/* Resolves the columns; the default is all keys of the first object. */
 static bool bind_keys(ses_records *r, const ses_json *root, ses_err *e)
 {
     r->bound = true;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they lie in the file");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "mapped tensors are little-endian");
 
 /* File layout: header length (8 bytes, little-endian), a JSON object, the data of the tensors end to end. */
 typedef struct layout {
@@ -69,7 +69,7 @@ static bool read_meta(ses_safetensors *s, const ses_json *meta, ses_err *e)
     size_t n = ses_json_len(meta);
     bool use = n && !s->n_meta;
     if (use) {
-        ses_free(s->meta); /* of a shard that failed in the middle */
+        ses_free(s->meta); /* left by a shard that failed in the middle */
         s->meta = ses_alloc_array(n, sizeof *s->meta, e);
         if (!s->meta) return false;
     }

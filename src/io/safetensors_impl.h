@@ -27,7 +27,7 @@ struct ses_safetensors {
 typedef bool ses_tensor_reader(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
 ses_tensor_reader ses_safetensors_add, ses_torch_add;
 
-/* Whether the first bytes are those of a PyTorch file; no safetensors file begins like that. */
+/* Whether the bytes begin like a PyTorch file; no safetensors file begins like that. */
 bool ses_is_torch_file(const unsigned char *p, size_t n);
 
 bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more,

@@ -1,5 +1,5 @@
-/* Line reader for a file (possibly compressed, see input_stream.h), a pipe or memory. A reader belongs to one
- * thread. */
+/* Line reader for a file (possibly compressed, see input_stream.h), a pipe or memory. A reader belongs to
+ * one thread. */
 #ifndef SES_IO_TEXT_READER_H
 #define SES_IO_TEXT_READER_H
 

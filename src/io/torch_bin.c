@@ -76,7 +76,7 @@ typedef struct reader {
     ses_pickle *pickle;
     const char *prefix; /* "NAME/" */
     size_t prefix_len;
-    ses_buf path;       /* of an archive entry */
+    ses_buf path;       /* scratch: path of an archive entry */
     size_t copy_budget; /* bytes that copies of tensors may still take; starts as the file size */
     bool (*locate)(struct reader *, storage *, ses_err *); /* finds the bytes of a storage */
     storage *legacy;                                       /* storages of a legacy file */

@@ -22,7 +22,7 @@ enum { ENCRYPTED = 1 << 0, DESCRIBED = 1 << 3, STRONG = 1 << 6, MASKED = 1 << 13
 typedef struct view {
     const unsigned char *p;
     size_t n;
-    uint64_t count, offset, size; /* of the directory */
+    uint64_t count, offset, size; /* entries, offset and bytes of the directory */
 } view;
 
 /* One file header of the central directory, or the local one. */
@@ -50,7 +50,7 @@ static bool agree(uint64_t small, uint64_t ones, uint64_t large) { return small 
 
 static bool read_end64(view *v, const unsigned char *end, ses_err *e)
 {
-    size_t at = v->n - END - LOCATOR; /* of the locator */
+    size_t at = v->n - END - LOCATOR; /* offset of the locator */
     const unsigned char *locator = v->p + at, *r;
     if (at < END64 || le64(locator + 8) != at - END64 || !is(v->p + at - END64, 6, 6))
         return ses_fail(e, SES_EFORMAT, "zip64: the end record is not directly before its locator");
@@ -159,7 +159,7 @@ static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_er
     if (h->offset > v->offset || v->offset - h->offset < LOCAL || !is(v->p + h->offset, 3, 4))
         return ses_fail(e, SES_EFORMAT, "no local header at %" PRIu64, h->offset);
     const unsigned char *p = v->p + h->offset;
-    size_t room = (size_t)(v->offset - h->offset) - LOCAL;
+    size_t space = (size_t)(v->offset - h->offset) - LOCAL;
     header l = { .flags = le16(p + 6),
                  .method = le16(p + 8),
                  .packed = le32(p + 18),
@@ -167,9 +167,9 @@ static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_er
                  .name = p + LOCAL,
                  .name_len = le16(p + 26),
                  .extra_len = le16(p + 28) };
-    if (l.name_len + l.extra_len > room) return ses_fail(e, SES_EFORMAT, "truncated local header");
+    if (l.name_len + l.extra_len > space) return ses_fail(e, SES_EFORMAT, "truncated local header");
     l.extra = l.name + l.name_len;
-    room -= l.name_len + l.extra_len;
+    space -= l.name_len + l.extra_len;
     if (l.name_len != h->name_len || memcmp(l.name, h->name, l.name_len) != 0)
         return ses_fail(e, SES_EFORMAT, "its local header names \"%s\"",
                         ses_quoted_of((const char *)l.name, l.name_len).s);
@@ -179,7 +179,7 @@ static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_er
     if (l.flags != h->flags || l.method != h->method ||
         (!in_descriptor && (l.packed != h->packed || l.size != h->size)))
         return ses_fail(e, SES_EFORMAT, "its local header and the directory differ");
-    if (h->size > room)
+    if (h->size > space)
         return ses_fail(e, SES_EFORMAT,
                         "%" PRIu64 " bytes at %" PRIu64 " overlap the directory or exceed the file", h->size,
                         (uint64_t)(l.extra + l.extra_len - v->p));

@@ -1,5 +1,5 @@
-/* Replacement of invalid UTF-8 by U+FFFD: one per maximal subpart, as Unicode recommends and as the decoders
- * of Rust (from_utf8_lossy) and Python do. Thread-safe. */
+/* Replacement of invalid UTF-8 by U+FFFD: one per maximal subpart, as Unicode recommends and as the
+ * decoders of Rust (from_utf8_lossy) and Python do. Thread-safe. */
 #ifndef SES_BASE_UTF8_REPLACE_H
 #define SES_BASE_UTF8_REPLACE_H
 
