@@ -1,5 +1,5 @@
-/* Tests: CHECK counts, prints what failed and goes on; REPORT closes a program with the line
- * "N passed, N failed" (", N skipped" may follow) and its exit code. */
+/* Test macros: CHECK counts, prints a failure and continues; REPORT ends a program with the line "N passed, N
+ * failed" (", N skipped" may follow) and its exit code. */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 
@@ -30,7 +30,7 @@ static inline int check_str(const char *got, const char *want, const char *file,
     return check_failed++, 0;
 }
 
-/* Where the reference outputs lie, or NULL. */
+/* Folder of the expected outputs, or NULL. */
 static inline const char *check_shared(void)
 {
     const char *dir = getenv("SESAME_SHARED");

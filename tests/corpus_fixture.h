@@ -1,4 +1,4 @@
-/* A small tokenizer and corpora made with it, in a folder of their own. */
+/* A small tokenizer and corpora built with it, in a temporary folder. */
 #ifndef TESTS_CORPUS_FIXTURE_H
 #define TESTS_CORPUS_FIXTURE_H
 
@@ -41,7 +41,7 @@ static inline void corpus_end(corpus_fixture *f)
     CHECK(ses_dir_remove(f->dir, NULL));
 }
 
-/* dir/name, borrowed until the fourth call from here. */
+/* dir/name, valid for the next three calls. */
 static inline const char *corpus_path(const corpus_fixture *f, const char *name)
 {
     static char path[4][128];
@@ -51,7 +51,7 @@ static inline const char *corpus_path(const corpus_fixture *f, const char *name)
     return p;
 }
 
-/* Texts as a corpus; the options' own fields are filled in. NULL with the reason in e. */
+/* Builds a corpus from a text; sets the tokenizer and files of the options. NULL on failure. */
 static inline ses_corpus *corpus_of(const corpus_fixture *f, const char *name, const char *text,
                                     ses_corpus_options o, ses_err *e)
 {
@@ -69,7 +69,7 @@ static inline ses_corpus *corpus_of(const corpus_fixture *f, const char *name, c
     return ses_corpus_build(out, &o, &resumed, e) ? ses_corpus_open(out, e) : NULL;
 }
 
-/* Documents of random words and sentences: a text of about so many bytes. */
+/* Documents of random words and sentences, about this many bytes. */
 static inline void corpus_text(ses_buf *b, size_t bytes, unsigned seed)
 {
     while (b->len < bytes) {

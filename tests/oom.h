@@ -1,7 +1,7 @@
-/* Failing allocations, for tests named test_X_oom.c, whose malloc, calloc, realloc, aligned_alloc and
- * free the build directs here. The sweep runs a scenario with its N-th allocation failing, N = 1, 2, ...
- * until it succeeds, once with that one failing and once with all from there on: each time it must fail
- * with SES_ENOMEM and leave nothing allocated. */
+/* Failing allocations for tests named test_X_oom.c: the build redirects their malloc, calloc, realloc,
+ * aligned_alloc and free to this file. The sweep runs a scenario with allocation N failing, N = 1, 2, ...
+ * until it succeeds, once with only that one failing and once with all from there on. Each run must fail with
+ * SES_ENOMEM and leave nothing allocated. */
 #ifndef TESTS_OOM_H
 #define TESTS_OOM_H
 
@@ -23,12 +23,12 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void __wrap_free(void *p);
 
 static struct {
-    atomic_long calls; /* so far, of all threads */
+    atomic_long calls; /* calls so far, of all threads */
     long fail_from;    /* first call to fail; 0: none */
-    long fail_to;      /* last */
+    long fail_to;      /* last call to fail */
     atomic_long failed;
-    atomic_long live;          /* blocks */
-    atomic_size_t bytes, peak; /* in live blocks, and about the most there were */
+    atomic_long live;          /* allocated blocks */
+    atomic_size_t bytes, peak; /* bytes in allocated blocks, and their approximate maximum */
 } oom;
 
 static bool oom_hit(void)
@@ -76,7 +76,7 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-/* run: false and a reason when it failed; cleans up after itself either way. */
+/* run: the scenario; false with a reason if it failed; frees everything in both cases. */
 static inline void oom_sweep(const char *name, bool (*run)(void *ctx, ses_err *e), void *ctx)
 {
     for (int persistent = 0; persistent < 2; persistent++) {

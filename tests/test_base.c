@@ -26,7 +26,7 @@ static void test_err(void)
     ses_err_clear(NULL);
 }
 
-/* What is too long is cut at its tail, the place in front stays, the terminator is there. */
+/* A message that is too long is truncated at its end; the location and the terminator stay. */
 static void test_err_cut(void)
 {
     char text[2000];
@@ -37,7 +37,7 @@ static void test_err_cut(void)
     CHECK(strlen(e.msg) == sizeof e.msg - 1);
     ses_wrap(&e, "file");
     CHECK(strlen(e.msg) == sizeof e.msg - 1 && !strncmp(e.msg, "file: mmm", 9));
-    for (int i = 0; i < 20; i++) ses_wrap(&e, "%s", text); /* a place that is itself too long */
+    for (int i = 0; i < 20; i++) ses_wrap(&e, "%s", text); /* a location that is itself too long */
     CHECK(strlen(e.msg) == sizeof e.msg - 1 && strstr(e.msg, ": mm"));
     CHECK(e.code == SES_EFORMAT);
 }
@@ -110,7 +110,7 @@ static void test_arena(void)
     ses_arena a = { .min_block = 1024 };
     char *s = ses_arena_strndup(&a, "word piece", 4, &e);
     CHECK_STR(s, "word");
-    for (size_t n = 1; n < 5000; n = n * 3 + 1) { /* across block borders and above the grain */
+    for (size_t n = 1; n < 5000; n = n * 3 + 1) { /* across block boundaries and above min_block */
         unsigned char *p = ses_arena_alloc(&a, n, &e), *q = ses_arena_array(&a, n, 3, &e);
         CHECK(p && (uintptr_t)p % SES_ALIGN == 0);
         CHECK(q && (uintptr_t)q % 16 == 0 && all_zero(q, 3 * n));
@@ -147,7 +147,7 @@ static void test_arena_rewind(void)
     ses_arena_rewind(&a, m);
     for (int i = 0; i < 10; i++) memset(ses_arena_alloc(&a, 200, &e), i, 200);
     size_t total = a.total;
-    for (int round = 0; round < 5; round++) { /* the blocks given up are used again */
+    for (int round = 0; round < 5; round++) { /* the released blocks are reused */
         ses_arena_rewind(&a, m);
         CHECK(a.free_blocks && *keep == 42);
         for (int i = 0; i < 10; i++) memset(ses_arena_alloc(&a, 200, &e), round, 200);
@@ -159,7 +159,7 @@ static void test_arena_rewind(void)
     ses_arena_free(&a);
 }
 
-/* What a rewind leaves alone is not given out again before the next one. */
+/* A pinned range is not allocated again before the next rewind. */
 static void test_arena_rewind_but(void)
 {
     ses_err e = { 0 };
@@ -179,14 +179,14 @@ static void test_arena_rewind_but(void)
     CHECK(!ses_arena_rewind_except(&a, m, &e, 8));
     ses_mark late = ses_arena_mark(&a);
     ses_arena_alloc(&a, 5000, &e);
-    CHECK(!ses_arena_rewind_except(&a, late, first + 64, 8)); /* another block by now */
+    CHECK(!ses_arena_rewind_except(&a, late, first + 64, 8)); /* now in another block */
     ses_arena_rewind(&a, m);
     CHECK(!a.pinned);
     ses_arena_alloc(&a, 192, &e);
     char *x = ses_arena_alloc(&a, 320, &e);
     memset(x, 78, 320);
     CHECK(ses_arena_rewind_except(&a, m, x, 320));
-    late = ses_arena_mark(&a); /* x came before it: no rewind to there takes it back */
+    late = ses_arena_mark(&a); /* x was allocated before it: a rewind to it keeps x */
     for (int round = 0; round < 3; round++) {
         memset(ses_arena_alloc(&a, 700, &e), 3, 700);
         ses_arena_rewind(&a, late);
@@ -206,13 +206,14 @@ static void test_arena_reset(void)
     }
     void *p = ses_arena_alloc(&a, 100, &e);
     size_t total = a.total;
-    for (int round = 0; round < 4; round++) { /* one block by now, kept */
+    for (int round = 0; round < 4; round++) { /* now one block, kept */
         for (int i = 0; i < 19; i++) ses_arena_alloc(&a, 100, &e);
         CHECK(a.total == total);
         ses_arena_reset(&a);
         CHECK(ses_arena_alloc(&a, 100, &e) == p);
     }
-    for (int round = 0; round < 4; round++) { /* a little more takes a small block, not all twice; then one */
+    for (int round = 0; round < 4;
+         round++) { /* a little more adds a small block instead of doubling; then one block */
         ses_arena_reset(&a);
         for (int i = 0; i < 20 + round; i++) ses_arena_alloc(&a, 100, &e);
         CHECK(a.total < total + 1000);
@@ -231,7 +232,7 @@ static void test_arena_limit(void)
     CHECK(a.total <= a.limit);
     ses_err_clear(&e);
     ses_arena_rewind(&a, empty);
-    CHECK(ses_arena_alloc(&a, 2900, &e)); /* no spare block is that large: they make room */
+    CHECK(ses_arena_alloc(&a, 2900, &e)); /* no free block is large enough: they are released */
     CHECK(a.total <= a.limit && e.code == SES_OK);
     ses_arena_reset(&a);
     CHECK(!ses_arena_alloc(&a, 3001, &e) && e.code == SES_ENOMEM);
@@ -252,7 +253,7 @@ static void count_chunk(void *ctx, int64_t i, void *scratch)
     count *c = ctx;
     atomic_fetch_add(&c->seen[i], 1);
     if (!scratch || (uintptr_t)scratch % SES_ALIGN) atomic_fetch_add(&c->bad_scratch, 1);
-    int *mine = scratch; /* two chunks at once on one scratch would disturb each other, and TSan would tell */
+    int *mine = scratch; /* two chunks on one scratch buffer would be a race, which TSan reports */
     mine[0] = (int)i;
     mine[SES_SCRATCH_BYTES / sizeof *mine - 1] = (int)i;
     if (mine[0] != (int)i) atomic_fetch_add(&c->bad_scratch, 1);
@@ -287,7 +288,7 @@ static void test_pool(void)
         ses_thread_pool_free(p);
     }
     for (int i = 0; i < 20; i++)
-        ses_thread_pool_free(ses_thread_pool_new(4, &e)); /* freed before a worker ever ran */
+        ses_thread_pool_free(ses_thread_pool_new(4, &e)); /* freed before a worker has run */
 }
 
 typedef struct tally {
@@ -316,7 +317,7 @@ static void *many_jobs(void *arg)
     return NULL;
 }
 
-/* Two threads share a pool: their jobs take turns. Plain counters, so TSan sees any overlap. */
+/* Two threads share a pool: their jobs alternate. Plain counters, so that TSan detects any overlap. */
 static void test_pool_callers(void)
 {
     ses_err e = { 0 };
@@ -361,7 +362,7 @@ static void test_philox(void)
     }
 }
 
-/* Eight 16-bit draws a block of seven rounds; of 32 keys each has a draw of its own. */
+/* Eight 16-bit draws per block of seven rounds; each of 32 keys has its own draw. */
 static void test_drop_draws(void)
 {
     ses_rng_key key = { 1, 2, 3 };

@@ -1,4 +1,4 @@
-/* Batches: every example once an epoch, the same batch whenever it is asked for, none that is not there. */
+/* Batches: every example once per epoch, equal batches on repeated calls, errors for indices out of range. */
 #include "examples_fixture.h"
 
 static void test_batches(void)
@@ -22,7 +22,7 @@ static void test_batches(void)
                 ses_batch x, y;
                 int64_t n;
                 CHECK(s.batch(s.ctx, epoch, i, &x, &e));
-                t.batch(t.ctx, 7, 0, &y, &e); /* another one in between */
+                t.batch(t.ctx, 7, 0, &y, &e); /* another batch in between */
                 CHECK(t.batch(t.ctx, epoch, i, &y, &e) && x.tokens == y.tokens && x.seqs == y.seqs);
                 CHECK(!memcmp(x.ids, y.ids, (size_t)x.tokens * sizeof *x.ids) &&
                       x.cu_seqlens[x.seqs] == x.tokens);
@@ -61,7 +61,7 @@ static void test_batches(void)
     ses_dataset_free(d);
 }
 
-/* Pairs stay together and have one target; tokens of both count. */
+/* Pairs stay in one batch and have one target; the tokens of both count. */
 static void test_groups(void)
 {
     ses_err e = { 0 };

@@ -11,7 +11,7 @@
 
 #define T(offsets) "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":" offsets "}"
 
-/* Headers of the shards that exist; each is followed by as many zeros as tensors. */
+/* Headers of the existing shards; each is followed by one zero byte per tensor. */
 static const struct {
     const char *file, *header;
     size_t data;
@@ -113,7 +113,7 @@ static void check_indices(void)
             CHECK(ses_safetensors_count(s) == 3 && ses_safetensors_find(s, "c") == ses_safetensors_at(s, 2));
             CHECK_STR(ses_safetensors_find(s, "c")->file, "m2");
             CHECK(ses_safetensors_meta_count(s) == 1 && ses_safetensors_meta_at(s, 0, &key, &value));
-            CHECK_STR(value, "1"); /* of the first shard */
+            CHECK_STR(value, "1"); /* header of the first shard */
         }
         ses_safetensors_free(s);
     }
@@ -121,7 +121,7 @@ static void check_indices(void)
 
 /* ---- folders ---- */
 
-/* A shard without metadata before one that has some: room is made for the second's. */
+/* The first shard has no metadata, the second has: the second's is used. */
 static void check_metadata(void)
 {
     store st;
@@ -161,7 +161,7 @@ static void check_refused(const char *path, ses_code code, const char *want)
     ses_safetensors_free(s);
 }
 
-/* n tensors of 100 bytes, t0 declared last; all bytes `value`. */
+/* n tensors of 100 bytes, t0 added last; all bytes are `value`. */
 static bool save(int n, unsigned char value, size_t limit, bool overwrite, ses_err *e)
 {
     unsigned char data[100];
@@ -180,7 +180,7 @@ static bool save(int n, unsigned char value, size_t limit, bool overwrite, ses_e
 
 static bool join_name(void *ctx, const char *name)
 {
-    char *s = ctx; /* names in order, of a folder with few */
+    char *s = ctx; /* sorted file names of a small folder */
     char all[600];
     size_t n = strlen(name), at = 0;
     while (s[at] && strcmp(s + at, name) < 0) { /* each ends in '\n' */
@@ -193,7 +193,7 @@ static bool join_name(void *ctx, const char *name)
     return true;
 }
 
-/* What stands in the folder now, and that it opens as n tensors of one value. */
+/* Checks the file names in the folder, and that it opens as n tensors of one value. */
 static void check_folder(const char *want, int n, int value)
 {
     char names[600] = "";
@@ -222,7 +222,7 @@ static void check_folder(const char *want, int n, int value)
 static void check_layouts(void)
 {
     ses_err e = { 0 };
-    CHECK_MSG(save(3, 1, 0, false, &e), "%s", e.msg); /* makes the folder */
+    CHECK_MSG(save(3, 1, 0, false, &e), "%s", e.msg); /* creates the folder */
     check_folder(SINGLE, 3, 1);
     CHECK(!save(3, 2, 0, false, &e) && strstr(e.msg, "model.safetensors: File exists"));
     ses_err_clear(&e);
@@ -239,7 +239,7 @@ static void check_layouts(void)
     check_folder(TWO INDEX, 3, 4);
     CHECK(save(3, 5, 300, true, NULL)); /* all fit: one file */
     check_folder(SINGLE, 3, 5);
-    CHECK(save(2, 6, 50, true, NULL)); /* each over the limit: alone */
+    CHECK(save(2, 6, 50, true, NULL)); /* each above the limit: one shard each */
     check_folder(TWO INDEX, 2, 6);
 
     static const char index[] = "{\n  \"metadata\": {\n    \"total_size\": 200\n  },\n  \"weight_map\": {\n"
@@ -249,13 +249,13 @@ static void check_layouts(void)
     char *text = ses_file_read(in_dir("out/model.safetensors.index.json"), 10000, &n, NULL);
     CHECK_STR(text, index);
     ses_free(text);
-    CHECK(save(0, 0, 0, true, NULL)); /* no tensor is a file too */
+    CHECK(save(0, 0, 0, true, NULL)); /* a file without tensors is valid */
     check_folder(SINGLE, 0, 0);
     unlink(in_dir("out/model.safetensors"));
     rmdir(in_dir("out"));
 }
 
-/* A format of one's own is kept, and written once. */
+/* A caller's "format" is kept, and written once. */
 static void check_format(void)
 {
     ses_safetensors_writer *w = ses_safetensors_writer_new(NULL);
@@ -295,7 +295,7 @@ static void check_missing(void)
     check_refused(dir, SES_EFORMAT,
                   "/model.safetensors.index.json: a Git LFS pointer instead of the index:"
                   " run `git lfs pull`");
-    CHECK(put("model.safetensors", "")); /* comes first where both are */
+    CHECK(put("model.safetensors", "")); /* preferred if both exist */
     check_refused(dir, SES_EFORMAT,
                   "/model.safetensors: file of 0 bytes, too short for the header length (8 bytes)");
     unlink(in_dir("model.safetensors"));

@@ -1,5 +1,5 @@
-/* Corpora: what goes in comes out; the same bytes on any number of threads and after an interruption; nothing
- * damaged is taken for whole. */
+/* Corpora: contents; identical bytes for any number of threads and after an interruption; damaged files are
+ * refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
@@ -47,7 +47,7 @@ static void read_back(const corpus_fixture *f)
     ses_corpus_free(c);
 
     c = corpus_of(f, "s", "Ab ab. Cd cd! ee. ab\n", (ses_corpus_options){ .split_sentences = true }, &e);
-    CHECK(c && ses_corpus_info_of(c)->sentences == 2); /* before lower case it goes on */
+    CHECK(c && ses_corpus_info_of(c)->sentences == 2); /* a lower-case letter follows: not a sentence end */
     ses_corpus_free(c);
     c = corpus_of(f, "k", "ab\n\nab\n", (ses_corpus_options){ .keep_duplicates = true }, &e);
     CHECK(c && ses_corpus_info_of(c)->documents == 2 && !ses_corpus_info_of(c)->duplicates);
@@ -87,7 +87,8 @@ static void same_bytes(const corpus_fixture *f)
     ses_corpus_options o = {
         .tokenizer = f->tokenizer, .unk_id = 1, .files = file, .n_files = 2, .held_out_fraction = 0.1
     };
-    for (int i = 0; i < 3; i++) { /* one thread and round; three, several; and with a stop between two */
+    for (int i = 0; i < 3;
+         i++) { /* one thread and chunk; three threads, several chunks; and interrupted between two */
         stopper s = { 2 };
         o.threads = i ? 3 : 1;
         o.chunk_bytes = i ? 10000 : 0;
@@ -113,7 +114,7 @@ static void same_bytes(const corpus_fixture *f)
     }
     ses_corpus *c = ses_corpus_from_memory(data[0], size[0], &e);
     const ses_corpus_info *x = c ? ses_corpus_info_of(c) : NULL;
-    CHECK(x && x->duplicates > x->documents); /* the second file is all seen before */
+    CHECK(x && x->duplicates > x->documents); /* the second file has duplicates only */
     double share = x ? (double)x->held_out / (double)x->documents : 0;
     CHECK_MSG(share > 0.09 && share < 0.11, "%g of %lld", share, x ? (long long)x->documents : 0);
     ses_corpus_free(c);
@@ -181,7 +182,7 @@ static void refusals(const corpus_fixture *f)
     CHECK(!ses_corpus_open(corpus_path(f, "c.txt"), &e) && strstr(e.msg, "not a corpus"));
 }
 
-/* The fingerprint is of what a tokenizer does. */
+/* The fingerprint depends on a tokenizer's behavior only. */
 static void fingerprints(const corpus_fixture *f)
 {
     ses_err e = { 0 };
@@ -215,7 +216,7 @@ static void frequencies(const corpus_fixture *f)
     ses_unigram_count(c, SES_COUNT_ALL, count);
     CHECK(count[5] == 3 && count[6] == 1 && count[7] == 1 && count[8] == 0);
     CHECK(fabs(ses_unigram_entropy(count, 16) - (0.6 * log(5.0 / 3) + 0.4 * log(5))) < 1e-12);
-    of[5] = 1, of[8] = 1; /* each is counted once more: 4 and 1 of 21 */
+    of[5] = 1, of[8] = 1; /* add-one smoothing: 4 and 1 of 21 */
     CHECK(fabs(ses_unigram_loss(count, of, 16) - (log(21.0 / 4) + log(21)) / 2) < 1e-12);
     ses_unigram_count(c, SES_COUNT_HELD_OUT, of);
     CHECK(of[5] == 1 && of[6] == 0);

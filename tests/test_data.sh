@@ -1,5 +1,5 @@
 #!/bin/sh
-# The data command from outside: counts, labels, JSON, folders, pipes, and what it refuses.
+# The data command: counts, labels, JSON, folders, pipes, and errors.
 set -u
 . tests/counted.sh
 

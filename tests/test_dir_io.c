@@ -1,5 +1,5 @@
-/* Files that change places together: the process is killed before each call of the system in turn, or the
- * call fails. Whoever reads `last` first must find files of one kind. */
+/* ses_dir_move_into: the process is killed before each system call in turn, or the call fails. A reader that
+ * opens `last` first must find files of one kind. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static long calls, at; /* at: the call that goes wrong; 0: none */
+static long calls, at; /* at: the call that fails; 0: none */
 static bool deadly;
 
 static bool fails(void)
@@ -104,7 +104,7 @@ static void begin(void)
     for (size_t i = 0; i < SES_LEN(file); i++) put(from, file[i], "new"), put(to, file[i], "old");
 }
 
-/* Whether the move came to its end with the n-th call going wrong. */
+/* Whether the move completed although call n fails. */
 static bool attempt(long n, bool kills)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-/* Event files, read back by a decoder of their format; TensorBoard's own reader took the same files. */
+/* Event files, decoded again; TensorBoard's own reader accepts the same files. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct bytes { /* what is left to read */
+typedef struct bytes { /* bytes left to read */
     const unsigned char *p;
     size_t n;
     bool bad;
@@ -122,7 +122,7 @@ int main(void)
 {
     char dir[] = "/tmp/sesame-events-XXXXXX", sub[64];
     ses_err e = { 0 };
-    CHECK(ses_crc32c("123456789", 9) == 0xE3069283u); /* the CRC catalogues' check value */
+    CHECK(ses_crc32c("123456789", 9) == 0xE3069283u); /* check value of the CRC catalogue */
     CHECK(ses_crc32c("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 32) ==
           0x8A9136AAu); /* RFC 3720, B.4 */
     if (!mkdtemp(dir)) return 1;
@@ -157,7 +157,7 @@ int main(void)
     char *mine = ses_path_join(sub, "events.out.tfevents.1.mine", &e);
     CHECK(ses_file_write(mine, "x", 1, false, &e) && ses_event_files_remove(sub, &e));
     CHECK(ses_path_exists(mine) && ses_event_files_remove("/nowhere", &e));
-    CHECK(ses_file_remove(mine, &e) && rmdir(sub) == 0); /* the others are gone */
+    CHECK(ses_file_remove(mine, &e) && rmdir(sub) == 0); /* the others are removed */
     CHECK(!ses_event_file_new("/dev/null/x", 0, 0, &e) && e.code == SES_EIO);
     ses_free(mine);
     rmdir(dir);

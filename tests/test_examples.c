@@ -1,4 +1,4 @@
-/* Examples from files of every kind, what is refused, and the benchmarks on real files where they are. */
+/* Examples from every file format, errors, and the benchmarks on real files if present. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "sesame/examples.h"
@@ -45,7 +45,7 @@ static void classification(void)
     if (!CHECK(d)) return;
     CHECK(ses_examples_count(d) == 3 && ses_examples_label_count(d) == 2 &&
           ses_examples_check_learnable(d, NULL));
-    CHECK_STR(ses_examples_label_name(d, 0), "neg"); /* sorted, whatever the file's order */
+    CHECK_STR(ses_examples_label_name(d, 0), "neg"); /* sorted, independent of the file's order */
     CHECK(ses_examples_at(d, 0)->label == 1 && ses_examples_at(d, 1)->label == 0 &&
           ses_examples_at(d, 2)->label == 1);
     CHECK(ses_examples_at(d, 1)->line == 3 && !ses_examples_at(d, 3));
@@ -134,7 +134,7 @@ static void others(void)
         q, NULL);
     CHECK(d && ses_examples_count(d) == 2 && ses_examples_at(d, 0)->answers[0].char_start == 2 &&
           ses_examples_at(d, 1)->is_impossible);
-    CHECK(d && ses_examples_at(d, 0)->text_b.p == ses_examples_at(d, 1)->text_b.p); /* kept once */
+    CHECK(d && ses_examples_at(d, 0)->text_b.p == ses_examples_at(d, 1)->text_b.p); /* stored once */
     ses_examples_free(d);
     refused(".json", "{\"data\":[]}", q, NULL, "no examples");
     refused(".json", "{\"data\":[]}", SPEC(.format = SES_DATA_SQUAD), NULL,
@@ -188,7 +188,7 @@ static void nested(void)
     ses_examples_free(d);
 }
 
-/* Every row is complete: its metrics and the score to choose by exist. */
+/* Every benchmark is complete: its metrics and its best metric exist. */
 static void table(void)
 {
     CHECK(!ses_benchmark_require("sst3", &err) &&
@@ -212,7 +212,8 @@ static void table(void)
 
 static const struct real {
     const char *benchmark, *file;
-    size_t n, first; /* examples; those of label 0 (spans: impossible ones; tags: tokens of label 0) */
+    size_t n,
+        first; /* examples; examples of label 0 (spans: impossible questions; tags: tokens of label 0) */
 } real[] = {
     { "cola", "glue/CoLA/train.tsv", 8551, 2528 },
     { "cola", "glue/CoLA/dev.tsv", 1043, 322 },
@@ -288,7 +289,7 @@ static void on_real_files(void)
     }
 }
 
-/* Labels in a model's order, by name, by value, in another case of letters. */
+/* Labels aligned with a model's, by name, by value, case-insensitively. */
 static void ordered(void)
 {
     const char *const names[] = { "LOC", "O", "PER" }, *const digits[] = { "1", "0" };

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[64]; /* of this run */
+static char dir[64]; /* temporary folder of this run */
 
 static const char *in_dir(const char *name)
 {
@@ -71,7 +71,7 @@ static void check_read(void)
     CHECK(m.size == 0 && m.data == NULL);
 }
 
-/* What is not a file we can read, and what is said of it. */
+/* Paths that are not readable files, and their errors. */
 static void check_refused(void)
 {
     CHECK(mkfifo(in_dir("pipe"), 0600) == 0 && symlink("nowhere", in_dir("dangling")) == 0);
@@ -135,14 +135,14 @@ static void check_write(void)
     CHECK(!ses_file_write(in_dir("fifo"), "x", 1, true, &e) && strstr(e.msg, "a device or a pipe"));
     CHECK(stat(in_dir("fifo"), &st) == 0 && S_ISFIFO(st.st_mode) && unlink(in_dir("fifo")) == 0);
 
-    /* Given up half way: nothing has happened. */
+    /* Freed before the commit: nothing changes. */
     ses_file_writer *w = ses_file_writer_open(in_dir("a"), true, NULL);
     CHECK(ses_file_writer_put(w, "three", 5, NULL) && files_in(dir) == before + 2);
     ses_file_writer_free(w);
     CHECK(holds(in_dir("a"), "two") && files_in(dir) == before + 1);
     ses_file_writer_free(NULL);
 
-    /* Somebody else was faster: theirs stands. */
+    /* A file created meanwhile is not replaced. */
     ses_err_clear(&e);
     w = ses_file_writer_open(in_dir("race"), false, NULL);
     CHECK(ses_file_writer_put(w, "ours", 4, NULL) &&
@@ -153,7 +153,7 @@ static void check_write(void)
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("race"), "theirs") && files_in(dir) == before + 2);
 
-    /* No more after the end. */
+    /* No writes after the commit. */
     w = ses_file_writer_open(in_dir("a"), true, NULL);
     CHECK(ses_file_writer_put(w, "x", 1, NULL) && ses_file_writer_sync(w, NULL) &&
           !ses_file_writer_put(w, "y", 1, NULL));
@@ -169,7 +169,7 @@ static void check_write(void)
     ses_file_writer_free(w);
 }
 
-/* Many pieces of many sizes come out in order. */
+/* Many writes of many sizes, in order. */
 static void check_pieces(void)
 {
     size_t total = 0, n = 0;
@@ -192,7 +192,7 @@ static void check_pieces(void)
     free(piece);
 }
 
-/* A file may grow to 100,000 bytes only: as a full disk. */
+/* A limit of 100,000 bytes per file simulates a full disk. */
 static void check_full(void)
 {
     struct rlimit old, few = { 100000, RLIM_INFINITY };
@@ -246,7 +246,7 @@ static void check_paths(void)
         CHECK_STR(s, trims[i][1]);
     }
     CHECK(ses_path_exists(dir) && ses_path_is_dir(dir) && !ses_path_exists(in_dir("absent")));
-    if (CHECK(symlink("nowhere", in_dir("link")) == 0)) { /* who opens it is told what is wrong */
+    if (CHECK(symlink("nowhere", in_dir("link")) == 0)) { /* opening it reports the error */
         CHECK(ses_path_exists(in_dir("link")) && !ses_path_is_dir(in_dir("link")));
         CHECK(unlink(in_dir("link")) == 0);
     }
@@ -286,7 +286,8 @@ static void check_buf(void)
     CHECK_STR(ses_quote(out, sizeof out, "plain", 5), "plain");
     CHECK_STR(ses_quote(out, sizeof out, "a\n\x1b\xc3\xa9", 5), "a\\x0a\\x1b\xc3\xa9");
     CHECK_STR(ses_quote(out, sizeof out, "\xff\xc3", 2), "\\xff\\xc3");
-    CHECK_STR(ses_quote(out, sizeof out, "\x7f\xc2\x9b", 3), "\\x7f\\xc2\\x9b"); /* also a terminal's ESC [ */
+    CHECK_STR(ses_quote(out, sizeof out, "\x7f\xc2\x9b", 3),
+              "\\x7f\\xc2\\x9b"); /* including a terminal's ESC [ */
     CHECK_STR(ses_quote(out, sizeof out, "~\xc2\xa0", 3), "~\xc2\xa0");
     CHECK_STR(ses_quote(out, sizeof out, "0123456789abcde", 15), "0123456789abcde");
     CHECK_STR(ses_quote(out, sizeof out, "0123456789abcdef", 16), "0123456789ab...");
@@ -320,7 +321,7 @@ static void check_map(void)
     CHECK(m.count == 0 && m.entry == NULL && !ses_strmap_find(&m, "1", 1, &v));
 }
 
-/* Published values of SipHash-1-3 under the key 00 01 .. 0f, of 0 and of 1 byte; and of 0 to 63 together. */
+/* Published values of SipHash-1-3 with key 00 01 .. 0f for 0 bytes, 1 byte, and 0 to 63 bytes combined. */
 static void check_hash(void)
 {
     ses_hash_key key = { 0x0706050403020100u, 0x0f0e0d0c0b0a0908u };
@@ -334,7 +335,7 @@ static void check_hash(void)
     CHECK(a.k0 != b.k0 || a.k1 != b.k1);
 }
 
-/* Every scalar value there and back, everything else refused. */
+/* Round trip of every scalar value; everything else is refused. */
 static void check_utf8(void)
 {
     long bad = 0;
@@ -351,7 +352,7 @@ static void check_utf8(void)
         for (size_t k = 0; k < n; k++) bad += ses_utf8_decode(s, k, &back) != 0;
     }
     CHECK_MSG(!bad, "%ld", bad);
-    /* All strings of one to three bytes: valid exactly when they are encodings of scalars. */
+    /* All strings of one to three bytes: valid if and only if they encode scalar values. */
     for (uint32_t x = 0; x < 0x1000000; x += 1 + (x >> 16 < 0xE0 && x >> 16 > 0x80) * 250) {
         char s[3] = { (char)(x >> 16), (char)(x >> 8), (char)x }, t[4];
         uint32_t cp = 0;

@@ -1,5 +1,5 @@
-/* The system refusing: each call of the file layer fails in turn, with several reasons. A file being replaced
- * must be the old one or the new one, whole, and no temporary may stay. */
+/* Failing system calls: each call of the file layer fails in turn, with several error codes. A file being
+ * replaced must be the complete old or the complete new one, and no temporary may remain. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -22,9 +22,9 @@ enum { NOTHING = -1 };
 
 static struct {
     long calls, fail_at; /* 0: none */
-    int why;             /* errno; 0: a short count of read or write; NOTHING: 0 bytes written */
-    int times;           /* so often in a row */
-    call first;          /* that failed */
+    int why;             /* errno; 0: a short read or write; NOTHING: 0 bytes written */
+    int times;           /* consecutive failures */
+    call first;          /* calls that failed */
     bool hit;
     long closed_twice;
 } io;
@@ -34,8 +34,7 @@ static bool fails(call which)
     io.calls++;
     if (!io.fail_at || io.calls < io.fail_at || io.calls >= io.fail_at + io.times) return false;
     bool transfer = which == READ || which == WRITE;
-    if (!io.why && !transfer)
-        return false; /* short counts and interruptions are for those that can have them */
+    if (!io.why && !transfer) return false; /* only calls that can be short or interrupted */
     if (io.why == NOTHING && which != WRITE) return false;
     if (io.why == EINTR && !transfer && which != OPEN && which != FSYNC && which != CLOSE) return false;
     if (!io.hit) io.first = which;
@@ -89,7 +88,7 @@ ssize_t __wrap_write(int fd, const void *p, size_t n)
     if (io.why == NOTHING) return 0;
     return io.why ? -1 : __real_write(fd, p, (n + 1) / 2);
 }
-int __wrap_fsync(int fd) /* does nothing, which saves minutes; test_file has the real one */
+int __wrap_fsync(int fd) /* a no-op, which saves minutes; test_file uses the real one */
 {
     (void)fd;
     return fails(FSYNC) ? -1 : 0;
@@ -134,7 +133,7 @@ static bool fill(const char *path, char c)
     return ok;
 }
 
-/* 'o', 'n' when the file is whole; 0 when it is not there; '?' */
+/* 'o' or 'n': the complete old or new file; 0: absent; '?': anything else */
 static int kind(const char *path)
 {
     size_t n;
@@ -190,7 +189,7 @@ static bool save_model(float value, size_t shard, ses_err *e)
     return ok;
 }
 
-/* 'o' or 'n' when all tensors are of one save, 0 when refused. */
+/* 'o' or 'n': all tensors are of one save; 0: refused. */
 static int model_kind(void)
 {
     ses_safetensors *s = ses_checkpoint_open(model, NULL);
@@ -220,9 +219,9 @@ static bool open_model(ses_err *e)
 typedef struct scenario {
     const char *name;
     bool (*run)(ses_err *e);
-    int file;         /* what stands there before: 'o', or 0 */
+    int file;         /* the file before: 'o', or 0 for none */
     int64_t shard;    /* the model before: -1 none, 0 single, else bytes of a shard */
-    bool may_be_gone; /* between two names of the same shards there may be no model, but never a mix */
+    bool may_be_gone; /* between two renames the model may be missing, but never mixed */
 } scenario;
 
 static const scenario scenarios[] = {
@@ -240,7 +239,7 @@ static const scenario scenarios[] = {
 
 static const struct {
     int why, times;
-    bool recovers; /* must succeed all the same */
+    bool recovers; /* must succeed anyway */
 } faults[] = { { EIO, 1, false },  { ENOSPC, 1, false }, { EIO, 1000000, false }, { EINTR, 1, true },
                { EINTR, 3, true }, { 0, 1, true },       { NOTHING, 1, false } };
 
@@ -256,7 +255,7 @@ static bool prepare(const scenario *s)
     return ok && (s->shard < 0 || save_model(1, (size_t)s->shard, NULL));
 }
 
-/* One run with one fault; false when the fault came after the run's last call. */
+/* One run with one fault; false: the run has fewer calls. */
 static bool run_one(const scenario *s, size_t fault, long at, bool *clean)
 {
     ses_err e = { 0 };

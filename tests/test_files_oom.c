@@ -81,7 +81,7 @@ static bool fill(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
     return true;
 }
 
-/* Tensors of several kinds, in one file (limit 0) or several. */
+/* Tensors of several dtypes, in one file (limit 0) or several. */
 static bool save(size_t limit, const char *path, ses_err *e)
 {
     static const float data[12] = { 1, 2, 3 };
@@ -117,7 +117,7 @@ static bool open_nothing(void *ctx, ses_err *e)
 {
     ses_safetensors *s = ses_checkpoint_open(ctx, e);
     CHECK(!s);
-    return e->code != SES_ENOMEM; /* its end: every allocation worked and the folder is empty */
+    return e->code != SES_ENOMEM; /* all allocations succeeded, and the folder is empty */
 }
 
 static bool no_name(void *ctx, const char *name)
@@ -126,7 +126,7 @@ static bool no_name(void *ctx, const char *name)
     return strncmp(name, ".sesame-", 8) != 0;
 }
 
-/* The documented bound, on texts made to need much. */
+/* The documented memory bound, on worst-case texts. */
 static void check_bound(void)
 {
     static const char *const unit[] = {
@@ -154,7 +154,7 @@ static void check_bound(void)
     free(big);
 }
 
-/* A header that claims much gets nothing: no allocation beyond the file's own size. */
+/* A header with huge sizes causes no allocation larger than the file. */
 static void check_claims(void)
 {
     static const char claim[] =
@@ -208,7 +208,7 @@ int main(void)
     static const char *const left[] = { "file", "x.safetensors", "model/model.safetensors" };
     for (size_t i = 0; i < SES_LEN(left); i++)
         snprintf(path, sizeof path, "%s/%s", dir, left[i]), unlink(path);
-    static const char *const folders[] = { "a/b", "a", "model", "empty", "" }; /* each must be empty by now */
+    static const char *const folders[] = { "a/b", "a", "model", "empty", "" }; /* each must be empty now */
     for (size_t i = 0; i < SES_LEN(folders); i++) {
         snprintf(path, sizeof path, "%s/%s", dir, folders[i]);
         CHECK_MSG(rmdir(path) == 0, "%s is not empty", path);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/gen_unicode writes the tables that are there, where Python and the character database it reads are.
+# tools/gen_unicode reproduces the tables, if Python and the Unicode character database are installed.
 set -u
 ucd=/usr/share/unicode
 if ! command -v python3 >/dev/null 2>&1 || ! grep -qs 'Version 15\.0\.0' $ucd/ReadMe.txt; then

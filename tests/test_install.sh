@@ -50,6 +50,11 @@ int main(void)
     return !same || puts(e.msg) < 0;
 }
 C
+if [ -n "$cxx" ]; then
+    that 'the program is C++ too' '"$cxx" -xc++ -std=c++17 -Wall -Werror -Wno-missing-braces -I"$tmp/usr/include" -fsyntax-only "$tmp/use.c"'
+else
+    skipped=$((skipped + 1))
+fi
 libdir=$(dirname "$lib")
 if grep -qs '^SESAME_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
     skipped=$((skipped + 6))

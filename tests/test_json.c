@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-/* want: NULL when accepted, else the message. n 0: all of the text up to its NUL. */
+/* want: NULL if accepted, else the message. n 0: the text up to its NUL. */
 typedef struct text_case {
     const char *text, *want;
     size_t n;
@@ -43,7 +43,7 @@ static const text_case texts[] = {
     { "{\"\":0,\"a\":{\"a\":1}}", NULL, 0 },
     { "{\"a\":1,\"A\":2,\"a \":3,\"\\u0061a\":4}", NULL, 0 },
     { "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]", NULL, 0 },
-    /* refused: no value, or more than one */
+    /* refused: no value, or several */
     { "", AT(1, 1, 0, "a value expected, not the end of the text"), 0 },
     { "  \n ", AT(2, 2, 4, "a value expected, not the end of the text"), 0 },
     { "\xef\xbb\xbf{}", AT(1, 1, 0, "byte order mark at the start"), 0 },
@@ -144,7 +144,7 @@ static void check_texts(void)
     for (size_t i = 0; i < SES_LEN(texts); i++) {
         ses_err e = { 0 };
         size_t n = texts[i].n ? texts[i].n : strlen(texts[i].text);
-        char *exact = malloc(n ? n : 1); /* so that a byte read too far is seen */
+        char *exact = malloc(n ? n : 1); /* so that a read past the end is detected */
         memcpy(exact, texts[i].text, n);
         ses_json_doc *d = ses_json_parse(exact, n, &e);
         if (texts[i].want) {
@@ -235,7 +235,7 @@ static void check_depth(void)
     free(deep);
 }
 
-/* One object of n members: all found again, and refused with one key twice. Returns CPU seconds. */
+/* An object of n members: all are found; a duplicate key is refused. Returns CPU seconds. */
 static double many_keys(size_t n, bool twice)
 {
     char *text = malloc(n * 24 + 64), *p = text;
@@ -264,7 +264,7 @@ static double many_keys(size_t n, bool twice)
 static void check_many(void)
 {
     double took = many_keys(1000000, false);
-    CHECK_MSG(took < 5, "%.2f s", took); /* 0.2 s; comparing each with each: an hour */
+    CHECK_MSG(took < 5, "%.2f s", took); /* 0.2 s; pairwise comparison would take an hour */
     many_keys(1000000, true);
 }
 
@@ -299,7 +299,7 @@ static void build(ses_json_writer *w)
     ses_json_end_object(w);
 }
 
-/* As Python writes the same value, but for the writer's own null of NaN. */
+/* The same text as Python's json.dumps, except that NaN becomes null. */
 static const char *const built[] = {
     "{\"a\":[-9223372036854775808,18446744073709551615,1e-12,0.1,null,null],\"e\":[],\"o\":{},\"k\\u0000\":"
     "\"q\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f\\u0000\xc3\xa9\xf0\x9f\x98\x80\",\"t\":true,\"n\":null,\"s\":"
@@ -341,7 +341,7 @@ static void check_writer(void)
     ses_json_writer_free(NULL);
 }
 
-/* Text that comes back as it was. */
+/* Text that is written back unchanged. */
 static const char *const same[] = {
     "1000000000000000019884624838656",
     "[1, 1.0, 1e-05, 0.0001, -0.0, 1e+16, 5e-324]",
@@ -364,7 +364,7 @@ static void check_same(void)
     }
 }
 
-/* Each letter is a call; what does not make JSON is told, once, at the end. */
+/* Each letter is a call; an invalid sequence is reported once, at the end. */
 static const char *const misuse[][2] = {
     { "", "JSON writer: nothing was written" },
     { "{", "JSON writer: a begin without its end" },

@@ -1,4 +1,4 @@
-/* What is corrupted: how much of it, where it may not be, and that it can be undone. */
+/* Corruptions: rates, protected tokens, and that the passage can be restored. */
 #include "objective_fixture.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void count_row(counted *c, const ses_masking *m, const ses_special_tokens
     }
 }
 
-/* A word with a special token in it is no candidate; of tokens every plain one is. */
+/* A word with a special token is not a candidate; for single tokens every ordinary token is. */
 static int64_t candidates(const ses_word_spans *w) { return w->tokens; }
 
 static void check_masking(ses_mask_unit unit, double rate, int64_t rows)
@@ -64,7 +64,7 @@ static void check_masking(ses_mask_unit unit, double rate, int64_t rows)
     double got = 100 * (double)c.chosen / (double)may, n = (double)c.chosen;
     CHECK_MSG(fabs(got - 100 * rate) < 0.1, "unit %d: %.3f %% chosen of %lld", (int)unit, got,
               (long long)may);
-    /* a random token is the old one once in a vocabulary */
+    /* a random token equals the old one with probability 1 / vocabulary */
     double same = 0.1 / (VOCAB - FIRST_WORD);
     CHECK_MSG(fabs((double)c.masked / n - 0.8) < 1e-3, "unit %d: %f masks", (int)unit, (double)c.masked / n);
     CHECK_MSG(fabs((double)c.random / n - 0.1 + same) < 1e-3, "unit %d: %f", (int)unit, (double)c.random / n);
@@ -85,7 +85,7 @@ static void test_masking(void)
     check_masking(SES_MASK_WORDS, 0.8, 10000);
 }
 
-/* Lengths of SpanBERT's spans: geometric, cut at 10 and scaled, 3.8 words on average. */
+/* SpanBERT's span lengths: geometric, truncated at 10 and renormalized, mean 3.8 words. */
 static void test_lengths(void)
 {
     ses_rng_stream d = ses_rng_stream_of(3, 4, 5);
@@ -116,7 +116,7 @@ static void test_edges(void)
                     .unit = (ses_mask_unit)unit, .rate = r % 2 ? 1 : 0.15, .geometric_p = 0.2, .max_words = 10
                 };
                 ses_rng_stream d = ses_rng_stream_of(1, r, 1);
-                if (r == 49) memset(t.id, 0, sizeof t.id); /* nothing that may be masked */
+                if (r == 49) memset(t.id, 0, sizeof t.id); /* nothing can be masked */
                 if (!ses_mask_choose(&m, &p, x.special, &d, &w, chosen, NULL)) return;
                 int64_t count = 0;
                 for (int64_t i = 0; i < n; i++) count += chosen[i] != 0;
@@ -128,7 +128,7 @@ static void test_edges(void)
 
 /* ---- spans taken out whole ---- */
 
-/* Gaps and spans are the text, cut; sizes as asked for; spans apart. */
+/* Gaps and spans cover the text; their total sizes are as requested; spans do not touch. */
 static void test_spans(void)
 {
     ses_ints cut = { 0 };
@@ -190,8 +190,8 @@ static bool noise(ses_noised_text *t, int which, const ses_passage *p, uint64_t 
 
 static int by_number(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
-/* Every token that is left is one of the passage, none twice; put back where it came from, with the target
- * for what is missing, the passage is whole. Returns how many are left. */
+/* Every remaining token is one of the passage, none twice; restored to its source position, with the targets
+ * for the rest, the passage is complete. Returns the number of remaining tokens. */
 static int64_t check_noised(const ses_noised_text *t, const ses_passage *p)
 {
     int32_t from[2 * LONGEST];
@@ -208,8 +208,8 @@ static int64_t check_noised(const ses_noised_text *t, const ses_passage *p)
     return n;
 }
 
-/* Of infilling alone: what is left is in order, each stretch that is missing has one mask and begins and
- * ends with a word; no two masks are neighbors. */
+/* Infilling only: remaining tokens are in order, each removed span has one mask and consists of whole words;
+ * no two masks are adjacent. */
 static void check_infilled(const ses_noised_text *t, const ses_passage *p)
 {
     int64_t next = 0, wrong = 0;
@@ -261,7 +261,7 @@ static void test_bart(void)
         if (all[k] == PERMUTE || all[k] == ROTATE) CHECK(left == tokens);
     }
     for (int64_t n = 1; n < 9; n++)
-        for (uint64_t r = 0; r < 100; r++) { /* short ones, all noises, high rates */
+        for (uint64_t r = 0; r < 100; r++) { /* short texts, all noise functions, high rates */
             ses_passage p = fixture_passage(&x, r, n, false);
             ses_rng_stream d = ses_rng_stream_of(1, r, 2);
             CHECK(noise(&t, 31, &p, r) && t.id.n > 0);
@@ -274,7 +274,7 @@ static void test_bart(void)
 
 /* ---- reading orders ---- */
 
-/* By definition: j is seen by i if nobody predicts it, if it is read before i, or is i and no target. */
+/* Definition: i attends to j if j is context, if j precedes i in the order, or if j is i and not a target. */
 static void test_order(void)
 {
     enum { N = 40 };

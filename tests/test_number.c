@@ -35,7 +35,7 @@ static void times_ten(uint32_t *x)
     for (int i = 0; i < WORDS; i++) carry += (uint64_t)x[i] * 10, x[i] = (uint32_t)carry, carry >>= 32;
 }
 
-/* x = 2x + bit; x -= y when x >= y, and tells. */
+/* x = 2x + bit; if x >= y: x -= y. Returns whether it subtracted. */
 static int shift_subtract(uint32_t *x, const uint32_t *y, int bit)
 {
     for (int i = WORDS - 1; i >= 0; i--) x[i] = x[i] << 1 | (i ? x[i - 1] >> 31 : (uint32_t)bit);
@@ -47,7 +47,7 @@ static int shift_subtract(uint32_t *x, const uint32_t *y, int bit)
     return 1;
 }
 
-/* The leading 128 bits of the quotient num / den, rounded up when something is left. */
+/* The leading 128 bits of num / den, rounded up if inexact. */
 static ses_pow10 quotient(const uint32_t *num, const uint32_t *den)
 {
     uint32_t rest[WORDS] = { 0 };
@@ -115,7 +115,7 @@ static const char *const texts[] = {
     "10000000000000000000000",
     "1.00000005960464477539062500",
     "18446744073709551616",
-    /* 1 + 2^-53, the halfway point, and a little to each side: decided long after the 19th digit */
+    /* 1 + 2^-53, a halfway point, and values just beside it: decided long after the 19th digit */
     "1.00000000000000011102230246251565404236316680908203125",
     "1.00000000000000011102230246251565404236316680908203124",
     "1.00000000000000011102230246251565404236316680908203126",
@@ -136,7 +136,7 @@ static void check_reading(void)
     CHECK(!ses_parse_double("1e309", 5, &x) && !ses_parse_double("-1e99999999999999999999", 23, &x));
     CHECK(!ses_parse_double("1.7976931348623159e308", 22, &x));
     CHECK(ses_parse_double("1e-99999999999999999999", 23, &x) && x == 0);
-    /* A halfway point that a digit far behind decides: 2^53 + 1 and a thousand zeros. */
+    /* A halfway point decided by a digit far to the right: 2^53 + 1 and a thousand zeros. */
     char text[1100];
     memset(text, '0', sizeof text);
     memcpy(text, "9007199254740993.", 17);
@@ -148,8 +148,8 @@ static void check_reading(void)
         char s[64];
         double y = of_bits(rand64(i)), z = 0;
         if (!isfinite(y)) continue;
-        int n = snprintf(s, sizeof s, "%.*e", (int)(i % 25),
-                         y); /* 1 to 25 digits, most of them no double's own */
+        int n =
+            snprintf(s, sizeof s, "%.*e", (int)(i % 25), y); /* 1 to 25 digits, mostly not exact doubles */
         y = strtod(s, NULL);
         bool fits = ses_parse_double(s, (size_t)n, &z);
         bad += isfinite(y) ? !fits || z != y : fits;
@@ -191,7 +191,7 @@ static const write_case writes[] = {
     { 2e-44, "2e-44" },
 };
 
-/* Shorter text would not read back, and of this length none is nearer: what %.*e gives. */
+/* No shorter text reads back, and none of this length is closer than the result of %.*e. */
 static bool is_shortest(const char *s, double x, bool single)
 {
     char e[64];
@@ -203,8 +203,7 @@ static bool is_shortest(const char *s, double x, bool single)
             for (const char *p = s; *p && *p != 'e'; p++)
                 if (*p >= '0' && *p <= '9' && (n || *p != '0')) raw[n++] = *p;
             while (n > 1 && raw[n - 1] == '0') n--;
-            return n <=
-                   digits; /* %.*e may miss a shorter one that is not nearest: Schubfach then has fewer */
+            return n <= digits; /* %.*e may miss a shorter text that is not the closest one */
         }
     }
     return false;
@@ -231,7 +230,8 @@ static void check_writing(void)
     CHECK(ses_parse_double(s, len, &y) && (float)y == 0x1.5c87fap-84f);
     long bad = 0, long_text = 0;
     for (uint64_t i = 0; i < 200000; i++) {
-        uint64_t bits = i % 3 ? rand64(i) : rand64(i) & ~(uint64_t)0xFFFFFFFFFFFFF; /* powers of 2 too */
+        uint64_t bits =
+            i % 3 ? rand64(i) : rand64(i) & ~(uint64_t)0xFFFFFFFFFFFFF; /* including powers of 2 */
         double x = of_bits(bits);
         if (!isfinite(x)) continue;
         size_t n = ses_format_double(x, s);
@@ -249,7 +249,7 @@ static void check_writing(void)
     CHECK_MSG(!long_text, "%ld", long_text);
 }
 
-/* A decimal comma in the environment changes nothing. */
+/* A locale with a decimal comma changes nothing. */
 static void check_locale(void)
 {
     static const char *const comma[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8" };

@@ -1,5 +1,5 @@
-/* Rows: all text once, borders where the packing says, pairs that are what they claim, and the same rows
- * however they are asked for. */
+/* Rows: each token once, boundaries as the packing requires, correct pairs, and the same rows in any order of
+ * calls. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
@@ -17,7 +17,7 @@ static ses_corpus *random_corpus(const corpus_fixture *f, const char *name, size
     return c;
 }
 
-/* All tokens of the documents that are held out, or not. */
+/* All tokens of the held-out documents, or of the others. */
 static int32_t *all_tokens(const ses_corpus *c, bool held_out, int64_t *n)
 {
     const ses_corpus_info *x = ses_corpus_info_of(c);
@@ -79,7 +79,7 @@ static uint64_t sum_of(const ses_passage *p)
     return h;
 }
 
-/* Two of the same options give the same rows, in whatever order they are asked for; epochs differ. */
+/* Equal options give equal rows in any order of calls; epochs differ. */
 static void same_rows(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
 {
     ses_err e = { 0 };
@@ -119,7 +119,7 @@ static void same_rows(const ses_corpus *c, ses_packing packing, ses_pairing pair
     ses_passages_free(b);
 }
 
-/* The document that has these tokens in a row; -1: none. */
+/* The document that contains these consecutive tokens; -1: none. */
 static int64_t found_in(const ses_corpus *c, const int32_t *id, int64_t n)
 {
     int32_t text[4096];
@@ -158,7 +158,7 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
         if (i >= 200) continue;
         int64_t b = p.n - p.split;
         memcpy(id, p.id, (size_t)p.n * sizeof *id);
-        if (p.is_negative && pairing == SES_PAIRS_SWAPPED) { /* the other way round it is the text */
+        if (p.is_negative && pairing == SES_PAIRS_SWAPPED) { /* in swapped order it is the text */
             memcpy(id, p.id + p.split, (size_t)b * sizeof *id);
             memcpy(id + b, p.id, (size_t)p.split * sizeof *id);
         }
@@ -178,7 +178,7 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
 static void mixture(const ses_corpus *small, const ses_corpus *large)
 {
     static const struct {
-        double weight[2], exponent, share; /* of the small one, which is a fifth */
+        double weight[2], exponent, share; /* fraction of the small corpus, which has a fifth of the tokens */
     } mix[] = {
         { { 1, 1 }, 1, 0.2 }, { { 1, 1 }, 0, 0.5 }, { { 1, 1 }, 0.5, 1.0 / 3 }, { { 3, 1 }, 0, 0.75 }
     };

@@ -125,7 +125,7 @@ static const bad_case bad[] = {
     { ONE(T("U8", "[2]", "[0,2]")), 3, F, "1 bytes after the last tensor" },
 };
 
-/* length 8, header, zeros; the caller frees. */
+/* A file: header length, header, zeros. Free with ses_free. */
 static unsigned char *assemble(const char *header, size_t data, size_t *n)
 {
     size_t len = strlen(header);
@@ -165,7 +165,7 @@ static void check_bad(void)
     check_refused(NULL, 0, F, "file of 0 bytes, too short for the header length (8 bytes)");
     raw[0] = 3, raw[8] = '{', raw[9] = '}';
     check_refused(raw, 10, F, "header of 3 bytes past the end (2 bytes follow its length)");
-    memcpy(raw, "\x00\xe1\xf5\x05", 4); /* 100,000,000: allowed, but not there */
+    memcpy(raw, "\x00\xe1\xf5\x05", 4); /* 100,000,000: allowed, but the file is shorter */
     check_refused(raw, 10, F, "header of 100000000 bytes past the end (2 bytes follow its length)");
     raw[0] = 1;
     check_refused(raw, 10, F, "header of 100000001 bytes, the maximum is 100000000: not a safetensors file");
@@ -250,7 +250,7 @@ static unsigned char *slurp(const char *path, size_t *n)
     return (unsigned char *)ses_file_read(path, SIZE_MAX - 1, n, NULL);
 }
 
-/* All dtypes, several ranks, sorted as the reference sorts; the bytes are those the reference writes. */
+/* All dtypes, several ranks; the file equals the one that the safetensors library writes. */
 static void check_bytes(void)
 {
     static const char want[] =
@@ -341,7 +341,7 @@ static void check_writer_misuse(void)
     ses_safetensors_writer_free(NULL);
 }
 
-/* A source called in pieces, in order; one that fails leaves no file. */
+/* A source callback is called in chunks, in order; if it fails, no file is left. */
 static void check_source(void)
 {
     counted c = { 0, 0, false };
@@ -363,7 +363,7 @@ static void check_source(void)
     unlink(in_dir("source"));
 }
 
-/* Opens, declares the same and saves: must be the same bytes. */
+/* Opens a file, adds the same tensors to a writer and saves: the bytes must be equal. */
 static bool rewrite(const char *from, const char *to)
 {
     ses_safetensors *s = ses_safetensors_open(from, NULL);

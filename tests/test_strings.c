@@ -1,4 +1,4 @@
-/* Small things of src/base that texts go through: base64, hex digits, maps by strings, "did you mean". */
+/* String helpers of src/base: base64, hex digits, string maps, "did you mean". */
 #include "base/base64.h"
 #include "base/str.h"
 #include "base/strmap.h"
@@ -32,7 +32,7 @@ static void test_base64(void)
     }
 }
 
-/* Every digit in every place. */
+/* Every digit at every position. */
 static void test_base64_all(void)
 {
     unsigned char in[192], out[192];
@@ -94,7 +94,7 @@ static void test_map(void)
         bool fresh = true;
         CHECK(ses_strmap_find(&m, key[i], strlen(key[i]), &value) && value == i * 3);
         CHECK(*ses_strmap_insert(&m, key[i], strlen(key[i]), 7, &fresh, &e) == i * 3 && !fresh);
-        CHECK(m.entry[i].key == key[i]); /* in the order of insertion */
+        CHECK(m.entry[i].key == key[i]); /* in insertion order */
     }
     CHECK(m.count == N);
     CHECK(!ses_strmap_find(&m, "k1", 1, &value) && !ses_strmap_find(&m, "k3000", 5, &value));
@@ -122,9 +122,10 @@ static const char *suggested(const char *word)
 static void test_suggest(void)
 {
     CHECK_STR(suggested("doctr"), "no 'doctr'; did you mean '--doctor'?");
-    CHECK_STR(suggested("inf"), "no 'inf'; did you mean '--info'?"); /* of equals the first */
+    CHECK_STR(suggested("inf"),
+              "no 'inf'; did you mean '--info'?"); /* the first of equally close candidates */
     CHECK_STR(suggested("tokenise"), "no 'tokenise'; did you mean '--tokenize'?");
-    CHECK_STR(suggested("detok"), "no 'detok'; did you mean '--detokenize'?"); /* its beginning */
+    CHECK_STR(suggested("detok"), "no 'detok'; did you mean '--detokenize'?"); /* a prefix */
     CHECK_STR(suggested("banana"), "no 'banana'");
     CHECK_STR(suggested(""), "no ''");
 }

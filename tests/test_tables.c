@@ -1,4 +1,4 @@
-/* Readers of labeled text: rows, sentences, questions; what they give and what they refuse. */
+/* Readers of labeled text: rows, sentences, questions; results and errors. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "sesame/table.h"
@@ -49,11 +49,11 @@ static void tsv(void)
     CHECK_STR(rows("\xef\xbb\xbf"
                    "a\tb\r\n1\t2\r\n",
                    O(COLUMNS("b", "a"))),
-              "2|1\n");                                      /* mark, CRLF, order */
+              "2|1\n");                                      /* byte order mark, CRLF, column order */
     CHECK_STR(rows("a\tb\n\n1\t2", O(COLUMNS("2"))), "2\n"); /* empty line, no last line end, by number */
-    CHECK_STR(rows("2\t1\nx\ty\n", O(COLUMNS("1"))), "y\n"); /* a name goes before a number */
+    CHECK_STR(rows("2\t1\nx\ty\n", O(COLUMNS("1"))), "y\n"); /* a name takes precedence over a number */
     CHECK_STR(rows("1\t2\n3\t4\n", O(.no_header = true, COLUMNS("2"))), "2\n4\n");
-    CHECK_STR(rows("a\n\"\n\"x\" y\n", NULL), "\"\n\"x\" y\n"); /* quotes are characters */
+    CHECK_STR(rows("a\n\"\n\"x\" y\n", NULL), "\"\n\"x\" y\n"); /* quotes are ordinary characters */
     CHECK_STR(rows("a\tb\n\t\n", NULL), "|\n");
     CHECK_STR(rows("a\tb\n\"x\ty\"\tz\n", O(.quotes = SES_QUOTES_ON)), "x\ty|z\n");
     CHECK_STR(rows("a b\nc d\n", O(.delimiter = ' ')), "c|d\n");
@@ -94,7 +94,8 @@ static void csv(void)
     CHECK_STR(rows("a,b\n\"two\r\n\nlines\",1\n2,3\n", O(.format = SES_TABLE_CSV)), "two\n\nlines|1\n2|3\n");
     CHECK_STR(rows("a,b\n\"\",x\n", O(.format = SES_TABLE_CSV)), "|x\n");
     CHECK_STR(rows("a;b\n1;2\n", O(.format = SES_TABLE_CSV, .delimiter = ';')), "1|2\n");
-    CHECK_STR(rows("a,b\nx\"y,2\n", O(.format = SES_TABLE_CSV)), "x\"y|2\n"); /* not at the beginning */
+    CHECK_STR(rows("a,b\nx\"y,2\n", O(.format = SES_TABLE_CSV)),
+              "x\"y|2\n"); /* not at the start of a field */
     CHECK_STR(rows("a,b\n1,2\n\"x,2\n3,4\n", O(.format = SES_TABLE_CSV)),
               "1|2\n! line 3: a quote is never closed (are quotes ordinary characters in this file?)");
     CHECK_STR(rows("a,b\n\"x\"y,2\n", O(.format = SES_TABLE_CSV)),
@@ -143,7 +144,7 @@ static const char *file(const char *name, const char *text, size_t n)
     return path;
 }
 
-/* "number TAB as many x"; below 0: the header. */
+/* "number TAB that many x"; below 0: the header. */
 static size_t big_row(char *to, int number, int length)
 {
     size_t n = number < 0 ? (size_t)snprintf(to, 100, "n\tx") : (size_t)snprintf(to, 100, "%d\t", number);
@@ -167,9 +168,9 @@ static void files(void)
                                  "7zXZ\0",
                                  6),
                             NULL, &e) &&
-          (strstr(e.msg, "xz: truncated") || strstr(e.msg, "xz -dc"))); /* where it is not in the build */
+          (strstr(e.msg, "xz: truncated") || strstr(e.msg, "xz -dc"))); /* if this build lacks it */
 
-    /* Lines longer than what is read at once, ends of lines at its borders. */
+    /* Lines longer than the read buffer, line ends at its boundaries. */
     enum { ROWS = 3000 };
     size_t n = 0;
     char *big = malloc(ROWS * 400);
@@ -232,7 +233,7 @@ static void conll(void)
     CHECK_STR(sentences("# text = a b\n1-2\tab\t_\n1\ta\tX\n2\tb c\tY\n2.1\tz\tZ\n\n",
                         C(.conllu = true, .columns = (int[]){ 2, 3 }, .n_columns = 2)),
               "3: a/X b c/Y\n");
-    CHECK_STR(sentences("# a\nb c\n", NULL), "1: #/a b/c\n"); /* a token like others */
+    CHECK_STR(sentences("# a\nb c\n", NULL), "1: #/a b/c\n"); /* an ordinary token */
     CHECK_STR(sentences("aaaa\nbbbb\n", C(.columns = (int[]){ 1 }, .n_columns = 1, .max_sentence = 8)),
               "! line 2: sentence longer than 8 bytes");
 }

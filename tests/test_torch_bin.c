@@ -17,7 +17,7 @@ static ses_safetensors *open_bytes(const void *p, size_t n, ses_err *e)
     return ses_tensors_from_memory(ses_torch_add, p, n, "x", e);
 }
 
-/* Opens what z holds, in a block of its exact size; want: NULL, or the message after "x: ". */
+/* Opens the archive in z from a block of its exact size; want: NULL, or the message after "x: ". */
 static void check_z(const char *what, ses_code code, const char *want)
 {
     ses_err e = { 0 };
@@ -69,13 +69,13 @@ static void check_good(bool plain)
     ses_safetensors_free(s);
 }
 
-/* One tensor each, as pickled words; what it is to be read as, by its first number. */
+/* One tensor each, as pickled words, and the expected result. */
 static const struct {
     const char *words;
     ses_dtype dtype;
     int rank;
     int64_t count;
-    size_t place; /* byte of the archive's entry `entry` where it lies; SIZE_MAX: copied */
+    size_t place; /* expected offset of its data in archive entry `entry`; SIZE_MAX: a copy */
     size_t entry;
 } good[] = {
     { T_A, SES_F32, 2, 6, 0, 2 },
@@ -95,7 +95,7 @@ static const struct {
       2 }, /* 1: any stride */
     { P_TENSOR(P_STORAGE("Float", "0", "6"), "#1 #2 x85 #3 x85"), SES_F32, 1, 2, SIZE_MAX, 2 },
     { P_TENSOR(P_STORAGE("Float", "0", "6"), "#0 #3 x85 #0 x85"), SES_F32, 1, 3, SIZE_MAX,
-      2 }, /* one, thrice */
+      2 }, /* one element, three times */
     { P_TENSOR(P_STORAGE("Float", "1", "24"), "#0 #2 #3 #4 x87 #1 #2 #6 x87"), SES_F32, 3, 24, SIZE_MAX, 3 },
     { P_TENSOR(P_STORAGE("Float", "0", "6"), "#0 @torch:Size #6 x85 x85 R #1 x85"), SES_F32, 1, 6, 0, 2 },
     { "@torch._utils:_rebuild_tensor ( " P_STORAGE("Float", "0", "6") "#0 #6 x85 #1 x85 t R ", SES_F32, 1, 6,
@@ -145,7 +145,7 @@ static void check_tensors(void)
     }
 }
 
-/* Copies put in order, by their numbers. */
+/* Elements of the copies. */
 static void check_copies(void)
 {
     ses_err e = { 0 };
@@ -226,7 +226,7 @@ static const struct {
     { P_HEAD "'w } b", U, "data.pkl: byte 9: BUILD: sets the state of a string to a dict" },
     { P_HEAD "} N b", U, "data.pkl: byte 4: BUILD: sets the state of a dict to None" },
     { P_HEAD T_A "} b", U, "data.pkl: byte 148: BUILD: sets the state of a call to a dict" },
-    /* opcodes that are known and not read, and others */
+    /* unsupported and unknown opcodes */
     { P_HEAD "i", U, "data.pkl: byte 2: INST: unsupported opcode" },
     { P_HEAD "( o", U, "data.pkl: byte 3: OBJ: unsupported opcode" },
     { P_HEAD ") x81", U, "data.pkl: byte 3: NEWOBJ: unsupported opcode" },
@@ -269,7 +269,7 @@ static const struct {
       "data.pkl: byte 3: LONG_BINPUT: memo 4294967295 in a pickle of 9 bytes" },
     { P_HEAD "q x00", F, "data.pkl: byte 2: BINPUT: needs 1 values, found 0" },
     { P_HEAD "x94", F, "data.pkl: byte 2: MEMOIZE: needs 1 values, found 0" },
-    /* what it holds */
+    /* contents */
     { P_HEAD "N .", U, "contains None, expected a dict of tensors" },
     { P_HEAD ") .", U, "contains a tuple, expected a dict of tensors" },
     { P_HEAD T_A ".", U, "contains a call, expected a dict of tensors" },
@@ -280,7 +280,7 @@ static const struct {
     { ONE(P_STORAGE("Float", "0", "6")), U, "tensor \"w\": a persistent id, not a tensor" },
     { P_HEAD "} X x01 x00 x00 x00 x00 " T_A "s .", F, "tensor \"\\x00\": NUL in its name" },
     { P_HEAD "} 'w " T_A "s 'w " T_A "s .", F, "tensor \"w\" appears twice" },
-    { P_HEAD "} q x00 'w h x00 s .", U, "tensor \"w\": a dict, not a tensor" }, /* holds itself */
+    { P_HEAD "} q x00 'w h x00 s .", U, "tensor \"w\": a dict, not a tensor" }, /* contains itself */
     /* tensors */
     { ONE("@torch._utils:_rebuild_tensor_v2 ) R "), F, "tensor \"w\": 0 arguments for _rebuild_tensor_v2" },
     { ONE("@torch._utils:_rebuild_tensor ( N N N N N t R "), F,
@@ -413,7 +413,7 @@ static void check_folders(void)
     CHECK(put_torch("two.bin", P_STATE("'a " T_A)));
     CHECK(put_text("pytorch_model.bin.index.json", "{\"weight_map\":{\"a\":\"one.bin\",\"b\":\"two.bin\"}}"));
     check_open(dir, 0, "", "/pytorch_model.bin.index.json: two.bin: tensor \"a\" is also in one.bin");
-    CHECK(put_text("model.safetensors", "")); /* comes first */
+    CHECK(put_text("model.safetensors", "")); /* preferred */
     check_open(dir, 0, "", "/model.safetensors: file of 0 bytes, too short for the header length (8 bytes)");
     for (size_t i = 0; i < SES_LEN(names); i++) unlink(in_dir(names[i]));
 }
@@ -422,7 +422,7 @@ static void check_folders(void)
 
 enum { MODEL_TENSORS = ZIP_RECORDS - 1 };
 
-/* The tensors of a safetensors file as torch.save would write them, each in a storage of its own. */
+/* The tensors of a safetensors file as torch.save would write them, each in its own storage. */
 static void put_model(const ses_safetensors *s)
 {
     static char name[MODEL_TENSORS][24];
@@ -454,7 +454,7 @@ static void put_model(const ses_safetensors *s)
     make_zip(&z, r, n + 1, false);
 }
 
-/* A model read from a .bin is mapped, and saved again it is the reference's own file. */
+/* A model read from a .bin is mapped; saved as safetensors, it equals the file of transformers. */
 static void check_model(void)
 {
     static const char from[] = "tests/golden/bert-masked-lm";
@@ -483,8 +483,8 @@ static void check_model(void)
     rmdir(in_dir("out"));
 }
 
-/* A file that torch wrote, by its way since 1.6 or by that of before: "t" is the transpose of "param",
- * "view" its rows 2 and 3, "exp" one number three times. */
+/* A file that torch wrote, in the zip or the legacy format: "t" is the transpose of "param", "view" its rows
+ * 2 and 3, "exp" one element expanded to three. */
 static void check_real(const char *path, bool aligned)
 {
     ses_err e = { 0 };

@@ -30,7 +30,7 @@ static bool open_folder(void *ctx, ses_err *e)
     return ok;
 }
 
-/* The documented bound, on pickles made to need much: `head`, then a piece as often as it goes. */
+/* The documented memory bound, on worst-case pickles: `head`, then a piece repeated up to the limit. */
 static void check_bound(void)
 {
     static const struct {
@@ -64,13 +64,13 @@ static void check_bound(void)
         for (n = head.n; n + piece.n <= SIZE; n += piece.n) memcpy(big + n, piece.data, piece.n);
         size_t before = oom.bytes;
         oom.peak = oom.bytes;
-        CHECK(!ses_pickle_read(big, n, NULL, 0, NULL)); /* it does not stop */
+        CHECK(!ses_pickle_read(big, n, NULL, 0, NULL)); /* no STOP */
         CHECK_MSG(oom.peak - before <= 56 * n + 32768, "kind %zu: %zu for %zu", i, oom.peak - before, n);
     }
     free(big);
 }
 
-/* Claims of memory get none: the whole costs less than the file's few bytes allow. */
+/* Huge sizes in the file cause no huge allocations. */
 static void check_claims(void)
 {
     static const char *const claims[] = {
@@ -87,7 +87,7 @@ static void check_claims(void)
     }
 }
 
-/* Tensors out of order are copied, but no more of them than the file has bytes. */
+/* Non-contiguous tensors are copied, in total at most as many bytes as the file has. */
 static void check_copies(void)
 {
     static bytes pickle;

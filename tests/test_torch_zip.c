@@ -10,7 +10,7 @@ static ses_safetensors *open_bytes(const void *p, size_t n, ses_err *e)
     return ses_tensors_from_memory(ses_torch_add, p, n, "x", e);
 }
 
-/* Opens what z holds, in a block of its exact size; want: NULL, or the message after "x: ". */
+/* Opens the archive in z from a block of its exact size; want: NULL, or the message after "x: ". */
 static void check_z(const char *what, ses_code code, const char *want)
 {
     ses_err e = { 0 };
@@ -35,7 +35,7 @@ static void check_z(const char *what, ses_code code, const char *want)
 
 typedef enum { LOCAL, CENTRAL, END64, LOCATOR, END } place;
 
-/* The archive of TORCH_GOOD with n bytes of a value, little endian, written at a place. */
+/* The archive of TORCH_GOOD with an n-byte little-endian value written at an offset. */
 static const struct {
     place place;
     size_t record, offset;
@@ -56,7 +56,7 @@ static const struct {
     { END, 0, 8, 6, 2, false, F, "zip64: the two end records differ" },
     { END, 0, 12, 6, 2, false, F, "zip64: the two end records differ" },
     { END, 0, 16, 6, 2, false, F, "zip64: the two end records differ" },
-    { END, 0, 8, 0xFFFFFFFF, 4, false, SES_OK, NULL }, /* the count stands in ZIP64's */
+    { END, 0, 8, 0xFFFFFFFF, 4, false, SES_OK, NULL }, /* the count is in the ZIP64 record */
     { END, 0, 12, UINT64_MAX, 8, false, SES_OK, NULL },
     { END, 0, 12, UINT64_MAX, 8, true, F,
       "directory of 4294967295 bytes at 4294967295 does not end at its end record (1349)" },
@@ -120,7 +120,7 @@ static void check_patches(void)
     }
 }
 
-/* Archives of other records. */
+/* Archives with other entries. */
 static void check_archives(void)
 {
     static bytes pickle;
@@ -132,9 +132,7 @@ static void check_archives(void)
         const char *want;
     } archives[] = {
         { { { 0 } }, SES_OK, NULL },
-        { { { "n/x/data.pkl", "x", 1 }, { "data.pkl", "x", 1 } },
-          SES_OK,
-          NULL }, /* not where it is looked for */
+        { { { "n/x/data.pkl", "x", 1 }, { "data.pkl", "x", 1 } }, SES_OK, NULL }, /* in the wrong folder */
         { { { "m/", "", 0 }, { "m/byteorder", "little", 6 } }, SES_OK, NULL },
         { { { "m/version", "x", 1 }, { "m/version", "x", 1 } }, F, "two entries \"m/version\"" },
         { { { "m/data.pkl", "x", 1 } }, F, "two entries \"m/data.pkl\"" },
@@ -158,7 +156,7 @@ static void check_archives(void)
     check_z("stub", F, "a Git LFS pointer instead of the weights: run `git lfs pull`");
 }
 
-/* Bytes between entries, that only another way of reading would show. */
+/* Bytes between entries, which readers that scan for local headers would see. */
 static void check_holes(void)
 {
     const zip_record r[] = { { "m/data.pkl", "\x80\x02}.", 4 }, { "m/version", "3", 1 } };
@@ -180,13 +178,13 @@ static void check_holes(void)
         }
 }
 
-/* Sizes and places in ZIP64's extra field of the directory, as for a file of more than 4 GiB. */
+/* Sizes and offsets in the ZIP64 extra field of the directory, as in a file of more than 4 GiB. */
 static void check_extra(void)
 {
     static const struct {
         const char *extra; /* words */
-        uint64_t ones;     /* of packed and size; */
-        uint32_t offset;   /* of the place */
+        uint64_t ones;     /* packed size and size; */
+        uint32_t offset;   /* offset */
         ses_code code;
         const char *want;
     } cases[] = {
@@ -220,7 +218,7 @@ static void check_extra(void)
         z.b.n = z.end64;
         put_bytes(&z.b, extra.data, extra.n);
         tail.data[40] =
-            (unsigned char)(tail.data[40] + extra.n); /* size of the directory, twice; the record's place */
+            (unsigned char)(tail.data[40] + extra.n); /* size of the directory, twice; offset of the record */
         tail.data[56 + 8] = (unsigned char)(tail.data[56 + 8] + extra.n);
         tail.data[76 + 12] = (unsigned char)(tail.data[76 + 12] + extra.n);
         put_bytes(&z.b, tail.data, tail.n);
@@ -230,7 +228,7 @@ static void check_extra(void)
 
 /* ---- sweeps ---- */
 
-/* Reads all of it, or says why not; a tensor's numbers can be had. */
+/* Reads everything or fails with a reason; the elements of each tensor are accessible. */
 static bool survives(const unsigned char *p, size_t n)
 {
     ses_err e = { 0 };

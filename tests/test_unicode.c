@@ -1,5 +1,4 @@
-/* src/base/unicode: properties by literals, normal forms against the Unicode consortium's test file and laws.
- * */
+/* src/base/unicode: properties by example; normalization against NormalizationTest.txt and its invariants. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -29,8 +28,9 @@ static void test_properties(void)
           !ses_cp_is(0x200B, SES_CP_SPACE));
     CHECK(ses_cp_is(0, SES_CP_OTHER8) && ses_cp_is(0x200D, SES_CP_OTHER8) &&
           ses_cp_is(0xE000, SES_CP_OTHER8));
-    CHECK(!ses_cp_is('\t', SES_CP_OTHER8) && !ses_cp_is(0x378, SES_CP_OTHER8)); /* unassigned is kept */
-    CHECK(!ses_cp_is(0x8E2, SES_CP_OTHER8));                                    /* format, since Unicode 9 */
+    CHECK(!ses_cp_is('\t', SES_CP_OTHER8) &&
+          !ses_cp_is(0x378, SES_CP_OTHER8)); /* an unassigned character is unchanged */
+    CHECK(!ses_cp_is(0x8E2, SES_CP_OTHER8)); /* a format character since Unicode 9 */
     CHECK(ses_cp_is(0x301, SES_CP_MN8) && !ses_cp_is(0x903, SES_CP_MN8) && !ses_cp_is(0x1AC0, SES_CP_MN8));
     CHECK(ses_cp_is(0x903, SES_CP_MARK9) && ses_cp_is(0x8D4, SES_CP_MARK9) &&
           !ses_cp_is(0x1ABF, SES_CP_MARK9));
@@ -57,7 +57,7 @@ static void test_lower(void)
     CHECK(ses_cp_lower(0xA7CB, out) == 1 && out[0] == 0x264); /* Unicode 16 */
 }
 
-/* The whole text, stretch by stretch, as a normalizer takes it. */
+/* Normalizes a text segment by segment, as the normalizers do. */
 static bool normalize(ses_nf form, const char *p, size_t n, ses_buf *out)
 {
     out->len = 0;
@@ -82,7 +82,7 @@ static bool normalize(ses_nf form, const char *p, size_t n, ses_buf *out)
     return ok && ses_buf_ok(out, NULL);
 }
 
-/* The same in one go: cutting must not matter. */
+/* The same in one call: the segmentation must not matter. */
 static bool normalize_whole(ses_nf form, const char *p, size_t n, ses_buf *out)
 {
     out->len = 0;
@@ -120,8 +120,8 @@ static void test_forms(void)
         { SES_NFC, "\xCC\x81", "\xCC\x81" },                      /* a mark alone */
         { SES_NFC, "\xCD\x84", "\xCC\x88\xCC\x81" },              /* excluded from composition */
         { SES_NFKC, "\xE3\x8B\xBF", "\xE4\xBB\xA4\xE5\x92\x8C" }, /* square era name Reiwa, of 2019 */
-        { SES_NFKC9, "\xE3\x8B\xBF", "\xE3\x8B\xBF" },            /* not in Unicode 9 */
-        { SES_NFD9, "\xF0\x91\xA4\xB8", "\xF0\x91\xA4\xB8" },     /* nor this one's parts */
+        { SES_NFKC9, "\xE3\x8B\xBF", "\xE3\x8B\xBF" },            /* added after Unicode 9 */
+        { SES_NFD9, "\xF0\x91\xA4\xB8", "\xF0\x91\xA4\xB8" },     /* its parts were added after Unicode 9 */
         { SES_NFC9, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0" },
         { SES_NFC, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "\xF0\x91\xA4\xB8" },
     };
@@ -134,7 +134,7 @@ static void test_forms(void)
     ses_buf_free(&b);
 }
 
-/* Hexadecimal code points up to the semicolon; NULL at the end of the columns. */
+/* Hexadecimal code points up to the semicolon; NULL after the last column. */
 static const char *column(const char *line, ses_buf *out)
 {
     out->len = 0;
@@ -215,7 +215,7 @@ static void test_graphemes(void)
     CHECK_STR(clusters("ab"), "1 1");
     CHECK_STR(clusters("a\xCC\x81\xCC\x81z"), "3 1");
     CHECK_STR(clusters("\r\n\n"), "2 1");
-    CHECK_STR(clusters("\n\xCC\x81"), "1 1"); /* nothing joins a control */
+    CHECK_STR(clusters("\n\xCC\x81"), "1 1"); /* a control character is always a cluster */
     CHECK_STR(clusters("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8\xE1\x84\x80"), "3 1"); /* Hangul L V T, L */
     CHECK_STR(clusters("\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA\xF0\x9F\x87\xAB"), "2 1"); /* flags in pairs */
     CHECK_STR(clusters("\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7"), "3");       /* woman ZWJ girl */
@@ -226,7 +226,7 @@ static void test_graphemes(void)
               "2"); /* Arabic number sign */
 }
 
-/* Lines of GraphemeBreakTest.txt: division sign where a cluster ends, multiplication sign where not. */
+/* Lines of GraphemeBreakTest.txt: a division sign is a cluster boundary, a multiplication sign is not. */
 static void test_grapheme_file(void)
 {
     char path[512], line[1024];
@@ -239,7 +239,8 @@ static void test_grapheme_file(void)
     size_t lines = 0, bad = 0;
     while (fgets(line, sizeof line, f)) {
         if (strncmp(line, "\xC3\xB7 ", 3) != 0) continue;
-        if (strstr(line, "2701 \xC3\x97 200D \xC3\x97 2701")) continue; /* no pictograph since Unicode 17 */
+        if (strstr(line, "2701 \xC3\x97 200D \xC3\x97 2701"))
+            continue; /* not a pictograph since Unicode 17 */
         char text[256];
         size_t n = 0, cut[64], cuts = 0;
         for (char *p = line + 3, *last = strchr(line, '\t'); last && p < last;) {
@@ -271,7 +272,7 @@ static void test_scripts(void)
 
 static uint32_t random_next(uint32_t *state) { return *state = *state * 1664525u + 1013904223u, *state >> 8; }
 
-/* Marks, jamo and letters with many compositions, so that random text has something to do. */
+/* Marks, jamo and letters with many compositions, so that random text exercises normalization. */
 static size_t random_text(uint32_t *state, char *out, size_t points)
 {
     static const uint32_t base[] = { 0x300,  0x1100, 0x1160, 0x11A8, 0xAC00, 0x41,  0xC0,
@@ -285,7 +286,7 @@ static size_t random_text(uint32_t *state, char *out, size_t points)
     return n;
 }
 
-/* Normal forms are fixed points, agree however the text is cut, and NFC(NFD) = NFC. */
+/* Normalization is idempotent, independent of the segmentation, and NFC(NFD) = NFC. */
 static void test_laws(void)
 {
     uint32_t state = 7;
@@ -309,7 +310,7 @@ static void test_laws(void)
     ses_buf_free(&b);
 }
 
-/* A change of 0 takes one character of the source, -n takes n more: all are taken, in every form. */
+/* The alignment covers the source: change 0 consumes one character, -n consumes n more. */
 static void test_changes_add_up(void)
 {
     uint32_t state = 11;
@@ -332,7 +333,7 @@ static void test_changes_add_up(void)
     ses_changes_free(&c);
 }
 
-/* 10 MB that a quadratic sort would never finish. */
+/* 10 MB of marks: a quadratic sort would not terminate in reasonable time. */
 static void test_long(void)
 {
     static const char *const unit[] = { "\xCC\x81\xCC\xA3", "\xCC\xA3", "\xE1\x84\x80",

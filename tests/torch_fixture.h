@@ -1,5 +1,5 @@
-/* Files as torch.save writes them, made byte by byte: pickles from a line of words, and zip archives with
- * padding before the data, data descriptors after it, and ZIP64 end records. */
+/* Files as torch.save writes them: pickles assembled from a line of words, and zip archives with padding
+ * before the data, data descriptors after it, and ZIP64 end records. */
 #ifndef TESTS_TORCH_FIXTURE_H
 #define TESTS_TORCH_FIXTURE_H
 
@@ -30,8 +30,8 @@ static inline void put_le(bytes *b, uint64_t x, size_t n)
 
 /* ---- pickles ---- */
 
-/* Words, one blank between: a character alone is that opcode; xNN a byte; 'TEXT a string (BINUNICODE; ~
- * stands for a blank); #N an integer; @MODULE:NAME a global. */
+/* Words separated by one blank: a single character is that opcode; xNN a byte; 'TEXT a string (BINUNICODE; ~
+ * means a blank); #N an integer; @MODULE:NAME a global. */
 static inline void put_pickle(bytes *b, const char *words)
 {
     for (const char *w = words; *w;) {
@@ -82,7 +82,7 @@ typedef struct zip_record {
 
 enum { ZIP_RECORDS = 64 };
 
-/* An archive, and where its parts lie. */
+/* An archive and the offsets of its parts. */
 typedef struct zip_file {
     bytes b;
     size_t local[ZIP_RECORDS], data[ZIP_RECORDS], central[ZIP_RECORDS];
@@ -135,7 +135,7 @@ static inline void put_central(zip_file *z, const zip_record *r, size_t i, bool 
     put_bytes(&z->b, r->name, name);
 }
 
-/* plain: as other writers do, without padding, descriptors, ZIP64. */
+/* plain: without padding, descriptors and ZIP64, as other writers do. */
 static inline void make_zip(zip_file *z, const zip_record *r, size_t n, bool plain)
 {
     if (n > ZIP_RECORDS) abort();
@@ -169,7 +169,7 @@ static inline void make_zip(zip_file *z, const zip_record *r, size_t n, bool pla
     put_le(&z->b, 0, 2);
 }
 
-/* 24 bytes and 96: storages "0" and "1" of the files made here. */
+/* 24 and 96 bytes: storages "0" and "1" of these files. */
 static inline const float *torch_numbers(void)
 {
     static const float numbers[30] = { 0.5f, 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14,
@@ -177,7 +177,7 @@ static inline const float *torch_numbers(void)
     return numbers;
 }
 
-/* A file with this pickle over those two storages. */
+/* A file with this pickle and these two storages. */
 static inline void make_torch(zip_file *z, const void *pickle, size_t n, bool plain)
 {
     const zip_record r[] = {
@@ -218,7 +218,7 @@ static inline void make_torch_of(zip_file *z, const char *words, bool plain)
 #define OLD_GOOD P_STATE("'a " OLD_A "'b " OLD_B "'turned " OLD_TURNED)
 #define OLD_KEYS P_HEAD "] ( '0 '1 e . "
 
-/* The first three pickles; the dict, already there in some tests; then keys and the two storages. */
+/* The first three pickles; the dict, unless a test has added it; then the keys and the two storages. */
 static inline void put_old_head(bytes *b) { put_pickle(b, P_MAGIC P_VERSION P_SYSTEM("x88")); }
 
 static inline void put_old_tail(bytes *b, const char *keys)

@@ -1,6 +1,5 @@
-/* Runs a fuzz target without libFuzzer: every seed, then mutations of seeds that depend on nothing but
- * their number, so a failure comes again.
- *     fuzz_X CORPUS [COUNT [FIRST]] */
+/* Runs a fuzz target without libFuzzer: every seed, then mutations of seeds that depend on their number only,
+ * so that a failure is reproducible: fuzz_X CORPUS [COUNT [FIRST]] */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -24,7 +23,7 @@ static struct {
     size_t n;
 } corpus;
 
-static volatile uint64_t current; /* number of the execution, for the message when it dies */
+static volatile uint64_t current; /* number of the execution, for the message on a crash */
 
 static void tell(void)
 {
@@ -40,7 +39,7 @@ static void died(int sig)
     raise(sig);
 }
 
-/* There with a sanitizer only. */
+/* Defined in sanitizer builds only. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 /* ---- the n-th random number of execution `current` ---- */
@@ -128,7 +127,7 @@ static const char *const tokens[] = {
     "\n",
 };
 
-/* A number written where one stands. */
+/* Replaces a number. */
 static void change_number(input *x, dice *d, const char *with)
 {
     size_t from = roll(d, (uint32_t)x->n + 1);
@@ -156,22 +155,24 @@ static void mutate(input *x, dice *d)
     size_t from = roll(d, (uint32_t)other->n + 1), take = roll(d, (uint32_t)(other->n - from) + 1);
     uint8_t byte = (uint8_t)roll(d, 256);
     switch (roll(d, 12)) {
-    case 0: /* a bit */
+    case 0: /* flip a bit */
         if (at < n) x->data[at] ^= (uint8_t)(1u << roll(d, 8));
         break;
-    case 1: /* a byte */
+    case 1: /* replace a byte */
         if (at < n) x->data[at] = byte;
         break;
     case 2: replace(x, at, 0, &byte, 1); break;
-    case 3: replace(x, at, len, NULL, 0); break; /* something goes */
-    case 4: x->n = at; break;                    /* the end goes */
+    case 3: replace(x, at, len, NULL, 0); break; /* delete a range */
+    case 4: x->n = at; break;                    /* truncate */
     case 5: replace(x, at, 0, token, strlen(token)); break;
     case 6: replace(x, at, len, token, strlen(token)); break;
     case 7:
     case 8: change_number(x, d, token); break;
     case 9: change_word(x, d); break;
-    case 10: replace(x, at, roll(d, 2) ? 0 : len, other->data + from, take); break; /* a piece of another */
-    default: { /* a piece of itself again */
+    case 10:
+        replace(x, at, roll(d, 2) ? 0 : len, other->data + from, take);
+        break; /* insert a range of another seed */
+    default: { /* repeat a range */
         uint8_t piece[64];
         size_t k = n - at < sizeof piece ? n - at : sizeof piece;
         memcpy(piece, x->data + at, k);
@@ -180,7 +181,7 @@ static void mutate(input *x, dice *d)
     }
 }
 
-/* In a block of its exact size, so that a byte read too far is seen. */
+/* Copies the input to a block of its exact size, so that a read past the end is detected. */
 static void execute(const uint8_t *data, size_t n)
 {
     uint8_t *exact = malloc(n ? n : 1);

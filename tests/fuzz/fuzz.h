@@ -1,4 +1,4 @@
-/* What a fuzz target includes: one function, which may abort (MUST) but not fail. Seeds: corpus/fuzz_X/. */
+/* Interface of a fuzz target: one function, which may abort (MUST) but not fail. Seeds: corpus/fuzz_X/. */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 

@@ -1,4 +1,4 @@
-/* Sentences in columns: the first byte picks how they are read. */
+/* CoNLL columns: the first byte selects the options. */
 #include "fuzz.h"
 #include "sesame/table.h"
 

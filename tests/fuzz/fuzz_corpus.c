@@ -1,5 +1,5 @@
-/* A corpus, its head's hash made right, so that what follows is reached: whatever opens can be read to its
- * end. */
+/* A corpus file with a corrected header hash, so that the index is reached: a corpus that opens can be read
+ * completely. */
 #include "base/alloc.h"
 #include "data/corpus_file.h"
 #include "fuzz.h"

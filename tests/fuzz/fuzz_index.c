@@ -1,4 +1,4 @@
-/* model.safetensors.index.json over shards that are as they should be. */
+/* model.safetensors.index.json with valid shards. */
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
 

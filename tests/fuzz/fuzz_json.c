@@ -1,4 +1,4 @@
-/* JSON: what is accepted is written and read again as the same. */
+/* JSON: an accepted text is written and parsed again as the same value. */
 #include "fuzz.h"
 #include "sesame/json.h"
 

@@ -1,5 +1,5 @@
-/* A pickle as data.pkl of an archive that is as it should be, and as the dict of a file of the old kind:
- * what is accepted lies within the file, or is a copy no larger than it. */
+/* A pickle as data.pkl of a valid archive, and as the dict of a legacy file: accepted tensors are inside the
+ * file, or copies not larger than it. */
 #include "../torch_fixture.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"

@@ -1,4 +1,4 @@
-/* Rows of TSV, CSV and JSON lines: the first byte picks how they are read. */
+/* Rows of TSV, CSV and JSON lines: the first byte selects the options. */
 #include "fuzz.h"
 #include "sesame/table.h"
 

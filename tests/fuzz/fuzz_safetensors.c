@@ -1,5 +1,5 @@
-/* safetensors: the input as a file; and as a header that ends at the first NUL with data after it, given
- * the right length, so that mutations of the header get past it. */
+/* safetensors: the input as a file; and as a header up to the first NUL, followed by data, with the correct
+ * length, so that mutated headers pass the length check. */
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
 #include "sesame/tensor.h"

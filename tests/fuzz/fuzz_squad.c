@@ -1,4 +1,4 @@
-/* SQuAD's JSON: the first byte picks what is done about answers in the wrong place. */
+/* SQuAD's JSON: the first byte selects the handling of misplaced answers. */
 #include "fuzz.h"
 #include "sesame/table.h"
 

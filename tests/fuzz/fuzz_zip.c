@@ -1,4 +1,4 @@
-/* A zip archive as such, and as a PyTorch file, of the old kind too, which is none. */
+/* A zip archive by itself, as a PyTorch file, and as a legacy PyTorch file, which it never is. */
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
 #include "io/zip.h"
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     for (size_t i = 0; ok && i < z.n; i++) {
         const ses_zip_entry *x = &z.entry[i];
         MUST(ses_zip_find(&z, x->name, x->name_len) == x);
-        MUST(x->data >= at + 30 + x->name_len && x->data + x->size <= data + n); /* apart, in order */
+        MUST(x->data >= at + 30 + x->name_len && x->data + x->size <= data + n); /* disjoint, sorted */
         at = x->data + x->size;
         for (size_t k = 0; k < x->size; k++) sum += x->data[k];
     }

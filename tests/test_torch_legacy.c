@@ -1,4 +1,4 @@
-/* PyTorch files from before version 1.6: pickles in a row, then the storages. */
+/* PyTorch's legacy format, before version 1.6: consecutive pickles, then the storages. */
 #include "check.h"
 #include "io/safetensors_impl.h"
 #include "sesame/tensor.h"
@@ -6,7 +6,7 @@
 
 static bytes b; /* too large for a small stack */
 
-/* Opens b, in a block of its exact size. */
+/* Opens b from a block of its exact size. */
 static ses_safetensors *open_exact(size_t n, unsigned char **exact, ses_err *e)
 {
     *exact = malloc(n ? n : 1);
@@ -39,7 +39,7 @@ static void check_good(void)
 #define F SES_EFORMAT
 #define U SES_EUNSUPPORTED
 
-/* Words of the whole file but its storages. */
+/* Words of the file without its storages. */
 static const struct {
     const char *words;
     ses_code code;
@@ -49,7 +49,7 @@ static const struct {
     { P_MAGIC P_HEAD "M xe8 x03 . " P_SYSTEM("x88") OLD_GOOD " " OLD_KEYS, U, "format version is not 1001" },
     { P_MAGIC P_VERSION P_SYSTEM("x89") OLD_GOOD " " OLD_KEYS, U, "byte order \"big\", expected \"little\"" },
     { P_MAGIC P_VERSION P_HEAD "] 'little_endian a . " P_HEAD "N . " OLD_KEYS, U,
-      "contains None, expected a dict of tensors" }, /* no dict, and half a pair */
+      "contains None, expected a dict of tensors" }, /* not a dict, and half a pair */
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "@os:system N . " OLD_KEYS, U,
       "pickle of the dict, at byte 97: byte 2: GLOBAL: refused global os.system" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "] . " OLD_KEYS, U,
@@ -95,7 +95,7 @@ static void check_bad(void)
     }
 }
 
-/* Cut anywhere it is refused; with a byte changed it is refused or read, within its bytes. */
+/* Truncated anywhere, it is refused; with one changed byte, it is refused or read within its bytes. */
 static void check_damage(void)
 {
     make_old(&b, OLD_GOOD, OLD_KEYS);

@@ -1,14 +1,16 @@
-/* A file that may be packed: read a few bytes at a time it says what it says at once, and ends or is refused;
- * one that is not packed says its own bytes. The first byte picks how many. */
+/* Input streams: reading a few bytes at a time gives the same bytes and the same end as reading at once; an
+ * uncompressed file gives its own bytes. The first byte selects the read size. */
 #define _DEFAULT_SOURCE
 #include "fuzz_folder.h"
 #include "io/input_stream.h"
 
-enum { MOST = 1 << 18 }; /* of what it unpacks to: enough for any seed, little of what is made to swell */
+enum {
+    MOST = 1 << 18
+}; /* decompressed bytes that are compared: enough for all seeds, few of a decompression bomb */
 
 typedef struct text {
     size_t n;
-    ses_code code; /* why it ended */
+    ses_code code; /* reason of the end */
     char at[MOST];
 } text;
 
@@ -21,7 +23,7 @@ static void read_all(text *t, const char *path, size_t step)
         size_t room = MOST - t->n < step ? MOST - t->n : step;
         if (!ses_input_stream_read(p, t->at + t->n, room, &got, &e)) break;
         MUST(got <= room);
-        MUST(got || ses_input_stream_ready(p)); /* the end is there at once */
+        MUST(got || ses_input_stream_ready(p)); /* the end is immediate */
     }
     t->code = e.code;
     ses_input_stream_free(p);
