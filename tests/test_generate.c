@@ -1,5 +1,4 @@
-/* Generation: texts the reference library wrote, with many options; processors; what must not change a
- * text. */
+/* Generation: texts of transformers with many options; logits processors; independence of a text from the batch. */
 #include "check.h"
 
 #include "generate/logits_processor.h"
@@ -7,14 +6,14 @@
 
 #include <math.h>
 
-enum { LINE = 1 << 16, MOST = 256 };
+enum { LINE = 1 << 16, MAX_PROMPTS = 256 };
 
 typedef struct opened {
     char name[64];
     ses_model *m;
 } opened;
 
-static ses_model *model_of(opened *list, const char *name, ses_device *dev)
+static ses_model *get_model(opened *list, const char *name, ses_device *dev)
 {
     char dir[128];
     ses_err e = { 0 };
@@ -27,7 +26,7 @@ static ses_model *model_of(opened *list, const char *name, ses_device *dev)
     return list->m;
 }
 
-static ses_ids ids_of(const ses_json *v)
+static ses_ids parse_ids(const ses_json *v)
 {
     int64_t n = (int64_t)ses_json_len(v), x = 0;
     int32_t *id = calloc((size_t)n + 1, sizeof *id);
@@ -42,26 +41,26 @@ static bool same(ses_ids a, ses_ids b)
 
 static void free_ids(ses_ids x) { free((void *)(uintptr_t)x.id); }
 
-/* One line: all prompts at once, then each alone. */
+/* One line of cases.jsonl: all prompts at once, then each alone. */
 static void test_case(const ses_json *row, const ses_model *m, int line)
 {
     ses_err e = { 0 };
     const ses_json *prompts = ses_json_get(row, "prompts"), *want = ses_json_get(row, "ids");
     int64_t n = (int64_t)ses_json_len(prompts), bad = 0, each;
-    ses_prompt p[MOST] = { 0 };
+    ses_prompt p[MAX_PROMPTS] = { 0 };
     ses_generation_config *g = ses_generation_config_open(m, &e);
     ses_generate_options o = *ses_generation_config_options(g);
     CHECK_MSG(ses_generation_config_read(g, ses_json_get(row, "options"), &o, &e), "%s", e.msg);
-    for (int64_t i = 0; i < n; i++) p[i].ids = ids_of(ses_json_at(prompts, (size_t)i));
+    for (int64_t i = 0; i < n; i++) p[i].ids = parse_ids(ses_json_at(prompts, (size_t)i));
     ses_generated *all = ses_generate(m, p, n, &o, &e);
     if (!CHECK_MSG(all && all->n == (int64_t)ses_json_len(want), "line %d: %s", line, e.msg)) return;
     each = all->n / n;
     for (int64_t i = 0; i < all->n; i++) {
-        ses_ids ids = ids_of(ses_json_at(want, (size_t)i));
+        ses_ids ids = parse_ids(ses_json_at(want, (size_t)i));
         bad += !same(all->sequence[i].ids, ids);
         free_ids(ids);
     }
-    CHECK_MSG(bad == 0, "line %d: %d texts differ from the reference's", line, (int)bad);
+    CHECK_MSG(bad == 0, "line %d: %d texts differ from transformers", line, (int)bad);
     for (int64_t i = 0; i < n; i++) {
         ses_generated *one = ses_generate(m, &p[i], 1, &o, &e);
         for (int64_t r = 0; one && r < each; r++)
@@ -74,7 +73,7 @@ static void test_case(const ses_json *row, const ses_model *m, int line)
     ses_generation_config_free(g);
 }
 
-static void test_reference(ses_device *dev)
+static void test_golden(ses_device *dev)
 {
     static char text[LINE];
     opened list[32] = { 0 };
@@ -85,7 +84,7 @@ static void test_reference(ses_device *dev)
         ses_json_doc *doc = ses_json_parse(text, strlen(text), &e);
         const ses_json *row = doc ? ses_json_root(doc) : NULL;
         const char *name = ses_json_string(ses_json_get(row, "model"), NULL);
-        ses_model *m = CHECK_MSG(name, "line %d: %s", line, e.msg) ? model_of(list, name, dev) : NULL;
+        ses_model *m = CHECK_MSG(name, "line %d: %s", line, e.msg) ? get_model(list, name, dev) : NULL;
         if (m) test_case(row, m, line);
         ses_json_free(doc);
     }
@@ -94,16 +93,16 @@ static void test_reference(ses_device *dev)
     for (opened *x = list; x->m; x++) ses_model_free(x->m);
 }
 
-/* Which of twelve tokens the reference leaves, by its classes for the same options. */
-static void test_cuts(void)
+/* Which of twelve tokens truncation leaves: 1 for those the transformers classes keep. */
+static void test_truncation(void)
 {
     static const float score[12] = { 1.5f, -0.3f, 0.2f,  2.1f, 0.9f, -1.7f,
                                      0.0f, 1.4f,  -2.5f, 0.6f, 1.1f, -0.8f };
-    static const struct cut {
+    static const struct {
         ses_generate_options o;
-        int64_t keep;
-        const char *left;
-    } cuts[] = {
+        int64_t min_keep;
+        const char *kept;
+    } cases[] = {
         { { .top_k = 1 }, 1, "000100000000" },
         { { .top_k = 3 }, 1, "100100010000" },
         { { .top_k = 7 }, 1, "101110010110" },
@@ -134,36 +133,38 @@ static void test_cuts(void)
         { { .top_h = .5 }, 1, "100100010000" },
         { { .top_h = .9 }, 1, "101110110110" },
     };
-    for (size_t i = 0; i < SES_LEN(cuts); i++) {
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
         float x[12];
-        char left[13] = "";
+        char kept[13] = "";
         ses_ranked_token rank[12];
-        ses_generate_options o = cuts[i].o;
+        ses_generate_options o = cases[i].o;
         o.do_sample = true, o.temperature = o.repetition_penalty = o.encoder_repetition_penalty = 1;
         o.forced_bos = -1;
         if (!o.top_p) o.top_p = 1;
         if (!o.typical_p) o.typical_p = 1;
         memcpy(x, score, sizeof x);
-        ses_logits_ctx s = { .o = &o, .score = x, .vocab = 12, .keep = cuts[i].keep, .rank = rank };
+        ses_logits_ctx s = {
+            .o = &o, .score = x, .vocab_size = 12, .min_keep = cases[i].min_keep, .rank = rank
+        };
         ses_logits_process(&s);
-        for (int t = 0; t < 12; t++) left[t] = x[t] > -INFINITY ? '1' : '0';
-        if (!CHECK_STR(left, cuts[i].left)) printf("    cut %d\n", (int)i);
+        for (int t = 0; t < 12; t++) kept[t] = x[t] > -INFINITY ? '1' : '0';
+        if (!CHECK_STR(kept, cases[i].kept)) printf("    case %d\n", (int)i);
     }
 }
 
-typedef struct heard {
+typedef struct token_log {
     int64_t n, stop_at;
     int32_t last;
-} heard;
+} token_log;
 
-static bool hear(void *ctx, const ses_token_event *t)
+static bool on_token(void *ctx, const ses_token_event *t)
 {
-    heard *h = ctx;
+    token_log *h = ctx;
     h->n++, h->last = t->id[t->n - 1];
     return h->n != h->stop_at;
 }
 
-/* A sample is its prompt's own: alone, among others, with little room; other seeds and sequences differ. */
+/* A sample depends on its prompt only: alone, among others, with a small cache. Sequences of a prompt differ. */
 static void test_samples(ses_device *dev)
 {
     ses_err e = { 0 };
@@ -201,14 +202,14 @@ static void test_samples(ses_device *dev)
         ses_generated_free(all), ses_generated_free(few);
     }
     CHECK_MSG(differ > 20, "only %d of 48 samples differ from the first", differ);
-    heard h = { .stop_at = 7 };
-    o.num_beams = 1, o.num_return_sequences = 1, o.on_token = hear, o.ctx = &h;
+    token_log h = { .stop_at = 7 };
+    o.num_beams = 1, o.num_return_sequences = 1, o.on_token = on_token, o.ctx = &h;
     ses_generated *r = ses_generate(m, p, 12, &o, &e);
     CHECK(r && r->cancelled && h.n == 7 && r->tokens_generated == 7);
     ses_generated_free(r), ses_generation_config_free(g), ses_model_free(m);
 }
 
-/* Groups of beams begin differently where it costs to agree. */
+/* Beam groups begin differently if equal tokens are penalized. */
 static void test_groups(ses_device *dev)
 {
     ses_err e = { 0 };
@@ -222,26 +223,26 @@ static void test_groups(ses_device *dev)
     o.num_beams = 6, o.num_beam_groups = 3, o.num_return_sequences = 6;
     ses_generated *same_as = ses_generate(m, &p, 1, &o, &e);
     o.diversity_penalty = 100;
-    ses_generated *apart = ses_generate(m, &p, 1, &o, &e);
-    if (CHECK_MSG(two && same_as && apart, "%s", e.msg)) {
+    ses_generated *diverse = ses_generate(m, &p, 1, &o, &e);
+    if (CHECK_MSG(two && same_as && diverse, "%s", e.msg)) {
         CHECK(same(same_as->sequence[0].ids, two->sequence[0].ids) &&
               same(same_as->sequence[2].ids, two->sequence[0].ids));
         bool found = false;
         int32_t first[6], kinds = 0;
         for (int i = 0; i < 6; i++) {
-            found |= same(apart->sequence[i].ids, two->sequence[0].ids);
-            first[i] = apart->sequence[i].ids.id[3];
-            bool old = false;
-            for (int j = 0; j < i; j++) old |= first[j] == first[i];
-            kinds += !old;
+            found |= same(diverse->sequence[i].ids, two->sequence[0].ids);
+            first[i] = diverse->sequence[i].ids.id[3];
+            bool seen = false;
+            for (int j = 0; j < i; j++) seen |= first[j] == first[i];
+            kinds += !seen;
         }
         CHECK_MSG(found && kinds >= 3, "%d beginnings", (int)kinds);
     }
-    ses_generated_free(two), ses_generated_free(same_as), ses_generated_free(apart);
+    ses_generated_free(two), ses_generated_free(same_as), ses_generated_free(diverse);
     ses_generation_config_free(g), ses_model_free(m);
 }
 
-static void refused(const ses_model *m, ses_prompt p, const ses_generate_options *o, const char *why)
+static void expect_error(const ses_model *m, ses_prompt p, const ses_generate_options *o, const char *why)
 {
     ses_err e = { 0 };
     ses_generated *r = ses_generate(m, &p, 1, o, &e);
@@ -249,7 +250,7 @@ static void refused(const ses_model *m, ses_prompt p, const ses_generate_options
     ses_generated_free(r);
 }
 
-static void test_refusals(ses_device *dev)
+static void test_errors(ses_device *dev)
 {
     ses_err e = { 0 };
     ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
@@ -261,10 +262,10 @@ static void test_refusals(ses_device *dev)
     ses_prompt p = { .ids = { id, 3 } };
     const char *stop[1] = { "x" };
     ses_generate_options o = ok;
-#define TRY(change, why) o = ok, change, refused(m, p, &o, why)
+#define TRY(change, why) o = ok, change, expect_error(m, p, &o, why)
     TRY(o.num_beams = 0, "num_beams is 0");
-    TRY(o.num_return_sequences = 2, "only one text");
-    TRY((o.num_beams = 2, o.num_return_sequences = 3), "more than num_beams");
+    TRY(o.num_return_sequences = 2, "greedy decoding gives one text");
+    TRY((o.num_beams = 2, o.num_return_sequences = 3), "at most num_beams");
     TRY((o.num_beams = 4, o.num_beam_groups = 3), "groups");
     TRY((o.do_sample = true, o.num_return_sequences = 1000000000), "1000000000, expected 1 to 4096");
     TRY((o.decay_start = INT64_MAX, o.decay_factor = 2), "exponential_decay_length_penalty");
@@ -272,24 +273,23 @@ static void test_refusals(ses_device *dev)
     TRY(o.temperature = 0, "temperature is 0");
     TRY(o.top_p = 1.5, "top_p is 1.5");
     TRY(o.repetition_penalty = 0, "repetition_penalty");
-    TRY(o.max_length = 3, "nothing is left");
-    TRY((o.forced_eos = (ses_ids){ id, 2 }, o.suppress = (ses_ids){ id, 3 }),
-        "1 is forced and forbidden at once");
+    TRY(o.max_length = 3, "nothing left to generate");
+    TRY((o.forced_eos = (ses_ids){ id, 2 }, o.suppress = (ses_ids){ id, 3 }), "1 is forced and suppressed");
     TRY((o.forced_bos = 2, o.suppress = (ses_ids){ id, 3 }), "every token of forced_bos_token_id");
     TRY((o.n_stop_strings = 1, o.stop_strings = stop), "tokenizer");
-    TRY((o.num_beams = 2, o.on_token = hear), "on_token");
+    TRY((o.num_beams = 2, o.on_token = on_token), "on_token");
     TRY(p.ids.n = 0, "empty");
     TRY((p.ids = (ses_ids){ bad, 1 }), "5000");
     TRY((p.ids = (ses_ids){ id, 100 }), "at most");
-    refused(bert, (ses_prompt){ .ids = { id, 3 } }, &ok, "BertForMaskedLM");
+    expect_error(bert, (ses_prompt){ .ids = { id, 3 } }, &ok, "BertForMaskedLM");
     ses_model *xl = ses_model_open("tests/golden/transfo-xl-pre-norm", dev, NULL, &e);
-    refused(xl, (ses_prompt){ .ids = { id, 3 } }, &ok, "\"mem_len\": 0");
+    expect_error(xl, (ses_prompt){ .ids = { id, 3 } }, &ok, "\"mem_len\": 0");
     ses_model_free(xl);
     ses_model *t5 = ses_model_open("tests/golden/t5-v1.0", dev, NULL, &e);
     o = ok, o.decoder_start = 5000;
-    refused(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is 5000, expected 0 to ");
+    expect_error(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is 5000, expected 0 to ");
     o.decoder_start = o.bos = -1;
-    refused(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is not said");
+    expect_error(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is missing");
     ses_model_free(t5);
     ses_generation_config_free(g), ses_model_free(m), ses_model_free(bert);
 }
@@ -298,11 +298,11 @@ int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
-    test_reference(dev);
-    test_cuts();
+    test_golden(dev);
+    test_truncation();
     test_samples(dev);
     test_groups(dev);
-    test_refusals(dev);
+    test_errors(dev);
     ses_device_free(dev);
     return check_report();
 }

@@ -1,17 +1,17 @@
-/* Every allocation of generation failing in turn: greedy, beams, samples; a source and a prompt. */
+/* Generation with each allocation failing in turn: greedy, beams, sampling; with an encoder, with mems. */
 #include "oom.h"
 #include "sesame/sesame.h"
 
-typedef struct scene {
+typedef struct setup {
     const ses_model *m;
     int64_t beams;
     bool sample;
-} scene;
+} setup;
 
-static bool write_some(void *ctx, ses_err *e)
+static bool generate_some(void *ctx, ses_err *e)
 {
     static const int32_t id[4] = { 5, 6, 7, 8 };
-    const scene *s = ctx;
+    const setup *s = ctx;
     const ses_prompt p[2] = { { .ids = { id, 4 } }, { .ids = { id + 1, 2 } } };
     ses_generation_config *g = ses_generation_config_open(s->m, e);
     if (!g) return false;
@@ -29,12 +29,12 @@ int main(void)
                                         "tests/golden/transfo-xl-lm", "tests/golden/xlnet-permutation-lm" };
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
-    for (size_t i = 0; i < SES_LEN(dirs); i++) { /* trained, because packed weights may lack memory */
+    for (size_t i = 0; i < SES_LEN(dirs); i++) { /* train: weights are not packed, which may fail silently */
         ses_model *m = ses_model_open(dirs[i], dev, &(ses_model_options){ .train = true }, &e);
         CHECK_MSG(m, "%s", e.msg);
-        const scene scenes[] = { { m, 1, false }, { m, 2, false }, { m, 1, true } };
-        for (size_t k = 0; m && k < SES_LEN(scenes); k++)
-            oom_sweep("generate", write_some, (void *)(uintptr_t)&scenes[k]);
+        const setup setups[] = { { m, 1, false }, { m, 2, false }, { m, 1, true } };
+        for (size_t k = 0; m && k < SES_LEN(setups); k++)
+            oom_sweep("generate", generate_some, (void *)(uintptr_t)&setups[k]);
         ses_model_free(m);
     }
     ses_device_free(dev);

@@ -279,7 +279,7 @@ if grep -qF "task_specific_params" "$tmp/err"; then bad "told of a task it has";
 run 2 text-generation -m "$gpt" --num-beams 0 x
 tells "--num-beams: 0"
 run 2 text-generation -m "$gpt" --num-beams 2 --num-return-sequences 3 x
-tells "more than num_beams"
+tells "at most num_beams"
 run 2 text-generation -m "$gpt" --num-return-sequences 2 x
 run 2 text-generation -m "$gpt" --min-new-tokens 9 --max-new-tokens 3 x
 tells "exclude each other"

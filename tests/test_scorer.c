@@ -1,4 +1,4 @@
-/* Log-probabilities of texts: against passes made by hand. */
+/* Log-probabilities of texts, compared with forward passes over each window. */
 #include "check.h"
 
 #include "sesame/sesame.h"
@@ -7,9 +7,8 @@
 
 enum { WORDS = 40, TEXT = 30 };
 
-/* Words w5 .. w39 with these ids; [BOS] 2 and [MASK] 4 are special; [CLS] 1 and [SEP] 3 stand around
- * where asked. */
-static ses_tokenizer *words(bool around, ses_err *e)
+/* A tokenizer of words w5 .. w39 with these ids, [BOS] 2 and [MASK] 4; with_special adds [CLS] 1 and [SEP] 3. */
+static ses_tokenizer *words(bool with_special, ses_err *e)
 {
     static char text[8192];
     int n = snprintf(
@@ -19,7 +18,8 @@ static ses_tokenizer *words(bool around, ses_err *e)
         "\"post_processor\": %s, \"decoder\": null, \"model\": {\"type\": \"WordLevel\", "
         "\"unk_token\": \"[UNK]\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[BOS]\": 2, \"[SEP]\": 3, "
         "\"[MASK]\": 4",
-        around ? "{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 1]}" : "null");
+        with_special ? "{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 1]}"
+                     : "null");
     for (int i = 5; i < WORDS; i++) n += snprintf(text + n, sizeof text - (size_t)n, ", \"w%d\": %d", i, i);
     n += snprintf(text + n, sizeof text - (size_t)n, "}}}");
     return ses_tokenizer_from_json(text, (size_t)n, e);
@@ -28,7 +28,8 @@ static ses_tokenizer *words(bool around, ses_err *e)
 static int32_t word_at(int i) { return 5 + (i * 7 + i * i) % (WORDS - 5); }
 
 /* The log-probability of `id` at a row of a pass over ids. */
-static double by_hand(const ses_model *m, ses_tape *t, const int32_t *ids, int32_t n, int32_t row, int32_t id)
+static double expected_logprob(const ses_model *m, ses_tape *t, const int32_t *ids, int32_t n, int32_t row,
+                               int32_t id)
 {
     ses_err e = { 0 };
     ses_outputs out;
@@ -54,9 +55,9 @@ static size_t make_text(char *text, size_t size, int words_n)
 
 static void test_causal(ses_device *dev)
 {
-    static const struct how {
+    static const struct {
         int window, stride;
-    } hows[] = { { 20, 10 }, { 12, 11 }, { 7, 3 }, { 9, 40 } };
+    } cases[] = { { 20, 10 }, { 12, 11 }, { 7, 3 }, { 9, 40 } };
     ses_err e = { 0 };
     char text[1024];
     const char *dir = "tests/golden/gpt2-lm";
@@ -66,9 +67,9 @@ static void test_causal(ses_device *dev)
     size_t n = make_text(text, sizeof text, TEXT);
     int32_t id[TEXT];
     for (int i = 0; i < TEXT; i++) id[i] = word_at(i);
-    for (size_t h = 0; h < SES_LEN(hows); h++) {
-        int W = hows[h].window, S = hows[h].stride < W ? hows[h].stride : W - 1, done = 1;
-        ses_scorer_options o = { .window = W, .stride = hows[h].stride };
+    for (size_t h = 0; h < SES_LEN(cases); h++) {
+        int W = cases[h].window, S = cases[h].stride < W ? cases[h].stride : W - 1, done = 1;
+        ses_scorer_options o = { .window = W, .stride = cases[h].stride };
         ses_scorer *s = k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
         ses_text_score x = { 0 };
         double sum = 0, worst = 0;
@@ -77,7 +78,7 @@ static void test_causal(ses_device *dev)
         for (int begin = 0; done < TEXT; begin += S) {
             int end = begin + W < TEXT ? begin + W : TEXT;
             for (; done < end; done++) {
-                double want = by_hand(m, t, id + begin, end - begin, done - 1 - begin, id[done]);
+                double want = expected_logprob(m, t, id + begin, end - begin, done - 1 - begin, id[done]);
                 worst = fmax(worst, fabs(want - (double)x.token_logprob[done]));
                 sum += want;
             }
@@ -112,7 +113,7 @@ static void test_masked(ses_device *dev)
             int32_t id[64] = { 1 };
             for (int j = begin; j < end; j++) id[1 + j - begin] = j == i ? 4 : word_at(j);
             id[1 + end - begin] = 3;
-            double want = by_hand(m, t, id, end - begin + 2, 1 + i - begin, word_at(i));
+            double want = expected_logprob(m, t, id, end - begin + 2, 1 + i - begin, word_at(i));
             worst = fmax(worst, fabs(want - (double)x.token_logprob[1 + i]));
         }
         CHECK_MSG(worst < 1e-5, "window %d: off by %g", window, worst);
@@ -121,8 +122,8 @@ static void test_masked(ses_device *dev)
     ses_tape_free(t), ses_tokenizer_free(k), ses_model_free(m);
 }
 
-/* Together as alone: 200 texts of 1 to 17 words, more than one pass holds. */
-static void test_together(ses_device *dev, const char *dir, bool around)
+/* 200 texts of 1 to 17 words, more than one pass holds: the same scores together and alone. */
+static void test_together(ses_device *dev, const char *dir, bool with_special)
 {
     enum { TEXTS = 200 };
     ses_err e = { 0 };
@@ -132,7 +133,7 @@ static void test_together(ses_device *dev, const char *dir, bool around)
     double worst = 0;
     int64_t other = 0;
     ses_model *m = ses_model_open(dir, dev, NULL, &e);
-    ses_tokenizer *k = words(around, &e);
+    ses_tokenizer *k = words(with_special, &e);
     ses_scorer *s =
         m && k ? ses_scorer_new(m, k, dir, &(ses_scorer_options){ .prepend_bos = true }, &e) : NULL;
     ses_scorer *one = s ? ses_scorer_new(m, k, dir, &(ses_scorer_options){ .prepend_bos = true }, &e) : NULL;

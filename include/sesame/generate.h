@@ -1,13 +1,16 @@
-/* Generation: texts continued by a decoder, or written by an encoder-decoder, token by token.
+/* Text generation: a decoder continues prompts, or an encoder-decoder writes texts, token by token.
  *
- *     ses_generation_config *g = ses_generation_config_open(model, &e);            what the folder says
- *     ses_generate_options o = *ses_generation_config_options(g);           and what you say
+ *     ses_generation_config *c = ses_generation_config_open(model, &e);     the folder's settings
+ *     ses_generate_options o = *ses_generation_config_options(c);           and yours
  *     o.max_new_tokens = 40, o.num_beams = 4;
  *     ses_generated *r = ses_generate(model, &prompt, 1, &o, &e);
  *
- * Options have the names and the meaning of the reference library's generate(). Many prompts run at once
- * without padding; what is written for a prompt depends on the prompt and the options alone, sampling
- * included. Several threads may generate with one model at once. A ses_generated owns all it points to. */
+ * Options have the names and meanings of generate() in transformers. Many prompts run at once without
+ * padding; the text for a prompt depends on the prompt and the options only, sampling included.
+ *
+ * Ownership: the caller frees a ses_generation_config and a ses_generated, which own all they point to.
+ * Options borrow their lists. Threads: several threads may generate with one model at once. Errors: a
+ * function that fails returns false or NULL and fills e, which may be NULL. */
 #ifndef SESAME_GENERATE_H
 #define SESAME_GENERATE_H
 
@@ -16,103 +19,119 @@
 
 SES_BEGIN_DECLS
 
+/* Token ids, borrowed. */
 typedef struct ses_ids {
     const int32_t *id;
     int64_t n;
 } ses_ids;
 
-/* When beam search ends: when nothing better is likely (by the length so far), as soon as there are as many
- * texts as beams, or when nothing better is possible. */
+/* When beam search stops: if improvement is unlikely (judged by the current length), as soon as there are
+ * num_beams finished texts, or if improvement is impossible. */
 typedef enum { SES_EARLY_FALSE, SES_EARLY_TRUE, SES_EARLY_NEVER } ses_early_stopping;
 
+/* Added to the score of the last id after a text that ends with the others. */
 typedef struct ses_id_bias {
-    ses_ids ids; /* added to the score of the last where the ones before it have just been written */
+    ses_ids ids;
     double bias;
 } ses_id_bias;
 
-/* A token was written. sequence: which of num_return_sequences. */
+/* A token has been generated. */
 typedef struct ses_token_event {
-    int64_t prompt, sequence;
-    const int32_t *id;     /* [n]: all tokens so far, the new one last */
-    int64_t n, prompt_len; /* the first `given` of them were not written but given */
-    float logprob;         /* of the new one, by the model alone */
+    int64_t prompt, sequence; /* number of the prompt, of its num_return_sequences */
+    const int32_t *id;        /* [n]: all tokens so far, the new one last */
+    int64_t n, prompt_len;    /* the first prompt_len were not generated */
+    float logprob;            /* of the new token, by the model alone */
 } ses_token_event;
 
 typedef struct ses_generate_options {
-    /* Lengths in tokens; 0: not said. max_new_tokens wins over max_length, which counts the prompt too.
-     * Neither: 20 new ones. */
+    /* Lengths in tokens; 0: not set. max_length and min_length include the prompt; max_new_tokens and
+     * min_new_tokens override them. Neither maximum set: 20 new tokens. */
     int64_t max_new_tokens, max_length, min_new_tokens, min_length;
 
-    bool do_sample;
-    uint64_t seed; /* of sampling: the same seed, prompt and options give the same text */
+    bool do_sample; /* else greedy decoding or beam search */
+    uint64_t seed;  /* the same seed, prompt and options give the same text */
     double temperature;
-    int64_t top_k;                                            /* 0: all */
-    double top_p, typical_p;                                  /* 1: all */
-    double min_p, top_h, epsilon_cutoff, eta_cutoff;          /* 0: all */
+    int64_t top_k;                                            /* 0: off */
+    double top_p, typical_p;                                  /* 1: off */
+    double min_p, top_h, epsilon_cutoff, eta_cutoff;          /* 0: off */
     int64_t num_beams, num_beam_groups, num_return_sequences; /* at least 1 */
     double length_penalty, diversity_penalty;
     ses_early_stopping early_stopping;
 
-    double repetition_penalty, encoder_repetition_penalty; /* 1: none */
-    int64_t no_repeat_ngram_size, encoder_no_repeat_ngram_size;
-    int64_t decay_start; /* exponential_decay_length_penalty: from so many new tokens on, */
-    double decay_factor; /* the score of the end grows by this factor a token; 0: not */
+    double repetition_penalty, encoder_repetition_penalty;      /* 1: off */
+    int64_t no_repeat_ngram_size, encoder_no_repeat_ngram_size; /* 0: off */
+    /* exponential_decay_length_penalty: after decay_start new tokens, the score of EOS grows by
+     * decay_factor with each token; decay_factor 0: off. */
+    int64_t decay_start;
+    double decay_factor;
     bool remove_invalid_values, renormalize_logits;
 
-    int32_t pad, bos, decoder_start, forced_bos; /* -1: none */
+    int32_t pad, bos, decoder_start, forced_bos; /* token ids; -1: none */
     ses_ids eos, forced_eos, suppress, begin_suppress;
-    const ses_ids *bad_words;
+    const ses_ids *bad_words; /* [n_bad_words] */
     int64_t n_bad_words;
-    const ses_id_bias *sequence_bias;
+    const ses_id_bias *sequence_bias; /* [n_sequence_bias] */
     int64_t n_sequence_bias;
 
-    const char *const *stop_strings; /* a text ends with the token that completes one; needs the tokenizer */
+    const char *const *stop_strings; /* a text stops with the token that completes one; needs the tokenizer */
     int64_t n_stop_strings;
     const ses_tokenizer *tokenizer;
 
-    /* Told every token as it is written (not with beams); false ends everything, and what there is is the
-     * result. */
+    /* Called after each token, in the thread of ses_generate; not with beams. Returns false to stop
+     * everything: the result has the tokens so far. NULL: no callback. */
     bool (*on_token)(void *ctx, const ses_token_event *t);
     void *ctx;
-    int64_t cache_tokens; /* most tokens kept at a time, which bounds memory; 0: 16384 */
+    int64_t cache_tokens; /* maximum tokens in the KV cache, which bounds memory; 0: 16384 */
 } ses_generate_options;
 
-/* What a model's folder says: generation_config.json, or the keys of old in config.json. Lists of the
- * options are borrowed from it. */
+/* ---- the folder's settings ---- */
+
+/* generation_config.json, or the generation keys of config.json in older folders. */
 typedef struct ses_generation_config ses_generation_config;
+
+/* Reads the settings of the model's folder, or defaults if it has none. Fails if a value has the wrong
+ * type. */
 ses_generation_config *ses_generation_config_open(const ses_model *m, ses_err *e);
-void ses_generation_config_free(ses_generation_config *g);
-const ses_generate_options *ses_generation_config_options(const ses_generation_config *g);
-/* Keys of an object ("task_specific_params", say) over what is there. */
-bool ses_generation_config_read(ses_generation_config *g, const ses_json *keys, ses_generate_options *o,
+void ses_generation_config_free(ses_generation_config *c); /* c may be NULL */
+/* Borrowed from c, lists included. */
+const ses_generate_options *ses_generation_config_options(const ses_generation_config *c);
+/* Applies the keys of a JSON object (for example one of "task_specific_params") on top of *o; lists live
+ * in c. keys may be NULL. */
+bool ses_generation_config_read(ses_generation_config *c, const ses_json *keys, ses_generate_options *o,
                                 ses_err *e);
 
+/* ---- generation ---- */
+
 typedef struct ses_prompt {
-    ses_ids ids;         /* what a decoder continues, or an encoder reads */
-    ses_ids decoder_ids; /* what the decoder of a pair begins with, after its start token; n 0: nothing */
+    ses_ids ids;         /* the text a decoder continues, or an encoder reads */
+    ses_ids decoder_ids; /* encoder-decoder: first tokens of the decoder, after its start token; n 0: none */
 } ses_prompt;
 
 typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_CANCELLED } ses_finish_reason;
 
 typedef struct ses_generated_sequence {
     int64_t prompt;
-    ses_ids ids; /* all of it: `given` tokens, then the written ones */
+    ses_ids
+        ids; /* prompt_len tokens of the prompt, then the generated ones; n 0: cancelled before it started */
     int64_t prompt_len;
-    const float *logprob; /* [ids.n - given]: of each written token by the model alone */
-    double score;         /* with beams: what they were ranked by; else the sum of logprob */
+    const float *logprob; /* [ids.n - prompt_len]: of each generated token, by the model alone */
+    double score;         /* beams: their score; else the sum of logprob */
     ses_finish_reason finish;
 } ses_generated_sequence;
 
 typedef struct ses_generated {
-    ses_generated_sequence *sequence; /* num_return_sequences of each prompt, the best first */
+    ses_generated_sequence *sequence; /* [n]: num_return_sequences for each prompt, best first */
     int64_t n;
-    int64_t tokens_read, tokens_generated; /* tokens in all */
-    bool cancelled;                        /* on_token said so */
+    int64_t tokens_read, tokens_generated; /* in total */
+    bool cancelled;                        /* on_token has returned false */
 } ses_generated;
 
+/* Generates texts for n prompts. With n 0 only the options are checked. Fails if an option is out of
+ * range or contradicts another, a prompt is empty or longer than the model accepts, or the model does not
+ * generate text (SES_EUNSUPPORTED). */
 ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_t n,
                             const ses_generate_options *o, ses_err *e);
-void ses_generated_free(ses_generated *r);
+void ses_generated_free(ses_generated *r); /* r may be NULL */
 
 SES_END_DECLS
 

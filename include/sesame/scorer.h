@@ -1,10 +1,14 @@
-/* How likely a model finds a text: log-probabilities token by token.
+/* Log-probabilities of texts under a language model, token by token.
  *
- * A causal model reads the text in windows that overlap, and each token is judged once, by what stands
- * before it in its window. A masked model is asked about each token with a mask in its place
- * (pseudo-log-likelihood, Salazar et al. 2020), seeing what stands around it. */
-#ifndef SESAME_SCORE_H
-#define SESAME_SCORE_H
+ * A causal model reads the text in overlapping windows; each token is scored once, given the tokens
+ * before it in its window. A masked model predicts each token with a mask in its position, given the
+ * tokens on both sides (pseudo-log-likelihood, Salazar et al. 2020).
+ *
+ * Ownership: the caller frees a scorer. Scores are borrowed from it until the next call. Threads: a
+ * scorer is used by one thread at a time; several scorers may share a model and a tokenizer. Errors: a
+ * function that fails returns false or NULL and fills e, which may be NULL. */
+#ifndef SESAME_SCORER_H
+#define SESAME_SCORER_H
 
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
@@ -12,29 +16,31 @@
 SES_BEGIN_DECLS
 
 typedef struct ses_scorer_options {
-    int64_t window; /* tokens the model sees at once; 0: as many as it takes */
-    int64_t stride; /* of a causal model: windows begin so many tokens apart; 0: half a window */
-    /* of a causal model: the text follows the token texts begin with, so its first is judged too */
+    int64_t window; /* tokens of a window; 0: as many as the model accepts */
+    int64_t stride; /* causal models: distance between windows in tokens; 0: half a window */
+    /* Causal models: put the BOS token before each text, so that its first token is scored, too. */
     bool prepend_bos;
 } ses_scorer_options;
 
 typedef struct ses_text_score {
-    double logprob;   /* of all tokens judged, together */
-    int64_t n_scored; /* judged */
-    const int32_t *id;
-    const float *token_logprob; /* [n]: of each token; NAN: not judged */
+    double logprob;             /* sum over the scored tokens */
+    int64_t n_scored;           /* scored tokens */
+    const int32_t *id;          /* [n] */
+    const float *token_logprob; /* [n]; NAN: not scored (special tokens, the first token) */
     int64_t n;
 } ses_text_score;
 
 typedef struct ses_scorer ses_scorer;
 
-/* model, tokenizer and dir (the folder both are from) outlive it. One thread. */
+/* model, tokenizer and dir, the folder of both, must outlive the scorer. o may be NULL. Fails if the model is
+ * neither a causal nor a masked language model, or the tokenizer has no mask token for the latter. */
 ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const char *dir,
                            const ses_scorer_options *o, ses_err *e);
-void ses_scorer_free(ses_scorer *s);
-/* Texts that go through the model together, as many at a time as fill a pass. Borrowed until the next
- * call. */
+void ses_scorer_free(ses_scorer *s); /* s may be NULL */
+
+/* Scores n texts, in forward passes of several texts; out: [n]. */
 bool ses_scorer_score(ses_scorer *s, const ses_string *text, size_t n, ses_text_score *out, ses_err *e);
+/* Scores one text of n bytes. */
 bool ses_scorer_score_text(ses_scorer *s, const char *text, size_t n, ses_text_score *out, ses_err *e);
 
 SES_END_DECLS

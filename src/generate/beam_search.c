@@ -1,8 +1,9 @@
-/* Beam search: the best few texts are carried on together, in the reference's order of operations, in float.
+/* Beam search: the best hypotheses are extended together. The order of operations and the rounding to
+ * float are those of transformers.
  *
- * With groups (diverse beams, Vijayakumar et al. 2016) the lanes are cut into groups that search one
- * after the other; a token costs a group `diversity_penalty` for each beam of an earlier group that has
- * just chosen it. */
+ * Diverse beam search (Vijayakumar et al. 2016) splits the beams into groups that search one after the
+ * other. For each beam of an earlier group that has just chosen a token, the token costs
+ * `diversity_penalty`. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "generate_impl.h"
@@ -10,280 +11,309 @@
 #include <math.h>
 #include <string.h>
 
-#define NEVER (-1e9f) /* the score of what must not be chosen */
+#define EXCLUDED (-1e9f) /* score of a candidate that must not be chosen */
 
+/* A beam with one more token. */
 typedef struct candidate {
-    float score, key; /* key: what it is ranked by */
-    int32_t beam, id; /* the lane it continues */
+    float score, key; /* key: decides the rank */
+    int32_t beam, id; /* the beam it extends, the new token */
     float logprob;
     bool ends;
     ses_finish_reason why;
 } candidate;
 
-typedef struct ended { /* a finished text */
+typedef struct finished { /* a finished text, or an empty entry */
     float score;
-    bool is;
+    bool is_set;
     int32_t *id;
     float *logprob;
     int64_t n;
     ses_finish_reason why;
-} ended;
+} finished;
 
-typedef struct group {
-    int64_t first, beams; /* its lanes */
-    ended *text, *merged; /* [beams], best first; the other while merging */
-    bool done, hopeful;   /* hopeful: a running beam may still become better than a finished one */
-} group;
+typedef struct beam_group {
+    int64_t first, n_beams;  /* its hypotheses */
+    finished *text, *merged; /* [n_beams], best first; merged: the other buffer while merging */
+    bool done, may_improve;  /* may_improve: a beam may still beat a finished text */
+} beam_group;
 
-typedef struct search {
-    group *group;
-    int64_t groups;
-    candidate *found, *sorted; /* [keep] */
-    int64_t keep;
-    int32_t **id; /* [lanes]: spare buffers for texts on their way */
+typedef struct beam_search {
+    beam_group *group; /* [n_groups] */
+    int64_t n_groups;
+    candidate *found, *sorted; /* [n_candidates] */
+    int64_t n_candidates;
+    int32_t **id; /* [n_hyps]: buffers for the extended texts */
     float **logprob;
-    int32_t *chosen; /* [lanes]: tokens of this step */
-    int32_t *probe;  /* [max_length] */
-} search;
+    int32_t *chosen; /* [n_hyps]: tokens of this step */
+    int32_t *probe;  /* [max_length]: a candidate's text */
+} beam_search;
 
-static int64_t lanes(const ses_generate_options *o) { return o->num_beams; }
+static int64_t count_hyps(const ses_generate_options *o) { return o->num_beams; }
 
-static ended *texts(ses_prompt_state *k, int64_t n, ses_err *e)
+static finished *new_finished(ses_prompt_state *p, int64_t n, ses_err *e)
 {
-    ended *x = ses_arena_array(&k->mem, (size_t)n, sizeof *x, e);
+    finished *x = ses_arena_array(&p->mem, (size_t)n, sizeof *x, e);
     for (int64_t i = 0; x && i < n; i++) {
-        x[i] = (ended){ .score = NEVER, .n = k->given, .why = SES_FINISH_CANCELLED };
-        x[i].id = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *x->id, e);
-        x[i].logprob = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *x->logprob, e);
+        x[i] = (finished){ .score = EXCLUDED, .n = p->prompt_len, .why = SES_FINISH_CANCELLED };
+        x[i].id = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *x->id, e);
+        x[i].logprob = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *x->logprob, e);
         if (!x[i].id || !x[i].logprob) return NULL;
-        memcpy(x[i].id, k->lane[0].id, (size_t)k->given * sizeof *x->id);
+        memcpy(x[i].id, p->hyp[0].id, (size_t)p->prompt_len * sizeof *x->id);
     }
     return x;
 }
 
-static bool begin(ses_generate_ctx *w, ses_prompt_state *k, ses_err *e)
+static bool begin(ses_generate_ctx *g, ses_prompt_state *p, ses_err *e)
 {
-    search *s = ses_arena_array(&k->mem, 1, sizeof *s, e);
+    beam_search *s = ses_arena_array(&p->mem, 1, sizeof *s, e);
     if (!s) return false;
-    size_t L = (size_t)k->lanes;
-    s->groups = w->o.num_beam_groups;
-    s->group = ses_arena_array(&k->mem, (size_t)s->groups, sizeof *s->group, e);
-    int64_t beams = k->lanes / s->groups, more = 1 + w->o.eos.n;
-    s->keep = (more > 2 ? more : 2) * beams;
-    s->found = ses_arena_array(&k->mem, (size_t)s->keep, sizeof *s->found, e);
-    s->sorted = ses_arena_array(&k->mem, (size_t)s->keep, sizeof *s->sorted, e);
-    s->id = ses_arena_array(&k->mem, L, sizeof *s->id, e);
-    s->logprob = ses_arena_array(&k->mem, L, sizeof *s->logprob, e);
-    s->chosen = ses_arena_array(&k->mem, L, sizeof *s->chosen, e);
-    s->probe = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *s->probe, e);
+    size_t n = (size_t)p->n_hyps;
+    s->n_groups = g->o.num_beam_groups;
+    s->group = ses_arena_array(&p->mem, (size_t)s->n_groups, sizeof *s->group, e);
+    int64_t n_beams = p->n_hyps / s->n_groups, per_beam = 1 + g->o.eos.n;
+    s->n_candidates =
+        (per_beam > 2 ? per_beam : 2) * n_beams; /* enough if one of each beam is an EOS token */
+    s->found = ses_arena_array(&p->mem, (size_t)s->n_candidates, sizeof *s->found, e);
+    s->sorted = ses_arena_array(&p->mem, (size_t)s->n_candidates, sizeof *s->sorted, e);
+    s->id = ses_arena_array(&p->mem, n, sizeof *s->id, e);
+    s->logprob = ses_arena_array(&p->mem, n, sizeof *s->logprob, e);
+    s->chosen = ses_arena_array(&p->mem, n, sizeof *s->chosen, e);
+    s->probe = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *s->probe, e);
     if (!s->group || !s->found || !s->sorted || !s->id || !s->logprob || !s->chosen || !s->probe)
         return false;
-    for (int64_t i = 0; i < k->lanes; i++) {
-        s->id[i] = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof **s->id, e);
-        s->logprob[i] = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof **s->logprob, e);
+    for (int64_t i = 0; i < p->n_hyps; i++) {
+        s->id[i] = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof **s->id, e);
+        s->logprob[i] = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof **s->logprob, e);
         if (!s->id[i] || !s->logprob[i]) return false;
-        k->lane[i].score = i % beams ? NEVER : 0; /* the first step continues one beam of a group */
+        p->hyp[i].score = i % n_beams ? EXCLUDED : 0; /* the first step extends one beam of each group */
     }
-    for (int64_t g = 0; g < s->groups; g++) {
-        s->group[g] = (group){ .first = g * beams, .beams = beams, .hopeful = true };
-        if (!(s->group[g].text = texts(k, beams, e)) || !(s->group[g].merged = texts(k, beams, e)))
+    for (int64_t k = 0; k < s->n_groups; k++) {
+        s->group[k] = (beam_group){ .first = k * n_beams, .n_beams = n_beams, .may_improve = true };
+        if (!(s->group[k].text = new_finished(p, n_beams, e)) ||
+            !(s->group[k].merged = new_finished(p, n_beams, e)))
             return false;
     }
-    k->state = s;
+    p->search = s;
     return true;
 }
 
-/* Into a list of the best by key, the first of equals first. */
-static void enter(candidate *list, int64_t *n, int64_t most, const candidate *c)
+/* ---- candidates ---- */
+
+/* Inserts c into a list of at most max candidates, best key first; of equal keys the earlier one first. */
+static void insert(candidate *list, int64_t *n, int64_t max, const candidate *c)
 {
     int64_t at = *n;
-    if (at == most && !(c->key > list[most - 1].key)) return;
-    if (at == most) at--;
+    if (at == max && !(c->key > list[max - 1].key)) return;
+    if (at == max) at--;
     for (; at > 0 && c->key > list[at - 1].key; at--) list[at] = list[at - 1];
     list[at] = *c;
-    if (*n < most) ++*n;
+    if (*n < max) ++*n;
 }
 
-/* What the earlier groups chose in this step costs. */
-static void diversify(ses_generate_ctx *w, const search *s, const group *g)
+/* Penalizes the tokens that earlier groups have chosen in this step. */
+static void apply_diversity(ses_generate_ctx *g, const beam_search *s, const beam_group *group)
 {
-    for (int64_t i = 0; i < g->first; i++)
-        if (!s->group[i / g->beams].done) w->score[s->chosen[i]] -= (float)w->o.diversity_penalty;
+    for (int64_t i = 0; i < group->first; i++)
+        if (!s->group[i / group->n_beams].done) g->score[s->chosen[i]] -= (float)g->o.diversity_penalty;
 }
 
-/* Gumbel noise on every score makes the best by key a draw without replacement. */
-static float noisy(const ses_generate_ctx *w, const ses_prompt_state *k, float score, int64_t place,
-                   uint64_t which)
+/* Gumbel noise: the highest keys are a sample without replacement. */
+static float add_gumbel(const ses_generate_ctx *g, const ses_prompt_state *p, float score, int64_t position,
+                        uint64_t index)
 {
-    ses_rng_key key = { .seed = w->o.seed, .step = (uint32_t)place, .site = k->mark };
-    double u = ((double)ses_rand32(key, which) + 0.5) * 0x1p-32;
+    ses_rng_key key = { .seed = g->o.seed, .step = (uint32_t)position, .site = p->random_site };
+    double u = ((double)ses_rand32(key, index) + 0.5) * 0x1p-32;
     return (float)((double)score - log(-log(u)));
 }
 
-/* The best continuations of a group's beams. */
-static int64_t find(ses_generate_ctx *w, ses_prompt_state *k, search *s, const group *g,
-                    const ses_real *const *raw)
+/* Finds the best candidates of a group; returns their number. */
+static int64_t find_candidates(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s,
+                               const beam_group *group, const ses_real *const *logits)
 {
-    int64_t n = 0, place = k->lane[g->first].n - k->given;
-    for (int64_t b = 0; b < g->beams; b++) {
-        const ses_hypothesis *l = &k->lane[g->first + b];
-        double lse = ses_generate_next_scores(w, k, l, raw[g->first + b], true);
-        diversify(w, s, g);
-        for (int32_t id = 0; id < w->vocab; id++) {
-            float score = w->score[id] + l->score;
-            candidate c = { .score = score, .key = score, .beam = (int32_t)(g->first + b), .id = id };
-            if (w->o.do_sample && score > -INFINITY)
-                c.key =
-                    noisy(w, k, score, place, (uint64_t)(g->first + b) * (uint64_t)w->vocab + (uint64_t)id);
-            if (n == s->keep && !(c.key > s->found[n - 1].key)) continue;
-            c.logprob = (float)((double)raw[g->first + b][id] - lse);
-            enter(s->found, &n, s->keep, &c);
+    int64_t n = 0, position = p->hyp[group->first].n - p->prompt_len;
+    for (int64_t b = 0; b < group->n_beams; b++) {
+        int64_t beam = group->first + b;
+        const ses_hypothesis *h = &p->hyp[beam];
+        double lse = ses_generate_next_scores(g, p, h, logits[beam], true);
+        apply_diversity(g, s, group);
+        for (int32_t id = 0; id < g->vocab_size; id++) {
+            float score = g->score[id] + h->score;
+            candidate c = { .score = score, .key = score, .beam = (int32_t)beam, .id = id };
+            if (g->o.do_sample && score > -INFINITY)
+                c.key = add_gumbel(g, p, score, position,
+                                   (uint64_t)beam * (uint64_t)g->vocab_size + (uint64_t)id);
+            if (n == s->n_candidates && !(c.key > s->found[n - 1].key)) continue;
+            c.logprob = (float)((double)logits[beam][id] - lse);
+            insert(s->found, &n, s->n_candidates, &c);
         }
     }
     return n;
 }
 
-static bool judge(ses_generate_ctx *w, ses_prompt_state *k, search *s, int64_t n, bool *all_end, ses_err *e)
+/* Marks the candidates that end their text. */
+static bool check_ends(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, int64_t n, bool *all_end,
+                       ses_err *e)
 {
     *all_end = true;
     for (int64_t i = 0; i < n; i++) {
         candidate *c = &s->found[i];
-        const ses_hypothesis *l = &k->lane[c->beam];
-        memcpy(s->probe, l->id, (size_t)l->n * sizeof *s->probe);
-        s->probe[l->n] = c->id;
-        if (!ses_generate_check_stop(w, k, s->probe, l->n + 1, &c->why, &c->ends, e)) return false;
+        const ses_hypothesis *h = &p->hyp[c->beam];
+        memcpy(s->probe, h->id, (size_t)h->n * sizeof *s->probe);
+        s->probe[h->n] = c->id;
+        if (!ses_generate_check_stop(g, p, s->probe, h->n + 1, &c->why, &c->ends, e)) return false;
         *all_end &= c->ends;
     }
     return true;
 }
 
-static void copy_text(int32_t *id, float *logprob, const ses_prompt_state *k, const ses_hypothesis *l,
-                      const candidate *c)
+static void copy_extended(int32_t *id, float *logprob, const ses_prompt_state *p, const ses_hypothesis *h,
+                          const candidate *c)
 {
-    memcpy(id, l->id, (size_t)l->n * sizeof *id);
-    memcpy(logprob, l->logprob, (size_t)(l->n - k->given) * sizeof *logprob);
-    id[l->n] = c->id, logprob[l->n - k->given] = c->logprob;
+    memcpy(id, h->id, (size_t)h->n * sizeof *id);
+    memcpy(logprob, h->logprob, (size_t)(h->n - p->prompt_len) * sizeof *logprob);
+    id[h->n] = c->id, logprob[h->n - p->prompt_len] = c->logprob;
 }
 
-/* Finished texts: what there was and what has just ended among the best, by the score for their length. */
-static void settle(const ses_generate_ctx *w, ses_prompt_state *k, const search *s, group *g, int64_t n)
+/* ---- finished texts and running beams ---- */
+
+static bool all_finished(const beam_group *group)
 {
-    int64_t written = k->lane[g->first].n + 1 - k->given, m = 0, i = 0;
-    float by = (float)pow((double)written, w->o.length_penalty);
-    bool full = w->o.early_stopping == SES_EARLY_TRUE;
-    for (int64_t t = 0; t < g->beams; t++) full &= g->text[t].is;
-    int64_t fresh = 0; /* candidates in the order of their adjusted scores */
-    for (int64_t c = 0; c < n; c++) {
-        candidate x = s->found[c];
-        bool just = x.ends && c < g->beams;
-        x.score = x.score / by + (full ? NEVER : 0) + (g->hopeful ? 0 : NEVER) + (just ? 0 : NEVER);
-        x.key = x.score, x.ends = just;
-        enter(s->sorted, &fresh, s->keep, &x);
+    for (int64_t t = 0; t < group->n_beams; t++)
+        if (!group->text[t].is_set) return false;
+    return true;
+}
+
+/* Sorts the candidates by score / length^length_penalty. Only those among the best n_beams that have just
+ * ended count; early stopping and a group that cannot improve exclude all. Returns their number. */
+static int64_t sort_ended(const ses_generate_ctx *g, const ses_prompt_state *p, const beam_search *s,
+                          const beam_group *group, int64_t n)
+{
+    int64_t length = p->hyp[group->first].n + 1 - p->prompt_len, count = 0;
+    float divisor = (float)pow((double)length, g->o.length_penalty);
+    bool full = g->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
+    for (int64_t i = 0; i < n; i++) {
+        candidate c = s->found[i];
+        bool ended = c.ends && i < group->n_beams;
+        c.score = c.score / divisor + (full ? EXCLUDED : 0) + (group->may_improve ? 0 : EXCLUDED) +
+                  (ended ? 0 : EXCLUDED);
+        c.key = c.score, c.ends = ended;
+        insert(s->sorted, &count, s->n_candidates, &c);
     }
-    for (int64_t c = 0; m < g->beams; m++) { /* merged: of equals the older first, but a text before none */
-        ended *to = &g->merged[m];
-        bool more = c < fresh, older = i < g->beams;
-        if (older && more && g->text[i].score == s->sorted[c].score)
-            older = g->text[i].is || !s->sorted[c].ends;
-        if (older && (!more || g->text[i].score >= s->sorted[c].score)) {
-            ended spare = *to;
-            *to = g->text[i], g->text[i++] = spare; /* buffers change hands */
+    return count;
+}
+
+/* Merges the finished texts with the candidates that have just ended. Of equal scores the older text
+ * comes first, but a text comes before an empty entry. */
+static void merge_finished(const ses_generate_ctx *g, ses_prompt_state *p, const beam_search *s,
+                           beam_group *group, int64_t n)
+{
+    int64_t n_sorted = sort_ended(g, p, s, group, n), at_old = 0, at_new = 0;
+    for (int64_t m = 0; m < group->n_beams; m++) {
+        finished *to = &group->merged[m];
+        bool has_new = at_new < n_sorted, take_old = at_old < group->n_beams;
+        if (take_old && has_new && group->text[at_old].score == s->sorted[at_new].score)
+            take_old = group->text[at_old].is_set || !s->sorted[at_new].ends;
+        if (take_old && (!has_new || group->text[at_old].score >= s->sorted[at_new].score)) {
+            finished swap = *to; /* the entries exchange their buffers */
+            *to = group->text[at_old], group->text[at_old++] = swap;
             continue;
         }
-        const candidate *x = &s->sorted[c++];
-        const ses_hypothesis *l = &k->lane[x->beam];
-        copy_text(to->id, to->logprob, k, l, x);
-        to->n = l->n + 1, to->score = x->score, to->is = x->ends, to->why = x->why;
+        const candidate *c = &s->sorted[at_new++];
+        const ses_hypothesis *h = &p->hyp[c->beam];
+        copy_extended(to->id, to->logprob, p, h, c);
+        to->n = h->n + 1, to->score = c->score, to->is_set = c->ends, to->why = c->why;
     }
-    ended *old = g->text;
-    g->text = g->merged, g->merged = old;
+    finished *swap = group->text;
+    group->text = group->merged, group->merged = swap;
 }
 
-/* The best that go on become the group's beams; their slots follow. */
-static void carry_on(ses_generate_ctx *w, ses_prompt_state *k, search *s, const group *g, int64_t n)
+/* The best candidates that have not ended become the group's beams; the cache follows. */
+static void extend_beams(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, const beam_group *group,
+                         int64_t n)
 {
-    int64_t m = 0;
-    for (int64_t c = 0; c < n; c++) {
-        candidate x = s->found[c];
-        x.score += x.ends ? NEVER : 0, x.key = x.score;
-        enter(s->sorted, &m, g->beams, &x);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        candidate c = s->found[i];
+        c.score += c.ends ? EXCLUDED : 0, c.key = c.score;
+        insert(s->sorted, &count, group->n_beams, &c);
     }
-    for (int64_t b = 0; b < m; b++) {
-        const candidate *x = &s->sorted[b];
-        int64_t at = g->first + b;
-        copy_text(s->id[at], s->logprob[at], k, &k->lane[x->beam], x);
-        s->chosen[at] = x->id;
-        ses_generate_reorder_cache(w, k->lane[at].slot, k->lane[x->beam].slot);
+    for (int64_t b = 0; b < count; b++) {
+        const candidate *c = &s->sorted[b];
+        int64_t at = group->first + b;
+        copy_extended(s->id[at], s->logprob[at], p, &p->hyp[c->beam], c);
+        s->chosen[at] = c->id;
+        ses_generate_reorder_cache(g, p->hyp[at].slot, p->hyp[c->beam].slot);
     }
-    for (int64_t b = 0; b < m; b++) {
-        ses_hypothesis *l = &k->lane[g->first + b];
-        int32_t *id = l->id;
-        float *logprob = l->logprob;
-        l->id = s->id[g->first + b], s->id[g->first + b] = id;
-        l->logprob = s->logprob[g->first + b], s->logprob[g->first + b] = logprob;
-        l->score = s->sorted[b].score;
+    for (int64_t b = 0; b < count; b++) {
+        int64_t at = group->first + b;
+        ses_hypothesis *h = &p->hyp[at];
+        int32_t *id = h->id;
+        float *logprob = h->logprob;
+        h->id = s->id[at], s->id[at] = id;
+        h->logprob = s->logprob[at], s->logprob[at] = logprob;
+        h->score = s->sorted[b].score;
     }
 }
 
-/* Can a running beam become better than the worst finished text? */
-static bool hope(const ses_generate_ctx *w, const ses_prompt_state *k, const group *g, int64_t n)
+/* Can the best beam, of n tokens, become better than the worst finished text? */
+static bool can_improve(const ses_generate_ctx *g, const ses_prompt_state *p, const beam_group *group,
+                        int64_t n)
 {
-    bool far = w->o.early_stopping == SES_EARLY_NEVER && w->o.length_penalty > 0;
-    int64_t length = (far ? k->max_length : n) - k->given;
-    float best = k->lane[g->first].score / (float)pow((double)length, w->o.length_penalty), worst = INFINITY;
-    bool open = false;
-    for (int64_t t = 0; t < g->beams; t++) {
-        open |= !g->text[t].is;
-        worst = fminf(worst, g->text[t].score);
-    }
-    return best > worst || (open && best > NEVER);
+    bool optimistic = g->o.early_stopping == SES_EARLY_NEVER && g->o.length_penalty > 0;
+    int64_t length = (optimistic ? p->max_length : n) - p->prompt_len;
+    float best = p->hyp[group->first].score / (float)pow((double)length, g->o.length_penalty);
+    float worst = INFINITY;
+    for (int64_t t = 0; t < group->n_beams; t++) worst = fminf(worst, group->text[t].score);
+    return best > worst || (!all_finished(group) && best > EXCLUDED);
 }
 
-static bool step_group(ses_generate_ctx *w, ses_prompt_state *k, search *s, group *g,
-                       const ses_real *const *raw, ses_err *e)
+static bool step_group(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, beam_group *group,
+                       const ses_real *const *logits, ses_err *e)
 {
-    bool all_end, full = true;
-    int64_t n = find(w, k, s, g, raw);
-    if (!judge(w, k, s, n, &all_end, e)) return false;
-    settle(w, k, s, g, n);
-    carry_on(w, k, s, g, n);
-    g->hopeful = g->hopeful && hope(w, k, g, k->lane[g->first].n + 1);
-    for (int64_t t = 0; t < g->beams; t++) full &= g->text[t].is;
-    g->done = !g->hopeful || all_end || (full && w->o.early_stopping == SES_EARLY_TRUE);
+    bool all_end;
+    int64_t n = find_candidates(g, p, s, group, logits);
+    if (!check_ends(g, p, s, n, &all_end, e)) return false;
+    merge_finished(g, p, s, group, n);
+    extend_beams(g, p, s, group, n);
+    group->may_improve = group->may_improve && can_improve(g, p, group, p->hyp[group->first].n + 1);
+    bool stop_early = g->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
+    group->done = !group->may_improve || all_end || stop_early;
     return true;
 }
 
-static bool step(ses_generate_ctx *w, ses_prompt_state *k, const ses_real *const *raw, ses_err *e)
+static bool step(ses_generate_ctx *g, ses_prompt_state *p, const ses_real *const *logits, ses_err *e)
 {
-    search *s = k->state;
-    k->done = true;
-    for (int64_t g = 0; g < s->groups; g++) {
-        group *x = &s->group[g];
-        if (!x->done && !step_group(w, k, s, x, raw, e)) return false;
-        k->done &= x->done;
+    beam_search *s = p->search;
+    p->done = true;
+    for (int64_t k = 0; k < s->n_groups; k++) {
+        beam_group *group = &s->group[k];
+        if (!group->done && !step_group(g, p, s, group, logits, e)) return false;
+        p->done &= group->done;
     }
-    for (int64_t i = 0; i < k->lanes; i++) {
-        k->lane[i].done = s->group[i / s->group[0].beams].done;
-        if (!k->lane[i].done) k->lane[i].n++;
+    for (int64_t i = 0; i < p->n_hyps; i++) {
+        p->hyp[i].done = s->group[i / s->group[0].n_beams].done;
+        if (!p->hyp[i].done) p->hyp[i].n++;
     }
     return true;
 }
 
-static bool finish(ses_generate_ctx *w, ses_prompt_state *k, ses_generated_sequence *out, ses_err *e)
+/* The best texts of all groups. */
+static bool finish(ses_generate_ctx *g, ses_prompt_state *p, ses_generated_sequence *out, ses_err *e)
 {
-    search *s = k->state;
-    for (int64_t i = 0; i < w->o.num_return_sequences; i++) {
-        ended *best = NULL;
-        for (int64_t g = 0; g < s->groups; g++)
-            for (int64_t t = 0; t < s->group[g].beams; t++) {
-                ended *x = &s->group[g].text[t];
+    beam_search *s = p->search;
+    for (int64_t i = 0; i < g->o.num_return_sequences; i++) {
+        finished *best = NULL;
+        for (int64_t k = 0; k < s->n_groups; k++)
+            for (int64_t t = 0; t < s->group[k].n_beams; t++) {
+                finished *x = &s->group[k].text[t];
                 if (x->id && (!best || x->score > best->score)) best = x;
             }
-        if (!ses_generated_sequence_copy(&out[i], k, best->id, best->n, best->logprob, e)) return false;
-        out[i].score = (double)best->score, out[i].finish = best->is ? best->why : SES_FINISH_CANCELLED;
-        best->id = NULL;
+        if (!ses_generated_sequence_copy(&out[i], p, best->id, best->n, best->logprob, e)) return false;
+        out[i].score = (double)best->score;
+        out[i].finish = best->is_set ? best->why : SES_FINISH_CANCELLED;
+        best->id = NULL; /* returned */
     }
     return true;
 }
 
-const ses_decoding ses_decoding_beam = { lanes, begin, step, finish };
+const ses_decoding ses_decoding_beam = { count_hyps, begin, step, finish };

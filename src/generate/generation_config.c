@@ -1,4 +1,4 @@
-/* What a model's folder says about generation: generation_config.json, or config.json in older ones. */
+/* Reads generation_config.json or, in older folders, the generation keys of config.json. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 16 << 20, MOST_LENGTH = 1 << 30 };
+enum { CONFIG_MAX = 16 << 20, MAX_LENGTH = 1 << 30 };
 
 struct ses_generation_config {
     ses_generate_options o;
@@ -71,7 +71,7 @@ static bool wrong(const ses_json *v, const char *want, ses_err *e)
     return ses_fail(e, SES_EFORMAT, "is %s, expected %s", ses_json_type_name(ses_json_type_of(v)), want);
 }
 
-/* A number, or a list of them. */
+/* A number or a list of numbers. */
 static bool read_ids(ses_generation_config *g, const ses_json *v, ses_ids *out, ses_err *e)
 {
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
@@ -80,7 +80,7 @@ static bool read_ids(ses_generation_config *g, const ses_json *v, ses_ids *out, 
     for (int64_t i = 0; id && i < n; i++) {
         int64_t x;
         if (!ses_json_int(list ? ses_json_at(v, (size_t)i) : v, &x) || x < 0 || x > INT32_MAX)
-            return wrong(v, "a token's id or a list of ids", e);
+            return wrong(v, "a token id or a list of token ids", e);
         id[i] = (int32_t)x;
     }
     *out = (ses_ids){ id, n };
@@ -91,7 +91,7 @@ static bool read_lists(ses_generation_config *g, const ses_json *v, ses_generate
 {
     size_t n = ses_json_len(v);
     ses_ids *list = ses_arena_array(&g->mem, n + 1, sizeof *list, e);
-    if (ses_json_type_of(v) != SES_JSON_ARRAY) return wrong(v, "a list of lists of ids", e);
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) return wrong(v, "a list of lists of token ids", e);
     for (size_t i = 0; list && i < n; i++)
         if (!read_ids(g, ses_json_at(v, i), &list[i], e)) return false;
     o->bad_words = list, o->n_bad_words = (int64_t)n;
@@ -103,7 +103,7 @@ static bool read_biases(ses_generation_config *g, const ses_json *v, ses_generat
 {
     size_t n = ses_json_len(v);
     ses_id_bias *list = ses_arena_array(&g->mem, n + 1, sizeof *list, e);
-    if (ses_json_type_of(v) != SES_JSON_ARRAY) return wrong(v, "a list of ids with their bias", e);
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) return wrong(v, "a list of [[ids], bias]", e);
     for (size_t i = 0; list && i < n; i++) {
         const ses_json *row = ses_json_at(v, i);
         if (!ses_json_real(ses_json_at(row, 1), &list[i].bias)) return wrong(row, "[[ids], bias]", e);
@@ -147,7 +147,7 @@ static bool read_decay(const ses_json *v, ses_generate_options *o, ses_err *e)
 static bool read_id(const ses_json *v, int32_t *out, ses_err *e)
 {
     int64_t x;
-    if (!ses_json_int(v, &x) || x < -1 || x > INT32_MAX) return wrong(v, "a token's id", e);
+    if (!ses_json_int(v, &x) || x < -1 || x > INT32_MAX) return wrong(v, "a token id", e);
     *out = (int32_t)x;
     return true;
 }
@@ -155,7 +155,7 @@ static bool read_id(const ses_json *v, int32_t *out, ses_err *e)
 static bool read_int(const ses_json *v, int64_t *out, ses_err *e)
 {
     int64_t x;
-    if (!ses_json_int(v, &x) || x < 0 || x > MOST_LENGTH) return wrong(v, "an integer from 0", e);
+    if (!ses_json_int(v, &x) || x < 0 || x > MAX_LENGTH) return wrong(v, "an integer of at least 0", e);
     *out = x;
     return true;
 }
@@ -190,7 +190,7 @@ bool ses_generation_config_read(ses_generation_config *g, const ses_json *from, 
     return true;
 }
 
-/* Of a folder without generation_config.json: what config.json says, and what the architecture implies. */
+/* Without generation_config.json: the keys of config.json, and what the architecture implies. */
 static bool read_config(ses_generation_config *g, const ses_model *m, ses_err *e)
 {
     int32_t *id = ses_arena_array(&g->mem, 1, sizeof *id, e);

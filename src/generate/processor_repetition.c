@@ -1,56 +1,56 @@
-/* Processors against repetition: of tokens, of n-grams, of the source. */
+/* Processors against repetition of tokens and n-grams of the text or its source. */
 #include "logits_processor.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A token's score is divided by the penalty where positive, multiplied where negative; each token once. */
-static void penalize(ses_logits_ctx *s, ses_ids ids, float penalty)
+/* Divides positive scores by the penalty and multiplies negative ones (Keskar et al. 2019), each token
+ * once. */
+static void penalize(ses_logits_ctx *c, ses_ids ids, float penalty)
 {
-    ses_ranked_token *old =
-        s->rank; /* scores as they were, so that a token that occurs twice is penalized once */
+    ses_ranked_token *old = c->rank; /* scores before: a repeated token is penalized once */
     for (int64_t i = 0; i < ids.n; i++)
-        if (ids.id[i] < s->vocab) old[ids.id[i]].x = s->score[ids.id[i]];
+        if (ids.id[i] < c->vocab_size) old[ids.id[i]].x = c->score[ids.id[i]];
     for (int64_t i = 0; i < ids.n; i++)
-        if (ids.id[i] < s->vocab) {
+        if (ids.id[i] < c->vocab_size) {
             float x = old[ids.id[i]].x;
-            s->score[ids.id[i]] = x < 0 ? x * penalty : x / penalty;
+            c->score[ids.id[i]] = x < 0 ? x * penalty : x / penalty;
         }
 }
 
-static bool want_repetition(const ses_generate_options *o) { return o->repetition_penalty != 1; }
-static void repetition(ses_logits_ctx *s)
+static bool has_repetition(const ses_generate_options *o) { return o->repetition_penalty != 1; }
+static void repetition(ses_logits_ctx *c)
 {
-    penalize(s, (ses_ids){ s->id, s->n }, (float)s->o->repetition_penalty);
+    penalize(c, (ses_ids){ c->id, c->n }, (float)c->o->repetition_penalty);
 }
-const ses_logits_processor ses_process_repetition = { want_repetition, repetition };
+const ses_logits_processor ses_processor_repetition = { has_repetition, repetition };
 
-static bool want_encoder_repetition(const ses_generate_options *o)
+static bool has_encoder_repetition(const ses_generate_options *o)
 {
     return o->encoder_repetition_penalty != 1;
 }
-static void encoder_repetition(ses_logits_ctx *s)
+static void encoder_repetition(ses_logits_ctx *c)
 {
-    penalize(s, s->source, (float)(1 / s->o->encoder_repetition_penalty));
+    penalize(c, c->source, (float)(1 / c->o->encoder_repetition_penalty));
 }
-const ses_logits_processor ses_process_encoder_repetition = { want_encoder_repetition, encoder_repetition };
+const ses_logits_processor ses_processor_encoder_repetition = { has_encoder_repetition, encoder_repetition };
 
-/* Tokens that would complete an n-gram of `seen` after the text's last n - 1 tokens. */
-static void ban_ngrams(ses_logits_ctx *s, ses_ids seen, int64_t n)
+/* Bans tokens that would complete an n-gram of `text` after the last n - 1 tokens. */
+static void ban_ngrams(ses_logits_ctx *c, ses_ids text, int64_t n)
 {
-    if (s->n < n - 1) return;
-    const int32_t *last = s->id + s->n - (n - 1);
-    for (int64_t w = 0; w + n <= seen.n; w++)
-        if (!memcmp(seen.id + w, last, (size_t)(n - 1) * sizeof *last)) ses_logits_ban(s, seen.id[w + n - 1]);
+    if (c->n < n - 1) return;
+    const int32_t *last = c->id + c->n - (n - 1);
+    for (int64_t w = 0; w + n <= text.n; w++)
+        if (!memcmp(text.id + w, last, (size_t)(n - 1) * sizeof *last)) ses_logits_ban(c, text.id[w + n - 1]);
 }
 
-static bool want_ngram(const ses_generate_options *o) { return o->no_repeat_ngram_size > 0; }
-static void no_repeat_ngram(ses_logits_ctx *s)
+static bool has_ngram(const ses_generate_options *o) { return o->no_repeat_ngram_size > 0; }
+static void no_repeat_ngram(ses_logits_ctx *c)
 {
-    ban_ngrams(s, (ses_ids){ s->id, s->n }, s->o->no_repeat_ngram_size);
+    ban_ngrams(c, (ses_ids){ c->id, c->n }, c->o->no_repeat_ngram_size);
 }
-const ses_logits_processor ses_process_no_repeat_ngram = { want_ngram, no_repeat_ngram };
+const ses_logits_processor ses_processor_no_repeat_ngram = { has_ngram, no_repeat_ngram };
 
-static bool want_encoder_ngram(const ses_generate_options *o) { return o->encoder_no_repeat_ngram_size > 0; }
-static void encoder_ngram(ses_logits_ctx *s) { ban_ngrams(s, s->source, s->o->encoder_no_repeat_ngram_size); }
-const ses_logits_processor ses_process_encoder_no_repeat_ngram = { want_encoder_ngram, encoder_ngram };
+static bool has_encoder_ngram(const ses_generate_options *o) { return o->encoder_no_repeat_ngram_size > 0; }
+static void encoder_ngram(ses_logits_ctx *c) { ban_ngrams(c, c->source, c->o->encoder_no_repeat_ngram_size); }
+const ses_logits_processor ses_processor_encoder_no_repeat_ngram = { has_encoder_ngram, encoder_ngram };

@@ -1,18 +1,19 @@
-/* The likeliest token, or one drawn by its probability. Every sequence goes its own way. */
+/* Greedy decoding and sampling: each hypothesis takes the most likely token, or one drawn by its
+ * probability. */
 #include "base/rng.h"
 #include "generate_impl.h"
 
 #include <math.h>
 
-static int64_t lanes(const ses_generate_options *o) { return o->num_return_sequences; }
+static int64_t count_hyps(const ses_generate_options *o) { return o->num_return_sequences; }
 
-static bool begin(ses_generate_ctx *w, ses_prompt_state *k, ses_err *e)
+static bool begin(ses_generate_ctx *g, ses_prompt_state *p, ses_err *e)
 {
-    (void)w, (void)k, (void)e;
+    (void)g, (void)p, (void)e;
     return true;
 }
 
-static int32_t likeliest(const float *score, int64_t n)
+static int32_t most_likely(const float *score, int64_t n)
 {
     int32_t best = 0;
     for (int32_t i = 1; i < n; i++)
@@ -20,59 +21,59 @@ static int32_t likeliest(const float *score, int64_t n)
     return best;
 }
 
-/* The draw is the lane's own at this place: a function of the seed, the prompt, the sequence and the
- * place. */
-static int32_t draw(const ses_generate_ctx *w, const ses_prompt_state *k, int64_t lane, int64_t place)
+/* The random number depends on the seed, the prompt, the hypothesis and the position only. */
+static int32_t sample(const ses_generate_ctx *g, const ses_prompt_state *p, int64_t hyp, int64_t position)
 {
-    ses_rng_key key = { .seed = w->o.seed, .step = (uint32_t)place, .site = k->mark };
+    ses_rng_key key = { .seed = g->o.seed, .step = (uint32_t)position, .site = p->random_site };
     uint32_t x[4];
-    ses_philox(x, key, (uint64_t)lane);
+    ses_philox(x, key, (uint64_t)hyp);
     double u = ((double)(((uint64_t)x[0] << 21) ^ (x[1] >> 11))) * 0x1p-53, sum = 0;
-    double lse = ses_log_sum_exp(w->score, w->vocab);
-    int32_t last = likeliest(w->score, w->vocab);
-    for (int32_t i = 0; i < w->vocab; i++) {
-        if (!(w->score[i] > -INFINITY)) continue;
-        sum += exp((double)w->score[i] - lse);
+    double lse = ses_log_sum_exp(g->score, g->vocab_size);
+    int32_t last = most_likely(g->score, g->vocab_size);
+    for (int32_t i = 0; i < g->vocab_size; i++) {
+        if (!(g->score[i] > -INFINITY)) continue;
+        sum += exp((double)g->score[i] - lse);
         last = i;
         if (u < sum) break;
     }
     return last;
 }
 
-static bool step(ses_generate_ctx *w, ses_prompt_state *k, const ses_real *const *raw, ses_err *e)
+static bool step(ses_generate_ctx *g, ses_prompt_state *p, const ses_real *const *logits, ses_err *e)
 {
-    bool open = false;
-    for (int64_t i = 0; i < k->lanes; i++) {
-        ses_hypothesis *l = &k->lane[i];
-        if (l->done) continue;
-        double lse = ses_generate_next_scores(w, k, l, raw[i], false);
-        int32_t id = w->o.do_sample ? draw(w, k, i, l->n - k->given) : likeliest(w->score, w->vocab);
-        float logprob = (float)((double)raw[i][id] - lse);
-        l->logprob[l->n - k->given] = logprob;
-        l->id[l->n++] = id;
-        if (!ses_generate_check_stop(w, k, l->id, l->n, &l->finish, &l->done, e)) return false;
-        open |= !l->done;
-        ses_token_event event = { k->index, i, l->id, l->n, k->given, logprob };
-        if (w->o.on_token && !w->o.on_token(w->o.ctx, &event)) {
-            w->out->cancelled = true;
-            if (!l->done) l->finish = SES_FINISH_CANCELLED;
+    bool unfinished = false;
+    for (int64_t i = 0; i < p->n_hyps; i++) {
+        ses_hypothesis *h = &p->hyp[i];
+        if (h->done) continue;
+        double lse = ses_generate_next_scores(g, p, h, logits[i], false);
+        int64_t position = h->n - p->prompt_len;
+        int32_t id = g->o.do_sample ? sample(g, p, i, position) : most_likely(g->score, g->vocab_size);
+        float logprob = (float)((double)logits[i][id] - lse);
+        h->logprob[position] = logprob;
+        h->id[h->n++] = id;
+        if (!ses_generate_check_stop(g, p, h->id, h->n, &h->finish, &h->done, e)) return false;
+        unfinished |= !h->done;
+        ses_token_event event = { p->index, i, h->id, h->n, p->prompt_len, logprob };
+        if (g->o.on_token && !g->o.on_token(g->o.ctx, &event)) {
+            g->out->cancelled = true;
+            if (!h->done) h->finish = SES_FINISH_CANCELLED;
             break;
         }
     }
-    k->done = !open;
+    p->done = !unfinished;
     return true;
 }
 
-static bool finish(ses_generate_ctx *w, ses_prompt_state *k, ses_generated_sequence *out, ses_err *e)
+static bool finish(ses_generate_ctx *g, ses_prompt_state *p, ses_generated_sequence *out, ses_err *e)
 {
-    (void)w;
-    for (int64_t i = 0; i < k->lanes; i++) {
-        const ses_hypothesis *l = &k->lane[i];
-        if (!ses_generated_sequence_copy(&out[i], k, l->id, l->n, l->logprob, e)) return false;
-        out[i].finish = l->done ? l->finish : SES_FINISH_CANCELLED;
-        for (int64_t t = 0; t < l->n - k->given; t++) out[i].score += (double)l->logprob[t];
+    (void)g;
+    for (int64_t i = 0; i < p->n_hyps; i++) {
+        const ses_hypothesis *h = &p->hyp[i];
+        if (!ses_generated_sequence_copy(&out[i], p, h->id, h->n, h->logprob, e)) return false;
+        out[i].finish = h->done ? h->finish : SES_FINISH_CANCELLED;
+        for (int64_t t = 0; t < h->n - p->prompt_len; t++) out[i].score += (double)h->logprob[t];
     }
     return true;
 }
 
-const ses_decoding ses_decoding_sample = { lanes, begin, step, finish };
+const ses_decoding ses_decoding_sample = { count_hyps, begin, step, finish };

@@ -1,4 +1,4 @@
-/* What generation_config.json may say: read, then written by. */
+/* generation_config.json: read, then used to generate. */
 #include "fuzz.h"
 #include "sesame/sesame.h"
 
