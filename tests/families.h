@@ -12,7 +12,7 @@ typedef struct family {
     bool per_token;       /* the class has labels per token */
     bool permutation;     /* with permutation mask, positions to predict and mems */
     const char *idle;     /* parameters with this in their names receive no gradient; NULL: all do */
-    const char *settings; /* of config.json, in addition to the common ones below */
+    const char *settings; /* keys of config.json, in addition to the common ones below */
 } family;
 
 #define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "

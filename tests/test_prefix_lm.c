@@ -48,7 +48,7 @@ static double apart(const float *a, const float *b)
 
 static void test_prefix(ses_device *dev)
 {
-    static float plain[TOKENS * VOCAB], told[TOKENS * VOCAB], other[TOKENS * VOCAB];
+    static float plain[TOKENS * VOCAB], given[TOKENS * VOCAB], other[TOKENS * VOCAB];
     static const int32_t none[] = { 0, 0 }, all[] = { 7, 6 }, some[] = { 3, 5 }, bad[] = { 8, 0 };
     int32_t ids[TOKENS] = { 2, 9, 4, 36, 3, 8, 2, 7, 7, 11, 30, 8, 3 };
     ses_err e = { 0 };
@@ -56,20 +56,20 @@ static void test_prefix(ses_device *dev)
     ses_model *m = model("false", &doc[0], dev, &e), *decoder = model("true", &doc[1], dev, &e);
     CHECK_MSG(m && decoder, "%s", e.msg);
     if (!m || !decoder) return;
-    CHECK(logits(decoder, dev, ids, NULL, plain) && logits(m, dev, ids, none, told));
-    CHECK(!memcmp(plain, told, sizeof plain));
-    CHECK(logits(m, dev, ids, NULL, plain) && logits(decoder, dev, ids, all, told));
-    CHECK(!memcmp(plain, told, sizeof plain));
+    CHECK(logits(decoder, dev, ids, NULL, plain) && logits(m, dev, ids, none, given));
+    CHECK(!memcmp(plain, given, sizeof plain));
+    CHECK(logits(m, dev, ids, NULL, plain) && logits(decoder, dev, ids, all, given));
+    CHECK(!memcmp(plain, given, sizeof plain));
 
     CHECK(logits(m, dev, ids, some, plain));
     for (int change = 0; change < 7; change++) { /* a token of the first sequence */
         int32_t was = ids[change];
         ids[change] = 39;
-        CHECK(logits(m, dev, ids, some, told) && apart(plain, told) > 0);
+        CHECK(logits(m, dev, ids, some, given) && apart(plain, given) > 0);
         for (int i = 0; i < TOKENS; i++) {
-            bool sees = i < 7 && (change < 3 || change <= i);
-            CHECK_MSG(row_same(plain, told, i) == !sees, "token %d changes, row %d: %g", change, i,
-                      (double)(plain[i * VOCAB] - told[i * VOCAB]));
+            bool attends = i < 7 && (change < 3 || change <= i);
+            CHECK_MSG(row_same(plain, given, i) == !attends, "token %d changes, row %d: %g", change, i,
+                      (double)(plain[i * VOCAB] - given[i * VOCAB]));
         }
         ids[change] = was;
     }

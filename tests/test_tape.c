@@ -235,11 +235,11 @@ static void test_recompute(void)
     ses_device_free(dev);
 }
 
-/* Donated gradient buffers: sums of a tensor with itself, views, in-place rotation. */
+/* Donated gradient buffers: sums of a tensor with itself, views, rotation that overwrites its input. */
 static void test_donated_grads(void)
 {
     enum { T = 5, C = 12, N = T * C };
-    static const int32_t place[T] = { 0, 3, 1, 40, 7 };
+    static const int32_t position[T] = { 0, 3, 1, 40, 7 };
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
@@ -249,8 +249,9 @@ static void test_donated_grads(void)
         ses_tape_reset(t, NULL);
         ses_tensor *a = ses_tape_input(t, x, SES_DIM(T, C)), *by = ses_tape_input(t, w, SES_DIM(1, N));
         a->requires_grad = true;
-        ses_tensor *h = ses_scale(t, a, 3), *places = ses_tape_ints(t, place, T), *q = ses_scale(t, h, 1);
-        q = over ? ses_rotary_inplace(t, q, places, 8, 4, 10) : ses_rotary(t, q, places, 8, 4, 10);
+        ses_tensor *h = ses_scale(t, a, 3), *positions = ses_tape_ints(t, position, T),
+                   *q = ses_scale(t, h, 1);
+        q = over ? ses_rotary_inplace(t, q, positions, 8, 4, 10) : ses_rotary(t, q, positions, 8, 4, 10);
         /* one gradient for all three */
         ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h));
         sum = ses_add(t, ses_reshape(t, sum, SES_DIM(1, N)), ses_reshape(t, sum, SES_DIM(1, N)));

@@ -22,7 +22,7 @@ enum {
     SEQS = 2
 };
 
-static const int cut[CLUSTERS + 1] = { 0, 9, 17, V };
+static const int cutoffs[CLUSTERS + 1] = { 0, 9, 17, V };
 static const char config[] =
     "{\"architectures\": [\"TransfoXLLMHeadModel\"], \"model_type\": \"transfo-xl\", \"vocab_size\": 31, "
     "\"cutoffs\": [9, 17], \"d_model\": 12, \"d_embed\": 12, \"n_head\": 3, \"d_head\": 4, \"d_inner\": 10, "
@@ -72,9 +72,9 @@ static void sines(double *out, int distance)
 static void embed(const ses_model *m, double *out, int id)
 {
     int i = 0;
-    while (id >= cut[i + 1]) i++;
+    while (id >= cutoffs[i + 1]) i++;
     int width = C >> i; /* div_val is 2 */
-    const double *row = par(m, "transformer.word_emb.emb_layers.", i, ".weight") + (id - cut[i]) * width;
+    const double *row = par(m, "transformer.word_emb.emb_layers.", i, ".weight") + (id - cutoffs[i]) * width;
     const double *project = par(m, "transformer.word_emb.emb_projs.", i, "");
     for (int c = 0; c < C; c++) out[c] = sqrt(C) * dot(project + c * width, row, width);
 }
@@ -127,7 +127,7 @@ static void feed_forward(const ses_model *m, int layer, double *x)
  * embedding's. */
 static void logits(const ses_model *m, const double *x, int i, double *out)
 {
-    int width = C >> i, n = cut[i + 1] - cut[i];
+    int width = C >> i, n = cutoffs[i + 1] - cutoffs[i];
     const double *project = par(m, i ? "transformer.word_emb.emb_projs." : "crit.out_projs.", i, "");
     const double *table = par(m, "transformer.word_emb.emb_layers.", i, ".weight");
     const double *bias = par(m, "crit.out_layers.", i, ".bias");
@@ -151,12 +151,13 @@ static void log_probs(const ses_model *m, const double *x, double *out)
 {
     double head[V], tail[V];
     logits(m, x, 0, head);
-    log_softmax(head, cut[1] + CLUSTERS - 1);
-    for (int k = 0; k < cut[1]; k++) out[k] = head[k];
+    log_softmax(head, cutoffs[1] + CLUSTERS - 1);
+    for (int k = 0; k < cutoffs[1]; k++) out[k] = head[k];
     for (int i = 1; i < CLUSTERS; i++) {
         logits(m, x, i, tail);
-        log_softmax(tail, cut[i + 1] - cut[i]);
-        for (int k = cut[i]; k < cut[i + 1]; k++) out[k] = head[cut[1] + i - 1] + tail[k - cut[i]];
+        log_softmax(tail, cutoffs[i + 1] - cutoffs[i]);
+        for (int k = cutoffs[i]; k < cutoffs[i + 1]; k++)
+            out[k] = head[cutoffs[1] + i - 1] + tail[k - cutoffs[i]];
     }
 }
 
@@ -248,7 +249,7 @@ static void test_segments(const ses_model *m, ses_tape *t)
 {
     static memory mem[SEQS];
     ses_batch b = { .seqs = SEQS, .tokens = 10, .cu_seqlens = cu, .ids = ids, .labels = labels };
-    for (int segment = 0; segment < 3; segment++) { /* without mems, then with those of the equations */
+    for (int segment = 0; segment < 3; segment++) { /* without mems, then with the mems of the equations */
         int32_t mem_cu[SEQS + 1] = { 0 };
         ses_real mems[L * SEQS * M * C + 1];
         set_mems(mem, mem_cu, mems);

@@ -1,4 +1,4 @@
-/* What the programs that check folders against the reference have in common: options, help, exit codes. */
+/* Shared by the programs that compare folders with transformers: options, help, exit codes. */
 #ifndef TOOLS_CHECKER_H
 #define TOOLS_CHECKER_H
 
@@ -22,9 +22,9 @@ typedef struct checker_args {
     }
 
 typedef struct checker {
-    const char *name, *usage; /* usage: what help says before the options */
+    const char *name, *usage; /* usage: text of the help before the options */
     const char *nothing;      /* "no folder given" */
-    const ses_opt *opt;       /* of checker_args */
+    const ses_opt *opt;       /* options, offsets in checker_args */
     size_t n_opt;
     int (*check)(const char *dir, ses_device *dev, bool verbose); /* 0 pass, 1 fail, 3 unreadable */
 } checker;

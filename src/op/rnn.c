@@ -38,7 +38,7 @@ static bool infer(ses_node *n, ses_err *e)
 
 /* Rows of the sequences at one time step. */
 typedef struct schedule {
-    int32_t *order;        /* [seqs]: longest first */
+    int32_t *order;          /* [seqs]: longest first */
     int32_t *row, *prev_row; /* [seqs] */
     int64_t seqs, steps;
     const int32_t *cu;

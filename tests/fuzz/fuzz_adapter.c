@@ -1,4 +1,4 @@
-/* adapter_config.json, whatever it says, to a model without its numbers, beside a small BERT. */
+/* adapter_config.json to a model without values, with a small BERT as base. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!dev) dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     if (!dev || !folder()) return 0;
     put("adapter_config.json", data, n);
-    /* the model given, or looked for as the config says */
+    /* the base model is given, or found by the config */
     ses_model_options o = { .check_only = true, .base = n % 2 ? NULL : base };
     ses_model *m = ses_model_open(dir, dev, &o, &e);
     MUST((m != NULL) == (e.code == SES_OK));

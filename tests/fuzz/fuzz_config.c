@@ -1,4 +1,4 @@
-/* config.json to a model without its numbers: whatever it says, sizes are bounded before anything is made. */
+/* config.json to a declared model without values: sizes are bounded before anything is allocated. */
 #include "fuzz.h"
 #include "sesame/model.h"
 
