@@ -274,5 +274,15 @@ ok "resumed" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --tra
     -o "$tmp/new" --log "$tmp/my.log" --resume
 ok "the log goes on" test "$(head -1 "$tmp/my.log")" = mine
 
+# The example program: CSV in, a model of three labels out.
+awk 'BEGIN { print "text,label"; split("good|bad|film", w, "|"); split("pos|neg|none", l, "|")
+    for (i = 0; i < 60; i++) printf "\"it was %s, .\",%s\n", w[i % 3 + 1], l[i % 3 + 1] }' >"$tmp/three.csv"
+ok "example" exits 0 "$1/examples/finetune" "$tmp/one" "$tmp/three.csv" "$tmp/three.csv" "$tmp/example"
+ok "reports each label" test "$(grep -c '^\(neg\|none\|pos\) *precision' "$tmp/out")" -eq 3
+ok "predicts rows" test "$(grep -c '^row [1-5]: ' "$tmp/out")" -eq 5
+ok "predicts a text" prints '^"a good film": '
+ok "saves a folder" exits 0 "$sesame" eval "$tmp/example" "$tmp/three.csv" --task classify --json
+ok "of at most 80 lines" test "$(wc -l <examples/finetune.c)" -le 80
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

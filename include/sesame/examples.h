@@ -83,6 +83,27 @@ typedef struct ses_examples ses_examples;
  * is then an error. spec is used during the call only. NULL on failure. Free with ses_examples_free. */
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
                                 ses_err *e);
+
+/* An example in memory; a kind reads its own fields, the others are 0 or NULL. */
+typedef struct ses_example_input {
+    const char *text; /* question, source, anchor; unused by tags */
+    const char
+        *pair; /* second text, passage of a span, target of text to text, positive of a tuple; may be NULL */
+    const char *label;        /* classification; NULL: unknown, to be predicted */
+    double value;             /* regression */
+    int64_t choice;           /* index of the right choice */
+    const char *const *parts; /* words of tags, choices, negatives of a tuple */
+    size_t n_parts;
+    const char *const *labels; /* tags: one per part, or NULL: unknown; several labels: those that apply */
+    size_t n_labels;
+    const char *answer;  /* span: an exact part of the passage; NULL: none, or unknown */
+    size_t answer_start; /* its byte offset in the passage */
+} ses_example_input;
+
+/* A set of n examples; strings are copied. labels: the label set in order, '|' between; NULL: the labels that occur,
+ * sorted. like: as in ses_examples_open. NULL on failure. Free with ses_examples_free. */
+ses_examples *ses_examples_new(ses_data_kind kind, const ses_example_input *x, size_t n, const char *labels,
+                               const ses_examples *like, ses_err *e);
 /* A set without examples that has these n labels, in this order, to be passed as `like`. Names are copied. */
 ses_examples *ses_examples_from_labels(ses_data_kind kind, const char *const *names, size_t n, ses_err *e);
 /* Frees the examples. d may be NULL. */

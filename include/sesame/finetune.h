@@ -116,8 +116,11 @@ typedef struct ses_transfer_options {
 } ses_transfer_options;
 
 typedef struct ses_finetune_options {
-    const char *model;     /* folder of the pretrained model */
-    const char *config;    /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
+    const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
+    const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
+    /* Instead of both: an open model, borrowed, opened with `train` and a head for the task; `tokenizer` is required.
+     * If the task has labels, they are the model's. */
+    ses_model *open_model;
     const char *tokenizer; /* folder or file; NULL: the model's */
 
     const char *train, *eval; /* labeled files; eval may be NULL: nothing is measured */
@@ -252,10 +255,12 @@ const char *ses_predictor_metric(const ses_predictor *p);
 /* Evaluate or predict a labeled file; predict needs no labels in it. */
 bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e);
 ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e);
-/* The same for examples in memory, which outlive the predictions. */
-bool ses_predictor_evaluate_examples(ses_predictor *p, const ses_examples *d, ses_eval_report *out,
-                                     ses_err *e);
+/* The same for examples in memory (ses_examples_new). Make them with ses_predictor_labels as `like`; evaluate may
+ * reorder their labels to the model's. They outlive the predictions. */
+bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e);
 ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e);
+/* The labels of the model, a set without examples; NULL: the task or the model has none. */
+const ses_examples *ses_predictor_labels(const ses_predictor *p);
 
 SES_END_DECLS
 

@@ -249,6 +249,31 @@ static bool has_classes(ses_data_kind k)
     return k == SES_DATA_CLASSIFY || k == SES_DATA_MULTI || k == SES_DATA_TAG || k == SES_DATA_CHOICE;
 }
 
+ses_examples *ses_examples_begin(const ses_data_spec *spec, const ses_examples *like, ses_err *e)
+{
+    if (like && like->kind != spec->kind) {
+        ses_fail(e, SES_EARG, "examples of %s, expected %s", ses_data_kind_name(spec->kind),
+                 ses_data_kind_name(like->kind));
+        return NULL;
+    }
+    ses_examples *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    d->kind = spec->kind;
+    d->arena.limit = max_bytes;
+    d->spec = spec;
+    if (!has_classes(spec->kind) || fix_labels(d, spec, like, e)) return d;
+    ses_examples_free(d);
+    return NULL;
+}
+
+bool ses_examples_end(ses_examples *d, ses_err *e)
+{
+    if (has_classes(d->kind) && !d->fixed && !sort_labels(d, e)) return false;
+    d->spec = NULL;
+    d->fixed = true;
+    return d->n || ses_fail(e, SES_EFORMAT, "no examples");
+}
+
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
                                 ses_err *e)
 {
@@ -257,28 +282,10 @@ ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, con
         [SES_DATA_SQUAD] = ses_read_squad,   [SES_DATA_MULTIRC] = ses_read_multirc,
         [SES_DATA_RECORD] = ses_read_record, [SES_DATA_LINES] = ses_read_lines,
     };
-    ses_examples *d = ses_alloc(sizeof *d, e);
-    if (!d) return NULL;
-    d->kind = spec->kind;
-    d->arena.limit = max_bytes;
-    d->spec = spec;
-    bool classes = has_classes(spec->kind);
-    if (like && like->kind != spec->kind) {
-        ses_fail(e, SES_EARG, "%s: examples of %s, expected %s", path, ses_data_kind_name(spec->kind),
-                 ses_data_kind_name(like->kind));
-        goto fail;
-    }
-    if (classes && !fix_labels(d, spec, like, e)) goto fail;
-    if (!read[spec->format](d, path, e)) goto fail;
-    if (classes && !d->fixed && !sort_labels(d, e)) goto fail;
-    if (!d->n) {
-        ses_fail(e, SES_EFORMAT, "%s: no examples", path);
-        goto fail;
-    }
-    d->spec = NULL;
-    d->fixed = true;
-    return d;
-fail:
+    ses_examples *d = ses_examples_begin(spec, like, e);
+    bool is_read = d && read[spec->format](d, path, e);
+    if (is_read && ses_examples_end(d, e)) return d;
+    if (!d || is_read) ses_wrap(e, "%s", path); /* readers name the file themselves */
     ses_examples_free(d);
     return NULL;
 }

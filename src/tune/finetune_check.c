@@ -14,8 +14,8 @@
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
 {
     ses_err ignored = { 0 }; /* unreadable or different labels of the base model are no error */
-    if (!f->o.model || !f->task->has_label_names) return true;
-    if (!ses_config_labels(ses_json_root(f->config), f->task->data, &f->base_labels, &f->base_has_names,
+    if (f->o.config || !f->task->has_label_names) return true;
+    if (!ses_config_labels(ses_finetune_base_config(f), f->task->data, &f->base_labels, &f->base_has_names,
                            &ignored))
         return true;
     f->keeps_labels = f->base_has_names && ses_examples_align_labels(f->train_rows, f->base_labels, &ignored);
@@ -58,7 +58,7 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_training_notify(f->o.on_event, f->o.ctx,
                             "scores are divided by their maximum, %g: a cosine is at most 1",
                             f->tuner->max_abs_target);
-    if (!f->o.model) return;
+    if (f->o.config) return;
     if (*missing) ses_training_notify(f->o.on_event, f->o.ctx, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
     ses_buf b = { 0 };

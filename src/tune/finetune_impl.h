@@ -46,7 +46,8 @@ struct ses_finetune {
     ses_lora lora;
     ses_teacher teacher;
     ses_trainer *trainer;
-    char *settings; /* JSON object: what a resumed run must have in common */
+    char *model_dir; /* o.model resolved: a folder */
+    char *settings;  /* JSON object: what a resumed run must have in common */
     ses_run_log log;
     char *log_path, *tensorboard_dir;
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
@@ -55,6 +56,9 @@ struct ses_finetune {
     bool is_stopped; /* the callback has returned false */
     ses_predictor predictor;
 };
+
+/* finetune_run.c: config.json of the base model */
+const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
 /* finetune_check.c */
 bool ses_finetune_match_labels(ses_finetune *f,

@@ -115,7 +115,8 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if (!o->model == !o->config) return ses_fail(e, SES_EUSAGE, "set either the model or the config");
+    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) != 1)
+        return ses_fail(e, SES_EUSAGE, "set either a model or a config");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -125,12 +126,21 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
-    if (!o->model && !o->tokenizer) return ses_fail(e, SES_EUSAGE, "a config needs a tokenizer");
+    if (!o->model && !o->tokenizer)
+        return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
+    if (o->open_model && o->transfer.adapter != SES_ADAPT_NONE)
+        return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
+}
+
+const ses_json *ses_finetune_base_config(const ses_finetune *f)
+{
+    return f->o.open_model ? ses_model_config(f->o.open_model) : ses_json_root(f->config);
 }
 
 static bool read_config(ses_finetune *f, ses_err *e)
 {
+    if (f->o.open_model) return true;
     f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
     return f->config && ses_transfer_config(&f->o.transfer, &f->config, e);
 }
@@ -160,13 +170,15 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     const char *tokenizer = o->tokenizer ? o->tokenizer : o->model;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
     t.lora = ses_transfer_lora(&o->transfer, &f->lora);
-    const char *type = ses_json_string(ses_json_get(ses_json_root(f->config), "model_type"), NULL);
+    t.model = o->open_model;
+    const ses_json *config = ses_finetune_base_config(f);
+    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
     f->tuner = ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e);
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
         !ses_finetune_check_metric(f, e))
         return false;
     int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0;
-    return ses_finetuner_build_config(f->tuner, ses_json_root(f->config), vocab, e) &&
+    return (o->open_model || ses_finetuner_build_config(f->tuner, config, vocab, e)) &&
            ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
@@ -273,13 +285,23 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
 
 /* ---- new and free ---- */
 
+/* A model name becomes its folder. */
+static bool resolve_model(ses_finetune *f, ses_err *e)
+{
+    if (!f->o.model) return true;
+    f->model_dir = ses_model_resolve(f->o.model, NULL, e);
+    f->o.model = f->model_dir;
+    return f->model_dir != NULL;
+}
+
 static bool prepare(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
         !check_options(&f->o, f->task, e) || (r->output && !ses_train_folder_check(r, e)))
         return false;
-    return read_config(f, e) && prepare_data(f, e) && prepare_model(f, e) && prepare_trainer(f, e);
+    return resolve_model(f, e) && read_config(f, e) && prepare_data(f, e) && prepare_model(f, e) &&
+           prepare_trainer(f, e);
 }
 
 static bool detect_task(ses_finetune *f, ses_err *e)
@@ -326,6 +348,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_examples_free(f->base_labels);
     ses_eval_report_free(&f->report);
     ses_json_free(f->config);
+    ses_free(f->model_dir);
     ses_free(f->settings);
     ses_free(f->log_path);
     ses_free(f->tensorboard_dir);

@@ -106,6 +106,8 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
     t->settings = o->settings;
     t->base = o->base;
     t->lora = o->lora;
+    t->model = o->model;
+    t->borrows_model = o->model != NULL;
     t->dev = dev;
     t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
     if (t->tokenizer_path && open_tokenizer(t, false, e) &&
@@ -254,10 +256,23 @@ static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t s
     return t->model != NULL;
 }
 
+/* Does an open model fit the task and its labels? */
+static bool check_model(const ses_finetuner *t, ses_err *e)
+{
+    const char *head = ses_model_head_name(t->model);
+    size_t n = (size_t)ses_model_label_count(t->model);
+    if (!t->task->head || !head || strcmp(head, t->task->head->name))
+        return ses_fail(e, SES_EARG, "%s has no head for the task %s", ses_model_class_name(t->model),
+                        t->task->name);
+    if (t->task->has_label_names && t->n_labels != n)
+        return ses_fail(e, SES_EARG, "the data have %zu labels, the model %zu", t->n_labels, n);
+    return true;
+}
+
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
     t->seed = seed;
-    if (!open_model(t, dir, train, seed, e)) return false;
+    if (t->model ? !check_model(t, e) : !open_model(t, dir, train, seed, e)) return false;
     int64_t max_tokens = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
     t->max_tokens = t->settings.max_length > 0 && t->settings.max_length < max_tokens ? t->settings.max_length
                                                                                       : max_tokens;

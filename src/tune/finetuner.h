@@ -54,6 +54,7 @@ typedef struct ses_finetuner_options {
     ses_finetune_task_options settings; /* resolved: max_length 0 is the model's, metrics are set */
     const char *base;     /* base model of an adapter folder, if not the one it names; or NULL */
     const ses_lora *lora; /* train an adapter; or NULL */
+    ses_model *model;     /* an open model, borrowed, instead of one to be opened; or NULL */
 } ses_finetuner_options;
 
 typedef struct ses_finetuner {
@@ -158,7 +159,7 @@ void ses_finetuner_free(ses_finetuner *t);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
 /* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in base. */
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e);
-/* Opens t->model by t->config: the weights of dir, with a new head if dir has none for the task; dir NULL: random
+/* Opens t->model (unless it was given) by t->config: the weights of dir, with a new head if dir has none for the task; dir NULL: random
  * weights. */
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e);
 /* Writes the model folder; of a sentence encoder with its modules. */

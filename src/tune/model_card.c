@@ -86,7 +86,7 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     put_yaml(b, f->log.energy.source);
-    ses_buf_appendf(b, "\n  training_type: %s\n", o->model ? "fine-tuning" : "from scratch");
+    ses_buf_appendf(b, "\n  training_type: %s\n", !o->config ? "fine-tuning" : "from scratch");
     if (f->eval_rows && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
         put_yaml(b, ses_path_name_of(o->run.output).s);
@@ -178,7 +178,10 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     const ses_training_options *r = &o->run;
     char energy[SES_ENERGY_TEXT];
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
-    put_row(b, "base model", o->model ? ses_path_name_of(o->model).s : "random weights");
+    put_row(b, "base model",
+            o->model    ? ses_path_name_of(o->model).s
+            : o->config ? "random weights"
+                        : "an open model");
     ses_buf_puts(b, "| data | ");
     put_cell(b, ses_path_name_of(f->train_name).s);
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),

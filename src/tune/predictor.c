@@ -41,9 +41,9 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->o = *o;
     p->dev = d;
     ses_data_spec spec;
-    p->dir = ses_strdup(dir, e);
+    p->dir = ses_model_resolve(dir, NULL, e);
     if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
-        !read_labels(p, dir, e)) {
+        !read_labels(p, p->dir, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -54,6 +54,7 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     return p;
 }
 
+const ses_examples *ses_predictor_labels(const ses_predictor *p) { return p->labels; }
 const char *ses_predictor_metric(const ses_predictor *p) { return p->spec.best_metric; }
 
 void ses_predictor_free(ses_predictor *p)
@@ -76,7 +77,8 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
         ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
     p->tuner = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
     ses_free(home);
-    if (p->tuner && ses_finetuner_set_labels(p->tuner, rows, e) &&
+    bool use_own = p->labels && !ses_examples_label_count(rows); /* unlabeled examples in memory */
+    if (p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e) &&
         ses_finetuner_build_config(p->tuner, config, 0, e) &&
         ses_finetuner_open_model(p->tuner, p->dir, false, 0, e))
         return true;
@@ -143,9 +145,9 @@ bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report 
     return ok;
 }
 
-bool ses_predictor_evaluate_examples(ses_predictor *p, const ses_examples *d, ses_eval_report *out,
-                                     ses_err *e)
+bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e)
 {
+    if (p->has_label_names && p->labels != d && !ses_examples_align_labels(d, p->labels, e)) return false;
     return evaluate(p, d, NULL, out, e);
 }
 
