@@ -103,7 +103,7 @@ that 'block bars with one' 'LC_ALL=C.UTF-8 "$sesame" doctor --seconds 0.05 | gre
 gives 0 doctor --json --seconds 0.05
 err_empty
 that 'JSON is valid' '"$build/json_valid" <"$tmp/out"'
-that 'the checker refuses what is not' '! echo "{\"a\": 1,}" | "$build/json_valid" 2>/dev/null'
+that 'the checker refuses invalid JSON' '! echo "{\"a\": 1,}" | "$build/json_valid" 2>/dev/null'
 out_has '"GFLOP/s"'
 SESAME_ISA=ref SESAME_THREADS=1 gives 0 doctor --json --quick
 out_has '"isa": "ref"'

@@ -1,4 +1,4 @@
-/* Energy from counters that go round, that cannot be read, that are not there. */
+/* Tests of the energy meter: counters that wrap around, unreadable and missing counters. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -41,11 +41,11 @@ static void test_counters(void)
     CHECK(m.n == 2);
     put("intel-rapl:0", "energy_uj", "4500000\n");
     put("intel-rapl:0:0", "energy_uj", "999999999\n");
-    put("intel-rapl:0:1", "energy_uj", "500000\n"); /* went round: 1 J to the end, 0.5 J since */
+    put("intel-rapl:0:1", "energy_uj", "500000\n"); /* wrapped around: 1 J to the end, then 0.5 J */
     m.read -= 3600;
     ses_energy_meter_update(&m);
     CHECK(near(m.joules, 5));
-    put("intel-rapl:0:1", "energy_uj", "400000\n"); /* and once more */
+    put("intel-rapl:0:1", "energy_uj", "400000\n"); /* wrapped again */
     ses_energy_meter_update(&m);                    /* too soon: not read */
     CHECK(near(m.joules, 5));
     ses_energy x = ses_energy_meter_stop(&m, 12);
@@ -61,7 +61,7 @@ static void test_estimate(void)
     char text[SES_ENERGY_TEXT];
     ses_energy_meter_start(&m, "/nowhere");
     double cpu = ses_cpu_seconds();
-    m.cpu = cpu - 3600; /* as if an hour of a core had passed in no time */
+    m.cpu = cpu - 3600; /* simulates one core hour in no time */
     ses_energy x = ses_energy_meter_stop(&m, a.core_watts);
     CHECK(!x.measured && x.joules >= 36000 && x.joules < 36100);
     x.joules = 36000;
@@ -73,7 +73,7 @@ static void test_estimate(void)
     x.joules = 3.6;
     CHECK(strstr(ses_energy_text(text, &x, &a), "1 mWh, 0.5 mg CO2"));
     ses_energy_meter_start(&m, "/nowhere");
-    m.wall -= 3600; /* memory alone */
+    m.wall -= 3600; /* only memory */
     x = ses_energy_meter_stop(&m, 0);
     double want = 3600 * 0.3725 * (double)ses_peak_memory() / (1 << 30);
     CHECK(x.joules > 0.9 * want && x.joules < 1.1 * want);

@@ -1,4 +1,4 @@
-/* The option parser, suggestions, and what the terminal helpers print. */
+/* Tests of the option parser, suggestions and terminal output. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
@@ -61,7 +61,7 @@ typedef struct parsed {
     bool ok;
 } parsed;
 
-/* Parse a line split at blanks. The result is static: one at a time. */
+/* Parses a line split at spaces. The result is static: one at a time. */
 static parsed *parse(const char *line, bool first_only)
 {
     static parsed p;
@@ -192,13 +192,13 @@ static void test_suggest(void)
     check_suggest("docotr", "info|doctor|bench", "doctor"); /* a swap is one edit */
     check_suggest("inof", "info|doctor|bench", "info");
     check_suggest("selftset", "self|selftest", "selftest");
-    check_suggest("ben", "info|bench", "bench"); /* the beginning */
+    check_suggest("ben", "info|bench", "bench"); /* a prefix */
     check_suggest("xyz", "info|doctor|bench", "");
     check_suggest("", "info|doctor|bench", "");
     check_suggest("i", "info", "");
 }
 
-/* What a function writes, by way of a temporary file. */
+/* Captures the output of a function in a temporary file. */
 static const char *slurp(FILE *f)
 {
     static char buf[4096];
@@ -262,7 +262,7 @@ static void test_table(void)
     ses_text_table_free(t);
 }
 
-/* What a struct holds, as the words that set it and as JSON. */
+/* Options written as a command line and as JSON. */
 static void test_written(void)
 {
     ses_buf line = { 0 };
@@ -280,13 +280,13 @@ static void test_written(void)
               "\"size\": 5120, \"real\": 0.1, \"choice\": \"blue\", \"must\": null, "
               "\"item\": [\"a,b\", \"$x\"]}");
     ses_json_writer_free(w);
-    p = parse("--size 4K --number 3", false); /* defaults are not said */
+    p = parse("--size 4K --number 3", false); /* defaults are omitted */
     ses_options_put_command_line(opt, SES_LEN(opt), &p->a, &line);
     CHECK(line.len == 0);
     ses_buf_free(&line);
 }
 
-/* An option of a command is one name, one letter: what is written of a run has each key once. */
+/* Names and letters of options are unique in a command, so that run.json has each key once. */
 static void test_commands(void)
 {
     for (const ses_command *const *c = ses_commands(); *c; c++) {

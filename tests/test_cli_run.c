@@ -1,5 +1,5 @@
-/* `sesame run --json` on the golden cases: what it prints is what the reference library computed. And what
- * `info` estimates for activations is near what a forward pass takes. */
+/* `sesame run --json` prints the outputs of transformers for the golden cases, and `info` estimates
+ * activation memory close to the use of a forward pass. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
@@ -16,7 +16,7 @@
 
 extern const ses_command ses_command_run;
 
-/* argv as a person would type it, after the command's name; stdout goes to the file. */
+/* Calls a command with argv as typed after its name; stdout goes to the file. */
 static bool call(const ses_command *cmd, char **argv, const char *out, ses_err *e)
 {
     ses_call c = { .operands = argv, .out = { .width = 80 }, .err = { .width = 80 }, .quiet = true };
@@ -62,7 +62,7 @@ static bool real_token(const gold_case *g, int64_t row, int64_t i)
     return !g->mask.v || g->mask.v[row * g->width + i] != 0;
 }
 
-/* The ids as lines. False: the segments go back to 0, which a line cannot say. */
+/* Writes the ids as lines. false: segment ids decrease, which a line cannot express. */
 static bool write_lines(const gold_case *g, const char *path)
 {
     FILE *f = fopen(path, "w");
@@ -83,7 +83,7 @@ static bool write_lines(const gold_case *g, const char *path)
     return ok;
 }
 
-/* Numbers of nested arrays, in order. */
+/* Flattens nested arrays; returns the number of values. */
 static size_t flatten(const ses_json *v, double *out, size_t n)
 {
     double x;
@@ -96,8 +96,8 @@ static size_t flatten(const ses_json *v, double *out, size_t n)
     return n;
 }
 
-/* The same numbers of one row of the reference: [rows, width, ...] at real tokens, [rows, heads, width,
- * width] at pairs of them, [rows, ...] whole. */
+/* The expected values of a row of the golden file: [rows, width, ...] without padding, [rows, heads,
+ * width, width] without padded pairs, [rows, ...] complete. */
 static size_t expected(const gold_case *g, const padded *p, int64_t row, double *out)
 {
     const ses_tensor_entry *x = p->x;
@@ -121,7 +121,7 @@ static void compare(const gold_case *g, const char *name, const ses_json *got, i
     char full[64];
     snprintf(full, sizeof full, "output.%s", name);
     padded p = load(g->gold, full);
-    if (!CHECK_MSG(p.x, "%s: the reference has no %s", where, full)) return;
+    if (!CHECK_MSG(p.x, "%s: the golden file has no %s", where, full)) return;
     double *want = malloc((size_t)p.x->count * sizeof *want), most = 1, worst = 0;
     size_t n = expected(g, &p, row, want), m = flatten(got, NULL, 0);
     double *have = malloc((m + 1) * sizeof *have);
@@ -147,7 +147,7 @@ static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t
         char name[48];
         found += ses_json_len(all) > 0;
         snprintf(name, sizeof name, "output.%s.0", layered[i]);
-        if (!ses_safetensors_find(g->gold, name)) continue; /* cases that no class of the reference made */
+        if (!ses_safetensors_find(g->gold, name)) continue; /* not in the golden file */
         for (size_t l = 0; l < ses_json_len(all); l++) {
             snprintf(name, sizeof name, "%s.%zu", layered[i], l);
             compare(g, name, ses_json_at(all, l), row, where);
@@ -195,7 +195,7 @@ static void compare_lines(const gold_case *g, const char *path, const char *wher
     if (f) fclose(f);
 }
 
-/* Whether a line can say all that the case gives: no permutations, no memories. */
+/* Whether a line can express the case: no permutations, no memories. */
 static bool can_say(const ses_safetensors *gold)
 {
     static const char *const known[] = {
@@ -211,7 +211,7 @@ static bool can_say(const ses_safetensors *gold)
     return true;
 }
 
-/* One after the other and all at once: the bits are the same, so the lines are. */
+/* Batches of one and of all sequences give identical bits, hence identical lines. */
 static void check_case(const char *name, const char *tmp, bool lm)
 {
     char dir[320], gold[400], ids[128], out[128], choices[16];
@@ -229,7 +229,7 @@ static void check_case(const char *name, const char *tmp, bool lm)
     g.ids = load(g.gold, "input.input_ids");
     g.mask = load(g.gold, "input.attention_mask");
     g.segments = load(g.gold, "input.token_type_ids");
-    if (!g.segments.x) g.segments = load(g.gold, "input.langs"); /* which XLM has in their place */
+    if (!g.segments.x) g.segments = load(g.gold, "input.langs"); /* XLM: language ids */
     g.width = g.ids.x->dim[g.ids.x->rank - 1];
     g.rows = g.ids.x->count / g.width;
     g.choices = g.ids.x->rank == 3 ? g.ids.x->dim[1] : 0;
@@ -258,7 +258,7 @@ static void check_case(const char *name, const char *tmp, bool lm)
     ses_safetensors_free(g.gold);
 }
 
-/* Whether run can say what the case's decoder reads: false. And whether the model predicts tokens. */
+/* Whether the decoder of the model has its own input. *lm: the model predicts tokens. */
 static bool reads_target(const char *dir, bool *lm)
 {
     ses_err e = { 0 };
@@ -278,7 +278,7 @@ static const char config[] =
     "\"num_hidden_layers\": 3, \"num_attention_heads\": 2, \"intermediate_size\": 512, "
     "\"max_position_embeddings\": 512, \"vocab_size\": %d}";
 
-/* The tape holds what the estimate says, give or take what an arena rounds up. */
+/* The memory of the tape equals the estimate, except for rounding of the arena. */
 static void check_estimate(int vocab)
 {
     enum { T = 512 };
@@ -302,7 +302,8 @@ static void check_estimate(int vocab)
     ses_json_free(doc);
 }
 
-/* Every case of one stack: a second one's input is made of labels, which is not run's business. */
+/* All cases with one stack. The decoder input of two stacks is derived from labels, which run does not
+ * read. */
 static void check_all(const char *tmp)
 {
     DIR *d = opendir("tests/golden");

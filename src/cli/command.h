@@ -1,4 +1,5 @@
-/* Commands. A command is one file, cmd/cmd_NAME.c, that defines ses_command_NAME, and one line in commands.def.
+/* Commands. A command is one file, cmd/cmd_NAME.c, that defines ses_command_NAME, and one line in
+ * commands.def.
  *
  * Ownership: commands are constant; a call borrows its arguments from main, which frees them after run.
  * Threads: commands run on the main thread; stdout and stderr belong to them. */
@@ -16,7 +17,7 @@ typedef struct ses_call {
     void *task_args;  /* pipelines: struct filled from the task's options */
     char **operands;  /* operands, then NULL */
     int n_operands;
-    ses_term out, err; /* of stdout and stderr */
+    ses_term out, err; /* stdout and stderr */
     bool quiet;
 } ses_call;
 
@@ -35,8 +36,8 @@ struct ses_command {
     /* the first operand is a model (folder or name), unless --model gives it */
     bool has_model_operand;
     const struct ses_task *task; /* pipelines: provides more options, the description and examples */
-    /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks the exit
-     * code; false without one: the command has reported the failure (exit 1). */
+    /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks
+     * the exit code; false without one: the command has reported the failure (exit 1). */
     bool (*run)(ses_call *c, ses_err *e);
 };
 
@@ -45,8 +46,8 @@ const ses_command *ses_command_find(const char *name); /* NULL: unknown */
 /* Fails for an unknown name and suggests a similar one. */
 const ses_command *ses_command_require(const char *name, ses_err *e);
 
-/* Iterates over the options, those of a pipeline's task first. Their offsets refer to different structs, so
- * this is for names and help texts. */
+/* Iterates over the options; the options of a pipeline's task come first. Their offsets refer to different
+ * structs: use this for names and help texts. */
 ses_opt_iter ses_command_options(const ses_command *c);
 const char *ses_command_description(const ses_command *c);
 const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: none */

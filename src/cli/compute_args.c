@@ -1,8 +1,8 @@
 /* The options of commands that compute, and the device they describe. */
 #include "compute_args.h"
 
-#include "base/thread_pool.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>

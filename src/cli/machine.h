@@ -14,7 +14,7 @@ typedef struct ses_machine {
     int cores, usable;     /* online; usable by this process */
     double quota;          /* CPUs granted by the control group; 0: no limit */
     uint64_t memory, free; /* bytes; free: available to programs */
-    uint64_t memory_limit; /* of the control group, bytes; 0: none */
+    uint64_t memory_limit; /* limit of the control group, bytes; 0: none */
     uint64_t page, huge;   /* page sizes in bytes */
     char huge_mode[16];    /* transparent huge pages: always, madvise, never */
     char system[96];       /* "Linux 6.1.0 x86_64" */
@@ -26,8 +26,8 @@ ses_machine ses_machine_detect(void);
  * within about `seconds`. Negative on failure (out of memory). */
 double ses_memory_bandwidth(int threads, double seconds, ses_err *e);
 
-/* Multiply-adds in registers, the upper bound of any matrix product: sum over the threads of the pool, which run at
- * the same time for `seconds`, in GFLOP/s. threads: at most 1024. */
+/* Multiply-adds in registers, the upper bound of any matrix product: sum over the threads of the pool,
+ * which run at the same time for `seconds`, in GFLOP/s. threads: at most 1024. */
 double ses_machine_peak_gflops(struct ses_thread_pool *pool, ses_isa isa, int threads, double seconds);
 
 #endif

@@ -13,7 +13,8 @@
 
 enum { EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_INPUT };
 
-/* If the caller closed descriptor 0, 1 or 2, the next opened file would get that number and be overwritten. */
+/* If the caller closed descriptor 0, 1 or 2, the next opened file would get that number and be
+ * overwritten. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

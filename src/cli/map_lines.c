@@ -24,7 +24,7 @@ typedef struct stream {
     ses_thread_pool *pool;
     worker *worker;
     int threads;
-    int64_t lines; /* of this file, written so far */
+    int64_t lines; /* lines of this file written so far */
     ses_buf in;
 } stream;
 

@@ -1,6 +1,6 @@
 /* Maps a function over the lines of files or standard input on several threads and writes the results to
- * standard output in input order. Compressed files are decompressed. Input is processed as it arrives, so that
- * interactive use answers each line. Memory: a few chunks, or the longest line (at most 256 MiB).
+ * standard output in input order. Compressed files are decompressed. Input is processed as it arrives, so
+ * that interactive use answers each line. Memory: a few chunks, or the longest line (at most 256 MiB).
  *
  * Threads: fn runs on `threads` workers at once; `worker` tells them apart. */
 #ifndef SES_CLI_MAP_LINES_H
@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 
-/* Processes a line without its line end (LF or CRLF) and appends the result to out. false: stop; the lines before
- * it are written, and the error gets the file name and line number. */
+/* Processes a line without its line end (LF or CRLF) and appends the result to out. false: stop; the
+ * lines before it are written, and the error gets the file name and line number. */
 typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e);
 
 /* files ends with NULL; an empty list and "-" mean standard input. */

@@ -1,8 +1,8 @@
-/* `sesame bench`: types and timing shared by the benchmarks. A benchmark is one file, bench_NAME.c, and one line in
- * the list of cmd_bench.c.
+/* `sesame bench`: types and timing shared by the benchmarks. A benchmark is one file, bench_NAME.c, and
+ * one line in the list of cmd_bench.c.
  *
- * Ownership: ses_bench borrows the call and the device. Threads: benchmarks run on the main thread; the device has
- * its own workers. */
+ * Ownership: ses_bench borrows the call and the device. Threads: benchmarks run on the main thread; the
+ * device has its own workers. */
 #ifndef SES_CLI_BENCH_H
 #define SES_CLI_BENCH_H
 
@@ -13,8 +13,8 @@ typedef struct ses_bench {
     const ses_call *call;
     bool json, quick;
     ses_isa isa;
-    ses_dtype dtype; /* of weights, for inference */
-    int threads;     /* of dev */
+    ses_dtype dtype; /* weight type of inference */
+    int threads;     /* worker threads of dev */
     ses_device *dev; /* the device under test */
     double peak;     /* GFLOP/s of multiply-adds in registers on these threads; 0: unknown */
     ses_progress progress;
@@ -53,9 +53,10 @@ typedef struct ses_bench_case {
     char name[64]; /* "BENCH SHAPE", printed for --turns; may be empty */
 } ses_bench_case;
 
-/* Runs a few rounds. In each, every one of the n cases runs for a short time, at least once. With --turns it prints
- * {"ready": [NAMES]}; then each line on standard input starts a round, answered with {"seconds": [...]}, the fastest
- * call of each case. The line "next", or the end of the input, ends the measurement. */
+/* Runs a few rounds. In each, every one of the n cases runs for a short time, at least once. With --turns
+ * it prints {"ready": [NAMES]}; then each line on standard input starts a round, answered with
+ * {"seconds": [...]}, the fastest call of each case. The line "next", or the end of the input, ends the
+ * measurement. */
 void ses_bench_time(ses_bench *b, ses_bench_case *t, size_t n);
 
 /* Writes a result as a JSON line; without --json nothing, as each benchmark prints its own table.

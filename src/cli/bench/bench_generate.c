@@ -1,4 +1,5 @@
-/* bench generate: one decoding step with a KV cache, at short and long contexts, for one and several sequences. */
+/* bench generate: one decoding step with a KV cache, at short and long contexts, for one and several
+ * sequences. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"

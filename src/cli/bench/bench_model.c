@@ -29,7 +29,7 @@ static const size sizes[] = {
 
 typedef struct workload {
     int64_t seqs, len;
-    const int64_t *lengths; /* of each sequence, instead of len; NULL: all equal */
+    const int64_t *lengths; /* one per sequence, instead of len; NULL: all equal */
 } workload;
 
 static const workload workloads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
@@ -37,8 +37,8 @@ static const workload train_workload = { 8, 128, NULL };
 
 enum { QUANTILES = 32 };
 
-/* Quantiles of sequence lengths: sentences as in SST-2 with the tokenizer of BERT; documents log-uniform from 16 to
- * 512. */
+/* Quantiles of sequence lengths: sentences as in SST-2 with the tokenizer of BERT; documents log-uniform
+ * from 16 to 512. */
 static const int16_t sentences[QUANTILES] = {
     7,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
     23, 24, 25, 26, 27, 27, 28, 30, 31, 33, 34, 35, 37, 39, 42, 49
@@ -80,7 +80,7 @@ typedef struct subject {
     ses_optim *optim; /* NULL: inference */
     ses_batch batch;
     int32_t *cu, *ids, *labels;
-    ses_err error; /* of a forward pass */
+    ses_err error; /* set by a failed forward pass */
     bool recompute;
 } subject;
 
@@ -225,8 +225,8 @@ static void run_step(void *ctx, int64_t call)
     synchronize(s->dev, out.loss);
 }
 
-/* FLOPs: 2 per multiply-add of linear layers and attention; the backward pass takes twice the forward pass. In
- * masked-LM training the last layer computes only the labeled rows. */
+/* FLOPs: 2 per multiply-add of linear layers and attention; the backward pass takes twice the forward
+ * pass. In masked-LM training the last layer computes only the labeled rows. */
 static double flops(const size *z, const workload *l, bool train)
 {
     double T = (double)fill_offsets(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;

@@ -1,5 +1,5 @@
-/* bench ops: every op at the sizes of BERT-base with 8 x 128 tokens, forward and backward in training mode: weight
- * gradients are accumulated, activation gradients are written. */
+/* bench ops: every op at the sizes of BERT-base with 8 x 128 tokens, forward and backward in training
+ * mode: weight gradients are accumulated, activation gradients are written. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"

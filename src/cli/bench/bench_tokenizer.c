@@ -1,5 +1,5 @@
-/* bench tokenizer: megabytes of text per second, ids and offsets, line by line. Uses the vocabularies and texts of
- * the shared test data if present, else a synthetic vocabulary and text. */
+/* bench tokenizer: megabytes of text per second, ids and offsets, line by line. Uses the vocabularies and
+ * texts of the shared test data if present, else a synthetic vocabulary and text. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
-/* Matrix products of other libraries, loaded at run time, for comparison only.
- * The libraries stay loaded: their threads do not survive dlclose. Main thread only (sets the environment). */
+/* Matrix products of other libraries, loaded at run time, for comparison only. The libraries stay loaded:
+ * their threads do not survive dlclose. Main thread only (sets the environment). */
 #ifndef SES_CLI_GEMM_PEERS_H
 #define SES_CLI_GEMM_PEERS_H
 

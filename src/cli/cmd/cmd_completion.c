@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Calls fn for every option of a command, then for the general ones. c NULL: the options before the command. */
+/* Calls fn for every option of a command, then for the general ones. c NULL: the options before the
+ * command. */
 typedef void option_fn(const ses_command *c, const ses_opt *o);
 
 static void each_option(const ses_command *c, option_fn *fn)

@@ -73,7 +73,8 @@ static bool list_benchmarks(const ses_call *c, bool json, ses_err *e)
     return ok;
 }
 
-/* Shows a file. *like: the examples of the first file, whose labels the others must have; NULL: this is the first. */
+/* Shows a file. *like: the examples of the first file, whose labels the others must have; NULL: this is
+ * the first. */
 static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **like, ses_err *e)
 {
     const args *a = c->args;
@@ -153,7 +154,7 @@ const ses_command ses_command_data = {
         "distribution, text lengths, duplicates and contradictory labels, and the first examples. An "
         "error that would stop a training run is reported with its line.\n\n"
         "A benchmark (--task) defines files, columns, labels and metrics; a folder means its files of "
-        "the benchmark. Options override single settings. Without a benchmark, --task gives the kind "
+        "the benchmark. Options override single settings. If no benchmark is named, --task gives the kind "
         "of task, and --text, --pair and --label the columns.\n\n"
         "Several files are read with the labels of the first.",
     .examples = examples,

@@ -1,4 +1,4 @@
-/* models: lists bundled models and those in the folders of SESAME_MODELS. */
+/* models: lists bundled models and the models in the folders of SESAME_MODELS. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"

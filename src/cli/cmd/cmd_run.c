@@ -442,7 +442,7 @@ const ses_command ses_command_run = {
     .usage = "DIR [FILE...]",
     .summary = "run a model on token ids",
     .description =
-        "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of "
+        "Runs the model in folder DIR on sequences of token ids: first --ids, then the lines of "
         "each FILE (-: standard input, which is also the default). A line is a sequence of ids "
         "separated by spaces or commas. Ids after | belong to the second segment. Ids after > are the "
         "decoder input of an encoder-decoder (default: its start token). A line may also be an object "

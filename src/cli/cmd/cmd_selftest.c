@@ -1,4 +1,4 @@
-/* selftest: tests every op and kernel variant against the reference kernels on this machine. */
+/* selftest: tests every op and kernel variant on this machine against reference loops. */
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"

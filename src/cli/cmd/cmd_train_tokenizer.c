@@ -58,7 +58,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, special),
       .value = "A,B",
       .help = "special tokens, first in the vocabulary; separated by commas or by repeating the option; "
-              "default: those of the model type" },
+              "default: depends on the type" },
     { .name = "lowercase",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, lowercase),
@@ -84,7 +84,7 @@ typedef struct train_job {
     ses_call *call;
     ses_tokenizer_trainer *trainer;
     ses_progress progress;
-    const char *stage; /* of the training; NULL: not started */
+    const char *stage; /* training stage; NULL: not started */
     int64_t texts, bytes;
 } train_job;
 
@@ -214,7 +214,7 @@ const ses_command ses_command_train_tokenizer = {
     .description =
         "Counts words and builds a vocabulary of the given size with the algorithms of the tokenizers "
         "library. The result does not depend on the number of threads. Files are read once, line by "
-        "line; those compressed with gzip, xz or zstd are decompressed. '-' or no file: standard input.",
+        "line; files compressed with gzip, xz or zstd are decompressed. '-' or no file: standard input.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

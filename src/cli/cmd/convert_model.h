@@ -6,7 +6,8 @@
 #include "cli/command.h"
 #include "sesame/types.h"
 
-/* Converts the model in operands[0] to folder operands[1] and prints a summary. embedding_dtype: for I8 only. */
+/* Converts the model in operands[0] to folder operands[1] and prints a summary. embedding_dtype: for I8
+ * only. */
 bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e);
 
 /* Copies a file, if it exists, from one folder to another and appends its name to `copied`. */

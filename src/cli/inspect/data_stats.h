@@ -1,5 +1,5 @@
-/* Statistics of labeled examples, and their output.
- * Ownership: ses_data_stats_free frees the counts; the rest is borrowed. No state is shared between threads. */
+/* Statistics of labeled examples, and their output. Ownership: ses_data_stats_free frees the counts; the
+ * rest is borrowed. No state is shared between threads. */
 #ifndef SES_CLI_DATA_STATS_H
 #define SES_CLI_DATA_STATS_H
 
@@ -12,7 +12,7 @@ typedef struct ses_distribution {
 
 typedef struct ses_data_stats {
     int64_t *count;                     /* [labels] */
-    ses_distribution words, characters; /* of all texts of an example */
+    ses_distribution words, characters; /* counted over all texts of an example */
     ses_distribution targets;           /* regression */
     int64_t duplicates;                 /* examples with the same texts as an earlier one */
     int64_t contradictions;             /* duplicates with another label */

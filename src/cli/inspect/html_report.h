@@ -1,5 +1,5 @@
-/* Writes training runs as one self-contained HTML page: no script, no other file, no network. Curves, settings, scores
- * per class, confusion matrices; light and dark. All external text is escaped.
+/* Writes training runs as one self-contained HTML page: no script, no other file, no network. Curves,
+ * settings, scores per class, confusion matrices; light and dark. All external text is escaped.
  * Ownership: arguments are borrowed. Safe in all threads. */
 #ifndef SES_CLI_HTML_REPORT_H
 #define SES_CLI_HTML_REPORT_H

@@ -1,5 +1,6 @@
-/* Reads sequences of token ids from the command line, files or standard input, one per line. Only the current batch
- * is kept. Ownership: ses_id_batch_free and ses_id_reader_close; names are borrowed. One thread per reader. */
+/* Reads sequences of token ids from the command line, files or standard input, one per line. Only the
+ * current batch is kept. Ownership: ses_id_batch_free and ses_id_reader_close; names are borrowed. One
+ * thread per reader. */
 #ifndef SES_CLI_ID_READER_H
 #define SES_CLI_ID_READER_H
 
@@ -48,7 +49,7 @@ typedef struct ses_id_reader {
     const char *text;   /* unread rest of the current --ids */
     size_t next_given;  /* index of the next --ids */
     FILE *f;
-    const char *name; /* of the open file */
+    const char *name; /* the open file */
     int64_t line, number;
     int64_t bytes; /* read from files */
 } ses_id_reader;

@@ -21,7 +21,8 @@ static bool has_suffix(const char *s, const char *suffix)
     return n >= k && !strcmp(s + n - k, suffix);
 }
 
-/* The part of a parameter, by its Sesame name, which is the same in every model. The first matching row counts. */
+/* The part of a parameter, by its Sesame name, which is the same in every model. The first matching row
+ * counts. */
 static const char *part_name(const ses_model *m, const char *name)
 {
     static const struct {
@@ -61,8 +62,8 @@ static void count_parts(ses_model_info *i)
     }
 }
 
-/* Size of the packed weights: matrices of linear layers (their names end in ".weight") and an embedding table that
- * serves as output projection. */
+/* Size of the packed weights: matrices of linear layers (their names end in ".weight") and an embedding
+ * table that serves as output projection. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
     ses_kernels k = ses_kernels_cpu(isa);
@@ -77,10 +78,11 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
     return bytes;
 }
 
-/* Inference keeps one layer at a time. Per token: input, q, k, v, attention output and its projection, norm,
- * feed-forward output and norm are 9 rows of C (hidden size); the feed-forward layer adds a row of F (intermediate
- * size), 2 more if gated; cross-attention adds 4 rows of C. A vocabulary head adds 2 rows of C and one of V: the
- * buffers of the layers are free by then, but too small. Attention tiles are in the scratch memory of each thread. */
+/* Inference keeps one layer at a time. Per token: input, q, k, v, attention output and its projection,
+ * norm, feed-forward output and norm are 9 rows of C (hidden size); the feed-forward layer adds a row of
+ * F (intermediate size), 2 more if gated; cross-attention adds 4 rows of C. A vocabulary head adds 2 rows
+ * of C and one of V: the buffers of the layers are free by then, but too small. Attention tiles are in
+ * the scratch memory of each thread. */
 uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
 {
     const ses_config *c = &m->c;

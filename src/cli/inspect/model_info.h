@@ -54,8 +54,9 @@ typedef struct ses_model_info {
     ses_model_info_memory memory;
 } ses_model_info;
 
-/* lenient: succeed with the tensors alone if the model cannot be opened. tokens 0: 512, or the maximum length of the
- * model if shorter. strict: as in ses_model_options. Zero-initialize first; call ses_model_info_free also on failure. */
+/* lenient: succeed with the tensors alone if the model cannot be opened. tokens 0: 512, or the maximum
+ * length of the model if shorter. strict: as in ses_model_options. Zero-initialize first; call
+ * ses_model_info_free also on failure. */
 bool ses_model_info_read(ses_model_info *i, const char *path, int64_t tokens, bool lenient, bool strict,
                          ses_err *e);
 void ses_model_info_free(ses_model_info *i);

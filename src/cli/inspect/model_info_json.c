@@ -124,7 +124,7 @@ static void put_tensors(ses_json_writer *w, const ses_model_info *i)
         for (int d = 0; d < x->rank; d++) ses_json_put_int(w, x->dim[d]);
         ses_json_end_array(w);
         ses_json_member_string(w, "file", x->file);
-        ses_json_member_real(w, "min", s->min); /* infinite if there is no finite value: written as null */
+        ses_json_member_real(w, "min", s->min); /* infinite without a finite value: written as null */
         ses_json_member_real(w, "max", s->max);
         ses_json_member_real(w, "norm", s->norm);
         ses_json_member_int(w, "nan", s->nan);

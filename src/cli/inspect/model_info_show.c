@@ -162,7 +162,7 @@ static bool show_memory(const ses_model_info *i, const ses_term *t, ses_err *e)
         const char *name, *note;
         uint64_t bytes;
     } row[] = {
-        { "weights", m->copied ? "mapped file" : "mapped file, used in place", m->mapped },
+        { "weights", m->copied ? "mapped file" : "mapped file, not copied", m->mapped },
         { "converted", "f32 copy", m->copied },
         { "packed", "packed matrices, made on first use", m->packed },
         { "activations", "estimate", m->activations },

@@ -46,7 +46,8 @@ static bool print_table(ses_text_table *t, const ses_runner *r, ses_err *e)
     return ok;
 }
 
-/* ---- masked-lm, causal-lm, conditional-generation: the most probable tokens at each requested position ---- */
+/* ---- masked-lm, causal-lm, conditional-generation: the most probable tokens at each requested position
+ * ---- */
 
 static bool is_requested(const ses_runner *r, ses_token_slice at, int64_t position)
 {

@@ -19,14 +19,14 @@ typedef struct ses_run_args {
 
 typedef struct ses_runner {
     const ses_run_args *a;
-    const ses_term *term; /* of stdout */
+    const ses_term *term; /* stdout */
     ses_device *dev;
     ses_model *model;
     ses_tape *tape;
     ses_tokenizer *tokenizer; /* NULL: none readable; ids are shown */
     ses_id_batch batch;
-    ses_outputs out;    /* of the current batch */
-    ses_json_writer *w; /* of the current result; NULL: text output */
+    ses_outputs out;    /* outputs of the current batch */
+    ses_json_writer *w; /* current result; NULL: text output */
     float *row;         /* buffer of ses_run_rows and ses_run_values */
     size_t row_cap;
     int64_t sequences, tokens; /* processed */
@@ -82,7 +82,7 @@ typedef struct ses_view {
 } ses_view;
 ses_view_fn *ses_view_for_head(const ses_head *h);
 
-/* Outputs besides those of the heads. */
+/* Views of outputs that do not belong to a head. */
 bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e); /* hidden states of a model without a head */
 bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e);
 bool ses_view_attentions(ses_runner *r, int64_t s, ses_err *e);

@@ -1,7 +1,7 @@
-/* Records of training runs, read from their folders for comparison: settings (run.json), progress (log.jsonl, or the
- * log_history of trainer_state.json, which transformers writes, too), results (all_results.json). Missing files are
- * allowed.
- * Ownership: ses_run_records_free frees everything. One thread per list. */
+/* Records of training runs, read from their folders for comparison: settings (run.json), progress
+ * (log.jsonl, or the log_history of trainer_state.json, which transformers writes, too), results
+ * (all_results.json). Missing files are allowed. Ownership: ses_run_records_free frees everything. One
+ * thread per list. */
 #ifndef SES_CLI_RUN_RECORD_H
 #define SES_CLI_RUN_RECORD_H
 

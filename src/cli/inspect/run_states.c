@@ -85,8 +85,8 @@ bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
 
 /* ---- layers ---- */
 
-/* A family of outputs with one per layer: "hidden_states.0", "hidden_states.1", ... An encoder-decoder has several,
- * such as "encoder_hidden_states" and "decoder_hidden_states". */
+/* A family of outputs with one per layer: "hidden_states.0", "hidden_states.1", ... An encoder-decoder
+ * has several, such as "encoder_hidden_states" and "decoder_hidden_states". */
 typedef struct family {
     const char *name, *title;
 } family;

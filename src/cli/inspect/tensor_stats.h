@@ -1,12 +1,12 @@
-/* Statistics of the tensors of a checkpoint, computed in one pass on several threads. The result does not depend on
- * the number of threads. Ownership: the caller frees the array with ses_free. */
+/* Statistics of the tensors of a checkpoint, computed in one pass on several threads. The result does not
+ * depend on the number of threads. Ownership: the caller frees the array with ses_free. */
 #ifndef SES_CLI_TENSOR_STATS_H
 #define SES_CLI_TENSOR_STATS_H
 
 #include "sesame/safetensors.h"
 
 typedef struct ses_tensor_stats {
-    double min, max, norm; /* of the finite values; min > max: none */
+    double min, max, norm; /* over finite values; min > max: none */
     int64_t nan, infinite; /* counts */
     int64_t first_bad;     /* index of the first non-finite element; -1: none */
 } ses_tensor_stats;

@@ -1,5 +1,5 @@
-/* Redirects standard output to a file that is created completely or not at all.
- * Ownership: ses_atomic_output_end frees the strings and restores standard output. Main thread only: standard output
+/* Redirects standard output to a file that is created completely or not at all. Ownership:
+ * ses_atomic_output_end frees the strings and restores standard output. Main thread only: standard output
  * belongs to the process. */
 #ifndef SES_CLI_ATOMIC_OUTPUT_H
 #define SES_CLI_ATOMIC_OUTPUT_H

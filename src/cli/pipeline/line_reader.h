@@ -1,6 +1,6 @@
-/* Reads lines of files as they arrive, and reports whether more input is ready, so that a pending batch can be
- * answered before the next line blocks.
- * Ownership: ses_line_reader_close frees the buffer; names are borrowed. One thread per reader. */
+/* Reads lines of files as they arrive, and reports whether more input is ready, so that a pending batch
+ * can be answered before the next line blocks. Ownership: ses_line_reader_close frees the buffer; names
+ * are borrowed. One thread per reader. */
 #ifndef SES_CLI_LINE_READER_H
 #define SES_CLI_LINE_READER_H
 
@@ -9,7 +9,7 @@
 typedef struct ses_line_reader {
     const char *const *file; /* files not yet opened; "-" is standard input */
     size_t n_files;
-    const char *name; /* of the open file; NULL: none */
+    const char *name; /* the open file; NULL: none */
     int fd;
     ses_buf buf;
     size_t at;           /* start of the next line in buf */

@@ -1,5 +1,5 @@
-/* Pipeline commands: one implementation for all tasks; a task provides name, options, description and examples.
- * Ownership: a call borrows its arguments. Threads: main thread only. */
+/* Pipeline commands: one implementation for all tasks; a task provides name, options, description and
+ * examples. Ownership: a call borrows its arguments. Threads: main thread only. */
 #ifndef SES_CLI_PIPELINE_COMMAND_H
 #define SES_CLI_PIPELINE_COMMAND_H
 
@@ -18,7 +18,8 @@ typedef struct ses_pipeline_args {
 
 bool ses_pipeline_command(ses_call *c, ses_err *e);
 
-/* Prints a result as text. has_title: print the input text above it, because the command has several inputs. */
+/* Prints a result as text. has_title: print the input text above it, because the command has several
+ * inputs. */
 bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool has_title, ses_err *e);
 
 #endif

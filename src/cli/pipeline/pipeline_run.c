@@ -257,7 +257,7 @@ static bool run_lines(pipeline_job *j, ses_err *e)
         if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
         ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : ses_pipeline_get_stats(j->p).items);
     }
-    if (got == SES_LINE_ERROR) { /* write the results of what was read */
+    if (got == SES_LINE_ERROR) { /* write the results of the items before it */
         ses_err ignored = { 0 };
         ses_pipeline_flush(j->p, &ignored);
         return false;

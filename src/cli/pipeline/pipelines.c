@@ -60,24 +60,18 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_pipeline_args, compute, ses_compute_options),
 };
 
-const char ses_pipeline_description[] = "The texts are the arguments, or the lines of each --file, or "
-                                        "standard input. With --jsonl or --column the "
-                                        "arguments are files. Results are written in input order, each as "
-                                        "soon as it is available. With --json each "
-                                        "result is a line in the format of the transformers pipeline of this "
-                                        "name. Truncation is always reported.";
+const char ses_pipeline_description[] =
+    "The texts are the arguments, or the lines of each --file, or standard input. With --jsonl or --column "
+    "the arguments are files. Results are written in input order, each as soon as it is available. With "
+    "--json each result is a line in the format of the transformers pipeline of this name. Truncation is "
+    "always reported.";
 
-#define SES_PIPELINE(id_, name_, summary_, task_, hidden_)                           \
-    const ses_command ses_pipeline_##id_ = { .name = name_,                          \
-                                             .usage = "[TEXT...]",                   \
-                                             .summary = summary_,                    \
-                                             .opt = opt,                             \
-                                             .n_opt = SES_LEN(opt),                  \
-                                             .args_size = sizeof(ses_pipeline_args), \
-                                             .max_operands = -1,                     \
-                                             .hidden = hidden_,                      \
-                                             .task = &ses_task_##task_,              \
-                                             .run = ses_pipeline_command };
+#define SES_PIPELINE_COMMON                                                                          \
+    .usage = "[TEXT...]", .opt = opt, .n_opt = SES_LEN(opt), .args_size = sizeof(ses_pipeline_args), \
+    .max_operands = -1, .run = ses_pipeline_command
+#define SES_PIPELINE(id_, name_, summary_, task_, hidden_)                                            \
+    const ses_command ses_pipeline_##id_ = { SES_PIPELINE_COMMON, .name = name_, .summary = summary_, \
+                                             .hidden = hidden_, .task = &ses_task_##task_ };
 #define SES_TASK(id, name, summary) SES_PIPELINE(id, name, summary, id, false)
 #define SES_TASK_ALIAS(alias, id, name) SES_PIPELINE(alias, name, "alias of ses_task_" #id, id, true)
 #include "task/tasks.def"

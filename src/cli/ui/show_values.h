@@ -1,5 +1,5 @@
-/* Labeled lines, grouped numbers and JSON for the output of commands.
- * Text functions write into a buffer of the caller and return it. Not for concurrent use: stdout is shared. */
+/* Labeled lines, grouped numbers and JSON for the output of commands. Text functions write into a buffer
+ * of the caller and return it. Not for concurrent use: stdout is shared. */
 #ifndef SES_CLI_SHOW_VALUES_H
 #define SES_CLI_SHOW_VALUES_H
 

@@ -39,7 +39,8 @@ size_t ses_text_width(const char *s);
 void ses_put_escaped(FILE *f, const char *s);
 void ses_escape_controls(char *out, size_t size, const char *s); /* the same into memory, truncated to size */
 
-/* Wraps text at spaces to `width` columns and indents every line but the first, which starts at column `at`. */
+/* Wraps text at spaces to `width` columns and indents every line but the first, which starts at column
+ * `at`. */
 void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
 
 enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1 };
