@@ -60,11 +60,11 @@ static void check_round(uint32_t round)
     if (!t) return;
     const ses_bpe *m = t->model.self;
     ses_merges whole = m->merges;
-    whole.joint = NULL;
+    whole.filter = NULL;
     ses_arena scratch = { 0 };
     ses_err e = { 0 };
     size_t splits = 0;
-    bool same = m->merges.joint != NULL;
+    bool same = m->merges.filter != NULL;
     for (int i = 0; same && i < 30; i++) {
         size_t n = 1 + roll(&d, N - 1), k[2] = { n, n };
         for (size_t j = 0; j < n; j++) {

@@ -43,7 +43,7 @@ struct ses_legacy_family {
     const char *classes; /* values of tokenizer_class without "Fast", separated by spaces: "T5Tokenizer" */
     const char *types;   /* values of model_type in config.json, separated by spaces */
     bool (*write)(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e);
-    const void *row; /* the variant of the family */
+    const void *variant; /* the variant of the family */
 };
 
 /* The family of a folder's files. NULL, with an error, if it cannot be determined. */

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static void put_affix(ses_legacy_converter *o, const char *key, const char *s)
-{
-    ses_json_member_string(o->w, key, s);
-}
-
 static void write_merges(ses_legacy_converter *o, const ses_legacy_merges *m)
 {
     ses_json_member_array(o->w, "merges");
@@ -26,7 +21,7 @@ static void write_merges(ses_legacy_converter *o, const ses_legacy_merges *m)
 static void begin_model(ses_legacy_converter *o, ses_string unk)
 {
     ses_json_member_object(o->w, "model");
-    put_affix(o, "type", "BPE");
+    ses_json_member_string(o->w, "type", "BPE");
     ses_json_put_key(o->w, "dropout");
     ses_json_put_null(o->w);
     ses_json_put_key(o->w, "unk_token");
@@ -41,7 +36,7 @@ static void begin_model(ses_legacy_converter *o, ses_string unk)
 static void write_byte_level(ses_legacy_converter *o, const char *key, bool prefix)
 {
     ses_json_member_object(o->w, key);
-    put_affix(o, "type", "ByteLevel");
+    ses_json_member_string(o->w, "type", "ByteLevel");
     ses_json_member_bool(o->w, "add_prefix_space", prefix);
     ses_json_member_bool(o->w, "trim_offsets", true);
     ses_json_member_bool(o->w, "use_regex", true);
@@ -50,7 +45,7 @@ static void write_byte_level(ses_legacy_converter *o, const char *key, bool pref
 
 bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_legacy_roles *r = f->row;
+    const ses_legacy_roles *r = f->variant;
     ses_legacy_merges m;
     if (!ses_legacy_read_vocab(o, "vocab.json", e) ||
         !ses_legacy_read_merges(o, SES_LEGACY_MERGES_STRICT, &m, e))
@@ -62,8 +57,8 @@ bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family 
     if (ok) {
         write_byte_level(o, "decoder", true);
         begin_model(o, (ses_string){ NULL, 0 });
-        put_affix(o, "continuing_subword_prefix", "");
-        put_affix(o, "end_of_word_suffix", "");
+        ses_json_member_string(o->w, "continuing_subword_prefix", "");
+        ses_json_member_string(o->w, "end_of_word_suffix", "");
         ses_json_put_key(o->w, "vocab");
         ses_vocab_save(&o->vocab, o->w);
         write_merges(o, &m);
@@ -159,7 +154,7 @@ static bool write_pre_tokenizer(ses_legacy_converter *o, const ses_legacy_word_v
 
 bool ses_legacy_write_word_bpe(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_legacy_word_variant *r = f->row;
+    const ses_legacy_word_variant *r = f->variant;
     ses_legacy_merges m;
     ses_vocab v;
     ses_string unk = ses_legacy_role_token(o, "unk_token", "<unk>");
@@ -171,8 +166,8 @@ bool ses_legacy_write_word_bpe(ses_legacy_converter *o, const ses_legacy_family 
               ses_legacy_put_json(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
     if (ok) {
         begin_model(o, unk);
-        put_affix(o, "end_of_word_suffix", "</w>");
-        if (v.size > o->vocab.size) { ses_json_member_int(o->w, "unk_from", o->vocab.size); }
+        ses_json_member_string(o->w, "end_of_word_suffix", "</w>");
+        if (v.size > o->vocab.size) ses_json_member_int(o->w, "unk_from", o->vocab.size);
         ses_json_put_key(o->w, "vocab");
         ses_vocab_save(&v, o->w);
         write_merges(o, &m);

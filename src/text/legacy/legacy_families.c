@@ -249,10 +249,10 @@ static bool listed(const char *list, const char *name, size_t n)
     return false;
 }
 
-static const ses_legacy_family *by_row(const void *row)
+static const ses_legacy_family *by_variant(const void *variant)
 {
     for (size_t i = 0; i < SES_LEN(family); i++)
-        if (family[i].row == row) return &family[i];
+        if (family[i].variant == variant) return &family[i];
     return NULL;
 }
 
@@ -278,9 +278,9 @@ static const ses_legacy_family *by_vocab(const ses_legacy_converter *o, ses_err 
          *merges = vocab ? ses_legacy_read_file(o, "merges.txt", &n, e) : NULL;
     const ses_legacy_family *f = NULL;
     if (merges && strstr(merges, "</w>"))
-        f = by_row(strstr(vocab, "@@\"") ? (const void *)&ctrl : &openai_gpt);
+        f = by_variant(strstr(vocab, "@@\"") ? (const void *)&ctrl : &openai_gpt);
     else if (merges)
-        f = by_row(strstr(vocab, "\"<mask>\"") && strstr(vocab, "\"<s>\"") ? &roberta : &gpt2);
+        f = by_variant(strstr(vocab, "\"<mask>\"") && strstr(vocab, "\"<s>\"") ? &roberta : &gpt2);
     ses_free(vocab);
     ses_free(merges);
     return f;
@@ -303,9 +303,9 @@ static const ses_legacy_family *by_pieces(const ses_legacy_converter *o, const c
     const ses_legacy_family *f = NULL;
     if (bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file))) {
         if (!strcmp(file, "spiece.model"))
-            f = by_row(has_piece(&m, "<cls>") ? &xlnet : has_piece(&m, "[CLS]") ? &albert : &t5);
+            f = by_variant(has_piece(&m, "<cls>") ? &xlnet : has_piece(&m, "[CLS]") ? &albert : &t5);
         else
-            f = by_row(m.kind == SES_SPM_BPE ? &barthez : m.n < 100000 ? &camembert : &xlm_roberta);
+            f = by_variant(m.kind == SES_SPM_BPE ? &barthez : m.n < 100000 ? &camembert : &xlm_roberta);
         ses_spm_free(&m);
     }
     ses_free(bytes);
@@ -315,12 +315,12 @@ static const ses_legacy_family *by_pieces(const ses_legacy_converter *o, const c
 /* From file names alone: the best-known model with such files. */
 static const ses_legacy_family *by_files(const ses_legacy_converter *o, ses_err *e)
 {
-    if (ses_legacy_has_file(o, "source.spm")) return by_row(NULL);
-    if (ses_legacy_has_file(o, "vocab.txt")) return by_row(&bert);
+    if (ses_legacy_has_file(o, "source.spm")) return by_variant(NULL);
+    if (ses_legacy_has_file(o, "vocab.txt")) return by_variant(&bert);
     if (ses_legacy_has_file(o, "vocab.json") && ses_legacy_has_file(o, "merges.txt")) return by_vocab(o, e);
     if (ses_legacy_has_file(o, "spiece.model")) return by_pieces(o, "spiece.model", e);
     if (ses_legacy_has_file(o, "sentencepiece.bpe.model")) return by_pieces(o, "sentencepiece.bpe.model", e);
-    if (ses_legacy_has_file(o, "spm.model")) return by_row(&deberta_v2);
+    if (ses_legacy_has_file(o, "spm.model")) return by_variant(&deberta_v2);
     ses_fail(e, SES_EIO,
              "neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
              "sentencepiece.bpe.model, spm.model or source.spm found");

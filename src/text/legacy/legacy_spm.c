@@ -125,9 +125,11 @@ static bool assign_ids(ses_legacy_converter *o, const ses_legacy_spm_variant *r,
     if (!ses_legacy_add_special(o, r->also, e)) return false;
     for (size_t i = 0; i < p->n; i++) {
         ses_string s = p->name[i];
-        bool ours = i < p->front || i >= p->back, unused = s.n > 7 && !memcmp(s.p + s.n - 7, "NOTUSED", 7);
+        bool not_in_model = i < p->front || i >= p->back,
+             unused = s.n > 7 && !memcmp(s.p + s.n - 7, "NOTUSED", 7);
         bool mask = s.n == 6 && !memcmp(s.p, "<mask>", 6);
-        if (ours && !unused && !ses_legacy_add(o, s, mask && r->roles.mask_lstrip, true, e)) return false;
+        if (not_in_model && !unused && !ses_legacy_add(o, s, mask && r->roles.mask_lstrip, true, e))
+            return false;
     }
     return true;
 }
@@ -151,17 +153,19 @@ static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"
  * none; if spaces at the ends stay, it must be added here. */
 static bool put_spaces(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
-    static const char ends[] =
+    static const char trim_ends[] =
         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<![ ▁])[ ▁]++\\\\z|\\\\A \"},"
         "\"content\":\"\"}",
-                      behind[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<=[\\\\s\\\\S])\\\\z\"},"
-                                 "\"content\":\" \"}",
-                      before[] = "{\"type\":\"Prepend\",\"prepend\":\" \"}";
+                      append_space[] =
+                          "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<=[\\\\s\\\\S])\\\\z\"},"
+                          "\"content\":\" \"}",
+                      prepend_space[] = "{\"type\":\"Prepend\",\"prepend\":\" \"}";
     bool remove = m->normalizer.remove_extra_whitespaces;
-    if (remove && (!ses_legacy_put_json(o, NULL, one_space, e) || !ses_legacy_put_json(o, NULL, ends, e)))
+    if (remove &&
+        (!ses_legacy_put_json(o, NULL, one_space, e) || !ses_legacy_put_json(o, NULL, trim_ends, e)))
         return false;
     if (!m->normalizer.add_dummy_prefix || (remove && !m->whitespace_as_suffix)) return true;
-    return ses_legacy_put_json(o, NULL, m->whitespace_as_suffix ? behind : before, e);
+    return ses_legacy_put_json(o, NULL, m->whitespace_as_suffix ? append_space : prepend_space, e);
 }
 
 static bool put_normalizers(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
@@ -304,7 +308,7 @@ bool ses_legacy_write_spm(ses_legacy_converter *o, const ses_legacy_family *f, s
 {
     static const char *const other[] = { "spiece.model", "sentencepiece.bpe.model", "spm.model",
                                          "tokenizer.model" };
-    const ses_legacy_spm_variant *r = f->row;
+    const ses_legacy_spm_variant *r = f->variant;
     const char *file = o->file ? o->file : r->file;
     for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_legacy_has_file(o, file); i++) file = other[i];
     ses_spm m = { 0 };

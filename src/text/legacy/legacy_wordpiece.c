@@ -73,7 +73,7 @@ static void write_normalizer(ses_legacy_converter *o)
 
 bool ses_legacy_write_wordpiece(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_legacy_roles *r = f->row;
+    const ses_legacy_roles *r = f->variant;
     size_t n;
     const char *file = o->file ? o->file : "vocab.txt";
     char *text = ses_legacy_read_file(o, file, &n, e);

@@ -25,7 +25,7 @@ static uint32_t order_key(float score)
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 
-static void sort_descending(uint64_t *a, uint64_t *room, size_t n)
+static void sort_descending(uint64_t *a, uint64_t *buffer, size_t n)
 {
     for (int shift = 32; shift < 64; shift += 8) {
         size_t count[256] = { 0 }, sum = 0;
@@ -35,9 +35,9 @@ static void sort_descending(uint64_t *a, uint64_t *room, size_t n)
             count[b] = sum;
             sum += c;
         }
-        for (size_t i = 0; i < n; i++) room[count[255 - (a[i] >> shift & 255)]++] = a[i];
+        for (size_t i = 0; i < n; i++) buffer[count[255 - (a[i] >> shift & 255)]++] = a[i];
         uint64_t *swap = a;
-        a = room, room = swap;
+        a = buffer, buffer = swap;
     }
 }
 
@@ -45,17 +45,17 @@ static uint32_t *ranks_of(const ses_spm_model *m, ses_err *e)
 {
     size_t n = (size_t)m->n;
     uint32_t *rank = ses_alloc_array(n, sizeof *rank, e);
-    uint64_t *key = ses_alloc_array(n, sizeof *key, e), *room = ses_alloc_array(n, sizeof *room, e);
-    bool ok = rank && key && room;
+    uint64_t *key = ses_alloc_array(n, sizeof *key, e), *buffer = ses_alloc_array(n, sizeof *buffer, e);
+    bool ok = rank && key && buffer;
     for (size_t i = 0; ok && i < n; i++) key[i] = (uint64_t)order_key(m->score[i]) << 32 | i;
-    if (ok) sort_descending(key, room, n);
+    if (ok) sort_descending(key, buffer, n);
     uint32_t r = 0;
     for (size_t i = 0; ok && i < n; i++) {
         if (i && key[i] >> 32 != key[i - 1] >> 32) r++;
         rank[(uint32_t)key[i]] = r;
     }
     ses_free(key);
-    ses_free(room);
+    ses_free(buffer);
     if (!ok) ses_free(rank);
     return ok ? rank : NULL;
 }
@@ -124,7 +124,6 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
         merges += splits, chars += splits + 1, bytes += m->start[i + 1] - m->start[i];
         unused |= m->type[i] == SES_SPM_UNUSED;
     }
-    (void)chars;
     uint32_t *rank = ranks_of(m, e);
     bool ok = rank && ses_merges_reserve(&m->merges, merges, mem, e);
     /* upper bound of distinct characters */
@@ -209,17 +208,17 @@ bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_tok
     int32_t *id = ses_arena_alloc(scratch, n * sizeof *id, e);
     uint32_t *len = ses_arena_alloc(scratch, n * sizeof *len, e);
     if (!id || !len) return false;
-    ses_merge_trace watch = { m->unused, NULL };
+    ses_merge_trace trace = { m->unused, NULL };
     if (m->unused) {
-        watch.parts = ses_arena_alloc(scratch, (size_t)m->n * sizeof *watch.parts, e);
-        if (!watch.parts) return false;
-        memset(watch.parts, 0xff, (size_t)m->n * sizeof *watch.parts);
+        trace.parts = ses_arena_alloc(scratch, (size_t)m->n * sizeof *trace.parts, e);
+        if (!trace.parts) return false;
+        memset(trace.parts, 0xff, (size_t)m->n * sizeof *trace.parts);
     }
     size_t k = split(m, p, n, id, len);
-    if (!ses_merges_apply(&m->merges, id, len, &k, m->unused ? &watch : NULL, scratch, e)) return false;
+    if (!ses_merges_apply(&m->merges, id, len, &k, m->unused ? &trace : NULL, scratch, e)) return false;
     uint32_t at = 0;
     for (size_t i = 0; i < k; at += len[i++]) {
-        bool ok = m->unused ? put_parts(m, watch.parts, (part){ id[i], len[i], 0 }, at, out, e)
+        bool ok = m->unused ? put_parts(m, trace.parts, (part){ id[i], len[i], 0 }, at, out, e)
                             : ses_token_list_put(out, piece_of(m, id[i]), at, at + len[i], e);
         if (!ok) return false;
     }

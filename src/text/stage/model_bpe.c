@@ -89,7 +89,7 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_member_bool(w, "fuse_unk", m->fuse_unk);
     ses_json_member_bool(w, "byte_fallback", m->byte_fallback);
     ses_json_member_bool(w, "ignore_merges", m->ignore_merges);
-    if (m->unk_from >= 0) { ses_json_member_int(w, "unk_from", m->unk_from); }
+    if (m->unk_from >= 0) ses_json_member_int(w, "unk_from", m->unk_from);
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&m->vocab, w);
     ses_json_put_key(w, "merges");

@@ -27,13 +27,13 @@ static bool read_piece(const ses_json *entry, ses_string *piece, double *score, 
 static bool read_pieces(ses_unigram *m, const ses_json *list, ses_string *key, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0, at = 0;
-    double least = INFINITY;
+    double lowest = INFINITY;
     for (size_t i = 0; i < (size_t)m->n; i++) {
         if (!read_piece(ses_json_at(list, i), &key[i], &m->score[i], e)) return ses_wrap(e, "entry %zu", i);
-        if (m->score[i] < least) least = m->score[i];
+        if (m->score[i] < lowest) lowest = m->score[i];
         bytes += key[i].n; /* cannot overflow: less than the document */
     }
-    m->unk_score = least - unk_penalty;
+    m->unk_score = lowest - unk_penalty;
     m->byte = ses_arena_array(mem, bytes, 1, e);
     if (!m->byte) return false;
     for (size_t i = 0; i < (size_t)m->n; at += key[i++].n) {

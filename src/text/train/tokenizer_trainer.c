@@ -323,7 +323,7 @@ static void put_model(ses_json_writer *w, const ses_tokenizer_train_options *o, 
     ses_json_put_key(w, "vocab");
     put_vocab(w, r);
     if (o->type == SES_TOKENIZER_BPE) put_merges(w, r);
-    if (o->type == SES_TOKENIZER_UNIGRAM) { ses_json_member_bool(w, "byte_fallback", false); }
+    if (o->type == SES_TOKENIZER_UNIGRAM) ses_json_member_bool(w, "byte_fallback", false);
     ses_json_end_object(w);
 }
 

@@ -87,7 +87,7 @@ static bool grow(bpe *b, ses_err *e)
     return true;
 }
 
-static bool place_put(word_list *p, uint32_t word, ses_err *e)
+static bool word_list_put(word_list *p, uint32_t word, ses_err *e)
 {
     if (p->n && p->word[p->n - 1] == word) return true;
     if (p->n == p->cap) {
@@ -102,7 +102,7 @@ static bool place_put(word_list *p, uint32_t word, ses_err *e)
 }
 
 /* Change the count of a pair; if it grows, record the word. */
-static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t word, ses_err *e)
+static bool change_count(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t word, ses_err *e)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     if (2 * b->used_slots >= b->slots && !grow(b, e)) return false;
@@ -119,7 +119,7 @@ static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t wor
         b->listed[b->n_listed++] = pair;
         s->listed = true;
     }
-    return place_put(&s->fresh, word, e);
+    return word_list_put(&s->fresh, word, e);
 }
 
 /* ---- heap: highest count first, then lowest ids ---- */
@@ -268,7 +268,7 @@ static bool to_symbols(bpe *b, size_t i, const uint8_t *kept, int32_t *to, ses_e
     return true;
 }
 
-static bool begin(bpe *b, ses_err *e)
+static bool initialize(bpe *b, ses_err *e)
 {
     size_t total = 0, at = 0, n = b->words->n;
     uint8_t *kept = ses_alloc_array(POINTS, 1, e);
@@ -280,7 +280,8 @@ static bool begin(bpe *b, ses_err *e)
         ok = to_symbols(b, i, kept, b->all + at, e);
         at += b->word[i].n;
         for (uint32_t j = 0; ok && j + 1 < b->word[i].n; j++)
-            ok = change(b, b->word[i].id[j], b->word[i].id[j + 1], b->words->word[i].count, (uint32_t)i, e);
+            ok = change_count(b, b->word[i].id[j], b->word[i].id[j + 1], b->words->word[i].count, (uint32_t)i,
+                              e);
     }
     ses_free(kept);
     return ok && push_grown(b, e);
@@ -299,11 +300,11 @@ static bool merge_word(bpe *b, uint32_t w, int32_t left, int32_t right, int32_t 
             s->id[n] = s->id[i];
             continue;
         }
-        if (n &&
-            (!change(b, s->id[n - 1], left, -count, w, e) || !change(b, s->id[n - 1], joined, count, w, e)))
+        if (n && (!change_count(b, s->id[n - 1], left, -count, w, e) ||
+                  !change_count(b, s->id[n - 1], joined, count, w, e)))
             return false;
-        if (i + 2 < s->n &&
-            (!change(b, right, s->id[i + 2], -count, w, e) || !change(b, joined, s->id[i + 2], count, w, e)))
+        if (i + 2 < s->n && (!change_count(b, right, s->id[i + 2], -count, w, e) ||
+                             !change_count(b, joined, s->id[i + 2], count, w, e)))
             return false;
         s->id[n] = joined;
         i++;
@@ -337,7 +338,7 @@ static bool merge_top(bpe *b, const entry *top, ses_err *e)
     return push_grown(b, e);
 }
 
-static bool run(bpe *b, ses_err *e)
+static bool merge_all(bpe *b, ses_err *e)
 {
     while ((int64_t)b->out->n < b->o->vocab_size && b->n_heap) {
         entry top = pop(b);
@@ -367,7 +368,7 @@ bool ses_train_bpe(const ses_tokenizer_train_options *o, const ses_counted_words
     bool ok = true, fresh;
     for (size_t i = 0; ok && i < out->n; i++)
         ok = ses_strmap_insert(&b.id, out->token[i].p, out->token[i].n, (int64_t)i, &fresh, e) != NULL;
-    ok = ok && begin(&b, e) && run(&b, e);
+    ok = ok && initialize(&b, e) && merge_all(&b, e);
     for (size_t i = 0; i < b.n_heap; i++) ses_free(b.heap[i].at.word);
     for (size_t i = 0; b.slot && i < b.slots; i++)
         ses_free(b.slot[i].pair == EMPTY ? NULL : b.slot[i].fresh.word);

@@ -7,11 +7,11 @@
 
 bool ses_piece_model_build(ses_piece_model *m, ses_arena *mem, ses_err *e)
 {
-    static const double UNKNOWN = 10; /* log probability below the least likely piece */
-    double least = 0;
+    static const double UNKNOWN_PENALTY = 10; /* log probability below the least likely piece */
+    double lowest = 0;
     for (size_t i = 1; i < m->n; i++)
-        if (m->score[i] < least) least = m->score[i];
-    m->unknown = least - UNKNOWN;
+        if (m->score[i] < lowest) lowest = m->score[i];
+    m->unknown = lowest - UNKNOWN_PENALTY;
     return ses_trie_build(&m->trie, m->piece, m->n, mem, e);
 }
 

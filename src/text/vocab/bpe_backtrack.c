@@ -42,7 +42,7 @@ static inline uint64_t pack(uint32_t left, uint32_t right, uint32_t order)
 static void put_merge(ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t order)
 {
     if (left < 256 && right < 256) {
-        w->two[left << 8 | right] = order;
+        w->byte_pair[left << 8 | right] = order;
         return;
     }
     uint64_t h = mix(left, right), bit = h >> (2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_FILTER_BITS);
@@ -52,9 +52,9 @@ static void put_merge(ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint3
 }
 
 /* The order that two tokens merge to; 0: they do not merge. */
-static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_t right)
+static inline uint32_t merged_order(const ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
-    if (left < 256 && right < 256) return w->two[left << 8 | right];
+    if (left < 256 && right < 256) return w->byte_pair[left << 8 | right];
     uint64_t h = mix(left, right), bit = h >> (2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_FILTER_BITS);
     if (!(w->filter[bit / 64] >> bit % 64 & 1)) return 0;
     uint64_t key = pack(left, right, 0) >> SES_BACKTRACK_ORDER_BITS;
@@ -70,7 +70,7 @@ static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_
 static bool may_be_adjacent(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
-        uint32_t order = merged(w, left, right);
+        uint32_t order = merged_order(w, left, right);
         if (order && order < limit) return false;
         if (left < 256 && right < 256) return true;
         if (left > right) {
@@ -145,11 +145,11 @@ static bool reserve(ses_bpe_backtrack *w, size_t orders, ses_err *e)
     w->mask = slots - 1;
     w->parts = ses_arena_array(&w->mem, orders, sizeof *w->parts, e);
     w->id = ses_arena_array(&w->mem, orders, sizeof *w->id, e);
-    w->two = ses_arena_array(&w->mem, 65536, sizeof *w->two, e);
+    w->byte_pair = ses_arena_array(&w->mem, 65536, sizeof *w->byte_pair, e);
     w->filter = ses_arena_array(&w->mem, ((size_t)1 << SES_BACKTRACK_FILTER_BITS) / 64, sizeof *w->filter, e);
     w->slot = ses_arena_array(&w->mem, slots, sizeof *w->slot, e);
     w->pair = ses_arena_array(&w->mem, (size_t)1 << SES_BACKTRACK_PAIR_BITS, sizeof *w->pair, e);
-    return w->parts && w->id && w->two && w->filter && w->slot && w->pair;
+    return w->parts && w->id && w->byte_pair && w->filter && w->slot && w->pair;
 }
 
 bool ses_bpe_backtrack_open(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], bool *fits,
@@ -216,8 +216,8 @@ static inline size_t prefixes(const ses_bpe_backtrack *w, const char *p, size_t 
 bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
                               size_t *count, ses_arena *scratch, ses_err *e)
 {
-    uint64_t small_bitmap[4] = { 0 },
-             *failed = small_bitmap; /* bitmap of positions from which no token sequence continues */
+    /* bitmap of positions from which no token sequence continues */
+    uint64_t small_bitmap[4] = { 0 }, *failed = small_bitmap;
     prefix some[64], *token = some;
     ses_mark mark = ses_arena_mark(scratch);
     if (n >= 256) failed = ses_arena_array(scratch, n / 64 + 1, sizeof *failed, e);

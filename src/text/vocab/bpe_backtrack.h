@@ -25,7 +25,7 @@ typedef struct ses_bpe_backtrack {
     ses_trie trie;              /* tokens by their bytes; values are orders */
     ses_backtrack_parts *parts; /* [orders] */
     int32_t *id;                /* [orders] id in the vocabulary */
-    uint32_t *two;              /* [65536] order that bytes a, b merge to, at a << 8 | b; 0: none */
+    uint32_t *byte_pair;        /* [65536] order that bytes a, b merge to, at a << 8 | b; 0: none */
     uint64_t *filter;           /* one bit per hash of a merging pair: rejects most others */
     uint64_t *slot;             /* left, right, order of the merging pairs; 0: free */
     size_t mask;

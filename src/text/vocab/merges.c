@@ -60,22 +60,22 @@ bool ses_merges_build_filter(ses_merges *m, int32_t n, ses_merges_name_fn *name,
                              ses_arena *mem, ses_err *e)
 {
     m->edge = ses_arena_array(mem, (size_t)n, sizeof *m->edge, e);
-    uint64_t *joint = ses_arena_array(mem, ((size_t)1 << SES_MERGES_FILTER_BITS) / 64, sizeof *joint, e);
-    if (!m->edge || !joint) return false;
+    uint64_t *filter = ses_arena_array(mem, ((size_t)1 << SES_MERGES_FILTER_BITS) / 64, sizeof *filter, e);
+    if (!m->edge || !filter) return false;
     m->edges = n;
     for (int32_t i = 0; i < n; i++) m->edge[i] = edge_of(name(ctx, i));
     for (size_t i = 0; i <= m->mask; i++) {
         const ses_merge *s = &m->slot[i];
         if (s->rank == UINT32_MAX || s->left >= n || s->right >= n) continue;
         uint32_t bit = ses_merges_edge_hash(m->edge[s->left], m->edge[s->right]);
-        joint[bit / 64] |= (uint64_t)1 << bit % 64;
+        filter[bit / 64] |= (uint64_t)1 << bit % 64;
     }
-    m->joint = joint;
+    m->filter = filter;
     return true;
 }
 
 /* The two parts of a merge, written as "a b" or as a pair. */
-static bool parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *b, ses_err *e)
+static bool read_parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *b, ses_err *e)
 {
     if (pairs) {
         a->p = ses_json_string(ses_json_at(entry, 0), &a->n);
@@ -96,7 +96,7 @@ static bool parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *
     return true;
 }
 
-static int32_t known(const ses_vocab *vocab, ses_string s, ses_err *e)
+static int32_t require_id(const ses_vocab *vocab, ses_string s, ses_err *e)
 {
     int32_t id = ses_vocab_id(vocab, s.p, s.n);
     if (id < 0) ses_fail(e, SES_EFORMAT, "\"%s\" is not in the vocabulary", ses_quoted_of(s.p, s.n).s);
@@ -105,8 +105,8 @@ static int32_t known(const ses_vocab *vocab, ses_string s, ses_err *e)
 
 /* The id of a and b joined. Merges are mostly in the order of the resulting ids, so `guess` is tried
  * first. */
-static int32_t joined(const ses_vocab *vocab, ses_string a, ses_string b, int32_t guess, ses_buf *buf,
-                      ses_err *e)
+static int32_t joined_id(const ses_vocab *vocab, ses_string a, ses_string b, int32_t guess, ses_buf *buf,
+                         ses_err *e)
 {
     size_t n;
     const char *token = ses_vocab_token(vocab, guess, &n);
@@ -115,21 +115,21 @@ static int32_t joined(const ses_vocab *vocab, ses_string a, ses_string b, int32_
     ses_buf_append(buf, a.p, a.n);
     ses_buf_append(buf, b.p, b.n);
     if (!ses_buf_ok(buf, e)) return -1;
-    return known(vocab, (ses_string){ buf->data, buf->len }, e);
+    return require_id(vocab, (ses_string){ buf->data, buf->len }, e);
 }
 
 static bool add_entry(ses_merges *m, const ses_json *entry, bool pairs, const ses_vocab *vocab,
                       size_t n_prefix, int32_t *last, ses_buf *buf, ses_err *e)
 {
     ses_string a, b;
-    if (!parts(entry, pairs, &a, &b, e)) return false;
-    int32_t left = known(vocab, a, e), right = left < 0 ? -1 : known(vocab, b, e);
+    if (!read_parts(entry, pairs, &a, &b, e)) return false;
+    int32_t left = require_id(vocab, a, e), right = left < 0 ? -1 : require_id(vocab, b, e);
     if (right < 0) return false;
     if (b.n < n_prefix)
         return ses_fail(e, SES_EFORMAT, "\"%s\" is shorter than continuing_subword_prefix",
                         ses_quoted_of(b.p, b.n).s);
     b.p += n_prefix, b.n -= n_prefix;
-    int32_t id = joined(vocab, a, b, *last + 1, buf, e);
+    int32_t id = joined_id(vocab, a, b, *last + 1, buf, e);
     if (id < 0) return false;
     *last = id;
     if (a.n + b.n > m->longest) m->longest = (uint32_t)(a.n + b.n);

@@ -30,7 +30,7 @@ typedef struct ses_merges {
     ses_token_edge *edge; /* [edges], indexed by id */
     int32_t edges;
     /* One bit per hash of two adjacent characters that some merge can join; NULL: no filter. */
-    uint64_t *joint;
+    uint64_t *filter;
 } ses_merges;
 
 bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
@@ -79,7 +79,7 @@ static inline bool ses_merges_may_cross(const ses_merges *m, int32_t left, int32
 {
     if ((uint32_t)left >= (uint32_t)m->edges || (uint32_t)right >= (uint32_t)m->edges) return true;
     uint32_t bit = ses_merges_edge_hash(m->edge[left], m->edge[right]);
-    return m->joint[bit / 64] >> bit % 64 & 1;
+    return m->filter[bit / 64] >> bit % 64 & 1;
 }
 
 /* Records for chosen ids the last pair that formed them, so that the result can be split again. */
@@ -92,6 +92,6 @@ typedef struct ses_merge_trace {
  * lowest rank is merged first, the leftmost of equal ones. *n: remaining symbols. O(n log n). */
 /* trace may be NULL */
 bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                      const ses_merge_trace *watch, ses_arena *scratch, ses_err *e);
+                      const ses_merge_trace *trace, ses_arena *scratch, ses_err *e);
 
 #endif

@@ -11,27 +11,27 @@
 
 #include <string.h>
 
-enum { FEW = 32, MANY = 512, NONE = -1 };
+enum { MAX_FEW = 32, MIN_LISTS = 512, NONE = -1 };
 
 /* ---- few symbols ---- */
 
-static void note(const ses_merge_trace *w, const ses_merge *s)
+static void record_parts(const ses_merge_trace *w, const ses_merge *s)
 {
     if (w->wanted[s->id]) w->parts[s->id][0] = s->left, w->parts[s->id][1] = s->right;
 }
 
-static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, const ses_merge_trace *watch)
+static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, const ses_merge_trace *trace)
 {
     const ses_merge *s = ses_merges_find(m, left, right);
-    if (s && watch) note(watch, s);
+    if (s && trace) record_parts(trace, s);
     return s ? (uint64_t)s->rank << 32 | (uint32_t)s->id : UINT64_MAX;
 }
 
 static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n,
-                               const ses_merge_trace *watch)
+                               const ses_merge_trace *trace)
 {
-    uint64_t pair[FEW]; /* rank << 32 | result of symbols i and i + 1 */
-    for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1], watch);
+    uint64_t pair[MAX_FEW]; /* rank << 32 | result of symbols i and i + 1 */
+    for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1], trace);
     while (n > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < n; i++)
@@ -44,8 +44,8 @@ static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, 
         memmove(&len[at + 1], &len[at + 2], rest * sizeof *len);
         if (rest) memmove(&pair[at], &pair[at + 1], rest * sizeof *pair);
         n--;
-        if (at) pair[at - 1] = rank_and_id(m, id[at - 1], id[at], watch);
-        if (at + 1 < n) pair[at] = rank_and_id(m, id[at], id[at + 1], watch);
+        if (at) pair[at - 1] = rank_and_id(m, id[at - 1], id[at], trace);
+        if (at + 1 < n) pair[at] = rank_and_id(m, id[at], id[at + 1], trace);
     }
     return n;
 }
@@ -66,15 +66,15 @@ typedef struct node { /* one position in the list of a rank */
 typedef struct queue {
     uint64_t *heap; /* rank << 32 | position, minimum first */
     size_t n_heap, cap_heap;
-    int32_t *list;  /* [ranks] head of each rank's list; NULL: everything is in the heap */
-    uint64_t *busy; /* one bit per rank: its list is not empty */
+    int32_t *list;       /* [ranks] head of each rank's list; NULL: everything is in the heap */
+    uint64_t *non_empty; /* one bit per rank: its list is not empty */
     node *node;
     size_t n_node, cap_node;
-    int32_t spare;         /* free nodes */
-    uint32_t rank;         /* current rank; lower ranks have no lists */
-    uint32_t *open, *room; /* its positions in order, and a buffer for sorting */
-    size_t at, n_open, cap_open;
-    const ses_merge_trace *watch;
+    int32_t free_node;               /* free nodes */
+    uint32_t rank;                   /* current rank; lower ranks have no lists */
+    uint32_t *current, *sort_buffer; /* its positions in order, and a buffer for sorting */
+    size_t at, n_current, cap_current;
+    const ses_merge_trace *trace;
     ses_arena *mem;
 } queue;
 
@@ -106,10 +106,10 @@ static uint64_t heap_pop(queue *q)
 {
     uint64_t top = q->heap[0], last = q->heap[--q->n_heap];
     size_t i = 0;
-    for (size_t kid; (kid = 2 * i + 1) < q->n_heap; i = kid) {
-        if (kid + 1 < q->n_heap && q->heap[kid + 1] < q->heap[kid]) kid++;
-        if (q->heap[kid] >= last) break;
-        q->heap[i] = q->heap[kid];
+    for (size_t child; (child = 2 * i + 1) < q->n_heap; i = child) {
+        if (child + 1 < q->n_heap && q->heap[child + 1] < q->heap[child]) child++;
+        if (q->heap[child] >= last) break;
+        q->heap[i] = q->heap[child];
     }
     q->heap[i] = last;
     return top;
@@ -117,20 +117,21 @@ static uint64_t heap_pop(queue *q)
 
 static bool queue_push(queue *q, uint32_t rank, uint32_t position, ses_err *e)
 {
-    if (!q->list || (q->n_open && rank <= q->rank)) return heap_push(q, (uint64_t)rank << 32 | position, e);
-    int32_t i = q->spare;
+    if (!q->list || (q->n_current && rank <= q->rank))
+        return heap_push(q, (uint64_t)rank << 32 | position, e);
+    int32_t i = q->free_node;
     if (i != NONE) {
-        q->spare = q->node[i].next;
+        q->free_node = q->node[i].next;
     } else {
         void *p = q->node;
         if (!reserve(&p, q->n_node, q->n_node + 1, &q->cap_node, sizeof *q->node, q->mem, e)) return false;
         q->node = p;
         i = (int32_t)q->n_node++;
     }
-    bool busy = q->busy[rank / 64] >> rank % 64 & 1;
-    q->node[i] = (node){ position, busy ? q->list[rank] : NONE };
+    bool non_empty = q->non_empty[rank / 64] >> rank % 64 & 1;
+    q->node[i] = (node){ position, non_empty ? q->list[rank] : NONE };
     q->list[rank] = i;
-    q->busy[rank / 64] |= (uint64_t)1 << rank % 64;
+    q->non_empty[rank / 64] |= (uint64_t)1 << rank % 64;
     return true;
 }
 
@@ -165,24 +166,24 @@ static bool open_list(queue *q, ses_err *e)
     size_t n = 0;
     int32_t last = NONE;
     for (int32_t i = q->list[q->rank]; i != NONE; last = i, i = q->node[i].next) n++;
-    if (n > q->cap_open) {
-        void *open = NULL, *room = NULL;
+    if (n > q->cap_current) {
+        void *current = NULL, *sort_buffer = NULL;
         size_t cap = 0;
-        if (!reserve(&open, 0, n, &cap, sizeof *q->open, q->mem, e)) return false;
+        if (!reserve(&current, 0, n, &cap, sizeof *q->current, q->mem, e)) return false;
         cap = 0;
-        if (!reserve(&room, 0, n, &cap, sizeof *q->room, q->mem, e)) return false;
-        q->open = open, q->room = room, q->cap_open = cap;
+        if (!reserve(&sort_buffer, 0, n, &cap, sizeof *q->sort_buffer, q->mem, e)) return false;
+        q->current = current, q->sort_buffer = sort_buffer, q->cap_current = cap;
     }
     size_t k = n; /* a list grows at its head: reverse order is the order of insertion */
-    for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->open[--k] = q->node[i].position;
-    q->node[last].next = q->spare;
-    q->spare = q->list[q->rank];
-    q->at = 0, q->n_open = n;
-    while (k + 1 < n && q->open[k] < q->open[k + 1]) k++;
+    for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->current[--k] = q->node[i].position;
+    q->node[last].next = q->free_node;
+    q->free_node = q->list[q->rank];
+    q->at = 0, q->n_current = n;
+    while (k + 1 < n && q->current[k] < q->current[k + 1]) k++;
     if (k + 1 == n) return true;
-    sort_positions(q->open, q->room, n);
-    uint32_t *swap = q->open;
-    q->open = q->room, q->room = swap;
+    sort_positions(q->current, q->sort_buffer, n);
+    uint32_t *swap = q->current;
+    q->current = q->sort_buffer, q->sort_buffer = swap;
     return true;
 }
 
@@ -191,21 +192,21 @@ enum { EMPTY, FOUND, FAILED };
 /* Next pair: lowest rank, leftmost. */
 static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *position, ses_err *e)
 {
-    if (q->list && q->at == q->n_open && !q->n_heap) {
+    if (q->list && q->at == q->n_current && !q->n_heap) {
         size_t word = q->rank / 64, words = ((size_t)ranks + 63) / 64;
-        while (word < words && !q->busy[word]) word++;
+        while (word < words && !q->non_empty[word]) word++;
         if (word == words) return EMPTY;
-        q->rank = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(q->busy[word]);
-        q->busy[word] &= q->busy[word] - 1;
+        q->rank = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(q->non_empty[word]);
+        q->non_empty[word] &= q->non_empty[word] - 1;
         if (!open_list(q, e)) return FAILED;
     }
-    bool list = q->at < q->n_open;
+    bool list = q->at < q->n_current;
     if (!list && !q->n_heap) return EMPTY;
-    if (q->n_heap && (!list || q->heap[0] < ((uint64_t)q->rank << 32 | q->open[q->at]))) {
+    if (q->n_heap && (!list || q->heap[0] < ((uint64_t)q->rank << 32 | q->current[q->at]))) {
         uint64_t key = heap_pop(q);
         *rank = (uint32_t)(key >> 32), *position = (uint32_t)key;
     } else {
-        *rank = q->rank, *position = q->open[q->at++];
+        *rank = q->rank, *position = q->current[q->at++];
     }
     return FOUND;
 }
@@ -213,7 +214,7 @@ static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *positio
 static bool offer(queue *q, const ses_merges *m, const symbol *s, int32_t left, ses_err *e)
 {
     const ses_merge *pair = ses_merges_find(m, s[left].id, s[s[left].next].id);
-    if (pair && q->watch) note(q->watch, pair);
+    if (pair && q->trace) record_parts(q->trace, pair);
     return !pair || queue_push(q, pair->rank, (uint32_t)left, e);
 }
 
@@ -236,20 +237,20 @@ static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, ui
 
 static bool queue_open(queue *q, const ses_merges *m, size_t n, ses_arena *mem, ses_err *e)
 {
-    *q = (queue){ .spare = NONE, .mem = mem };
-    if (n < MANY) return true;
-    q->busy = ses_arena_array(mem, (size_t)m->ranks / 64 + 1, sizeof *q->busy, e);
+    *q = (queue){ .free_node = NONE, .mem = mem };
+    if (n < MIN_LISTS) return true;
+    q->non_empty = ses_arena_array(mem, (size_t)m->ranks / 64 + 1, sizeof *q->non_empty, e);
     q->list = ses_arena_alloc(mem, ((size_t)m->ranks + 1) * sizeof *q->list, e);
-    return q->busy && q->list;
+    return q->non_empty && q->list;
 }
 
 static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                       const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
+                       const ses_merge_trace *trace, ses_arena *scratch, ses_err *e)
 {
     queue q;
     symbol *s = ses_arena_array(scratch, *n, sizeof *s, e);
     if (!s || !queue_open(&q, m, *n, scratch, e)) return false;
-    q.watch = watch;
+    q.trace = trace;
     for (size_t i = 0; i < *n; i++)
         s[i] = (symbol){ id[i], len[i], (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : NONE };
     for (size_t i = 0; i + 1 < *n; i++)
@@ -266,23 +267,23 @@ static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
 }
 
 static bool apply_part(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                       const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
+                       const ses_merge_trace *trace, ses_arena *scratch, ses_err *e)
 {
-    if (*n > FEW) {
+    if (*n > MAX_FEW) {
         ses_mark mark = ses_arena_mark(scratch);
-        bool ok = apply_many(m, id, len, n, watch, scratch, e);
+        bool ok = apply_many(m, id, len, n, trace, scratch, e);
         ses_arena_rewind(scratch, mark);
         return ok;
     }
-    if (*n) *n = watch ? apply_few(m, id, len, *n, watch) : apply_few(m, id, len, *n, NULL);
+    if (*n) *n = trace ? apply_few(m, id, len, *n, trace) : apply_few(m, id, len, *n, NULL);
     return true;
 }
 
 bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                      const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
+                      const ses_merge_trace *trace, ses_arena *scratch, ses_err *e)
 {
     if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
-    if (*n <= FEW || !m->joint || watch) return apply_part(m, id, len, n, watch, scratch, e);
+    if (*n <= MAX_FEW || !m->filter || trace) return apply_part(m, id, len, n, trace, scratch, e);
     size_t total = *n, kept = 0;
     for (size_t begin = 0, end; begin < total; begin = end) { /* parts that no merge can cross */
         for (end = begin + 1; end < total && ses_merges_may_cross(m, id[end - 1], id[end]);) end++;

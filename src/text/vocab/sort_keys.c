@@ -73,13 +73,13 @@ static bool pass(const item *from, item *to, size_t n, int shift)
     return false;
 }
 
-static void sort_items(item *a, item *room, size_t n)
+static void sort_items(item *a, item *buffer, size_t n)
 {
     if (n <= 48) {
         sort_few(a, n);
         return;
     }
-    item *from = a, *to = room;
+    item *from = a, *to = buffer;
     for (int shift = -8; shift < 64; shift += 8)
         if (!pass(from, to, n, shift)) {
             item *swap = from;
@@ -90,17 +90,17 @@ static void sort_items(item *a, item *room, size_t n)
 
 uint32_t *ses_sort_keys(const ses_string *key, size_t n, ses_err *e)
 {
-    item *a = ses_alloc_array(n + 1, sizeof *a, e), *room = ses_alloc_array(n + 1, sizeof *room, e);
+    item *a = ses_alloc_array(n + 1, sizeof *a, e), *buffer = ses_alloc_array(n + 1, sizeof *buffer, e);
     range *todo = ses_alloc_array(n + 1, sizeof *todo, e); /* disjoint ranges of at least two keys */
     uint32_t *order = ses_alloc_array(n + 1, sizeof *order, e);
-    bool ok = a && room && todo && order;
+    bool ok = a && buffer && todo && order;
     size_t n_todo = 0;
     for (size_t i = 0; ok && i < n; i++) a[i].index = (uint32_t)i;
     if (ok && n) todo[n_todo++] = (range){ 0, (uint32_t)n, 0 };
     while (ok && n_todo) {
         range r = todo[--n_todo];
         for (uint32_t i = r.begin; i < r.end; i++) load(&a[i], key, r.depth);
-        sort_items(a + r.begin, room, r.end - r.begin);
+        sort_items(a + r.begin, buffer, r.end - r.begin);
         for (uint32_t i = r.begin, k; i < r.end; i = k) {
             for (k = i + 1; k < r.end && a[k].part == a[i].part && a[k].rest == a[i].rest;) k++;
             if (k - i > 1 && a[i].rest == 9) todo[n_todo++] = (range){ i, k, r.depth + 8 };
@@ -108,7 +108,7 @@ uint32_t *ses_sort_keys(const ses_string *key, size_t n, ses_err *e)
     }
     for (size_t i = 0; ok && i < n; i++) order[i] = a[i].index;
     ses_free(a);
-    ses_free(room);
+    ses_free(buffer);
     ses_free(todo);
     if (!ok) ses_free(order);
     return ok ? order : NULL;

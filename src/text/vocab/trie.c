@@ -18,13 +18,13 @@ typedef struct block {
     uint64_t base[4]; /* bitmap of values not used as a base */
 } block;
 
-typedef struct builder {
+typedef struct block_builder {
     uint64_t *unit;
     block *block;
     size_t n_block, cap_block;
     uint32_t open[OPEN];
     size_t n_open;
-} builder;
+} block_builder;
 
 /* Swap bits i and i + by for all i in mask, if `wanted`; branch-free, because key bytes are unpredictable. */
 static inline uint64_t swap_bits(uint64_t x, uint64_t mask, unsigned by, bool wanted)
@@ -66,7 +66,7 @@ static int fit_one(const block *b, uint8_t child)
     return fit_in_block(b, &child, 1);
 }
 
-static bool add_block(builder *b, ses_err *e)
+static bool add_block(block_builder *b, ses_err *e)
 {
     if (b->n_block == b->cap_block) {
         size_t cap = b->cap_block ? 2 * b->cap_block : 64;
@@ -83,12 +83,12 @@ static bool add_block(builder *b, ses_err *e)
     memset(b->unit + b->n_block * 256, 0, 256 * sizeof *b->unit);
     if (b->n_open == OPEN) { /* drop the fullest block */
         size_t worst = 0;
-        int least = 257;
+        int shortest = 257;
         for (size_t i = 0; i < OPEN; i++) {
             const block *k = &b->block[b->open[i]];
             int left = 0;
             for (int w = 0; w < 4; w++) left += __builtin_popcountll(k->free[w]);
-            if (left < least) least = left, worst = i;
+            if (left < shortest) shortest = left, worst = i;
         }
         b->open[worst] = b->open[--b->n_open];
     }
@@ -96,7 +96,7 @@ static bool add_block(builder *b, ses_err *e)
     return true;
 }
 
-static bool find_base(builder *b, const uint8_t *child, size_t n, uint32_t *base, ses_err *e)
+static bool find_base(block_builder *b, const uint8_t *child, size_t n, uint32_t *base, ses_err *e)
 {
     for (size_t k = b->n_open;; k--) {
         if (!k) {
@@ -148,10 +148,10 @@ static bool push(stack *s, todo t, ses_err *e)
     return true;
 }
 
-static uint32_t shared(const char *a, size_t n, const char *b, size_t m)
+static uint32_t common_prefix(const char *a, size_t n, const char *b, size_t m)
 {
-    size_t i = 0, least = n < m ? n : m;
-    while (i < least && a[i] == b[i]) i++;
+    size_t i = 0, shortest = n < m ? n : m;
+    while (i < shortest && a[i] == b[i]) i++;
     return (uint32_t)i;
 }
 
@@ -176,23 +176,23 @@ static bool sort_keys(sorted *s, const ses_string *key, size_t n, char **packed,
         s->start[to] = (uint32_t)at;
         s->len[to] = (uint32_t)k->n;
         s->index[to] = s->index[i];
-        if (to) s->common[to] = shared(*packed + s->start[to - 1], s->len[to - 1], *packed + at, k->n);
+        if (to) s->common[to] = common_prefix(*packed + s->start[to - 1], s->len[to - 1], *packed + at, k->n);
         at += k->n;
         s->n++;
     }
     return true;
 }
 
-typedef struct maker {
-    builder b;
+typedef struct trie_builder {
+    block_builder b;
     sorted s;
     char *packed;
     stack todo;
-} maker;
+} trie_builder;
 
 /* Append the rest of a key that shares no further prefix, from the unit of its byte depth - 1 on. Most
  * nodes are in such chains. */
-static bool add_chain(maker *m, uint32_t unit, uint32_t key, uint32_t depth, ses_err *e)
+static bool add_chain(trie_builder *m, uint32_t unit, uint32_t key, uint32_t depth, ses_err *e)
 {
     const uint8_t *p = (const uint8_t *)m->packed + m->s.start[key];
     for (uint32_t end = m->s.len[key]; depth < end; depth++) {
@@ -206,7 +206,7 @@ static bool add_chain(maker *m, uint32_t unit, uint32_t key, uint32_t depth, ses
     return true;
 }
 
-static bool add_node(maker *m, ses_trie *t, todo node, ses_err *e)
+static bool add_node(trie_builder *m, ses_trie *t, todo node, ses_err *e)
 {
     const sorted *s = &m->s;
     uint8_t child[256];
@@ -247,7 +247,7 @@ bool ses_trie_build(ses_trie *t, const ses_string *key, size_t n, ses_arena *mem
     if (n > SES_TRIE_MAX) return ses_fail(e, SES_EARG, "%zu pieces exceed the limit of %d", n, SES_TRIE_MAX);
     for (size_t i = 0; i < n; i++)
         if (key[i].n > t->longest) t->longest = key[i].n < UINT32_MAX ? (uint32_t)key[i].n : UINT32_MAX;
-    maker m = { 0 };
+    trie_builder m = { 0 };
     bool ok = sort_keys(&m.s, key, n, &m.packed, e) && add_block(&m.b, e) &&
               push(&m.todo, (todo){ 0, (uint32_t)m.s.n, 0, UINT32_MAX }, e);
     m.b.n_open = 0; /* block 0 stays empty */
