@@ -1,7 +1,7 @@
-# The cuda column of kernels.def. nvcc is called by hand: the project's language stays C, and its warnings are not
-# nvcc's. Machine code for Hopper, and PTX the driver compiles for every other card. The runtime is linked
-# statically and the matrix library opened at run time, so that the command runs where neither is installed.
-find_package(CUDAToolkit 12.1 REQUIRED) # arguments of kernels past 4 KB: optim_cuda.cu
+# The CUDA kernels. nvcc is called by custom commands: the project's language stays C, and its warning flags are not
+# nvcc's. Objects contain machine code for Hopper and PTX, which the driver compiles for other GPUs. The CUDA runtime is
+# linked statically and cuBLASLt is loaded at run time, so the command also runs on machines without them.
+find_package(CUDAToolkit 12.1 REQUIRED) # kernel arguments of more than 4 KB: optim_cuda.cu
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/cuda/*.cu)
 set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra
   -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_80,code=compute_80

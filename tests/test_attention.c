@@ -20,8 +20,8 @@ typedef struct shape {
     double drop;
     bool dist, bias;
     int gap;         /* columns between heads of q, k, v */
-    int room;        /* free capacity after the keys of each sequence */
-    float magnitude; /* of queries and keys; 0: 1 */
+    int capacity;    /* free capacity after the keys of each sequence */
+    float magnitude; /* magnitude of queries and keys; 0: 1 */
 } shape;
 
 /* Layout and size of an array of rows. */
@@ -78,7 +78,7 @@ static void lengths(problem *p, const shape *s)
     p->a = (ses_attn){ .seqs = s->seqs, .heads = s->heads, .dim = s->dim };
     for (int64_t i = 0; i < s->seqs; i++) {
         p->cu_seqlens_q[i + 1] = p->cu_seqlens_q[i] + s->len_q[i];
-        p->cu_seqlens_k[i + 1] = p->cu_seqlens_k[i] + s->len_k[i] + s->room;
+        p->cu_seqlens_k[i + 1] = p->cu_seqlens_k[i] + s->len_k[i] + s->capacity;
         p->len_k[i] = s->len_k[i];
         p->a.max_seqlen_q = s->len_q[i] > p->a.max_seqlen_q ? s->len_q[i] : p->a.max_seqlen_q;
         p->a.max_seqlen_k = s->len_k[i] > p->a.max_seqlen_k ? s->len_k[i] : p->a.max_seqlen_k;
@@ -107,7 +107,7 @@ static void problem_new(problem *p, const shape *s)
     p->prob = array(p, p->pairs), p->ddist = array(p, p->dists), p->dbias = array(p, p->pairs);
     ses_attn *a = &p->a;
     a->cu_seqlens_q = p->cu_seqlens_q, a->cu_seqlens_k = p->cu_seqlens_k,
-    a->len_k = s->room ? p->len_k : NULL;
+    a->len_k = s->capacity ? p->len_k : NULL;
     a->q = p->q, a->k = p->k, a->v = p->v, a->out = p->out, a->lse = p->lse, a->probs = p->prob;
     a->q_row = p->q_grid.row, a->k_row = a->v_row = p->k_grid.row, a->out_row = p->out_grid.row;
     a->q_head = a->k_head = a->v_head = s->gap ? s->dim + s->gap : 0;
@@ -177,7 +177,7 @@ static void compare(const problem *p, const problem *ref, const char *what)
               "%g lse %g "
               "dq %g dk %g dv %g ddist %g dbias %g",
               what, (int)p->s.dim, p->s.len_q[0], p->s.len_k[0], p->s.causal, p->s.reach, p->s.drop,
-              p->s.dist, p->s.bias, p->s.gap, p->s.room, out, probs, lse, dq, dk, dv, ddist, dbias);
+              p->s.dist, p->s.bias, p->s.gap, p->s.capacity, out, probs, lse, dq, dk, dv, ddist, dbias);
 }
 
 static void check_shape(ses_exec *x, const shape *s)
@@ -210,7 +210,7 @@ static void test_shapes(ses_exec *x)
             s.causal = form & 1, s.drop = form & 2 ? 0.3 : 0, s.gap = form & 2;
             /* cross-attention, or with a cache */
             if (form >= 2) s.len_k[0] = 17, s.len_k[1] = 50, s.len_k[3] = 31;
-            if (form >= 4) s.dist = true, s.bias = form & 1, s.reach = (int)i, s.room = 3;
+            if (form >= 4) s.dist = true, s.bias = form & 1, s.reach = (int)i, s.capacity = 3;
             check_shape(x, &s);
         }
 }

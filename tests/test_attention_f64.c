@@ -1,4 +1,4 @@
-/* The reference attention in double precision: gradients against finite differences. */
+/* The reference kernel of attention in double precision: gradients against finite differences. */
 #include "check.h"
 
 #include "kernel/kernel.h"

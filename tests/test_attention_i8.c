@@ -67,7 +67,7 @@ static double distance(const float *a, const float *b, size_t n)
 }
 
 /* Rows of n tokens in the layout that gemm_i8 writes. */
-static ses_i8_rows rounded(fence f[2], const ses_attn *a, const float *x, int64_t n)
+static ses_i8_rows quantized_rows(fence f[2], const ses_attn *a, const float *x, int64_t n)
 {
     int64_t width = 4 * ses_quad_count(a->dim), row = a->heads * (a->dim + GAP);
     ses_i8_rows to = { (uint8_t *)fence_floats(&f[0], (size_t)(n * a->heads * width / 4)),
@@ -85,16 +85,16 @@ static ses_i8_rows rounded(fence f[2], const ses_attn *a, const float *x, int64_
     return to;
 }
 
-/* Inputs given quantized have the bits of inputs quantized by the kernel: those at p->out. */
-static void check_rounded(ses_exec *x, const ses_kernels *k, const problem *p, bool plain)
+/* Inputs given quantized have the bits of inputs quantized by the kernel, which are at p->out. */
+static void check_quantized(ses_exec *x, const ses_kernels *k, const problem *p, bool no_vnni)
 {
     fence f[8] = { 0 };
     ses_attn a = p->a;
     int64_t nq = p->cu_seqlens_q[a.seqs], nk = p->cu_seqlens_k[a.seqs];
-    a.q_i8 = rounded(f, &a, p->q, nq), a.k_i8 = rounded(f + 2, &a, p->k, nk),
-    a.v_i8 = rounded(f + 4, &a, p->v, nk);
+    a.q_i8 = quantized_rows(f, &a, p->q, nq), a.k_i8 = quantized_rows(f + 2, &a, p->k, nk),
+    a.v_i8 = quantized_rows(f + 4, &a, p->v, nk);
     a.q = a.k = a.v = NULL, a.out = fence_floats(&f[6], p->outs);
-    k->attention_i8(x, &a, plain);
+    k->attention_i8(x, &a, no_vnni);
     CHECK_MSG(!memcmp(a.out, p->out, p->outs * sizeof *p->out), "dim %d, %d queries, %d keys", (int)a.dim,
               (int)nq, (int)nk);
     for (int i = 0; i < 8; i++) fence_free(&f[i]);
@@ -109,19 +109,19 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
     ref.attention(x, &p.a);
     memcpy(exact, p.out, p.outs * sizeof *want);
     ref.attention_i8(x, &p.a, false);
-    check_rounded(x, &ref, &p, false);
+    check_quantized(x, &ref, &p, false);
     memcpy(want, p.out, p.outs * sizeof *want);
     double off = distance(want, exact, p.outs);
     CHECK_MSG(off < 0.03, "dim %d, %d keys: ref is off by %g", (int)dim, len_k[0], off);
     for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++)
-        for (int plain = 0; plain < 2; plain++) {
+        for (int no_vnni = 0; no_vnni < 2; no_vnni++) {
             ses_kernels k = ses_kernels_cpu((ses_isa)isa);
             for (size_t i = 0; i < p.outs; i++) p.out[i] = NAN;
-            k.attention_i8(x, &p.a, plain);
-            check_rounded(x, &k, &p, plain);
+            k.attention_i8(x, &p.a, no_vnni);
+            check_quantized(x, &k, &p, no_vnni);
             off = distance(p.out, want, p.outs);
             CHECK_MSG(off < 2e-4, "%s, plain %d, dim %d, %d queries, %d keys: off by %g",
-                      ses_isa_name((ses_isa)isa), plain, (int)dim, len_q[0], len_k[0], off);
+                      ses_isa_name((ses_isa)isa), no_vnni, (int)dim, len_q[0], len_k[0], off);
         }
     free(want);
     problem_free(&p);
@@ -212,7 +212,7 @@ static void test_batch(ses_exec *x)
 }
 
 /* Calls with masks, biases or dropout equal f32 attention to the bit. */
-static void test_rest(ses_exec *x)
+static void test_unsupported(ses_exec *x)
 {
     problem p;
     problem_new(&p, 2, 8, 1, (const int[]){ 21 }, (const int[]){ 21 });
@@ -238,7 +238,7 @@ int main(void)
     test_scales(&x[1]);
     test_odd(&x[1]);
     test_batch(x);
-    test_rest(&x[1]);
+    test_unsupported(&x[1]);
     for (int i = 0; i < 2; i++) ses_thread_pool_free(x[i].pool);
     return check_report();
 }

@@ -15,7 +15,7 @@ static uint64_t drawn;
 typedef struct both {
     int64_t n;
     float *host, *gpu;
-    bool narrow; /* bf16 on the GPU; the host array holds bf16 values, too */
+    bool is_bf16; /* bf16 on the GPU; the host array holds bf16 values, too */
 } both;
 
 static both floats(int64_t n, double scale)
@@ -35,7 +35,7 @@ static both halves(int64_t n, double scale)
     ses_convert(b.host, SES_F32, x, SES_BF16, (size_t)n, NULL);
     gpu->mem->upload(gpu, b.gpu, x, (size_t)n * sizeof *x);
     ses_free(x);
-    b.narrow = true;
+    b.is_bf16 = true;
     return b;
 }
 
@@ -57,24 +57,24 @@ static void drop(both b)
 }
 
 /* The two sides agree to tol times the largest number. */
-static void agree(const char *what, both b, double tol)
+static void check_close(const char *what, both b, double tol)
 {
     float *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
     double worst = 0, most = 0;
-    ses_tensor t = { .f = b.gpu, .dtype = b.narrow ? SES_BF16 : SES_F32 };
+    ses_tensor t = { .f = b.gpu, .dtype = b.is_bf16 ? SES_BF16 : SES_F32 };
     CHECK(ses_device_read(gpu, &t, 0, b.n, x, NULL));
-    if (b.narrow) tol = fmax(tol, 2e-2);
+    if (b.is_bf16) tol = fmax(tol, 2e-2);
     for (int64_t i = 0; i < b.n; i++) {
         double d = fabs((double)x[i] - (double)b.host[i]);
         if (!(d <= worst)) worst = d;
         most = fmax(most, fabs((double)b.host[i]));
     }
-    CHECK_MSG(worst <= tol * most, "%s: %g apart, largest %g", what, worst, most);
+    CHECK_MSG(worst <= tol * most, "%s: differs by %g, largest %g", what, worst, most);
     ses_free(x);
 }
 
 /* Waits until all queued work is done, and checks that it succeeded: devices do not wait for each other. */
-static void settle(ses_device *d)
+static void wait_for(ses_device *d)
 {
     float one;
     ses_err e = { 0 };
@@ -95,23 +95,24 @@ static void test_optimizers(void)
     gpu->mem->upload(gpu, v.gpu, v.host, N * 4);
     cpu->k.adamw(&cpu->exec, w.host, g.host, m.host, v.host, N, &adam);
     gpu->k.adamw(&gpu->exec, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
-    agree("adamw w", w, 1e-6), agree("adamw m", m, 1e-6), agree("adamw v", v, 1e-6);
+    check_close("adamw w", w, 1e-6), check_close("adamw m", m, 1e-6), check_close("adamw v", v, 1e-6);
     cpu->k.lamb(&cpu->exec, u.host, w.host, g.host, m.host, v.host, N, &adam);
     gpu->k.lamb(&gpu->exec, u.gpu, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
-    agree("lamb u", u, 1e-6), agree("lamb v", v, 1e-6);
+    check_close("lamb u", u, 1e-6), check_close("lamb v", v, 1e-6);
     cpu->k.lamb_update(&cpu->exec, w.host, u.host, N, 1e-2);
     gpu->k.lamb_update(&gpu->exec, w.gpu, u.gpu, N, 1e-2);
-    agree("lamb_update", w, 1e-6);
+    check_close("lamb_update", w, 1e-6);
     cpu->k.sgd(&cpu->exec, w.host, g.host, m.host, N, &sgd);
     gpu->k.sgd(&gpu->exec, w.gpu, g.gpu, m.gpu, N, &sgd);
-    agree("sgd w", w, 1e-6), agree("sgd buf", m, 1e-6);
+    check_close("sgd w", w, 1e-6), check_close("sgd buf", m, 1e-6);
     cpu->k.adafactor_each(&cpu->exec, u.host, v.host, g.host, N, &factor);
     gpu->k.adafactor_each(&gpu->exec, u.gpu, v.gpu, g.gpu, N, &factor);
-    agree("adafactor_each u", u, 1e-6), agree("adafactor_each v", v, 1e-6);
+    check_close("adafactor_each u", u, 1e-6), check_close("adafactor_each v", v, 1e-6);
     both row = floats(ROWS, 0), col = floats(COLS, 0);
     cpu->k.adafactor_matrix(&cpu->exec, u.host, row.host, col.host, g.host, ROWS, COLS, &factor);
     gpu->k.adafactor_matrix(&gpu->exec, u.gpu, row.gpu, col.gpu, g.gpu, ROWS, COLS, &factor);
-    agree("adafactor row", row, 1e-6), agree("adafactor col", col, 1e-6), agree("adafactor u", u, 2e-6);
+    check_close("adafactor row", row, 1e-6), check_close("adafactor col", col, 1e-6),
+        check_close("adafactor u", u, 2e-6);
     double a = cpu->k.sum_squares(&cpu->exec, g.host, N), b = gpu->k.sum_squares(&gpu->exec, g.gpu, N);
     CHECK_MSG(fabs(a - b) <= 1e-9 * a, "sum_squares: %.12g and %.12g", a, b);
     drop(w), drop(g), drop(m), drop(v), drop(u), drop(row), drop(col);
@@ -123,7 +124,7 @@ static void test_adamw_list(void)
     enum { N = 300 };
     both w[N], g[N], m[N], v[N], low[N];
     ses_adamw_tensor here[N], there[N];
-    settle(gpu16);
+    wait_for(gpu16);
     for (int i = 0; i < N; i++) {
         int64_t n = i % 7 == 0 ? 4096 + i % 3 : i % 50 == 3 ? 20001 : 1 + i;
         w[i] = floats(n, 1), g[i] = floats(n, 1), m[i] = floats(n, 0.1), v[i] = floats(n, 0),
@@ -136,71 +137,72 @@ static void test_adamw_list(void)
     cpu->k.adamw_list(&cpu->exec, here, N);
     gpu->k.adamw_list(&gpu->exec, there, N);
     for (int i = 0; i < N; i++) {
-        agree("adamw_list w", w[i], 1e-6), agree("adamw_list m", m[i], 1e-6),
-            agree("adamw_list v", v[i], 1e-6);
+        check_close("adamw_list w", w[i], 1e-6), check_close("adamw_list m", m[i], 1e-6),
+            check_close("adamw_list v", v[i], 1e-6);
         memcpy(low[i].host, w[i].host, (size_t)w[i].n * sizeof(float));
-        if (i % 4) agree("adamw_list copy", low[i], 0);
+        if (i % 4) check_close("adamw_list copy", low[i], 0);
         drop(w[i]), drop(g[i]), drop(m[i]), drop(v[i]), drop(low[i]);
     }
 }
 
 /* Layer norm with dropout; act_bwd_sum; rows of logits with a larger stride. */
-static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
+static void rows_of(int64_t rows, int64_t cols, double rate, bool is_bf16)
 {
-    ses_device *d = narrow ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    ses_device *d = is_bf16 ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     ses_dropout_spec drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
     both a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1), bias = floats(cols, 1);
     both y = make(rows * cols, NAN), s = make(rows * cols, NAN), stat = floats(2 * rows, NAN);
     both da = make(rows * cols, 1), dres = make(rows * cols, NAN), dgain = floats(cols, 1),
          dbias = floats(cols, 1);
-    settle(gpu);
+    wait_for(gpu);
     cpu->k.norm(&cpu->exec, y.host, NULL, NULL, a.host, NULL, gain.host, bias.host, rows, cols, 1e-5, NULL);
     d->k.norm(&d->exec, y.gpu, NULL, NULL, a.gpu, NULL, gain.gpu, bias.gpu, rows, cols, 1e-5, NULL);
-    settle(d);
-    agree("norm alone", y, 1e-5);
+    wait_for(d);
+    check_close("norm, y only", y, 1e-5);
     cpu->k.norm(&cpu->exec, y.host, s.host, stat.host, a.host, res.host, gain.host, bias.host, rows, cols,
                 1e-5, dropped);
     d->k.norm(&d->exec, y.gpu, s.gpu, stat.gpu, a.gpu, res.gpu, gain.gpu, bias.gpu, rows, cols, 1e-5,
               dropped);
-    settle(d);
-    agree("norm y", y, 1e-5), agree("norm s", s, 1e-6), agree("norm stat", stat, narrow ? 1e-2 : 1e-5);
+    wait_for(d);
+    check_close("norm y", y, 1e-5), check_close("norm s", s, 1e-6),
+        check_close("norm stat", stat, is_bf16 ? 1e-2 : 1e-5);
     cpu->k.norm_bwd(&cpu->exec, (ses_dst){ da.host, true }, (ses_dst){ dres.host, false }, dgain.host,
                     dbias.host, a.host, res.host, stat.host, gain.host, rows, cols, dropped);
     gpu->mem->upload(gpu, stat.gpu, stat.host, (size_t)stat.n * 4);
-    settle(gpu);
+    wait_for(gpu);
     d->k.norm_bwd(&d->exec, (ses_dst){ da.gpu, true }, (ses_dst){ dres.gpu, false }, dgain.gpu, dbias.gpu,
                   a.gpu, res.gpu, stat.gpu, gain.gpu, rows, cols, dropped);
-    settle(d);
-    agree("norm da", da, 1e-5), agree("norm dres", dres, 1e-5), agree("norm dgain", dgain, 1e-4),
-        agree("norm dbias", dbias, 1e-4);
+    wait_for(d);
+    check_close("norm da", da, 1e-5), check_close("norm dres", dres, 1e-5),
+        check_close("norm dgain", dgain, 1e-4), check_close("norm dbias", dbias, 1e-4);
     cpu->k.act_bwd_sum(&cpu->exec, (ses_dst){ y.host, false }, (ses_dst){ dbias.host, true }, s.host, a.host,
                        res.host, rows, cols, SES_ACT_GELU);
     d->k.act_bwd_sum(&d->exec, (ses_dst){ y.gpu, false }, (ses_dst){ dbias.gpu, true, true }, s.gpu, a.gpu,
                      res.gpu, rows, cols, SES_ACT_GELU);
-    settle(d);
-    agree("act_bwd_sum", y, 1e-5), agree("act_bwd_sum's sums", dbias, narrow ? 1e-2 : 1e-5);
-    agree("act_bwd_sum's values", s, 1e-5);
+    wait_for(d);
+    check_close("act_bwd_sum", y, 1e-5), check_close("act_bwd_sum's sums", dbias, is_bf16 ? 1e-2 : 1e-5);
+    check_close("act_bwd_sum's values", s, 1e-5);
     int64_t V = cols - 3;
     int32_t *id = ses_alloc((size_t)rows * sizeof *id, NULL);
     for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE_INDEX;
     both ids = ints(rows, id), loss = floats(rows, 0), lse = floats(rows, 0), two = floats(2, 1),
          one = floats(1, 1);
-    settle(gpu);
+    wait_for(gpu);
     cpu->k.xent_rows(&cpu->exec, loss.host, lse.host, a.host, host_ids(ids), rows, V, cols);
     d->k.xent_rows(&d->exec, loss.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows, V, cols);
-    settle(d);
-    agree("xent loss", loss, 1e-5), agree("xent lse", lse, 1e-5);
+    wait_for(d);
+    check_close("xent loss", loss, 1e-5), check_close("xent lse", lse, 1e-5);
     cpu->k.xent_bwd(&cpu->exec, (ses_dst){ res.host, false }, one.host, two.host, lse.host, a.host,
                     host_ids(ids), rows, V, cols);
     d->k.xent_bwd(&d->exec, (ses_dst){ res.gpu, false }, one.gpu, two.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows,
                   V, cols);
-    settle(d);
-    agree("xent_bwd", res, 1e-5);
+    wait_for(d);
+    check_close("xent_bwd", res, 1e-5);
     cpu->k.col_sum(&cpu->exec, (ses_dst){ gain.host, true }, a.host, rows, V, cols);
     d->k.col_sum(&d->exec, (ses_dst){ gain.gpu, true, true }, a.gpu, rows, V, cols);
-    settle(d);
-    agree("col_sum apart", gain, 1e-5);
+    wait_for(d);
+    check_close("col_sum with a stride", gain, 1e-5);
     ses_free(id);
     both all[] = { a, res, gain, bias, y, s, stat, da, dres, dgain, dbias, ids, loss, lse, two, one };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
@@ -208,78 +210,78 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
 
 static void test_rows_of(void)
 {
-    for (int narrow = 0; narrow < 2; narrow++) {
-        rows_of(3000, 768, 0.1, narrow);
-        rows_of(2111, 1024, 0.1, narrow);
-        rows_of(700, 384, 0, narrow);
-        rows_of(513, 256, 0.5, narrow);
-        rows_of(77, 2056, 0.1, narrow);
-        rows_of(301, 45, 0.2, narrow);
-        rows_of(130, 776, 0, narrow);
-        rows_of(500, 600, 0.2, narrow);
-        rows_of(90, 1536, 0.1, narrow);
-        rows_of(61, 2048, 0, narrow);
+    for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+        rows_of(3000, 768, 0.1, is_bf16);
+        rows_of(2111, 1024, 0.1, is_bf16);
+        rows_of(700, 384, 0, is_bf16);
+        rows_of(513, 256, 0.5, is_bf16);
+        rows_of(77, 2056, 0.1, is_bf16);
+        rows_of(301, 45, 0.2, is_bf16);
+        rows_of(130, 776, 0, is_bf16);
+        rows_of(500, 600, 0.2, is_bf16);
+        rows_of(90, 1536, 0.1, is_bf16);
+        rows_of(61, 2048, 0, is_bf16);
     }
 }
 
 /* Gated units and rotary positions: to another tensor, accumulated, and in place. */
-static void gated(int64_t rows, int64_t cols, ses_act act, bool narrow)
+static void gated(int64_t rows, int64_t cols, ses_act act, bool is_bf16)
 {
-    ses_device *d = narrow ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    ses_device *d = is_bf16 ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     both ab = make(rows * 2 * cols, 2), y = make(rows * cols, 0), dy = make(rows * cols, 1),
          dab = make(rows * 2 * cols, 1);
-    settle(gpu);
+    wait_for(gpu);
     cpu->k.glu(&cpu->exec, y.host, ab.host, rows, cols, act);
     d->k.glu(&d->exec, y.gpu, ab.gpu, rows, cols, act);
-    settle(d);
-    agree("glu", y, 2e-6);
+    wait_for(d);
+    check_close("glu", y, 2e-6);
     for (int add = 1; add >= 0; add--) {
         cpu->k.glu_bwd(&cpu->exec, (ses_dst){ dab.host, add }, dy.host, ab.host, rows, cols, act);
         d->k.glu_bwd(&d->exec, (ses_dst){ dab.gpu, add }, dy.gpu, ab.gpu, rows, cols, act);
-        settle(d);
-        agree(add ? "glu_bwd added" : "glu_bwd", dab, 2e-6);
+        wait_for(d);
+        check_close(add ? "glu_bwd added" : "glu_bwd", dab, 2e-6);
     }
     drop(ab), drop(y), drop(dy), drop(dab);
 }
 
-static void turned(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, bool narrow)
+static void rotated(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, bool is_bf16)
 {
-    ses_device *d = narrow ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    ses_device *d = is_bf16 ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     int64_t cols = heads * dim + rest;
-    int32_t *place = ses_alloc((size_t)rows * sizeof *place, NULL);
-    for (int64_t i = 0; i < rows; i++) place[i] = (int32_t)(i % 517 * (i % 5 ? 1 : 60));
-    both places = ints(rows, place), a = make(rows * cols, 1), y = make(rows * cols, 1);
-    settle(gpu);
+    int32_t *pos = ses_alloc((size_t)rows * sizeof *pos, NULL);
+    for (int64_t i = 0; i < rows; i++) pos[i] = (int32_t)(i % 517 * (i % 5 ? 1 : 60));
+    both positions = ints(rows, pos), a = make(rows * cols, 1), y = make(rows * cols, 1);
+    wait_for(gpu);
     for (int add = 1; add >= 0; add--) {
-        cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(places), rows, cols, heads * dim,
-                      dim, theta, 1);
-        d->k.rotary(&d->exec, (ses_dst){ y.gpu, add }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
-                    theta, 1);
-        settle(d);
-        agree(add ? "rotary added" : "rotary", y, 2e-6);
+        cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(positions), rows, cols,
+                      heads * dim, dim, theta, 1);
+        d->k.rotary(&d->exec, (ses_dst){ y.gpu, add }, a.gpu, gpu_ids(positions), rows, cols, heads * dim,
+                    dim, theta, 1);
+        wait_for(d);
+        check_close(add ? "rotary added" : "rotary", y, 2e-6);
     }
-    cpu->k.rotary(&cpu->exec, (ses_dst){ a.host, false }, a.host, host_ids(places), rows, cols, heads * dim,
-                  dim, theta, -1);
-    d->k.rotary(&d->exec, (ses_dst){ a.gpu, false }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
+    cpu->k.rotary(&cpu->exec, (ses_dst){ a.host, false }, a.host, host_ids(positions), rows, cols,
+                  heads * dim, dim, theta, -1);
+    d->k.rotary(&d->exec, (ses_dst){ a.gpu, false }, a.gpu, gpu_ids(positions), rows, cols, heads * dim, dim,
                 theta, -1);
-    settle(d);
-    agree("rotary in place", a, 2e-6);
-    drop(places), drop(a), drop(y);
-    ses_free(place);
+    wait_for(d);
+    check_close("rotary in place", a, 2e-6);
+    drop(positions), drop(a), drop(y);
+    ses_free(pos);
 }
 
 static void test_gated_and_turned(void)
 {
-    for (int narrow = 0; narrow < 2; narrow++) {
-        for (int act = 0; act < SES_ACT_COUNT; act++) gated(1001, 96, (ses_act)act, narrow);
-        gated(5003, 896, SES_ACT_GELU, narrow);
-        gated(300, 45, SES_ACT_GELU, narrow); /* not multiples of 16 bytes */
-        turned(3001, 12, 64, 384, 10000, narrow);
-        turned(777, 6, 128, 0, 160000, narrow);
-        turned(501, 4, 48, 96, 10000, narrow); /* with idle threads */
-        turned(301, 3, 6, 7, 10000, narrow);
+    for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+        for (int act = 0; act < SES_ACT_COUNT; act++) gated(1001, 96, (ses_act)act, is_bf16);
+        gated(5003, 896, SES_ACT_GELU, is_bf16);
+        gated(300, 45, SES_ACT_GELU, is_bf16); /* not multiples of 16 bytes */
+        rotated(3001, 12, 64, 384, 10000, is_bf16);
+        rotated(777, 6, 128, 0, 160000, is_bf16);
+        rotated(501, 4, 48, 96, 10000, is_bf16); /* with idle threads */
+        rotated(301, 3, 6, 7, 10000, is_bf16);
     }
 }
 
@@ -295,12 +297,12 @@ static void test_rows(void)
     both ids = ints(ROWS, id);
     cpu->k.col_sum(&cpu->exec, (ses_dst){ sum.host, true }, a.host, ROWS, COLS, COLS);
     gpu->k.col_sum(&gpu->exec, (ses_dst){ sum.gpu, true }, a.gpu, ROWS, COLS, COLS);
-    agree("col_sum", sum, 2e-6);
+    check_close("col_sum", sum, 2e-6);
     cpu->k.scatter_add(&cpu->exec, (ses_dst){ table.host, true }, a.host, host_ids(ids), ROWS, COLS,
                        SES_IGNORE_INDEX);
     gpu->k.scatter_add(&gpu->exec, (ses_dst){ table.gpu, true }, a.gpu, gpu_ids(ids), ROWS, COLS,
                        SES_IGNORE_INDEX);
-    agree("scatter_add", table, 3e-6);
+    check_close("scatter_add", table, 3e-6);
     drop(a), drop(sum), drop(table), drop(ids);
     ses_free(id);
 }
@@ -325,12 +327,12 @@ static void test_products(void)
             h.a = a.gpu, h.b = b.gpu, h.c = c.gpu, h.bias = bias.gpu, h.pre_act = pre.gpu;
             cpu->k.gemm(&cpu->exec, &g);
             gpu->k.gemm(&gpu->exec, &h);
-            agree("gemm pre", pre, 3e-6), agree("gemm", c, 3e-6);
+            check_close("gemm pre", pre, 3e-6), check_close("gemm", c, 3e-6);
             g.act = h.act = SES_ACT_NONE, g.bias = h.bias = g.pre_act = h.pre_act = NULL,
             g.accumulate = h.accumulate = true;
             cpu->k.gemm(&cpu->exec, &g);
             gpu->k.gemm(&gpu->exec, &h);
-            agree("gemm add", c, 3e-6);
+            check_close("gemm add", c, 3e-6);
             drop(a), drop(b), drop(c), drop(bias), drop(pre);
         }
 }
@@ -342,15 +344,15 @@ static void test_ragged(void)
     both x = halves(M * K, 1), w = halves(N * K, 1), y = halves(M * N, 0), dx = halves(M * K, 0),
          dw = floats(N * K, 0), bias = halves(N, 1);
     ses_device *d[] = { cpu, gpu16 };
-    settle(gpu);
+    wait_for(gpu);
     for (int i = 0; i < 2; i++) {
         bool g = i == 1;
         ses_gemm to = ses_gemm_nt(g ? y.gpu : y.host, g ? x.gpu : x.host, g ? w.gpu : w.host, M, N, K);
         to.bias = g ? bias.gpu : bias.host;
         d[i]->k.gemm(&d[i]->exec, &to);
     }
-    settle(gpu16);
-    agree("ragged", y, 1e-2);
+    wait_for(gpu16);
+    check_close("ragged", y, 1e-2);
     ses_tensor t = { .f = y.gpu, .dtype = SES_BF16 };
     CHECK(ses_device_read(gpu, &t, 0, M * N, y.host, NULL)); /* both continue from the same y */
     for (int i = 0; i < 2; i++) {
@@ -361,8 +363,8 @@ static void test_ragged(void)
         d[i]->k.gemm(&d[i]->exec, &from);
         d[i]->k.gemm(&d[i]->exec, &down);
     }
-    settle(gpu16);
-    agree("from ragged", dx, 1e-2), agree("down ragged", dw, 1e-2);
+    wait_for(gpu16);
+    check_close("from ragged", dx, 1e-2), check_close("down ragged", dw, 1e-2);
     both all[] = { x, w, y, dx, dw, bias };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
@@ -388,13 +390,13 @@ static both offsets(const int32_t *len, int64_t seqs, int64_t *longest)
 static void send(both b)
 {
     uint16_t *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
-    if (b.narrow) ses_convert(x, SES_BF16, b.host, SES_F32, (size_t)b.n, NULL);
-    gpu->mem->upload(gpu, b.gpu, b.narrow ? (void *)x : (void *)b.host, (size_t)b.n * (b.narrow ? 2 : 4));
+    if (b.is_bf16) ses_convert(x, SES_BF16, b.host, SES_F32, (size_t)b.n, NULL);
+    gpu->mem->upload(gpu, b.gpu, b.is_bf16 ? (void *)x : (void *)b.host, (size_t)b.n * (b.is_bf16 ? 2 : 4));
     ses_free(x);
 }
 
 /* Numbers whose products and sums are exact: halves up to 1, and `first` in every dim-th element. */
-static void coarsen(both b, int64_t dim, float first)
+static void make_exact(both b, int64_t dim, float first)
 {
     for (int64_t i = 0; i < b.n; i++)
         b.host[i] = i % dim || !first ? (float)(fmax(-2, fmin(2, round(b.host[i])))) / 2 : first;
@@ -404,10 +406,10 @@ static void coarsen(both b, int64_t dim, float first)
 /* Attention over ragged sequences with several head sizes and all options. large: scores of a million, for
  * which f32 resolves eighths. */
 static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, double rate, bool extras,
-                   bool narrow, bool large)
+                   bool is_bf16, bool large)
 {
-    ses_device *g16 = narrow ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    ses_device *g16 = is_bf16 ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     int64_t H = in->heads, C = H * dim, pairs = 0, longest_q, longest_k;
     bool cross = false;
     for (int64_t i = 0; i < in->seqs; i++) cross = cross || in->len_k[i];
@@ -417,7 +419,7 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
          cu_seqlens_k = offsets(len_k, in->seqs, &longest_k);
     int64_t T = host_ids(cu_seqlens_q)[in->seqs], S = host_ids(cu_seqlens_k)[in->seqs];
     both q = make(T * C, 1), k = make(S * C, 1), v = make(S * C, 1);
-    both out = make(T * C, NAN), lse = floats(H * T, NAN), probs = make(pairs, narrow ? 0 : NAN);
+    both out = make(T * C, NAN), lse = floats(H * T, NAN), probs = make(pairs, is_bf16 ? 0 : NAN);
     both dout = make(T * C, 1), delta = floats(H * T, NAN);
     both dq = make(T * C, NAN), dk = make(S * C, 1), dv = make(S * C, NAN);
     both dist = make((2 * longest_k - 1) * H, 1), bias = make(pairs, 1), ddist = make(dist.n, 1),
@@ -438,21 +440,22 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     b.cu_seqlens_q = gpu_ids(cu_seqlens_q), b.cu_seqlens_k = gpu_ids(cu_seqlens_k);
     a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
     b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
-    if (narrow) a.probs = b.probs = NULL; /* tensor-core kernels do not support it */
+    if (is_bf16) a.probs = b.probs = NULL; /* tensor-core kernels do not support it */
     both rest = floats(H * T, NAN);
     if (large) {
-        coarsen(q, dim, 1 << 20), coarsen(k, dim, 1), coarsen(dist, dim, 0), coarsen(bias, dim, 0);
+        make_exact(q, dim, 1 << 20), make_exact(k, dim, 1), make_exact(dist, dim, 0),
+            make_exact(bias, dim, 0);
         a.probs = probs.host, b.lse_lo = rest.gpu;
     }
     if (extras) a.rel_bias = dist.host, b.rel_bias = dist.gpu, a.bias = bias.host, b.bias = bias.gpu;
-    settle(gpu);
+    wait_for(gpu);
     cpu->k.attention(&cpu->exec, &a);
     g16->k.attention(&g16->exec, &b);
-    settle(g16);
-    agree("attention", out, 1e-5);
-    if (b.probs) agree("probs", probs, 1e-5);
+    wait_for(g16);
+    check_close("attention", out, 1e-5);
+    if (b.probs) check_close("probs", probs, 1e-5);
     /* otherwise -infinity for queries without visible keys */
-    if (!cross) agree("lse", lse, narrow ? 1e-4 : 1e-5);
+    if (!cross) check_close("lse", lse, is_bf16 ? 1e-4 : 1e-5);
     ses_attn_grad g = { .dout = dout.host,
                         .dq = { dq.host, false },
                         .dk = { dk.host, true },
@@ -468,37 +471,37 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     if (extras) g.dbias = (ses_dst){ dbias.host, true }, h.dbias = (ses_dst){ dbias.gpu, true };
     cpu->k.attention_bwd(&cpu->exec, &a, &g);
     g16->k.attention_bwd(&g16->exec, &b, &h);
-    settle(g16);
-    agree("dq", dq, 2e-5), agree("dk", dk, 2e-5), agree("dv", dv, 2e-5);
+    wait_for(g16);
+    check_close("dq", dq, 2e-5), check_close("dk", dk, 2e-5), check_close("dv", dv, 2e-5);
     /* computed separately from the tensor-core kernels */
-    if (!large || !narrow) agree("ddist", ddist, 2e-5);
-    agree("dbias", dbias, 2e-5);
+    if (!large || !is_bf16) check_close("ddist", ddist, 2e-5);
+    check_close("dbias", dbias, 2e-5);
     both all[] = { cu_seqlens_q, cu_seqlens_k, q,  k,  v,     out,  lse,  probs, rest,
                    dout,         dq,           dk, dv, delta, dist, bias, ddist, dbias };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
 static void attention(const batch *in, int64_t dim, bool causal, int64_t reach, double rate, bool extras,
-                      bool narrow)
+                      bool is_bf16)
 {
-    attend(in, dim, causal, reach, rate, extras, narrow, false);
+    attend(in, dim, causal, reach, rate, extras, is_bf16, false);
 }
 
 static void test_attention(void)
 {
     static const batch batches[] = { { 5, 3, { 1, 130, 0, 69, 257 } }, { 5, 3, { 1, 128, 0, 69, 17 } } };
     for (int i = 0; i < 4; i++) {
-        bool narrow = i % 2;
+        bool is_bf16 = i % 2;
         const batch *b = &batches[i / 2];
-        attention(b, 64, false, 0, 0, false, narrow);
-        attention(b, 64, false, 0, 0.1, false, narrow);
-        attention(b, 64, true, 40, 0, false, narrow);
-        attention(b, 64, true, 0, 0.1, false, narrow);
-        attention(b, 80, false, 33, 0, true, narrow);
-        attention(b, 5, true, 7, 0.5, true, narrow);
-        attention(b, 128, false, 0, 0.1, false, narrow);
-        attention(b, 40, true, 50, 0.1, true, narrow);
-        attention(b, 200, true, 0, 0, false, narrow);
+        attention(b, 64, false, 0, 0, false, is_bf16);
+        attention(b, 64, false, 0, 0.1, false, is_bf16);
+        attention(b, 64, true, 40, 0, false, is_bf16);
+        attention(b, 64, true, 0, 0.1, false, is_bf16);
+        attention(b, 80, false, 33, 0, true, is_bf16);
+        attention(b, 5, true, 7, 0.5, true, is_bf16);
+        attention(b, 128, false, 0, 0.1, false, is_bf16);
+        attention(b, 40, true, 50, 0.1, true, is_bf16);
+        attention(b, 200, true, 0, 0, false, is_bf16);
     }
 }
 
@@ -527,15 +530,15 @@ static void test_attention_large(void)
 {
     static const batch some = { 5, 3, { 1, 130, 0, 69, 257 } }, brief = { 3, 3, { 17, 90, 1 } },
                        many = { 11, 7, { 1, 7, 63, 64, 65, 127, 129, 200, 0, 513, 128 } };
-    for (int narrow = 0; narrow < 2; narrow++) {
-        attend(&some, 64, false, 0, 0, false, narrow, true);
-        attend(&some, 64, true, 40, 0.1, false, narrow, true);
-        attend(&some, 80, false, 33, 0, true, narrow, true);
-        attend(&some, 5, true, 0, 0.1, true, narrow, true);
-        attend(&some, 200, false, 0, 0, false, narrow, true);
-        attend(&brief, 64, false, 0, 0.1, false, narrow, true);
-        attend(&many, 64, false, 0, 0.1, false, narrow, true);
-        attend(&many, 64, true, 0, 0, false, narrow, true);
+    for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+        attend(&some, 64, false, 0, 0, false, is_bf16, true);
+        attend(&some, 64, true, 40, 0.1, false, is_bf16, true);
+        attend(&some, 80, false, 33, 0, true, is_bf16, true);
+        attend(&some, 5, true, 0, 0.1, true, is_bf16, true);
+        attend(&some, 200, false, 0, 0, false, is_bf16, true);
+        attend(&brief, 64, false, 0, 0.1, false, is_bf16, true);
+        attend(&many, 64, false, 0, 0.1, false, is_bf16, true);
+        attend(&many, 64, true, 0, 0, false, is_bf16, true);
     }
 }
 
@@ -554,11 +557,11 @@ static void test_repeat(void)
 
 /* A recurring shape is autotuned: the fastest algorithm has the bits of the first, also for sums over many
  * rows, for which some algorithms split k. */
-static void test_tuned(void)
+static void test_autotune(void)
 {
     static const struct {
         int64_t m, n, k;
-        bool turned; /* gradient of weights: A' B, accumulated in f32 */
+        bool rotated; /* gradient of weights: A' B, accumulated in f32 */
         ses_act act;
     } shapes[] = { { 1000, 768, 256, false, SES_ACT_NONE },  { 2048, 512, 768, false, SES_ACT_GELU },
                    { 384, 384, 8192, true, SES_ACT_NONE },   { 257, 520, 1000, true, SES_ACT_NONE },
@@ -566,17 +569,17 @@ static void test_tuned(void)
     enum { ROUNDS = 64 };
     for (size_t i = 0; i < SES_LEN(shapes); i++) {
         int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
-        bool turned = shapes[i].turned, gelu = shapes[i].act == SES_ACT_GELU;
+        bool rotated = shapes[i].rotated, gelu = shapes[i].act == SES_ACT_GELU;
         both a = halves(m * k, 1), b = halves(k * n, 1), bias = halves(n, 1), c = floats(m * n, 1),
              pre = floats(m * n, 0);
         float *first = ses_alloc((size_t)(2 * m * n) * sizeof *first, NULL), *y = first + m * n;
         ses_gemm g =
-            turned ? ses_gemm_tn(c.gpu, a.gpu, b.gpu, m, n, k) : ses_gemm_nt(c.gpu, a.gpu, b.gpu, m, n, k);
-        g.accumulate = g.is_f32 = turned, g.act = shapes[i].act;
-        if (!turned) g.bias = bias.gpu;
+            rotated ? ses_gemm_tn(c.gpu, a.gpu, b.gpu, m, n, k) : ses_gemm_nt(c.gpu, a.gpu, b.gpu, m, n, k);
+        g.accumulate = g.is_f32 = rotated, g.act = shapes[i].act;
+        if (!rotated) g.bias = bias.gpu;
         if (gelu) g.pre_act = pre.gpu;
-        size_t size = (size_t)(m * n) * (turned ? 4 : 2);
-        settle(gpu);
+        size_t size = (size_t)(m * n) * (rotated ? 4 : 2);
+        wait_for(gpu);
         for (int round = 0; round < ROUNDS; round++) {
             gpu16->mem->upload(gpu16, c.gpu, c.host, (size_t)(m * n) * 4);
             gpu16->k.gemm(&gpu16->exec, &g);
@@ -585,7 +588,7 @@ static void test_tuned(void)
             CHECK_MSG(!round || !memcmp(y, gelu && round % 2 ? pre.host : first, size),
                       "shape %d, round %d: other bits", (int)i, round);
         }
-        settle(gpu16);
+        wait_for(gpu16);
         ses_free(first);
         drop(a), drop(b), drop(bias), drop(c), drop(pre);
     }
@@ -651,7 +654,7 @@ int main(void)
         test_attention_tiles();
         test_attention_large();
         test_repeat();
-        test_tuned();
+        test_autotune();
         test_replay(gpu);
         test_replay(gpu16);
         CHECK_MSG(gpu->mem->ok(gpu, &e), "%s", e.msg);

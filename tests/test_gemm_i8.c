@@ -36,15 +36,15 @@ static void problem_free(problem *p)
     fence_free(&p->fa), fence_free(&p->fb), fence_free(&p->fc), fence_free(&p->fpre), fence_free(&p->fbias);
 }
 
-static ses_gemm product(const problem *p, const void *packed, ses_dtype as)
+static ses_gemm product(const problem *p, const void *packed, ses_dtype dtype)
 {
     ses_gemm g = ses_gemm_nt(p->c, p->a, p->b, p->m, p->n, p->k);
-    g.packed = packed, g.packed_dtype = as, g.bias = p->bias, g.act = SES_ACT_GELU, g.pre_act = p->pre;
+    g.packed = packed, g.packed_dtype = dtype, g.bias = p->bias, g.act = SES_ACT_GELU, g.pre_act = p->pre;
     return g;
 }
 
 /* C, or its halves as a gated unit, quantized in the epilogue equals C quantized afterwards. */
-static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a, bool gated)
+static void same_quantized(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a, bool gated)
 {
     fence f[2] = { 0 };
     int64_t n = gated ? g->n / 2 : g->n, width = g->m * ses_quad_count(n);
@@ -94,7 +94,7 @@ static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, se
 
 /* Two products in one call, with column groups quantized separately for attention, equal one product side by
  * side. */
-static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
+static void same_groups(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     int64_t part = g->n % 3 == 0 ? g->n / 3 : g->n % 2 == 0 ? g->n / 2 : g->n, parts = g->n / part;
     fence f[5] = { 0 };
@@ -138,8 +138,8 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence_free(&f);
 }
 
-/* step: without VNNI, even if the processor has it. */
-static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
+/* no_vnni: without VNNI, even if the processor has it. */
+static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_vnni)
 {
     fence fp = { 0 }, fq = { 0 }, fs = { 0 };
     size_t bytes = (size_t)k->gemm_i8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quad_count(p->k) * 4);
@@ -147,16 +147,16 @@ static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
     uint8_t *q = (uint8_t *)fence_floats(&fq, rows / 4);
     float *scale = fence_floats(&fs, (size_t)p->m);
     k->gemm_i8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
-    if (step) memset(packed, 0, sizeof(int32_t));
+    if (no_vnni) memset(packed, 0, sizeof(int32_t));
     ses_i8_rows a = { q, scale };
     k->quantize_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
     k->gemm_i8(x, &g, 1, a, NULL);
-    same_rounded(x, k, &g, a, false);
-    if (g.n % 2 == 0) same_rounded(x, k, &g, a, true);
+    same_quantized(x, k, &g, a, false);
+    if (g.n % 2 == 0) same_quantized(x, k, &g, a, true);
     same_plain(x, k, &g, a);
     same_normed(x, k, &g, a);
-    same_parts(x, k, &g, a);
+    same_groups(x, k, &g, a);
     fence_free(&fp), fence_free(&fq), fence_free(&fs);
 }
 
@@ -180,19 +180,19 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
     size_t count = (size_t)(m * n);
     float *want = malloc(2 * count * sizeof *want), *want_pre = want + count;
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
-    run8(x, &ref, &p, false);
+    run_i8(x, &ref, &p, false);
     memcpy(want, p.c, count * sizeof *want), memcpy(want_pre, p.pre, count * sizeof *want);
     double sum = 0; /* also checks that the result approximates the product */
     for (int64_t i = 0; i < k; i++) sum += (double)p.a[i] * p.b[i];
     CHECK_MSG(fabs(sum + (double)p.bias[0] - want_pre[0]) < 0.02 * sqrt((double)k), "%dx%dx%d", (int)m,
               (int)n, (int)k);
     for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++)
-        for (int step = 0; step < 2; step++) {
+        for (int no_vnni = 0; no_vnni < 2; no_vnni++) {
             ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-            run8(x, &kern, &p, step);
+            run_i8(x, &kern, &p, no_vnni);
             CHECK_MSG(distance(p.pre, want_pre, m * n) < 3e-7 &&
                           distance(p.c, want, m * n) < 1e-6 + 2e-4 / largest(want, m * n),
-                      "%s %dx%dx%d step %d: %g", ses_isa_name((ses_isa)isa), (int)m, (int)n, (int)k, step,
+                      "%s %dx%dx%d step %d: %g", ses_isa_name((ses_isa)isa), (int)m, (int)n, (int)k, no_vnni,
                       distance(p.pre, want_pre, m * n));
         }
     free(want);
@@ -201,7 +201,7 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
 
 /* Multiples of powers of two whose largest is 127: quantizing them is exact, and all sources (floats or int8,
  * by columns or by rows) give the same packed matrix. */
-static void laid(ses_exec *x, int64_t n, int64_t k)
+static void same_packing(ses_exec *x, int64_t n, int64_t k)
 {
     size_t count = (size_t)(n * k);
     int8_t *q = malloc(count), *turned = malloc(count);
@@ -235,7 +235,7 @@ static void laid(ses_exec *x, int64_t n, int64_t k)
 }
 
 /* Against the f32 product with a B rounded in advance. */
-static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype as)
+static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype dtype)
 {
     problem p = problem_new(m, n, k);
     size_t count = (size_t)(m * n);
@@ -244,8 +244,8 @@ static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype
         ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
         fence fp = { 0 };
         void *packed = fence_floats(&fp, (size_t)(kern.gemm_pack_size(n, k) + 1) / 2);
-        kern.gemm_pack(x, packed, as, p.b, 1, k, n, k);
-        ses_gemm g = product(&p, packed, as);
+        kern.gemm_pack(x, packed, dtype, p.b, 1, k, n, k);
+        ses_gemm g = product(&p, packed, dtype);
         kern.gemm(x, &g);
         fence_free(&fp);
         if (isa == SES_ISA_REF) memcpy(want, p.pre, count * sizeof *want);
@@ -254,13 +254,14 @@ static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype
     }
     double exact = 0;
     for (int64_t i = 0; i < k; i++) exact += (double)p.a[i] * p.b[i];
-    CHECK(fabs(exact + (double)p.bias[0] - want[0]) < (as == SES_F16 ? 5e-4 : 4e-3) * sqrt((double)k) + 1e-6);
+    CHECK(fabs(exact + (double)p.bias[0] - want[0]) <
+          (dtype == SES_F16 ? 5e-4 : 4e-3) * sqrt((double)k) + 1e-6);
     free(want);
     problem_free(&p);
 }
 
 /* The bits of a row do not depend on the number of rows. */
-static void alone(ses_exec *x, ses_dtype as)
+static void row_alone(ses_exec *x, ses_dtype dtype)
 {
     enum { M = 21, N = 50, K = 131 };
     for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
@@ -268,12 +269,12 @@ static void alone(ses_exec *x, ses_dtype as)
         problem p = problem_new(M, N, K);
         fence fp = { 0 };
         void *packed = fence_floats(&fp, (size_t)kern.gemm_pack_size(N, K));
-        kern.gemm_pack(x, packed, as, p.b, 1, K, N, K);
-        ses_gemm g = product(&p, packed, as);
+        kern.gemm_pack(x, packed, dtype, p.b, 1, K, N, K);
+        ses_gemm g = product(&p, packed, dtype);
         kern.gemm(x, &g);
         float row[N], row_pre[N];
         for (int i = 0; i < M; i += 7) {
-            ses_gemm one = product(&p, packed, as);
+            ses_gemm one = product(&p, packed, dtype);
             one.m = 1, one.a = p.a + i * K, one.c = row, one.pre_act = row_pre;
             kern.gemm(x, &one);
             CHECK(!memcmp(row, p.c + i * N, sizeof row));
@@ -314,11 +315,11 @@ int main(void)
             sixteen_bits(&x, m[i], n[j], depth, (i + j) % 2 ? SES_F16 : SES_BF16);
         }
     for (size_t i = 0; i < SES_LEN(n); i++)
-        for (size_t j = 0; j < SES_LEN(k); j++) laid(&x, n[i], k[j]);
+        for (size_t j = 0; j < SES_LEN(k); j++) same_packing(&x, n[i], k[j]);
     eight_bits(&x, 3, 50, SES_GEMM_I8_MAX_K);
     sixteen_bits(&x, 3, 50, 1601, SES_F16);
     sixteen_bits(&x, 40, 50, 1601, SES_BF16);
-    alone(&x, SES_F16), alone(&x, SES_BF16), alone(&x, SES_REAL);
+    row_alone(&x, SES_F16), row_alone(&x, SES_BF16), row_alone(&x, SES_REAL);
     odd_rows(&x);
     ses_thread_pool_free(x.pool);
     return check_report();

@@ -345,14 +345,14 @@ static result run(size_t k, call *c, const data *d)
         memcpy(r.out[i] + GUARD, d->start[i], (size_t)n * sizeof(float));
         c->out[i] = r.out[i] + GUARD;
     }
-    const float *apart[MAX_IN];
-    memcpy(apart, c->in, sizeof apart);
+    const float *separate[MAX_IN];
+    memcpy(separate, c->in, sizeof separate);
     if (c->in_place) {
         memcpy(c->out[0], c->in[c->in_place - 1], (size_t)(c->rows * c->cols) * sizeof(float));
         c->in[c->in_place - 1] = c->out[0];
     }
     cases[k].run(c);
-    memcpy(c->in, apart, sizeof apart);
+    memcpy(c->in, separate, sizeof separate);
     bool whole = true;
     for (int i = 0; i < MAX_OUT && r.out[i]; i++)
         for (int64_t j = 0; j < GUARD; j++) {
@@ -488,7 +488,7 @@ static size_t find(const char *name)
 }
 
 /* Rows with a large mean compared to their deviations are normalized with the same accuracy. */
-static void test_offset(void)
+static void test_large_mean(void)
 {
     call c = { .x = { pools[0], NULL }, .rows = 9, .cols = 771, .seqs = 1 };
     data d;
@@ -529,7 +529,7 @@ static void test_special(void)
 
 /* The result of a row does not depend on its position or the other rows, that of an element not on its lane
  * or the tail. */
-static void test_company(void)
+static void test_independence(void)
 {
     enum { R = 37, C = 83, N = R * C };
     call c = { .x = { pools[0], NULL }, .rows = R, .cols = C, .seqs = 1 };
@@ -565,7 +565,7 @@ static void test_company(void)
 
 /* A token is rotated by its own position only, whatever the previous row's is. Columns that are not rotated
  * are accumulated once, however many passes the others take. */
-static void test_turns(void)
+static void test_rotary_positions(void)
 {
     enum { C = 310, DIM = 300, FAR = 1000000 };
     ses_exec x = { pools[0], NULL };
@@ -574,11 +574,11 @@ static void test_turns(void)
     for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         for (int32_t i = 0; i < 40; i++) {
-            const int32_t place[2] = { i, FAR - 7 * i * i };
-            k.rotary(&x, (ses_dst){ both, false }, a, place, 2, C, DIM, DIM, 1e4, 1);
-            k.rotary(&x, (ses_dst){ one, false }, a + C, place + 1, 1, C, DIM, DIM, 1e4, 1);
-            CHECK_MSG(!memcmp(one, both + C, sizeof one), "%s: place %d", ses_isa_name((ses_isa)isa),
-                      place[1]);
+            const int32_t pos[2] = { i, FAR - 7 * i * i };
+            k.rotary(&x, (ses_dst){ both, false }, a, pos, 2, C, DIM, DIM, 1e4, 1);
+            k.rotary(&x, (ses_dst){ one, false }, a + C, pos + 1, 1, C, DIM, DIM, 1e4, 1);
+            CHECK_MSG(!memcmp(one, both + C, sizeof one), "%s: position %d", ses_isa_name((ses_isa)isa),
+                      pos[1]);
         }
         for (int i = 0; i < C; i++) one[i] = 1;
         k.rotary(&x, (ses_dst){ one, true }, a, (int32_t[]){ 5 }, 1, C, DIM, DIM, 1e4, 1);
@@ -592,37 +592,37 @@ static void test_in_place(void)
     static const struct {
         const char *name;
         int in;
-    } places[] = { { "add", 0 },           { "add", 1 },         { "scale", 0 },       { "act", 0 },
-                   { "act_bwd", 0 },       { "act_bwd", 1 },     { "dropout", 0 },     { "copy_cols", 0 },
-                   { "norm", 0 },          { "norm", 1 },        { "norm_bwd", 1 },    { "norm_bwd", 0 },
-                   { "softmax", 0 },       { "softmax_bwd", 0 }, { "softmax_bwd", 1 }, { "xent_bwd", 0 },
-                   { "xent_span_bwd", 0 }, { "target_bwd", 0 } };
+    } aliases[] = { { "add", 0 },           { "add", 1 },         { "scale", 0 },       { "act", 0 },
+                    { "act_bwd", 0 },       { "act_bwd", 1 },     { "dropout", 0 },     { "copy_cols", 0 },
+                    { "norm", 0 },          { "norm", 1 },        { "norm_bwd", 1 },    { "norm_bwd", 0 },
+                    { "softmax", 0 },       { "softmax_bwd", 0 }, { "softmax_bwd", 1 }, { "xent_bwd", 0 },
+                    { "xent_span_bwd", 0 }, { "target_bwd", 0 } };
     call c = { .x = { pools[1], NULL }, .rows = 19, .cols = 1037, .seqs = 3 };
     data d;
     make(&d, &c, 1);
-    for (size_t i = 0; i < SES_LEN(places); i++)
+    for (size_t i = 0; i < SES_LEN(aliases); i++)
         for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
-            size_t k = find(places[i].name);
+            size_t k = find(aliases[i].name);
             c.k = ses_kernels_cpu((ses_isa)isa);
             for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {
                 /* does not write the other columns */
-                if (!strcmp(places[i].name, "copy_cols") && c.mode) continue;
-                if (!strcmp(places[i].name, "norm") && places[i].in == 1 && !(c.mode & 1)) continue;
+                if (!strcmp(aliases[i].name, "copy_cols") && c.mode) continue;
+                if (!strcmp(aliases[i].name, "norm") && aliases[i].in == 1 && !(c.mode & 1)) continue;
                 c.in_place = 0;
-                result apart = run(k, &c, &d);
-                c.in_place = 1 + places[i].in;
-                result over = run(k, &c, &d);
-                CHECK_MSG(same_bits(k, &c, &apart, &over), "%s %s mode %d over input %d", places[i].name,
-                          ses_isa_name((ses_isa)isa), c.mode, places[i].in);
-                result_free(&apart);
-                result_free(&over);
+                result separate = run(k, &c, &d);
+                c.in_place = 1 + aliases[i].in;
+                result aliased = run(k, &c, &d);
+                CHECK_MSG(same_bits(k, &c, &separate, &aliased), "%s %s mode %d output aliases input %d",
+                          aliases[i].name, ses_isa_name((ses_isa)isa), c.mode, aliases[i].in);
+                result_free(&separate);
+                result_free(&aliased);
             }
         }
     data_free(&d);
 }
 
 /* Quantized rows at an odd address, up to the end of their block: the bits of ref. */
-static void test_widen_rows(void)
+static void test_dequantize_rows(void)
 {
     static const ses_dtype as[] = { SES_F16, SES_BF16, SES_I8 };
     static const int64_t widths[] = { 1, 7, 16, 33, 100 };
@@ -658,12 +658,12 @@ int main(int argc, char **argv)
 {
     for (int i = 0; i < THREADS; i++) pools[i] = ses_thread_pool_new(i + 1, NULL);
     test_variants(argc > 1 && !strcmp(argv[1], "-v"));
-    test_offset();
+    test_large_mean();
     test_special();
-    test_company();
-    test_turns();
+    test_independence();
+    test_rotary_positions();
     test_in_place();
-    test_widen_rows();
+    test_dequantize_rows();
     for (int i = 0; i < THREADS; i++) ses_thread_pool_free(pools[i]);
     return check_report();
 }

@@ -149,10 +149,10 @@ static void test_softmax(void)
 
 static void test_gather(void)
 {
-    ses_real words[] = { 1, 2, 3, 4, 5, 6 }, places[] = { 10, 20, 30, 40 }, y[6]; /* [3][2], [2][2] */
-    int32_t word[] = { 2, 0, 2 }, place[] = { 0, 1, 1 };
-    const ses_real *tables[] = { words, places };
-    const int32_t *ids[] = { word, place };
+    ses_real words[] = { 1, 2, 3, 4, 5, 6 }, positions[] = { 10, 20, 30, 40 }, y[6]; /* [3][2], [2][2] */
+    int32_t word[] = { 2, 0, 2 }, position[] = { 0, 1, 1 };
+    const ses_real *tables[] = { words, positions };
+    const int32_t *ids[] = { word, position };
     ses_k_gather_ref(&x, y, tables, ids, 2, 3, 2);
     CHECK(ALL_NEAR(y, 15, 26, 31, 42, 35, 46));
     ses_real dy[] = { 1, 2, 3, 4, 5, 6 };

@@ -11,20 +11,21 @@ enum { ROWS = 200000, COLS = 5, WIDE = 1027 };
 
 static const double score[COLS] = { 0.3, -1, 2, 0, -INFINITY };
 
-static void test_shares(ses_exec *x, double heat)
+static void test_shares(ses_exec *x, double temperature)
 {
     static ses_real a[ROWS * COLS];
-    static int32_t pick[ROWS];
+    static int32_t sampled[ROWS];
     double sum = 0;
     int64_t count[COLS] = { 0 };
     for (int64_t i = 0; i < ROWS * COLS; i++) a[i] = (ses_real)score[i % COLS];
     ses_kernels k = ses_kernels_cpu(SES_ISA_COUNT - 1);
-    k.sample(x, pick, a, ROWS, COLS, heat, (ses_rng_key){ 7, 1, 2 });
-    for (int64_t i = 0; i < ROWS; i++) count[pick[i]]++;
-    for (int j = 0; j < COLS; j++) sum += exp(score[j] / heat);
+    k.sample(x, sampled, a, ROWS, COLS, temperature, (ses_rng_key){ 7, 1, 2 });
+    for (int64_t i = 0; i < ROWS; i++) count[sampled[i]]++;
+    for (int j = 0; j < COLS; j++) sum += exp(score[j] / temperature);
     for (int j = 0; j < COLS; j++) {
-        double p = exp(score[j] / heat) / sum, off = fabs((double)count[j] / ROWS - p);
-        CHECK_MSG(off <= 4 * sqrt(p * (1 - p) / ROWS), "heat %g, column %d: off by %g", heat, j, off);
+        double p = exp(score[j] / temperature) / sum, off = fabs((double)count[j] / ROWS - p);
+        CHECK_MSG(off <= 4 * sqrt(p * (1 - p) / ROWS), "temperature %g, column %d: off by %g", temperature, j,
+                  off);
     }
 }
 

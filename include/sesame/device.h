@@ -38,7 +38,7 @@ void ses_device_free(ses_device *d);
 /* The name the device was opened with. Borrowed; valid until the device is freed. */
 const char *ses_device_name(const ses_device *d);
 
-/* Number of CPU threads, at least 1; on a GPU those that prepare batches. */
+/* Number of CPU threads, at least 1; on a GPU they prepare batches. */
 int ses_device_threads(const ses_device *d);
 
 /* Instruction set level of the CPU kernels in use; SES_ISA_REF on a GPU. */

@@ -28,7 +28,8 @@ typedef struct ses_dst {
     bool accumulate, is_f32;
 } ses_dst;
 
-/* Dropout: element i is dropped depending on random number i of key; kept ones are scaled by 1 / (1 - rate). */
+/* Dropout: element i is dropped depending on random number i of key; kept ones are scaled by 1 / (1 -
+ * rate). */
 typedef struct ses_dropout_spec {
     double rate;
     ses_rng_key key;
@@ -36,8 +37,8 @@ typedef struct ses_dropout_spec {
 
 /* C = act(A B + bias), or C += A B, with A [m, k], B [k, n], C [m, n]:
  *     A(i,p) = a[i * a_row + p * a_col]   B(p,j) = b[p * b_row + j * b_col]   C(i,j) = c[i * ldc + j]
- * packed: B from gemm_pack, or NULL. It saves packing B on the fly; the result has the same bits, or those of
- * B rounded to packed_dtype. */
+ * packed: B from gemm_pack, or NULL. It saves packing B on the fly. The result has the same bits; if
+ * packed_dtype is not SES_REAL, the bits of a product with B rounded to it. */
 typedef struct ses_gemm {
     int64_t m, n, k;
     ses_real *c;
@@ -84,13 +85,14 @@ typedef struct ses_gemm_epilogue {
     ses_act gate;
     /* q not NULL: receives the rows as by quantize_rows; C is then stored only if gain is given. */
     ses_i8_rows i8_out;
-    /* 0, or a divisor of n: each group of columns is quantized with its own scale,
-     * i8_out.q[n / group_cols][m][4 ses_quad_count(group_cols)], i8_out.scale[n / group_cols][m] = max |v|. */
+    /* 0, or a divisor of n: each group of columns is quantized with its own scale, i8_out.q[n /
+     * group_cols][m][4 ses_quad_count(group_cols)], i8_out.scale[n / group_cols][m] = max |v|. */
     int64_t group_cols;
 } ses_gemm_epilogue;
 
 /* The three products of a linear layer on contiguous matrices; the result is [m, n].
- *     _nt: A [m, k] times B', B [n, k]    _nn: A [m, k] times B [k, n]    _tn: A', A [k, m], times B [k, n] */
+ *     _nt: A [m, k] times B', B [n, k]    _nn: A [m, k] times B [k, n]    _tn: A', A [k, m], times B [k,
+ * n] */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
@@ -98,9 +100,9 @@ ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t 
 /* Attention over unpadded sequences. Row t of head h is at x[t * x_row + h * x_head], for x in q, k, v.
  *     out = dropout(softmax(scale q k' + rel_bias + bias, masked)) v
  * Sequence s has the queries cu_seqlens_q[s] .. cu_seqlens_q[s+1]-1 and the keys cu_seqlens_k[s] ..
- * cu_seqlens_k[s+1]-1. With len_k (a KV cache with free capacity) it has len_k[s] keys from cu_seqlens_k[s]
- * on. If a sequence has more keys than queries, the queries are its last tokens: the distance of key j from
- * query i is r = j - (i + keys - queries). */
+ * cu_seqlens_k[s+1]-1. If len_k is given (a KV cache with free capacity), it has len_k[s] keys from
+ * cu_seqlens_k[s] on. If a sequence has more keys than queries, the queries are its last tokens: the distance
+ * of key j from query i is r = j - (i + keys - queries). */
 typedef struct ses_attn {
     int64_t seqs, heads, dim;
     int64_t max_seqlen_q, max_seqlen_k; /* lengths of the longest sequence */

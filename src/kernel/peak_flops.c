@@ -1,3 +1,4 @@
+/* Measures the peak multiply-add throughput of one CPU thread. */
 #define _POSIX_C_SOURCE 200809L
 #include "peak_flops.h"
 

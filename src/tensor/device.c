@@ -1,3 +1,4 @@
+/* Opening devices by name and reading tensors from them. */
 #include "device_impl.h"
 
 #include "base/alloc.h"

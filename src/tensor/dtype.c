@@ -1,3 +1,4 @@
+/* Names and sizes of dtypes, names of activations. */
 #include "sesame/tensor.h"
 
 #include <string.h>

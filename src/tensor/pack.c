@@ -1,3 +1,4 @@
+/* Packed and quantized copies of constant weights, see pack.h. */
 #include "pack.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Shape functions of tensors. */
 #include "sesame/tensor.h"
 
 int ses_rank(const ses_tensor *t)

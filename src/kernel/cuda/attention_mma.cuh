@@ -250,7 +250,7 @@ __device__ static inline bool is_kept(uint32_t word, int second, const attn_drop
     return (second ? word >> 16 : word & 0xffff) >= drop.threshold;
 }
 
-/* With keys as rows: the words for keys `key` and `key` + 8 of queries stat and stat + 1, word[query][key].
+/* Keys as rows: the words for keys `key` and `key` + 8 of queries stat and stat + 1, word[query][key].
  * The neighbor of a key in its block belongs to the lane 4 away; each of the two lanes draws for one
  * query. */
 __device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, const attn_dropout &drop,

@@ -211,7 +211,7 @@ __device__ static inline void load_step(const smem &m, const ses_attn &a, const 
     fence_for_wgmma();
 }
 
-/* dq += dS k. With the last keys, dq is stored times scale. sums: the block's partial sums, 64 queries after
+/* dq += dS k. After the last keys dq is stored, times scale. sums: the block's partial sums, 64 queries after
  * another. */
 __device__ static inline void accumulate_dq(const smem &m, const ses_attn &a, const ses_attn_grad &g,
                                             const step &t, float4 *sums, int stage, float scale, int thread)

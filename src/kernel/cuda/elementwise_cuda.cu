@@ -1,3 +1,4 @@
+/* Elementwise CUDA kernels, gated units, dropout and the conversion to bf16. */
 #include "act_cuda.cuh"
 
 static ses_dst plain_dst(ses_real *y)

@@ -1,3 +1,4 @@
+/* CUDA kernels that gather rows of tables, scatter gradients to them, and pool sequences. */
 #include "cuda_common.cuh"
 
 #include <cub/device/device_radix_sort.cuh>

@@ -104,7 +104,7 @@ static bool run_trial(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t,
 }
 
 /* Best time of a few rounds in which all candidates take turns, because clocks change; slow ones are dropped.
- * With few rows the time is dominated by loading the weight, which in a model is not cached: the cache is
+ * A product of few rows is dominated by loading the weight, which in a model is not cached: the cache is
  * flushed before each run. */
 static int time_algos(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int n, void *c)
 {

@@ -1,6 +1,6 @@
 /* Matrix products through cuBLASLt. The library is loaded at run time, so that the command starts quickly and
- * runs on machines without it. Algorithms are cached per shape. cuBLASLt is column-major, so it computes C' =
- * B' A'; the bias per column of C becomes one per row. */
+ * runs on machines where cuBLASLt is not installed. Algorithms are cached per shape. cuBLASLt is
+ * column-major, so it computes C' = B' A'; the bias per column of C becomes one per row. */
 #include "act_cuda.cuh"
 #include "gemm_cuda.cuh"
 

@@ -1,3 +1,4 @@
+/* CUDA kernels of the losses: cross entropy, label smoothing, span cross entropy, BCE and MSE. */
 #include "act_cuda.cuh"
 #include "reduce_cuda.cuh"
 
@@ -14,7 +15,7 @@ __global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t 
         return;
     }
     a += row * ld;
-    float max_seen = -INFINITY, sum = 0; /* of the columns of this thread */
+    float max_seen = -INFINITY, sum = 0; /* over the columns of this thread */
     auto take = [&](const float *v, int n) {
         float new_max = max_seen;
         for (int k = 0; k < n; k++) new_max = fmaxf(new_max, v[k]);

@@ -1,5 +1,5 @@
-/* Layer norm, backward pass. Aligned rows stay in the registers of a warp, longer ones in those of a block;
- * other rows are read again from the cache. */
+/* Layer norm, backward pass. Aligned rows stay in the registers of a warp, longer ones in the registers of a
+ * block; other rows are read again from the cache. */
 #include "norm_cuda.cuh"
 
 template <class T> struct norm_grad {
@@ -7,7 +7,7 @@ template <class T> struct norm_grad {
     const T *dy, *s;
     const float *stat, *gain;
     int64_t rows, cols;
-    dropout_params drop; /* of a, the input of the forward pass */
+    dropout_params drop; /* dropout of a, the input of the forward pass */
     ses_rng_key key;
     float2 *part; /* NULL, or [blocks][cols]: partial sums of dgain and dbias per block */
 };
@@ -16,7 +16,7 @@ template <class T> struct norm_grad {
  * give 0. */
 __device__ static inline float mul_no_fma(float dy, float gain) { return __fmul_rn(dy, gain); }
 
-/* With g = dy gain and xhat = (s - mean) rstd: ds = rstd (g - mean(g) - xhat mean(g xhat)). */
+/* ds = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain, xhat = (s - mean) rstd. */
 template <class T> __global__ void norm_bwd_rows(norm_grad<T> b)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;

@@ -1,3 +1,4 @@
+/* CUDA kernels of the optimizer steps: AdamW over many tensors, LAMB, SGD, Adafactor. */
 #include "reduce_cuda.cuh"
 
 /* Adam's hyperparameters, rounded to float once; the step is the one of optim_simd.c. */

@@ -1,3 +1,4 @@
+/* CUDA kernels that sum over rows or over all elements, and act_bwd_sum. */
 #include "act_cuda.cuh"
 #include "reduce_cuda.cuh"
 

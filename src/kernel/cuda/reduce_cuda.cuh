@@ -113,7 +113,7 @@ __global__ void strip_vecs(float *part, int64_t rows, int64_t cols, int64_t stri
 struct strips {
     float *part;
     int64_t rows, count;
-    dim3 grid; /* of strip_vecs and act_strips */
+    dim3 grid; /* launch grid of strip_vecs and act_strips */
 };
 
 template <class T> static strips strips_lock(ses_exec *x, int64_t rows, int64_t cols)

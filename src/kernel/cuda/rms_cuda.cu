@@ -1,3 +1,4 @@
+/* CUDA kernels of RMS norm: one warp per row. */
 #include "reduce_cuda.cuh"
 
 template <class T> struct rms_args {
@@ -40,7 +41,7 @@ template <class T> struct rms_grad {
     int64_t rows, cols;
 };
 
-/* With g = dy gain and xhat = a rstd: da = rstd (g - xhat mean(g xhat)). */
+/* da = rstd (g - xhat mean(g xhat)), g = dy gain, xhat = a rstd. */
 template <class T> __global__ void rms_bwd_rows(rms_grad<T> b)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;

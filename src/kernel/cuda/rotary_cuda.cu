@@ -1,3 +1,4 @@
+/* CUDA kernel of rotary position embedding. */
 #include "cuda_common.cuh"
 
 template <class T> struct rotary_args {

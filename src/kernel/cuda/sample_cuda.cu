@@ -1,3 +1,4 @@
+/* CUDA kernel that samples a column per row of logits. */
 #include "cuda_common.cuh"
 
 /* One block per row. The first of equal scores wins, as in sample_ref.c. */

@@ -1,3 +1,4 @@
+/* CUDA kernels of the distillation losses. */
 #include "reduce_cuda.cuh"
 
 /* One block per row; stat is specified in kernels.def. */

@@ -1,3 +1,4 @@
+/* Reference int8 attention; kernels.def specifies the quantization. */
 #include "kernel/attention_chunking.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reference attention and its backward pass: one query or key at a time, see ses_attn. */
 #include "kernel/attention_chunking.h"
 #include "kernel/chunking.h"
 

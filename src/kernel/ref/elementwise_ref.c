@@ -1,3 +1,4 @@
+/* Reference elementwise kernels, gated units, dropout, column copies. */
 #include "act_ref.h"
 #include "kernel/chunking.h"
 

@@ -1,3 +1,4 @@
+/* Reference kernels that gather and scatter rows, dequantize tables and pool sequences. */
 #include "base/half.h"
 #include "kernel/chunking.h"
 

@@ -1,3 +1,4 @@
+/* Reference int8 matrix products, quantization of rows, and row-wise epilogues. */
 #include "act_ref.h"
 #include "kernel/chunking.h"
 

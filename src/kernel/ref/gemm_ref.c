@@ -1,3 +1,4 @@
+/* Reference matrix product: sums over k in double. */
 #include "act_ref.h"
 #include "base/half.h"
 #include "kernel/chunking.h"

@@ -1,3 +1,4 @@
+/* Reference losses: cross entropy, label smoothing, span cross entropy, BCE and MSE. */
 #include "act_ref.h"
 #include "kernel/chunking.h"
 

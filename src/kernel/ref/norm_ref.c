@@ -1,3 +1,4 @@
+/* Reference layer norm with residual and dropout, and its backward pass. */
 #include "kernel/chunking.h"
 
 #include <math.h>
@@ -71,7 +72,7 @@ typedef struct backward {
     const ses_dropout_spec *drop;
 } backward;
 
-/* With g = dy gain and xhat = (s - mean) rstd: ds = rstd (g - mean(g) - xhat mean(g xhat)). */
+/* ds = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain, xhat = (s - mean) rstd. */
 static void bwd_row(const backward *b, int64_t row)
 {
     int64_t at = row * b->cols;

@@ -1,3 +1,4 @@
+/* Reference optimizer steps: AdamW, SGD, LAMB, Adafactor. */
 #include "kernel/chunking.h"
 
 #include <math.h>

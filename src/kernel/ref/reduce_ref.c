@@ -1,3 +1,4 @@
+/* Reference sums over rows and over all elements. */
 #include "kernel/chunking.h"
 
 typedef struct col_sum {

@@ -1,3 +1,4 @@
+/* Reference relative scores and their backward pass, see ses_relative. */
 #include "kernel/chunking.h"
 #include "kernel/relative_chunking.h"
 

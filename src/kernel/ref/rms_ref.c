@@ -1,3 +1,4 @@
+/* Reference RMS norm and its backward pass. */
 #include "kernel/chunking.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@ typedef struct backward {
     int64_t rows, cols;
 } backward;
 
-/* With g = dy gain and xhat = a rstd: da = rstd (g - xhat mean(g xhat)). */
+/* da = rstd (g - xhat mean(g xhat)), g = dy gain, xhat = a rstd. */
 static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;

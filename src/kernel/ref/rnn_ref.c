@@ -1,3 +1,4 @@
+/* Reference time steps of LSTM and GRU and their backward passes, see ses_rnn_step. */
 #include "kernel/chunking.h"
 
 #include <math.h>

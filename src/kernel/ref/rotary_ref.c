@@ -1,3 +1,4 @@
+/* Reference rotary position embedding. */
 #include "kernel/chunking.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reference sampling of a column per row of logits (Gumbel-max). */
 #include "kernel/chunking.h"
 #include "kernel/kernel.h"
 

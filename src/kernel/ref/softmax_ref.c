@@ -1,3 +1,4 @@
+/* Reference softmax and log-softmax over rows and their backward passes. */
 #include "kernel/chunking.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reference distillation losses: KL divergence, cosine distance, MSE. */
 #include "kernel/chunking.h"
 #include "kernel/kernel.h"
 

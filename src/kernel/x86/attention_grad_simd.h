@@ -1,4 +1,4 @@
-/* Backward pass of attention_simd. With P = exp(scale q k' - lse), dropout factors M and out = (P M) v:
+/* Backward pass of attention, for P = exp(scale q k' - lse), dropout factors M and out = (P M) v:
  *     delta = rowsum(dout out)   dS = P (M (dout v') - delta)
  *     dv = (P M)' dout           dk = scale dS' q           dq = scale dS k
  * P and dS are computed transposed (a row per key, a column per query): the products for dv and dk then read

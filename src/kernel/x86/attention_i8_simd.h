@@ -1,7 +1,7 @@
-/* int8 attention; kernels.def specifies the quantization. Included after attention_simd, whose f32 kernel
- * computes the calls that int8 does not support. A chunk is a block of queries of one head of one sequence:
- * it quantizes and packs keys and values, then processes TILE_ROWS queries at a time. All sums are integer
- * sums, so the partitioning does not change any bit. */
+/* int8 attention; kernels.def specifies the quantization. Included after attention_forward_simd.h, whose f32
+ * kernel computes the calls that int8 does not support. A chunk is a block of queries of one head of one
+ * sequence: it quantizes and packs keys and values, then processes TILE_ROWS queries at a time. All sums are
+ * integer sums, so the partitioning does not change any bit. */
 #include "gemm_i8_tile.h"
 
 #include <float.h>

@@ -13,8 +13,8 @@ typedef struct packed_header {
 
 typedef struct packed_panels {
     bool vnni;
-    const float *scale;           /* of each column */
-    const int32_t *zp_correction; /* of each column, see gemm_i8_tile.h */
+    const float *scale;           /* scale per column */
+    const int32_t *zp_correction; /* per column, see gemm_i8_tile.h */
     const int8_t *panel;
 } packed_panels;
 

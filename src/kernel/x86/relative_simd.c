@@ -49,7 +49,7 @@ static row_range rows_needed(const ses_relative *a, const ses_rel_seq_head *p, i
     return (row_range){ least, most - least + 1 };
 }
 
-/* False if there are no tokens on one side. */
+/* False if one side has 0 tokens. */
 static bool group_of(group *g, const work *w, ses_rel_seq_head p, int64_t t)
 {
     int64_t tokens = w->a.x_is_key ? p.len_k : p.len_q;
