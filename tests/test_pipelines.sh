@@ -333,7 +333,7 @@ wait $pid 2>/dev/null
 # the examples
 for x in "classify_file $m/bert-label $tmp/texts" "tag_entities $m/bert-tag Anna" \
     "answer_question $m/bert-qa Who? Anna" "embed_search $m/bert-mask $tmp/texts bell" \
-    "shared_model $m/bert-label $tmp/texts sea,land"; do
+    "shared_model $m/bert-label $tmp/texts sea,land" "model_outputs $m/bert-mask bell logits"; do
     # shellcheck disable=SC2086  # several words
     "$build"/examples/$x >"$tmp/out" 2>"$tmp/err" && [ -s "$tmp/out" ] && ok || bad "example $x"
     name=${x%% *}
