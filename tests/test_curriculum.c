@@ -19,7 +19,7 @@ typedef struct parts {
     ses_mixture_part part;
     ses_special_tokens *special_tokens;
     ses_json_doc *config;
-    ses_objective_mix *aim;
+    ses_objective_mix *mix;
 } parts;
 
 static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives)
@@ -34,18 +34,18 @@ static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives
     p->config = ses_json_parse(config, strlen(config), &e);
     p->special_tokens = ses_special_tokens_new(f->tokenizer, 16, &e);
     if (!CHECK_MSG(p->corpus && p->config && p->special_tokens, "%s", e.msg)) return false;
-    p->aim = ses_objective_mix_new(&(ses_objective_mix_options){ .objectives = objectives,
+    p->mix = ses_objective_mix_new(&(ses_objective_mix_options){ .objectives = objectives,
                                                                  .o = ses_objective_defaults,
                                                                  .special_tokens = p->special_tokens,
                                                                  .length = 32,
                                                                  .seed = 5 },
                                    ses_json_root(p->config), &e);
-    return CHECK_MSG(p->aim, "%s", e.msg);
+    return CHECK_MSG(p->mix, "%s", e.msg);
 }
 
 static void close_parts(parts *p)
 {
-    ses_objective_mix_free(p->aim);
+    ses_objective_mix_free(p->mix);
     ses_special_tokens_free(p->special_tokens);
     ses_json_free(p->config);
     ses_corpus_free(p->corpus);
@@ -53,7 +53,7 @@ static void close_parts(parts *p)
 
 static ses_curriculum_options options_of(const parts *p)
 {
-    return (ses_curriculum_options){ .objectives = p->aim,
+    return (ses_curriculum_options){ .objectives = p->mix,
                                      .passages = { .parts = &p->part,
                                                    .n_parts = 1,
                                                    .exponent = 1,
@@ -133,7 +133,7 @@ static void static_masks(parts *p)
     o.n_stages = 1, o.stage[0] = (ses_curriculum_stage){ 32, 1 }, o.batch_ramp = 0;
     for (int64_t copies = 0; copies < 3; copies++) {
         uint64_t sum[4] = { 0 };
-        p->aim->build.o.mask_copies = copies;
+        p->mix->build.o.mask_copies = copies;
         ses_curriculum *c = ses_curriculum_new(&o, &e);
         ses_batch_source s = ses_curriculum_source(c);
         for (int64_t pass = 0; c && pass < 4; pass++) {
@@ -144,7 +144,7 @@ static void static_masks(parts *p)
         CHECK((sum[0] == sum[1]) == (copies == 1) && (sum[0] == sum[2]) == (copies > 0) && sum[0]);
         ses_curriculum_free(c);
     }
-    p->aim->build.o.mask_copies = 0;
+    p->mix->build.o.mask_copies = 0;
 }
 
 static void refusals(parts *p)
@@ -201,7 +201,7 @@ static void asked_for(parts *p, ses_model *m, ses_batch_source s)
     ses_trainer_options o = { .model = m,
                               .source = { .ctx = &c, .count = count, .batch = batch, .prefetch = ahead },
                               .loss = ses_objective_mix_loss,
-                              .loss_ctx = p->aim,
+                              .loss_ctx = p->mix,
                               .accumulate = 2,
                               .updates = 3 };
     CHECK(ses_optim_defaults("adamw", &o.optim, &e));
@@ -222,7 +222,7 @@ static void evaluations(parts *p)
         ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT - 1 }, &e);
     ses_model *m = dev ? ses_model_new(ses_json_root(p->config), dev,
                                        &(ses_model_options){ .class_name = ses_objective_mix_class(
-                                                                 p->aim, ses_json_root(p->config), &e),
+                                                                 p->mix, ses_json_root(p->config), &e),
                                                              .train = true,
                                                              .random_init = true },
                                        &e)
@@ -233,7 +233,7 @@ static void evaluations(parts *p)
     o.eval_held_out = true;
     ses_curriculum *c = ses_curriculum_new(&o, &e);
     ses_metric_sums t[2];
-    if (CHECK_MSG(m && c && ses_objective_mix_set_models(p->aim, m, NULL, &e), "%s", e.msg)) {
+    if (CHECK_MSG(m && c && ses_objective_mix_set_models(p->mix, m, NULL, &e), "%s", e.msg)) {
         ses_batch_source s = ses_curriculum_source(c);
         ses_batch b;
         CHECK(s.batch(s.ctx, 0, 3, &b, &e));

@@ -58,7 +58,7 @@ typedef struct ses_pretrain_options {
     size_t n_corpora;
     double exponent;         /* corpus i gets a fraction proportional to weight * tokens ^ exponent (XLM) */
     const char *eval_corpus; /* NULL: the held-out documents of the corpora, if any */
-    int64_t eval_tokens;     /* tokens per evaluation */
+    int64_t eval_tokens;     /* tokens per evaluation; 0: 100,000 */
     const char *tokenizer;   /* folder or file, the one the corpora were built with; NULL: the model's */
     int packing;             /* a ses_packing; negative: chosen by the objectives */
     bool break_at_documents; /* a sequence never contains two documents */
@@ -72,7 +72,7 @@ typedef struct ses_pretrain_options {
     const char *generator; /* rtd: preset or config.json of the generator; NULL: 1/4 of the model's widths */
 
     /* Objectives: primary ones alternate by weight, auxiliary ones add their weighted loss. */
-    const char *objectives; /* "mlm", "mlm:1,nsp:0.5" */
+    const char *objectives; /* "mlm", "mlm:1,nsp:0.5"; NULL: "mlm" */
     ses_objective_options objective;
     ses_teacher_options teacher; /* distillation */
 

@@ -93,8 +93,12 @@ ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, s
     p->o = *o;
     p->dev = dev;
     p->eval_loss = NAN;
+    if (!p->o.objectives) p->o.objectives = "mlm";
+    if (!p->o.lengths) p->o.lengths = "128";
+    if (p->o.eval_tokens < 1) p->o.eval_tokens = 100000;
     if (!p->o.run.optimizer) p->o.run.optimizer = "adamw";
     if (!p->o.run.schedule) p->o.run.schedule = "linear";
+    if (p->o.run.accumulate < 1) p->o.run.accumulate = 1;
     if (resolve_models(p, e) && ses_pretrain_open_texts(p, e) && ses_pretrain_open_models(p, e) &&
         ses_pretrain_load_plan(p, e))
         return p;

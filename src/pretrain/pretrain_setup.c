@@ -97,6 +97,7 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     const char *name = opt->preset ? opt->preset : opt->config;
     if (!!opt->model + !!opt->config + !!opt->preset != 1)
         return ses_fail(e, SES_EUSAGE, "expected exactly one of preset, config and model");
+    if (!opt->n_corpora) return ses_fail(e, SES_EUSAGE, "expected at least one corpus");
     if (!opt->model && !opt->tokenizer) return ses_fail(e, SES_EUSAGE, "a new model needs a tokenizer");
     p->tokenizer = ses_tokenizer_open(opt->tokenizer ? opt->tokenizer : p->model_dir, e);
     if (!p->tokenizer) return false;
@@ -236,7 +237,7 @@ bool ses_pretrain_open_texts(ses_pretrain *p, ses_err *e)
     return load_config(p, e) && open_corpora(p, e) && open_objectives(p, e);
 }
 
-/* ---- course ---- */
+/* ---- curriculum ---- */
 
 static bool is_causal(const ses_objective_mix *mix)
 {
@@ -299,7 +300,7 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
 
 /* ---- trainer ---- */
 
-/* Settings that a resumed run must width. */
+/* Settings that a resumed run must share. */
 static char *settings(const ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_options *opt = &p->o;

@@ -70,7 +70,7 @@ static int64_t count_passages(ses_curriculum *c, size_t stage, int64_t pass, int
     return n;
 }
 
-/* Number of batches in a pass, at max `max`; -1: failed. */
+/* Number of batches in a pass, at most `max`; -1: failed. */
 static int64_t count_batches(ses_curriculum *c, size_t stage, int64_t pass, int64_t first, int64_t max,
                              ses_err *e)
 {
@@ -196,7 +196,7 @@ static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t 
     (void)index;
     if (epoch < (int64_t)c->n_epochs)
         snprintf(buf, n,
-                 "passage %" PRId64 " and following of pass %" PRId64 ", at max %" PRId64 " tokens each",
+                 "passage %" PRId64 " and following of pass %" PRId64 ", at most %" PRId64 " tokens each",
                  c->row + 1, c->epoch[epoch].pass + 1, c->o.stage[c->epoch[epoch].stage].length);
 }
 

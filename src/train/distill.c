@@ -18,7 +18,7 @@ struct ses_distill {
     ses_distill_options o;
     ses_model *student;
     const ses_model *teacher;
-    ses_tape *tape;         /* of the teacher: not recorded, no dropout */
+    ses_tape *tape;         /* teacher's tape: not recorded, no dropout */
     ses_store *store;       /* holds the projections; NULL: equal widths */
     ses_tensor *project[2]; /* [teacher width, student width]: embeddings, layers */
 };

@@ -154,7 +154,7 @@ bool ses_build_framed(const ses_build_ctx *ctx, const ses_passage *p, const int3
     int64_t total = p->n + x->before.n + (has_pair ? x->between.n : 0) + last.n;
     if (total > ctx->length)
         return ses_fail(e, SES_EARG,
-                        "a passage of %lld tokens makes a sequence of %lld; expected at max %lld",
+                        "a passage of %lld tokens makes a sequence of %lld; expected at most %lld",
                         (long long)p->n, (long long)total, (long long)ctx->length);
     for (int64_t i = 0; !has_pair && i < last.n; i++)
         if (last.segment[i] == x->segment_b) last.segment[i] = 0;

@@ -296,7 +296,7 @@ bool ses_objective_mix_end_batch(ses_objective_mix *mix, ses_batch *out, ses_err
     return labeled ||
            ses_fail(e, SES_EARG,
                     "objective %s needs two segments, but no passage of a batch has a second one: use texts "
-                    "of at min two sentences, packed in pairs",
+                    "of at least two sentences, packed in pairs",
                     mix->item[mix->n - 1].objective->name);
 }
 

@@ -1,4 +1,4 @@
-/* Objectives of models with segment recurrence. A passage is processed in pieces; each attends to the mask
+/* Objectives of models with segment recurrence. A passage is processed in pieces; each attends to the hidden
  * states (mems) of the pieces before it. Mems carry no gradient and end with their passage, so passages may
  * come in any order and a run may resume anywhere.
  *   xl   causal language modeling (Transformer-XL, Dai et al. 2019)
@@ -91,7 +91,7 @@ static bool build_plm(ses_build_ctx *ctx, const ses_objective *o, const ses_pass
     ses_special_tokens none = *x; /* only the last piece has special tokens */
     none.before.n = none.between.n = none.after.n = 0;
     if (pieces > 1 && p->split < p->n)
-        return ses_fail(e, SES_EARG, "objective %s: passages of two segments need --pieces 1", o->name);
+        return ses_fail(e, SES_EARG, "objective %s: passages of two segments need pieces 1", o->name);
     if (p->n < 2 * pieces)
         return ses_fail(e, SES_EARG,
                         "objective %s: a passage of %lld tokens is too short for %lld pieces of at least 2",

@@ -1,0 +1,154 @@
+/* sesame/pretrain.h: runs with and without an output folder, events, cancelling and resuming with the same
+ * bits, result statistics, errors. */
+#define _POSIX_C_SOURCE 200809L
+#include "pretrain_fixture.h"
+
+#include <math.h>
+
+/* ---- a run and its events ---- */
+
+typedef struct events {
+    int count[SES_TRAINING_NOTICE + 1];
+    int stop_after; /* steps; 0: never */
+    int files;
+} events;
+
+static bool on_event(void *ctx, const ses_training_event *event)
+{
+    events *v = ctx;
+    v->count[event->kind]++;
+    return !v->stop_after || v->count[SES_TRAINING_STEP] < v->stop_after;
+}
+
+static bool add_files(void *ctx, const char *dir, ses_err *e)
+{
+    ((events *)ctx)->files++;
+    char *path = ses_path_join(dir, "note.txt", e);
+    bool ok = path && ses_file_write(path, "x", 1, false, e);
+    ses_free(path);
+    return ok;
+}
+
+/* Sum of the absolute weights; NaN if the run failed. */
+static double run(const ses_pretrain_options *o, int threads, ses_run_end *end, ses_pretrain_result *result)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, &e);
+    ses_pretrain *p = dev ? ses_pretrain_new(o, dev, &e) : NULL;
+    bool ok = p && ses_pretrain_run(p, end, &e);
+    double sum = 0;
+    CHECK_MSG(ok, "%s", e.msg);
+    if (ok && result) *result = *ses_pretrain_result_of(p);
+    const ses_store *s = ok ? ses_model_store(ses_pretrain_model(p)) : NULL;
+    for (size_t i = 0; s && i < ses_store_count(s); i++) {
+        const ses_tensor *x = ses_store_at(s, i)->tensor;
+        for (int64_t k = 0; k < ses_count(x); k++) sum += (double)(1 + k % 7) * fabs((double)x->f[k]);
+    }
+    double value;
+    if (ok && *end == SES_RUN_COMPLETE)
+        CHECK(ses_scores_find(ses_pretrain_result_of(p)->scores, "mlm_accuracy", &value));
+    if (ok) CHECK(!ses_pretrain_run(p, end, &e) && strstr(e.msg, "started before"));
+    ses_pretrain_free(p);
+    ses_device_free(dev);
+    return ok ? sum : NAN;
+}
+
+static void test_run(const pretrain_fixture *f)
+{
+    ses_run_end end;
+    ses_pretrain_result r = { 0 };
+    events v = { 0 };
+    ses_pretrain_options o = pretrain_options(f);
+    o.on_event = on_event, o.add_files = add_files, o.ctx = &v;
+    double sum = run(&o, 1, &end, &r);
+    CHECK(end == SES_RUN_COMPLETE && v.count[SES_TRAINING_STARTED] == 1 && v.count[SES_TRAINING_STEP] == 12);
+    CHECK(v.count[SES_TRAINING_EVALUATED] == 2 && v.count[SES_TRAINING_EVALUATING] >= 2 && !v.files);
+    CHECK(r.n_baselines == 1 && !strcmp(r.baseline[0].name, "mlm") && r.baseline[0].loss > 0);
+    CHECK(isfinite(r.eval_loss) && r.pass_tokens > 0 && r.stats.updates == 6 && r.stats.tokens > 0);
+    CHECK(run(&o, 2, &end, NULL) == sum);
+    o.run.seed++;
+    CHECK(run(&o, 1, &end, NULL) != sum);
+}
+
+/* A run that is cancelled after three batches, in the middle of an update, and resumed. */
+static void test_resume(const pretrain_fixture *f)
+{
+    ses_run_end end;
+    events v = { .stop_after = 3 };
+    ses_pretrain_options o = pretrain_options(f);
+    double whole = run(&o, 1, &end, NULL);
+    o.on_event = on_event, o.add_files = add_files, o.ctx = &v;
+    o.run.output = f->output;
+    run(&o, 1, &end, NULL);
+    CHECK(end == SES_RUN_STOPPED && v.count[SES_TRAINING_STEP] == 3 && !v.files);
+    v = (events){ 0 };
+    o.run.resume = true;
+    CHECK(run(&o, 1, &end, NULL) == whole && end == SES_RUN_COMPLETE && v.count[SES_TRAINING_STEP] == 9);
+    CHECK(v.count[SES_TRAINING_NOTICE] == 1 && v.files == 1);
+
+    static const char *const names[] = { "config.json",        "model.safetensors",
+                                         "tokenizer.json",     "README.md",
+                                         "trainer_state.json", "all_results.json",
+                                         "run.json",           "note.txt" };
+    for (size_t i = 0; i < SES_LEN(names); i++) {
+        char path[200];
+        snprintf(path, sizeof path, "%s/%s", f->output, names[i]);
+        CHECK_MSG(ses_path_exists(path), "%s", path);
+    }
+}
+
+/* ---- lists and errors ---- */
+
+static void test_lists(void)
+{
+    size_t n = 0, presets = 0;
+    const char *description;
+    bool is_auxiliary, found = false;
+    for (const char *name; (name = ses_objective_name(n, &description, &is_auxiliary)); n++) {
+        CHECK(*description);
+        if (!strcmp(name, "nsp")) found = is_auxiliary;
+    }
+    while (ses_pretrain_preset_name(presets)) presets++;
+    CHECK(n == 18 && found && presets == 15 && !strcmp(ses_objective_name(0, NULL, NULL), "mlm"));
+}
+
+static void fails(const ses_pretrain_options *o, ses_code code, const char *message)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    CHECK(!ses_pretrain_new(o, dev, NULL));
+    CHECK(!ses_pretrain_new(o, dev, &e) && e.code == code);
+    CHECK_MSG(strstr(e.msg, message), "\"%s\" lacks \"%s\"", e.msg, message);
+    ses_device_free(dev);
+}
+
+static void test_errors(const pretrain_fixture *f)
+{
+    ses_pretrain_options o = pretrain_options(f);
+    o.config = "x";
+    fails(&o, SES_EUSAGE, "exactly one of preset, config and model");
+    o = pretrain_options(f), o.n_corpora = 0;
+    fails(&o, SES_EUSAGE, "at least one corpus");
+    o = pretrain_options(f), o.tokenizer = NULL;
+    fails(&o, SES_EUSAGE, "needs a tokenizer");
+    o = pretrain_options(f), o.objectives = "mlm,tea";
+    fails(&o, SES_EARG, "unknown objective \"tea\"");
+    o = pretrain_options(f), o.lengths = "16:0.5,32:0.4";
+    fails(&o, SES_EUSAGE, "the fractions add up to 0.9");
+    o = pretrain_options(f), o.run.output = f->output;
+    fails(&o, SES_EIO, "not empty");
+    o = pretrain_options(f), o.teacher.model = f->files.dir;
+    fails(&o, SES_EIO, "config.json");
+}
+
+int main(void)
+{
+    pretrain_fixture f;
+    pretrain_begin(&f);
+    test_run(&f);
+    test_resume(&f);
+    test_lists();
+    test_errors(&f);
+    pretrain_end(&f);
+    return check_report();
+}

@@ -1,0 +1,34 @@
+/* Every allocation of a pretraining run fails in turn. */
+#define _POSIX_C_SOURCE 200809L
+#include "oom.h"
+
+#include "pretrain_fixture.h"
+
+typedef struct run {
+    ses_device *dev;
+    ses_pretrain_options o;
+} run;
+
+static bool scenario(void *ctx, ses_err *e)
+{
+    const run *r = ctx;
+    ses_pretrain *p = ses_pretrain_new(&r->o, r->dev, e);
+    bool ok = p && ses_pretrain_run(p, NULL, e);
+    ses_pretrain_free(p);
+    return ok;
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    pretrain_fixture f;
+    pretrain_begin(&f);
+    run r = { .dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e),
+              .o = pretrain_options(&f) };
+    CHECK_MSG(r.dev, "%s", e.msg);
+    r.o.run.steps = 1, r.o.run.accumulate = 1, r.o.run.batch_size = 2, r.o.eval_tokens = 20;
+    oom_sweep("a run", scenario, &r);
+    ses_device_free(r.dev);
+    pretrain_end(&f);
+    return check_report();
+}
