@@ -28,7 +28,13 @@ static inline void pretrain_begin(pretrain_fixture *f)
     ses_buf_free(&b);
 }
 
-static inline void pretrain_end(pretrain_fixture *f) { corpus_end(&f->files); }
+static inline void pretrain_end(pretrain_fixture *f)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf '%s'", f->output); /* it has subfolders */
+    CHECK(!system(command));
+    corpus_end(&f->files);
+}
 
 /* Six updates of masked language modeling with one layer of width 8; nothing is written. */
 static inline ses_pretrain_options pretrain_options(const pretrain_fixture *f)

@@ -124,14 +124,16 @@ static const char *set_value(const fit *f, const char *key, size_t n)
 }
 
 /* Puts a JSON value; a value that does not parse is a string. */
-static void put_set(ses_json_writer *w, const char *value)
+static bool put_set(ses_json_writer *w, const char *value, ses_err *e)
 {
-    ses_json_doc *d = ses_json_parse(value, strlen(value), NULL);
+    ses_err bad = { 0 };
+    ses_json_doc *d = ses_json_parse(value, strlen(value), &bad);
     if (d)
         ses_json_put_value(w, ses_json_root(d));
     else
         ses_json_put_string(w, value);
     ses_json_free(d);
+    return bad.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", bad.msg);
 }
 
 /* The tokenizer's id for a key; -1: keep the config's. decoder_start_token_id follows the config's pad or
@@ -144,32 +146,44 @@ static int64_t tokenizer_value(const fit *f, const char *key)
     if (!strcmp(key, "bos_token_id")) return begin >= 0 ? begin : end;
     if (!strcmp(key, "eos_token_id") || !strcmp(key, "forced_eos_token_id")) return end;
     if (strcmp(key, "decoder_start_token_id")) return -1;
-    int64_t was = int_of(f->config, key);
-    return was == int_of(f->config, "pad_token_id")   ? f->x->pad
-           : was == int_of(f->config, "eos_token_id") ? end
-                                                      : -1;
+    int64_t start = int_of(f->config, key);
+    return start == int_of(f->config, "pad_token_id")   ? f->x->pad
+           : start == int_of(f->config, "eos_token_id") ? end
+                                                        : -1;
 }
 
-static void put_member(const fit *f, ses_json_writer *w, size_t i)
+static bool put_member(const fit *f, ses_json_writer *w, size_t i, ses_err *e)
 {
     size_t n;
     const char *key = ses_json_key(f->config, i, &n), *set = set_value(f, key, n);
     const ses_json *value = ses_json_at(f->config, i);
     int64_t id = tokenizer_value(f, key);
     ses_json_put_keyn(w, key, n);
-    if (set)
-        put_set(w, set);
-    else if (id >= 0 && ses_json_type_of(value) == SES_JSON_INT)
+    if (set) return put_set(w, set, e);
+    if (id >= 0 && ses_json_type_of(value) == SES_JSON_INT)
         ses_json_put_int(w, id);
     else
         ses_json_put_value(w, value);
+    return true;
+}
+
+/* Puts set[i] if its key is not in the config and no later entry sets it. */
+static bool put_new_key(const fit *f, ses_json_writer *w, size_t i, ses_err *e)
+{
+    size_t n = strcspn(f->set[i], "=");
+    const char *value = f->set[i] + n + 1;
+    char *key = ses_strndup(f->set[i], n, e);
+    bool is_new = key && !ses_json_get(f->config, key) && set_value(f, key, n) == value, ok = key != NULL;
+    if (is_new) ses_json_put_key(w, key), ok = put_set(w, value, e);
+    ses_free(key);
+    return ok;
 }
 
 static bool check_sets(const char *const *set, size_t n, ses_err *e)
 {
     for (size_t i = 0; i < n; i++)
         if (!strchr(set[i], '=') || set[i][0] == '=')
-            return ses_fail(e, SES_EUSAGE, "--set %s: expected KEY=VALUE, e.g. hidden_size=128", set[i]);
+            return ses_fail(e, SES_EUSAGE, "set %s: expected KEY=VALUE, e.g. hidden_size=128", set[i]);
     return true;
 }
 
@@ -187,16 +201,11 @@ ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, con
         f.x = x;
         if (!x->n_sentinels) f.vocab += d->sentinels;
         ses_json_begin_object(w);
-        for (size_t i = 0; i < ses_json_len(config); i++) put_member(&f, w, i);
-        for (size_t i = 0; i < n_set; i++) { /* keys that the config lacks */
-            size_t k = strcspn(set[i], "=");
-            char *key = ses_strndup(set[i], k, e);
-            if (key && !ses_json_get(config, key) && set_value(&f, key, k) == set[i] + k + 1)
-                ses_json_put_key(w, key), put_set(w, set[i] + k + 1);
-            ses_free(key);
-        }
+        bool ok = true;
+        for (size_t i = 0; ok && i < ses_json_len(config); i++) ok = put_member(&f, w, i, e);
+        for (size_t i = 0; ok && i < n_set; i++) ok = put_new_key(&f, w, i, e);
         ses_json_end_object(w);
-        const char *text = ses_json_writer_text(w, &n, e);
+        const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
         out = text ? ses_json_parse(text, n, e) : NULL;
     }
     ses_json_writer_free(w);
