@@ -226,7 +226,7 @@ static void show(const ses_call *c, const convert_job *j)
                   ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
                   ses_bytes_text(b, j->bytes));
     if (j->rounding.error > 0)
-        ses_show_line(t, "Rounding", "at max_lost %.2g; %s rounded to 0", j->rounding.error,
+        ses_show_line(t, "Rounding", "at most %.2g; %s rounded to 0", j->rounding.error,
                       j->rounding.zeros ? ses_grouped_text(a, j->rounding.zeros) : "none");
     if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
     if (*ses_model_unexpected_keys(j->model))
@@ -335,7 +335,7 @@ static const ses_usage_example examples[] = {
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
     { "sesame convert bert-large bert-large-shards --shard-size 500M",
-      "weight files of at max_lost 500 MiB" },
+      "weight files of at most 500 MiB" },
     { 0 },
 };
 

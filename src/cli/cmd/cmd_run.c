@@ -102,7 +102,7 @@ static const ses_opt opt[] = {
     { .name = "lean",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, lean),
-      .help = "skip packed weight copies: half the memory, slower" },
+      .help = "skip packed weight copies: half the memory" },
     SES_OPT_STRICT(ses_run_args, strict),
     SES_OPT_ADAPTER(ses_run_args, adapter),
     SES_OPT_INCLUDE(ses_run_args, compute, ses_compute_options),
