@@ -235,6 +235,14 @@ static void check_paths(void)
     CHECK_STR(ses_path_basename("c"), "c");
     CHECK_STR(ses_path_basename("/a/b//"), "b//");
     CHECK_STR(ses_path_basename("/"), "/");
+    static const char *const parent[][2] = {
+        { "c", "." }, { "a/c", "a" }, { "/c", "/" }, { "/a/b/", "/a" }, { "", "." }
+    };
+    for (size_t i = 0; i < SES_LEN(parent); i++) {
+        char *got = ses_path_parent(parent[i][0], NULL);
+        CHECK_STR(got, parent[i][1]);
+        ses_free(got);
+    }
     CHECK_STR(ses_path_name_of("/a/b//").s, "b");
     CHECK_STR(ses_path_name_of("//").s, "/");
     CHECK_STR(ses_path_name_of("").s, "");

@@ -1,5 +1,6 @@
+#include "base/alloc.h"
+#include "base/json_helpers.h"
 #include "check.h"
-#include "sesame/json.h"
 
 #include <math.h>
 #include <time.h>
@@ -428,8 +429,57 @@ static void check_load(void)
     ses_json_free(d);
 }
 
+static void check_strings(void)
+{
+    static const char text[] =
+        "{\"a\": [\"x\", \"\", \"y\\u0000z\"], \"none\": [], \"bad\": [\"x\", 1], \"n\": 1}";
+    ses_err e = { 0 };
+    size_t n = 9;
+    ses_json_doc *d = ses_json_parse(text, sizeof text - 1, &e);
+    const ses_json *root = ses_json_root(d);
+    ses_string *list = ses_json_strings(ses_json_get(root, "a"), &n, &e);
+    CHECK(list && n == 3 && list[0].n == 1 && !list[1].n && list[2].n == 3 && !memcmp(list[2].p, "y\0z", 3));
+    ses_free(list);
+    list = ses_json_strings(ses_json_get(root, "none"), &n, &e);
+    CHECK(list && n == 0);
+    ses_free(list);
+    CHECK(!ses_json_strings(ses_json_get(root, "bad"), &n, &e));
+    CHECK_STR(e.msg, "element 1 must be a string");
+    ses_err_clear(&e);
+    CHECK(!ses_json_strings(ses_json_get(root, "n"), &n, &e));
+    CHECK_STR(e.msg, "must be an array of strings, not an integer");
+    ses_json_free(d);
+}
+
+static void check_members(void)
+{
+    ses_err e = { 0 };
+    ses_json_writer *w = ses_json_writer_new(-1, &e);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "s", "x");
+    ses_json_member_string(w, "null", NULL);
+    ses_json_member_stringn(w, "sn", "xyz", 2);
+    ses_json_member_int(w, "i", -1);
+    ses_json_member_uint(w, "u", UINT64_MAX);
+    ses_json_member_real(w, "r", 0.5);
+    ses_json_member_bool(w, "b", true);
+    ses_json_member_object(w, "o");
+    ses_json_member_array(w, "a");
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    ses_json_member_list(w, "l", "a, b");
+    ses_json_end_object(w);
+    const char *text = ses_json_writer_text(w, NULL, &e);
+    CHECK_STR(text ? text : e.msg,
+              "{\"s\":\"x\",\"null\":null,\"sn\":\"xy\",\"i\":-1,\"u\":18446744073709551615,"
+              "\"r\":0.5,\"b\":true,\"o\":{\"a\":[]},\"l\":[\"a\",\"b\"]}");
+    ses_json_writer_free(w);
+}
+
 int main(void)
 {
+    check_strings();
+    check_members();
     check_texts();
     check_values();
     check_depth();

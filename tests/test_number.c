@@ -267,9 +267,24 @@ static void check_locale(void)
     setlocale(LC_NUMERIC, "C");
 }
 
+static void check_syntax(void)
+{
+    static const char *const good[] = { "0", "-1", "007", "2.50", "-0.5e+3", "1E-2", "3e5" };
+    static const char *const bad[] = { "",   "-",  "+1",  ".5",  "1.",  "1e",    "1e+", "e5", "1.e5",
+                                       "1 ", " 1", "0x1", "nan", "inf", "1e999", "--1", "1,5" };
+    double x = 0;
+    for (size_t i = 0; i < SES_LEN(good); i++)
+        CHECK_MSG(ses_parse_number(good[i], strlen(good[i]), &x) && x == strtod(good[i], NULL), "%s",
+                  good[i]);
+    for (size_t i = 0; i < SES_LEN(bad); i++)
+        CHECK_MSG(!ses_parse_number(bad[i], strlen(bad[i]), &x), "%s", bad[i]);
+    CHECK(ses_parse_number("12345", 2, &x) && x == 12);
+}
+
 int main(void)
 {
     check_table();
+    check_syntax();
     check_reading();
     check_writing();
     check_locale();

@@ -328,7 +328,7 @@ static void check_writer_misuse(void)
     CHECK(ses_safetensors_writer_add(w, "a", SES_F32, 8, dim, &x, NULL));
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 1, dim, &x, &e));
-    CHECK_STR(e.msg, "tensor \"a\": declared twice");
+    CHECK_STR(e.msg, "tensor \"a\": added twice");
     CHECK(ses_safetensors_writer_add_meta(w, "k", "v", NULL));
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add_meta(w, "k", "w", &e));

@@ -1,5 +1,6 @@
-/* String helpers of src/base: base64, hex digits, string maps, "did you mean". */
+/* String helpers of src/base: base64, hex digits, lists, little-endian bytes, string maps, "did you mean". */
 #include "base/base64.h"
+#include "base/bytes.h"
 #include "base/str.h"
 #include "base/strmap.h"
 #include "base/suggest.h"
@@ -130,8 +131,28 @@ static void test_suggest(void)
     CHECK_STR(suggested(""), "no ''");
 }
 
+static void test_lists(void)
+{
+    const char *item = NULL;
+    size_t n = 9;
+    CHECK(ses_list_len(NULL) == 0 && ses_list_len("") == 1 && ses_list_len("a||bc") == 3);
+    CHECK(ses_list_at("a||bc", 0, &item, &n) && ses_equal(item, n, "a"));
+    CHECK(ses_list_at("a||bc", 1, &item, &n) && n == 0);
+    CHECK(ses_list_at("a||bc", 2, &item, &n) && ses_equal(item, n, "bc"));
+    CHECK(!ses_list_at("a||bc", 3, &item, &n) && !ses_list_at(NULL, 0, &item, &n));
+}
+
+static void test_bytes(void)
+{
+    static const unsigned char p[] = { 0xff, 1, 2, 3, 4, 5, 6, 7, 0x80 };
+    CHECK(ses_le(p, 0) == 0 && ses_le(p + 1, 3) == 0x030201);
+    CHECK(ses_le16(p) == 0x01ff && ses_le32(p + 1) == 0x04030201 && ses_le64(p + 1) == 0x8007060504030201);
+}
+
 int main(void)
 {
+    test_lists();
+    test_bytes();
     test_base64();
     test_base64_all();
     test_base64_refused();

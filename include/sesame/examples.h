@@ -100,8 +100,8 @@ typedef struct ses_example_input {
     size_t answer_start; /* its byte offset in the passage */
 } ses_example_input;
 
-/* A set of n examples; strings are copied. labels: the label set in order, '|' between; NULL: the labels that occur,
- * sorted. like: as in ses_examples_open. NULL on failure. Free with ses_examples_free. */
+/* A set of n examples; strings are copied. labels: the label set in order, '|' between; NULL: the labels that
+ * occur, sorted. like: as in ses_examples_open. NULL on failure. Free with ses_examples_free. */
 ses_examples *ses_examples_new(ses_data_kind kind, const ses_example_input *x, size_t n, const char *labels,
                                const ses_examples *like, ses_err *e);
 /* A set without examples that has these n labels, in this order, to be passed as `like`. Names are copied. */

@@ -48,12 +48,6 @@ bool ses_dir_remove(const char *path, ses_err *e)
     return ok;
 }
 
-static char *parent(const char *path, ses_err *e)
-{
-    const char *base = ses_path_basename(path);
-    return base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
-}
-
 /* Prefix of a folder that is being replaced; the rest is its name, so that ses_dir_recover can restore it. */
 static const char *const OLD = ".sesame-old-";
 
@@ -62,7 +56,7 @@ bool ses_dir_replace(const char *from, const char *to, ses_err *e)
     ses_buf backup = { 0 };
     bool ok = false, exists = ses_path_exists(to);
     const char *base = ses_path_basename(to);
-    char *above = parent(to, e);
+    char *above = ses_path_parent(to, e);
     ses_buf_append(&backup, to, (size_t)(base - to));
     ses_buf_appendf(&backup, "%s%s", OLD, base);
     if (!above || !ses_buf_ok(&backup, e) || !ses_dir_sync(from, e)) goto done;

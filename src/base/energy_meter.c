@@ -61,8 +61,8 @@ typedef struct search {
     const char *root;
 } search;
 
-/* Adds a zone. "intel-rapl:0" is a processor, "intel-rapl:0:1" a part of it. The processor's counter includes its
- * parts except the memory. "psys" counts everything a second time and is skipped. */
+/* Adds a zone. "intel-rapl:0" is a processor, "intel-rapl:0:1" a part of it. The processor's counter includes
+ * its parts except the memory. "psys" counts everything a second time and is skipped. */
 static bool add_zone(void *ctx, const char *entry)
 {
     const search *s = ctx;

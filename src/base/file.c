@@ -124,6 +124,14 @@ const char *ses_path_basename(const char *path)
     return path + n;
 }
 
+char *ses_path_parent(const char *path, ses_err *e)
+{
+    const char *base = ses_path_basename(path);
+    if (base == path) return ses_strdup(".", e);
+    size_t n = (size_t)(base - path);
+    return ses_strndup(path, n > 1 ? n - 1 : 1, e);
+}
+
 ses_path_name ses_path_name_of(const char *path)
 {
     ses_path_name name;

@@ -27,6 +27,8 @@ char *ses_path_join(const char *dir, const char *name, ses_err *e);
 const char *ses_path_basename(
     const char *path);          /* last component, with its trailing slashes; points into path */
 void ses_path_trim(char *path); /* removes trailing slashes, but keeps "/" */
+/* The folder of a path: everything before the last component; "." if there is none. Free with ses_free. */
+char *ses_path_parent(const char *path, ses_err *e);
 
 /* The last component without trailing slashes, for messages. */
 typedef struct ses_path_name {

@@ -33,14 +33,6 @@ static bool failed(ses_file_writer *w, const char *doing, ses_err *e)
     return ses_wrap(e, "%s", w->path);
 }
 
-static char *folder_of(const char *path, ses_err *e)
-{
-    const char *base = ses_path_basename(path);
-    if (base == path) return ses_strdup(".", e);
-    size_t n = (size_t)(base - path);
-    return ses_strndup(path, n > 1 ? n - 1 : 1, e);
-}
-
 static bool make_temp(ses_file_writer *w, ses_err *e)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -66,7 +58,7 @@ ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err 
     w->fd = -1;
     w->overwrite = overwrite;
     w->path = ses_strdup(path, e);
-    w->dir = folder_of(path, e);
+    w->dir = ses_path_parent(path, e);
     w->buffer = ses_realloc_array(NULL, BUFFER, 1, e);
     if (!w->path || !w->dir || !w->buffer) goto fail;
     struct stat st;

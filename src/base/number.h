@@ -7,6 +7,8 @@
 
 /* Parses -?digits[.digits][(e|E)[+-]digits]; the caller has checked the syntax. False: out of range. */
 bool ses_parse_double(const char *text, size_t n, double *out);
+/* The same with a check of the syntax. False: not a number, or out of range. */
+bool ses_parse_number(const char *text, size_t n, double *out);
 
 /* Writes the shortest text that reads back as the same number, the closest one if there are several, in
  * Python's format: 1.0, 0.0001, 1e-05, 1e+16, -0.0. x must be finite. Returns the length without the NUL. */

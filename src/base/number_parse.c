@@ -79,7 +79,7 @@ static bool round_product(uint64_t w, int exp, double *out)
 }
 
 /* The magnitude by strtod, exact but slow, from at most 800 digits. No halfway point between doubles has as
- * many digits, so of the rest only matters whether it is zero. */
+ * many digits: of the remaining digits it only matters whether any is nonzero. */
 static double read_slowly(const char *s, const char *end)
 {
     char text[840];
@@ -127,4 +127,28 @@ bool ses_parse_double(const char *text, size_t n, double *out)
     }
     *out = d.negative ? -x : x;
     return isfinite(x);
+}
+
+static size_t skip_digits(const char *s, size_t n, size_t i)
+{
+    while (i < n && s[i] >= '0' && s[i] <= '9') i++;
+    return i;
+}
+
+bool ses_parse_number(const char *text, size_t n, double *out)
+{
+    size_t start = n && *text == '-', i = skip_digits(text, n, start);
+    if (i == start) return false;
+    if (i < n && text[i] == '.') {
+        start = i + 1;
+        i = skip_digits(text, n, start);
+        if (i == start) return false;
+    }
+    if (i < n && (text[i] == 'e' || text[i] == 'E')) {
+        start = i + 1;
+        if (start < n && (text[start] == '+' || text[start] == '-')) start++;
+        i = skip_digits(text, n, start);
+        if (i == start) return false;
+    }
+    return i == n && ses_parse_double(text, n, out);
 }

@@ -20,13 +20,13 @@ static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", 
 
 /* X(member, key of journal.json) */
 #define FIELDS(X) X(file, "file") X(offset, "offset") X(line, "line")
-#define COUNTS(X)                                                                         \
-    X(documents, "documents")                                                             \
-    X(sentences, "sentences")                                                             \
-    X(tokens, "tokens")                                                                   \
-    X(unknown, "unknown") X(bytes, "bytes") X(duplicates, "duplicates") X(empty, "empty") \
-        X(bad_lines, "bad_lines") X(split_documents, "cut") X(held_out, "held_out")       \
-            X(held_out_tokens, "held_tokens")
+#define COUNTS(X)                                                                             \
+    X(documents, "documents")                                                                 \
+    X(sentences, "sentences")                                                                 \
+    X(tokens, "tokens")                                                                       \
+    X(unknown, "unknown")                                                                     \
+    X(bytes, "bytes") X(duplicates, "duplicates") X(empty, "empty") X(bad_lines, "bad_lines") \
+        X(split_documents, "cut") X(held_out, "held_out") X(held_out_tokens, "held_tokens")
 
 bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e)
 {
@@ -219,8 +219,7 @@ static bool rename_result(const ses_spool *s, const char *path, bool overwrite, 
     if (ok && rename(from, path) != 0) ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
     ses_free(from);
     if (!ok) return false;
-    const char *base = ses_path_basename(path);
-    char *dir = base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
+    char *dir = ses_path_parent(path, e);
     ok = dir && ses_dir_sync(dir, e);
     ses_free(dir);
     return ok;

@@ -56,23 +56,15 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     return true;
 }
 
+/* A number, optionally with spaces around it and a leading '+'. */
 static bool read_number(const ses_string *f, double *x, ses_err *e)
 {
     const char *s = f->p;
-    size_t n = f->n, i = 0, digits = 0;
+    size_t n = f->n;
     while (n && *s == ' ') s++, n--;
     while (n && s[n - 1] == ' ') n--;
     if (n && *s == '+') s++, n--;
-    i += n && *s == '-';
-    for (; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    size_t whole = digits;
-    if (whole && i < n && s[i] == '.')
-        for (i++, digits = 0; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    if (digits && i < n && (s[i] == 'e' || s[i] == 'E')) {
-        i += i + 1 < n && (s[i + 1] == '+' || s[i + 1] == '-') ? 2 : 1;
-        for (digits = 0; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    }
-    if (whole && digits && i == n && ses_parse_double(s, n, x) && isfinite(*x)) return true;
+    if (ses_parse_number(s, n, x) && isfinite(*x)) return true;
     return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->p, f->n).s);
 }
 

@@ -2,6 +2,7 @@
 #include "examples_impl.h"
 
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 #include "io/text_reader.h"
 
 #include <stdio.h>
@@ -230,8 +231,7 @@ static bool add_record(ses_examples *d, const ses_json *qa, const ses_string *pa
                             ses_quoted_of(a[k].text.p, a[k].text.n).s);
         if (!ses_examples_keep(d, &a[k].text, e)) return false;
         a[k].byte_start = (size_t)(at - passage->p);
-        for (size_t i = 0; i < a[k].byte_start; i++)
-            a[k].char_start += ((unsigned char)passage->p[i] & 0xC0) != 0x80;
+        a[k].char_start = ses_utf8_count(passage->p, a[k].byte_start);
     }
     x.answers = a;
     x.n_answers = d->spec->no_labels ? 0 : n;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/half.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -79,19 +80,12 @@ static bool read_header(cursor c, npy *h, ses_err *e)
     return (type && order && shape) || ses_fail(e, SES_EFORMAT, "descr, fortran_order or shape is missing");
 }
 
-static float half(uint16_t h)
-{
-    int exp = h >> 10 & 31, frac = h & 1023;
-    double x = exp == 31 ? (frac ? NAN : INFINITY) : exp ? ldexp(1024 + frac, exp - 25) : ldexp(frac, -24);
-    return (float)(h & 0x8000 ? -x : x);
-}
-
 static bool read_element(const npy *h, const unsigned char *p, float *out)
 {
     uint64_t bits = 0;
     for (size_t k = h->size; k-- > 0;) bits = bits << 8 | p[k];
     if (h->kind == 'f' && h->size == 4) return memcpy(out, &(uint32_t){ (uint32_t)bits }, 4), true;
-    if (h->kind == 'f' && h->size == 2) return *out = half((uint16_t)bits), true;
+    if (h->kind == 'f' && h->size == 2) return *out = ses_f16_to_f32((uint16_t)bits), true;
     if (h->kind == 'f' && h->size == 8) {
         double x;
         memcpy(&x, &bits, 8);
@@ -142,17 +136,8 @@ bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
 
 static bool read_field(const ses_string *f, float *out)
 {
-    const char *s = f->p;
-    size_t i = *s == '-', digits = 0;
     double x;
-    for (; s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    if (digits && s[i] == '.')
-        for (i++, digits = 0; s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    if (digits && (s[i] == 'e' || s[i] == 'E')) {
-        i += s[i + 1] == '+' || s[i + 1] == '-' ? 2 : 1;
-        for (digits = 0; s[i] >= '0' && s[i] <= '9'; i++) digits++;
-    }
-    if (!digits || i != f->n || !ses_parse_double(s, f->n, &x)) return false;
+    if (!ses_parse_number(f->p, f->n, &x)) return false;
     *out = (float)x;
     return isfinite(*out);
 }

@@ -2,6 +2,7 @@
 #include "pickle.h"
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "pickle_ops.h"
@@ -264,13 +265,6 @@ static bool get(ses_pickle *p, uint64_t i, ses_err *e)
 
 /* ---- opcodes ---- */
 
-static uint64_t little(const unsigned char *p, size_t n)
-{
-    uint64_t x = 0;
-    for (size_t i = n; i-- > 0;) x = x << 8 | p[i];
-    return x;
-}
-
 /* Reads the operand at *at, and advances *at. */
 static bool read_operand(const ses_pickle *p, ses_pickle_arg kind, size_t *at, operand *x, ses_err *e)
 {
@@ -278,7 +272,7 @@ static bool read_operand(const ses_pickle *p, ses_pickle_arg kind, size_t *at, o
     size_t n = width[kind];
     if (n > p->n - *at) return ses_fail(e, SES_EFORMAT, "truncated");
     x->p = p->bytes + *at;
-    x->n = little(x->p, n);
+    x->n = ses_le(x->p, n);
     *at += n;
     if (kind < ARG_BYTES1 || kind == ARG_LINES) return true;
     if (x->n > p->n - *at)
@@ -303,7 +297,7 @@ static bool push_bytes(ses_pickle *p, ses_pickle_kind kind, const operand *x, se
 static bool push_long(ses_pickle *p, const operand *x, ses_err *e)
 {
     if (x->n > 8) return ses_fail(e, SES_EUNSUPPORTED, "an integer of %" PRIu64 " bytes", x->n);
-    uint64_t bits = little(x->p, (size_t)x->n);
+    uint64_t bits = ses_le(x->p, (size_t)x->n);
     if (x->n && x->n < 8 && x->p[x->n - 1] & 0x80) bits |= ~(uint64_t)0 << (8 * x->n);
     return push_int(p, (int64_t)bits, e);
 }

@@ -2,6 +2,7 @@
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/str.h"
 #include "sesame/json.h"
 #include "sesame/tensor.h"
@@ -25,13 +26,6 @@ typedef struct claim {
     uint64_t begin, end;
 } claim;
 
-static uint64_t le64(const unsigned char *p)
-{
-    uint64_t x = 0;
-    for (int i = 7; i >= 0; i--) x = x << 8 | p[i];
-    return x;
-}
-
 bool ses_check_not_lfs(const void *p, size_t n, const char *what, ses_err *e)
 {
     static const char lfs[] = "version https://git-lfs.github.com/spec/";
@@ -44,7 +38,7 @@ static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, la
     if (!ses_check_not_lfs(p, n, "weights", e)) return false;
     if (n < 8)
         return ses_fail(e, SES_EFORMAT, "file of %zu bytes, too short for the header length (8 bytes)", n);
-    uint64_t len = le64(p);
+    uint64_t len = ses_le64(p);
     if (len > SES_SAFETENSORS_MAX_HEADER)
         return ses_fail(e, SES_EFORMAT,
                         "header of %" PRIu64 " bytes, the maximum is %d: not a safetensors file", len,

@@ -54,7 +54,7 @@ static bool add(ses_safetensors_writer *w, const char *name, const ses_pending_e
         ses_fail(e, SES_EARG, "this name is reserved by the format");
     else if (measure(&x, rank, dim, e) && (x.name = ses_arena_strndup(&w->arena, name, n, e)) &&
              ses_strmap_insert(&w->names, x.name, n, 0, &fresh, e) && !fresh)
-        ses_fail(e, SES_EARG, "declared twice");
+        ses_fail(e, SES_EARG, "added twice");
     if (!fresh) return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(name, n).s);
     w->item[w->n++] = x;
     return true;

@@ -48,14 +48,6 @@ static bool byte_of(const ses_string *text, size_t n, size_t *byte)
     return n == 0;
 }
 
-/* Number of code points before a byte. */
-static size_t points_before(const ses_string *text, size_t byte)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < byte; i++) n += ((unsigned char)text->p[i] & 0xC0) != 0x80;
-    return n;
-}
-
 static bool occurs_at(const ses_string *context, const ses_string *text, size_t byte)
 {
     return byte <= context->n && context->n - byte >= text->n && !memcmp(context->p + byte, text->p, text->n);
@@ -73,7 +65,7 @@ static bool locate(const ses_squad *q, const ses_string *context, int64_t start,
     if (!a->text.n) return ses_fail(e, SES_EFORMAT, "empty answer");
     const char *found = strstr(context->p, a->text.p);
     if (!found) return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its context", text.s);
-    size_t byte = (size_t)(found - context->p), point = points_before(context, byte);
+    size_t byte = (size_t)(found - context->p), point = ses_utf8_count(context->p, byte);
     if (!q->o.search_context)
         return ses_fail(e, SES_EFORMAT, "answer \"%s\" is not at %lld; its first occurrence is at %zu",
                         text.s, (long long)start, point);

@@ -6,6 +6,7 @@
  * keys), followed by each storage: its element count in 8 bytes and its elements. Contiguous tensors are used
  * in place; others are copied. */
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/str.h"
 #include "pickle.h"
 #include "safetensors_impl.h"
@@ -402,13 +403,6 @@ static bool collect_storages(reader *r, ses_err *e)
     return true;
 }
 
-static uint64_t le64(const unsigned char *p)
-{
-    uint64_t x = 0;
-    for (int i = 8; i-- > 0;) x = x << 8 | p[i];
-    return x;
-}
-
 /* Assigns the bytes after the list of keys to the storages, in the order of the keys. */
 static bool locate_storages(reader *r, const ses_pickle *keys, const unsigned char *p, size_t n, ses_err *e)
 {
@@ -430,9 +424,9 @@ static bool locate_storages(reader *r, const ses_pickle *keys, const unsigned ch
             return ses_fail(e, SES_EFORMAT,
                             "storage \"%s\": truncated: %zu bytes left for %" PRId64 " elements of %s", q.s,
                             n, s->count, ses_dtype_name(s->dtype));
-        if (le64(p) != (uint64_t)s->count)
+        if (ses_le64(p) != (uint64_t)s->count)
             return ses_fail(e, SES_EFORMAT, "storage \"%s\" has %" PRIu64 " elements, expected %" PRId64, q.s,
-                            le64(p), s->count);
+                            ses_le64(p), s->count);
         s->data = p + COUNT;
         p += COUNT + s->bytes;
         n -= COUNT + s->bytes;

@@ -2,6 +2,7 @@
 #include "zip.h"
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -33,10 +34,6 @@ typedef struct header {
     size_t name_len, extra_len;
 } header;
 
-static unsigned le16(const unsigned char *p) { return p[0] | (unsigned)p[1] << 8; }
-static uint32_t le32(const unsigned char *p) { return le16(p) | (uint32_t)le16(p + 2) << 16; }
-static uint64_t le64(const unsigned char *p) { return le32(p) | (uint64_t)le32(p + 4) << 32; }
-
 static bool is(const unsigned char *p, char a, char b)
 {
     return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
@@ -52,20 +49,20 @@ static bool read_end64(view *v, const unsigned char *end, ses_err *e)
 {
     size_t at = v->n - END - LOCATOR; /* offset of the locator */
     const unsigned char *locator = v->p + at, *r;
-    if (at < END64 || le64(locator + 8) != at - END64 || !is(v->p + at - END64, 6, 6))
+    if (at < END64 || ses_le64(locator + 8) != at - END64 || !is(v->p + at - END64, 6, 6))
         return ses_fail(e, SES_EFORMAT, "zip64: the end record is not directly before its locator");
     r = v->p + at - END64;
-    if (le64(r + 4) != END64 - 12)
+    if (ses_le64(r + 4) != END64 - 12)
         return ses_fail(e, SES_EUNSUPPORTED, "zip64: end record of %" PRIu64 " bytes, %d expected",
-                        le64(r + 4), END64 - 12);
-    if (le32(locator + 4) || le32(locator + 16) > 1 || le32(r + 16) || le32(r + 20) ||
-        le64(r + 24) != le64(r + 32))
+                        ses_le64(r + 4), END64 - 12);
+    if (ses_le32(locator + 4) || ses_le32(locator + 16) > 1 || ses_le32(r + 16) || ses_le32(r + 20) ||
+        ses_le64(r + 24) != ses_le64(r + 32))
         return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
-    v->count = le64(r + 32);
-    v->size = le64(r + 40);
-    v->offset = le64(r + 48);
-    if (!agree(le16(end + 8), 0xFFFF, v->count) || !agree(le16(end + 10), 0xFFFF, v->count) ||
-        !agree(le32(end + 12), 0xFFFFFFFF, v->size) || !agree(le32(end + 16), 0xFFFFFFFF, v->offset))
+    v->count = ses_le64(r + 32);
+    v->size = ses_le64(r + 40);
+    v->offset = ses_le64(r + 48);
+    if (!agree(ses_le16(end + 8), 0xFFFF, v->count) || !agree(ses_le16(end + 10), 0xFFFF, v->count) ||
+        !agree(ses_le32(end + 12), 0xFFFFFFFF, v->size) || !agree(ses_le32(end + 16), 0xFFFFFFFF, v->offset))
         return ses_fail(e, SES_EFORMAT, "zip64: the two end records differ");
     return true;
 }
@@ -74,20 +71,21 @@ static bool find_directory(view *v, ses_err *e)
 {
     if (v->n < END || !is(v->p, 3, 4)) return ses_fail(e, SES_EFORMAT, "not a zip archive");
     const unsigned char *end = v->p + v->n - END;
-    if (!is(end, 5, 6) || le16(end + 20))
+    if (!is(end, 5, 6) || ses_le16(end + 20))
         return ses_fail(e, SES_EFORMAT,
                         "no end record in the last %d bytes: the file is truncated or has a comment", END);
-    if ((le16(end + 4) && le16(end + 4) != 0xFFFF) || (le16(end + 6) && le16(end + 6) != 0xFFFF))
+    if ((ses_le16(end + 4) && ses_le16(end + 4) != 0xFFFF) ||
+        (ses_le16(end + 6) && ses_le16(end + 6) != 0xFFFF))
         return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
     size_t stop = v->n - END; /* the directory must end here */
     if (stop >= LOCATOR && is(end - LOCATOR, 6, 7)) {
         if (!read_end64(v, end, e)) return false;
         stop -= LOCATOR + END64;
     } else {
-        v->count = le16(end + 10);
-        v->size = le32(end + 12);
-        v->offset = le32(end + 16);
-        if (le16(end + 8) != v->count) return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
+        v->count = ses_le16(end + 10);
+        v->size = ses_le32(end + 12);
+        v->offset = ses_le32(end + 16);
+        if (ses_le16(end + 8) != v->count) return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
     }
     if (v->offset > stop || v->size != stop - v->offset)
         return ses_fail(e, SES_EFORMAT,
@@ -108,17 +106,17 @@ static bool read_extra(header *h, ses_err *e)
     bool seen = false;
     for (size_t at = 0; at < h->extra_len;) {
         const unsigned char *x = h->extra + at;
-        size_t left = h->extra_len - at, len = left >= 4 ? le16(x + 2) : 0;
+        size_t left = h->extra_len - at, len = left >= 4 ? ses_le16(x + 2) : 0;
         if (left < 4 || len > left - 4) return ses_fail(e, SES_EFORMAT, "truncated extra field");
         at += 4 + len;
-        if (le16(x) != 1) continue;
+        if (ses_le16(x) != 1) continue;
         if (seen) return ses_fail(e, SES_EFORMAT, "two zip64 fields");
         seen = true;
         x += 4;
         for (size_t i = 0; i < SES_LEN(large); i++) {
             if (*large[i] != 0xFFFFFFFF) continue;
             if (len < 8) return ses_fail(e, SES_EFORMAT, "truncated zip64 field");
-            *large[i] = le64(x);
+            *large[i] = ses_le64(x);
             x += 8;
             len -= 8;
         }
@@ -160,13 +158,13 @@ static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_er
         return ses_fail(e, SES_EFORMAT, "no local header at %" PRIu64, h->offset);
     const unsigned char *p = v->p + h->offset;
     size_t space = (size_t)(v->offset - h->offset) - LOCAL;
-    header l = { .flags = le16(p + 6),
-                 .method = le16(p + 8),
-                 .packed = le32(p + 18),
-                 .size = le32(p + 22),
+    header l = { .flags = ses_le16(p + 6),
+                 .method = ses_le16(p + 8),
+                 .packed = ses_le32(p + 18),
+                 .size = ses_le32(p + 22),
                  .name = p + LOCAL,
-                 .name_len = le16(p + 26),
-                 .extra_len = le16(p + 28) };
+                 .name_len = ses_le16(p + 26),
+                 .extra_len = ses_le16(p + 28) };
     if (l.name_len + l.extra_len > space) return ses_fail(e, SES_EFORMAT, "truncated local header");
     l.extra = l.name + l.name_len;
     space -= l.name_len + l.extra_len;
@@ -200,20 +198,20 @@ static bool read_entry(const view *v, uint64_t *at, ses_zip_entry *z, ses_err *e
     uint64_t left = v->size - *at;
     if (left < CENTRAL || !is(p, 1, 2))
         return ses_fail(e, SES_EFORMAT, "no directory header at %" PRIu64, v->offset + *at);
-    header h = { .flags = le16(p + 8),
-                 .method = le16(p + 10),
-                 .packed = le32(p + 20),
-                 .size = le32(p + 24),
-                 .offset = le32(p + 42),
+    header h = { .flags = ses_le16(p + 8),
+                 .method = ses_le16(p + 10),
+                 .packed = ses_le32(p + 20),
+                 .size = ses_le32(p + 24),
+                 .offset = ses_le32(p + 42),
                  .name = p + CENTRAL,
-                 .name_len = le16(p + 28),
-                 .extra_len = le16(p + 30) };
-    size_t tail = h.name_len + h.extra_len + le16(p + 32);
+                 .name_len = ses_le16(p + 28),
+                 .extra_len = ses_le16(p + 30) };
+    size_t tail = h.name_len + h.extra_len + ses_le16(p + 32);
     if (tail > left - CENTRAL)
         return ses_fail(e, SES_EFORMAT, "truncated directory header at %" PRIu64, v->offset + *at);
     *at += CENTRAL + tail;
     h.extra = h.name + h.name_len;
-    unsigned disk = le16(p + 34);
+    unsigned disk = ses_le16(p + 34);
     if (!h.name_len || memchr(h.name, 0, h.name_len))
         return ses_fail(e, SES_EFORMAT, "entry %s", h.name_len ? "with a NUL in its name" : "without a name");
     if (disk && disk != 0xFFFF)

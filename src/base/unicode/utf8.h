@@ -10,6 +10,14 @@ size_t ses_utf8_valid(const char *p, size_t n); /* bytes before the first invali
 bool ses_is_ascii(const char *p, size_t n);
 size_t ses_utf8_encode(uint32_t cp, char out[4]); /* bytes written; 0: not a scalar value */
 
+/* Number of characters in n bytes of valid text. */
+static inline size_t ses_utf8_count(const char *p, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) count += ((unsigned char)p[i] & 0xC0) != 0x80;
+    return count;
+}
+
 /* Decodes one character of valid text; returns its bytes. */
 static inline size_t ses_utf8_next(const char *p, uint32_t *cp)
 {

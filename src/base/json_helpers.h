@@ -1,6 +1,6 @@
 /* Helpers for parsed JSON: lists of strings, errors about types. */
-#ifndef SES_BASE_JSON_LIST_H
-#define SES_BASE_JSON_LIST_H
+#ifndef SES_BASE_JSON_HELPERS_H
+#define SES_BASE_JSON_HELPERS_H
 
 #include "sesame/json.h"
 
