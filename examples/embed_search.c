@@ -1,4 +1,4 @@
-/* Embed the lines of a file and find those nearest to a query: embed_search MODEL_DIR FILE QUERY */
+/* Embed the lines of a file and find the lines nearest to a query: embed_search MODEL_DIR FILE QUERY */
 #define _POSIX_C_SOURCE 200809L
 #include "sesame/sesame.h"
 

@@ -1,4 +1,5 @@
-/* Generation: texts of transformers with many options; logits processors; independence of a text from the batch. */
+/* Generation: texts of transformers with many options; logits processors; independence of a text from the
+ * batch. */
 #include "check.h"
 
 #include "generate/logits_processor.h"
@@ -164,7 +165,8 @@ static bool on_token(void *ctx, const ses_token_event *t)
     return h->n != h->stop_at;
 }
 
-/* A sample depends on its prompt only: alone, among others, with a small cache. Sequences of a prompt differ. */
+/* A sample depends on its prompt only: alone, among others, with a small cache. Sequences of a prompt
+ * differ. */
 static void test_samples(ses_device *dev)
 {
     ses_err e = { 0 };

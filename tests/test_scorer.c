@@ -7,7 +7,8 @@
 
 enum { WORDS = 40, TEXT = 30 };
 
-/* A tokenizer of words w5 .. w39 with these ids, [BOS] 2 and [MASK] 4; with_special adds [CLS] 1 and [SEP] 3. */
+/* A tokenizer of words w5 .. w39 with these ids, [BOS] 2 and [MASK] 4; with_special adds [CLS] 1 and
+ * [SEP] 3. */
 static ses_tokenizer *words(bool with_special, ses_err *e)
 {
     static char text[8192];

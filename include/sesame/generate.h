@@ -25,7 +25,7 @@ typedef struct ses_ids {
     int64_t n;
 } ses_ids;
 
-/* When beam search stops: if improvement is unlikely (judged by the current length), as soon as there are
+/* When beam search stops: if improvement is unlikely (at the current length), as soon as there are
  * num_beams finished texts, or if improvement is impossible. */
 typedef enum { SES_EARLY_FALSE, SES_EARLY_TRUE, SES_EARLY_NEVER } ses_early_stopping;
 
@@ -40,7 +40,7 @@ typedef struct ses_token_event {
     int64_t prompt, sequence; /* number of the prompt, of its num_return_sequences */
     const int32_t *id;        /* [n]: all tokens so far, the new one last */
     int64_t n, prompt_len;    /* the first prompt_len were not generated */
-    float logprob;            /* of the new token, by the model alone */
+    float logprob;            /* log-probability of the new token, before logits processors */
 } ses_token_event;
 
 typedef struct ses_generate_options {
@@ -114,7 +114,7 @@ typedef struct ses_generated_sequence {
     ses_ids
         ids; /* prompt_len tokens of the prompt, then the generated ones; n 0: cancelled before it started */
     int64_t prompt_len;
-    const float *logprob; /* [ids.n - prompt_len]: of each generated token, by the model alone */
+    const float *logprob; /* [ids.n - prompt_len]: each generated token, before logits processors */
     double score;         /* beams: their score; else the sum of logprob */
     ses_finish_reason finish;
 } ses_generated_sequence;
@@ -126,7 +126,7 @@ typedef struct ses_generated {
     bool cancelled;                        /* on_token has returned false */
 } ses_generated;
 
-/* Generates texts for n prompts. With n 0 only the options are checked. Fails if an option is out of
+/* Generates texts for n prompts. n may be 0: only the options are checked. Fails if an option is out of
  * range or contradicts another, a prompt is empty or longer than the model accepts, or the model does not
  * generate text (SES_EUNSUPPORTED). */
 ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_t n,

@@ -72,8 +72,8 @@ typedef struct ses_result_row {
     ses_string word;  /* token or words */
     ses_string text;  /* the text with its mask filled, the answer or the generated text */
     double score;
-    int32_t token;                     /* token id */
-    int64_t index;                     /* of the token in its sequence, the choice or the document */
+    int32_t token; /* token id */
+    int64_t index; /* position of the token in its sequence, number of the choice or document */
     ses_offset char_span, byte_span;   /* position in the text: in code points, in bytes */
     size_t group;                      /* fill-mask: number of the mask */
     const ses_token_logprob *logprobs; /* [n_logprobs]: generation with "logprobs"; NULL: not requested */
@@ -112,18 +112,19 @@ typedef struct ses_pipeline_options {
 ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev,
                                 const ses_setting *settings, ses_err *e);
 
-/* The same with options, which may be NULL. With options->model or options->encoder, dir and dev may be NULL:
- * the folder and the device of the model. Settings are copied. */
+/* The same with options, which may be NULL. dir and dev may be NULL if options share a model or encoder:
+ * its folder and device are used. Settings are copied. */
 ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
                                      const ses_pipeline_options *options, ses_err *e);
 
-/* Items still waiting are dropped without a result. NULL is allowed. Shared models and tokenizers stay
+/* Frees a pipeline; p may be NULL. Queued items are dropped without a result. Shared models and tokenizers stay
  * open. */
 void ses_pipeline_free(ses_pipeline *p);
 
-/* Borrowed from the pipeline; other pipelines may share it while this one is open. */
+/* The model, sentence encoder (embed, similarity; else NULL) and tokenizer, borrowed from the pipeline. Other
+ * pipelines may share them while this one is open. */
 const ses_model *ses_pipeline_model(const ses_pipeline *p);
-const ses_sentence *ses_pipeline_encoder(const ses_pipeline *p); /* embed, similarity; else NULL */
+const ses_sentence *ses_pipeline_encoder(const ses_pipeline *p);
 const ses_tokenizer *ses_pipeline_tokenizer(const ses_pipeline *p);
 
 /* Remarks about settings without effect and the like: lines, "" if there are none. Borrowed. */
@@ -135,6 +136,7 @@ const char *ses_pipeline_warnings(const ses_pipeline *p);
  * and the result reports it, or read in overlapping windows, depending on the task. Call it before
  * feeding. Returns false, without an effect, for tasks that never truncate (text-generation, prefer). */
 bool ses_pipeline_set_max_seq_len(ses_pipeline *p, int64_t tokens);
+/* The maximum length in use. */
 int64_t ses_pipeline_max_seq_len(const ses_pipeline *p);
 
 /* Tokens per batch; a sequence is never split. Default: 2048, on a GPU 16384. Results do not depend on it. */
@@ -148,25 +150,30 @@ const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_er
 
 /* Receives each result, in the order of the items; returns false to stop, with the reason in e. */
 typedef bool ses_result_fn(void *ctx, const ses_result *r, ses_err *e);
+/* Sets the callback for results; ctx is passed to it. NULL: results are dropped. */
 void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx);
 
 /* Receives each item that failed, in the order of the items, and why; returns true to continue with the other
- * items (keep going), or false to stop, with the reason in e. NULL, the default: the first failed item stops.
- * Errors that are not an item's (output that cannot be written, for example) always stop. */
+ * items (keep going), or false to stop, with the reason in e. */
 typedef bool ses_item_error_fn(void *ctx, const ses_item *item, const ses_err *why, ses_err *e);
+/* Sets the callback for failed items. NULL, the default: the first failed item stops the work. Errors that are
+ * not an item's (output that cannot be written, for example) always stop it. */
 void ses_pipeline_set_error_callback(ses_pipeline *p, ses_item_error_fn *fn, void *ctx);
 
 /* Tasks that generate text: receives the text of an item in pieces while it is generated, if the item runs
  * alone (ses_pipeline_set_batch_tokens(p, 1)), without beams; returns false to stop. The result follows. */
 typedef bool ses_stream_fn(void *ctx, const char *piece, size_t n);
+/* Sets the callback for generated text; NULL: none. */
 void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx);
+/* The task generates text. */
 bool ses_pipeline_can_stream(const ses_pipeline *p);
-bool ses_pipeline_stream_setting(const ses_pipeline *p); /* the task's setting "stream" is true */
+/* The task's setting "stream" is true: the caller should set a stream callback. */
+bool ses_pipeline_stream_setting(const ses_pipeline *p);
 
 /* Queues an item. A full batch is computed while the next items are fed; its results arrive during a
- * later feed or flush. Without an error callback, an item that cannot be encoded is not queued: feed
- * fails, and the pipeline can be used further. If a batch or a callback fails, all queued items are
- * dropped. */
+ * later feed or flush. An item that cannot be encoded is reported to the error callback; if there is
+ * none, feed fails, the item is not queued, and the pipeline can be used further. If a batch or a
+ * callback fails, all queued items are dropped. */
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e);
 
 /* Runs all queued items and reports their results. */
@@ -178,10 +185,11 @@ typedef struct ses_pipeline_stats {
     int64_t failed;    /* reported to the error callback */
     int64_t truncated; /* items with tokens left out */
     int64_t batches, sequences;
-    int64_t tokens_read; /* by forward passes, prompts included */
+    int64_t tokens_read; /* tokens of the sequences that ran; generation: of the prompts */
     int64_t tokens_generated;
     int64_t context_limited; /* generated texts that ended early because the model's context was full */
 } ses_pipeline_stats;
+/* The counts so far; items in a batch in flight are not counted yet. */
 ses_pipeline_stats ses_pipeline_get_stats(const ses_pipeline *p);
 
 /* ---- JSON ---- */

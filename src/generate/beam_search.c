@@ -1,5 +1,5 @@
 /* Beam search: the best hypotheses are extended together. The order of operations and the rounding to
- * float are those of transformers.
+ * float are the same as in transformers.
  *
  * Diverse beam search (Vijayakumar et al. 2016) splits the beams into groups that search one after the
  * other. For each beam of an earlier group that has just chosen a token, the token costs
@@ -183,8 +183,8 @@ static bool all_finished(const beam_group *group)
     return true;
 }
 
-/* Sorts the candidates by score / length^length_penalty. Only those among the best n_beams that have just
- * ended count; early stopping and a group that cannot improve exclude all. Returns their number. */
+/* Sorts the candidates by score / length^length_penalty. Only candidates among the best n_beams that have
+ * just ended count; early stopping and a group that cannot improve exclude all. Returns their number. */
 static int64_t sort_ended(const ses_generate_ctx *g, const ses_prompt_state *p, const beam_search *s,
                           const beam_group *group, int64_t n)
 {

@@ -10,7 +10,7 @@ enum {
     DEFAULT_CACHE_TOKENS = 16384,
     DEFAULT_NEW_TOKENS = 20,
     MAX_HYPS = 64,        /* in one pass: more do not make a token cheaper */
-    PREFILL_TOKENS = 4096 /* of prompts in one pass, at least one prompt */
+    PREFILL_TOKENS = 4096 /* prompt tokens in one pass, at least one prompt */
 };
 
 /* ---- prompts ---- */

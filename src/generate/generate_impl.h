@@ -13,7 +13,7 @@ typedef struct ses_hypothesis {
     int32_t *id;    /* [max_length], n used: prompt and generated tokens */
     float *logprob; /* [max_length - prompt_len], of generated tokens */
     int64_t n;
-    float score; /* of a beam: sum of its tokens' scores */
+    float score; /* beams: sum of the tokens' scores */
     bool done;
     ses_finish_reason finish;
 } ses_hypothesis;
@@ -21,7 +21,7 @@ typedef struct ses_hypothesis {
 /* A prompt in progress. */
 typedef struct ses_prompt_state {
     ses_arena mem;      /* owns the arrays below */
-    int64_t index;      /* of the prompt */
+    int64_t index;      /* number of the prompt */
     ses_ids source;     /* input of the encoder; of a decoder alone, the prompt */
     int64_t prompt_len; /* tokens its hypotheses begin with */
     int64_t max_length, min_length;
@@ -42,7 +42,7 @@ typedef struct ses_generate_ctx {
     const ses_prompt *prompt; /* [n_prompts] */
     int64_t n_prompts, next_prompt;
     bool has_encoder;        /* an encoder reads the prompt */
-    const char *logits_name; /* of the model's output */
+    const char *logits_name; /* name of the model's output */
     const ses_decoding *decoding;
     int64_t vocab_size;
     ses_cache *cache; /* one of the two: keys and values, or Transformer-XL memories */
@@ -92,7 +92,7 @@ bool ses_generate_check_stop(ses_generate_ctx *g, const ses_prompt_state *p, con
 bool ses_generated_sequence_copy(ses_generated_sequence *out, const ses_prompt_state *p, const int32_t *id,
                                  int64_t n, const float *logprob, ses_err *e);
 
-/* mems.c: Transformer-XL memories, one set for each slot, in place of a KV cache. A pass takes the batch
+/* mems.c: Transformer-XL memories, one set for each slot, instead of a KV cache. A pass takes the batch
  * that ses_mems_begin_pass makes of the new tokens (NULL: no memory), requests mems and ends with
  * ses_mems_end_pass. */
 ses_mems *ses_mems_new(const ses_model *m, int64_t slots, ses_err *e);

@@ -190,7 +190,8 @@ bool ses_generation_config_read(ses_generation_config *g, const ses_json *from, 
     return true;
 }
 
-/* Without generation_config.json: the keys of config.json, and what the architecture implies. */
+/* Reads the keys of config.json, for folders without generation_config.json; the architecture implies
+ * others. */
 static bool read_config(ses_generation_config *g, const ses_model *m, ses_err *e)
 {
     int32_t *id = ses_arena_array(&g->mem, 1, sizeof *id, e);

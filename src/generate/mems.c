@@ -22,8 +22,8 @@ struct ses_mems {
     const ses_model *model;
     int64_t slots, layers, hidden;
     memory **memory; /* [slots]; NULL: empty */
-    ses_arena work;  /* of the current pass */
-    ses_batch batch; /* of the current pass */
+    ses_arena work;  /* memory of the current pass */
+    ses_batch batch; /* the current pass */
 };
 
 ses_mems *ses_mems_new(const ses_model *m, int64_t slots, ses_err *e)

@@ -68,7 +68,7 @@ static void typical_p(ses_logits_ctx *c)
 }
 const ses_logits_processor ses_processor_typical_p = { has_typical, typical_p };
 
-/* Bans tokens with a probability below min_prob, except those equal to the last one kept. */
+/* Bans tokens with a probability below min_prob, except tokens equal to the last one kept. */
 static void ban_below(ses_logits_ctx *c, double min_prob, double lse, int64_t n)
 {
     int64_t r = n;

@@ -18,7 +18,7 @@ struct ses_scorer {
     ses_scorer_options o;
     bool masked;             /* else causal */
     int32_t mask_id, bos_id; /* -1: none */
-    const char *logits_name; /* of the model's output */
+    const char *logits_name; /* name of the model's output */
     ses_tokens *tokens;
     ses_tape *tape;
     int32_t *id, *batch_id; /* all texts, concatenated; input of a pass */
@@ -135,7 +135,8 @@ static bool make_room(ses_scorer *s, pass *a, int64_t n, int64_t rows, ses_err *
     return !full || run_pass(s, a, e);
 }
 
-/* Adds the tokens [begin, end) as a sequence; those from `first` on are scored by the ones before them. */
+/* Adds the tokens [begin, end) as a sequence; tokens from `first` on are scored, given the ones before
+ * them. */
 static bool add_window(ses_scorer *s, pass *a, int64_t begin, int64_t first, int64_t end, ses_err *e)
 {
     while (first < end) { /* at most PASS_ROWS at a time, which bounds the memory of the logits */

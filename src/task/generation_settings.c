@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { DEFAULT_NEW_TOKENS = 256 }; /* of the transformers pipelines */
+enum { DEFAULT_NEW_TOKENS = 256 }; /* as in the transformers pipelines */
 
 /* ---- options that were set ---- */
 

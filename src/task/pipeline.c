@@ -18,7 +18,7 @@ static bool unsupported(const ses_task *t, const ses_model_desc *d, const ses_cl
 }
 
 /* A task with a head opens the model as the class config.json names. A task without one needs hidden
- * states only: those of the decoder in an encoder-decoder model, unless the task uses the encoder alone. */
+ * states only: of the decoder in an encoder-decoder model, unless the task uses the encoder alone. */
 static bool choose_class(const ses_task *t, const ses_json *config, ses_model_options *o, ses_err *e)
 {
     const ses_model_desc *d = ses_config_find_model(config, e);

@@ -80,7 +80,7 @@ typedef struct ses_pipeline_runner {
     ses_request *free_list;
     ses_request *next_request; /* the first with a sequence that has not run, next_seq; NULL: none */
     size_t next_seq;
-    int64_t waiting_tokens; /* of sequences that have not run */
+    int64_t waiting_tokens; /* tokens of the sequences that have not run */
 
     /* The current batch. */
     ses_seq_group batch;
@@ -90,13 +90,13 @@ typedef struct ses_pipeline_runner {
     ses_arena mem;
     ses_outputs outputs;
     const int32_t *cu_seqlens;
-    int64_t seq_index, row_index; /* of the sequence being collected: its number, its first requested row */
+    int64_t seq_index, row_index; /* number and first requested row of the sequence being collected */
 
     /* Outputs of the batch on the host. */
     const ses_tensor *host_copy_of; /* the output whose whole copy is in host_copy */
     ses_real *host_copy;            /* rows of other outputs follow it */
     size_t host_copy_capacity;
-    float *rows; /* of the sequence being collected */
+    float *rows; /* rows of the sequence being collected */
     size_t rows_capacity;
 
     /* The result of ses_pipeline_run, and the request it borrows from. */

@@ -71,7 +71,7 @@ bool ses_sentence_task_load(ses_pipeline *p, ses_err *e)
     return p->dir != NULL;
 }
 
-/* Counts the tokens of the prompt at the start of a sequence: those of the prompt alone, without the
+/* Counts the tokens of the prompt at the start of a sequence: the tokens of the prompt alone, except a
  * special token at its end. */
 static bool count_prompt_tokens(ses_pipeline *p, ses_err *e)
 {

@@ -66,9 +66,9 @@ static const ses_usage_example examples[] = {
 
 const ses_task ses_task_next_sentence = {
     .description =
-        "Predicts whether the second text follows the first (IsNext), with a model pretrained for it. With a "
-        "model pretrained on the order of sentences: whether they are InOrder. A JSON line is {\"text\": "
-        "..., \"text_pair\": ...}; in a line of text they are separated by a tab.",
+        "Predicts whether the second text follows the first (IsNext), with a model pretrained for it. A "
+        "model pretrained on the order of sentences predicts whether they are InOrder. A JSON line is "
+        "{\"text\": ..., \"text_pair\": ...}; in a line of text they are separated by a tab.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -1,4 +1,4 @@
-/* similarity: compares the vector of one text with those of others. */
+/* similarity: compares the vector of one text with the vectors of others. */
 #include "sentence_task.h"
 
 #include <math.h>
@@ -112,7 +112,7 @@ static const ses_usage_example examples[] = {
 const ses_task ses_task_similarity = {
     .description = "Compares the first text with each of the following ones by their vectors (see embed). A "
                    "JSON line is {\"source_sentence\": ..., \"sentences\": [...]}; in a line of text they "
-                   "are separated by tabs. With --json: a list of numbers.",
+                   "are separated by tabs. --json prints a list of numbers.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

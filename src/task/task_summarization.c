@@ -20,7 +20,7 @@ static const ses_usage_example examples[] = {
 
 const ses_task ses_task_summarization = {
     .description =
-        "Summarizes texts. Settings and prefix are those the folder has for summarization "
+        "Summarizes texts. Settings and prefix come from the folder's section for summarization "
         "(task_specific_params). Texts longer than the model accepts are truncated, which is reported.",
     .examples = examples,
     .head = heads,

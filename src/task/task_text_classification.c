@@ -99,7 +99,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 
 static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
-    { "sesame sentiment-analysis -m DIR \"What a fine day.\"", "the best label" },
+    { "sesame sentiment-analysis -m DIR \"A fine day.\"", "the best label" },
     { "sesame text-classification -m DIR --top-k all --json -f reviews.txt", "all labels of each line" },
     { "sesame text-classification -m DIR --text-pair \"It rains.\" \"The street is wet.\"",
       "a pair of texts" },

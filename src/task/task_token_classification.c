@@ -178,7 +178,7 @@ static int64_t char_count(ses_string s)
 }
 
 /* Does the token continue a word? A subword prefix makes it longer than its text; without prefixes, a token
- * continues a word if there is no space around its start. */
+ * continues a word unless a space precedes or starts it. */
 static bool continues_word(const ses_pipeline *p, ses_string text, ses_string token, ses_offset at)
 {
     ses_string here = { text.p + at.begin, at.end - at.begin };
@@ -252,7 +252,7 @@ static bool one_word(ses_pipeline *p, ses_request *r, const piece *x, size_t n, 
     return join(p, r, x, n, &out->word, e);
 }
 
-/* Combines tokens to words, in place; each word has one label. */
+/* Combines the tokens in x to words with one label each. */
 static bool make_words(ses_pipeline *p, ses_request *r, piece *x, size_t *n, strategy how, ses_err *e)
 {
     size_t kept = 0;
@@ -343,7 +343,7 @@ static int by_start(const void *a, const void *b)
     return (x->group > y->group) - (x->group < y->group); /* the earlier one first */
 }
 
-/* Of overlapping groups from two windows the longer one stays; of equal length, the one with the higher
+/* Merges groups of all windows: the longer of two overlapping groups stays, or the one with the higher
  * score. */
 static void merge_windows(ses_request *r)
 {

@@ -108,7 +108,7 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
         return ses_fail(e, SES_EARG,
                         "no labels: use --candidate-labels A,B, or \"candidate_labels\" in JSON");
     s->score = ses_arena_array(&r->mem, 2 * s->n, sizeof *s->score, e);
-    int64_t truncated = 0; /* of the text, which is the same for all labels: the maximum */
+    int64_t truncated = 0; /* maximum over the labels: the text is the same */
     for (size_t i = 0; s->score && i < s->n; i++) {
         r->truncated = 0;
         ses_input in = { .text = r->item.text, .pair = hypothesis(r, a->template, s->label[i], e) };
