@@ -1,6 +1,6 @@
 #!/bin/sh
-# sesame features from outside: layers and poolings against the reference's numbers, columns, files that are whole or not
-# there, and logreg after it. Usage: test_features.sh BUILD_DIR, from the source folder.
+# sesame features: layers and poolings against transformers, columns, output files, and logreg on the result.
+# Usage: test_features.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 m=tests/pipelines/bert-mask
 
@@ -27,24 +27,24 @@ ok "words in a table" exits 0 "$sesame" features -m $m -o tsv --pool words "a b"
 ok "number and word first" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;"
 printf '{"words": ["a", "b"]}\n{"text": "c d"}\n' >"$tmp/lines"
 ok "JSON lines" exits 0 "$sesame" features -m $m -o tsv --pool words --jsonl -f "$tmp/lines"
-ok "words apart, and a text" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;2 d;"
+ok "words as a list, and a text" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;2 d;"
 
 # Columns, files.
 printf 'id\tsentence\n1\ta b\n2\tc d\n3\ta\n' >"$tmp/x.tsv"
 ok "a column" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"
 ok "its shape" grep -q "'shape': (3, 16)" "$tmp/x.npy"
 ok "is not replaced" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"
-ok "unless asked" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column 2 -o npy --to "$tmp/x.npy" --overwrite
-ok "a column that is not there" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column text -o npy --to "$tmp/y.npy"
-ok "those that are" says 'sentence'
+ok "unless --overwrite" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column 2 -o npy --to "$tmp/x.npy" --overwrite
+ok "a missing column" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column text -o npy --to "$tmp/y.npy"
+ok "the existing columns" says 'sentence'
 ok "no file is left" test ! -e "$tmp/y.npy"
 ok "nor half of one" test -z "$(find "$tmp" -name '.sesame*')"
 ok "no such layer" exits 2 "$sesame" features -m $m --layer 9 "a"
-ok "those there are" says 'layers 0 to 1'
+ok "the existing layers" says 'layers 0 to 1'
 ok "no list of layers" exits 2 "$sesame" features -m $m --layer one "a"
 ok "no such folder" exits 3 "$sesame" features -m $m -o npy --to "$tmp/none/x.npy" "a"
 
-# The lesson: vectors, then logistic regression.
+# Vectors, then logistic regression.
 awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 80; i++) printf "%s\t%s\n", i % 2 ? "a b" (i % 3 ? " c" : "") : "d e" (i % 3 ? " c" : ""), i % 2 }' >"$tmp/two.tsv"
 ok "vectors" exits 0 "$sesame" features -m $m -f "$tmp/two.tsv" --column sentence -o npy --to "$tmp/two.npy"
 ok "logreg" exits 0 "$sesame" logreg "$tmp/two.npy" "$tmp/two.tsv" --label label -C 0.1,1,10 --folds 4 --json

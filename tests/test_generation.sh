@@ -24,11 +24,11 @@ run() { # run CODE COMMAND...
     code=$?
     if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
 }
-says() { if grep -qF -- "$1" "$tmp/out"; then ok; else bad "not on stdout: $1"; fi; }
-tells() { if grep -qF -- "$1" "$tmp/err"; then ok; else bad "not on stderr: $1"; fi; }
+stdout_has() { if grep -qF -- "$1" "$tmp/out"; then ok; else bad "not on stdout: $1"; fi; }
+stderr_has() { if grep -qF -- "$1" "$tmp/err"; then ok; else bad "not on stderr: $1"; fi; }
 same() { if cmp -s "$1" "$2"; then ok; else bad "$1 and $2 differ"; fi; }
 
-# Models of the tree with a vocabulary of words.
+# Golden models with word-level tokenizers.
 for i in 1 2 3; do
     echo "the cat sat on the mat and the dog ran to the house by the old river where a man was"
     echo "red blue green one two three four five six seven eight nine ten sun moon star sea sky"
@@ -42,7 +42,7 @@ done
 gpt=$tmp/gpt2-lm t5=$tmp/t5-v1.0
 
 run 0 text-generation -m "$gpt" --json --max-new-tokens 6 "the cat sat"
-says '[{"generated_text": "the cat sat'
+stdout_has '[{"generated_text": "the cat sat'
 run 0 text-generation -m "$gpt" --max-new-tokens 6 "the cat sat"
 cp "$tmp/out" "$tmp/whole"
 run 0 text-generation -m "$gpt" --max-new-tokens 6 --stream "the cat sat"
@@ -50,7 +50,7 @@ same "$tmp/out" "$tmp/whole"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 6 --return-full-text false "the cat sat"
 if grep -qF 'the cat sat' "$tmp/out"; then bad "the prompt is there"; else ok; fi
 
-# Spaces before punctuation go, as the reference's text-generation does it for all but BPE; in a stream too.
+# Spaces before punctuation are removed, as in transformers except for BPE; in a stream, too.
 cp -r "$gpt" "$tmp/gpt2-marks"
 printf "the cat sat . ' s , ! ? n't\nthe . ' , ! ? the . '\n" >"$tmp/marks.txt"
 "$sesame" train-tokenizer -q --type wordlevel --vocab-size 60 --special-tokens '[PAD],[UNK]' --overwrite \
@@ -70,9 +70,9 @@ for id in 4 5; do # the last token where there is room for no more
     if tr -d ' ' <"$tmp/out" | grep -qF "thecat$word\""; then ok; else bad "the last token is not $word"; fi
 done
 run 2 text-generation -m "$gpt" --forced-eos-token-id 900 x
-tells "--forced-eos-token-id: '900' is not a token id"
+stderr_has "--forced-eos-token-id: '900' is not a token id"
 
-# One text is the same alone and among others, sampled or not; a seed is a text.
+# A text is the same alone and in a batch, sampled or not; the seed decides the sample.
 printf 'the cat sat\nred blue\na man was\n' >"$tmp/prompts"
 for how in "--num-beams 3" "--do-sample --seed 5" "--do-sample --seed 5 --top-p 0.9 --top-k all"; do
     run 0 text-generation -m "$gpt" --json --max-new-tokens 8 $how -f "$tmp/prompts"
@@ -88,14 +88,14 @@ run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stoppin
 run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stopping red
 run 0 text-generation -m "$gpt" --max-new-tokens 3 ""
 
-# The folder's generation_config.json is the default, options go over it.
+# generation_config.json gives the defaults, options override them.
 cp -r "$gpt" "$tmp/gpt2-samples"
 echo '{ "do_sample": true, "temperature": 5.0, "max_new_tokens": 8, "eos_token_id": 70 }' \
     >"$tmp/gpt2-samples/generation_config.json"
 run 0 text-generation -m "$tmp/gpt2-samples" --json red
 cp "$tmp/out" "$tmp/drawn"
 run 0 text-generation -m "$tmp/gpt2-samples" --json --seed 1 red
-if cmp -s "$tmp/out" "$tmp/drawn"; then bad "the folder says do_sample: another seed, the same text"; else ok; fi
+if cmp -s "$tmp/out" "$tmp/drawn"; then bad "the folder stdout_has do_sample: another seed, the same text"; else ok; fi
 if grep -qF "no effect" "$tmp/err"; then bad "--seed has an effect"; else ok; fi
 run 0 text-generation -m "$gpt" --json --seed 0 --do-sample --temperature 5 --max-new-tokens 8 --eos-token-id 70 red
 same "$tmp/out" "$tmp/drawn"
@@ -105,7 +105,7 @@ run 0 text-generation -m "$gpt" --json --max-new-tokens 8 --eos-token-id 70 red
 same "$tmp/out" "$tmp/likeliest"
 echo '{ "do_sample": "yes" }' >"$tmp/gpt2-samples/generation_config.json"
 run 3 text-generation -m "$tmp/gpt2-samples" red
-tells 'generation_config.json: "do_sample": is a string, expected true or false'
+stderr_has 'generation_config.json: "do_sample": is a string, expected true or false'
 
 # Templates.
 cat >"$tmp/template.json" <<'T'
@@ -113,26 +113,26 @@ cat >"$tmp/template.json" <<'T'
   "examples": [{ "text": "sun", "label": "red" }, { "text": "sea", "label": "blue" }], "stop": ["moon"] }
 T
 run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/template.json" --shots 1 moon
-says '"one two sun is red moon is'
+stdout_has '"one two sun is red moon is'
 run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/template.json" moon
-says '"one two sun is red sea is blue moon is'
+stdout_has '"one two sun is red sea is blue moon is'
 echo '{"query": "{text} and {pair} is"}' >"$tmp/two.json"
 printf '{"text": "red", "text_pair": "blue"}\n{"text": "red"}\n' >"$tmp/two.jsonl"
 run 1 text-generation -m "$gpt" --json -q --max-new-tokens 2 --template "$tmp/two.json" --jsonl --keep-going -f "$tmp/two.jsonl"
-says '"red and blue is'
-tells 'two.jsonl: line 2: '
-tells '{pair}: the item has no second text (key "text_pair"'
+stdout_has '"red and blue is'
+stderr_has 'two.jsonl: line 2: '
+stderr_has '{pair}: the item has no second text (key "text_pair"'
 echo '{"query": "no place"}' >"$tmp/broken.json"
 run 3 text-generation -m "$gpt" --template "$tmp/broken.json" moon
-tells '{text}'
+stderr_has '{text}'
 
 # Encoder-decoders.
 run 0 text2text-generation -m "$t5" --json --max-new-tokens 4 "the cat sat"
-says '[{"generated_text": "'
+stdout_has '[{"generated_text": "'
 run 0 summarization -m "$t5" --json --max-new-tokens 4 "the cat sat"
-says '[{"summary_text": "'
+stdout_has '[{"summary_text": "'
 run 0 translation_en_to_de -m "$t5" --json --max-new-tokens 4 "the cat sat"
-says '[{"translation_text": "'
+stdout_has '[{"translation_text": "'
 cp "$tmp/out" "$tmp/plain"
 sed 's/^{/{ "task_specific_params": { "translation_en_to_fr": { "prefix": "red blue green ", "min_length": 4 } },/' \
     "$t5/config.json" >"$tmp/config" && cp "$tmp/config" "$t5/config.json"
@@ -142,7 +142,7 @@ cp "$tmp/out" "$tmp/prefixed"
 run 0 translation -m "$t5" --json --max-new-tokens 4 --min-length 4 --prefix "red blue green " "the cat sat"
 same "$tmp/out" "$tmp/prefixed"
 
-# Languages: the one the tokenizer marks in a source is replaced, the one to be written is the first token.
+# Language tokens: --src-lang replaces the token in the source, --tgt-lang is the first generated token.
 mbart=$tmp/mbart-lm
 cp -r tests/golden/mbart-lm "$mbart"
 chmod -R u+w "$mbart"
@@ -166,59 +166,59 @@ if cmp -s "$tmp/out" "$tmp/german"; then bad "the language makes no difference";
 run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 --src-lang de_DE "the cat sat"
 same "$tmp/out" "$tmp/german"
 run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 --tgt-lang de_DE "the cat sat"
-says '"logprobs": [{"id": 5, "token": "de_DE"'
+stdout_has '"logprobs": [{"id": 5, "token": "de_DE"'
 run 2 translation -m "$mbart" --src-lang xx_XX red
-tells 'no token "xx_XX"'
+stderr_has 'no token "xx_XX"'
 run 3 translation -m "$t5" --src-lang cat red
-tells "adds no language token"
+stderr_has "adds no language token"
 
 # Scores.
 run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"
-says '"tokens": 5'
+stdout_has '"tokens": 5'
 run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
-says "5 tokens  all" # of three lines: 2, 1, 2
+stdout_has "5 tokens  all" # of three lines: 2, 1, 2
 sed 's/$/\r/' "$tmp/prompts" | "$sesame" perplexity -m "$gpt" --lines - >"$tmp/piped" 2>"$tmp/err"
 sed "s|$tmp/prompts|-|" "$tmp/out" >"$tmp/lines"
 same "$tmp/piped" "$tmp/lines" # a pipe, and lines that end in CRLF
 run 3 perplexity -m "$gpt" "$tmp"
-tells "$tmp: Is a directory"
+stderr_has "$tmp: Is a directory"
 run 3 perplexity -m "$gpt" --text red
-tells "too short"
+stderr_has "too short"
 run 2 perplexity -m "$gpt"
 run 3 perplexity -m "$t5" --text "red blue"
 run 0 prefer -m "$gpt" --json "the cat sat" "red blue green"
-says '"index": 1'
+stdout_has '"index": 1'
 run 0 prefer -m "$gpt" "the cat sat" "red blue green"
 if grep -qE '^ *-[0-9]+\.[0-9]{4}  (the cat sat|red blue green)$' "$tmp/out"; then ok; else bad "no scores"; fi
 printf 'the cat\tcat the\nred\n' >"$tmp/pairs"
 run 1 prefer -m "$gpt" --json --keep-going -f "$tmp/pairs"
-tells "line 2"
+stderr_has "line 2"
 
-# One bad line among good ones: of its length, found before a batch runs, or of what it says, found within it.
+# One failing line among others: too long, found before its batch runs, or a failure within the batch.
 printf 'the cat sat\nred blue green one two three four five six\na man was\nsun moon\n' >"$tmp/one-bad"
 run 1 text-generation -m "$gpt" --json -q --max-length 8 --keep-going -f "$tmp/one-bad"
 if [ "$(grep -c generated_text "$tmp/out")" -eq 3 ]; then ok; else bad "not three answers"; fi
 if sed -n 2p "$tmp/out" | grep -qF '{"error": "'; then ok; else bad "the error is not the second line"; fi
-tells "one-bad: line 2: the prompt has 9 tokens"
+stderr_has "one-bad: line 2: the prompt has 9 tokens"
 run 3 text-generation -m "$gpt" --json -q --max-length 8 -f "$tmp/one-bad"
 if [ "$(wc -l <"$tmp/out")" -eq 1 ]; then ok; else bad "the first line is answered"; fi
-tells "line 2: the prompt has 9 tokens"
+stderr_has "line 2: the prompt has 9 tokens"
 printf 'the cat\tcat the\nred blue\t\nsun moon\tmoon sun\n' >"$tmp/one-short"
 run 1 prefer -m "$gpt" --json -q --keep-going -f "$tmp/one-short"
 if [ "$(grep -c '"score"' "$tmp/out")" -eq 2 ]; then ok; else bad "not two answers"; fi
 if sed -n 2p "$tmp/out" | grep -qF '{"error": "'; then ok; else bad "the error is not the second line"; fi
-tells "one-short: line 2: "
+stderr_has "one-short: line 2: "
 
-# Where the model's 24 positions end a text it is told, once; where the length asked for does, nothing is.
+# Texts that end at the model's 24 positions are reported once; texts that end at the requested length are not.
 printf 'the cat sat\nred blue green one two three four five six\n' >"$tmp/two"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 22 --min-new-tokens 22 -f "$tmp/two"
-tells "sesame: 1 text ends before the requested length: the context of the model is 24 tokens"
+stderr_has "sesame: 1 text ends before the requested length: the context of the model is 24 tokens"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 24 --min-new-tokens 24 -f "$tmp/two"
 if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not told once"; fi
 run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
 if grep -qF "asked for" "$tmp/err"; then bad "told without need"; else ok; fi
 
-# Log-probabilities of what was written, only where asked: those a judge of the whole text gives.
+# Log-probabilities of generated tokens, only if requested: equal to the scores of the whole text.
 logprobs_agree() { # logprobs_agree MODEL
     run 0 text-generation -m "$1" --json --logprobs --max-new-tokens 6 "the cat sat"
     words=$(grep -o '"token": "[a-z]*"' "$tmp/out" | cut -d '"' -f 4 | tr '\n' ' ')
@@ -239,10 +239,10 @@ if [ "$(grep -cE '^ +-[0-9]+\.[0-9]{4}  [a-z]+$' "$tmp/out")" -eq 6 ]; then ok; 
 run 0 summarization -m "$t5" --json --logprobs --num-beams 2 --num-return-sequences 2 --max-new-tokens 3 red
 if [ "$(grep -o '"logprobs": \[{"id": ' "$tmp/out" | wc -l)" -eq 2 ]; then ok; else bad "not of both beams"; fi
 run 2 text-generation -m "$gpt" --logprobs --stream red
-tells "exclude each other"
+stderr_has "exclude each other"
 
-# Models that remember in place of a cache. Transformer-XL, whose tokens all see as many others, writes what it would say
-# of the whole text; XLNet's texts are the reference's (test_generate). What is not a writer is told by its heads.
+# Models with mems instead of a KV cache. Transformer-XL generates what a pass over the whole text predicts, because all its
+# tokens have the same context length; XLNet's texts are compared with transformers in test_generate.
 for m in transfo-xl-lm xlnet-permutation-lm; do
     cp -r "tests/golden/$m" "$tmp/$m"
     chmod -R u+w "$tmp/$m"
@@ -256,47 +256,47 @@ for m in transfo-xl-lm xlnet-permutation-lm; do
 done
 logprobs_agree "$tmp/transfo-xl-lm"
 run 3 text-generation -m tests/golden/bert-masked-lm red
-tells "BertForMaskedLM does not support text-generation; it supports fill-mask"
+stderr_has "BertForMaskedLM does not support text-generation; it supports fill-mask"
 run 3 fill-mask -m tests/golden/bart-causal-lm red
-tells "BartForCausalLM does not support fill-mask; it supports feature-extraction, features, embed, similarity, text-generation, prefer"
+stderr_has "BartForCausalLM does not support fill-mask; it supports feature-extraction, features, embed, similarity, text-generation, prefer"
 
-# Options that do not apply are refused or told.
+# Options without effect are errors or warnings.
 run 2 text-generation -m "$gpt" --shots 1 red
-tells "--shots needs --template"
+stderr_has "--shots needs --template"
 for x in "--max-seq-len 8" "--diversity-penalty 1" "--early-stopping" "--length-penalty 2"; do
     run 0 text-generation -m "$gpt" --max-new-tokens 2 $x red
-    tells "${x%% *} has no effect"
+    stderr_has "${x%% *} has no effect"
 done
 run 0 summarization -m "$t5" --max-new-tokens 2 --max-seq-len 8 --return-full-text red
-tells "--return-full-text has no effect"
+stderr_has "--return-full-text has no effect"
 if grep -qF "max-seq-len" "$tmp/err"; then bad "an encoder's texts are cut"; else ok; fi
 run 0 translation_zz_to_yy -m "$t5" --max-new-tokens 2 red
-tells "config.json has no task_specific_params for translation_zz_to_yy"
+stderr_has "config.json has no task_specific_params for translation_zz_to_yy"
 run 0 translation_en_to_fr -m "$t5" --max-new-tokens 2 red
 if grep -qF "task_specific_params" "$tmp/err"; then bad "told of a task it has"; else ok; fi
 
 # Bad input.
 run 2 text-generation -m "$gpt" --num-beams 0 x
-tells "--num-beams: 0"
+stderr_has "--num-beams: 0"
 run 2 text-generation -m "$gpt" --num-beams 2 --num-return-sequences 3 x
-tells "at most num_beams"
+stderr_has "at most num_beams"
 run 2 text-generation -m "$gpt" --num-return-sequences 2 x
 run 2 text-generation -m "$gpt" --min-new-tokens 9 --max-new-tokens 3 x
-tells "exclude each other"
+stderr_has "exclude each other"
 run 2 text-generation -m "$gpt" --stream --num-beams 2 x
 run 2 text-generation -m "$gpt" --suppress-tokens 1,900 x
-tells "900"
+stderr_has "900"
 run 2 text-generation -m "$gpt" --do-sample --temperature 0 x
 run 0 text-generation -m "$gpt" --temperature 0.5 --max-new-tokens 2 red
-tells "no effect without --do-sample"
+stderr_has "no effect without --do-sample"
 run 0 text-generation -m "$gpt" --max-new-tokens 900 red
-tells "texts end there"
+stderr_has "texts end there"
 run 3 text-generation -m "$gpt" "$(cat "$tmp/words.txt" "$tmp/words.txt")"
-tells "the model accepts 24, prompt and generated text together"
+stderr_has "the model accepts 24, prompt and generated text together"
 run 3 summarization -m "$gpt" red
-tells "does not support summarization"
+stderr_has "does not support summarization"
 run 2 translation -m "$t5" --tgt-lang xx_XX red
-tells "no token"
+stderr_has "no token"
 "$sesame" text-generation -q -m "$gpt" --max-new-tokens 9 -f "$tmp/prompts" | head -n 1 >"$tmp/out"
 if [ "$(wc -l <"$tmp/out")" -eq 1 ]; then ok; else bad "a closed pipe"; fi
 

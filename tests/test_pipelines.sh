@@ -1,5 +1,5 @@
 #!/bin/sh
-# The pipelines from outside: input in all ways, the same answers from any batch, and what is said of bad input.
+# Pipeline commands: all forms of input, results independent of the batch, errors.
 # Usage: sh tests/test_pipelines.sh BUILD_DIR, from the source folder.
 set -u
 LC_ALL=C
@@ -29,18 +29,18 @@ run() {
     code=$?
     if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
 }
-says() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
-tells() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
+stdout_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
+stderr_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
 lines() { if [ "$(wc -l <"$tmp/out")" -eq "$1" ]; then ok; else bad "$(wc -l <"$tmp/out") lines, not $1"; fi; }
 
 # input: arguments, files, standard input, JSON lines; names and aliases
 run 0 text-classification -m $m/bert-label "The bell rings." "Nobody counts."
-says 'The bell rings.' 'Nobody counts.' '0.'
+stdout_has 'The bell rings.' 'Nobody counts.' '0.'
 printf 'The bell rings.\r\nNobody counts.' >"$tmp/texts"
 run 0 text-classification -m $m/bert-label --json -f "$tmp/texts"
 cp "$tmp/out" "$tmp/one"
 lines 2
-tells '2 texts, ' 'texts/s' 'tokens/s'
+stderr_has '2 texts, ' 'texts/s' 'tokens/s'
 cp "$tmp/texts" "$tmp/in"
 run 0 sentiment-analysis -m $m/bert-label --json -q
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'standard input and a file'
@@ -55,7 +55,7 @@ run 0 text-classification -m $m/bert-label --json -k 3 --text-pair rings "The be
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'a pair'
 run 0 question-answering -m $m/bert-qa --json "Who eats?" "The keeper eats."
 cp "$tmp/out" "$tmp/one"
-says '"answer": '
+stdout_has '"answer": '
 for way in '--question Who@eats? The@keeper@eats.' '--context The@keeper@eats. Who@eats?'; do
     set -- $way
     run 0 question-answering -m $m/bert-qa --json "$1" "$(echo "$2" | tr @ ' ')" "$(echo "$3" | tr @ ' ')"
@@ -71,31 +71,31 @@ cmp -s "$tmp/one" "$tmp/out" && ok || bad 'question-answering: one question for 
 run 0 fill-mask -m $m/bert-mask
 lines 0
 run 0 zero-shot-classification -m $m/bert-label --json -c fruit,bells -c "a boat" "Plums."
-says '"sequence": "Plums."' '"labels": ["' '"a boat"'
+stdout_has '"sequence": "Plums."' '"labels": ["' '"a boat"'
 run 0 zero-shot-classification -m $m/bert-label --json -c Bells,bells,BELLS "Plums."
-says '"labels": ["BELLS", "bells", "Bells"]'
+stdout_has '"labels": ["BELLS", "bells", "Bells"]'
 run 0 rerank -m $m/bert-score --json -k 1 --return-text plums "He sells plums." "It rains."
-says '"index": ' '"score": ' '"text": '
+stdout_has '"index": ' '"score": ' '"text": '
 run 0 similarity -m $m/bert-mask --json plums plums "It rains."
-says '[1.0, '
+stdout_has '[1.0, '
 run 0 multiple-choice -m $m/bert-choice --json "He went" home away
-says '"index": 0' '"choice": "home"'
+stdout_has '"index": 0' '"choice": "home"'
 run 0 next-sentence -m $m/bert-nsp --json "It rains." "The roof is wet."
-says IsNext NotNext
+stdout_has IsNext NotNext
 
-# what a person sees
+# output for a terminal
 run 0 ner -m $m/bert-tag -a simple --color never "Anna went to Lindau."
-says '[' ' PER]'
+stdout_has '[' ' PER]'
 run 0 ner -m $m/bert-tag -a simple --color always "Anna went to Lindau."
-says "$(printf '\033[')"
+stdout_has "$(printf '\033[')"
 run 0 question-answering -m $m/bert-qa --color never "Who?" "The keeper eats."
-says '['
+stdout_has '['
 run 0 question-answering --help
-says 'equal' 'exceed 1'
+stdout_has 'equal' 'exceed 1'
 run 0 fill-mask -m $m/bert-mask -k 2 "[MASK] and [MASK]"
-says 'mask 1' 'mask 2' '#'
+stdout_has 'mask 1' 'mask 2' '#'
 run 0 feature-extraction -m $m/bert-mask "a b"
-says ' x 16' '[CLS]'
+stdout_has ' x 16' '[CLS]'
 
 # vectors
 run 0 embed -m $m/bert-mask -o tsv "a b" c
@@ -116,11 +116,11 @@ run 0 embed -m $m/bert-mask -o npy -q -f /dev/null
 run 0 embed -m $m/bert-mask -o tsv -q -f /dev/null
 lines 0
 
-# blanks at the ends of a text are part of it; do_lower_case spares special tokens in it
+# spaces at both ends of a text count; do_lower_case does not change special tokens
 run 0 embed -m $m/roberta-mask --json "a b"
 cp "$tmp/out" "$tmp/one"
 run 0 embed -m $m/roberta-mask --json "a b "
-cmp -s "$tmp/one" "$tmp/out" && bad 'embed: blanks at the ends' || ok
+cmp -s "$tmp/one" "$tmp/out" && bad 'embed: spaces at both ends' || ok
 cp -r $m/roberta-mask "$tmp/lower"
 chmod -R u+w "$tmp/lower"
 sed 's/<mask>/<MASK>/g' $m/roberta-mask/tokenizer.json >"$tmp/lower/tokenizer.json"
@@ -131,7 +131,7 @@ cmp -s "$tmp/one" "$tmp/out" && bad 'embed: case counts' || ok
 echo '{"do_lower_case": true}' >"$tmp/lower/sentence_bert_config.json"
 run 0 embed -m "$tmp/lower" --json "The <MASK> BELL"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: do_lower_case'
-# of a prompt that is not pooled and leaves no room for the text what closes the sequence is left
+# a prompt that is not pooled and fills the whole length keeps the special token at its end
 cp -r $m/roberta-mask "$tmp/prompt"
 chmod -R u+w "$tmp/prompt"
 mkdir "$tmp/prompt/pool"
@@ -147,7 +147,7 @@ echo '{"max_seq_length": 6}' >"$tmp/prompt/sentence_bert_config.json"
 run 0 embed -m "$tmp/prompt" --json --prompt "the bell rings and nobody counts: " "a b"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: a prompt longer than the folder allows'
 
-# segments are told where the class of the tokenizer tells them: those named for BERT and its like
+# segment ids are given if the tokenizer class gives them: classes of BERT and related models
 cp -r $m/bert-label "$tmp/segments"
 chmod -R u+w "$tmp/segments"
 for class in TokenizersBackend BertTokenizerFast DebertaV2Tokenizer BertweetTokenizer RobertaTokenizer; do
@@ -156,15 +156,15 @@ for class in TokenizersBackend BertTokenizerFast DebertaV2Tokenizer BertweetToke
     run 0 text-classification -m "$tmp/segments" --json -k all --text-pair rings "The bell"
     cp "$tmp/out" "$tmp/$class"
 done
-cmp -s "$tmp/BertTokenizerFast" "$tmp/DebertaV2Tokenizer" && ok || bad 'segments: two classes that tell them'
+cmp -s "$tmp/BertTokenizerFast" "$tmp/DebertaV2Tokenizer" && ok || bad 'segments: two classes that give them'
 cmp -s "$tmp/TokenizersBackend" "$tmp/RobertaTokenizer" && ok || bad 'segments: two classes that do not'
-cmp -s "$tmp/TokenizersBackend" "$tmp/BertweetTokenizer" && ok || bad 'segments: a class whose name begins alike'
+cmp -s "$tmp/TokenizersBackend" "$tmp/BertweetTokenizer" && ok || bad 'segments: a class with a similar name'
 cmp -s "$tmp/TokenizersBackend" "$tmp/BertTokenizerFast" && bad 'segments make no difference' || ok
 sed '/"tokenizer_class"/d; s/model_input_names/x/' $m/bert-label/tokenizer_config.json >"$tmp/segments/tokenizer_config.json"
 run 0 text-classification -m "$tmp/segments" --json -k all --text-pair rings "The bell"
 cmp -s "$tmp/out" "$tmp/BertTokenizerFast" && ok || bad 'segments: no class, a BERT'
 
-# the same answers from any batch, on any number of threads
+# the same results with any batch size and number of threads
 awk 'BEGIN { srand(7); n = split("the bell rings at noon Anna Keller went to Lindau plums , . ! far from here naïve", w, " ")
     for (i = 0; i < 1000; i++) { k = int(rand() * rand() * 38) + 1; s = ""
         for (j = 0; j < k; j++) s = s w[int(rand() * n) + 1] " "; print s } }' >"$tmp/mixed"
@@ -195,44 +195,44 @@ cmp -s "$tmp/one" "$tmp/out" && bad 'another seed, the same tokens' || ok
 # long texts: windows, or a notice of truncation
 awk 'BEGIN { for (i = 0; i < 120; i++) printf "Anna Keller went to Lindau. "; print "" }' >"$tmp/long"
 run 0 ner -m $m/bert-tag -a simple --json -f "$tmp/long"
-says '"end": 33'
+stdout_has '"end": 33'
 grep -q 'truncated' "$tmp/err" && bad 'windows truncate nothing' || ok
 run 0 ner -m $m/bert-tag --json -f "$tmp/long"
-says '"end": 33'
+stdout_has '"end": 33'
 run 0 text-classification -m $m/bert-label --json -f "$tmp/long"
-tells 'long: line 1: truncated by ' ' tokens: the maximum sequence length is 48'
+stderr_has 'long: line 1: truncated by ' ' tokens: the maximum sequence length is 48'
 run 0 fill-mask -m $m/bert-mask --json "$(cat "$tmp/long") and [MASK]."
-says '"token_str"'
-tells 'text 1: truncated by ' ' tokens: the maximum sequence length is 48'
+stdout_has '"token_str"'
+stderr_has 'text 1: truncated by ' ' tokens: the maximum sequence length is 48'
 run 0 fill-mask -m $m/bert-mask --json "Anna and [MASK]."
 grep -q 'truncated' "$tmp/err" && bad 'a short text is not truncated' || ok
 run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
-tells 'the maximum sequence length is 8'
+stderr_has 'the maximum sequence length is 8'
 run 3 ner -m $m/bert-tag --max-seq-len 2 "The bell rings."
-tells 'a maximum length of 2 tokens leaves no room for the text'
+stderr_has 'a maximum length of 2 tokens leaves no room for the text'
 run 3 ner -m $m/bert-tag --stride 46 -f "$tmp/long"
-tells 'stride 46'
+stderr_has 'stride 46'
 run 3 question-answering -m $m/bert-qa "$(head -c 300 "$tmp/long")" "The bell rings."
-tells 'leaves no room for its context'
+stderr_has 'leaves no room for its context'
 run 3 zero-shot-classification -m $m/bert-label -c "$(head -c 300 "$tmp/long")" "The bell rings."
-tells 'label "Anna'
+stderr_has 'label "Anna'
 
 # bad input
 run 3 fill-mask -m $m/bert-label "a [MASK]"
-tells 'BertForSequenceClassification does not support fill-mask; it supports text-classification, zero-shot'
+stderr_has 'BertForSequenceClassification does not support fill-mask; it supports text-classification, zero-shot'
 run 3 fill-mask -m $m/bert-mask "no such thing"
-tells 'text 1: no mask in the text: expected at least one [MASK]'
+stderr_has 'text 1: no mask in the text: expected at least one [MASK]'
 run 0 text-classification -m $m/bert-label --json ""
-says '"label"'
+stdout_has '"label"'
 mkdir "$tmp/odd"
 cp $m/bert-mask/* "$tmp/odd"
 cp $m/roberta-mask/tokenizer* "$tmp/odd"
 run 3 fill-mask -m "$tmp/odd" "a <mask>"
-tells "the tokenizer has ids up to 329, but the model's embedding table has only 140 rows"
+stderr_has "the tokenizer has ids up to 329, but the model's embedding table has only 140 rows"
 rm "$tmp/odd"/tokenizer*
 run 3 fill-mask -m "$tmp/odd" "a [MASK]"
 run 3 fill-mask -m "$tmp/nowhere" "a [MASK]"
-tells nowhere
+stderr_has nowhere
 awk 'BEGIN { for (i = 0; i < 40000; i++) printf "The bell rings at noon. "; print "" }' >"$tmp/mega"
 run 0 text-classification -m $m/bert-label --json -f "$tmp/mega"
 lines 1
@@ -240,25 +240,25 @@ run 0 ner -m $m/bert-tag -a simple --json -q -f "$tmp/mega"
 lines 1
 printf 'bell \377\376 rings [MASK]\n' >"$tmp/in"
 run 0 fill-mask -m $m/bert-mask --json
-says '"token_str"'
+stdout_has '"token_str"'
 run 0 zero-shot-classification -m $m/bert-label -c a,b --json
 "$build/json_valid" <"$tmp/out" >/dev/null 2>&1 && ok || bad 'invalid UTF-8 in, JSON out'
 printf '{"text": "a"}\n{"txt": "b"}\n{"text": 3}\n{"text": \n["c"]\n{"text": "d"}\n' >"$tmp/in"
 run 3 text-classification -m $m/bert-label --json --jsonl
 lines 1
-tells 'line 2: key "text" is missing'
+stderr_has 'line 2: key "text" is missing'
 run 1 text-classification -m $m/bert-label --json --jsonl --keep-going
 lines 6
-says '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"text\" must be a string' \
+stdout_has '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"text\" must be a string' \
     '{"error": "line 5: expected an object or a string'
-tells 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
+stderr_has 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
 run 1 text-classification -m $m/bert-label --jsonl --keep-going
-tells 'line 2: '
+stderr_has 'line 2: '
 printf '{"text": "The bell rings."}\n' >"$tmp/one.jsonl"
 run 0 text-classification -m $m/bert-label --json --jsonl "$tmp/one.jsonl" "$tmp/one.jsonl"
 lines 2
 run 3 text-classification -m $m/bert-label --json --jsonl "$tmp/none.jsonl"
-tells 'none.jsonl: No such file'
+stderr_has 'none.jsonl: No such file'
 for wrong in 'mutually exclusive|--file x y' '--top-k: 0 is out of range|--top-k 0 y' \
     'is not a whole number or all|--top-k some y' '--model DIR is required|' "unknown option '--topk'|--topk 1 y" \
     'out of range|--batch-tokens 0 y' 'is not one of|--function-to-apply x y'; do
@@ -267,35 +267,35 @@ for wrong in 'mutually exclusive|--file x y' '--top-k: 0 is out of range|--top-k
     *'required|') run 2 multiple-choice y ;;
     *) run 2 text-classification -m $m/bert-label ${wrong#*|} ;;
     esac
-    tells "${wrong%%|*}"
+    stderr_has "${wrong%%|*}"
 done
 run 2 embed -m $m/bert-mask --normalize --no-normalize x
-tells 'exclude each other'
+stderr_has 'exclude each other'
 run 2 question-answering -m $m/bert-qa --question a --context b c
 run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template x y
-tells 'has no {}'
+stderr_has 'has no {}'
 run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template "{} and {}" y
-tells 'has more than one {}'
+stderr_has 'has more than one {}'
 printf '"a"\n{"text": }\n' >"$tmp/in"
 run 3 text-classification -m $m/bert-label --jsonl
-tells 'sesame: line 2: column 10 (byte 9): '
+stderr_has 'sesame: line 2: column 10 (byte 9): '
 : >"$tmp/in"
 run 2 embed -m $m/bert-mask -o npy --json x
-tells 'mutually exclusive'
+stderr_has 'mutually exclusive'
 run 3 zero-shot-classification -m $m/bert-label y
-tells 'no labels'
+stderr_has 'no labels'
 run 3 rerank -m $m/bert-label q d
-tells 'one output'
+stderr_has 'one output'
 run 3 multiple-choice -m $m/bert-choice a b
-tells 'at least two choices'
+stderr_has 'at least two choices'
 run 2 fill-masks -m x y
-tells "did you mean 'fill-mask'?"
+stderr_has "did you mean 'fill-mask'?"
 
-# a closed pipe ends it quietly, an interrupt at once; what was answered before stands
+# a closed pipe ends the command without an error, an interrupt at once; earlier results remain
 (yes 'the bell rings' | head -20000 | "$sesame" text-classification -m $m/bert-label --json 2>"$tmp/err"
     echo $? >"$tmp/code") | head -2 >"$tmp/out"
 lines 2
-[ -s "$tmp/err" ] && bad 'a closed pipe is no error' || ok
+[ -s "$tmp/err" ] && bad 'a closed pipe must not be an error' || ok
 mkfifo "$tmp/fifo"
 : >"$tmp/out"
 "$sesame" text-classification -m $m/bert-label --json <"$tmp/fifo" >"$tmp/out" 2>"$tmp/err" &
@@ -315,7 +315,7 @@ wait $pid
 [ $? -gt 128 ] && ok || bad 'an interrupt'
 lines 1
 
-# ended in the middle of its work, a command leaves whole lines
+# an interrupted command leaves complete lines
 : >"$tmp/out"
 yes 'Anna Keller went to Lindau, far from here' |
     "$sesame" feature-extraction -m $m/bert-mask --json -q >"$tmp/out" 2>"$tmp/err" &

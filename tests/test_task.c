@@ -1,5 +1,5 @@
-/* Pipelines against the reference's answers: a file of cases for each task, {"text", settings..., "out"}. The
- * tree's own (tests/pipelines, small random models) and the shared ones. */
+/* Pipelines compared with transformers: a file of cases for each task, {"text", settings..., "out"}. Cases
+ * of this tree (tests/pipelines, small random models) and shared ones. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -14,8 +14,8 @@ static ses_device *dev;
 /* ---- comparing ---- */
 
 typedef struct gap {
-    double score, vector; /* the largest found */
-    char what[160];       /* the first thing that differs otherwise */
+    double score, vector; /* largest difference */
+    char what[160];       /* first other difference */
 } gap;
 
 static void differ(gap *g, const char *what, const ses_json *got, const ses_json *want)
@@ -26,7 +26,7 @@ static void differ(gap *g, const char *what, const ses_json *got, const ses_json
     (void)want;
 }
 
-static void compare(gap *g, const ses_json *got, const ses_json *want, const char *key, double most)
+static void compare(gap *g, const ses_json *got, const ses_json *want, const char *key, double scale)
 {
     double x, y;
     if (ses_json_real(want, &y) && ses_json_real(got, &x)) {
@@ -35,7 +35,7 @@ static void compare(gap *g, const ses_json *got, const ses_json *want, const cha
         if (!strncmp(key, "score", 5))
             g->score = fmax(g->score, fabs(x - y));
         else if (!exact)
-            g->vector = fmax(g->vector, fabs(x - y) / most);
+            g->vector = fmax(g->vector, fabs(x - y) / scale);
         return;
     }
     if (ses_json_type_of(got) != ses_json_type_of(want) || ses_json_len(got) != ses_json_len(want)) {
@@ -49,26 +49,26 @@ static void compare(gap *g, const ses_json *got, const ses_json *want, const cha
         bool object = ses_json_type_of(want) == SES_JSON_OBJECT;
         const char *name = object ? ses_json_key(want, i, NULL) : key;
         if (object && strcmp(ses_json_key(got, i, NULL), name))
-            differ(g, name, got, want); /* the order too */
-        compare(g, ses_json_at(got, i), ses_json_at(want, i), name, most);
+            differ(g, name, got, want); /* the order counts, too */
+        compare(g, ses_json_at(got, i), ses_json_at(want, i), name, scale);
     }
 }
 
 /* The largest magnitude of a vector or a matrix. */
 static double largest(const ses_json *v)
 {
-    double most = 1, x;
+    double max = 1, x;
     if (ses_json_real(v, &x)) return fabs(x);
     if (ses_json_type_of(v) == SES_JSON_ARRAY)
-        for (size_t i = 0; i < ses_json_len(v); i++) most = fmax(most, largest(ses_json_at(v, i)));
-    return most;
+        for (size_t i = 0; i < ses_json_len(v); i++) max = fmax(max, largest(ses_json_at(v, i)));
+    return max;
 }
 
 /* ---- cases ---- */
 
 enum { MAX_SETTINGS = 12 };
 
-/* A JSON value as an option is given: lists by commas. */
+/* A JSON value as the text of an option: lists with commas. */
 static void value_text(ses_buf *b, const ses_json *v)
 {
     double x;
@@ -88,7 +88,7 @@ static void value_text(ses_buf *b, const ses_json *v)
     }
 }
 
-static bool is_part(const char *names, const char *key)
+static bool is_key_of(const char *names, const char *key)
 {
     const char *word;
     size_t n;
@@ -99,7 +99,7 @@ static bool is_part(const char *names, const char *key)
 
 static bool is_item(const ses_item_schema *p, const char *key)
 {
-    return is_part(p->text, key) || is_part(p->pair, key) || is_part(p->list, key);
+    return is_key_of(p->text, key) || is_key_of(p->pair, key) || is_key_of(p->list, key);
 }
 
 static void one_case(const ses_task_entry *t, const char *dir, const ses_json *c)
@@ -171,7 +171,7 @@ static void all_cases(const char *folder)
     ses_json_free(doc);
 }
 
-/* One vector a text, by each folder's modules. */
+/* One vector per text, by each folder's modules.json. */
 static void sentences(const char *folder)
 {
     ses_err e = { 0 };
@@ -192,11 +192,11 @@ static void sentences(const char *folder)
             const ses_json *want = ses_json_at(out, k);
             CHECK_MSG(r && r->n_vectors == 1 && r->vector_size == (int64_t)ses_json_len(want), "%s: %s", path,
                       e.msg);
-            double off = 0, x, most = largest(want);
+            double off = 0, x, scale = largest(want);
             for (int64_t c = 0; r && c < r->vector_size && ses_json_real(ses_json_at(want, (size_t)c), &x);
                  c++)
                 off = fmax(off, fabs((double)r->vectors[c] - x));
-            CHECK_MSG(off <= 2e-5 * most, "%s: vectors off by %.3g", path, off);
+            CHECK_MSG(off <= 2e-5 * scale, "%s: vectors off by %.3g", path, off);
         }
         ses_pipeline_free(p);
     }
