@@ -1,5 +1,10 @@
 /* Internals of the tokenizer: added tokens, fast paths, the tokenizer itself, the workspace of one thread.
- * The tokenizer is read-only after opening and shared between threads; a ses_tokens belongs to one thread. */
+ * The tokenizer is read-only after opening and shared between threads; a ses_tokens belongs to one thread.
+ *
+ * One call of ses_encode: encode.c validates the texts and encodes each of them into ses_tokens.tokens, with
+ * the tokenizer's fast path (fast/) or by stages (encode_by_stages.c). The stages split off added tokens,
+ * normalize the rest, split it into pieces (pre-tokenizer) and run the model on each piece. Then result.c
+ * truncates, and adds special tokens and padding. The workspace is called k, the tokenizer t. */
 #ifndef SES_TEXT_TOKENIZER_IMPL_H
 #define SES_TEXT_TOKENIZER_IMPL_H
 
