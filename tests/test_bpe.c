@@ -178,8 +178,8 @@ static void check_refused(void)
 {
 #define V "\"vocab\": {\"a\":0,\"b\":1,\"ab\":2}"
     static const char *const bad[][2] = {
-        { "{\"merges\": []}", "no vocab" },
-        { "{" V "}", "no merges" },
+        { "{\"merges\": []}", "key \"vocab\" is missing" },
+        { "{" V "}", "key \"merges\" is missing" },
         { "{" V ", \"merges\": {}}", "merges: must be a list of merges" },
         { "{" V ", \"merges\": [\"a b\", \"a  b\"]}",
           "merges: entry 1: \"a  b\" is not two tokens separated by a space" },

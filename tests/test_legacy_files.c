@@ -104,7 +104,7 @@ static void check_wordpiece(void)
     check_ids("", "hello", "2 10 6 3");
     clear();
     put("vocab.txt", "a\n\xff\n");
-    check_refused("", ": vocab.txt: byte 2 is not UTF-8");
+    check_refused("", ": vocab.txt: invalid UTF-8 at byte 2");
     put("vocab.txt", "a\n[UNK]\n");
     check_ids("", "a",
               "4 0 2"); /* role tokens missing in the file get ids after it: [SEP] 2, [PAD] 3, [CLS] 4 */

@@ -189,7 +189,7 @@ static void check_refused(void)
 {
     ses_buf b = { 0 };
     refused("", 0, "not a SentencePiece model: no pieces");
-    refused("\x0b", 1, "not a SentencePiece model: a group at byte 1");
+    refused("\x0b", 1, "not a SentencePiece model: unsupported group field at byte 1");
     refused("\x0a\x05xx", 4, "not a SentencePiece model: field exceeds the end at byte 2");
     refused("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11,
             "not a SentencePiece model: field exceeds the end at byte 11");

@@ -22,7 +22,7 @@ static bool fill_vocab(ses_legacy_converter *o, const char *text, size_t n, cons
     const char *stop = text + n, *next;
     size_t lines = 0, bad = ses_utf8_valid(text, n);
     ses_strmap last = { 0 };
-    if (bad != n) return ses_fail(e, SES_EFORMAT, "%s: byte %zu is not UTF-8", name, bad);
+    if (bad != n) return ses_fail(e, SES_EFORMAT, "%s: invalid UTF-8 at byte %zu", name, bad);
     bool ok = true, fresh;
     for (const char *p = text, *end; ok && p < stop; p = next, lines++) {
         end = line_end(p, stop, &next);

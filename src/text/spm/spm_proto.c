@@ -52,7 +52,7 @@ static bool read_field(cursor *c, field *f, ses_err *e)
     uint64_t tag, n;
     if (!read_varint(c, &tag, e)) return false;
     f->wire = (int)(tag & 7);
-    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return format_error(c, "field number 0", e);
+    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return format_error(c, "invalid field number", e);
     f->number = (uint32_t)(tag >> 3);
     switch (f->wire) {
     case VARINT: return read_varint(c, &f->value, e);
@@ -64,7 +64,7 @@ static bool read_field(cursor *c, field *f, ses_err *e)
         f->bytes = (ses_string){ (const char *)c->p, (size_t)n };
         c->p += n;
         return true;
-    default: return format_error(c, "a group", e);
+    default: return format_error(c, "unsupported group field", e);
     }
 }
 

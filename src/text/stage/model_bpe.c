@@ -64,7 +64,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         !ses_setting_int(settings, "unk_from", -1, 0, INT32_MAX, &m->unk_from, e))
         return NULL;
     const ses_json *vocab = ses_json_get(settings, "vocab"), *merges = ses_json_get(settings, "merges");
-    if (!vocab || !merges) return ses_fail(e, SES_EFORMAT, "no %s", vocab ? "merges" : "vocab"), NULL;
+    if (!vocab || !merges)
+        return ses_fail(e, SES_EFORMAT, "key \"%s\" is missing", vocab ? "merges" : "vocab"), NULL;
     if (!ses_vocab_open(&m->vocab, vocab, mem, e)) return ses_wrap(e, "vocab"), NULL;
     if (!ses_merges_open(&m->merges, merges, &m->vocab, m->prefix.n, mem, e))
         return ses_wrap(e, "merges"), NULL;
@@ -156,7 +157,7 @@ static bool split(const ses_bpe *m, const char *word, size_t n, symbols *s, char
     for (size_t i = 0; i < n;) {
         uint32_t c;
         size_t step = ses_utf8_decode(word + i, n - i, &c);
-        if (!step) return ses_fail(e, SES_EARG, "byte %zu of a word is not UTF-8", i);
+        if (!step) return ses_fail(e, SES_EARG, "invalid UTF-8 at byte %zu of a word", i);
         ses_string p = spell(m, word + i, step, !i, i + step == n, buf);
         int32_t id = m->plain && c < SES_BPE_DIRECT ? m->direct[c] : ses_vocab_id(&m->vocab, p.p, p.n);
         if (id >= 0) {

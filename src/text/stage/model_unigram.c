@@ -69,7 +69,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     ses_unigram *m = ses_arena_array(mem, 1, sizeof *m, e);
     int64_t unk;
     if (!m || !ses_setting_bool(settings, "byte_fallback", false, &m->byte_fallback, e)) return NULL;
-    if (!ses_json_get(settings, "vocab")) return ses_fail(e, SES_EFORMAT, "no vocab"), NULL;
+    if (!ses_json_get(settings, "vocab")) return ses_fail(e, SES_EFORMAT, "key \"vocab\" is missing"), NULL;
     if (!read_vocab(m, ses_json_get(settings, "vocab"), mem, e) ||
         !ses_setting_int(settings, "unk_id", -1, 0, INT64_MAX, &unk, e))
         return NULL;
@@ -114,7 +114,7 @@ static bool forward(const ses_unigram *m, const char *word, size_t n, ses_viterb
         if (to > i) continue;
         uint32_t c;
         size_t step = ses_utf8_decode(word + i, n - i, &c);
-        if (!step) return ses_fail(e, SES_EARG, "byte %zu of a word is not UTF-8", i);
+        if (!step) return ses_fail(e, SES_EARG, "invalid UTF-8 at byte %zu of a word", i);
         to = i + step;
         if (ses_viterbi64_offer_rest(&m->pieces, word, n, i, i, m->trie.root, to, at, false)) continue;
         if (m->unk_id < 0 && m->unk_score + at.sum[i] > at.sum[to])

@@ -14,7 +14,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     self_type *m = ses_arena_array(mem, 1, sizeof *m, e);
     const ses_json *vocab = ses_json_get(settings, "vocab");
     if (!m || !ses_setting_string(settings, "unk_token", NULL, mem, &m->unk, e)) return NULL;
-    if (!vocab) return ses_fail(e, SES_EFORMAT, "no vocab"), NULL;
+    if (!vocab) return ses_fail(e, SES_EFORMAT, "key \"vocab\" is missing"), NULL;
     if (!ses_vocab_open(&m->vocab, vocab, mem, e)) return ses_wrap(e, "vocab"), NULL;
     m->unk_id = ses_vocab_id(&m->vocab, m->unk.p, m->unk.n);
     return m;

@@ -92,7 +92,7 @@ bool ses_tokenizer_train_report(const ses_tokenizer_train_options *o, const char
                                 int64_t of, ses_err *e)
 {
     if (!o->progress || o->progress(o->ctx, what, done, of)) return true;
-    return ses_fail(e, SES_EARG, "stopped");
+    return ses_fail(e, SES_EARG, "canceled by the progress callback");
 }
 
 /* ---- counting words ---- */
