@@ -79,7 +79,7 @@ ok "a pipeline goes on" exits 0 "$sesame" text-generation -m "$tmp/gpt" --max-ne
 printf 'the film was good .\nthe film\n\nthe film was good .\n' >"$tmp/short.txt"
 refused "too short a text" 3 '20 tokens do not fill a block of 64; use a smaller max-length, or one sequence per line' \
     --task continue --train "$tmp/short.txt"
-refused "an encoder" 3 'no class with a head to' --task rewrite --train "$tmp/choose.csv" --text a --pair b
+refused "an encoder" 3 'no class with the head' --task rewrite --train "$tmp/choose.csv" --text a --pair b
 
 # ---- rewrite: a text becomes another ----
 

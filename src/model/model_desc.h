@@ -163,8 +163,9 @@ struct ses_model {
     ses_adapter *adapter; /* NULL: none */
 };
 
-/* config.c */
+/* config.c: the description of the config's model_type. */
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e);
+/* Reads all keys into c and checks them. */
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Reads a key, for post_read: an absent or null key keeps the value, another type is an error. */
 bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_err *e);
@@ -173,9 +174,10 @@ bool ses_config_text(const ses_json *config, const char *key, const char **value
 /* Index of a key's value among n names; an absent key is the first name. */
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
                      size_t *out, ses_err *e);
+/* The class `name`; NULL: the one in "architectures", or the base model. */
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
-/* No head, no decoder after an encoder. */
+/* The class without head, and without decoder after an encoder. */
 const ses_class *ses_config_headless_class(const ses_model_desc *d, ses_err *e);
 
 /* The head that generates text token by token; NULL: none. */
@@ -200,7 +202,7 @@ ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_dev
 /* model.c: reads and checks the config, and declares the parameters: everything but the values. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 
-/* initializes one parameter at random */
+/* Initializes one parameter at random. */
 void ses_model_init_param(ses_model *m, size_t i, uint64_t seed);
 
 /* load.c */
@@ -211,7 +213,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
  * values will not change, so that a dense weight may be quantized and its f32 values dropped. */
 bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
                     const ses_model_options *o, bool final, ses_err *e);
-/* fills a parameter that no file contains */
+/* Fills a parameter that no file contains. */
 bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e);
 
 /* load.c: finds a tensor of a file by transformers' name after the prefix `before`, in any spelling. */
@@ -224,13 +226,14 @@ ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e);
 void ses_adapter_free(ses_adapter *a);
 const char *ses_adapter_base(const ses_adapter *a); /* folder of the base model */
 bool ses_adapter_is_new(const ses_adapter *a);
-/* layers declared from here on may be LoRA targets */
+/* Layers declared between begin and end may be LoRA targets. False: a target does not exist. */
 void ses_adapter_begin(ses_adapter *a, ses_model *m);
-/* ends this; false: a target does not exist */
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
 /* The adapter's trained tensor of a head parameter; NULL: none. */
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
+/* Adds the adapter to the weights of the model. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
+/* The name of parameter i in an adapter file; false: not part of the adapter. */
 bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n);
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e);
 
@@ -242,6 +245,7 @@ typedef struct ses_param_source {
     const float *scale; /* SES_I8: scale of each output */
     ses_weight_layout layout;
 } ses_param_source;
+/* Bytes [offset, offset + bytes) of the parameter in the file's dtype; source: a ses_param_source. */
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
 
 /* class_match.c: the error for a missing tensor, with the classes that the checkpoint supports. */

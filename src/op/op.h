@@ -64,13 +64,14 @@ const ses_op *const *ses_ops(void); /* all ops, NULL-terminated */
 ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
 ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
 
-/* Functions for infer. */
+/* Functions for infer. ses_node_out makes the output, ses_node_save the buffer saved[i] of count elements. */
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e);
 bool ses_node_out_i8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e); /* int8 only */
 /* f32; allocated even if the tape does not record */
 bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e);
 bool ses_node_save_elems(ses_node *n, int i, int64_t count, ses_err *e); /* in the node's dtype */
 bool ses_node_needs_backward(const ses_node *n);                         /* will backward run? */
+/* A tensor over existing memory, which must live as long. */
 ses_tensor *ses_tensor_wrap(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
                             ses_err *e);
 bool ses_check_input(const ses_node *n, int i, const char *what, ses_err *e); /* not NULL, real */
