@@ -22,7 +22,7 @@ exits() # code, then a command; its output goes to $tmp/out and $tmp/err
     [ $code -eq "$want" ] || { echo "exit $code, expected $want:"; cat "$tmp/out" "$tmp/err"; return 1; }
 }
 
-says() { grep -q -- "$1" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
+err_has() { grep -q -- "$1" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
 prints() { grep -q -- "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }; }
 score() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; } # of a results file
 above() { awk -v x="$1" -v least="$2" 'BEGIN { exit !(x >= least) }' || { echo "$1 is below $2"; return 1; }; }

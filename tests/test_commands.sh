@@ -1,5 +1,5 @@
 #!/bin/sh
-# The commands that look at and run models: output, exit codes, and what they say of bad input.
+# Tests of the commands that inspect, run and convert models: output, exit codes, errors.
 # Usage: sh tests/test_commands.sh BUILD_DIR, from the source folder.
 set -u
 LC_ALL=C
@@ -19,7 +19,7 @@ bad() {
     sed 's/^/    stderr: /' "$tmp/err" | head -2
 }
 
-# run CODE COMMAND...: leaves its streams in $tmp/out and $tmp/err; input from $tmp/in.
+# run CODE COMMAND...: output in $tmp/out and $tmp/err, input from $tmp/in.
 : >"$tmp/in"
 run() {
     want=$1
@@ -29,14 +29,14 @@ run() {
     if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
 }
 
-# says TEXT...: each stands on stdout of the last run.
-says() {
+# out_has TEXT...: stdout of the last run contains each TEXT.
+out_has() {
     for text in "$@"; do
         if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi
     done
 }
 
-# refuses TEXT... -- ARGUMENTS: exit 3 and exactly one line on stderr, which has each TEXT.
+# refuses TEXT... -- ARGUMENTS: exit 3 and exactly one line on stderr, which contains each TEXT.
 refuses() {
     : >"$tmp/want"
     while [ "$1" != -- ]; do
@@ -51,13 +51,13 @@ refuses() {
     done <"$tmp/want"
 }
 
-# json FILE: every line, or the file as a whole, is JSON. Sesame's own reader judges: given as a config.json it must
-# find nothing wrong but what the object says.
+# json FILE: the file is JSON. It is checked by Sesame's own reader: as a config.json, its only error is a missing or
+# unknown key.
 json_text() {
-    rm -rf "$tmp/judge"
-    mkdir "$tmp/judge"
-    cat >"$tmp/judge/config.json"
-    "$sesame" info "$tmp/judge" 2>&1 | grep -qE '"model_type"|"vocab_size" is missing'
+    rm -rf "$tmp/checked"
+    mkdir "$tmp/checked"
+    cat >"$tmp/checked/config.json"
+    "$sesame" info "$tmp/checked" 2>&1 | grep -qE '"model_type"|"vocab_size" is missing'
 }
 json() { if json_text <"$1"; then ok; else bad "not JSON: $1"; fi; }
 json_lines() {
@@ -66,22 +66,22 @@ json_lines() {
     done <"$1"
 }
 
-fresh() { # NAME [GOLDEN CASE]: a model folder of its own to damage
+fresh() { # NAME [GOLDEN CASE]: copies a model folder, to be damaged
     rm -rf "${tmp:?}/$1"
     mkdir "$tmp/$1"
     cp "$golden/${2-bert-classify}/config.json" "$golden/${2-bert-classify}/model.safetensors" "$tmp/$1/"
     chmod u+w "$tmp/$1"/*
 }
 
-# edit NAME SED: the folder's config.json
+# edit NAME SED: edits config.json of the folder
 edit() {
     sed "$2" "$tmp/$1/config.json" >"$tmp/edited" && cp "$tmp/edited" "$tmp/$1/config.json"
 }
 
-# poke FILE OFFSET BYTES: bytes in printf's notation
+# poke FILE OFFSET BYTES: writes bytes, in the notation of printf
 poke() { printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$tmp/dd"; }
 
-# Where the tensors' bytes begin in a safetensors file (header below 64 KiB).
+# Offset of the tensor data in a safetensors file (header below 64 KiB).
 data_begins() {
     set -- $(od -An -tu1 -N2 "$1")
     echo $((8 + $1 + 256 * $2))
@@ -103,52 +103,52 @@ words() {
 section_info() {
     for dir in "$golden"/bert-*; do
         run 0 info "$dir"
-        says "Architecture  bert (Bert" 'Parameters' 'Memory'
+        out_has "Architecture  bert (Bert" 'Parameters' 'Memory'
         run 0 info "$dir" --json
         json "$tmp/out"
         run 0 info "$dir" --tensors
-        says 'embeddings.word_embeddings.weight'
+        out_has 'embeddings.word_embeddings.weight'
     done
     run 0 info "$golden/bert-classify"
-    says 'classify: labels a text or a pair of texts' '2 layers, hidden size 24, 3 heads of 8' 'LABEL_0, LABEL_1, LABEL_2' \
+    out_has 'classify: labels a text or a pair of texts' '2 layers, hidden size 24, 3 heads of 8' 'LABEL_0, LABEL_1, LABEL_2' \
         '12,403' 'F32, 52.7 KiB in model.safetensors' 'no files found'
     run 0 info "$golden/bert-classify" --json --tensors
     json "$tmp/out"
-    says '"total": 12403' '"name": "bert.pooler.dense.weight"' '"nan": 0' '"finite": true' '"supported": true'
+    out_has '"total": 12403' '"name": "bert.pooler.dense.weight"' '"nan": 0' '"finite": true' '"supported": true'
     run 0 info "$golden/bert-classify/model.safetensors" --tensors
-    if [ "$(wc -l <"$tmp/out")" -eq 42 ]; then ok; else bad "a line a tensor and one of titles"; fi
+    if [ "$(wc -l <"$tmp/out")" -eq 42 ]; then ok; else bad "a line per tensor and one of titles"; fi
     run 0 info "$golden/bert-classify" --tokens 1
     run 2 info "$golden/bert-classify" --tokens 25
     run 2 info
     run 2 info "$golden/bert-classify" "$golden/bert-tag"
 
     run 0 info tests/sentence/old-bin
-    says 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine, at most 20 tokens' \
+    out_has 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine, at most 20 tokens' \
         '2 layers, hidden size 12'
     run 0 info tests/sentence/all-pools --json
     json "$tmp/out"
-    says '"similarity": "dot"' '"width": 72' '"query": "query: "'
+    out_has '"similarity": "dot"' '"width": 72' '"query": "query: "'
 
     fresh tokenizer
     words >"$tmp/tokenizer/tokenizer.json"
     run 0 info "$tmp/tokenizer"
-    says '71 tokens: tokenizer.json'
+    out_has '71 tokens: tokenizer.json'
     echo "{" >"$tmp/tokenizer/tokenizer.json"
-    run 0 info "$tmp/tokenizer" # what is said of a bad one is not the model's fault
-    says 'not usable: '
+    run 0 info "$tmp/tokenizer" # a bad tokenizer does not make the model invalid
+    out_has 'not usable: '
 }
 
-# An architecture that is not there: its tensors can still be looked at.
+# An unsupported architecture: its tensors can still be listed.
 section_unknown() {
     fresh other
     edit other 's/"bert"/"grover"/'
     refuses 'other/config.json' '"model_type" "grover" is not supported' 'bert' -- info "$tmp/other"
     refuses 'other/config.json' '"grover" is not supported' -- info "$tmp/other" --json
     run 0 info "$tmp/other" --tensors
-    says 'bert.pooler.dense.weight'
+    out_has 'bert.pooler.dense.weight'
     run 0 info "$tmp/other" --tensors --json
     json "$tmp/out"
-    says '"supported": false' '"problem": '
+    out_has '"supported": false' '"problem": '
     refuses 'not a folder' -- info "$golden/bert-classify/model.safetensors"
 }
 
@@ -183,7 +183,7 @@ LIST
     refuses 'config/config.json' 'an object expected' -- info "$tmp/config"
     : >"$tmp/config/config.json"
     refuses 'config/config.json' -- info "$tmp/config"
-    # sizes that are well-formed but not those of the weights
+    # valid sizes that differ from the weights
     fresh config
     edit config 's/"intermediate_size": 44/"intermediate_size": 48/'
     refuses 'config: model.safetensors: tensor "' 'config.json requires [48, 24]' -- info "$tmp/config"
@@ -216,7 +216,7 @@ section_weights() {
     refuses 'weights/model.safetensors' 'Git LFS pointer' -- info "$tmp/weights"
     refuses 'Git LFS pointer' -- info "$tmp/weights" --tensors
 
-    # One bit after the other: never a crash, never silence about a file that is no longer one.
+    # Flips single bits: never a crash, at most one error line.
     for at in 0 1 2 3 7 8 9 20 40 60 90 130 200 333 1000; do
         for bit in 001 020 100; do
             fresh flip
@@ -233,24 +233,24 @@ section_weights() {
         done
     done
 
-    # NaN and infinity in the weights: what there is, then one line.
+    # NaN and infinity in the weights: the complete output, then an error line.
     for bits in '\000\000\300\177' '\000\000\200\377'; do
         fresh nan
         at=$(data_begins "$tmp/nan/model.safetensors")
         poke "$tmp/nan/model.safetensors" $((at + 4 * 5)) "$bits"
         refuses 'nan: model.safetensors: tensor "bert.' 'element 5 is NaN or infinite' 'expected finite weights' -- \
             info "$tmp/nan"
-        says 'Parameters' 'Memory'
+        out_has 'Parameters' 'Memory'
         refuses 'element 5 is NaN or infinite' -- info "$tmp/nan" --tensors
-        says 'classifier.bias'
+        out_has 'classifier.bias'
         refuses 'element 5 is NaN or infinite' -- info "$tmp/nan" --json
         json "$tmp/out"
-        says '"finite": false'
+        out_has '"finite": false'
     done
 
     fresh closed
     chmod 000 "$tmp/closed"
-    if [ -r "$tmp/closed/config.json" ]; then # the superuser cannot be denied
+    if [ -r "$tmp/closed/config.json" ]; then # root can read all files
         skipped=$((skipped + 1))
     else
         refuses 'closed' 'Permission denied' -- info "$tmp/closed"
@@ -262,22 +262,22 @@ section_run() {
     printf '2 5 7 3\n9,8\t|\t4\n' >"$tmp/in"
     for head in classify multilabel regress tag qa nsp masked-lm pretraining model; do
         run 0 run "$golden/bert-$head"
-        says 'Sequence 1 (line 1), 4 tokens' 'Sequence 2 (line 2), 3 tokens'
-        if grep -q '^2 sequences, 7 tokens in ' "$tmp/err"; then ok; else bad "the speed, on stderr"; fi
+        out_has 'Sequence 1 (line 1), 4 tokens' 'Sequence 2 (line 2), 3 tokens'
+        if grep -q '^2 sequences, 7 tokens in ' "$tmp/err"; then ok; else bad "speed on stderr"; fi
         run 0 run "$golden/bert-$head" - --json --quiet --hidden-states --attentions
         json_lines "$tmp/out"
         if [ ! -s "$tmp/err" ]; then ok; else bad "--quiet"; fi
         mv "$tmp/out" "$tmp/both"
-        for batch in 1 5; do # the same lines whatever the batch
+        for batch in 1 5; do # the batch size does not change results
             run 0 run "$golden/bert-$head" - --json -q --hidden-states --attentions --batch-tokens $batch -t 2
             if cmp -s "$tmp/out" "$tmp/both"; then ok; else bad "bert-$head differs in batches of $batch"; fi
         done
     done
     run 0 run "$golden/bert-classify" --ids '2 5 7' -i '3 4'
-    says 'Sequence 2, 2 tokens' 'LABEL_2'
+    out_has 'Sequence 2, 2 tokens' 'LABEL_2'
     run 0 run "$golden/bert-multilabel" -i '2 5 7' -k 1
-    says 'and 2 more'
-    for dir in "$golden"/*; do # every architecture and head, inside too
+    out_has 'and 2 more'
+    for dir in "$golden"/*; do # every architecture and head, with internals
         ids="2 5 7" more=
         "$sesame" run "$dir" -i "$ids" >"$tmp/out" 2>"$tmp/err"
         if grep -q -- --choices "$tmp/err"; then more="--choices 2"; fi
@@ -288,25 +288,25 @@ section_run() {
         run 0 info "$dir"
     done
     run 0 run "$golden/bart-lm" -i '2 5 > 2 4' -a
-    says "Encoder attention, layer 1" "Cross-attention"
+    out_has "Encoder attention, layer 1" "Cross-attention"
     run 0 run "$golden/electra-discriminator" -i '2 5'
-    says Replaced
+    out_has Replaced
     run 0 run "$golden/albert-pretraining" -i '2 5 | 3'
-    says 'in order' swapped
+    out_has 'in order' swapped
     run 0 run "$golden/bert-masked-lm" -i '2 5 7' --position 1 --top 2
     if [ "$(wc -l <"$tmp/out")" -eq 4 ]; then ok; else bad "two tokens for one position"; fi
     run 0 run "$golden/bert-masked-lm" -i '2 5 7' --mask-id 9
-    says 'no token 9 in this sequence'
+    out_has 'no token 9 in this sequence'
     run 0 run "$golden/bert-qa" -i '2 5 7 | 3 4' -k 3
     if [ "$(grep -c '^ *[34]  *[34]  *[0-9.]* %' "$tmp/out")" -eq 3 ]; then ok; else bad "three answers"; fi
     run 0 run "$golden/bert-choice" --choices 2
-    says 'Question 1 (line 1 to 2), 7 tokens' 'choice 0' 'choice 1'
+    out_has 'Question 1 (line 1 to 2), 7 tokens' 'choice 0' 'choice 1'
     run 0 run "$golden/bert-model" -i '2 5 7' --hidden-states --attentions
-    says 'embeddings' 'Attention, layer 1, mean of 3 heads' 'pooled'
+    out_has 'embeddings' 'Attention, layer 1, mean of 3 heads' 'pooled'
     run 0 run "$golden/bert-model" -i '2 5 7' -a --layer 0 --head 2
-    says 'Attention, layer 0, head 2'
+    out_has 'Attention, layer 0, head 2'
     run 0 run "$golden/bert-classify" -i '2 5' --class BertModel
-    says 'First values'
+    out_has 'First values'
     printf '{"ids": [2, 5, 4, 3], "type_ids": [0, 0, 1, 1], "more": {}}\n{"ids": [7]}\n' >"$tmp/in"
     run 0 run "$golden/bert-masked-lm" --json -q
     sed 's/"sequence.*"ids/"ids/' "$tmp/out" >"$tmp/want"
@@ -317,16 +317,16 @@ section_run() {
     fresh words bert-masked-lm
     words >"$tmp/words/tokenizer.json"
     run 0 run "$tmp/words" --position 0 --attentions
-    says '2 [CLS]' ' w5 '
+    out_has '2 [CLS]' ' w5 '
     run 0 run "$tmp/words" --position 0 --json
     json_lines "$tmp/out"
-    says '"tokens": ["[CLS]", "w5", "[MASK]", "[SEP]"]'
-    printf '1 2\n3' >"$tmp/in" # no newline at the end, an empty input: both fine
+    out_has '"tokens": ["[CLS]", "w5", "[MASK]", "[SEP]"]'
+    printf '1 2\n3' >"$tmp/in" # no newline at the end; empty input
     run 0 run "$golden/bert-tag" --json
-    if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then ok; else bad "a line for a line without its end"; fi
+    if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then ok; else bad "a line without a newline"; fi
     : >"$tmp/in"
     run 0 run "$golden/bert-tag"
-    if [ ! -s "$tmp/out" ]; then ok; else bad "nothing for nothing"; fi
+    if [ ! -s "$tmp/out" ]; then ok; else bad "output for empty input"; fi
 }
 
 section_run_errors() {
@@ -334,8 +334,8 @@ section_run_errors() {
     while IFS='|' read -r line text; do
         printf '1 2\n3 4\n%b\n5 6\n' "$(echo "$line" | tr '!' '|')" >"$tmp/ids"
         refuses "ids: line 3: $text" -- run "$golden/bert-tag" "$tmp/ids"
-        says 'Sequence 2 (' # what came before is answered
-        if grep -q 'Sequence 3' "$tmp/out"; then bad "an answer to a bad line"; else ok; fi
+        out_has 'Sequence 2 (' # lines before the error have results
+        if grep -q 'Sequence 3' "$tmp/out"; then bad "a result for a bad line"; else ok; fi
     done <<'LIST'
 |empty, expected token ids
  \t|empty, expected token ids
@@ -367,7 +367,7 @@ LIST
     refuses 'Is a directory' -- run "$golden/bert-tag" "$tmp"
     printf '1 2\n3\n4\n' >"$tmp/in"
     refuses 'standard input: line 3: the input ends after 1 of 2 choices' -- run "$golden/bert-choice" -c 2
-    says 'Question 1'
+    out_has 'Question 1'
     refuses '--position 1, but the sequence has 1 tokens' -- run "$golden/bert-masked-lm" -p 1
     : >"$tmp/in"
     run 2 run "$golden/bert-tag" --mask-id 3
@@ -382,18 +382,18 @@ LIST
     refuses 'class "BertForDreaming" is not supported' -- run "$golden/bert-model" --class BertForDreaming
     refuses 'empty/config.json' -- run "$tmp/empty"
 
-    # half the memory, the same numbers
+    # half the memory, identical results
     run 0 run "$golden/gpt2-lm" -i '7 8 9 10' --json
     cp "$tmp/out" "$tmp/packed"
     run 0 run "$golden/gpt2-lm" -i '7 8 9 10' --json --lean
-    if cmp -s "$tmp/out" "$tmp/packed"; then ok; else bad "--lean changes numbers"; fi
+    if cmp -s "$tmp/out" "$tmp/packed"; then ok; else bad "--lean changes results"; fi
 
-    # tensors that are not used: a line, and an error where that is asked for
+    # unused tensors: a notice, or an error with --strict
     run 0 run "$golden/bert-classify" --class BertModel -i '5 6 7'
     if grep -q '^sesame: 2 tensors not used by a BertModel: classifier.bias, classifier.weight$' "$tmp/err"; then
         ok
     else
-        bad "what is not used is said"
+        bad "notice of unused tensors"
     fi
     refuses 'BertModel does not use: classifier.bias, classifier.weight' -- \
         run "$golden/bert-classify" --class BertModel --strict -i '5 6 7'
@@ -406,7 +406,7 @@ LIST
     refuses 'tensor "bert.pooler.dense.weight"' 'would be random' 'BertForMaskedLM' -- \
         run "$golden/bert-masked-lm" --class BertForSequenceClassification -i '5 6 7'
 
-    # NaN weights: found when NaN comes out
+    # NaN weights: found by NaN in the output
     fresh nan
     poke "$tmp/nan/model.safetensors" "$(data_begins "$tmp/nan/model.safetensors")" '\000\000\300\177'
     refuses 'nan: tensor "bert.' 'element 0 is NaN or infinite' -- run "$tmp/nan" --ids '1 2'
@@ -415,54 +415,54 @@ LIST
 section_convert() {
     from=$golden/bert-pretraining
     run 0 convert "$from" "$tmp/same"
-    says 'config.json, model.safetensors' '13,097 parameters, F32, '
+    out_has 'config.json, model.safetensors' '13,097 parameters, F32, '
     run 0 info "$tmp/same"
     run 0 convert "$golden/bert-masked-lm" "$tmp/lm"
-    if cmp -s "$tmp/lm/model.safetensors" "$golden/bert-masked-lm/model.safetensors"; then # the reference's bytes
+    if cmp -s "$tmp/lm/model.safetensors" "$golden/bert-masked-lm/model.safetensors"; then # identical to the file written by transformers
         ok
     else
         bad "convert to the same format changes the file"
     fi
     refuses 'same' '--overwrite' -- convert "$from" "$tmp/same"
     run 0 convert "$from" "$tmp/same" --dtype f16 --overwrite
-    says 'F32 to F16' 'Rounding'
+    out_has 'F32 to F16' 'Rounding'
     run 0 info "$tmp/same" --json
-    says '"F16": 13097' '"converted_bytes": 52388'
-    run 0 convert "$tmp/same" "$tmp/half" --json # stays as it is
+    out_has '"F16": 13097' '"converted_bytes": 52388'
+    run 0 convert "$tmp/same" "$tmp/half" --json # keeps its type
     json "$tmp/out"
-    says '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'
+    out_has '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'
     run 0 convert "$from" "$tmp/brain" --dtype bf16
     run 0 convert tests/sentence/old-bin "$tmp/sentence"
-    says 'modules.json and 3 modules after the model'
+    out_has 'modules.json and 3 modules after the model'
     run 0 info "$tmp/sentence"
-    says 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine'
-    run 0 convert "$from" "$tmp/cut" --shard-size 10K
-    says 'model-00001-of-00006.safetensors to' 'and their index'
-    for dir in "$tmp/cut" "$tmp/half" "$tmp/brain"; do
+    out_has 'Dense (60 to 7, gelu), Normalize' '7 dimensions, similarity cosine'
+    run 0 convert "$from" "$tmp/shards" --shard-size 10K
+    out_has 'model-00001-of-00006.safetensors to' 'and their index'
+    for dir in "$tmp/shards" "$tmp/half" "$tmp/brain"; do
         run 0 run "$dir" --ids '2 5 7 | 3'
         run 0 info "$dir"
     done
     run 0 run "$from" --ids '2 5 7 | 3' --json
     cp "$tmp/out" "$tmp/want"
-    run 0 run "$tmp/cut" --ids '2 5 7 | 3' --json
-    if cmp -s "$tmp/out" "$tmp/want"; then ok; else bad "shards give other numbers"; fi
-    run 0 convert "$tmp/cut" "$tmp/cut" --overwrite # onto itself: the shards go
-    if [ "$(ls "$tmp/cut" | tr '\n' ' ')" = 'config.json model.safetensors ' ]; then ok; else bad "files left"; fi
+    run 0 run "$tmp/shards" --ids '2 5 7 | 3' --json
+    if cmp -s "$tmp/out" "$tmp/want"; then ok; else bad "shards change results"; fi
+    run 0 convert "$tmp/shards" "$tmp/shards" --overwrite # onto itself: removes the shards
+    if [ "$(ls "$tmp/shards" | tr '\n' ' ')" = 'config.json model.safetensors ' ]; then ok; else bad "files left"; fi
 
     fresh tokenizer
     echo word >"$tmp/tokenizer/vocab.txt"
     run 0 convert "$tmp/tokenizer" "$tmp/tokenizer2"
-    says 'Copied        vocab.txt'
+    out_has 'Copied        vocab.txt'
     if cmp -s "$tmp/tokenizer/vocab.txt" "$tmp/tokenizer2/vocab.txt"; then ok; else bad "vocab.txt is not the same"; fi
 
-    # 1e6 does not fit f16; NaN fits nowhere
+    # 1e6 exceeds the range of f16; NaN is always an error
     fresh large
     at=$(data_begins "$tmp/large/model.safetensors")
     poke "$tmp/large/model.safetensors" "$at" '\000\044\164\111'
     refuses 'large: tensor "bert.' '1 values up to 1e+06 exceed the range of F16' -- convert "$tmp/large" "$tmp/no" -d f16
     poke "$tmp/large/model.safetensors" "$at" '\000\000\300\177'
     refuses 'large: tensor "bert.' 'NaN' -- convert "$tmp/large" "$tmp/no"
-    if [ ! -e "$tmp/no" ]; then ok; else bad "a refused conversion leaves something"; fi
+    if [ ! -e "$tmp/no" ]; then ok; else bad "a failed conversion leaves files"; fi
     : >"$tmp/file"
     refuses 'file' -- convert "$from" "$tmp/file"
     refuses 'nowhere' -- convert "$tmp/nowhere" "$tmp/no"
@@ -476,7 +476,7 @@ section_bench() {
     kinds="gemm ops model"
     case $("$sesame" --version --verbose) in
     *Release*) ;;
-    *) # sanitizers: the speed says nothing, and all of it takes minutes
+    *) # sanitizers: speed is meaningless, and everything takes minutes
         kinds=gemm
         skipped=$((skipped + 2))
         ;;
@@ -489,17 +489,17 @@ section_bench() {
     done
     run 2 bench
     run 2 bench gems
-    # Ctrl-C: what there is, then exit 1
-    env --default-signal=INT "$sesame" bench gemm --threads 1 >"$tmp/out" 2>"$tmp/err" & # a job ignores it
+    # Ctrl-C: results so far, then exit 1
+    env --default-signal=INT "$sesame" bench gemm --threads 1 >"$tmp/out" 2>"$tmp/err" & # background jobs ignore SIGINT
     bench=$!
-    for _ in $(seq 300); do # the first rows, however slow the machine
+    for _ in $(seq 300); do # wait for the first rows
         grep -q 'forward, packed, hot' "$tmp/out" && break
         sleep 0.1
     done
     kill -INT $bench
     wait $bench
-    if [ $? -eq 1 ] && grep -q 'Stopped' "$tmp/err"; then ok; else bad "an end by SIGINT"; fi
-    says 'forward, packed, hot'
+    if [ $? -eq 1 ] && grep -q 'Stopped' "$tmp/err"; then ok; else bad "SIGINT"; fi
+    out_has 'forward, packed, hot'
 }
 
 section_info

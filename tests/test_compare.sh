@@ -1,5 +1,5 @@
 #!/bin/sh
-# compare and report: runs side by side, as a table and as a page.
+# Tests of compare and report.
 # Usage: test_compare.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
@@ -14,51 +14,51 @@ tune() # folder, then options
 tune one --epochs 3 --bootstrap 50 && tune two --epochs 2 --lr 1e-3 && tune all --grid lr=1e-3,2e-3 --steps 5
 
 ok "compare" exits 0 "$sesame" compare "$tmp/one" "$tmp/two"
-ok "what differs" prints '^run  epochs  lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  train loss$'
-ok "a line each" test "$(grep -c '^\(one\|two\)  [32]\.0 ' "$tmp/out")" -eq 2
+ok "settings that differ" prints '^run  epochs  lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  train loss$'
+ok "a line per run" test "$(grep -c '^\(one\|two\)  [32]\.0 ' "$tmp/out")" -eq 2
 ok "the score" prints "^one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
-ok "a curve" exits 0 env LC_ALL=C.UTF-8 "$sesame" compare "$tmp/one"
-ok "of blocks" prints '█'
+ok "with UTF-8" exits 0 env LC_ALL=C.UTF-8 "$sesame" compare "$tmp/one"
+ok "a sparkline" prints '█'
 ok "as JSON" exits 0 "$sesame" compare "$tmp/one" "$tmp/two" --json
 ok "settings" prints '"run": "two".*"settings": {"epochs": 2.0, "lr": 0.001, "bootstrap": 0}, "metric": "eval_accuracy"'
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 ok "a search" exits 0 "$sesame" compare "$tmp/all"
 ok "its runs" test "$(grep -c '^lr=[12]e-3  ' "$tmp/out")" -eq 2
-ok "by all its names" exits 0 "$sesame" compare "$tmp"/all/*
+ok "by all its files" exits 0 "$sesame" compare "$tmp"/all/*
 ok "the same" test "$(grep -c '^lr=[12]e-3  ' "$tmp/out")" -eq 2
 
-# Of the reference library's trainer there is no run.json; of a killed run no results; logs repeat and end anywhere.
+# Runs of the transformers Trainer have no run.json, killed runs have no results; logs may repeat steps and be truncated.
 mkdir "$tmp/theirs" "$tmp/dead" "$tmp/nothing"
 echo '{"log_history": [{"step": 1, "epoch": 0.5, "loss": 2.0}, {"step": 2, "loss": 1.0}, {"step": 2, "eval_f1": 0.25,
     "eval_loss": 1.5, "eval_runtime": 3}]}' >"$tmp/theirs/trainer_state.json"
 printf '%s\n' '{"step": 1, "loss": 2.5}' '{"step": 2, "loss": 9}' 'not json' '{"step": 2, "loss": 1.5}' >"$tmp/dead/log.jsonl"
 printf '{"step": 3, "lo' >>"$tmp/dead/log.jsonl"
-ok "others" exits 0 "$sesame" compare "$tmp/theirs" "$tmp/dead" --json
-ok "theirs" prints '"run": "theirs".*"metric": "eval_f1", "score": 0.25, "best": 0.25, "best_step": 2.0'
-ok "dead" prints '"run": "dead", .*"metric": null, "score": null'
-ok "no run" exits 3 "$sesame" compare "$tmp/nothing"
-ok "says so" says 'nothing: not a training run'
+ok "other runs" exits 0 "$sesame" compare "$tmp/theirs" "$tmp/dead" --json
+ok "transformers" prints '"run": "theirs".*"metric": "eval_f1", "score": 0.25, "best": 0.25, "best_step": 2.0'
+ok "killed" prints '"run": "dead", .*"metric": null, "score": null'
+ok "not a run" exits 3 "$sesame" compare "$tmp/nothing"
+ok "error message" err_has 'nothing: not a training run'
 ok "no folder" exits 3 "$sesame" compare "$tmp/nowhere"
 echo '{"log_history": 3}' >"$tmp/nothing/trainer_state.json"
-ok "an odd state" exits 0 "$sesame" compare "$tmp/nothing"
+ok "an unusual state" exits 0 "$sesame" compare "$tmp/nothing"
 echo '{' >"$tmp/nothing/trainer_state.json"
 ok "a damaged state" exits 3 "$sesame" compare "$tmp/nothing"
-ok "says where" says 'nothing/trainer_state.json: line 2'
+ok "its location" err_has 'nothing/trainer_state.json: line 2'
 
 cp -r "$tmp/one" "$tmp/odd"
 echo '{"options": [1], "metric": 3}' >"$tmp/odd/run.json"
-ok "odd options" exits 0 "$sesame" compare "$tmp/odd" "$tmp/two"
-ok "and on the page" exits 0 "$sesame" report "$tmp/odd" "$tmp/two" -o "$tmp/odd-options.html"
+ok "malformed options" exits 0 "$sesame" compare "$tmp/odd" "$tmp/two"
+ok "in a report" exits 0 "$sesame" report "$tmp/odd" "$tmp/two" -o "$tmp/odd-options.html"
 echo '[1]' >"$tmp/odd/all_results.json"
-ok "odd results" exits 3 "$sesame" compare "$tmp/odd" "$tmp/two"
-ok "says which" says 'odd/all_results.json: an object expected, not an array'
+ok "malformed results" exits 3 "$sesame" compare "$tmp/odd" "$tmp/two"
+ok "its file" err_has 'odd/all_results.json: an object expected, not an array'
 
-# The page: everything in it, nothing from elsewhere, nothing unescaped.
-ok "each run has one" test -s "$tmp/one/report.html"
+# The page is self-contained and escaped.
+ok "finetune writes a report" test -s "$tmp/one/report.html"
 ok "report" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html"
-ok "not twice" exits 3 "$sesame" report "$tmp/one" -o "$tmp/page.html"
-ok "unless told" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html" --overwrite
+ok "does not overwrite" exits 3 "$sesame" report "$tmp/one" -o "$tmp/page.html"
+ok "--overwrite" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html" --overwrite
 for what in 'training loss' 'evaluation loss' 'learning rate' 'gradient norm' accuracy; do
     ok "a chart: $what" grep -q "class=\"title\">$what</text>" "$tmp/page.html"
 done
@@ -71,7 +71,7 @@ sed 's/"neg"/"<i>\&neg"/; s/"command": "/&<u>/' "$tmp/one/all_results.json" >"$t
 sed 's/"command": "/&<u>/' "$tmp/one/run.json" >"$tmp/<b>&\"x\"/run.json"
 ok "odd names" exits 0 "$sesame" report "$tmp/<b>&\"x\"" -o "$tmp/odd.html"
 ok "escaped" sh -c "! grep -q '<b>\|<i>\|<u>' '$tmp/odd.html'"
-ok "but there" grep -q '&lt;b&gt;&amp;&quot;x&quot;' "$tmp/odd.html"
+ok "escaped name" grep -q '&lt;b&gt;&amp;&quot;x&quot;' "$tmp/odd.html"
 ok "runs without curves" exits 0 "$sesame" report "$tmp/dead" "$tmp/theirs" -o "$tmp/bare.html"
 ok "well formed" sh -c "awk 'BEGIN { RS = \"<\" } /^svg|^table|^g |^div/ { n++ } /^\/(svg|table|g|div)>/ { n-- } END { exit n }' '$tmp/page.html'"
 

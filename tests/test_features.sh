@@ -36,11 +36,11 @@ ok "its shape" grep -q "'shape': (3, 16)" "$tmp/x.npy"
 ok "is not replaced" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"
 ok "unless --overwrite" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column 2 -o npy --to "$tmp/x.npy" --overwrite
 ok "a missing column" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column text -o npy --to "$tmp/y.npy"
-ok "the existing columns" says 'sentence'
+ok "the existing columns" err_has 'sentence'
 ok "no file is left" test ! -e "$tmp/y.npy"
 ok "nor half of one" test -z "$(find "$tmp" -name '.sesame*')"
 ok "no such layer" exits 2 "$sesame" features -m $m --layer 9 "a"
-ok "the existing layers" says 'layers 0 to 1'
+ok "the existing layers" err_has 'layers 0 to 1'
 ok "no list of layers" exits 2 "$sesame" features -m $m --layer one "a"
 ok "no such folder" exits 3 "$sesame" features -m $m -o npy --to "$tmp/none/x.npy" "a"
 

@@ -38,7 +38,7 @@ ok "measures right" above "$(score eval_accuracy "$tmp/out")" 0.95
 ok "predict by a benchmark" exits 0 "$sesame" predict "$tmp/nli" "$tmp/nli.tsv" --task mnli
 ok "labels right" test "$(head -3 "$tmp/out" | sed 's/, "score.*//; s/.*: //' | tr -d '"\n')" = contradictionentailmentneutral
 ok "other labels" exits 3 "$sesame" eval "$tmp/one" "$tmp/nli.tsv" --task mnli
-ok "both lists" says 'the data have entailment, neutral, contradiction; the model has neg, pos'
+ok "both lists" err_has 'the data have entailment, neutral, contradiction; the model has neg, pos'
 sed 's/"contradiction"/"LABEL_0"/; s/"entailment"/"LABEL_1"/; s/"neutral"/"LABEL_2"/' "$tmp/nli/config.json" >"$tmp/c.json"
 cp -r "$tmp/nli" "$tmp/nameless" && cp "$tmp/c.json" "$tmp/nameless/config.json"
 ok "nameless labels" exits 0 "$sesame" eval "$tmp/nameless" "$tmp/nli.tsv" --task mnli --json
@@ -60,7 +60,7 @@ ok "in full" prints '"label": "a|b"'
 from() { file=$1; shift; "$@" <"$file"; }
 # shellcheck disable=SC2086
 ok "standard input" exits 2 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe"
-ok "asks for its columns" says 'name them with --text and --label'
+ok "asks for its columns" err_has 'name them with --text and --label'
 # shellcheck disable=SC2086
 ok "with columns" exits 0 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe" \
     --text sentence --label label --steps 2
@@ -83,11 +83,11 @@ ok "nothing was new" sh -c "! grep -q 'randomly initialized' '$tmp/err'"
 sed 's/pos$/x/; s/neg$/y/; 2s/.$/z/' "$tmp/train.tsv" >"$tmp/three.tsv"
 ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/three.tsv" --steps 2 \
     -o "$tmp/three" --freeze 3
-ok "the head was new" says 'randomly initialized: classifier.weight, classifier.bias'
+ok "the head was new" err_has 'randomly initialized: classifier.weight, classifier.bias'
 
-ok "says what the labels were" says "labels of the base model: neg, pos; labels of the data: x, y, z"
+ok "says what the labels were" err_has "labels of the base model: neg, pos; labels of the data: x, y, z"
 ok "a fitting head" exits 0 "$sesame" finetune --model "$tmp/nli" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/kept"
-ok "says that it is kept" says 'head is kept; labels of the base model: contradiction, entailment, neutral; labels of the data: x, y, z'
+ok "says that it is kept" err_has 'head is kept; labels of the base model: contradiction, entailment, neutral; labels of the data: x, y, z'
 sed 's/"0": "contradiction"/"0": "neutral"/; s/"2": "neutral"/"2": "contradiction"/' "$tmp/nli/config.json" >"$tmp/c.json"
 cp -r "$tmp/nli" "$tmp/turned" && cp "$tmp/c.json" "$tmp/turned/config.json"
 ok "the same labels in another order" exits 0 "$sesame" finetune --model "$tmp/turned" --task classify \
@@ -120,7 +120,7 @@ ok "both" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.
 # shellcheck disable=SC2086
 ok "another metric" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric matthews_correlation --epochs 1 -o "$tmp/matthews"
-ok "chooses" says 'matthews_correlation [-0-9.]* best'
+ok "chooses" err_has 'matthews_correlation [-0-9.]* best'
 ok "is written" grep -q '"eval_matthews_correlation"' "$tmp/matthews/eval_results.json"
 
 # A score that is not defined: no correlation with one number only.
@@ -140,7 +140,7 @@ ok "ModernBERT" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokeniz
     --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --epochs 3 --lr 3e-3 --batch-size 8 -o "$tmp/modern"
 ok "learned" above "$(score eval_accuracy "$tmp/modern/all_results.json")" 0.95
 ok "from it" exits 0 "$sesame" finetune --model "$tmp/modern" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/modern3"
-ok "a new head" says 'randomly initialized: classifier.weight'
+ok "a new head" err_has 'randomly initialized: classifier.weight'
 
 # Interrupted by a signal and resumed: the same weights as in one go, on other threads, with layers made again on the way back.
 # shellcheck disable=SC2086
@@ -160,7 +160,7 @@ for signal in INT TERM; do
 done
 ok "resumed with another rate" exits 3 "$sesame" finetune $small --lr 1e-3 --task classify --train "$tmp/train.tsv" \
     --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume
-ok "says which" says 'begun with lr 0.003, not 0.001'
+ok "says which" err_has 'begun with lr 0.003, not 0.001'
 
 # The other tasks.
 awk 'BEGIN { print "sentence1\tsentence2\tscore"
@@ -186,15 +186,15 @@ ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
 ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
 ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
 ok "tags cut off" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag --max-length 5
-ok "says how many rows" says 'tags.txt: 40 of 40 examples are longer than 5 tokens and were truncated'
-ok "says how many words" says 'tags.txt: 80 words have no tokens or were truncated'
+ok "says how many rows" err_has 'tags.txt: 40 of 40 examples are longer than 5 tokens and were truncated'
+ok "says how many words" err_has 'tags.txt: 80 words have no tokens or were truncated'
 ok "marks them" prints '"cut": 2'
 ok "eval cut" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --max-length 4
-ok "says so" says 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were truncated'
+ok "says so" err_has 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were truncated'
 # shellcheck disable=SC2086
 ok "finetune cut" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --max-length 4 --steps 1 -o "$tmp/short"
-ok "says so of both" says 'dev.tsv: 20 of 20 examples are longer'
+ok "says so of both" err_has 'dev.tsv: 20 of 20 examples are longer'
 # shellcheck disable=SC2086
 ok "all pieces, smooth labels" exits 0 "$sesame" finetune $small --task tag --label-smoothing 0.1 --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
 awk 'BEGIN { printf "{\"version\": \"v2.0\", \"data\": [{\"paragraphs\": ["
@@ -220,7 +220,7 @@ refused() # what, exit code, message, options
     shift 3
     # shellcheck disable=SC2086
     ok "$what" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
-    ok "$what: says so" says "$message"
+    ok "$what: says so" err_has "$message"
     ok "$what: leaves nothing" test ! -e "$tmp/bad/config.json"
 }
 : >"$tmp/empty.tsv"
@@ -249,18 +249,18 @@ sed 's/answer_start": 0/answer_start": 1/' "$tmp/squad.json" >"$tmp/off.json"
 refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/off.json"
 # shellcheck disable=SC2086
 ok "a folder that exists" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" -o "$tmp/one"
-ok "says what to do" says 'resume continues it, overwrite replaces it'
+ok "says what to do" err_has 'resume continues it, overwrite replaces it'
 
 ok "both at once" exits 2 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" -o "$tmp/new" \
     --resume --overwrite
-ok "both at once: says so" says 'resume continues a run, overwrite replaces it: set one'
+ok "both at once: says so" err_has 'resume continues a run, overwrite replaces it: set one'
 for file in README.md tokenizer.json notes.txt; do
     rm -rf "$tmp/mine" && mkdir "$tmp/mine" && echo mine >"$tmp/mine/$file"
     ok "a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" \
         --steps 1 -o "$tmp/mine"
     ok "resume in a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify \
         --train "$tmp/train.tsv" --steps 1 -o "$tmp/mine" --resume
-    ok "says there is nothing to resume" says 'no checkpoint to resume from'
+    ok "says there is nothing to resume" err_has 'no checkpoint to resume from'
     ok "$file is as it was" test "$(cat "$tmp/mine/$file")" = mine
 done
 ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
@@ -268,7 +268,7 @@ ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --t
 echo mine >"$tmp/my.log"
 ok "a log that exists" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
     -o "$tmp/new" --log "$tmp/my.log"
-ok "a log that exists: says so" says 'my.log: exists already'
+ok "a log that exists: says so" err_has 'my.log: exists already'
 ok "is as it was" test "$(cat "$tmp/my.log")" = mine
 ok "resumed" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
     -o "$tmp/new" --log "$tmp/my.log" --resume

@@ -8,7 +8,7 @@ refused() # what, exit code, message, options
     what=$1 code=$2 message=$3
     shift 3
     ok "$what" exits "$code" "$sesame" finetune --config "${base:-$tmp/config.json}" --tokenizer "$tmp/vocab.txt" -o "$tmp/bad" "$@"
-    ok "$what: says so" says "$message"
+    ok "$what: says so" err_has "$message"
     ok "$what: leaves nothing" test ! -e "$tmp/bad/config.json"
 }
 
@@ -62,8 +62,8 @@ awk 'BEGIN { for (i = 0; i < 200; i++) print i % 2 ? "the film was good ." : "a 
 # shellcheck disable=SC2086
 ok "continue" exits 0 "$sesame" finetune $gpt --task continue --train "$tmp/plain.txt" --eval "$tmp/plain.txt" --epochs 12 \
     -o "$tmp/gpt"
-ok "blocks" says '43 examples of 32.0 tokens, 43 for evaluation'
-ok "what fills none" says 'the last 24 tokens do not fill a block of 32 and are dropped'
+ok "blocks" err_has '43 examples of 32.0 tokens, 43 for evaluation'
+ok "what fills none" err_has 'the last 24 tokens do not fill a block of 32 and are dropped'
 ok "learned" above 1.6 "$(score eval_perplexity "$tmp/gpt/all_results.json")"
 ok "one loss" test "$(grep -c eval_loss "$tmp/gpt/eval_results.json")" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/gpt" "$tmp/plain.txt" --task continue --json
@@ -105,7 +105,7 @@ ok "metrics by name" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --tas
     --metrics 'bleu_plain|rouge_stem' --json
 ok "those alone" sh -c "grep -q eval_bleu '$tmp/out' && grep -q eval_rougeL '$tmp/out' && ! grep -q exact '$tmp/out'"
 ok "a metric nobody knows" exits 2 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --metrics 'rouge|fog'
-ok "says which there are" says 'unknown "fog"; choose from accuracy, f1, matthews'
+ok "says which there are" err_has 'unknown "fog"; choose from accuracy, f1, matthews'
 cut -f1 "$tmp/rewrite.tsv" >"$tmp/source.tsv"
 ok "predict" exits 0 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --prefix "who ? " --max-target 16
 ok "what it writes" test "$(head -2 "$tmp/out" | tr -d '\n')" = '{"text": "the bad film of paris"}{"text": "it was not a good film"}'
@@ -117,7 +117,7 @@ ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/bart2" --task rewrit
     -o "$tmp/bart3"
 ok "takes the settings of generation along" grep -q '"num_beams": 3' "$tmp/bart3/generation_config.json"
 ok "a language nobody knows" exits 2 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --src-lang xx_XX
-ok "says so" says 'src-lang: the tokenizer has no token "xx_XX"'
+ok "says so" err_has 'src-lang: the tokenizer has no token "xx_XX"'
 base=$tmp/bart.json
 refused "no target" 3 'no column "target"; available: source' --task rewrite --train "$tmp/source.tsv"
 
@@ -138,7 +138,7 @@ embed() # name, loss, file, options
     ok "$name" exits 0 "$sesame" finetune $small --task embed --loss "$loss" --train "$file" --epochs 10 -o "$tmp/$name" "$@"
 }
 embed cosine cosine "$tmp/pairs.tsv" --eval "$tmp/pairs.tsv"
-ok "scores are brought to cosines" says 'scores are divided by their maximum, 5: a cosine is at most 1'
+ok "scores are brought to cosines" err_has 'scores are divided by their maximum, 5: a cosine is at most 1'
 ok "learned" above "$(score eval_spearmanr "$tmp/cosine/all_results.json")" 0.8
 for file in modules.json sentence_bert_config.json 1_Pooling/config.json config.json model.safetensors tokenizer.json; do
     ok "leaves $file" test -s "$tmp/cosine/$file"

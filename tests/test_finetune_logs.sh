@@ -60,7 +60,7 @@ mkdir "$tmp/mine" && echo mine >"$tmp/mine/log.jsonl"
 ok "a log of someone else's" exits 3 tune mine --epochs 1
 ok "is as it was" test "$(cat "$tmp/mine/log.jsonl")" = mine
 ok "no room for events" exits 3 tune three --epochs 1 --tensorboard /dev/null/x
-ok "says where" says '/dev/null/x'
+ok "says where" err_has '/dev/null/x'
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -38,7 +38,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     ok "killed $i: whole or not there" whole
     if [ -n "$(find "$out" -name 'checkpoint-*' -print | head -1)" ]; then
         # one that was killed before it began left the run before it
-        exits 3 tune "$data" --resume >/dev/null && says 'begun with other training' >/dev/null && data=$other
+        exits 3 tune "$data" --resume >/dev/null && err_has 'begun with other training' >/dev/null && data=$other
         ok "killed $i: resumes" exits 0 tune "$data" --resume
         ok "killed $i: whole again" whole
     fi
@@ -56,7 +56,7 @@ cp "$out/model.safetensors" "$tmp/was"
 # shellcheck disable=SC2086
 ok "a full disk" exits 3 full 20 "$sesame" finetune $small --task classify --train "$tmp/three.tsv" -o "$out" --steps 2 \
     --overwrite
-ok "says so" says 'too large\|No space'
+ok "says so" err_has 'too large\|No space'
 ok "the model is the one before" cmp -s "$out/model.safetensors" "$tmp/was"
 ok "and whole" whole
 

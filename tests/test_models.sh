@@ -57,11 +57,11 @@ that 'without the files of its base model' '[ ! -e "$tmp/small/tokenizer.json" ]
 that 'both moved: the same scores' 'mkdir "$tmp/moved" && mv "$tmp/base" "$tmp/small" "$tmp/moved" && (cd / &&
     "$sesame" eval "$tmp/moved/small" "$tmp/t.tsv" --task classify --json >"$tmp/again") &&
     [ "$(cut -c1-30 "$tmp/score")" = "$(cut -c1-30 "$tmp/again")" ]'
-that 'info' '"$sesame" info "$tmp/moved/small" 2>/dev/null | grep -q "Adapter *of .*base"'
+that 'info' '"$sesame" info "$tmp/moved/small" 2>/dev/null | grep -q "Base model *.*base"'
 that 'a pipeline' '"$sesame" text-classification -m "$tmp/moved/small" "the bell" | grep -Eq "good|bad"'
 mv "$tmp/moved/base" "$tmp/base"
 that 'base model missing: an error' '! "$sesame" info "$tmp/moved/small" 2>"$tmp/err" && grep -q "base_model_name_or_path" "$tmp/err"'
-that 'no adapter to keep' '! "$sesame" convert "$tmp/base" "$tmp/x" --keep-adapter 2>"$tmp/err" && grep -q "no adapter to keep" "$tmp/err"'
+that 'no adapter to keep' '! "$sesame" convert "$tmp/base" "$tmp/x" --keep-adapter 2>"$tmp/err" && grep -q "not an adapter" "$tmp/err"'
 that 'not in 8 bits' '"$sesame" convert "$tmp/tuned" "$tmp/x" --keep-adapter --dtype int8 2>/dev/null; [ $? -eq 2 ]'
 that 'does not overwrite' '! "$sesame" convert "$tmp/tuned" "$tmp/moved/small" --keep-adapter 2>/dev/null'
 printf 'the bell rings\tthe bell\nnobody went\tnobody\n' >"$tmp/pairs.tsv"

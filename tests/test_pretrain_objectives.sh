@@ -67,7 +67,7 @@ ok "no teacher for rtd" exits 3 "$sesame" pretrain $common --objective rtd -p el
 "$sesame" corpus build --tokenizer "$tmp/o.json" -o "$tmp/o" "$tmp/text" >"$tmp/out"
 ok "another vocabulary" exits 3 "$sesame" pretrain -c "$tmp/o" --tokenizer "$tmp/o.json" -p bert-tiny $bert --steps 2 \
     --teacher "$tmp/run1" -o "$tmp/x"
-ok "the message has both sizes" says "the student's vocabulary has"
+ok "the message has both sizes" err_has "the student's vocabulary has"
 }
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -1,10 +1,10 @@
 #!/bin/sh
-# quantize, and --dtype where nothing is trained: what is lost, what is refused.
+# Tests of quantize and of --dtype in inference: accuracy, determinism, errors.
 # Usage: test_quantize.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
 # shellcheck disable=SC2086  # several options
-ok "a model to begin with" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
+ok "train a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
     --eval "$tmp/dev.tsv" --epochs 4 -o "$tmp/one"
 
 for dtype in f16 bf16 int8; do
@@ -17,69 +17,69 @@ for dtype in f16 bf16 int8; do
     ok "a tokenizer beside it" test -s "$tmp/$dtype/tokenizer.json"
 done
 
-# An int8 folder holds what --dtype int8 makes of the weights, but for tables and heads, which it has in 16 bits.
+# An int8 folder holds the weights of --dtype int8, except embedding tables and heads in 16 bits.
 "$sesame" predict "$tmp/int8" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/stored"
 sed 's/, "score.*//' "$tmp/rounded" >"$tmp/made"
-ok "stored as made" cmp -s "$tmp/stored" "$tmp/made"
+ok "stored weights as with --dtype int8" cmp -s "$tmp/stored" "$tmp/made"
 
-# One text alone, or among others, on one thread or two: the same bits.
+# Batches and threads do not change bits.
 cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
 "$sesame" text-classification --model "$tmp/int8" --json --threads 1 "$(head -1 "$tmp/texts")" >"$tmp/alone"
 "$sesame" text-classification --model "$tmp/int8" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
-ok "int8 alone as among others" cmp -s "$tmp/alone" "$tmp/among"
+ok "int8: batch of one and of many" cmp -s "$tmp/alone" "$tmp/among"
 
-# 16 bits are read as they are: what was f32 again says the same to the last digit.
+# f16 weights converted back to f32 give identical results.
 ok "f16 as f32" exits 0 "$sesame" convert "$tmp/f16" "$tmp/f16-wide" --dtype f32
 for at in f16 f16-wide; do "$sesame" predict "$tmp/$at" "$tmp/dev.tsv" --task classify >"$tmp/said-$at"; done
 ok "the same" cmp -s "$tmp/said-f16" "$tmp/said-f16-wide"
 
-# Embeddings in 8 bits: smaller once more, and as the measurement has them.
+# int8 embeddings: smaller, and used by the evaluation, too.
 ok "8-bit embeddings" exits 0 "$sesame" quantize "$tmp/one" "$tmp/tables" --dtype int8 --embeddings int8 \
     --task classify --eval "$tmp/dev.tsv" --max-drop 1
 ok "smaller than int8" test "$(wc -c <"$tmp/tables/model.safetensors")" -lt "$(wc -c <"$tmp/int8/model.safetensors")"
-ok "a scale a row" grep -aq '"bert.embeddings.word_embeddings.weight_scale":{"dtype":"F32","shape":\[[0-9]*\]' \
+ok "a scale per row" grep -aq '"bert.embeddings.word_embeddings.weight_scale":{"dtype":"F32","shape":\[[0-9]*\]' \
     "$tmp/tables/model.safetensors"
 ok "eval reads 8-bit embeddings" exits 0 "$sesame" eval "$tmp/tables" "$tmp/dev.tsv" --task classify --json
-ok "they still know" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "accuracy with int8 embeddings" above "$(score eval_accuracy "$tmp/out")" 0.95
 "$sesame" text-classification --model "$tmp/tables" --json --threads 1 "$(head -1 "$tmp/texts")" >"$tmp/alone"
 "$sesame" text-classification --model "$tmp/tables" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
-ok "8-bit embeddings alone as among others" cmp -s "$tmp/alone" "$tmp/among"
-ok "wide again" exits 0 "$sesame" convert "$tmp/tables" "$tmp/wide" --dtype f32
+ok "int8 embeddings: batch of one and of many" cmp -s "$tmp/alone" "$tmp/among"
+ok "convert back to f32" exits 0 "$sesame" convert "$tmp/tables" "$tmp/wide" --dtype f32
 "$sesame" text-classification --model "$tmp/wide" --dtype int8 --json "$(head -1 "$tmp/texts")" >"$tmp/again"
-ok "the same answer" sh -c "[ \"\$(cut -c1-40 '$tmp/alone')\" = \"\$(cut -c1-40 '$tmp/again')\" ]"
-ok "not with f16" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f16 --embeddings int8
+ok "same result" sh -c "[ \"\$(cut -c1-40 '$tmp/alone')\" = \"\$(cut -c1-40 '$tmp/again')\" ]"
+ok "int8 embeddings require int8" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f16 --embeddings int8
 
 ok "back to f32" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back" --dtype f32
 ok "eval reads it" exits 0 "$sesame" eval "$tmp/back" "$tmp/dev.tsv" --task classify --json
-ok "it knows" above "$(score eval_accuracy "$tmp/out")" 0.95
-ok "nothing else claims it" sh -c "! grep -q quantization_config '$tmp/back/config.json'"
-ok "the reference is warned" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
+ok "accuracy" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "no quantization_config" sh -c "! grep -q quantization_config '$tmp/back/config.json'"
+ok "quantization_config for transformers" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
 
-# What is refused, and nothing written.
-# Numbers move a little: of its own predictions a model loses some of the correlation.
+# Errors; nothing is written. Quantization changes predictions slightly, so the correlation with the original
+# predictions drops.
 awk 'BEGIN { srand(7); split("good bad film the a was it not paris london anna bob lives in of", w, " "); print "sentence\tlabel"
     for (i = 0; i < 100; i++) { for (j = 0; j < 6; j++) printf "%s ", w[int(rand() * 15) + 1]; print ".\t" i } }' >"$tmp/many.tsv"
 # shellcheck disable=SC2086
-ok "a model of numbers" exits 0 "$sesame" finetune $small --steps 1 --task regress --train "$tmp/many.tsv" -o "$tmp/raw"
+ok "a regression model" exits 0 "$sesame" finetune $small --steps 1 --task regress --train "$tmp/many.tsv" -o "$tmp/raw"
 "$sesame" predict "$tmp/raw" "$tmp/many.tsv" --task regress | sed 's/.*"value": \([-0-9.e]*\).*/\1/' >"$tmp/said"
 { printf 'sentence\tlabel\n'; sed 1d "$tmp/many.tsv" | cut -f1 | paste - "$tmp/said"; } >"$tmp/own.tsv"
 ok "a drop that is too large" exits 3 "$sesame" quantize "$tmp/raw" "$tmp/no" --dtype int8 --task regress \
     --eval "$tmp/own.tsv" --max-drop 0
-ok "how large" says 'points of pearson, --max-drop is 0.00: nothing was written'
-ok "f32 is no rounding" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f32
+ok "its size" err_has 'points of pearson, --max-drop is 0.00: nothing was written'
+ok "f32 is rejected" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f32
 ok "eval without a task" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --eval "$tmp/dev.tsv"
 ok "no such score" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --task classify --eval "$tmp/dev.tsv" \
     --metric bleu
-ok "what is there stays" exits 3 "$sesame" quantize "$tmp/one" "$tmp/int8" --dtype int8
+ok "does not overwrite" exits 3 "$sesame" quantize "$tmp/one" "$tmp/int8" --dtype int8
 ok "nothing was written" test ! -e "$tmp/no"
 
-# Multiples without their scales are no weights.
+# int8 weights require scales.
 cp -r "$tmp/int8" "$tmp/torn"
 sed 's/_scale"/_scalf"/g' "$tmp/int8/model.safetensors" >"$tmp/torn/model.safetensors"
 ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
 ok "names it" grep -q 'dtype I8 without ".*_scale"' "$tmp/err"
 
-# A NaN is not rounded away.
+# NaN is an error.
 cp -r "$tmp/one" "$tmp/nan"
 at=$(head -c 100000 "$tmp/one/model.safetensors" | tr -d '\n' |
     LC_ALL=C sed 's/.*query.weight":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/' | head -c 12 | tr -dc 0-9)
@@ -87,7 +87,7 @@ head=$(od -An -tu8 -N8 "$tmp/one/model.safetensors" | tr -d ' ')
 printf '\377\377\377\177' | dd of="$tmp/nan/model.safetensors" bs=1 seek=$((8 + head + at)) conv=notrunc 2>/dev/null
 for dtype in f16 bf16 int8; do
     ok "NaN in $dtype" exits 3 "$sesame" eval "$tmp/nan" "$tmp/dev.tsv" --task classify --dtype $dtype
-    ok "is told" says 'a weight is NaN or infinite'
+    ok "error message" err_has 'a weight is NaN or infinite'
 done
 
 echo "$passed passed, $failed failed"

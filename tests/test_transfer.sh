@@ -12,7 +12,7 @@ tune="--model $tmp/base --task classify --train $tmp/train.tsv --eval $tmp/dev.t
 # Adapters.
 # shellcheck disable=SC2086
 ok "LoRA" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora"
-ok "says what is trained" says '(1,090 trained)'
+ok "says what is trained" err_has '(1,090 trained)'
 ok "learned" above "$(score eval_accuracy "$tmp/lora/all_results.json")" 0.95
 for file in adapter_config.json adapter_model.safetensors config.json tokenizer.json README.md; do
     ok "leaves $file" test -s "$tmp/lora/$file"
@@ -29,7 +29,7 @@ ok "peft's two files are enough" exits 0 "$sesame" predict "$tmp/bare" "$tmp/dev
 ok "a pipeline over them" exits 0 "$sesame" text-classification -m "$tmp/bare" "the film was good ."
 mv "$tmp/base" "$tmp/moved"
 ok "a model that moved" exits 3 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify
-ok "is told" says 'which is not a folder with a model'
+ok "is told" err_has 'which is not a folder with a model'
 ok "--adapter" exits 0 "$sesame" eval "$tmp/moved" "$tmp/dev.tsv" --task classify --json --adapter "$tmp/lora"
 ok "the same" cmp -s "$tmp/out" "$tmp/eval.json"
 ok "--adapter of a pipeline" exits 0 "$sesame" text-classification -m "$tmp/moved" --adapter "$tmp/lora" "it was bad ."
@@ -49,10 +49,10 @@ ok "the same weights" cmp -s "$tmp/merged/model.safetensors" "$tmp/merged2/model
 ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume
 # shellcheck disable=SC2086
 ok "another rank" exits 3 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 2 --lora-dropout 0.1 -o "$tmp/lora" --resume
-ok "is refused" says 'lora_rank 4, not 2'
+ok "is refused" err_has 'lora_rank 4, not 2'
 # shellcheck disable=SC2086
 ok "no such layer" exits 3 "$sesame" finetune $tune --adapter lora --lora-targets q_proj -o "$tmp/no"
-ok "those there are" says 'choose from query, key, value, dense'
+ok "those there are" err_has 'choose from query, key, value, dense'
 # shellcheck disable=SC2086
 ok "no model" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --adapter lora -o "$tmp/no"
 
@@ -60,19 +60,19 @@ ok "no model" exits 2 "$sesame" finetune $small --task classify --train "$tmp/tr
 ulmfit="--unfreeze --layer-decay 0.385 --schedule slanted --lr 1e-2 --epochs 4 --save-every 7 --keep 9"
 # shellcheck disable=SC2086
 ok "ULMFiT" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/ulmfit"
-ok "begins with the head" says '(1,122 trained)'
+ok "begins with the head" err_has '(1,122 trained)'
 ok "learned" above "$(score eval_accuracy "$tmp/ulmfit/all_results.json")" 0.95
 cp -r "$tmp/ulmfit" "$tmp/cut"
 for update in 20 21 28 30 35 40; do rm -rf "$tmp/cut/checkpoint-$update"; done
 # shellcheck disable=SC2086
 ok "resumed" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/cut" --resume
-ok "from the second epoch" says 'checkpoint-14'
+ok "from the second epoch" err_has 'checkpoint-14'
 ok "the same weights" cmp -s "$tmp/cut/model.safetensors" "$tmp/ulmfit/model.safetensors"
 
 # A frozen encoder, dropout.
 # shellcheck disable=SC2086
 ok "--freeze all" exits 0 "$sesame" finetune $tune --lr 1e-2 --freeze all -o "$tmp/frozen" --dropout 0 --attention-dropout 0.2 --classifier-dropout 0.3
-ok "the head alone" says '(1,122 trained)'
+ok "the head alone" err_has '(1,122 trained)'
 for key in '"hidden_dropout_prob": 0' '"attention_probs_dropout_prob": 0.2' '"classifier_dropout": 0.3'; do
     ok "$key" grep -q "$key" "$tmp/frozen/config.json"
 done
@@ -97,7 +97,7 @@ done
 ok "a recurrent head on a frozen encoder, layers mixed" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
     --head-sizes 16,8 --mix-layers -o "$tmp/mix"
 ok "learned" above "$(score eval_accuracy "$tmp/mix/all_results.json")" 0.95
-ok "says what is trained" says '(9,126 trained)'
+ok "says what is trained" err_has '(9,126 trained)'
 ok "eval" exits 0 "$sesame" eval "$tmp/mix" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/mix/eval_results.json")"
 # shellcheck disable=SC2086
@@ -117,12 +117,12 @@ done
 ok "sizes without a head" exits 2 "$sesame" finetune $tune --head-sizes 3 -o "$tmp/no"
 # shellcheck disable=SC2086
 ok "too many sizes" exits 2 "$sesame" finetune $tune --head mlp1 --head-sizes 3,4 -o "$tmp/no"
-ok "says how many" says 'at most 1 hidden'
+ok "says how many" err_has 'at most 1 hidden'
 # shellcheck disable=SC2086
 ok "bad sizes" exits 2 "$sesame" finetune $tune --head mlp2 --head-sizes 3,x -o "$tmp/no"
 sed 's/"kind": "mlp"/"kind": "cnn"/' "$tmp/mlp1/config.json" >"$tmp/c.json" && cp "$tmp/c.json" "$tmp/mlp1/config.json"
 ok "an unknown head" exits 3 "$sesame" eval "$tmp/mlp1" "$tmp/dev.tsv" --task classify
-ok "those there are" says '"kind" is "cnn", expected none, linear, mlp, lstm or gru'
+ok "those there are" err_has '"kind" is "cnn", expected none, linear, mlp, lstm or gru'
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
