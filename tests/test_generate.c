@@ -94,7 +94,7 @@ static void test_golden(ses_device *dev)
     for (opened *x = list; x->m; x++) ses_model_free(x->m);
 }
 
-/* Which of twelve tokens truncation leaves: 1 for those the transformers classes keep. */
+/* Truncation of twelve tokens: 1 for each token the transformers classes keep. */
 static void test_truncation(void)
 {
     static const float score[12] = { 1.5f, -0.3f, 0.2f,  2.1f, 0.9f, -1.7f,

@@ -64,7 +64,7 @@ for seed in 1 2 3; do
     run 0 text-generation -m "$tmp/gpt2-marks" --do-sample --seed $seed --temperature 9 $some --stream "the cat"
     same "$tmp/out" "$tmp/whole"
 done
-for id in 4 5; do # the last token where there is room for no more
+for id in 4 5; do # the last token at the maximum length
     word=$(echo "[$id]" | "$sesame" detokenize -m "$tmp/gpt2-marks")
     run 0 text-generation -m "$tmp/gpt2-marks" --max-new-tokens 1 --forced-eos-token-id $id --json "the cat"
     if tr -d ' ' <"$tmp/out" | grep -qF "thecat$word\""; then ok; else bad "the last token is not $word"; fi
@@ -122,7 +122,7 @@ run 1 text-generation -m "$gpt" --json -q --max-new-tokens 2 --template "$tmp/tw
 stdout_has '"red and blue is'
 stderr_has 'two.jsonl: line 2: '
 stderr_has '{pair}: the item has no second text (key "text_pair"'
-echo '{"query": "no place"}' >"$tmp/broken.json"
+echo '{"query": "no text"}' >"$tmp/broken.json"
 run 3 text-generation -m "$gpt" --template "$tmp/broken.json" moon
 stderr_has '{text}'
 
@@ -214,17 +214,17 @@ printf 'the cat sat\nred blue green one two three four five six\n' >"$tmp/two"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 22 --min-new-tokens 22 -f "$tmp/two"
 stderr_has "sesame: 1 text ends before the requested length: the context of the model is 24 tokens"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 24 --min-new-tokens 24 -f "$tmp/two"
-if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not told once"; fi
+if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not reported once"; fi
 run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
-if grep -qF "asked for" "$tmp/err"; then bad "told without need"; else ok; fi
+if grep -qF "before the requested length" "$tmp/err"; then bad "reported without need"; else ok; fi
 
 # Log-probabilities of generated tokens, only if requested: equal to the scores of the whole text.
 logprobs_agree() { # logprobs_agree MODEL
     run 0 text-generation -m "$1" --json --logprobs --max-new-tokens 6 "the cat sat"
     words=$(grep -o '"token": "[a-z]*"' "$tmp/out" | cut -d '"' -f 4 | tr '\n' ' ')
-    grep -o '"logprob": [-0-9.e]*' "$tmp/out" | cut -d ' ' -f 2 >"$tmp/said"
+    grep -o '"logprob": [-0-9.e]*' "$tmp/out" | cut -d ' ' -f 2 >"$tmp/logprobs"
     run 0 perplexity -m "$1" --json --tokens --text "the cat sat $words"
-    grep -o '", [-0-9.e]*\]' "$tmp/out" | tr -d '",] ' | tail -n 6 | paste "$tmp/said" - >"$tmp/both"
+    grep -o '", [-0-9.e]*\]' "$tmp/out" | tr -d '",] ' | tail -n 6 | paste "$tmp/logprobs" - >"$tmp/both"
     if awk '{ d = $1 - $2; bad += NF != 2 || $1 >= 0 || d > 1e-4 || d < -1e-4 } END { exit bad || NR != 6 }' "$tmp/both"; then
         ok
     else
@@ -233,7 +233,7 @@ logprobs_agree() { # logprobs_agree MODEL
 }
 logprobs_agree "$gpt"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 6 "the cat sat"
-if grep -qF logprob "$tmp/out"; then bad "log-probabilities nobody asked for"; else ok; fi
+if grep -qF logprob "$tmp/out"; then bad "log-probabilities without --logprobs"; else ok; fi
 run 0 text-generation -m "$gpt" --logprobs --max-new-tokens 6 "the cat sat"
 if [ "$(grep -cE '^ +-[0-9]+\.[0-9]{4}  [a-z]+$' "$tmp/out")" -eq 6 ]; then ok; else bad "a line for each token"; fi
 run 0 summarization -m "$t5" --json --logprobs --num-beams 2 --num-return-sequences 2 --max-new-tokens 3 red
@@ -269,11 +269,11 @@ for x in "--max-seq-len 8" "--diversity-penalty 1" "--early-stopping" "--length-
 done
 run 0 summarization -m "$t5" --max-new-tokens 2 --max-seq-len 8 --return-full-text red
 stderr_has "--return-full-text has no effect"
-if grep -qF "max-seq-len" "$tmp/err"; then bad "an encoder's texts are cut"; else ok; fi
+if grep -qF "max-seq-len" "$tmp/err"; then bad "max-seq-len applies to an encoder"; else ok; fi
 run 0 translation_zz_to_yy -m "$t5" --max-new-tokens 2 red
 stderr_has "config.json has no task_specific_params for translation_zz_to_yy"
 run 0 translation_en_to_fr -m "$t5" --max-new-tokens 2 red
-if grep -qF "task_specific_params" "$tmp/err"; then bad "told of a task it has"; else ok; fi
+if grep -qF "task_specific_params" "$tmp/err"; then bad "a warning about a known task"; else ok; fi
 
 # Bad input.
 run 2 text-generation -m "$gpt" --num-beams 0 x

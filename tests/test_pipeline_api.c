@@ -109,7 +109,7 @@ static void test_no_callback(void)
 static void test_max_seq_len(void)
 {
     ses_err e = { 0 };
-    ses_item item = { .text = ses_str("The bell rings and nobody counts the hours at sea") };
+    ses_item item = { .text = ses_str("The bell rings and no one counts the hours at sea") };
     ses_pipeline *p = open_pipeline("text-classification", "tests/pipelines/bert-label", NULL);
     if (!p) return;
     int64_t max = ses_pipeline_max_seq_len(p);
@@ -175,7 +175,7 @@ enum { ITEMS = 60 };
 static void *work(void *ctx)
 {
     worker *w = ctx;
-    static const char words[] = "The bell rings and nobody counts the hours at sea; the keeper eats alone";
+    static const char words[] = "The bell rings and no one counts the hours at sea; the keeper eats alone";
     ses_err e = { 0 };
     w->log.n = 0;
     w->ok = true;

@@ -39,7 +39,7 @@ static bool on_error(void *ctx, const ses_item *item, const ses_err *why, ses_er
 static bool feed(ses_pipeline *p, int64_t i, ses_err *e)
 {
     static const char words[] =
-        "The bell rings and nobody counts the hours at sea; the keeper eats alone again";
+        "The bell rings and no one counts the hours at sea; the keeper eats alone again";
     size_t n = 3 + (size_t)(i * 7 % (int64_t)(sizeof words - 4));
     return ses_pipeline_feed(p, &(ses_item){ .text = { words, n }, .number = i }, e);
 }

@@ -117,8 +117,8 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
 ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
                                      const ses_pipeline_options *options, ses_err *e);
 
-/* Frees a pipeline; p may be NULL. Queued items are dropped without a result. Shared models and tokenizers stay
- * open. */
+/* Frees a pipeline; p may be NULL. Queued items are dropped without a result. Shared models and tokenizers
+ * stay open. */
 void ses_pipeline_free(ses_pipeline *p);
 
 /* The model, sentence encoder (embed, similarity; else NULL) and tokenizer, borrowed from the pipeline. Other
@@ -156,8 +156,8 @@ void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx);
 /* Receives each item that failed, in the order of the items, and why; returns true to continue with the other
  * items (keep going), or false to stop, with the reason in e. */
 typedef bool ses_item_error_fn(void *ctx, const ses_item *item, const ses_err *why, ses_err *e);
-/* Sets the callback for failed items. NULL, the default: the first failed item stops the work. Errors that are
- * not an item's (output that cannot be written, for example) always stop it. */
+/* Sets the callback for failed items. NULL, the default: the first failed item stops the work. Errors that
+ * are not an item's (output that cannot be written, for example) always stop it. */
 void ses_pipeline_set_error_callback(ses_pipeline *p, ses_item_error_fn *fn, void *ctx);
 
 /* Tasks that generate text: receives the text of an item in pieces while it is generated, if the item runs
