@@ -154,6 +154,64 @@ static void test_item_settings(void)
     ses_pipeline_free(p);
 }
 
+/* A word-level tokenizer of w1 .. w39 with these ids. */
+static ses_tokenizer *words(ses_err *e)
+{
+    char text[4096];
+    int n =
+        snprintf(text, sizeof text,
+                 "{\"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"model\": {\"type\": \"WordLevel\", "
+                 "\"unk_token\": \"[UNK]\", \"vocab\": {\"[UNK]\": 0");
+    for (int i = 1; i < 40; i++) n += snprintf(text + n, sizeof text - (size_t)n, ", \"w%d\": %d", i, i);
+    n += snprintf(text + n, sizeof text - (size_t)n, "}}}");
+    return ses_tokenizer_from_json(text, (size_t)n, e);
+}
+
+static bool log_texts(void *ctx, const ses_result *r, ses_err *e)
+{
+    (void)e;
+    for (size_t i = 0; i < r->n; i++) add(ctx, "%d %s\n", (int)r->item->number, r->row[i].text.p);
+    return true;
+}
+
+/* Items with settings of their own in one batch with others give the texts of pipelines with these
+ * settings. */
+static void test_generation_settings(void)
+{
+    static const ses_setting settings[][4] = {
+        { { "max_new_tokens", "3" }, { 0 } },
+        { { "max_new_tokens", "6" }, { "do_sample", "true" }, { "seed", "7" }, { 0 } },
+        { { "max_new_tokens", "4" }, { "num_beams", "3" }, { "num_return_sequences", "2" }, { 0 } },
+    };
+    static log alone, together;
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_tokenizer *t = words(&e);
+    ses_pipeline_options o = { .model = m, .tokenizer = t };
+    ses_item item = { .text = ses_str("w5 w9 w17") };
+    ses_pipeline *p = m && t ? ses_pipeline_open_with("text-generation", NULL, NULL, &o, &e) : NULL;
+    if (!CHECK_MSG(p, "%s", e.msg)) goto done;
+    ses_pipeline_set_callback(p, log_texts, &together);
+    for (int64_t i = 0; i < 6; i++) {
+        o.settings = item.settings = settings[i % 3];
+        item.number = i;
+        ses_pipeline *one = ses_pipeline_open_with("text-generation", NULL, NULL, &o, &e);
+        if (!CHECK_MSG(one, "%s", e.msg)) break;
+        ses_item plain = { .text = item.text, .number = i };
+        const ses_result *r = ses_pipeline_run(one, &plain, &e);
+        if (CHECK_MSG(r, "%s", e.msg)) log_texts(&alone, r, &e);
+        ses_pipeline_free(one);
+        CHECK_MSG(ses_pipeline_feed(p, &item, &e), "%s", e.msg);
+    }
+    CHECK(ses_pipeline_flush(p, &e) && ses_pipeline_get_stats(p).batches == 1);
+    CHECK_STR(together.text, alone.text);
+    CHECK(ses_pipeline_get_stats(p).tokens_generated > 20);
+done:
+    ses_pipeline_free(p);
+    ses_tokenizer_free(t);
+    ses_model_free(m);
+}
+
 /* ---- one model, several pipelines ---- */
 
 typedef struct worker {
@@ -255,6 +313,7 @@ int main(void)
         test_no_callback();
         test_max_seq_len();
         test_item_settings();
+        test_generation_settings();
         test_shared_model();
         test_shared_encoder();
     }

@@ -1,5 +1,7 @@
 /* The inside of a pipeline, for src/task: requests (queued items), the runner's state, and helpers for tasks.
- * A pipeline owns everything here unless stated otherwise. One thread at a time. */
+ * A pipeline owns everything here unless stated otherwise. One thread at a time.
+ *
+ * Names in this folder: p pipeline, r request, q sequence, e error. */
 #ifndef SES_TASK_PIPELINE_IMPL_H
 #define SES_TASK_PIPELINE_IMPL_H
 

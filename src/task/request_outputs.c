@@ -7,13 +7,13 @@
 #include <math.h>
 
 /* The rows of the sequence being collected: `count` from `first` on. */
-static void find_rows(const ses_pipeline_runner *n, const ses_seq *q, ses_axis axis, int64_t *first,
+static void find_rows(const ses_pipeline_runner *runner, const ses_seq *q, ses_axis axis, int64_t *first,
                       int64_t *count)
 {
     switch (axis) {
-    case SES_PER_ROW: *first = n->row_index, *count = (int64_t)q->n_rows; return;
-    case SES_PER_SEQUENCE: *first = n->seq_index, *count = 1; return;
-    default: *first = n->cu_seqlens[n->seq_index], *count = (int64_t)q->n; return;
+    case SES_PER_ROW: *first = runner->row_index, *count = (int64_t)q->n_rows; return;
+    case SES_PER_SEQUENCE: *first = runner->seq_index, *count = 1; return;
+    default: *first = runner->cu_seqlens[runner->seq_index], *count = (int64_t)q->n; return;
     }
 }
 
@@ -23,17 +23,17 @@ static void find_rows(const ses_pipeline_runner *n, const ses_seq *q, ses_axis a
 static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t first, int64_t count,
                                  ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
+    ses_pipeline_runner *runner = &p->runner;
     int64_t width = ses_cols(x), wanted = first * width, from = 0, size = ses_count(x), to = 0;
     if (p->dev->is_host) return x->f + wanted;
-    if (n->host_copy_of == x) return n->host_copy + wanted;
-    if (n->host_copy_of) from = wanted, size = count * width, to = ses_count(n->host_copy_of);
-    if (!ses_array_reserve(&n->host_copy, &n->host_copy_capacity, (size_t)(to + size), sizeof *n->host_copy,
-                           e) ||
-        !ses_device_read(p->dev, x, from, size, n->host_copy + to, e))
+    if (runner->host_copy_of == x) return runner->host_copy + wanted;
+    if (runner->host_copy_of) from = wanted, size = count * width, to = ses_count(runner->host_copy_of);
+    if (!ses_array_reserve(&runner->host_copy, &runner->host_copy_capacity, (size_t)(to + size),
+                           sizeof *runner->host_copy, e) ||
+        !ses_device_read(p->dev, x, from, size, runner->host_copy + to, e))
         return NULL;
-    if (!n->host_copy_of) n->host_copy_of = x;
-    return n->host_copy + to + wanted - from;
+    if (!runner->host_copy_of) runner->host_copy_of = x;
+    return runner->host_copy + to + wanted - from;
 }
 
 /* NaN in an output usually comes from NaN in the weights: then the message names the tensor. */
@@ -46,15 +46,15 @@ static void fail_not_finite(const ses_pipeline *p, const char *output, ses_err *
 
 ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    const ses_output *o = ses_outputs_find(&n->outputs, output);
+    ses_pipeline_runner *runner = &p->runner;
+    const ses_output *o = ses_outputs_find(&runner->outputs, output);
     assert(o);
     int64_t width = ses_cols(o->tensor), first = 0;
     ses_output_rows rows = { .cols = o->cols ? o->cols : width };
-    find_rows(n, q, o->axis, &first, &rows.n);
+    find_rows(runner, q, o->axis, &first, &rows.n);
     const ses_real *x = read_rows(p, o->tensor, first, rows.n, e);
-    if (!x ||
-        !ses_array_reserve(&n->rows, &n->rows_capacity, (size_t)(rows.n * rows.cols), sizeof *n->rows, e))
+    if (!x || !ses_array_reserve(&runner->rows, &runner->rows_capacity, (size_t)(rows.n * rows.cols),
+                                 sizeof *runner->rows, e))
         return rows;
     for (int64_t i = 0; i < rows.n; i++)
         for (int64_t k = 0; k < rows.cols; k++) {
@@ -63,8 +63,8 @@ ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const
                 fail_not_finite(p, output, e);
                 return rows;
             }
-            n->rows[i * rows.cols + k] = (float)v;
+            runner->rows[i * rows.cols + k] = (float)v;
         }
-    rows.x = n->rows;
+    rows.x = runner->rows;
     return rows;
 }

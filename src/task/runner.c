@@ -13,19 +13,19 @@ enum { REQUEST_BLOCK = 4096 };
 
 /* ---- requests ---- */
 
-static void recycle(ses_pipeline_runner *n, ses_request *r)
+static void recycle(ses_pipeline_runner *runner, ses_request *r)
 {
     if (!r) return;
-    r->next = n->free_list;
-    n->free_list = r;
+    r->next = runner->free_list;
+    runner->free_list = r;
 }
 
 static ses_request *new_request(ses_pipeline *p, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    ses_request *r = n->free_list;
+    ses_pipeline_runner *runner = &p->runner;
+    ses_request *r = runner->free_list;
     if (r)
-        n->free_list = r->next;
+        runner->free_list = r->next;
     else
         r = ses_alloc(sizeof *r, e);
     if (!r) return NULL;
@@ -35,7 +35,7 @@ static ses_request *new_request(ses_pipeline *p, ses_err *e)
     ses_arena_reset(&r->mem);
     r->state = ses_arena_array(&r->mem, 1, p->task->request_size, e);
     if (r->state) return r;
-    recycle(n, r);
+    recycle(runner, r);
     return NULL;
 }
 
@@ -51,30 +51,30 @@ static void free_requests(ses_request *r)
 
 void ses_runner_free(ses_pipeline *p)
 {
-    ses_pipeline_runner *n = &p->runner;
-    ses_async_free(n->async);
-    free_requests(n->first);
-    free_requests(n->free_list);
-    free_requests(n->result_request);
-    ses_tape_free(n->tape);
-    ses_arena_free(&n->mem);
-    ses_free(n->host_copy);
-    ses_free(n->rows);
+    ses_pipeline_runner *runner = &p->runner;
+    ses_async_free(runner->async);
+    free_requests(runner->first);
+    free_requests(runner->free_list);
+    free_requests(runner->result_request);
+    ses_tape_free(runner->tape);
+    ses_arena_free(&runner->mem);
+    ses_free(runner->host_copy);
+    ses_free(runner->rows);
 }
 
 /* After an error the queue is dropped, so that the pipeline can be used again. Returns false. */
 static bool drop_queue(ses_pipeline *p)
 {
-    ses_pipeline_runner *n = &p->runner;
-    if (n->in_flight && p->dev->is_host) (void)ses_async_wait(n->async, NULL);
-    n->in_flight = false;
-    if (n->last) {
-        n->last->next = n->free_list;
-        n->free_list = n->first;
+    ses_pipeline_runner *runner = &p->runner;
+    if (runner->in_flight && p->dev->is_host) (void)ses_async_wait(runner->async, NULL);
+    runner->in_flight = false;
+    if (runner->last) {
+        runner->last->next = runner->free_list;
+        runner->free_list = runner->first;
     }
-    n->first = n->last = n->next_request = NULL;
-    n->next_seq = 0;
-    n->waiting_tokens = 0;
+    runner->first = runner->last = runner->next_request = NULL;
+    runner->next_seq = 0;
+    runner->waiting_tokens = 0;
     return false;
 }
 
@@ -102,12 +102,12 @@ static ses_request *skip_without_sequences(ses_request *r)
 /* The next sequences of the queue up to batch_tokens, at least one. */
 static bool choose_batch(ses_pipeline *p, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    ses_seq_group *b = &n->batch;
-    ses_arena_reset(&n->mem);
+    ses_pipeline_runner *runner = &p->runner;
+    ses_seq_group *b = &runner->batch;
+    ses_arena_reset(&runner->mem);
     for (int pass = 0; pass < 2; pass++) { /* count, then list */
-        ses_request *r = n->next_request;
-        size_t i = n->next_seq, count = 0;
+        ses_request *r = runner->next_request;
+        size_t i = runner->next_seq, count = 0;
         int64_t tokens = 0;
         while (r && (!count || tokens + (int64_t)r->seq[i].n <= p->settings.batch_tokens)) {
             if (pass) b->request[count] = r, b->seq[count] = &r->seq[i];
@@ -117,14 +117,14 @@ static bool choose_batch(ses_pipeline *p, ses_err *e)
         }
         b->n = count, b->tokens = tokens;
         if (pass) {
-            n->next_request = r, n->next_seq = i;
+            runner->next_request = r, runner->next_seq = i;
             break;
         }
-        b->request = ses_arena_array(&n->mem, count, sizeof(ses_request *), e);
-        b->seq = ses_arena_array(&n->mem, count, sizeof(ses_seq *), e);
+        b->request = ses_arena_array(&runner->mem, count, sizeof(ses_request *), e);
+        b->seq = ses_arena_array(&runner->mem, count, sizeof(ses_seq *), e);
         if (!b->request || !b->seq) return false;
     }
-    n->waiting_tokens -= b->tokens;
+    runner->waiting_tokens -= b->tokens;
     return true;
 }
 
@@ -139,17 +139,17 @@ static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_
 static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
                        ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
+    ses_pipeline_runner *runner = &p->runner;
     const ses_config *c = &p->model->c;
     bool segments = (c->embed.segments > 1 || c->xl.relative_segments) && p->tokenizer_config.sets_segments;
     bool decoder = p->model->stack[1].layer && !c->decoder.input_from_source;
     size_t n_rows = 0;
     for (size_t s = 0; s < b->n; s++) n_rows += b->seq[s]->n_rows;
-    int32_t *cu_seqlens = ses_arena_array(&n->mem, b->n + 1, sizeof *cu_seqlens, e);
-    int32_t *id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *id, e);
-    int32_t *type_id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *type_id, e);
-    int32_t *decoder_id = ses_arena_array(&n->mem, (size_t)b->tokens, sizeof *decoder_id, e);
-    int32_t *row = ses_arena_array(&n->mem, n_rows, sizeof *row, e);
+    int32_t *cu_seqlens = ses_arena_array(&runner->mem, b->n + 1, sizeof *cu_seqlens, e);
+    int32_t *id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *id, e);
+    int32_t *type_id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *type_id, e);
+    int32_t *decoder_id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *decoder_id, e);
+    int32_t *row = ses_arena_array(&runner->mem, n_rows, sizeof *row, e);
     if (!cu_seqlens || !id || !type_id || !decoder_id || !row) return false;
     for (size_t s = 0, at = 0, k = 0; s < b->n; s++) {
         const ses_seq *q = b->seq[s];
@@ -160,7 +160,7 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
         at += q->n;
         cu_seqlens[s + 1] = (int32_t)at;
     }
-    n->cu_seqlens = cu_seqlens;
+    runner->cu_seqlens = cu_seqlens;
     *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu_seqlens = cu_seqlens, .ids = id };
     if (segments) out->segments = type_id;
     if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
@@ -174,26 +174,27 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
 /* On a host the forward pass has been computed when this returns; a GPU may still be computing it. */
 static bool forward(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
+    ses_pipeline_runner *runner = &p->runner;
     ses_batch batch;
     ses_output_request request;
     if (!fill_batch(p, b, &batch, &request, e)) return false;
-    ses_tape_reset(n->tape, NULL);
-    n->host_copy_of = NULL;
-    return p->task->forward ? p->task->forward(p, &batch, &request, &n->outputs, e)
-                            : ses_model_forward(p->model, n->tape, &batch, &request, &n->outputs, e);
+    ses_tape_reset(runner->tape, NULL);
+    runner->host_copy_of = NULL;
+    return p->task->forward
+               ? p->task->forward(p, &batch, &request, &runner->outputs, e)
+               : ses_model_forward(p->model, runner->tape, &batch, &request, &runner->outputs, e);
 }
 
 /* Hands each sequence's outputs to its request. */
 static bool collect_batch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    n->row_index = 0;
+    ses_pipeline_runner *runner = &p->runner;
+    runner->row_index = 0;
     for (size_t s = 0; s < b->n; s++) {
         ses_request *r = b->request[s];
-        n->seq_index = (int64_t)s;
+        runner->seq_index = (int64_t)s;
         if (!r->error && !p->task->collect(p, r, b->seq[s], e) && !record_item_error(p, r, e)) return false;
-        n->row_index += (int64_t)b->seq[s]->n_rows;
+        runner->row_index += (int64_t)b->seq[s]->n_rows;
     }
     return true;
 }
@@ -257,18 +258,19 @@ static bool report(ses_pipeline *p, ses_request *r, ses_err *e)
 /* Reports the requests at the front of the queue whose sequences have all been collected. */
 static bool report_finished(ses_pipeline *p, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    while (n->first && n->first != n->next_request && n->first->collected == n->first->n_seqs) {
-        ses_request *r = n->first;
+    ses_pipeline_runner *runner = &p->runner;
+    while (runner->first && runner->first != runner->next_request &&
+           runner->first->collected == runner->first->n_seqs) {
+        ses_request *r = runner->first;
         if (!report(p, r, e)) return false;
-        n->first = r->next;
-        if (!n->first) n->last = NULL;
+        runner->first = r->next;
+        if (!runner->first) runner->last = NULL;
         if (p->settings.on_result) {
-            recycle(n, r);
+            recycle(runner, r);
         } else { /* ses_pipeline_run returns a result that borrows from the request */
-            recycle(n, n->result_request);
+            recycle(runner, runner->result_request);
             r->next = NULL;
-            n->result_request = r;
+            runner->result_request = r;
         }
     }
     return true;
@@ -285,51 +287,51 @@ static bool forward_async(void *ctx, ses_err *e)
 /* A host needs a thread for it, which pays off if the device has several. A GPU computes by itself. */
 static bool can_run_async(ses_pipeline *p)
 {
-    ses_pipeline_runner *n = &p->runner;
+    ses_pipeline_runner *runner = &p->runner;
     if (!p->dev->is_host || p->task->run_batch) return false;
-    if (!n->async && ses_thread_pool_size(p->dev->exec.pool) > 1) n->async = ses_async_new(NULL);
-    return n->async != NULL;
+    if (!runner->async && ses_thread_pool_size(p->dev->exec.pool) > 1) runner->async = ses_async_new(NULL);
+    return runner->async != NULL;
 }
 
 static bool wait_in_flight(ses_pipeline *p, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    if (!n->in_flight) return true;
-    n->in_flight = false;
-    return finish_batch(p, !p->dev->is_host || ses_async_wait(n->async, e), e);
+    ses_pipeline_runner *runner = &p->runner;
+    if (!runner->in_flight) return true;
+    runner->in_flight = false;
+    return finish_batch(p, !p->dev->is_host || ses_async_wait(runner->async, e), e);
 }
 
 /* more_items: others may follow, so the batch may stay in flight; its outputs are collected by the next
  * call. */
 static bool run_batch(ses_pipeline *p, bool more_items, ses_err *e)
 {
-    ses_pipeline_runner *n = &p->runner;
-    ses_seq_group *b = &n->batch;
+    ses_pipeline_runner *runner = &p->runner;
+    ses_seq_group *b = &runner->batch;
     if (!wait_in_flight(p, e) || !choose_batch(p, e)) return false;
     if (more_items && can_run_async(p)) {
-        ses_async_start(n->async, forward_async, p);
-        n->in_flight = true;
+        ses_async_start(runner->async, forward_async, p);
+        runner->in_flight = true;
     } else if (p->task->run_batch) {
         if (!finish_batch(p, p->task->run_batch(p, b->request, b->seq, b->n, e), e)) return false;
     } else {
         bool ok = forward(p, b, e);
-        n->in_flight = ok && !p->dev->is_host;
-        if (!n->in_flight && !finish_batch(p, ok, e)) return false;
+        runner->in_flight = ok && !p->dev->is_host;
+        if (!runner->in_flight && !finish_batch(p, ok, e)) return false;
     }
     return report_finished(p, e);
 }
 
 /* ---- feed, flush, run ---- */
 
-static void enqueue(ses_pipeline_runner *n, ses_request *r)
+static void enqueue(ses_pipeline_runner *runner, ses_request *r)
 {
-    if (n->last)
-        n->last->next = r;
+    if (runner->last)
+        runner->last->next = r;
     else
-        n->first = r;
-    n->last = r;
-    if (!n->next_request && r->n_seqs) n->next_request = r, n->next_seq = 0;
-    n->waiting_tokens += r->tokens;
+        runner->first = r;
+    runner->last = r;
+    if (!runner->next_request && r->n_seqs) runner->next_request = r, runner->next_seq = 0;
+    runner->waiting_tokens += r->tokens;
 }
 
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
