@@ -60,7 +60,7 @@ static uint32_t char_before(const char *text, size_t i)
 {
     size_t k = i - 1;
     uint32_t c = 0;
-    while (k && ((uint8_t)text[k] & 0xC0) == 0x80) k--;
+    while (k && ses_utf8_continues(text[k])) k--;
     ses_utf8_decode(text + k, i - k, &c);
     return c;
 }
@@ -77,7 +77,7 @@ static size_t spaces_before(const char *text, size_t from, size_t i)
     while (i > from) {
         size_t k = i - 1;
         uint32_t c = 0;
-        while (k > from && ((uint8_t)text[k] & 0xC0) == 0x80) k--;
+        while (k > from && ses_utf8_continues(text[k])) k--;
         if (!ses_utf8_decode(text + k, i - k, &c) || !is_space(c)) break;
         i = k;
     }

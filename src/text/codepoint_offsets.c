@@ -1,6 +1,7 @@
 #include "codepoint_offsets.h"
 
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ typedef struct cursor {
     uint32_t lead;             /* characters that start before `byte` */
 } cursor;
 
-static bool is_continuation(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
+static bool is_continuation(const cursor *c, size_t at) { return ses_utf8_continues(c->text[at]); }
 
 static size_t find_non_ascii(const char *text, size_t at, size_t n)
 {

@@ -1,5 +1,6 @@
 /* Builds encodings from tokens: truncation, special tokens, padding, overflowing parts. */
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>
@@ -133,12 +134,12 @@ static size_t advance_chars(const char *p, size_t n, size_t at, int64_t chars)
 {
     while (chars > 0 && at < n) {
         at++;
-        while (at < n && ((uint8_t)p[at] & 0xC0) == 0x80) at++;
+        while (at < n && ses_utf8_continues(p[at])) at++;
         chars--;
     }
     while (chars < 0 && at) {
         at--;
-        while (at && ((uint8_t)p[at] & 0xC0) == 0x80) at--;
+        while (at && ses_utf8_continues(p[at])) at--;
         chars++;
     }
     return at;

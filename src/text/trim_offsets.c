@@ -13,7 +13,7 @@ ses_space_margins ses_space_margins_of(const char *token, size_t n)
     for (size_t i = 0; i < n && (k = ses_utf8_decode(token + i, n - i, &c)) && is_space(c); i += k)
         b.front += b.front < UINT16_MAX;
     for (; n; n = k) {
-        for (k = n - 1; k && ((uint8_t)token[k] & 0xC0) == 0x80;) k--;
+        for (k = n - 1; k && ses_utf8_continues(token[k]);) k--;
         if (!ses_utf8_decode(token + k, n - k, &c) || !is_space(c)) break;
         b.back += b.back < UINT16_MAX;
     }

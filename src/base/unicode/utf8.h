@@ -10,11 +10,14 @@ size_t ses_utf8_valid(const char *p, size_t n); /* bytes before the first invali
 bool ses_is_ascii(const char *p, size_t n);
 size_t ses_utf8_encode(uint32_t cp, char out[4]); /* bytes written; 0: not a scalar value */
 
+/* Whether a byte of valid text continues a character: it is not its first byte. */
+static inline bool ses_utf8_continues(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
+
 /* Number of characters in n bytes of valid text. */
 static inline size_t ses_utf8_count(const char *p, size_t n)
 {
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) count += ((unsigned char)p[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < n; i++) count += !ses_utf8_continues(p[i]);
     return count;
 }
 

@@ -32,8 +32,7 @@ typedef struct parts {
 /* Split a normalized word of at most SES_BERT_MAX_WORD bytes into tokens. */
 static bool wordpiece(const ses_bert_fast *f, const uint8_t *p, size_t n, parts *out, ses_err *e)
 {
-    size_t chars = 0, at = 0;
-    for (size_t i = 0; i < n; i++) chars += (p[i] & 0xC0) != 0x80;
+    size_t chars = ses_utf8_count((const char *)p, n), at = 0;
     out->n = 0;
     while (at < n && chars <= (size_t)f->m->max_chars) {
         size_t len = longest(at ? &f->next : &f->first, p + at, n - at, &out->id[out->n]);
@@ -230,7 +229,7 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
     if (c->kind == SES_BERT_LETTER || c->kind == SES_BERT_SINGLE) {
         memcpy(c->byte, p, len);
         c->n = (uint8_t)len;
-        for (size_t i = 0; i < len; i++) c->chars += ((uint8_t)p[i] & 0xC0) != 0x80;
+        c->chars = (uint8_t)ses_utf8_count(p, len);
         if (c->kind == SES_BERT_SINGLE) c->id = f->m->max_chars ? ses_vocab_id(&f->m->vocab, p, len) : -1;
         if (c->kind == SES_BERT_SINGLE && c->id < 0) c->id = f->m->unknown_id;
         if (c->kind == SES_BERT_SINGLE && c->id < 0)

@@ -48,13 +48,11 @@ static bool encode_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const 
     return ses_merges_apply(&f->m->merges, p->id, p->len, &p->n, NULL, scratch, e);
 }
 
-static bool is_continuation(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
-
 /* A token that covers part of a character's bytes gets the range of the whole character. */
 static ses_offset whole_chars(const char *word, size_t n, size_t begin, size_t end)
 {
-    while (begin && is_continuation(word[begin])) begin--;
-    while (end < n && is_continuation(word[end])) end++;
+    while (begin && ses_utf8_continues(word[begin])) begin--;
+    while (end < n && ses_utf8_continues(word[end])) end++;
     return (ses_offset){ (uint32_t)begin, (uint32_t)end };
 }
 

@@ -25,7 +25,7 @@ static bool is_split_safe_around(const ses_words_fast *f, ses_words_work *w, con
 {
     size_t before = at - 1;
     uint32_t cp;
-    while (((uint8_t)text[before] & 0xC0) == 0x80) before--;
+    while (ses_utf8_continues(text[before])) before--;
     ses_utf8_next(text + before, &cp);
     if (!ses_words_split_safe(f, w, cp, yes, e)) return false;
     if (!*yes) return true;

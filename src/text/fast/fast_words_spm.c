@@ -57,13 +57,6 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
     return f->max_abs_score < max_sum / 1000;
 }
 
-static size_t count_chars(const char *p, size_t n)
-{
-    size_t chars = 0;
-    for (size_t i = 0; i < n; i++) chars += ((uint8_t)p[i] & 0xC0) != 0x80;
-    return chars;
-}
-
 /* Recompute the sum of the best path up to the last token, with the same additions: an unknown token
  * counts once per character of its string. */
 static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
@@ -78,7 +71,7 @@ static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_tok
         }
         while (k->override[s.override].index < s.token) s.override++;
         const ses_token_override *name = &k->override[s.override];
-        for (size_t i = count_chars(k->override_text.data + name->begin, name->n); i; i--)
+        for (size_t i = ses_utf8_count(k->override_text.data + name->begin, name->n); i; i--)
             s.sum = m->unk_score + s.sum;
     }
     s.byte = at;
@@ -162,7 +155,7 @@ static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, 
      * compared, here and in the full text. The first chunk starts at sum 0 and needs no margin, but the
      * library must not have restarted the sum. */
     *certain = first ? (double)t->n * f->max_abs_score < max_sum
-                     : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * bound * FLT_EPSILON &&
+                     : (double)gap > 2.0 * (double)ses_utf8_count(t->byte, t->n) * bound * FLT_EPSILON &&
                            fabs((double)*sum) < bound;
     for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *certain &= w->raw.token[i].id != m->unk_id;
     return ses_spm_resolve_unknown(m, t->byte, &w->raw, &k->piece_tokens, e);

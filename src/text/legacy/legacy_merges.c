@@ -2,6 +2,7 @@
 #include "legacy_merges.h"
 
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 
 #include <stdlib.h>
 
@@ -41,15 +42,13 @@ static int by_score(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-static bool is_char_start(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
-
 static bool add_merges(const ses_legacy_converter *o, ses_string s, double score, merge_list *c, ses_err *e)
 {
     size_t start = c->n;
     uint32_t chars = 0, left = 0;
-    for (size_t i = 0; i < s.n; i++) chars += is_char_start(s.p[i]);
+    chars = (uint32_t)ses_utf8_count(s.p, s.n);
     for (size_t i = 1; i < s.n; i++) {
-        if (!is_char_start(s.p[i])) continue;
+        if (ses_utf8_continues(s.p[i])) continue;
         left++;
         int32_t l = ses_vocab_id(&o->vocab, s.p, i);
         int32_t r = l < 0 ? -1 : ses_vocab_id(&o->vocab, s.p + i, s.n - i);

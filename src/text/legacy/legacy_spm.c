@@ -77,7 +77,7 @@ static bool ends_in_digit_comma(ses_string s)
 {
     if (s.n < 2 || s.p[s.n - 1] != ',') return false;
     size_t at = s.n - 2;
-    while (at && ((unsigned char)s.p[at] & 0xc0) == 0x80) at--;
+    while (at && ses_utf8_continues(s.p[at])) at--;
     uint32_t c;
     return ses_utf8_decode(s.p + at, s.n - 1 - at, &c) && ses_cp(c)->gc == SES_GC_ND;
 }

@@ -41,7 +41,7 @@ static bool push(ses_re_machine *m, frame_kind kind, size_t at, size_t pos, size
 static size_t before(const ses_re_machine *m, size_t pos)
 {
     do pos--;
-    while ((m->text[pos] & 0xC0) == 0x80);
+    while (ses_utf8_continues(m->text[pos]));
     return pos;
 }
 
@@ -250,7 +250,7 @@ bool ses_re_search(ses_re_machine *m, size_t from, bool *found, size_t *begin, s
     for (size_t i = from; i <= m->n; i++) {
         while (!p->empty && i < m->n && !p->first[(unsigned char)m->text[i]]) i++;
         if (i == m->n && !p->empty) return true;
-        if (i < m->n && (m->text[i] & 0xC0) == 0x80) continue; /* inside a character */
+        if (i < m->n && ses_utf8_continues(m->text[i])) continue; /* inside a character */
         if (!match(m, i, found, end, e)) return false;
         if (*found) return *begin = i, true;
     }

@@ -57,7 +57,7 @@ static size_t spaces(const char *p, size_t n)
     while (line_end && !is_line(p[line_end - 1])) line_end--;
     if (line_end || end == n) return line_end ? line_end : end;
     size_t last = end - 1;
-    while ((p[last] & 0xC0) == 0x80) last--;
+    while (ses_utf8_continues(p[last])) last--;
     return last ? last : end;
 }
 

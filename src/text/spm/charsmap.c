@@ -61,7 +61,7 @@ static bool step(walk *w, unsigned char byte)
 static ses_charsmap_result replacement(const walk *w, uint32_t value, ses_string *to, ses_err *e)
 {
     const ses_charsmap *m = w->m;
-    if (w->broken || value > m->n || (value < m->n && (m->text[value] & 0xC0) == 0x80)) {
+    if (w->broken || value > m->n || (value < m->n && ses_utf8_continues(m->text[value]))) {
         ses_fail(e, SES_EFORMAT, "charsmap: replacement at %u exceeds the %zu bytes", value, m->n);
         return SES_CHARSMAP_BROKEN;
     }

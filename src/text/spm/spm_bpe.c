@@ -4,6 +4,7 @@
 #include "spm_model.h"
 
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 
 #include <string.h>
 
@@ -64,9 +65,7 @@ static uint32_t *ranks_of(const ses_spm_model *m, ses_err *e)
 
 static size_t splits_of(const ses_spm_model *m, int32_t id) /* boundaries between characters */
 {
-    size_t count = 0;
-    for (uint32_t i = m->start[id]; i < m->start[id + 1]; i++)
-        count += ((unsigned char)m->byte[i] & 0xc0) != 0x80;
+    size_t count = ses_utf8_count(m->byte + m->start[id], m->start[id + 1] - m->start[id]);
     return count ? count - 1 : 0;
 }
 

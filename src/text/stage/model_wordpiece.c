@@ -3,6 +3,7 @@
  * token. */
 #include "model_wordpiece.h"
 #include "base/str.h"
+#include "base/unicode/utf8.h"
 
 #include <string.h>
 
@@ -44,18 +45,11 @@ static void save(const void *self, ses_json_writer *w)
     ses_vocab_save(&m->vocab, w);
 }
 
-static size_t count_chars(const char *s, size_t n)
-{
-    size_t chars = 0;
-    for (size_t i = 0; i < n; i++) chars += ((uint8_t)s[i] & 0xC0) != 0x80;
-    return chars;
-}
-
 /* Longest token with the prefix key[0, from): its bytes after the prefix, and its id. */
 static size_t longest(const ses_wordpiece *m, const char *key, size_t from, size_t n, int32_t *id)
 {
     while (n > from) {
-        if (((uint8_t)key[n] & 0xC0) != 0x80) {
+        if (!ses_utf8_continues(key[n])) {
             *id = ses_vocab_id(&m->vocab, key, n);
             if (*id >= 0) return n - from;
         }
@@ -69,7 +63,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
 {
     const ses_wordpiece *m = self;
     size_t start = out->n, at = 0;
-    bool known = count_chars(word, n) <= (size_t)m->max_chars;
+    bool known = ses_utf8_count(word, n) <= (size_t)m->max_chars;
     char *key = known ? ses_arena_alloc(scratch, m->prefix.n + m->longest + 1, e) : NULL;
     if (known && !key) return false;
     while (known &&

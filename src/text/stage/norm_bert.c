@@ -1,6 +1,7 @@
 /* BertNormalizer: removes control characters, replaces white space by a space, puts spaces around CJK
  * characters, removes accents, converts to lower case. One pass; every character keeps its source range. */
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 #include "text/stage/shared/transform.h"
 
 typedef struct bert {
@@ -83,7 +84,7 @@ static size_t run_start(const bert *b, const ses_text *in, size_t begin, size_t 
         uint32_t flags = ses_cp(cp)->flags;
         if (i == begin || !(continues_run(flags) || is_removed(b, cp, flags))) return i;
         do i--;
-        while ((in->byte[i] & 0xC0) == 0x80);
+        while (ses_utf8_continues(in->byte[i]));
     }
 }
 

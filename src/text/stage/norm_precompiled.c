@@ -2,6 +2,7 @@
  * bytes is replaced as a whole by the shortest key that it starts with; the rest of the cluster is
  * dropped. Otherwise the characters of the cluster are mapped one by one. */
 #include "base/base64.h"
+#include "base/unicode/utf8.h"
 #include "text/spm/charsmap.h"
 #include "text/stage/shared/transform.h"
 
@@ -63,13 +64,6 @@ static bool push(work *w, uint32_t cp, int32_t change, ses_err *e)
     return ok;
 }
 
-static size_t count(const char *p, size_t n)
-{
-    size_t points = 0;
-    for (size_t i = 0; i < n; i++) points += (p[i] & 0xC0) != 0x80;
-    return points;
-}
-
 static bool replace(work *w, size_t consumed, const ses_string *to, ses_err *e)
 {
     size_t given = 0;
@@ -88,7 +82,7 @@ static bool cluster(work *w, const char *p, size_t n, ses_err *e)
     if (n < 6) {
         ses_charsmap_result r = ses_charsmap_shortest(&w->p->map, p, n, &to, e);
         if (r == SES_CHARSMAP_BROKEN) return false;
-        if (r == SES_CHARSMAP_FOUND) return replace(w, count(p, n), &to, e);
+        if (r == SES_CHARSMAP_FOUND) return replace(w, ses_utf8_count(p, n), &to, e);
     }
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t cp;

@@ -1,6 +1,8 @@
 /* Strip: removes white space at the start, the end, or both. */
 #include "text/stage/shared/transform.h"
 
+#include "base/unicode/utf8.h"
+
 typedef struct strip {
     bool left, right;
 } strip;
@@ -33,7 +35,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     }
     while (s->right && begin < end) {
         size_t last = end - 1;
-        while ((in->byte[last] & 0xC0) == 0x80) last--;
+        while (ses_utf8_continues(in->byte[last])) last--;
         ses_utf8_next(in->byte + last, &cp);
         if (!ses_cp_is(cp, SES_CP_SPACE)) break;
         end = last;

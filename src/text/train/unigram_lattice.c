@@ -2,6 +2,7 @@
 #include "unigram_lattice.h"
 
 #include "base/alloc.h"
+#include "base/unicode/utf8.h"
 
 #include <math.h>
 
@@ -110,7 +111,7 @@ static void forward_backward(ses_lattice *l, const ses_piece_model *m, const cha
     for (size_t i = n; i-- > 0;) {
         int32_t piece;
         size_t len;
-        if (((uint8_t)p[i] & 0xC0) == 0x80) continue; /* inside a character */
+        if (ses_utf8_continues(p[i])) continue; /* inside a character */
         for (walk w = walk_from(m, p + i, n - i); walk_next(&w, &piece, &len);)
             l->backward[i] = log_add(l->backward[i], l->backward[i + len] + score_of(m, piece));
     }

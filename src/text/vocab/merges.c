@@ -2,6 +2,7 @@
 #include "merges.h"
 
 #include "base/str.h"
+#include "base/unicode/utf8.h"
 
 #include <string.h>
 
@@ -51,8 +52,8 @@ static ses_token_edge edge_of(ses_string s)
 {
     size_t first = 1, last = s.n;
     if (!s.n) return (ses_token_edge){ 0, 0 };
-    while (first < s.n && first < 4 && ((uint8_t)s.p[first] & 0xC0) == 0x80) first++;
-    while (last > 1 && last + 3 > s.n && ((uint8_t)s.p[last - 1] & 0xC0) == 0x80) last--;
+    while (first < s.n && first < 4 && ses_utf8_continues(s.p[first])) first++;
+    while (last > 1 && last + 3 > s.n && ses_utf8_continues(s.p[last - 1])) last--;
     return (ses_token_edge){ hash_char(s.p, first), hash_char(s.p + last - 1, s.n - last + 1) };
 }
 

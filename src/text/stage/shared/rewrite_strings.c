@@ -28,7 +28,7 @@ static size_t spread(ses_string s, ses_string to, char *out)
 {
     size_t at = 0;
     for (size_t i = 0; i < s.n; i++) {
-        if (((unsigned char)s.p[i] & 0xc0) != 0x80) at = put(out, at, to.p, to.n);
+        if (!ses_utf8_continues(s.p[i])) at = put(out, at, to.p, to.n);
         out[at++] = s.p[i];
     }
     return put(out, at, to.p, to.n);
