@@ -168,12 +168,11 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
         ses_json_put_value(w, ses_json_at(config, i));
     }
     if (class) {
-        ses_json_put_key(w, "architectures");
-        ses_json_begin_array(w);
+        ses_json_member_array(w, "architectures");
         ses_json_put_string(w, class);
         ses_json_end_array(w);
     }
-    if (labels && !named) ses_json_put_key(w, "num_labels"), ses_json_put_int(w, labels);
+    if (labels && !named) ses_json_member_int(w, "num_labels", labels);
     ses_json_end_object(w);
     size_t n;
     const char *text = ses_json_writer_text(w, &n, e);
@@ -215,8 +214,7 @@ static const char *target_name(const ses_adapter *a, const ses_lora_target *d)
 
 static void put_targets(const ses_adapter *a, ses_json_writer *w)
 {
-    ses_json_put_key(w, "target_modules");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "target_modules");
     for (size_t i = 0; i < a->n; i++) {
         if (!a->dense[i].has_lora) continue;
         const char *name = target_name(a, &a->dense[i]);
@@ -286,9 +284,9 @@ static void put_config(const ses_model *m, ses_json_writer *w)
     ses_json_member_string(w, "peft_type", "LORA");
     ses_json_member_string(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
     ses_json_member_string(w, "base_model_name_or_path", absolute ? absolute : a->base);
-    ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
-    ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
-    ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.dropout);
+    ses_json_member_int(w, "r", a->lora.rank);
+    ses_json_member_real(w, "lora_alpha", a->lora.alpha);
+    ses_json_member_real(w, "lora_dropout", a->lora.dropout);
     put_targets(a, w);
     put_saved(m, w);
     ses_json_member_bool(w, "fan_in_fan_out", m->c.weights_in_out);
@@ -299,8 +297,7 @@ static void put_config(const ses_model *m, ses_json_writer *w)
     ses_json_member_bool(w, "use_rslora", false);
     for (size_t i = 0; i < SES_LEN(nothing); i++) ses_json_member_string(w, nothing[i], NULL);
     for (size_t i = 0; i < SES_LEN(empty); i++) {
-        ses_json_put_key(w, empty[i]);
-        ses_json_begin_object(w);
+        ses_json_member_object(w, empty[i]);
         ses_json_end_object(w);
     }
     ses_json_end_object(w);

@@ -57,16 +57,14 @@ static bool planned(const edit *x, const char *key)
 
 static void put_head(ses_json_writer *w, const ses_config_patch *c)
 {
-    ses_json_put_key(w, "sesame_head");
-    ses_json_begin_object(w);
-    if (c->head) ses_json_put_key(w, "kind"), ses_json_put_string(w, c->head);
+    ses_json_member_object(w, "sesame_head");
+    if (c->head) ses_json_member_string(w, "kind", c->head);
     if (c->head) {
-        ses_json_put_key(w, "sizes");
-        ses_json_begin_array(w);
+        ses_json_member_array(w, "sizes");
         for (size_t i = 0; i < c->n_sizes; i++) ses_json_put_int(w, c->sizes[i]);
         ses_json_end_array(w);
     }
-    ses_json_put_key(w, "mix_layers"), ses_json_put_bool(w, c->scalar_mix);
+    ses_json_member_bool(w, "mix_layers", c->scalar_mix);
     ses_json_end_object(w);
 }
 
@@ -100,7 +98,7 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(config, i));
     }
-    for (size_t i = 0; i < x.n; i++) ses_json_put_key(w, x.key[i]->key), ses_json_put_real(w, x.value[i]);
+    for (size_t i = 0; i < x.n; i++) ses_json_member_real(w, x.key[i]->key, x.value[i]);
     if (head) put_head(w, c);
     ses_json_end_object(w);
     size_t n;

@@ -155,17 +155,13 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
     bool ok = false;
     if (!path) goto done;
     ses_json_begin_object(w);
-    ses_json_put_key(w, "architectures");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "architectures");
     ses_json_put_string(w, m->class->name);
     ses_json_end_array(w);
-    ses_json_put_key(w, "dtype");
-    ses_json_put_string(w, dtypes[o->dtype]);
+    ses_json_member_string(w, "dtype", dtypes[o->dtype]);
     if (o->dtype == SES_I8) { /* so that other programs do not take the integers for weights */
-        ses_json_put_key(w, "quantization_config");
-        ses_json_begin_object(w);
-        ses_json_put_key(w, "quant_method");
-        ses_json_put_string(w, "sesame-int8");
+        ses_json_member_object(w, "quantization_config");
+        ses_json_member_string(w, "quant_method", "sesame-int8");
         ses_json_end_object(w);
     }
     for (size_t i = 0; i < ses_json_len(m->config); i++) {

@@ -77,8 +77,7 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     ses_json_begin_object(w);
     if (m->pools) ses_json_member_int(w, "word_embedding_dimension", m->in);
     if (m->pools && !rising) {
-        ses_json_put_key(w, "pooling_mode");
-        ses_json_begin_array(w);
+        ses_json_member_array(w, "pooling_mode");
         for (int i = 0; i < m->pools; i++) ses_json_put_string(w, ses_sentence_pool_name(m->pool[i]));
         ses_json_end_array(w);
     }
@@ -96,10 +95,7 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     }
     if (m->residual) ses_json_member_bool(w, "use_residual", true);
     if (m->norm.gain) ses_json_member_int(w, "dimension", m->in);
-    if (m->kind == ses_module_find("Dropout")) {
-        ses_json_put_key(w, "dropout");
-        ses_json_put_real(w, m->dropout);
-    }
+    if (m->kind == ses_module_find("Dropout")) ses_json_member_real(w, "dropout", m->dropout);
     ses_json_end_object(w);
 }
 
