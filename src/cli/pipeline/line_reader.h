@@ -21,8 +21,7 @@ typedef enum { SES_LINE_END, SES_LINE_OK, SES_LINE_ERROR } ses_line_status;
 
 /* The next line without its end (LF or CRLF), borrowed until the next call. */
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
-bool ses_line_ready(const ses_line_reader *r);          /* reading would not block */
-int64_t ses_line_total_bytes(const ses_line_reader *r); /* size of all files; 0: not all are regular files */
+bool ses_line_ready(const ses_line_reader *r); /* reading would not block */
 void ses_line_reader_close(ses_line_reader *r);
 
 #endif

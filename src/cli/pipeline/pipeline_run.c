@@ -1,6 +1,7 @@
 /* Runs a pipeline on arguments, files or standard input. */
 #define _POSIX_C_SOURCE 200809L
 #include "atomic_output.h"
+#include "cli/input_size.h"
 #include "cli/ui/show_values.h"
 #include "line_reader.h"
 #include "npy_writer.h"
@@ -296,7 +297,7 @@ static void notify_speed(const pipeline_job *j, double seconds)
     int64_t tokens = generated ? stats.tokens_generated : stats.tokens_read;
     fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped_text(a, stats.items),
             stats.items == 1 ? "" : "s", ses_grouped_text(b, tokens), generated ? " generated" : "");
-    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fputs(ses_elapsed_text(a, seconds), stderr);
     fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, stats.items, seconds),
             ses_rate_text(b, tokens, seconds));
     if (stats.truncated > MAX_TRUNCATION_NOTICES)
@@ -388,7 +389,7 @@ static bool run(pipeline_job *j, ses_err *e)
     if (!given && !c->quiet && isatty(STDIN_FILENO))
         fputs("Reading texts from the terminal, one per line; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
-                                     j->a->column ? 0 : ses_line_total_bytes(&j->in));
+                                     j->a->column ? 0 : ses_input_size(j->in.file, j->in.n_files));
     bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
     if (ok && !c->quiet) notify_speed(j, ses_seconds() - j->progress.start);

@@ -15,6 +15,13 @@ const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n, double seconds)
     return buf;
 }
 
+const char *ses_elapsed_text(char buf[SES_NUMBER_TEXT], double seconds)
+{
+    snprintf(buf, SES_NUMBER_TEXT, seconds < 1 ? "%.3g ms" : "%.2f s",
+             seconds < 1 ? 1000 * seconds : seconds);
+    return buf;
+}
+
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
 {
     char raw[1024], value[2048];

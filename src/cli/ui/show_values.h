@@ -12,6 +12,8 @@ const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n,
 /* Prints "name   value": the name in bold, the value wrapped to the terminal width, at most 100 columns. */
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);
 
+const char *ses_elapsed_text(char buf[SES_NUMBER_TEXT], double seconds); /* "5.66 ms", "1.25 s" */
+
 /* "[24, 24]"; "[]" for a scalar */
 const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
 

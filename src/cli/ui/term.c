@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE
 #include "term.h"
 
+#include "base/unicode/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -62,12 +64,7 @@ const char *ses_style_on(const ses_term *t, ses_style s)
     return t->color ? code[s] : "";
 }
 
-size_t ses_text_width(const char *s)
-{
-    size_t n = 0;
-    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
-    return n;
-}
+size_t ses_text_width(const char *s) { return ses_utf8_count(s, strlen(s)); }
 
 /* Writes the next byte, or \xNN for a control character, and advances *s. */
 static int escape_next(char out[8], const char **s)
