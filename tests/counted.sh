@@ -1,6 +1,5 @@
-# shellcheck shell=sh disable=SC2034  # what follows uses them
-# For tests of the commands from outside, read by them with BUILD_DIR in $1: a folder $tmp that goes when they end, and
-# checks that are counted.
+# shellcheck shell=sh disable=SC2034  # used by the including script
+# Included by tests of the commands, with BUILD_DIR in $1: a temporary folder $tmp, removed at the end, and counted checks.
 build=${1-build}
 sesame=$build/sesame
 tmp=$(mktemp -d) || exit 1
@@ -8,7 +7,7 @@ trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0 skipped=0
 
 pass() { passed=$((passed + 1)); }
-fail() # what; with the end of what was printed last
+fail() # MESSAGE: prints it with the end of the last output
 {
     failed=$((failed + 1))
     echo "failed: $1"

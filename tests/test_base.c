@@ -22,7 +22,7 @@ static void test_err(void)
     CHECK_STR(e.msg, "model.safetensors: tensor \"x\": offset 96 past the end");
     ses_err_clear(&e);
     CHECK(e.code == SES_OK && e.msg[0] == 0);
-    CHECK(!ses_fail(NULL, SES_EIO, "nobody asks") && !ses_wrap(NULL, "nor where"));
+    CHECK(!ses_fail(NULL, SES_EIO, "no error struct") && !ses_wrap(NULL, "no location"));
     ses_err_clear(NULL);
 }
 

@@ -140,7 +140,7 @@ static void damage(const corpus_fixture *f)
     CHECK(data && opens(data, n));
     if (!data) return;
     for (size_t k = 0; k < n; k++)
-        if (opens(data, k)) CHECK_MSG(0, "cut to %zu bytes", k);
+        if (opens(data, k)) CHECK_MSG(0, "truncated to %zu bytes", k);
     ses_corpus_header h;
     memcpy(&h, data, sizeof h);
     CHECK(ses_corpus_layout(&h, at) && at[CORPUS_PARTS] == n);

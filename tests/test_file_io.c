@@ -120,7 +120,7 @@ static int temps(const char *path)
     return ses_dir_each(path, note_temp, &n, NULL) ? n : -1;
 }
 
-/* ---- scenarios: prepare, then run under failures, then look at what is there ---- */
+/* ---- scenarios: prepare, run with failures, check the files ---- */
 
 enum { SIZE = 200000 };
 

@@ -6,7 +6,7 @@
 /* ---- masking ---- */
 
 typedef struct counted {
-    int64_t plain, chosen, masked, random, kept, cut_words, special, wrong, touching;
+    int64_t plain, chosen, masked, random, kept, split_words, special, wrong, touching;
 } counted;
 
 static bool starts_word(const ses_passage *p, int64_t i) { return i == 0 || i == p->split || p->starts[i]; }
@@ -32,7 +32,7 @@ static void count_row(counted *c, const ses_masking *m, const ses_special_tokens
         }
         if (m->unit != SES_MASK_TOKENS && i && !starts_word(p, i) && !chosen[i] != !chosen[i - 1] &&
             !special && !x->special[p->id[i - 1]])
-            c->cut_words++;
+            c->split_words++;
         if (m->unit == SES_MASK_SPANS && i && chosen[i] && chosen[i - 1] && chosen[i] != chosen[i - 1])
             c->touching++;
     }
@@ -70,7 +70,7 @@ static void check_masking(ses_mask_unit unit, double rate, int64_t rows)
     CHECK_MSG(fabs((double)c.random / n - 0.1 + same) < 1e-3, "unit %d: %f", (int)unit, (double)c.random / n);
     CHECK_MSG(fabs((double)c.kept / n - 0.1 - same) < 1e-3, "unit %d: %f", (int)unit, (double)c.kept / n);
     CHECK(c.special == 0 && c.wrong == 0);
-    CHECK_MSG(c.cut_words == 0, "unit %d: %lld words cut", (int)unit, (long long)c.cut_words);
+    CHECK_MSG(c.split_words == 0, "unit %d: %lld words split", (int)unit, (long long)c.split_words);
     CHECK_MSG(c.touching == 0, "%lld spans beside each other", (long long)c.touching);
     ses_word_spans_free(&w);
 }
@@ -131,19 +131,19 @@ static void test_edges(void)
 /* Gaps and spans cover the text; their total sizes are as requested; spans do not touch. */
 static void test_spans(void)
 {
-    ses_ints cut = { 0 };
+    ses_ints lengths = { 0 };
     int64_t tokens = 0, noise = 0, spans = 0, wrong = 0;
     ses_span_options s = { .rate = 0.15, .mean_length = 3, .max_spans = 100 };
     for (uint64_t r = 0; r < 60000; r++) {
         ses_rng_stream d = ses_rng_stream_of(1, r, 2);
         int64_t n = 150 + (int64_t)(r % 50), sum = 0;
-        if (!ses_spans_draw(n, &s, &d, &cut, NULL)) return;
-        for (size_t i = 0; i < cut.n; i++) {
-            wrong += cut.p[i] < 1;
-            sum += cut.p[i];
-            if (i % 2) noise += cut.p[i], spans++;
+        if (!ses_spans_draw(n, &s, &d, &lengths, NULL)) return;
+        for (size_t i = 0; i < lengths.n; i++) {
+            wrong += lengths.p[i] < 1;
+            sum += lengths.p[i];
+            if (i % 2) noise += lengths.p[i], spans++;
         }
-        wrong += sum != n || cut.n % 2;
+        wrong += sum != n || lengths.n % 2;
         tokens += n;
     }
     double rate = 100 * (double)noise / (double)tokens, mean = (double)noise / (double)spans;
@@ -155,11 +155,11 @@ static void test_spans(void)
             ses_rng_stream d = ses_rng_stream_of(1, r, 2);
             ses_span_options few = { .rate = r % 2 ? 0.9 : 0.15, .mean_length = 3, .max_spans = 2 };
             int64_t sum = 0;
-            CHECK(ses_spans_draw(n, &few, &d, &cut, NULL) && cut.n <= 4 && cut.n % 2 == 0);
-            for (size_t i = 0; i < cut.n; i++) sum += cut.p[i];
+            CHECK(ses_spans_draw(n, &few, &d, &lengths, NULL) && lengths.n <= 4 && lengths.n % 2 == 0);
+            for (size_t i = 0; i < lengths.n; i++) sum += lengths.p[i];
             CHECK(sum == n);
         }
-    ses_ints_free(&cut);
+    ses_ints_free(&lengths);
 }
 
 static void test_fragment(void)

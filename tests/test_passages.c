@@ -148,13 +148,13 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
     ses_passages *r = ses_passages_new(&o, &e);
     CHECK_MSG(r, "%s", e.msg);
     if (!r) return;
-    int64_t rows = ses_passages_count(r, 0, &e), strange = 0, bad = 0;
+    int64_t rows = ses_passages_count(r, 0, &e), negative = 0, bad = 0;
     for (int64_t i = 0; i < rows; i++) {
         ses_passage p;
         int32_t id[64];
         CHECK(ses_passages_at(r, 0, i, &p, &e));
         bad += p.n > 60 || p.split < 1 || p.split >= p.n;
-        strange += p.is_negative;
+        negative += p.is_negative;
         if (i >= 200) continue;
         int64_t b = p.n - p.split;
         memcpy(id, p.id, (size_t)p.n * sizeof *id);
@@ -168,10 +168,10 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
         else
             bad += found_in(c, id, p.n) < 0;
     }
-    double share = (double)strange / (double)rows;
+    double rate = (double)negative / (double)rows;
     CHECK_MSG(!bad, "packing %d, pairing %d: %lld bad of %lld", (int)packing, (int)pairing, (long long)bad,
               (long long)rows);
-    CHECK_MSG(pairing == SES_PAIRS_POSITIVE ? share == 0 : share > 0.45 && share < 0.55, "%g", share);
+    CHECK_MSG(pairing == SES_PAIRS_POSITIVE ? rate == 0 : rate > 0.45 && rate < 0.55, "%g", rate);
     ses_passages_free(r);
 }
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* ---- malformed files, each with what is said of it ---- */
+/* ---- malformed files and their errors ---- */
 
 typedef struct bad_case {
     const char *header;
@@ -428,7 +428,7 @@ static void check_rewrite(void)
     unlink(in_dir("again"));
 }
 
-/* ---- damage: clean refusal or a valid load, whatever byte is cut or changed ---- */
+/* ---- truncated and changed files: a clean error or a valid load ---- */
 
 static void check_loaded(const ses_safetensors *s, const unsigned char *p, size_t n)
 {
@@ -447,12 +447,12 @@ static void damage(const unsigned char *whole, size_t n)
 {
     static const unsigned char flips[] = { 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff };
     long loads = 0, refused = 0, odd = 0;
-    for (size_t cut = 0; cut < n; cut++) {
-        unsigned char *p = malloc(cut ? cut : 1);
-        memcpy(p, whole, cut);
+    for (size_t len = 0; len < n; len++) {
+        unsigned char *p = malloc(len ? len : 1);
+        memcpy(p, whole, len);
         ses_err e = { 0 };
-        ses_safetensors *s = ses_safetensors_from_memory(p, cut, "x", &e);
-        if (!CHECK(!s && e.code == SES_EFORMAT)) printf("    cut at %zu\n", cut);
+        ses_safetensors *s = ses_safetensors_from_memory(p, len, "x", &e);
+        if (!CHECK(!s && e.code == SES_EFORMAT)) printf("    truncated to %zu\n", len);
         ses_safetensors_free(s);
         free(p);
     }

@@ -35,7 +35,7 @@ static void check_z(const char *what, ses_code code, const char *want)
     free(exact);
 }
 
-/* ---- what is read ---- */
+/* ---- accepted files ---- */
 
 static void check_floats(const ses_safetensors *s, const char *name, int rank, const int64_t *dim,
                          const float *want)
@@ -63,7 +63,7 @@ static void check_good(bool plain)
     check_floats(s, "turned", 2, (const int64_t[]){ 3, 2 }, turned);
     const ses_tensor_entry *a = ses_safetensors_at(s, 0), *b = ses_safetensors_at(s, 1);
     CHECK_STR(b->name, "b");
-    CHECK(a->data == z.b.data + z.data[2]); /* in place */
+    CHECK(a->data == z.b.data + z.data[2]); /* in offset */
     CHECK(b->data == z.b.data + z.data[3] + 16 && b->bytes == 32 && b->dtype == SES_I64);
     if (!plain) CHECK(z.data[2] % 64 == 0 && z.data[3] % 64 == 0);
     ses_safetensors_free(s);
@@ -75,7 +75,7 @@ static const struct {
     ses_dtype dtype;
     int rank;
     int64_t count;
-    size_t place; /* expected offset of its data in archive entry `entry`; SIZE_MAX: a copy */
+    size_t offset; /* expected offset of its data in archive entry `entry`; SIZE_MAX: a copy */
     size_t entry;
 } good[] = {
     { T_A, SES_F32, 2, 6, 0, 2 },
@@ -134,12 +134,12 @@ static void check_tensors(void)
         ses_safetensors *s = open_bytes(z.b.data, z.b.n, &e);
         const ses_tensor_entry *t = ses_safetensors_find(s, "w");
         if (CHECK_MSG(t, "%zu: %s", i, e.msg)) {
-            const unsigned char *place = z.b.data + z.data[good[i].entry] + good[i].place;
+            const unsigned char *offset = z.b.data + z.data[good[i].entry] + good[i].offset;
             bool inside = (const unsigned char *)t->data >= z.b.data &&
                           (const unsigned char *)t->data < z.b.data + z.b.n;
             CHECK_MSG(t->dtype == good[i].dtype && t->rank == good[i].rank && t->count == good[i].count,
                       "%zu", i);
-            CHECK_MSG(good[i].place == SIZE_MAX ? !inside : t->data == place, "%zu", i);
+            CHECK_MSG(good[i].offset == SIZE_MAX ? !inside : t->data == offset, "%zu", i);
         }
         ses_safetensors_free(s);
     }

@@ -33,11 +33,11 @@ static void check_z(const char *what, ses_code code, const char *want)
 
 /* ---- archives that are refused ---- */
 
-typedef enum { LOCAL, CENTRAL, END64, LOCATOR, END } place;
+typedef enum { LOCAL, CENTRAL, END64, LOCATOR, END } record_kind;
 
 /* The archive of TORCH_GOOD with an n-byte little-endian value written at an offset. */
 static const struct {
-    place place;
+    record_kind kind;
     size_t record, offset;
     uint64_t value;
     size_t n;
@@ -113,7 +113,7 @@ static void check_patches(void)
         make_torch_of(&z, TORCH_GOOD, patches[i].plain);
         const size_t *at[] = { z.local, z.central, &z.end64, &z.locator, &z.end };
         for (size_t k = 0; k < patches[i].n; k++)
-            z.b.data[at[patches[i].place][patches[i].record] + patches[i].offset + k] =
+            z.b.data[at[patches[i].kind][patches[i].record] + patches[i].offset + k] =
                 (unsigned char)(patches[i].value >> (8 * k));
         snprintf(what, sizeof what, "patch %zu", i);
         check_z(what, patches[i].code, patches[i].want);
@@ -255,7 +255,7 @@ static void check_sweeps(bool plain)
         ses_safetensors *s = open_bytes(exact, n, NULL);
         refused += !s;
         ses_safetensors_free(s);
-        CHECK_MSG(survives(exact, n), "cut to %zu", n);
+        CHECK_MSG(survives(exact, n), "truncated to %zu", n);
         free(exact);
     }
     CHECK(refused == z.b.n); /* the end record is at the end */

@@ -242,17 +242,17 @@ static void test_grapheme_file(void)
         if (strstr(line, "2701 \xC3\x97 200D \xC3\x97 2701"))
             continue; /* not a pictograph since Unicode 17 */
         char text[256];
-        size_t n = 0, cut[64], cuts = 0;
+        size_t n = 0, end_at[64], n_ends = 0;
         for (char *p = line + 3, *last = strchr(line, '\t'); last && p < last;) {
             char *end;
             n += ses_utf8_encode((uint32_t)strtoul(p, &end, 16), text + n);
             p = end + 1;
-            if (!strncmp(p, "\xC3\xB7", 2)) cut[cuts++] = n;
+            if (!strncmp(p, "\xC3\xB7", 2)) end_at[n_ends++] = n;
             p += 3;
         }
         size_t at = 0, i = 0;
-        while (at < n && i < cuts && (at += ses_grapheme_len(text + at, n - at)) == cut[i]) i++;
-        bool right = i == cuts && at == n;
+        while (at < n && i < n_ends && (at += ses_grapheme_len(text + at, n - at)) == end_at[i]) i++;
+        bool right = i == n_ends && at == n;
         if (!right) printf("%s", line);
         bad += !right;
         lines++;

@@ -86,15 +86,14 @@ ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, con
 
 /* An example in memory; a kind reads its own fields, the others are 0 or NULL. */
 typedef struct ses_example_input {
-    const char *text; /* question, source, anchor; unused by tags */
-    const char
-        *pair; /* second text, passage of a span, target of text to text, positive of a tuple; may be NULL */
-    const char *label;        /* classification; NULL: unknown, to be predicted */
-    double value;             /* regression */
-    int64_t choice;           /* index of the right choice */
+    const char *text;  /* question, source, anchor; unused by tags */
+    const char *pair;  /* second text, passage of a span, target text, or positive of a tuple; may be NULL */
+    const char *label; /* classification; NULL: unknown, to be predicted */
+    double value;      /* regression */
+    int64_t choice;    /* index of the right choice */
     const char *const *parts; /* words of tags, choices, negatives of a tuple */
     size_t n_parts;
-    const char *const *labels; /* tags: one per part, or NULL: unknown; several labels: those that apply */
+    const char *const *labels; /* tags: one per part, or NULL: unknown; multi-label: the labels that apply */
     size_t n_labels;
     const char *answer;  /* span: an exact part of the passage; NULL: none, or unknown */
     size_t answer_start; /* its byte offset in the passage */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void *no_memory(size_t size, ses_err *e)
+static void *fail_no_memory(size_t size, ses_err *e)
 {
     ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes requested)", size);
     return NULL;
@@ -19,13 +19,13 @@ bool ses_mul_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_ove
 void *ses_alloc(size_t size, ses_err *e)
 {
     void *p = calloc(1, size ? size : 1);
-    return p ? p : no_memory(size, e);
+    return p ? p : fail_no_memory(size, e);
 }
 
 void *ses_alloc_array(size_t n, size_t size, ses_err *e)
 {
     size_t total;
-    if (!ses_mul_size(n, size, &total)) return no_memory(SIZE_MAX, e);
+    if (!ses_mul_size(n, size, &total)) return fail_no_memory(SIZE_MAX, e);
     return ses_alloc(total, e);
 }
 
@@ -44,9 +44,9 @@ void *ses_alloc_huge(size_t n, size_t size, ses_err *e)
 void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
 {
     size_t total;
-    if (!ses_mul_size(n, size, &total)) return no_memory(SIZE_MAX, e);
+    if (!ses_mul_size(n, size, &total)) return fail_no_memory(SIZE_MAX, e);
     void *q = realloc(p, total ? total : 1);
-    return q ? q : no_memory(total, e);
+    return q ? q : fail_no_memory(total, e);
 }
 
 bool ses_array_reserve(void *array, size_t *capacity, size_t n, size_t size, ses_err *e)
@@ -67,18 +67,18 @@ void *ses_alloc_aligned(size_t size, ses_err *e)
 {
     enum { HUGE = 2 << 20 };
     size_t padded, align = size >= HUGE ? HUGE : SES_ALIGN;
-    if (!ses_add_size(size ? size : 1, align - 1, &padded)) return no_memory(size, e);
+    if (!ses_add_size(size ? size : 1, align - 1, &padded)) return fail_no_memory(size, e);
     void *p = aligned_alloc(align, padded & ~(align - 1));
 #ifdef MADV_HUGEPAGE
     if (p && align == HUGE) (void)madvise(p, size / HUGE * HUGE, MADV_HUGEPAGE); /* a hint */
 #endif
-    return p ? p : no_memory(size, e);
+    return p ? p : fail_no_memory(size, e);
 }
 
 char *ses_strndup(const char *s, size_t n, ses_err *e)
 {
     size_t size;
-    if (!ses_add_size(n, 1, &size)) return no_memory(SIZE_MAX, e);
+    if (!ses_add_size(n, 1, &size)) return fail_no_memory(SIZE_MAX, e);
     char *p = ses_alloc(size, e);
     if (p) memcpy(p, s, n);
     return p;

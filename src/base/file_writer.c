@@ -17,7 +17,7 @@
 enum { BUFFER = 64 * 1024, TRIES = 8 };
 
 struct ses_file_writer {
-    char *path, *dir, *temp; /* temp: NULL if there is no temporary to remove */
+    char *path, *dir, *temp; /* temp: the temporary file; NULL: removed or renamed */
     int fd;                  /* -1 once synced */
     bool overwrite, failed, synced, committed;
     uint64_t written;

@@ -1,7 +1,7 @@
 /* Accessors of parsed JSON: members, elements, values, lists of strings. */
 #include "alloc.h"
-#include "json_impl.h"
 #include "json_helpers.h"
+#include "json_impl.h"
 
 const ses_json *ses_json_root(const ses_json_doc *d) { return d ? d->node : NULL; }
 

@@ -1,5 +1,6 @@
 /* Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a pure function of (seed, step, site,
- * index). There is no state, so a resumed run, another number of threads or a GPU draws the same numbers. */
+ * index). Draws are stateless, so a resumed run, another number of threads or a GPU draws the same
+ * numbers. */
 #ifndef SES_BASE_RNG_H
 #define SES_BASE_RNG_H
 

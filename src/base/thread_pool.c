@@ -35,9 +35,9 @@ typedef struct part {
 } part;
 
 struct ses_thread_pool {
-    int threads, started; /* workers started: threads - 1 of them */
-    pthread_mutex_t turn; /* held by the caller while its job runs */
-    pthread_mutex_t lock; /* guards sleeping on `wake` */
+    int threads, started;     /* workers started: threads - 1 of them */
+    pthread_mutex_t job_lock; /* held by the caller while its job runs */
+    pthread_mutex_t lock;     /* guards sleeping on `wake` */
     pthread_cond_t wake;
     atomic_int sleepers;
     atomic_bool stop;
@@ -135,7 +135,7 @@ ses_thread_pool *ses_thread_pool_new(int threads, ses_err *e)
 {
     ses_thread_pool *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
-    pthread_mutex_init(&p->turn, NULL);
+    pthread_mutex_init(&p->job_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     if (threads < 1 || threads > 1024) {
@@ -173,7 +173,7 @@ void ses_thread_pool_free(ses_thread_pool *p)
     ses_free(p->w);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
-    pthread_mutex_destroy(&p->turn);
+    pthread_mutex_destroy(&p->job_lock);
     ses_free(p);
 }
 
@@ -194,7 +194,7 @@ static void publish(ses_thread_pool *p, int64_t chunks)
 void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
 {
     if (chunks <= 0) return;
-    pthread_mutex_lock(&p->turn);
+    pthread_mutex_lock(&p->job_lock);
     if (chunks == 1 || p->started == 0) {
         for (int64_t i = 0; i < chunks; i++) fn(ctx, i, p->w[0].scratch);
     } else {
@@ -206,7 +206,7 @@ void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void
         run_chunks(p, &p->w[0]);
         join(p);
     }
-    pthread_mutex_unlock(&p->turn);
+    pthread_mutex_unlock(&p->job_lock);
 }
 
 int ses_cpu_count(void)

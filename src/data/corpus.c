@@ -16,7 +16,7 @@ struct ses_corpus {
     ses_mmap map; /* zeroed if `data` is borrowed */
     const unsigned char *data;
     ses_corpus_header head;
-    ses_corpus_info facts;
+    ses_corpus_info info;
     const void *ids;
     const uint8_t *words;
     const uint32_t *sentence;
@@ -109,25 +109,25 @@ static bool check_document(const ses_corpus *c, uint64_t i, ses_err *e)
     return good || ses_fail(e, SES_EFORMAT, "document %" PRIu64 ": sentences out of order", i + 1);
 }
 
-static void set_facts(ses_corpus *c)
+static void set_info(ses_corpus *c)
 {
     const ses_corpus_header *h = &c->head;
-    c->facts = (ses_corpus_info){ .vocab_size = (int64_t)h->vocab,
-                                  .documents = (int64_t)h->documents,
-                                  .sentences = (int64_t)h->sentences,
-                                  .tokens = (int64_t)h->tokens,
-                                  .unknown_tokens = (int64_t)h->unknown,
-                                  .bytes = (int64_t)h->bytes,
-                                  .duplicates = (int64_t)h->duplicates,
-                                  .empty = (int64_t)h->empty,
-                                  .invalid_lines = (int64_t)h->bad_lines,
-                                  .split_documents = (int64_t)h->split_documents,
-                                  .held_out = (int64_t)h->held_out,
-                                  .held_out_tokens = (int64_t)h->held_out_tokens,
-                                  .held_out_fraction = h->held_out_fraction,
-                                  .tokenizer_fingerprint = h->tokenizer,
-                                  .content_hash = ses_corpus_hash(h->part, sizeof h->part) };
-    memcpy(c->facts.label, h->label, sizeof h->label);
+    c->info = (ses_corpus_info){ .vocab_size = (int64_t)h->vocab,
+                                 .documents = (int64_t)h->documents,
+                                 .sentences = (int64_t)h->sentences,
+                                 .tokens = (int64_t)h->tokens,
+                                 .unknown_tokens = (int64_t)h->unknown,
+                                 .bytes = (int64_t)h->bytes,
+                                 .duplicates = (int64_t)h->duplicates,
+                                 .empty = (int64_t)h->empty,
+                                 .invalid_lines = (int64_t)h->bad_lines,
+                                 .split_documents = (int64_t)h->split_documents,
+                                 .held_out = (int64_t)h->held_out,
+                                 .held_out_tokens = (int64_t)h->held_out_tokens,
+                                 .held_out_fraction = h->held_out_fraction,
+                                 .tokenizer_fingerprint = h->tokenizer,
+                                 .content_hash = ses_corpus_hash(h->part, sizeof h->part) };
+    memcpy(c->info.label, h->label, sizeof h->label);
 }
 
 static bool read_all(ses_corpus *c, size_t n, ses_err *e)
@@ -143,7 +143,7 @@ static bool read_all(ses_corpus *c, size_t n, ses_err *e)
     c->document = (const ses_corpus_entry *)(const void *)(c->data + at[PART_DOCUMENTS]);
     for (uint64_t i = 0; i < c->head.documents; i++)
         if (!check_document(c, i, e)) return false;
-    set_facts(c);
+    set_info(c);
     return true;
 }
 
@@ -194,7 +194,7 @@ bool ses_corpus_verify(const ses_corpus *c, ses_err *e)
     return true;
 }
 
-const ses_corpus_info *ses_corpus_info_of(const ses_corpus *c) { return &c->facts; }
+const ses_corpus_info *ses_corpus_info_of(const ses_corpus *c) { return &c->info; }
 
 /* ---- reading ---- */
 

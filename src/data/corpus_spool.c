@@ -18,15 +18,26 @@ static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", 
 
 /* ---- the journal ---- */
 
-/* X(member, key of journal.json) */
-#define FIELDS(X) X(file, "file") X(offset, "offset") X(line, "line")
-#define COUNTS(X)                                                                             \
-    X(documents, "documents")                                                                 \
-    X(sentences, "sentences")                                                                 \
-    X(tokens, "tokens")                                                                       \
-    X(unknown, "unknown")                                                                     \
-    X(bytes, "bytes") X(duplicates, "duplicates") X(empty, "empty") X(bad_lines, "bad_lines") \
-        X(split_documents, "cut") X(held_out, "held_out") X(held_out_tokens, "held_tokens")
+/* Counters in journal.json. */
+static const struct counter {
+    const char *key;
+    size_t offset;
+} counters[] = {
+    { "file", offsetof(ses_build_progress, file) },
+    { "offset", offsetof(ses_build_progress, offset) },
+    { "line", offsetof(ses_build_progress, line) },
+    { "documents", offsetof(ses_build_progress, head.documents) },
+    { "sentences", offsetof(ses_build_progress, head.sentences) },
+    { "tokens", offsetof(ses_build_progress, head.tokens) },
+    { "unknown", offsetof(ses_build_progress, head.unknown) },
+    { "bytes", offsetof(ses_build_progress, head.bytes) },
+    { "duplicates", offsetof(ses_build_progress, head.duplicates) },
+    { "empty", offsetof(ses_build_progress, head.empty) },
+    { "bad_lines", offsetof(ses_build_progress, head.bad_lines) },
+    { "cut", offsetof(ses_build_progress, head.split_documents) },
+    { "held_out", offsetof(ses_build_progress, head.held_out) },
+    { "held_tokens", offsetof(ses_build_progress, head.held_out_tokens) },
+};
 
 bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e)
 {
@@ -39,14 +50,12 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
     char *path = ses_path_join(s->dir, "journal.json", e);
     if (w) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, "settings");
-        ses_json_put_string(w, s->settings);
-#define PUT(field, key) ses_json_put_key(w, key), ses_json_put_uint(w, at->field);
-        FIELDS(PUT)
-#undef PUT
-#define PUT(field, key) ses_json_put_key(w, key), ses_json_put_uint(w, at->head.field);
-        COUNTS(PUT)
-#undef PUT
+        ses_json_member_string(w, "settings", s->settings);
+        for (size_t i = 0; i < SES_LEN(counters); i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)at + counters[i].offset, sizeof value);
+            ses_json_member_uint(w, counters[i].key, value);
+        }
         ses_json_end_object(w);
     }
     const char *text = w && path ? ses_json_writer_text(w, &n, e) : NULL;
@@ -70,12 +79,11 @@ static bool read_journal(ses_spool *s, ses_build_progress *at, bool *found, ses_
     if (!exists) return true;
     const ses_json *root = d ? ses_json_root(d) : NULL;
     const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
-#define GET(field, key) ok = ok && ses_json_uint(ses_json_get(root, key), &at->field);
-    FIELDS(GET)
-#undef GET
-#define GET(field, key) ok = ok && ses_json_uint(ses_json_get(root, key), &at->head.field);
-    COUNTS(GET)
-#undef GET
+    for (size_t i = 0; i < SES_LEN(counters); i++) {
+        uint64_t value = 0;
+        ok = ok && ses_json_uint(ses_json_get(root, counters[i].key), &value);
+        if (ok) memcpy((char *)at + counters[i].offset, &value, sizeof value);
+    }
     if (d && (!settings || !ok))
         ses_fail(e, SES_EFORMAT, "%s: damaged journal; use --restart to start over", s->dir);
     else if (d && strcmp(settings, s->settings))

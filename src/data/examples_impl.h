@@ -20,7 +20,7 @@ struct ses_examples {
 };
 
 /* An empty set with the labels of like or of spec; examples are added between begin and end. end sorts the
- * labels found and fails if there are no examples. spec lives until end. */
+ * labels found and fails if the set is empty. spec lives until end. */
 ses_examples *ses_examples_begin(const ses_data_spec *spec, const ses_examples *like, ses_err *e);
 bool ses_examples_end(ses_examples *d, ses_err *e);
 bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e);

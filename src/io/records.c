@@ -147,7 +147,7 @@ static bool is_number(const char *s, size_t *x)
     return *s && *x;
 }
 
-static bool no_column(const ses_records *r, const char *want, ses_err *e)
+static bool fail_no_column(const ses_records *r, const char *want, ses_err *e)
 {
     ses_buf list = { 0 };
     ses_quoted q = ses_quoted_of(want, strlen(want));
@@ -174,7 +174,7 @@ static bool find_column(ses_records *r, const char *want, size_t *at, ses_err *e
     }
     if (found == SIZE_MAX && is_number(want, &number) && (number <= r->expected || r->ragged))
         found = number - 1;
-    if (found == SIZE_MAX) return no_column(r, want, e);
+    if (found == SIZE_MAX) return fail_no_column(r, want, e);
     *at = found;
     return true;
 }
@@ -272,7 +272,7 @@ static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
     return ses_buf_ok(&r->bytes, e);
 }
 
-static bool no_key(const ses_records *r, const ses_json *root, const char *want, ses_err *e)
+static bool fail_no_key(const ses_records *r, const ses_json *root, const char *want, ses_err *e)
 {
     ses_buf list = { 0 };
     for (size_t k = 0; k < ses_json_len(root) && list.len < 400; k++) {
@@ -353,7 +353,7 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
     for (size_t k = 0; k < r->n_want; k++) {
         const ses_json *v = lookup(root, r->want[k]);
         size_t from = r->bytes.len;
-        if (!v) return no_key(r, root, r->want[k], e);
+        if (!v) return fail_no_key(r, root, r->want[k], e);
         if (!put_json(r, v, 0, e)) {
             ses_wrap(e, "field \"%s\"", ses_quoted_of(r->want[k], strlen(r->want[k])).s);
             return at_line(r, e);

@@ -34,7 +34,7 @@ typedef struct header {
     size_t name_len, extra_len;
 } header;
 
-static bool is(const unsigned char *p, char a, char b)
+static bool has_signature(const unsigned char *p, char a, char b)
 {
     return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
 }
@@ -49,7 +49,7 @@ static bool read_end64(view *v, const unsigned char *end, ses_err *e)
 {
     size_t at = v->n - END - LOCATOR; /* offset of the locator */
     const unsigned char *locator = v->p + at, *r;
-    if (at < END64 || ses_le64(locator + 8) != at - END64 || !is(v->p + at - END64, 6, 6))
+    if (at < END64 || ses_le64(locator + 8) != at - END64 || !has_signature(v->p + at - END64, 6, 6))
         return ses_fail(e, SES_EFORMAT, "zip64: the end record is not directly before its locator");
     r = v->p + at - END64;
     if (ses_le64(r + 4) != END64 - 12)
@@ -69,16 +69,16 @@ static bool read_end64(view *v, const unsigned char *end, ses_err *e)
 
 static bool find_directory(view *v, ses_err *e)
 {
-    if (v->n < END || !is(v->p, 3, 4)) return ses_fail(e, SES_EFORMAT, "not a zip archive");
+    if (v->n < END || !has_signature(v->p, 3, 4)) return ses_fail(e, SES_EFORMAT, "not a zip archive");
     const unsigned char *end = v->p + v->n - END;
-    if (!is(end, 5, 6) || ses_le16(end + 20))
+    if (!has_signature(end, 5, 6) || ses_le16(end + 20))
         return ses_fail(e, SES_EFORMAT,
                         "no end record in the last %d bytes: the file is truncated or has a comment", END);
     if ((ses_le16(end + 4) && ses_le16(end + 4) != 0xFFFF) ||
         (ses_le16(end + 6) && ses_le16(end + 6) != 0xFFFF))
         return ses_fail(e, SES_EUNSUPPORTED, "a multi-disk archive");
     size_t stop = v->n - END; /* the directory must end here */
-    if (stop >= LOCATOR && is(end - LOCATOR, 6, 7)) {
+    if (stop >= LOCATOR && has_signature(end - LOCATOR, 6, 7)) {
         if (!read_end64(v, end, e)) return false;
         stop -= LOCATOR + END64;
     } else {
@@ -154,7 +154,7 @@ static bool check_stored(const header *h, ses_err *e)
  * descriptor after the data. */
 static bool check_local(const view *v, const header *h, ses_zip_entry *z, ses_err *e)
 {
-    if (h->offset > v->offset || v->offset - h->offset < LOCAL || !is(v->p + h->offset, 3, 4))
+    if (h->offset > v->offset || v->offset - h->offset < LOCAL || !has_signature(v->p + h->offset, 3, 4))
         return ses_fail(e, SES_EFORMAT, "no local header at %" PRIu64, h->offset);
     const unsigned char *p = v->p + h->offset;
     size_t space = (size_t)(v->offset - h->offset) - LOCAL;
@@ -196,7 +196,7 @@ static bool read_entry(const view *v, uint64_t *at, ses_zip_entry *z, ses_err *e
 {
     const unsigned char *p = v->p + v->offset + *at;
     uint64_t left = v->size - *at;
-    if (left < CENTRAL || !is(p, 1, 2))
+    if (left < CENTRAL || !has_signature(p, 1, 2))
         return ses_fail(e, SES_EFORMAT, "no directory header at %" PRIu64, v->offset + *at);
     header h = { .flags = ses_le16(p + 8),
                  .method = ses_le16(p + 10),

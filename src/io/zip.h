@@ -1,6 +1,6 @@
 /* Zip archives in memory. The central directory is authoritative, and every other record must agree with
- * it. Entries must be stored, not compressed, and lie end to end from the first byte; they are used in
- * place. Checksums are not verified, so no page of an entry is touched.
+ * it. Entries must be stored, not compressed, and contiguous from the first byte; they are used in place.
+ * Checksums are not verified, so no page of an entry is touched.
  *
  * Refused: encryption, compression, comments, multi-disk archives, bytes outside entries. Supported: ZIP64
  * and data descriptors. An open archive is read-only. */
