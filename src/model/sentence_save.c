@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Writes the JSON text made by `write` to dir/name. */
 typedef void put_json(ses_json_writer *w, const ses_sentence *s, const ses_module *m);
 
+/* Writes the JSON text that `put` makes to dir/name. */
 static bool write_json(const char *dir, const char *name, put_json *put, const ses_sentence *s,
                        const ses_module *m, bool overwrite, ses_err *e)
 {

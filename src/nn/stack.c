@@ -129,7 +129,7 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 
 /* ---- forward ---- */
 
-/* Attention of the queries of `mine` to the keys of `theirs`. */
+/* Attention of the queries of q_seqs to the keys of k_seqs. */
 static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q_seqs,
                                  const ses_seqs *k_seqs, ses_attention_inputs in, ses_qkv_layout layout,
                                  int64_t window, int i)

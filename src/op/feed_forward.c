@@ -59,7 +59,7 @@ static void forward(const ses_node *n)
     ses_gemm_weight(n, &down, NULL, n->in[DOWN], a->layout, NULL);
 }
 
-/* dh becomes the gradient of the pre-activation; pre_act becomes its activation. */
+/* dh becomes the gradient of the pre-activation; pre becomes its activation. */
 static void act_backward(const ses_node *n, ses_real *dh, ses_real *pre, sizes z)
 {
     ses_act act = ((const attr *)n->attr)->act;

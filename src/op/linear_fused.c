@@ -1,5 +1,5 @@
 /* [x w0' + b0 | x w1' + b1 | ...] with int8 weights, for inference: [T, n N]. For attention the output may be
- * int8 only, quantized by head: planes [n][heads][T][4 ses_quads(N / heads)] and largest magnitudes
+ * int8 only, quantized by head: planes [n][heads][T][4 ses_quad_count(N / heads)] and largest magnitudes
  * [n][heads][T]. */
 #include "gemm_weight.h"
 
