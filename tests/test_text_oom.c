@@ -148,7 +148,7 @@ static void sweep_folder(const char *what)
     clear();
 }
 
-static void check_old_files(void)
+static void check_legacy_files(void)
 {
     put_text("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nhello\n##ld\n,\n");
     put_text("tokenizer_config.json", "{\"do_lower_case\": true, \"model_max_length\": 512}");
@@ -206,7 +206,7 @@ int main(void)
     snprintf(out, sizeof out, "%s/out.json", dir);
     check_setups("tests/text/cases.json", 1);
     check_setups("tests/text/stages.json", 4);
-    check_old_files();
+    check_legacy_files();
     for (int type = 0; type < SES_TOKENIZER_TYPES; type++) {
         ses_tokenizer_train_options o = { .type = (ses_tokenizer_type)type,
                                           .vocab_size = 24,
