@@ -114,6 +114,7 @@ static void put_environment(void)
             if (!o->env || listed_before(c, o)) continue;
             printf(".TP\n\\fB%s\\fR\nDefault of \\fB\\-\\-%s\\fR.\n", o->env, o->name);
         }
+    put_item("SESAME_MODELS", "Folders of models, separated by colons, searched before the bundled models.");
     put_item("NO_COLOR", "If not empty: no color, unless --color=always.");
     put_item("CLICOLOR_FORCE", "If neither empty nor 0: color even if the output is not a terminal.");
     put_item("LC_ALL, LC_CTYPE, LANG", "A UTF-8 locale enables block characters in bars.");
