@@ -110,13 +110,17 @@ typedef struct ses_encoding {
     const int32_t *id;
     const ses_offset *byte_offset; /* in bytes */
     const ses_offset *char_offset; /* in Unicode code points */
-    const int32_t *word_id;    /* index of the pre-tokenizer's (or the caller's) word; -1: special token */
-    const int8_t *sequence_id; /* 0: text, 1: pair, -1: special token */
-    const uint8_t *type_id, *special_mask, *attention_mask;
+    const int32_t *word_id;      /* index of the pre-tokenizer's (or the caller's) word; -1: special token */
+    const int8_t *sequence_id;   /* 0: text, 1: pair, -1: special token */
+    const uint8_t *type_id;      /* token type (segment) */
+    const uint8_t *special_mask; /* 1: special or padding token */
+    const uint8_t *attention_mask; /* 0: padding token */
 } ses_encoding;
 
-/* Create a workspace. The tokenizer must outlive it. */
+/* Create a workspace for one thread. The tokenizer must outlive it. Fails only out of memory. */
 ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e);
+
+/* Free a workspace and all results borrowed from it. */
 void ses_tokens_free(ses_tokens *k);
 
 /* Encode a text or a pair. options may be NULL. The result is available from ses_tokens_result until the next
@@ -192,6 +196,8 @@ typedef struct ses_tokenizer_trainer ses_tokenizer_trainer;
 
 /* Create a trainer. Fails for options out of range. */
 ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_options *o, ses_err *e);
+
+/* Free a trainer. The text returned by ses_tokenizer_trainer_finish stays valid. */
 void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);
 
 /* Add a text of n bytes, which is copied. Call it any number of times, then ses_tokenizer_trainer_finish. */
