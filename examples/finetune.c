@@ -1,5 +1,6 @@
-/* Fine-tune a classifier on a CSV file: finetune MODEL TRAIN.csv EVAL.csv OUT. The files have the columns text and
- * label, with any number of labels. Writes the model to the folder OUT, prints its scores and some predictions. */
+/* Fine-tune a classifier on a CSV file: finetune MODEL TRAIN.csv EVAL.csv OUT. The files have the columns
+ * text and label, with any number of labels. Writes the model to the folder OUT, prints its scores and
+ * some predictions. */
 #include "sesame/sesame.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
-# shellcheck shell=sh disable=SC2034  # what follows uses them
-# For tests of finetune from outside, read by them with BUILD_DIR in $1: checks that are counted, a vocabulary, a model's
-# config, labeled texts in $tmp, and $small: options of a run that learns them in milliseconds.
+# shellcheck shell=sh disable=SC2034  # used by the tests that read this file
+# Fixture of the finetune tests, read with BUILD_DIR in $1: counted checks, a vocabulary, a config, labeled texts in
+# $tmp, and $small: options of a run that learns them in milliseconds.
 . tests/counted.sh
 
-ok() # what, then a command that must succeed
+ok() # description, then a command that must succeed
 {
     what=$1
     shift
@@ -23,11 +23,11 @@ exits() # code, then a command; its output goes to $tmp/out and $tmp/err
 }
 
 err_has() { grep -q -- "$1" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
-prints() { grep -q -- "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }; }
+out_has() { grep -q -- "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }; }
 score() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; } # of a results file
 above() { awk -v x="$1" -v least="$2" 'BEGIN { exit !(x >= least) }' || { echo "$1 is below $2"; return 1; }; }
 
-# A vocabulary, a small model, texts whose label hangs on one word.
+# A vocabulary, a small model, texts whose label depends on one word.
 printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' good bad film the a was it not paris london anna bob lives in \
     of '##s' who where '?' . 1 2 3 >"$tmp/vocab.txt"
 cat >"$tmp/config.json" <<END

@@ -14,13 +14,13 @@ tune() # folder, then options
 tune one --epochs 3 --bootstrap 50 && tune two --epochs 2 --lr 1e-3 && tune all --grid lr=1e-3,2e-3 --steps 5
 
 ok "compare" exits 0 "$sesame" compare "$tmp/one" "$tmp/two"
-ok "settings that differ" prints '^run  epochs  lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  train loss$'
+ok "settings that differ" out_has '^run  epochs  lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  train loss$'
 ok "a line per run" test "$(grep -c '^\(one\|two\)  [32]\.0 ' "$tmp/out")" -eq 2
-ok "the score" prints "^one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
+ok "the score" out_has "^one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
 ok "with UTF-8" exits 0 env LC_ALL=C.UTF-8 "$sesame" compare "$tmp/one"
-ok "a sparkline" prints '█'
+ok "a sparkline" out_has '█'
 ok "as JSON" exits 0 "$sesame" compare "$tmp/one" "$tmp/two" --json
-ok "settings" prints '"run": "two".*"settings": {"epochs": 2.0, "lr": 0.001, "bootstrap": 0}, "metric": "eval_accuracy"'
+ok "settings" out_has '"run": "two".*"settings": {"epochs": 2.0, "lr": 0.001, "bootstrap": 0}, "metric": "eval_accuracy"'
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 ok "a search" exits 0 "$sesame" compare "$tmp/all"
@@ -35,8 +35,8 @@ echo '{"log_history": [{"step": 1, "epoch": 0.5, "loss": 2.0}, {"step": 2, "loss
 printf '%s\n' '{"step": 1, "loss": 2.5}' '{"step": 2, "loss": 9}' 'not json' '{"step": 2, "loss": 1.5}' >"$tmp/dead/log.jsonl"
 printf '{"step": 3, "lo' >>"$tmp/dead/log.jsonl"
 ok "other runs" exits 0 "$sesame" compare "$tmp/theirs" "$tmp/dead" --json
-ok "transformers" prints '"run": "theirs".*"metric": "eval_f1", "score": 0.25, "best": 0.25, "best_step": 2.0'
-ok "killed" prints '"run": "dead", .*"metric": null, "score": null'
+ok "transformers" out_has '"run": "theirs".*"metric": "eval_f1", "score": 0.25, "best": 0.25, "best_step": 2.0'
+ok "killed" out_has '"run": "dead", .*"metric": null, "score": null'
 ok "not a run" exits 3 "$sesame" compare "$tmp/nothing"
 ok "error message" err_has 'nothing: not a training run'
 ok "no folder" exits 3 "$sesame" compare "$tmp/nowhere"

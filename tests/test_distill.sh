@@ -1,5 +1,5 @@
 #!/bin/sh
-# finetune --teacher from outside: a small classifier learns what a larger one says; bad input.
+# finetune --teacher from outside: distillation into a small classifier; bad input.
 # Usage: test_distill.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
@@ -47,20 +47,20 @@ mkdir "$tmp/other" "$tmp/same"
 other="--config $tmp/config.json --tokenizer $tmp/other/vocab.txt --threads 1"
 # shellcheck disable=SC2086
 ok "other vocabularies" exits 3 "$sesame" finetune $other --task classify --train "$tmp/train.tsv" $teach -o "$tmp/x"
-ok "both sizes are told" err_has "the student's vocabulary has 29 tokens, the teacher's 28"
+ok "both sizes" err_has "the student's vocabulary has 29 tokens, the teacher's 28"
 sed 's/^good$/fine/' "$tmp/vocab.txt" >"$tmp/same/vocab.txt"
 same="--config $tmp/config.json --tokenizer $tmp/same/vocab.txt --threads 1"
 # shellcheck disable=SC2086
 ok "other tokens" exits 3 "$sesame" finetune $same --task classify --train "$tmp/train.tsv" $teach -o "$tmp/y"
-ok "the remedy is told" err_has "the teacher's tokenizer differs from the student's"
+ok "message" err_has "the teacher's tokenizer differs from the student's"
 sed 's/pos$/yes/; s/neg$/no/' "$tmp/train.tsv" >"$tmp/yes.tsv"
 # shellcheck disable=SC2086
 ok "other labels" exits 3 "$sesame" finetune $small --task classify --train "$tmp/yes.tsv" $teach -o "$tmp/z"
-ok "are named" err_has 'label 0 is "no" in the student, "neg" in the teacher'
+ok "names both" err_has 'label 0 is "no" in the student, "neg" in the teacher'
 printf 'good A\nfilm B\n\nbad A\nfilm B\n' >"$tmp/tags"
 # shellcheck disable=SC2086
 ok "another task" exits 3 "$sesame" finetune $small --task tag --train "$tmp/tags" $teach -o "$tmp/v"
-ok "is named" err_has "the teacher is a BertForSequenceClassification, the student a BertForTokenClassification"
+ok "names both" err_has "the teacher is a BertForSequenceClassification, the student a BertForTokenClassification"
 # shellcheck disable=SC2086
 ok "no teacher" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --from-teacher -o "$tmp/w"
 # shellcheck disable=SC2086

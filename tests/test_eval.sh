@@ -8,52 +8,52 @@ exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --epo
 # 80 rows that it gets right, but the labels of some are wrong: of 40 neg every fourth, of 40 pos every tenth.
 awk -F '\t' 'NR > 1 && $2 == "neg" && ++n % 4 == 0 { $2 = "pos" ; print $1 "\t" $2; next }
     NR > 1 && $2 == "pos" && ++p % 10 == 0 { print $1 "\tneg"; next } { print }' "$tmp/train.tsv" >"$tmp/mixed.tsv"
-judge() { exits 0 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --task classify "$@"; }
-ok "eval" judge
-ok "of each class" prints '^pos  *0.9000  *0.7826  *0.8372  *46$' # 36 of 40 that it calls pos are; 46 are
-ok "what was said" prints '^true \\ predicted  neg  pos$'
-ok "for what is right" prints '^pos  *10   36$'
+evaluate() { exits 0 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --task classify "$@"; }
+ok "eval" evaluate
+ok "of each class" out_has '^pos  *0.9000  *0.7826  *0.8372  *46$' # 36 of 40 that it calls pos are; 46 are
+ok "confusion matrix" out_has '^true \\ predicted  neg  pos$'
+ok "second row" out_has '^pos  *10   36$'
 cp "$tmp/out" "$tmp/first"
 ok "--model is the first argument, too" exits 0 "$sesame" eval --model="$tmp/one" "$tmp/mixed.tsv" --task classify
 ok "the same" cmp -s "$tmp/out" "$tmp/first"
 ok "not both" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" -m "$tmp/one" --task classify
-ok "as JSON" judge --json
-ok "an array" prints '"eval_labels": \["neg", "pos"\], "eval_confusion_matrix": \[\[30, 4\], \[10, 36\]\]'
+ok "as JSON" evaluate --json
+ok "an array" out_has '"eval_labels": \["neg", "pos"\], "eval_confusion_matrix": \[\[30, 4\], \[10, 36\]\]'
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 
-ok "intervals" judge --json --bootstrap 300
+ok "intervals" evaluate --json --bootstrap 300
 cp "$tmp/out" "$tmp/first"
 low=$(score eval_accuracy_low "$tmp/first") high=$(score eval_accuracy_high "$tmp/first")
 ok "around the score" awk -v l="$low" -v h="$high" 'BEGIN { exit !(l > 0.7 && l < 0.825 && h > 0.825 && h < 0.95) }'
-ok "once more" judge --json --bootstrap 300 --threads 2
+ok "once more" evaluate --json --bootstrap 300 --threads 2
 ok "the same" cmp -s "$tmp/out" "$tmp/first"
-ok "another seed" judge --json --bootstrap 300 --seed 2
+ok "another seed" evaluate --json --bootstrap 300 --seed 2
 ok "others" sh -c "! cmp -s '$tmp/out' '$tmp/first'"
-ok "less sure" judge --json --bootstrap 300 --confidence 50
+ok "less sure" evaluate --json --bootstrap 300 --confidence 50
 ok "narrower" awk -v l="$low" -v h="$high" -v a="$(score eval_accuracy_low "$tmp/out")" \
     -v b="$(score eval_accuracy_high "$tmp/out")" 'BEGIN { exit !(a > l && b < h) }'
-ok "for people" judge --bootstrap 300
-ok "in brackets" prints '^Scores  *accuracy 0.8250 (0\.7[0-9]*-0\.[89][0-9]*)'
+ok "text output" evaluate --bootstrap 300
+ok "in brackets" out_has '^Scores  *accuracy 0.8250 (0\.7[0-9]*-0\.[89][0-9]*)'
 ok "too sure" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --task classify --bootstrap 10 --confidence 100
 ok "at the end of finetune" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" \
     --eval "$tmp/mixed.tsv" --steps 1 --lr 0 --bootstrap 100 -o "$tmp/two"
 ok "the matrix" sh -c "tr -d ' \n' <'$tmp/two/eval_results.json' | grep -q '\"eval_confusion_matrix\":\[\[30,4\],\[10,36\]\]'"
 ok "intervals" grep -q eval_accuracy_low "$tmp/two/eval_results.json"
 
-# Tags: a line for each type of entity, tags in the matrix. Many labels: only what is confused most.
+# Tags: one line per entity type, tags in the matrix. Many labels: only the most frequent confusions.
 awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s B-PER\nlives O\nin O\n%s B-LOC\n\n", i % 2 ? "anna" : "bob",
     i % 3 ? "paris" : "london" }' >"$tmp/tags.txt"
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags.txt" --epochs 8 -o "$tmp/tag"
 ok "tags" exits 0 "$sesame" eval "$tmp/tag" "$tmp/tags.txt" --task tag
-ok "types" prints '^PER  *1.0000'
-ok "tags in the matrix" prints '^B-LOC  *40'
+ok "types" out_has '^PER  *1.0000'
+ok "tags in the matrix" out_has '^B-LOC  *40'
 awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 60; i++) print "it was good\tl" i % 15 }' >"$tmp/many.tsv"
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --task classify --train "$tmp/many.tsv" --steps 2 -o "$tmp/many"
 ok "many labels" exits 0 "$sesame" eval "$tmp/many" "$tmp/many.tsv" --task classify
-ok "the most confused" prints '^true  predicted  *number$'
+ok "most frequent confusions" out_has '^true  predicted  *number$'
 ok "ten of them" test "$(sed -n '/^true  predicted/,$p' "$tmp/out" | wc -l)" -eq 11
 
 echo "$passed passed, $failed failed"

@@ -10,7 +10,7 @@ ok "learned" above "$(score eval_accuracy "$tmp/one/all_results.json")" 0.95
 for file in config.json model.safetensors tokenizer.json README.md train_results.json eval_results.json \
     all_results.json trainer_state.json; do ok "leaves $file" test -s "$tmp/one/$file"; done
 ok "labels in the config" grep -q '"1": "pos"' "$tmp/one/config.json"
-ok "the reference's keys" grep -q '"best_model_checkpoint"' "$tmp/one/trainer_state.json"
+ok "keys of transformers" grep -q '"best_model_checkpoint"' "$tmp/one/trainer_state.json"
 for file in trainer_state all_results config; do
     ok "valid $file.json" sh -c "'$1/json_valid' <'$tmp/one/$file.json' >/dev/null"
 done
@@ -21,7 +21,7 @@ printf 'sentence\nthe film was good .\nit was bad .\n' >"$tmp/new.tsv"
 ok "predict without labels" exits 0 "$sesame" predict "$tmp/one" "$tmp/new.tsv" --task classify
 ok "a line each" test "$(tr -d '\n' <"$tmp/out" | sed 's/, "score": [0-9.]*//g')" = '{"label": "pos"}{"label": "neg"}'
 ok "a pipeline reads it" exits 0 "$sesame" text-classification --model "$tmp/one" --json "the film was good ."
-ok "and agrees" prints pos
+ok "and agrees" out_has pos
 pipeline=$(score score "$tmp/out")
 "$sesame" predict "$tmp/one" "$tmp/new.tsv" --task classify >"$tmp/out"
 ok "to the last digit" test "$pipeline" = "$(score score "$tmp/out")"
@@ -43,7 +43,7 @@ sed 's/"contradiction"/"LABEL_0"/; s/"entailment"/"LABEL_1"/; s/"neutral"/"LABEL
 cp -r "$tmp/nli" "$tmp/nameless" && cp "$tmp/c.json" "$tmp/nameless/config.json"
 ok "nameless labels" exits 0 "$sesame" eval "$tmp/nameless" "$tmp/nli.tsv" --task mnli --json
 
-# Labels without names, and with any letters.
+# Labels without names, and with special characters.
 tr -d '\n' <"$tmp/nli/config.json" | sed 's/,* *"id2label": {[^}]*}//; s/,* *"label2id": {[^}]*}//; s/}$/, "num_labels": 3}/' \
     >"$tmp/nameless/config.json"
 ok "no id2label" exits 0 "$sesame" predict "$tmp/nameless" "$tmp/nli.tsv" --task classify --text sentence1 --pair sentence2
@@ -54,20 +54,20 @@ ok "labels with bars" exits 0 "$sesame" finetune $small --task classify --train 
 ok "are measured" exits 0 "$sesame" eval "$tmp/bars" "$tmp/bars.tsv" --task classify --json
 ok "right" above "$(score eval_accuracy "$tmp/out")" 0.95
 ok "are predicted" exits 0 "$sesame" predict "$tmp/bars" "$tmp/new.tsv" --task classify
-ok "in full" prints '"label": "a|b"'
+ok "in full" out_has '"label": "a|b"'
 
-# Pipes are read once.
+# Pipes can be read only once.
 from() { file=$1; shift; "$@" <"$file"; }
 # shellcheck disable=SC2086
 ok "standard input" exits 2 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe"
-ok "asks for its columns" err_has 'name them with --text and --label'
+ok "message" err_has 'name them with --text and --label'
 # shellcheck disable=SC2086
 ok "with columns" exits 0 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe" \
     --text sentence --label label --steps 2
 ok "predict of standard input" exits 0 from "$tmp/new.tsv" "$sesame" predict "$tmp/one" - --task classify --text sentence
-ok "says both" test "$(wc -l <"$tmp/out")" -eq 2
+ok "two predictions" test "$(wc -l <"$tmp/out")" -eq 2
 
-# Any table: other delimiters, quotes, labels in an order of one's own.
+# Tables with other delimiters, quotes, and a given label order.
 tr '\t' ';' <"$tmp/train.tsv" | sed 's/^\(the [^;]*\);/"\1";/' >"$tmp/train.txt"
 # shellcheck disable=SC2086
 ok "a table with semicolons and quotes" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.txt" \
@@ -76,7 +76,7 @@ ok "labels in the order given" grep -q '"0": "pos"' "$tmp/semi/config.json"
 ok "eval reads it too" exits 0 "$sesame" eval "$tmp/semi" "$tmp/train.txt" --task classify --format csv --delimiter ';' --json
 ok "and agrees" above "$(score eval_accuracy "$tmp/out")" 0.95
 
-# From a model: all of it but the head is taken over.
+# From a model: all parameters except the head are loaded.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
     -o "$tmp/two"
 ok "nothing was new" sh -c "! grep -q 'randomly initialized' '$tmp/err'"
@@ -85,15 +85,15 @@ ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task clas
     -o "$tmp/three" --freeze 3
 ok "the head was new" err_has 'randomly initialized: classifier.weight, classifier.bias'
 
-ok "says what the labels were" err_has "labels of the base model: neg, pos; labels of the data: x, y, z"
+ok "reports both label sets" err_has "labels of the base model: neg, pos; labels of the data: x, y, z"
 ok "a fitting head" exits 0 "$sesame" finetune --model "$tmp/nli" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/kept"
-ok "says that it is kept" err_has 'head is kept; labels of the base model: contradiction, entailment, neutral; labels of the data: x, y, z'
+ok "reports the kept head" err_has 'head is kept; labels of the base model: contradiction, entailment, neutral; labels of the data: x, y, z'
 sed 's/"0": "contradiction"/"0": "neutral"/; s/"2": "neutral"/"2": "contradiction"/' "$tmp/nli/config.json" >"$tmp/c.json"
 cp -r "$tmp/nli" "$tmp/turned" && cp "$tmp/c.json" "$tmp/turned/config.json"
 ok "the same labels in another order" exits 0 "$sesame" finetune --model "$tmp/turned" --task classify \
     --train "$tmp/nli.tsv" --label gold_label --steps 1 -o "$tmp/turned2"
 ok "the model's order stays" grep -q '"0": "neutral"' "$tmp/turned2/config.json"
-ok "and nothing is said" sh -c "! grep -q 'labels of the base model' '$tmp/err'"
+ok "no notice" sh -c "! grep -q 'labels of the base model' '$tmp/err'"
 
 # Epochs with --steps: 80 rows in batches of 8, 25 updates.
 # shellcheck disable=SC2086
@@ -116,14 +116,14 @@ ok "after one and a half" test "$(steps "$tmp/halves")" = '6 12 '
 ok "both" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --eval-epochs 1 \
     --eval-every 3 -o "$tmp/both"
 
-# Scores of metrics the task does not usually have.
+# Scores of metrics that are not defaults of the task.
 # shellcheck disable=SC2086
 ok "another metric" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric matthews_correlation --epochs 1 -o "$tmp/matthews"
-ok "chooses" err_has 'matthews_correlation [-0-9.]* best'
+ok "selects the best" err_has 'matthews_correlation [-0-9.]* best'
 ok "is written" grep -q '"eval_matthews_correlation"' "$tmp/matthews/eval_results.json"
 
-# A score that is not defined: no correlation with one number only.
+# An undefined score: the correlation with a constant.
 printf 'sentence1\tsentence2\tscore\nit\ta film\t2\nit\tthe film\t2\n' >"$tmp/flat.tsv"
 awk 'BEGIN { print "sentence1\tsentence2\tscore"; for (i = 0; i < 8; i++) printf "it was\tgood\t%d\n", i % 4 }' >"$tmp/some.tsv"
 # shellcheck disable=SC2086
@@ -133,7 +133,7 @@ ok "is null" grep -q '"eval_pearson": null' "$tmp/flat.log"
 ok "is not the best" sh -c "! grep -q ' best ' '$tmp/err'"
 ok "valid JSON" sh -c "'$1/json_valid' <'$tmp/flat/trainer_state.json' >/dev/null"
 
-# Another architecture, with parameters that never move and no file holds.
+# Another architecture, with buffers that are neither trained nor saved.
 sed 's/"bert"/"modernbert"/; s/"layer_norm_eps"/"norm_eps"/; s/"hidden_act"/"classifier_pooling": "mean", "hidden_activation"/' \
     "$tmp/config.json" >"$tmp/modern.json"
 ok "ModernBERT" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokenizer "$tmp/vocab.txt" --task classify \
@@ -142,25 +142,25 @@ ok "learned" above "$(score eval_accuracy "$tmp/modern/all_results.json")" 0.95
 ok "from it" exits 0 "$sesame" finetune --model "$tmp/modern" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/modern3"
 ok "a new head" err_has 'randomly initialized: classifier.weight'
 
-# Interrupted by a signal and resumed: the same weights as in one go, on other threads, with layers made again on the way back.
+# Interrupted by a signal and resumed: the same weights as without interruption, with other threads and recomputation.
 # shellcheck disable=SC2086
 for signal in INT TERM; do
-    rm -rf "$tmp/cut"
+    rm -rf "$tmp/stopped"
     "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 \
-        -o "$tmp/cut" --log "$tmp/cut.log" >/dev/null 2>"$tmp/err" &
+        -o "$tmp/stopped" --log "$tmp/stopped.log" >/dev/null 2>"$tmp/err" &
     pid=$!
-    while kill -0 $pid 2>/dev/null && [ ! -s "$tmp/cut/checkpoint-4/manifest.json" ]; do sleep 0.05; done
+    while kill -0 $pid 2>/dev/null && [ ! -s "$tmp/stopped/checkpoint-4/manifest.json" ]; do sleep 0.05; done
     kill -$signal $pid 2>/dev/null
     wait $pid
     ok "resumes after $signal" exits 0 "$sesame" finetune $small --threads 2 --task classify --train "$tmp/train.tsv" \
-        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume --recompute
+        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/stopped" --resume --recompute
     [ -d "$tmp/whole" ] || exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
         --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/whole"
-    ok "the same bits after $signal" cmp -s "$tmp/cut/model.safetensors" "$tmp/whole/model.safetensors"
+    ok "the same bits after $signal" cmp -s "$tmp/stopped/model.safetensors" "$tmp/whole/model.safetensors"
 done
 ok "resumed with another rate" exits 3 "$sesame" finetune $small --lr 1e-3 --task classify --train "$tmp/train.tsv" \
-    --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume
-ok "says which" err_has 'begun with lr 0.003, not 0.001'
+    --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/stopped" --resume
+ok "names it" err_has 'started with lr 0.003, not 0.001'
 
 # The other tasks.
 awk 'BEGIN { print "sentence1\tsentence2\tscore"
@@ -184,17 +184,17 @@ awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s N B-PER\nlives V O\nin P O\n%s 
 ok "tag" exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags.txt" --eval "$tmp/tags.txt" --epochs 8 -o "$tmp/tag"
 ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
 ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
-ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
-ok "tags cut off" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag --max-length 5
-ok "says how many rows" err_has 'tags.txt: 40 of 40 examples are longer than 5 tokens and were truncated'
-ok "says how many words" err_has 'tags.txt: 80 words have no tokens or were truncated'
-ok "marks them" prints '"cut": 2'
-ok "eval cut" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --max-length 4
-ok "says so" err_has 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were truncated'
+ok "every word" out_has '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
+ok "truncated tags" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag --max-length 5
+ok "reports the rows" err_has 'tags.txt: 40 of 40 examples are longer than 5 tokens and were truncated'
+ok "reports the words" err_has 'tags.txt: 80 words have no tokens or were truncated'
+ok "counts them" out_has '"cut": 2'
+ok "eval truncates" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --max-length 4
+ok "message" err_has 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were truncated'
 # shellcheck disable=SC2086
-ok "finetune cut" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+ok "finetune truncates" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --max-length 4 --steps 1 -o "$tmp/short"
-ok "says so of both" err_has 'dev.tsv: 20 of 20 examples are longer'
+ok "warns about both files" err_has 'dev.tsv: 20 of 20 examples are longer'
 # shellcheck disable=SC2086
 ok "all pieces, smooth labels" exits 0 "$sesame" finetune $small --task tag --label-smoothing 0.1 --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
 awk 'BEGIN { printf "{\"version\": \"v2.0\", \"data\": [{\"paragraphs\": ["
@@ -211,16 +211,16 @@ ok "answer" exits 0 "$sesame" finetune $small --task answer --no-answers --train
 ok "learned" above "$(score eval_f1 "$tmp/answer/all_results.json")" 60
 ok "answers" exits 0 "$sesame" predict "$tmp/answer" "$tmp/squad.json" --task answer --no-answers --max-length 12 --stride 2
 ok "in windows" test "$(wc -l <"$tmp/out")" -eq 180
-ok "with ids" prints '"id": "r3"'
+ok "with ids" out_has '"id": "r3"'
 
-# Bad input: nothing is written, the place is named.
+# Bad input: nothing is written, the message names the location.
 refused() # what, exit code, message, options
 {
     what=$1 code=$2 message=$3
     shift 3
     # shellcheck disable=SC2086
     ok "$what" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
-    ok "$what: says so" err_has "$message"
+    ok "$what: message" err_has "$message"
     ok "$what: leaves nothing" test ! -e "$tmp/bad/config.json"
 }
 : >"$tmp/empty.tsv"
@@ -249,18 +249,18 @@ sed 's/answer_start": 0/answer_start": 1/' "$tmp/squad.json" >"$tmp/off.json"
 refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/off.json"
 # shellcheck disable=SC2086
 ok "a folder that exists" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" -o "$tmp/one"
-ok "says what to do" err_has 'resume continues it, overwrite replaces it'
+ok "message" err_has 'resume continues it, overwrite replaces it'
 
 ok "both at once" exits 2 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" -o "$tmp/new" \
     --resume --overwrite
-ok "both at once: says so" err_has 'resume continues a run, overwrite replaces it: set one'
+ok "both at once: message" err_has 'resume continues a run, overwrite replaces it: set one'
 for file in README.md tokenizer.json notes.txt; do
     rm -rf "$tmp/mine" && mkdir "$tmp/mine" && echo mine >"$tmp/mine/$file"
     ok "a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" \
         --steps 1 -o "$tmp/mine"
     ok "resume in a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify \
         --train "$tmp/train.tsv" --steps 1 -o "$tmp/mine" --resume
-    ok "says there is nothing to resume" err_has 'no checkpoint to resume from'
+    ok "message" err_has 'no checkpoint to resume from'
     ok "$file is as it was" test "$(cat "$tmp/mine/$file")" = mine
 done
 ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
@@ -268,11 +268,11 @@ ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --t
 echo mine >"$tmp/my.log"
 ok "a log that exists" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
     -o "$tmp/new" --log "$tmp/my.log"
-ok "a log that exists: says so" err_has 'my.log: exists already'
+ok "a log that exists: message" err_has 'my.log: exists already'
 ok "is as it was" test "$(cat "$tmp/my.log")" = mine
 ok "resumed" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
     -o "$tmp/new" --log "$tmp/my.log" --resume
-ok "the log goes on" test "$(head -1 "$tmp/my.log")" = mine
+ok "the log is continued" test "$(head -1 "$tmp/my.log")" = mine
 
 # The example program: CSV in, a model of three labels out.
 awk 'BEGIN { print "text,label"; split("good|bad|film", w, "|"); split("pos|neg|none", l, "|")
@@ -280,7 +280,7 @@ awk 'BEGIN { print "text,label"; split("good|bad|film", w, "|"); split("pos|neg|
 ok "example" exits 0 "$1/examples/finetune" "$tmp/one" "$tmp/three.csv" "$tmp/three.csv" "$tmp/example"
 ok "reports each label" test "$(grep -c '^\(neg\|none\|pos\) *precision' "$tmp/out")" -eq 3
 ok "predicts rows" test "$(grep -c '^row [1-5]: ' "$tmp/out")" -eq 5
-ok "predicts a text" prints '^"a good film": '
+ok "predicts a text" out_has '^"a good film": '
 ok "saves a folder" exits 0 "$sesame" eval "$tmp/example" "$tmp/three.csv" --task classify --json
 ok "of at most 80 lines" test "$(wc -l <examples/finetune.c)" -le 80
 

@@ -1,4 +1,5 @@
-/* sesame/finetune.h: runs from memory and from files, cancellation, resuming, prediction, detection of the task. */
+/* sesame/finetune.h: runs from memory and from files, cancellation, resuming, prediction, detection of the
+ * task. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -57,7 +58,7 @@ enum { N = 48 };
 static ses_examples *texts(const ses_examples *like)
 {
     static const char *const text[] = { "the film was good .", "it was bad .", "anna in paris ." };
-    static const char *const label[] = { "pos", "neg", "place" };
+    static const char *const label[] = { "pos", "neg", "city" };
     ses_example_input x[N];
     for (size_t i = 0; i < N; i++) x[i] = (ses_example_input){ .text = text[i % 3], .label = label[i % 3] };
     return ses_examples_new(SES_DATA_CLASSIFY, x, N, NULL, like, NULL);
@@ -91,7 +92,7 @@ static void from_memory(ses_device *dev)
     CHECK(p && ses_predictions_count(p) == N);
     for (size_t i = 0; p && i < 3; i++) {
         ses_prediction x = ses_predictions_at(p, i);
-        CHECK(!strcmp(x.label, ((const char *[]){ "pos", "neg", "place" })[i]) && x.score > 1.0 / 3 &&
+        CHECK(!strcmp(x.label, ((const char *[]){ "pos", "neg", "city" })[i]) && x.score > 1.0 / 3 &&
               x.score <= 1);
     }
     ses_predictions_free(p);
@@ -110,10 +111,10 @@ static void saved_folder(ses_device *dev)
     ses_example_input in = { .text = "anna in paris ." };
     ses_examples *one = ses_examples_new(SES_DATA_CLASSIFY, &in, 1, NULL, ses_predictor_labels(p), &e);
     ses_predictions *r = ses_predictor_predict_examples(p, one, &e);
-    CHECK(r && !strcmp(ses_predictions_at(r, 0).label, "place"));
+    CHECK(r && !strcmp(ses_predictions_at(r, 0).label, "city"));
     ses_json_writer *w = ses_json_writer_new(0, NULL);
     ses_predictions_put(r, 0, w);
-    const char *start = "{\"label\": \"place\", \"score\": 0.";
+    const char *start = "{\"label\": \"city\", \"score\": 0.";
     CHECK(!strncmp(ses_json_writer_text(w, NULL, NULL), start, strlen(start)));
     ses_json_writer_free(w);
     ses_predictions_free(r);

@@ -17,14 +17,14 @@ ok "a log in its folder" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -e
 ok "its evaluations" test "$(grep -c '"eval_loss"' "$tmp/one/log.jsonl")" -eq 2
 ok "every score" grep -q '"eval_pos_f1"' "$tmp/one/log.jsonl"
 ok "events" test "$(events one/runs)" -eq 1
-ok "energy in the summary" prints '^Energy .*CO2 ('
+ok "energy in the summary" out_has '^Energy .*CO2 ('
 for key in train_energy_kwh train_co2_kg train_peak_memory_bytes; do
     ok "$key" above "$(score $key "$tmp/one/all_results.json")" 1e-12
 done
 ok "how it is known" grep -q '"train_energy_source": "\(estimate; \|RAPL: \)' "$tmp/one/all_results.json"
-ok "where everything lies" prints '^Files  *in .*one: README.md'
-ok "the logs" prints '^Logs .*/one/log.jsonl; tensorboard --logdir'
-ok "what to do next" prints '^Next  *sesame predict .*one FILE --task classify'
+ok "where everything lies" out_has '^Files  *in .*one: README.md'
+ok "the logs" out_has '^Logs .*/one/log.jsonl; tensorboard --logdir'
+ok "what to do next" out_has '^Next  *sesame predict .*one FILE --task classify'
 
 # The model card: what the hub reads, labels, scores, classes, settings, how to load it.
 card() { grep -q -- "$1" "$tmp/one/README.md" || { cat "$tmp/one/README.md"; return 1; }; }
@@ -47,9 +47,9 @@ ok "again" exits 0 tune one --epochs 1 --overwrite
 ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 ok "new events" test "$(events one/runs)" -eq 1
 ok "resumed at its end" exits 0 tune one --epochs 1 --resume
-ok "the log goes on" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
+ok "the log is continued" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 rm -rf "$tmp/one/checkpoint-10" && printf '{"step": 11, "lo' >>"$tmp/one/log.jsonl"
-ok "after a line cut short" exits 0 tune cut --epochs 1 --log "$tmp/one/log.jsonl" --resume
+ok "after an incomplete line" exits 0 tune stopped --epochs 1 --log "$tmp/one/log.jsonl" --resume
 ok "whole lines" test "$(grep -c '^{.*}$' "$tmp/one/log.jsonl")" -eq 22
 ok "more events" test "$(events one/runs)" -eq 2
 ok "elsewhere" exits 0 tune two --epochs 1 --log "$tmp/two.log" --tensorboard "$tmp/board"
@@ -60,7 +60,7 @@ mkdir "$tmp/mine" && echo mine >"$tmp/mine/log.jsonl"
 ok "a log of someone else's" exits 3 tune mine --epochs 1
 ok "is as it was" test "$(cat "$tmp/mine/log.jsonl")" = mine
 ok "no room for events" exits 3 tune three --epochs 1 --tensorboard /dev/null/x
-ok "says where" err_has '/dev/null/x'
+ok "names the file" err_has '/dev/null/x'
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Nothing is lost: a run killed at any moment, or on a full disk, leaves a whole model or none.
+# A run killed at any moment, or on a full disk, leaves a complete model or none.
 # Usage: test_finetune_lost.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
@@ -12,8 +12,8 @@ shift
 exec "$sesame" finetune $small --task classify --train "\$data" --eval "\$data" -o "$out" --steps 8 --eval-every 2 "\$@"
 END
 tune() { sh "$tmp/tune" "$@"; } # data, then options
-# Whole: what loads agrees with its own results.
-whole()
+# Complete: a model that loads agrees with its own results.
+is_complete()
 {
     [ -e "$out/config.json" ] || return 0
     of=$tmp/train.tsv
@@ -25,7 +25,7 @@ whole()
 start=$(date +%s%N)
 tune "$tmp/train.tsv" --overwrite -q >/dev/null 2>&1
 took=$((($(date +%s%N) - start) / 1000000)) # milliseconds of one run
-ok "a run" whole
+ok "a run" is_complete
 killed=0
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     data=$tmp/train.tsv other=$tmp/three.tsv
@@ -35,20 +35,20 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     sleep "$(awk -v i=$i -v t="$took" 'BEGIN { printf "%.3f", t * i / 16 / 1000 }')"
     kill -9 $pid 2>/dev/null && killed=$((killed + 1))
     wait $pid 2>/dev/null
-    ok "killed $i: whole or not there" whole
+    ok "killed $i: complete or absent" is_complete
     if [ -n "$(find "$out" -name 'checkpoint-*' -print | head -1)" ]; then
-        # one that was killed before it began left the run before it
-        exits 3 tune "$data" --resume >/dev/null && err_has 'begun with other training' >/dev/null && data=$other
+        # a run killed before its start leaves the previous run
+        exits 3 tune "$data" --resume >/dev/null && err_has 'started with other training' >/dev/null && data=$other
         ok "killed $i: resumes" exits 0 tune "$data" --resume
-        ok "killed $i: whole again" whole
+        ok "killed $i: complete again" is_complete
     fi
 done
 ok "some were killed" test $killed -ge 4
-echo half >"$out/.sesame-0123456789abcdef.tmp" # what a file being written is called until it is whole
+echo half >"$out/.sesame-0123456789abcdef.tmp" # name of an unfinished file
 ok "a run after all" exits 0 tune "$tmp/train.tsv" --overwrite
 ok "nothing half written stays" test -z "$(find "$out" -name '.sesame-*')"
 
-# A full disk, or what a program sees of one: files may not grow beyond so many blocks.
+# A full disk, simulated: files may not grow beyond N blocks.
 full() { sh -c 'trap "" XFSZ; ulimit -f '"$1"'; shift; exec "$@"' sh "$@"; }
 rm -rf "$out"
 tune "$tmp/train.tsv" -q >/dev/null 2>&1
@@ -56,9 +56,9 @@ cp "$out/model.safetensors" "$tmp/was"
 # shellcheck disable=SC2086
 ok "a full disk" exits 3 full 20 "$sesame" finetune $small --task classify --train "$tmp/three.tsv" -o "$out" --steps 2 \
     --overwrite
-ok "says so" err_has 'too large\|No space'
+ok "message" err_has 'too large\|No space'
 ok "the model is the one before" cmp -s "$out/model.safetensors" "$tmp/was"
-ok "and whole" whole
+ok "and complete" is_complete
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -10,9 +10,9 @@ END
 tune() { sh "$tmp/tune" "$@"; }
 
 ok "a grid" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2
-ok "its table" prints '^lr    batch-size  accuracy  deviation  runs  time  *energy$'
+ok "its table" out_has '^lr    batch-size  accuracy  deviation  runs  time  *energy$'
 ok "every point" test "$(grep -c '^\(1e-4\|5e-3\)  \(8\|16\) ' "$tmp/out")" -eq 4
-ok "the best is named" prints '^Best  *.*/grid/lr=5e-3,batch-size=8,seed=4[23]: accuracy'
+ok "the best is named" out_has '^Best  *.*/grid/lr=5e-3,batch-size=8,seed=4[23]: accuracy'
 for run in "$tmp"/grid/lr=*; do ok "a model in $run" test -s "$run/model.safetensors"; done
 ok "runs have their values" grep -q '"lr": 0.005' "$tmp/grid/lr=5e-3,batch-size=16,seed=43/run.json"
 ok "and seeds" grep -q '"seed": 43' "$tmp/grid/lr=5e-3,batch-size=16,seed=43/run.json"
@@ -26,40 +26,40 @@ ok "the same as alone" exits 0 tune -o "$tmp/alone" --lr 5e-3 --batch-size 16 --
 ok "to the last bit" cmp -s "$tmp/alone/model.safetensors" "$tmp/grid/lr=5e-3,batch-size=16,seed=43/model.safetensors"
 
 ok "again" exits 3 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2
-ok "says what to do" err_has '\-\-resume continues its runs, --overwrite replaces them'
+ok "message" err_has '\-\-resume continues its runs, --overwrite replaces them'
 cp "$tmp/grid/grid.json" "$tmp/was"
 rm -rf "$tmp/grid/lr=1e-4,batch-size=8,seed=43"
 ok "resumed" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume
 ok "only what lacks" test "$(grep -c 'already finished' "$tmp/err")" -eq 7
 ok "the same scores" test "$(grep '"mean"' "$tmp/grid/grid.json")" = "$(grep '"mean"' "$tmp/was")"
 ok "with other settings" exits 3 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume --epochs 4
-ok "says which" err_has 'was trained with epochs 3.0, not 4.0'
+ok "names it" err_has 'was trained with epochs 3.0, not 4.0'
 ok "as JSON" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume --json
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 
 # Stopped by a signal, and gone on with.
-sh "$tmp/tune" -o "$tmp/cut" --grid lr=1e-3,2e-3,3e-3,4e-3 --epochs 40 >"$tmp/out" 2>"$tmp/err" &
+sh "$tmp/tune" -o "$tmp/stopped" --grid lr=1e-3,2e-3,3e-3,4e-3 --epochs 40 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-while kill -0 $pid 2>/dev/null && [ ! -e "$tmp/cut/lr=2e-3/log.jsonl" ]; do sleep 0.02; done
+while kill -0 $pid 2>/dev/null && [ ! -e "$tmp/stopped/lr=2e-3/log.jsonl" ]; do sleep 0.02; done
 kill -INT $pid 2>/dev/null
 wait $pid
 ok "stopped" test $? -eq 1
-ok "says so" err_has 'search stopped; the same command with --resume continues'
-ok "resumed after it" exits 0 tune -o "$tmp/cut" --grid lr=1e-3,2e-3,3e-3,4e-3 --epochs 40 --resume
+ok "message" err_has 'search stopped; the same command with --resume continues'
+ok "resumed after it" exits 0 tune -o "$tmp/stopped" --grid lr=1e-3,2e-3,3e-3,4e-3 --epochs 40 --resume
 ok "all four" test "$(grep -c '^[1234]e-3 .* 1 ' "$tmp/out")" -eq 4
 
 # Runs that come to nothing do not end the others.
 ok "one that diverges" exits 0 tune -o "$tmp/nan" --grid lr=1e-3,100 --weight-decay 10 --warmup 0
-ok "is told" err_has 'lr=100: .*NaN or infinity'
-ok "has no score" prints '^100  *-  *-  *0 '
+ok "message" err_has 'lr=100: .*NaN or infinity'
+ok "has no score" out_has '^100  *-  *-  *0 '
 ok "is written down" grep -q '"failed": ' "$tmp/nan/grid.json"
 ok "seeds alone" exits 0 tune -o "$tmp/seeds" --seeds 3 --seed 7
 ok "three" test -s "$tmp/seeds/seed=9/model.safetensors"
 ok "words and flags" exits 0 tune -o "$tmp/words" --grid optimizer=adamw,sgd --grid schedule=linear --epochs 1
-ok "both" prints '^sgd  *linear '
+ok "both" out_has '^sgd  *linear '
 
-refused() { ok "$1" exits 2 tune -o "$tmp/bad" $3; ok "$1: says so" err_has "$2"; ok "$1: leaves nothing" test ! -e "$tmp/bad"; }
+refused() { ok "$1" exits 2 tune -o "$tmp/bad" $3; ok "$1: message" err_has "$2"; ok "$1: leaves nothing" test ! -e "$tmp/bad"; }
 refused "no such option" 'did you mean' '--grid lrr=1'
 refused "a wrong value" '"x" is not a number' '--grid lr=1e-3,x'
 refused "a value twice" 'given twice' '--grid lr=1e-3,1e-3'

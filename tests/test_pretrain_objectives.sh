@@ -27,7 +27,7 @@ learns() # objective, score, then the model
     i=$((i + 1))
     # shellcheck disable=SC2086  # several options
     ok "$objective" exits 0 "$sesame" pretrain $common --objective "$objective" "$@" -o "$tmp/run$i"
-    ok "$objective: $measured" prints "\"eval_$measured\""
+    ok "$objective: $measured" out_has "\"eval_$measured\""
 }
 # shellcheck disable=SC2086
 {

@@ -12,7 +12,7 @@ tune="--model $tmp/base --task classify --train $tmp/train.tsv --eval $tmp/dev.t
 # Adapters.
 # shellcheck disable=SC2086
 ok "LoRA" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora"
-ok "says what is trained" err_has '(1,090 trained)'
+ok "reports the trained parameters" err_has '(1,090 trained)'
 ok "learned" above "$(score eval_accuracy "$tmp/lora/all_results.json")" 0.95
 for file in adapter_config.json adapter_model.safetensors config.json tokenizer.json README.md; do
     ok "leaves $file" test -s "$tmp/lora/$file"
@@ -23,17 +23,17 @@ ok "eval" exits 0 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify --js
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lora/eval_results.json")"
 cp "$tmp/out" "$tmp/eval.json"
 ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/lora" "the film was good ."
-ok "agrees" prints pos
+ok "agrees" out_has pos
 mkdir "$tmp/bare" && cp "$tmp/lora/adapter_config.json" "$tmp/lora/adapter_model.safetensors" "$tmp/bare"
 ok "peft's two files are enough" exits 0 "$sesame" predict "$tmp/bare" "$tmp/dev.tsv" --task classify
 ok "a pipeline over them" exits 0 "$sesame" text-classification -m "$tmp/bare" "the film was good ."
 mv "$tmp/base" "$tmp/moved"
 ok "a model that moved" exits 3 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify
-ok "is told" err_has 'which is not a folder with a model'
+ok "message" err_has 'which is not a folder with a model'
 ok "--adapter" exits 0 "$sesame" eval "$tmp/moved" "$tmp/dev.tsv" --task classify --json --adapter "$tmp/lora"
 ok "the same" cmp -s "$tmp/out" "$tmp/eval.json"
 ok "--adapter of a pipeline" exits 0 "$sesame" text-classification -m "$tmp/moved" --adapter "$tmp/lora" "it was bad ."
-ok "agrees" prints neg
+ok "agrees" out_has neg
 ok "merge" exits 0 "$sesame" convert "$tmp/moved" "$tmp/merged" --merge-adapter "$tmp/lora"
 ok "a whole model" test -s "$tmp/merged/model.safetensors"
 ok "eval of it" exits 0 "$sesame" eval "$tmp/merged" "$tmp/dev.tsv" --task classify --json
@@ -43,16 +43,16 @@ ok "merge a folder that names its model" exits 0 "$sesame" convert "$tmp/lora" "
 # shellcheck disable=SC2086
 ok "an adapter of a model with a head" exits 0 "$sesame" finetune --model "$tmp/merged" --task classify --train "$tmp/train.tsv" \
     --threads 1 --epochs 1 --adapter lora -o "$tmp/second"
-ok "whose head takes the old one's place" exits 0 "$sesame" convert "$tmp/second" "$tmp/merged3" --strict
+ok "with a new head" exits 0 "$sesame" convert "$tmp/second" "$tmp/merged3" --strict
 ok "the same weights" cmp -s "$tmp/merged/model.safetensors" "$tmp/merged2/model.safetensors"
 # shellcheck disable=SC2086
 ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume
 # shellcheck disable=SC2086
 ok "another rank" exits 3 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 2 --lora-dropout 0.1 -o "$tmp/lora" --resume
-ok "is refused" err_has 'lora_rank 4, not 2'
+ok "message" err_has 'lora_rank 4, not 2'
 # shellcheck disable=SC2086
 ok "no such layer" exits 3 "$sesame" finetune $tune --adapter lora --lora-targets q_proj -o "$tmp/no"
-ok "those there are" err_has 'choose from query, key, value, dense'
+ok "lists the choices" err_has 'choose from query, key, value, dense'
 # shellcheck disable=SC2086
 ok "no model" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --adapter lora -o "$tmp/no"
 
@@ -62,12 +62,12 @@ ulmfit="--unfreeze --layer-decay 0.385 --schedule slanted --lr 1e-2 --epochs 4 -
 ok "ULMFiT" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/ulmfit"
 ok "begins with the head" err_has '(1,122 trained)'
 ok "learned" above "$(score eval_accuracy "$tmp/ulmfit/all_results.json")" 0.95
-cp -r "$tmp/ulmfit" "$tmp/cut"
-for update in 20 21 28 30 35 40; do rm -rf "$tmp/cut/checkpoint-$update"; done
+cp -r "$tmp/ulmfit" "$tmp/stopped"
+for update in 20 21 28 30 35 40; do rm -rf "$tmp/stopped/checkpoint-$update"; done
 # shellcheck disable=SC2086
-ok "resumed" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/cut" --resume
+ok "resumed" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/stopped" --resume
 ok "from the second epoch" err_has 'checkpoint-14'
-ok "the same weights" cmp -s "$tmp/cut/model.safetensors" "$tmp/ulmfit/model.safetensors"
+ok "the same weights" cmp -s "$tmp/stopped/model.safetensors" "$tmp/ulmfit/model.safetensors"
 
 # A frozen encoder, dropout.
 # shellcheck disable=SC2086
@@ -86,24 +86,24 @@ for head in linear mlp1 mlp2 bilstm bigru; do
     # shellcheck disable=SC2086
     ok "--head $head" exits 0 "$sesame" finetune $tune --freeze 0 --lr 3e-3 --epochs 5 --head $head --head-sizes '' -o "$tmp/$head"
     ok "$head learned" above "$(score eval_accuracy "$tmp/$head/all_results.json")" 0.95
-    ok "config.json says so" grep -q sesame_head "$tmp/$head/config.json"
-    ok "the card says so" grep -q "The head is one of Sesame's" "$tmp/$head/README.md"
+    ok "in config.json" grep -q sesame_head "$tmp/$head/config.json"
+    ok "described in the card" grep -q "The head is one of Sesame's" "$tmp/$head/README.md"
     ok "eval" exits 0 "$sesame" eval "$tmp/$head" "$tmp/dev.tsv" --task classify --json
     ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/$head/eval_results.json")"
     ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/$head" "it was bad ."
-    ok "agrees" prints neg
+    ok "agrees" out_has neg
 done
 # shellcheck disable=SC2086
 ok "a recurrent head on a frozen encoder, layers mixed" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
     --head-sizes 16,8 --mix-layers -o "$tmp/mix"
 ok "learned" above "$(score eval_accuracy "$tmp/mix/all_results.json")" 0.95
-ok "says what is trained" err_has '(9,126 trained)'
+ok "reports the trained parameters" err_has '(9,126 trained)'
 ok "eval" exits 0 "$sesame" eval "$tmp/mix" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/mix/eval_results.json")"
 # shellcheck disable=SC2086
 ok "a mix below the usual head" exits 0 "$sesame" finetune $tune --lr 3e-3 --mix-layers -o "$tmp/mix2"
 ok "has its weights" exits 0 "$sesame" info "$tmp/mix2" --tensors
-ok "by name" prints 'sesame_head.mix.weight'
+ok "by name" out_has 'sesame_head.mix.weight'
 awk 'BEGIN { for (i = 0; i < 60; i++) printf "%s B-PER\nlives O\nin O\n%s B-LOC\n. O\n\n", i % 2 ? "anna" : "bob", i % 3 ? "paris" : "london" }' >"$tmp/tags"
 for head in bigru mlp1; do
     # shellcheck disable=SC2086
@@ -111,18 +111,18 @@ for head in bigru mlp1; do
         --head $head --freeze 0 --epochs 4 -o "$tmp/tag-$head"
     ok "learned" above "$(score eval_f1 "$tmp/tag-$head/all_results.json")" 0.95
     ok "a pipeline" exits 0 "$sesame" ner -m "$tmp/tag-$head" --json "anna lives in paris ."
-    ok "agrees" prints PER
+    ok "agrees" out_has PER
 done
 # shellcheck disable=SC2086
 ok "sizes without a head" exits 2 "$sesame" finetune $tune --head-sizes 3 -o "$tmp/no"
 # shellcheck disable=SC2086
 ok "too many sizes" exits 2 "$sesame" finetune $tune --head mlp1 --head-sizes 3,4 -o "$tmp/no"
-ok "says how many" err_has 'at most 1 hidden'
+ok "message" err_has 'at most 1 hidden'
 # shellcheck disable=SC2086
 ok "bad sizes" exits 2 "$sesame" finetune $tune --head mlp2 --head-sizes 3,x -o "$tmp/no"
 sed 's/"kind": "mlp"/"kind": "cnn"/' "$tmp/mlp1/config.json" >"$tmp/c.json" && cp "$tmp/c.json" "$tmp/mlp1/config.json"
 ok "an unknown head" exits 3 "$sesame" eval "$tmp/mlp1" "$tmp/dev.tsv" --task classify
-ok "those there are" err_has '"kind" is "cnn", expected none, linear, mlp, lstm or gru'
+ok "lists the choices" err_has '"kind" is "cnn", expected none, linear, mlp, lstm or gru'
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

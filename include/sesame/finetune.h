@@ -8,16 +8,18 @@
  *     if (ok) ses_scores_find(&ses_finetune_report(f)->scores, "accuracy", &accuracy);
  *     ses_finetune_free(f);
  *
- * The folder is opened again by ses_predictor_open, by the pipelines of sesame/pipeline.h and by transformers.
+ * The folder is opened again by ses_predictor_open, by the pipelines of sesame/pipeline.h and by
+ * transformers.
  *
  * Tasks: "classify" (one label), "multi_label", "regress", "tag" (a label per word), "answer" (a span of a
- * passage), "choose" (one of several texts), "rewrite" (text to text), "continue" (causal language modeling),
- * "embed" (sentence vectors); or the name of a benchmark (sesame/examples.h), which also names columns and labels.
+ * passage), "choose" (one of several texts), "rewrite" (text to text), "continue" (causal language
+ * modeling), "embed" (sentence vectors); or the name of a benchmark (sesame/examples.h), which also names
+ * columns and labels.
  *
- * Ownership: strings and examples named by options are borrowed until the object made from them is freed; what a
- * getter returns is borrowed from its object. The device outlives all of them. Threads: an object is used by one
- * thread at a time; the device computes with as many as it was opened with. Failure: false or NULL, with the
- * reason in e; a failed _new or _open leaves nothing to free. */
+ * Ownership: strings and examples named by options are borrowed until the object made from them is freed;
+ * what a getter returns is borrowed from its object. The device outlives all of them. Threads: an object
+ * is used by one thread at a time; the device computes with as many as it was opened with. Failure: false
+ * or NULL, with the reason in e; a failed _new or _open leaves nothing to free. */
 #ifndef SESAME_FINETUNE_H
 #define SESAME_FINETUNE_H
 
@@ -54,8 +56,9 @@ typedef struct ses_data_options {
     int64_t token_column, tag_column; /* CoNLL: from 1, or from the end (-1); 0: the first, the last */
 } ses_data_options;
 
-/* The task a file is made for: "answer" for SQuAD's JSON, "tag" for CoNLL columns, "rewrite", "embed" or "regress"
- * by column names and values, "continue" for plain text, else "classify". NULL: the file cannot be read. */
+/* The task a file is made for: "answer" for SQuAD's JSON, "tag" for CoNLL columns, "rewrite", "embed" or
+ * "regress" by column names and values, "continue" for plain text, else "classify". NULL: the file cannot
+ * be read. */
 const char *ses_finetune_detect_task(const char *path, const ses_data_options *o, ses_err *e);
 
 /* The i-th task and its one-line summary (may be NULL); NULL past the last. */
@@ -118,14 +121,15 @@ typedef struct ses_transfer_options {
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
     const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
-    /* Instead of both: an open model, borrowed, opened with `train` and a head for the task; `tokenizer` is required.
-     * If the task has labels, they are the model's. */
+    /* Instead of both: an open model, borrowed, opened with `train` and a head for the task; `tokenizer`
+     * is required. If the task has labels, they are the model's. */
     ses_model *open_model;
     const char *tokenizer; /* folder or file; NULL: the model's */
 
     const char *train, *eval; /* labeled files; eval may be NULL: nothing is measured */
-    /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if the model has
-     * the same labels, its order is kept, and evaluation labels get the order of the training labels. */
+    /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if
+     * the model has the same labels, its order is kept, and evaluation labels get the order of the
+     * training labels. */
     ses_examples *train_examples, *eval_examples;
     ses_data_options data;
     ses_finetune_task_options task;
@@ -140,7 +144,7 @@ typedef struct ses_finetune_options {
     double eval_epochs; /* epochs between evaluations, instead of run.eval_every; 0: off */
     int64_t patience;   /* stop after N evaluations without improvement; 0: never */
     int64_t bootstrap;  /* resamples for confidence intervals of the final scores; 0: none */
-    double confidence;  /* of these intervals, in percent */
+    double confidence;  /* level of these intervals, in percent */
 
     const char *command,
         *command_options;      /* written to run.json and README.md: the command line, and its options
@@ -169,24 +173,26 @@ typedef struct ses_eval_report {
     const char *const *labels; /* [n_labels] borrowed from the predictor or the run */
     size_t n_labels;
     int64_t *confusion; /* [n_labels, n_labels]: true label, predicted label; NULL: the task has no labels */
-    double level;       /* of the confidence intervals; 0: there are none */
+    double level;       /* level of the confidence intervals; 0: no intervals */
 } ses_eval_report;
 
 void ses_eval_report_free(
     ses_eval_report *r); /* frees the contents and zeroes the struct; fine on a zeroed one */
-/* Members eval_NAME, eval_NAME_low, eval_NAME_high, eval_loss, eval_samples, eval_labels, eval_confusion_matrix. */
+/* Members eval_NAME, eval_NAME_low, eval_NAME_high, eval_loss, eval_samples, eval_labels,
+ * eval_confusion_matrix. */
 void ses_eval_report_put(const ses_eval_report *r, ses_json_writer *w);
 
 /* ---- predictions ---- */
 
 typedef struct ses_predictions ses_predictions;
 
-/* One example's prediction; a task sets its own fields, others are 0 or NULL. Borrowed from the predictions. */
+/* One example's prediction; a task sets its own fields, others are 0 or NULL. Borrowed from the
+ * predictions. */
 typedef struct ses_prediction {
     const char *label;         /* classify: the best label */
     double score;              /* classify, choose: its probability */
     double value;              /* regress: the number; embed: cosine of the first two texts */
-    const char *const *labels; /* multi_label: those that apply; tag: one per word, NULL: truncated */
+    const char *const *labels; /* multi_label: the labels that apply; tag: one per word, NULL: truncated */
     size_t n_labels;
     int64_t choice;   /* choose: index of the best choice */
     const char *text; /* answer, rewrite, choose: the text; "" : no answer */
@@ -204,14 +210,15 @@ void ses_predictions_free(ses_predictions *p); /* before the predictor; NULL is 
 
 typedef struct ses_finetune ses_finetune;
 
-/* Reads the data, opens the model and prepares training. The output folder is checked, nothing is written yet. */
+/* Reads the data, opens the model and prepares training. The output folder is checked, nothing is written
+ * yet. */
 ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e);
 void ses_finetune_free(ses_finetune *f); /* NULL is fine */
 
 /* Trains, evaluates the best weights and writes the output folder: the model, its tokenizer, README.md,
- * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. end (may be NULL): whether
- * the run is complete, stopped early or was cancelled; a cancelled run has saved a checkpoint and continues with
- * run.resume. Call it once. */
+ * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. end (may be
+ * NULL): whether the run is complete, stopped early or was cancelled; a cancelled run has saved a
+ * checkpoint and continues with run.resume. Call it once. */
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e);
 
 const ses_eval_report *ses_finetune_report(
@@ -255,8 +262,8 @@ const char *ses_predictor_metric(const ses_predictor *p);
 /* Evaluate or predict a labeled file; predict needs no labels in it. */
 bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e);
 ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e);
-/* The same for examples in memory (ses_examples_new). Make them with ses_predictor_labels as `like`; evaluate may
- * reorder their labels to the model's. They outlive the predictions. */
+/* The same for examples in memory (ses_examples_new). Make them with ses_predictor_labels as `like`;
+ * evaluate may reorder their labels to the model's. They outlive the predictions. */
 bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e);
 ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e);
 /* The labels of the model, a set without examples; NULL: the task or the model has none. */

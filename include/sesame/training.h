@@ -1,7 +1,8 @@
-/* Settings and progress reports shared by fine-tuning (sesame/finetune.h) and pretraining (sesame/pretrain.h).
+/* Settings and progress reports shared by fine-tuning (sesame/finetune.h) and pretraining
+ * (sesame/pretrain.h).
  *
- * Structs of settings are values: strings in them are borrowed until the run made from them is freed. Threads:
- * the callback is called by the thread that trains. */
+ * Structs of settings are values: strings in them are borrowed until the run made from them is freed.
+ * Threads: the callback is called by the thread that trains. */
 #ifndef SESAME_TRAINING_H
 #define SESAME_TRAINING_H
 
@@ -47,7 +48,8 @@ typedef struct ses_training_options {
 
 /* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020):
  *   loss = soft T^2 KL(teacher / T || student / T) + hard (loss of the labels)
- *        + cosine (1 - cos of the last hidden states) + hidden (squared error of hidden states, layer by layer)
+ *        + cosine (1 - cos of the last hidden states)
+ *        + hidden (squared error of hidden states, layer by layer)
  *        + attention (squared error of attention scores, layer by layer) */
 typedef struct ses_distill_options {
     double temperature; /* T */
@@ -78,7 +80,7 @@ typedef struct ses_training_event {
     double loss, metric; /* NaN: unknown; metric: the score that selects the best checkpoint */
     bool is_best;
     const char *text; /* one sentence, no newline */
-    bool is_warning;  /* of a notice: not only information */
+    bool is_warning;  /* the notice is a warning, not only information */
 } ses_training_event;
 
 /* Returns whether to continue. false stops the run: it saves a checkpoint and returns SES_RUN_STOPPED. */

@@ -1,9 +1,9 @@
-/* Log of a training run: JSON lines, TensorBoard event files, log_history of trainer_state.json, and the figures
- * of train_results.json. A log error never ends a run: the first one is kept in `error`.
+/* Log of a training run: JSON lines, TensorBoard event files, log_history of trainer_state.json, and the
+ * figures of train_results.json. A log error never ends a run: the first one is kept in `error`.
  *
  *     ses_run_log log = { 0 };
  *     ok = ses_run_log_open(&log, &options, trainer, e);
- *     ... ses_run_log_on_step(&log, step) after each batch, ses_run_log_on_evaluation(...) after each evaluation
+ *     ... ses_run_log_on_step after each batch, ses_run_log_on_evaluation after each evaluation
  *     ses_run_log_close(&log);
  *     ses_run_log_put_results(&log, writer);
  *
@@ -54,10 +54,10 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
 bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e);
 
 double ses_run_log_elapsed(const ses_run_log *l);    /* seconds since open */
-double ses_run_log_train_loss(const ses_run_log *l); /* of a closed log: mean over updates; NaN: none */
-/* Of a closed log. */
+double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
+/* The figures after close. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
-/* Of a closed log: members with the names transformers uses (epoch, train_loss, train_runtime, ...). */
+/* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...). */
 void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out);
 
 #endif

@@ -97,8 +97,8 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
 
 static const char *const STAGE = ".sesame-final-";
 
-/* Removes a staging folder or an unfinished file (see ses_file_write) of a killed process. The caller holds the
- * lock. */
+/* Removes a staging folder or an unfinished file (see ses_file_write) of a killed process. The caller
+ * holds the lock. */
 static bool remove_leftover(void *ctx, const char *name)
 {
     size_t n = strlen(name);
@@ -111,8 +111,8 @@ static bool remove_leftover(void *ctx, const char *name)
     return true;
 }
 
-/* Removes files of an earlier run that this one may not write; config.json first: without it the folder does not
- * load. */
+/* Removes files of an earlier run that this one may not write; config.json first, so that the folder does
+ * not load. */
 static bool remove_stale(const char *out, ses_err *e)
 {
     static const char *const names[] = {

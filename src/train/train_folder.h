@@ -1,5 +1,5 @@
-/* The output folder of a training run: nothing is replaced without permission, the final files appear all at once.
- * Nothing is kept between calls; one run per folder (the trainer holds its lock). */
+/* The output folder of a training run: nothing is replaced without permission, the final files appear all
+ * at once. Nothing is kept between calls; one run per folder (the trainer holds its lock). */
 #ifndef SES_TRAIN_TRAIN_FOLDER_H
 #define SES_TRAIN_TRAIN_FOLDER_H
 
@@ -18,14 +18,16 @@
 /* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. */
 bool ses_train_folder_check(const ses_training_options *o, ses_err *e);
 
-/* fill writes all files into a temporary folder; they then replace the files in out, config.json last. A process
- * killed at any point leaves the old folder, the new one, or one that does not load, never a mixture. */
+/* fill writes all files into a temporary folder; they then replace the files in out, config.json last. A
+ * process killed at any point leaves the old folder, the new one, or one that does not load, never a
+ * mixture. */
 bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,
                             ses_err *e);
 
 /* Copies a file of folder `from` into folder `dir`, if it exists: *exists. */
 bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *exists, ses_err *e);
-/* Copies the tokenizer files of `from`, if it is a folder with tokenizer.json; else writes t as tokenizer.json. */
+/* Copies the tokenizer files of `from`, if it is a folder with tokenizer.json; else writes t as
+ * tokenizer.json. */
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e);
 
 /* run.json, for compare and report. */

@@ -9,8 +9,8 @@ void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, 
 /* The same with is_warning. */
 void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
 
-/* Continues from the newest intact checkpoint of the trainer's folder `dir`, if there is one. Notices name skipped
- * checkpoints and the one used. Fails if all are damaged. */
+/* Continues from the newest intact checkpoint of the trainer's folder `dir`, if there is one. Notices name
+ * skipped checkpoints and the one used. Fails if all are damaged. */
 bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx, ses_err *e);
 
 #endif

@@ -119,7 +119,7 @@ static bool is_pipe(const char *path)
     return !strcmp(path, "-") || (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
 }
 
-/* By the file name. */
+/* The file name decides. */
 static bool is_table(const char *path)
 {
     static const char *const end[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };

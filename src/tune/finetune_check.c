@@ -1,4 +1,5 @@
-/* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data and head. */
+/* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data
+ * and head. */
 #include "finetune_impl.h"
 
 #include "base/number_text.h"
@@ -13,7 +14,7 @@
 
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
 {
-    ses_err ignored = { 0 }; /* unreadable or different labels of the base model are no error */
+    ses_err ignored = { 0 }; /* labels of the base model may be unreadable or different */
     if (f->o.config || !f->task->has_label_names) return true;
     if (!ses_config_labels(ses_finetune_base_config(f), f->task->data, &f->base_labels, &f->base_has_names,
                            &ignored))

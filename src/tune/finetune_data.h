@@ -1,11 +1,12 @@
-/* Labeled files of fine-tuning: task, columns and labels by ses_data_options. Functions keep nothing; strings of a
- * spec are borrowed from the options. */
+/* Labeled files of fine-tuning: task, columns and labels by ses_data_options. Functions keep nothing;
+ * strings of a spec are borrowed from the options. */
 #ifndef SES_TUNE_FINETUNE_DATA_H
 #define SES_TUNE_FINETUNE_DATA_H
 
 #include "finetuner.h"
 
-/* The spec of o->task (NULL: classify) with o's settings over it. *b: the benchmark, NULL if the task is none. */
+/* The spec of o->task (NULL: classify) with o's settings over it. *b: the benchmark, NULL if the task is
+ * none. */
 bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const ses_benchmark **b,
                            ses_err *e);
 /* ses_examples_open, with unnamed columns found by their common names. */
@@ -22,8 +23,8 @@ ses_data_spec ses_finetune_eval_spec(const ses_finetune_task_options *o, const s
 ses_finetuner_options ses_finetuner_options_from(const ses_finetune_task_options *o,
                                                  const ses_finetune_task *k, const ses_data_spec *s);
 
-/* The labels of a config.json, without examples, as a `like`; NULL: it has none. *has_names: not only LABEL_0,
- * LABEL_1, ... */
+/* The labels of a config.json, without examples, as a `like`; NULL: it has none. *has_names: not only
+ * LABEL_0, LABEL_1, ... */
 bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *has_names,
                        ses_err *e);
 bool ses_metric_lower_is_better(const char *score);

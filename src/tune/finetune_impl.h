@@ -1,5 +1,5 @@
-/* Inside of ses_finetune and ses_predictor, shared by finetune_run.c (the run), finetune_check.c (labels, metric),
- * finetune_output.c (results), model_card.c (README.md) and predictor.c. One thread at a time. */
+/* Inside of ses_finetune and ses_predictor, shared by finetune_run.c (the run), finetune_check.c (labels,
+ * metric), finetune_output.c (results), model_card.c (README.md) and predictor.c. One thread at a time. */
 #ifndef SES_TUNE_FINETUNE_IMPL_H
 #define SES_TUNE_FINETUNE_IMPL_H
 
@@ -31,7 +31,7 @@ struct ses_finetune {
     ses_data_spec spec; /* how the training data are read, metrics included */
     bool lower_is_better;
     ses_device *dev;         /* borrowed */
-    ses_json_doc *config;    /* of the base model */
+    ses_json_doc *config;    /* config.json of the base model */
     ses_examples *own_train; /* read from files; NULL: the caller's examples */
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */

@@ -1,8 +1,9 @@
-/* A model with its task: encodes labeled examples as sequences and targets, runs the model over them, turns its
- * outputs into predictions and scores. A task is one file tune_NAME.c and one line in finetune_tasks.def.
+/* A model with its task: encodes labeled examples as sequences and targets, runs the model over them,
+ * turns its outputs into predictions and scores. A task is one file tune_NAME.c and one line in
+ * finetune_tasks.def.
  *
- * A ses_finetuner owns its tokenizer, config and model; examples are borrowed while a set made from them is used.
- * One thread at a time. */
+ * A ses_finetuner owns its tokenizer, config and model; examples are borrowed while a set made from them
+ * is used. One thread at a time. */
 #ifndef SES_TUNE_FINETUNER_H
 #define SES_TUNE_FINETUNER_H
 
@@ -25,10 +26,10 @@ typedef struct ses_finetune_set {
     int32_t *word;         /* [tokens] of tags: word whose label the token predicts; -1: none */
     ses_offset *byte_span; /* [tokens] of answers: bytes of the passage; begin > end: not in the passage */
     size_t n, cap, tokens, tokens_cap;
-    int32_t *pending; /* of blocks: tokens that do not fill a block yet */
+    int32_t *pending; /* blocks: tokens that do not fill one yet */
     size_t n_pending, pending_cap;
     int64_t n_truncated;  /* rows with more tokens than fit */
-    int64_t n_lost_words; /* of tags: words without a token: truncated, or empty */
+    int64_t n_lost_words; /* tags: words without a token (truncated or empty) */
 } ses_finetune_set;
 
 void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
@@ -43,7 +44,7 @@ typedef struct ses_task_outputs {
     double *nll;       /* [rows] negative log likelihood */
     int64_t *n_nll;    /* [rows] tokens in it */
     double *no_answer; /* [rows] score of no answer minus the best answer's */
-    void *state;       /* of the task, between begin and finish */
+    void *state;       /* private to the task, between begin and finish */
     ses_arena mem;     /* owns all of it */
 } ses_task_outputs;
 
@@ -92,7 +93,7 @@ typedef struct ses_finetuner {
 struct ses_finetune_task {
     const char *name, *summary;
     const ses_head *head;  /* NULL: a sentence encoder */
-    const char *loss_name; /* of a task with several losses; or NULL */
+    const char *loss_name; /* name of the loss, if the task has several; or NULL */
     const ses_finetune_task *const
         *other_losses;  /* the task with each of its other losses, then NULL; or NULL */
     bool eval_triplets; /* evaluated with triplets by default, not with scores */
@@ -105,7 +106,7 @@ struct ses_finetune_task {
     int64_t default_max_length; /* 0: the model's */
     bool generates;             /* text: generation_config.json is part of the model */
     bool has_label_names;       /* id2label of config.json */
-    const char *problem_type;   /* of config.json; or NULL */
+    const char *problem_type;   /* written to config.json; or NULL */
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */
 
@@ -120,7 +121,8 @@ struct ses_finetune_task {
 
     /* Allocates the arrays of o. */
     bool (*begin)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e);
-    /* Runs a batch whose first sequence has number `first`. NULL: one forward pass, then collect for each sequence. */
+    /* Runs a batch whose first sequence has number `first`. NULL: one forward pass, then collect for each
+     * sequence. */
     bool (*predict_batch)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e);
     /* Stores the head's outputs [n, cols] of one sequence (of a group: of its first), on the host. */
@@ -157,16 +159,18 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
                                  const char *model_type, ses_device *dev, ses_err *e);
 void ses_finetuner_free(ses_finetuner *t);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
-/* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in base. */
+/* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in
+ * base. */
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e);
-/* Opens t->model (unless it was given) by t->config: the weights of dir, with a new head if dir has none for the task; dir NULL: random
- * weights. */
+/* Opens t->model (unless it was given) by t->config: the weights of dir, with a new head if dir has none
+ * for the task; dir NULL: random weights. */
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e);
 /* Writes the model folder; of a sentence encoder with its modules. */
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e);
 
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *out, ses_err *e);
-/* progress: called after each batch with the sequences done; false ends the pass with an error. May be NULL. */
+/* progress: called after each batch with the sequences done; false ends the pass with an error. May be
+ * NULL. */
 bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *out,
                            bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e);
 

@@ -67,7 +67,7 @@ void ses_predictor_free(ses_predictor *p)
     ses_free(p);
 }
 
-/* The label names are those of the first examples: the model's, unless its config.json has none. */
+/* Label names come from the model, or from the first examples if config.json has none. */
 static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 {
     if (p->tuner) return true;
@@ -89,7 +89,7 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 
 /* ---- examples ---- */
 
-/* The model's labels define what an index means; a benchmark's values only say how labels are written in the file. */
+/* The model's labels define the label indices; values of a benchmark only describe the file. */
 static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, ses_err *e)
 {
     ses_data_spec s = p->spec;

@@ -7,8 +7,8 @@
 
 static bool is_recurrent(const ses_transfer_options *o) { return o->head >= SES_HEAD_BILSTM; }
 
-/* Number of frozen levels (embeddings, then layers); INT64_MAX: all; -1: o->freeze is invalid. Recurrent heads
- * freeze all by default. */
+/* Number of frozen levels (embeddings, then layers); INT64_MAX: all; -1: o->freeze is invalid. Recurrent
+ * heads freeze all by default. */
 static int64_t frozen_levels(const ses_transfer_options *o)
 {
     char *end;

@@ -7,7 +7,8 @@
 #include "sesame/finetune.h"
 #include "sesame/optim.h"
 
-/* Fails if options exclude each other. model NULL: random weights; allows_head: the task's head can be replaced. */
+/* Fails if options exclude each other. model NULL: random weights; allows_head: the task's head can be
+ * replaced. */
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e);
 /* The adapter in *l; NULL: none. */
 const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l);

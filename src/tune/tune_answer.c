@@ -1,11 +1,12 @@
-/* Task answer: the span of a passage that answers a question. A passage that is too long is split into overlapping
- * windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
+/* Task answer: the span of a passage that answers a question. A passage that is too long is split into
+ * overlapping windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
 #include "finetuner.h"
 
 #include <math.h>
 #include <string.h>
 
-/* First and last token of the answer in this window; token 0 (no answer) if the window does not contain all of it. */
+/* First and last token of the answer in this window; token 0 (no answer) if the window does not contain
+ * all of it. */
 static void find_span(const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q)
 {
     size_t first = 0, last = k->n;

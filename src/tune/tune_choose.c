@@ -1,5 +1,5 @@
-/* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning of the
- * choices and the choice, as in transformers' run_swag.py. */
+/* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
+ * of the choices and the choice, as in transformers' run_swag.py. */
 #include "finetuner.h"
 
 #include "base/str.h"

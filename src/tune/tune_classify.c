@@ -1,4 +1,5 @@
-/* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of texts. */
+/* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of
+ * texts. */
 #include "finetuner.h"
 
 #include <string.h>

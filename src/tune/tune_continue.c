@@ -1,5 +1,5 @@
-/* Task continue: causal language modeling. Texts are joined and split into blocks of equal length, the rest is
- * dropped, as in transformers' run_clm.py; or each text is a sequence (line_by_line). */
+/* Task continue: causal language modeling. Texts are joined and split into blocks of equal length, the
+ * rest is dropped, as in transformers' run_clm.py; or each text is a sequence (line_by_line). */
 #include "finetuner.h"
 
 #include "base/alloc.h"

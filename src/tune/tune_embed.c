@@ -1,5 +1,5 @@
-/* Task embed: sentence vectors (Sentence-BERT). A row is several texts, each a sequence; the loss decides what is
- * learned from them. Cosines are evaluated against scores, or by triplets. */
+/* Task embed: sentence vectors (Sentence-BERT). A row is several texts, each a sequence; the loss defines the
+ * objective. Cosines are evaluated against scores, or by triplets. */
 #include "finetuner.h"
 
 #include "base/alloc.h"

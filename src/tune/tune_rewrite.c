@@ -1,5 +1,5 @@
-/* Task rewrite: text to text, as summarization and translation. The decoder is trained with teacher forcing and
- * evaluated by the texts it generates. */
+/* Task rewrite: text to text, as summarization and translation. The decoder is trained with teacher
+ * forcing and evaluated by the texts it generates. */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,8 @@ static bool open(ses_finetuner *t, ses_err *e)
 
 /* ---- sequences ---- */
 
-/* Encodes a text with its language token into scratch, from index `from`. Returns the number of ids; -1: failed. */
+/* Encodes a text with its language token into scratch, from index `from`. Returns the number of ids; -1:
+ * failed. */
 static int64_t encode_text(ses_finetuner *t, ses_string text, int32_t lang, int64_t max_length, size_t from,
                            bool *truncated, ses_err *e)
 {
@@ -110,7 +111,7 @@ static const char *decode(ses_finetuner *t, const ses_generated_sequence *w, ses
 static void set_generation(const ses_finetuner *t, ses_generate_options *o)
 {
     *o = *ses_generation_config_options(t->generation);
-    o->max_length = t->settings.max_target; /* of prompt and output, as in transformers */
+    o->max_length = t->settings.max_target; /* prompt and output, as in transformers */
     o->max_new_tokens = 0;
     if (o->min_length > o->max_length) o->min_length = 0;
     if (t->settings.num_beams) o->num_beams = t->settings.num_beams;

@@ -1,4 +1,4 @@
-/* logreg: logistic regression on vectors, with a test, cross-validation and a grid of strengths. */
+/* logreg: logistic regression on feature vectors, with test set, cross-validation and a grid of C. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
@@ -23,70 +23,66 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, label),
       .def = "label",
       .value = "COLUMN",
-      .help = "column of the labels' file: a name, or a number from 1" },
+      .help = "column of the labels: a name or a number from 1" },
     { .name = "no-header",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, no_header),
-      .help = "the labels' file has no header" },
+      .help = "the file of labels has no header" },
     { .name = "c",
       .letter = 'C',
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, c),
       .def = "1",
       .value = "NUMBER[,NUMBER...]",
-      .help = "how much the examples count against the penalty; of several the best in cross-validation is "
-              "used" },
+      .help = "inverse of regularization strength; several: cross-validation selects the best" },
     { .name = "folds",
       .type = SES_OPT_INT,
       .offset = offsetof(args, folds),
       .def = "5",
       .min = 0,
       .max = 1000,
-      .help = "parts for cross-validation of what is learned from; 0: none" },
+      .help = "folds of cross-validation on the training part; 0: none" },
     { .name = "test-size",
       .type = SES_OPT_REAL,
       .offset = offsetof(args, test_size),
       .def = "0.25",
       .min = 0,
       .max = 0.95,
-      .help = "share kept apart for the test" },
+      .help = "fraction of the examples used as test set" },
     { .name = "test-features",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, test_features),
       .value = "FILE",
-      .help = "test on these instead" },
+      .help = "features of a separate test set" },
     { .name = "test-labels",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, test_labels),
       .value = "FILE",
-      .help = "and their labels" },
+      .help = "labels of a separate test set" },
     { .name = "balanced",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, balanced),
-      .help = "classes weigh the same, however many examples they have" },
-    { .name = "no-bias",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, no_bias),
-      .help = "no constant term" },
+      .help = "weight classes equally, regardless of their numbers of examples" },
+    { .name = "no-bias", .type = SES_OPT_FLAG, .offset = offsetof(args, no_bias), .help = "no intercept" },
     { .name = "iterations",
       .type = SES_OPT_INT,
       .offset = offsetof(args, iterations),
       .def = "1000",
       .min = 1,
       .max = 1000000,
-      .help = "at most so many steps of L-BFGS a fit" },
+      .help = "maximum L-BFGS iterations per fit" },
     { .name = "tolerance",
       .type = SES_OPT_REAL,
       .offset = offsetof(args, tolerance),
       .def = "1e-7",
       .min = 1e-12,
       .max = 1,
-      .help = "stop when no part of the mean loss's gradient is larger" },
+      .help = "stop when all components of the gradient of the mean loss are below" },
     { .name = "seed",
       .type = SES_OPT_INT,
       .offset = offsetof(args, seed),
       .def = "1",
-      .help = "of the split" },
+      .help = "random seed of the split" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
@@ -100,25 +96,24 @@ static const ses_opt opt[] = {
     SES_OPT_JSON(args, json),
 };
 
-static bool read_grid(const char *text, ses_logreg_plan *p, ses_err *e)
+static bool parse_grid(const char *text, ses_logreg_plan *p, ses_err *e)
 {
     while (*text) {
         char *end;
         double c = strtod(text, &end);
         if (end == text || (*end && *end != ',') || !(c > 0) || !(c < 1e300))
-            return ses_fail(e, SES_EUSAGE, "--c: numbers above 0 with ',' between are expected");
+            return ses_fail(e, SES_EUSAGE, "--c: expected positive numbers separated by ','");
         if (p->n_tried == SES_MAX_C)
             return ses_fail(e, SES_EUSAGE, "--c: at most %d numbers", (int)SES_MAX_C);
         p->tried[p->n_tried++].c = c;
         text = *end ? end + 1 : end;
     }
-    if (!p->n_tried) return ses_fail(e, SES_EUSAGE, "--c: a number is expected");
-    if (p->n_tried > 1 && !p->folds)
-        return ses_fail(e, SES_EUSAGE, "--c: several numbers need --folds to choose by");
+    if (!p->n_tried) return ses_fail(e, SES_EUSAGE, "--c: expected a number");
+    if (p->n_tried > 1 && !p->folds) return ses_fail(e, SES_EUSAGE, "--c: several numbers need --folds");
     return true;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, const ses_term *t, ses_err *e)
 {
@@ -130,7 +125,7 @@ static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, cons
         ses_text_table_cell(table, "%.4f", x->mean);
         ses_text_table_cell(table, "%.4f", x->deviation);
         ses_text_table_cell(table, "%s%s", k == r->best ? "best" : "",
-                            x->unfinished ? " (not converged: more --iterations)" : "");
+                            x->n_unconverged ? " (not converged: increase --iterations)" : "");
     }
     printf("\nCross-validation, %d folds\n", (int)p->folds);
     bool ok = ses_text_table_print(table, stdout, t, 2, e);
@@ -141,10 +136,10 @@ static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, cons
 static bool show_confusion(const ses_logreg_data *d, const ses_logreg_result *r, const ses_term *t,
                            ses_err *e)
 {
-    enum { MOST = 12 };
+    enum { MAX_CLASSES = 12 };
     size_t n = r->model.classes;
-    char name[32], buf[24], head[16 * (MOST + 1)] = "right \\ said";
-    if (n > MOST) return true;
+    char name[32], buf[24], head[16 * (MAX_CLASSES + 1)] = "true \\ predicted";
+    if (n > MAX_CLASSES) return true;
     for (size_t k = 0; k < n; k++) {
         size_t used = strlen(head);
         ses_escape_controls(name, 12, ses_logreg_label(d, k, buf));
@@ -157,7 +152,7 @@ static bool show_confusion(const ses_logreg_data *d, const ses_logreg_result *r,
         ses_text_table_cell(table, "%s", name);
         for (size_t k = 0; k < n; k++) ses_text_table_cell(table, "%lld", (long long)r->confusion[g * n + k]);
     }
-    puts("\nTest, confusion");
+    puts("\nConfusion matrix of the test set");
     bool ok = ses_text_table_print(table, stdout, t, 2, e);
     ses_text_table_free(table);
     return ok;
@@ -168,27 +163,27 @@ static bool show(const ses_logreg_data *d, const ses_logreg_plan *p, const ses_l
 {
     static const char *const wanted[] = { "accuracy", "f1_macro", "matthews_correlation" };
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
-    ses_show_line(t, "Examples", "%s of %zu numbers, %zu classes", ses_grouped_text(a, (int64_t)d->x.rows),
+    ses_show_line(t, "Examples", "%s with %zu features, %zu classes", ses_grouped_text(a, (int64_t)d->x.rows),
                   d->x.cols, d->classes);
-    ses_show_line(t, "Split", "%s to learn from, %s to test", ses_grouped_text(a, (int64_t)r->n_learn),
+    ses_show_line(t, "Split", "%s for training, %s for testing", ses_grouped_text(a, (int64_t)r->n_train),
                   ses_grouped_text(b, (int64_t)r->n_test));
     if (p->folds && !show_grid(p, r, t, e)) return false;
     puts("");
-    ses_show_line(t, "C", "%g, %s after %lld steps", p->tried[r->best].c,
-                  r->model.converged ? "converged" : "NOT converged (more --iterations)",
+    ses_show_line(t, "C", "%g, %s after %lld iterations", p->tried[r->best].c,
+                  r->model.converged ? "converged" : "NOT converged (increase --iterations)",
                   (long long)r->model.iterations);
-    ses_show_line(t, "Learned", "%.4f of what it learned from is right", r->learned);
+    ses_show_line(t, "Training", "accuracy %.4f", r->train_accuracy);
     for (size_t i = 0; i < r->scores.n; i++)
         for (size_t k = 0; k < SES_LEN(wanted); k++)
             if (!strcmp(r->scores.item[i].name, wanted[k]))
                 ses_show_line(t, k ? "" : "Test", "%s %.4f (95 %%: %.4f to %.4f)", wanted[k],
                               r->scores.item[i].value, r->scores.item[i].low, r->scores.item[i].high);
     if (!r->n_test) return true;
-    ses_show_line(t, "", "always the most common class: accuracy %.4f", r->common);
+    ses_show_line(t, "", "baseline, most common class: accuracy %.4f", r->baseline);
     return show_confusion(d, r, t, e);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON output ---- */
 
 static void put_model(ses_json_writer *w, const ses_logreg_data *d, const ses_logreg_plan *p,
                       const ses_logreg_result *r)
@@ -220,7 +215,7 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
     ses_json_member_int(w, "examples", (int64_t)d->x.rows);
     ses_json_member_int(w, "features", (int64_t)d->x.cols);
     ses_json_member_int(w, "classes", (int64_t)d->classes);
-    ses_json_member_int(w, "train", (int64_t)r->n_learn);
+    ses_json_member_int(w, "train", (int64_t)r->n_train);
     ses_json_member_int(w, "test", (int64_t)r->n_test);
     ses_json_member_array(w, "cross_validation");
     for (size_t k = 0; p->folds && k < p->n_tried; k++) {
@@ -234,7 +229,7 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
     ses_json_member_real(w, "best_c", p->tried[r->best].c);
     ses_json_member_bool(w, "converged", r->model.converged);
     ses_json_member_int(w, "iterations", r->model.iterations);
-    ses_json_member_real(w, "train_accuracy", r->learned);
+    ses_json_member_real(w, "train_accuracy", r->train_accuracy);
     for (size_t i = 0; i < r->scores.n; i++) {
         const ses_score *s = &r->scores.item[i];
         ses_json_put_key(w, s->name);
@@ -278,12 +273,12 @@ static bool run(ses_call *c, ses_err *e)
     };
     ses_logreg_data d = { 0 }, t = { 0 };
     ses_logreg_result r = { 0 };
-    if (!read_grid(a->c, &p, e)) return false;
-    if (p.folds == 1) return ses_fail(e, SES_EUSAGE, "--folds: 2 or more, or 0 for none");
+    if (!parse_grid(a->c, &p, e)) return false;
+    if (p.folds == 1) return ses_fail(e, SES_EUSAGE, "--folds: expected 0 or at least 2");
     if (!a->test_features != !a->test_labels)
-        return ses_fail(e, SES_EUSAGE, "--test-features and --test-labels go together");
+        return ses_fail(e, SES_EUSAGE, "--test-features and --test-labels: set both");
     if (a->output && !a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EIO, "%s: is there already (--overwrite replaces it)", a->output);
+        return ses_fail(e, SES_EIO, "%s: exists already; --overwrite replaces it", a->output);
     bool ok = ses_logreg_data_read(&d, c->operands[0], c->operands[1], &spec, NULL, e);
     if (ok && a->test_features) ok = ses_logreg_data_read(&t, a->test_features, a->test_labels, &spec, &d, e);
     ok = ok && ses_logreg_plan_run(&d, a->test_features ? &t : NULL, &p, &r, e) &&
@@ -296,10 +291,10 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame logreg vectors.npy train.tsv", "learn the column label from a row of vectors.npy each" },
+    { "sesame logreg vectors.npy train.tsv", "predict the column label from the rows of vectors.npy" },
     { "sesame logreg vectors.npy train.tsv -C 0.01,0.1,1,10,100", "choose C by cross-validation" },
     { "sesame logreg x.npy y.npy --test-features x2.npy --test-labels y2.npy -o model.json",
-      "a test set of its own; keep the model" },
+      "a separate test set; save the model" },
     { 0 },
 };
 
@@ -307,13 +302,14 @@ const ses_command ses_command_logreg = {
     .name = "logreg",
     .usage = "FEATURES LABELS",
     .summary = "train and test logistic regression",
-    .description = "FEATURES is a NumPy file (.npy, a row an example) or a table of numbers without a "
-                   "header; LABELS a NumPy vector of whole numbers or a table with a column of labels. What "
-                   "a model says about texts becomes a classifier this way without training the model.\n\n"
-                   "The objective is scikit-learn's: C times the sum of the losses plus half the squared "
-                   "weights, all classes at once. The test part and the folds are drawn class by class from "
-                   "the seed, so the same command gives the same numbers everywhere. Bounds of scores are a "
-                   "bootstrap's over the test's examples.",
+    .description =
+        "FEATURES is a NumPy file (.npy, one row per example) or a table of numbers without a header; "
+        "LABELS is a NumPy vector of integers or a table with a column of labels. This makes a "
+        "classifier from the outputs of a model without training the model.\n\n"
+        "The objective is scikit-learn's: C times the sum of the losses plus half the squared norm of "
+        "the weights, multinomial. The test set and the folds are stratified and drawn from the seed: "
+        "the same command gives the same numbers on every machine. Confidence intervals are "
+        "bootstrap percentiles over the test examples.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 
-/* line: the command line without default values, "sesame finetune --task classify ..."; options: all options, a JSON
- * object. Free both with ses_free. */
+/* line: the command line without default values, "sesame finetune --task classify ..."; options: all
+ * options, a JSON object. Free both with ses_free. */
 typedef struct ses_command_text {
     char *line, *options;
 } ses_command_text;

@@ -1,4 +1,5 @@
-/* The finetune command: options in cmd_finetune.c, one run in finetune_command.c, searches in finetune_search.c. */
+/* The finetune command: options in cmd_finetune.c, one run in finetune_command.c, searches in
+ * finetune_search.c. */
 #ifndef SES_CLI_FINETUNE_COMMAND_H
 #define SES_CLI_FINETUNE_COMMAND_H
 

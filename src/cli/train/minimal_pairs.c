@@ -1,3 +1,5 @@
+/* Minimal pairs (BLiMP, Marvin and Linzen, Gulordava et al.): how often a model prefers the acceptable
+ * sentence. */
 #include "minimal_pairs.h"
 
 #include "base/alloc.h"
@@ -13,23 +15,23 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_BAR = 30, COLUMNS = 32, LINE_MAX = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
+enum { MAX_BAR = 30, MAX_COLUMNS = 32, MAX_LINE = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
 
 bool ses_is_minimal_pairs_task(const char *task)
 {
     return task && (!strcmp(task, "blimp") || !strcmp(task, "agreement"));
 }
 
-/* A paradigm: pairs of one kind. */
+/* A paradigm: pairs of one phenomenon. */
 typedef struct group {
-    char *name, *above; /* above: what several paradigms belong to, or NULL */
-    int64_t right, n;
+    char *name, *term; /* term: category of paradigms, or NULL */
+    int64_t correct, n;
 } group;
 
-/* Texts that are scored together: the good one of a pair, then the bad ones. */
+/* Texts scored in one call: the good sentence of each pair, then its bad ones. */
 typedef struct block {
     ses_buf text;
-    size_t end[3 * BLOCK]; /* of each text in it */
+    size_t end[3 * BLOCK]; /* end of each text in `text` */
     size_t n;
     struct {
         size_t group;
@@ -39,33 +41,33 @@ typedef struct block {
     size_t pairs;
 } block;
 
-typedef struct job {
+typedef struct pairs_run {
     ses_scorer *scorer;
-    ses_records *records;  /* of Gulordava's table, which has quotes; */
-    ses_text_reader lines; /* else rows may lack their last fields */
+    ses_records *records;  /* Gulordava's table, which has quotes; else NULL: */
+    ses_text_reader lines; /* rows that may lack their last fields */
     ses_buf line, title;
-    ses_string field[COLUMNS], name_of[COLUMNS];
+    ses_string field[MAX_COLUMNS], name_of[MAX_COLUMNS];
     size_t n_names;
-    int good, bad, bad2, name, above; /* columns; -1: none */
-    int form, class_of, prefix, sent; /* of Gulordava's table, two rows a pair */
+    int good, bad, bad2, name, term;  /* columns; -1: none */
+    int form, class_of, prefix, sent; /* columns of Gulordava's table: two rows per pair */
     group *group;
     size_t n, cap;
     ses_strmap index;
     ses_buf text[3];
     int64_t pairs;
-} job;
+} pairs_run;
 
 /* ---- columns ---- */
 
-/* A line cut at its tabs; fields that it lacks are empty. */
+/* Splits a line at its tabs; missing fields are empty. */
 static bool split(ses_buf *b, const char *s, size_t n, ses_string *f, size_t *fields, ses_err *e)
 {
     b->len = 0;
     ses_buf_append(b, s, n);
     if (!ses_buf_ok(b, e)) return false;
-    for (size_t i = 0; i < COLUMNS; i++) f[i] = (ses_string){ "", 0 };
+    for (size_t i = 0; i < MAX_COLUMNS; i++) f[i] = (ses_string){ "", 0 };
     *fields = 0;
-    for (char *at = b->data; *fields < COLUMNS;) {
+    for (char *at = b->data; *fields < MAX_COLUMNS;) {
         size_t len = strcspn(at, "\t");
         f[(*fields)++] = (ses_string){ at, len };
         bool last = !at[len];
@@ -76,8 +78,8 @@ static bool split(ses_buf *b, const char *s, size_t n, ses_string *f, size_t *fi
     return true;
 }
 
-/* The next row; *row NULL at the end. */
-static bool next_row(job *j, const ses_string **row, ses_err *e)
+/* Reads the next row; *row NULL at the end. */
+static bool next_row(pairs_run *j, const ses_string **row, ses_err *e)
 {
     const char *s;
     size_t n = 0, fields;
@@ -91,37 +93,37 @@ static bool next_row(job *j, const ses_string **row, ses_err *e)
     return split(&j->line, s, n, j->field, &fields, e);
 }
 
-static bool open_rows(job *j, const char *path, ses_err *e)
+static bool open_rows(pairs_run *j, const char *path, ses_err *e)
 {
     size_t len = strlen(path), n;
     const char *s;
     if (len > 4 && !strcmp(path + len - 4, ".tab")) {
         j->records =
             ses_records_open(path, &(ses_records_options){ .ragged = true, .quotes = SES_QUOTES_ON }, e);
-        for (size_t i = 0; j->records && i < ses_records_field_count(j->records) && i < COLUMNS; i++)
+        for (size_t i = 0; j->records && i < ses_records_field_count(j->records) && i < MAX_COLUMNS; i++)
             j->name_of[j->n_names++] = (ses_string){ ses_records_column_name(j->records, i), 0 };
         return j->records != NULL;
     }
-    if (!ses_text_reader_open(&j->lines, path, LINE_MAX, e) || !ses_text_reader_next(&j->lines, &s, &n, e))
+    if (!ses_text_reader_open(&j->lines, path, MAX_LINE, e) || !ses_text_reader_next(&j->lines, &s, &n, e))
         return ses_wrap(e, "%s", path);
     return !s || split(&j->title, s, n, j->name_of, &j->n_names, e);
 }
 
-static int column(const job *j, const char *name)
+static int column(const pairs_run *j, const char *name)
 {
     for (size_t i = 0; i < j->n_names; i++)
         if (j->name_of[i].p && !strcmp(j->name_of[i].p, name)) return (int)i;
     return -1;
 }
 
-static int first_column(const job *j, const char *a, const char *b, const char *c)
+static int first_column(const pairs_run *j, const char *a, const char *b, const char *c)
 {
     int i = column(j, a);
     if (i < 0) i = column(j, b);
     return i < 0 ? column(j, c) : i;
 }
 
-static bool find_columns(job *j, ses_err *e)
+static bool find_columns(pairs_run *j, ses_err *e)
 {
     j->good = column(j, "good");
     j->bad = column(j, "bad");
@@ -131,29 +133,29 @@ static bool find_columns(job *j, ses_err *e)
     j->prefix = column(j, "len_prefix");
     j->sent = column(j, "sent");
     j->name = first_column(j, "UID", "case", "pattern");
-    j->above = column(j, "term");
+    j->term = column(j, "term");
     bool gulordava = j->form >= 0 && j->class_of >= 0 && j->prefix >= 0 && j->sent >= 0;
     if ((j->good >= 0 && j->bad >= 0) || gulordava) return true;
     return ses_fail(
         e, SES_EFORMAT,
-        "columns good and bad are expected (BLiMP, Marvin and Linzen), or form, class, len_prefix and sent "
+        "expected the columns good and bad (BLiMP, Marvin and Linzen), or form, class, len_prefix and sent "
         "(Gulordava et al.)");
 }
 
 /* ---- groups ---- */
 
-static group *group_of(job *j, const ses_string *name, const ses_string *above, ses_err *e)
+static group *group_of(pairs_run *j, const ses_string *name, const ses_string *term, ses_err *e)
 {
     int64_t at = 0;
     const char *key = name ? name->p : "all";
     if (ses_strmap_find(&j->index, key, strlen(key), &at)) return &j->group[at];
     if (!ses_array_reserve(&j->group, &j->cap, j->n + 1, sizeof *j->group, e)) return NULL;
     group *g = &j->group[j->n];
-    *g = (group){ .name = ses_strdup(key, e), .above = above ? ses_strdup(above->p, e) : NULL };
+    *g = (group){ .name = ses_strdup(key, e), .term = term ? ses_strdup(term->p, e) : NULL };
     bool fresh;
     if (!g->name || !ses_strmap_insert(&j->index, g->name, strlen(g->name), (int64_t)j->n, &fresh, e)) {
         ses_free(g->name);
-        ses_free(g->above);
+        ses_free(g->term);
         return NULL;
     }
     j->n++;
@@ -162,7 +164,7 @@ static group *group_of(job *j, const ses_string *name, const ses_string *above, 
 
 /* ---- rows ---- */
 
-static bool keep(job *j, int which, const char *s, size_t n, ses_err *e)
+static bool keep(pairs_run *j, int which, const char *s, size_t n, ses_err *e)
 {
     ses_buf *b = &j->text[which];
     b->len = 0;
@@ -170,8 +172,8 @@ static bool keep(job *j, int which, const char *s, size_t n, ses_err *e)
     return ses_buf_ok(b, e);
 }
 
-/* The sentence with the form in the place of its word number len_prefix; a mark for its end goes. */
-static bool put_form(job *j, int which, const ses_string *row, ses_err *e)
+/* Builds the sentence with its word number len_prefix replaced by the form; drops the final " <eos>". */
+static bool build_sentence(pairs_run *j, int which, const ses_string *row, ses_err *e)
 {
     static const char mark[] = " <eos>";
     const char *s = row[j->sent].p, *end = s + row[j->sent].n;
@@ -190,8 +192,9 @@ static bool put_form(job *j, int which, const ses_string *row, ses_err *e)
     return ses_buf_ok(b, e);
 }
 
-/* The next pair in text[0] and text[1], perhaps with a second bad one; *n texts, 0 at the end. */
-static bool next_pair(job *j, const ses_string **row, int *n, ses_err *e)
+/* Reads the next pair into text[0] (good), text[1] and perhaps text[2] (bad); *n: number of texts, 0 at
+ * the end. */
+static bool next_pair(pairs_run *j, const ses_string **row, int *n, ses_err *e)
 {
     *n = 0;
     if (!next_row(j, row, e)) return false;
@@ -205,15 +208,15 @@ static bool next_pair(job *j, const ses_string **row, int *n, ses_err *e)
     }
     for (int i = 0; i < 2; i++) {
         if (i && (!next_row(j, row, e) || !*row))
-            return ses_fail(e, SES_EFORMAT, "the last sentence has one form only");
-        bool right = !strcmp((*row)[j->class_of].p, "correct");
-        if (!put_form(j, right ? 0 : 1, *row, e)) return false;
+            return ses_fail(e, SES_EFORMAT, "the last sentence has only one form");
+        bool is_good = !strcmp((*row)[j->class_of].p, "correct");
+        if (!build_sentence(j, is_good ? 0 : 1, *row, e)) return false;
     }
     *n = 2;
     return true;
 }
 
-static void put_pair(block *b, const job *j, size_t in_group, int texts)
+static void put_pair(block *b, const pairs_run *j, size_t in_group, int texts)
 {
     b->pair[b->pairs].group = in_group;
     b->pair[b->pairs].texts = texts;
@@ -224,8 +227,8 @@ static void put_pair(block *b, const job *j, size_t in_group, int texts)
     }
 }
 
-/* The pairs of a block, which is empty then. */
-static bool score(job *j, block *b, ses_err *e)
+/* Scores the pairs of a block and empties it. */
+static bool score_block(pairs_run *j, block *b, ses_err *e)
 {
     ses_string text[3 * BLOCK];
     ses_text_score x[3 * BLOCK];
@@ -237,7 +240,7 @@ static bool score(job *j, block *b, ses_err *e)
     for (size_t i = 0, k = 0; i < b->pairs; k += (size_t)b->pair[i++].texts) {
         group *g = &j->group[b->pair[i].group];
         bool third = b->pair[i].texts == 3;
-        g->right += x[k].logprob > x[k + 1].logprob && (!third || x[k].logprob > x[k + 2].logprob);
+        g->correct += x[k].logprob > x[k + 1].logprob && (!third || x[k].logprob > x[k + 2].logprob);
         g->n++;
     }
     j->pairs += (int64_t)b->pairs;
@@ -245,54 +248,53 @@ static bool score(job *j, block *b, ses_err *e)
     return true;
 }
 
-static bool judge(job *j, ses_progress *line, block *b, ses_err *e)
+static bool score_all(pairs_run *j, ses_progress *line, block *b, ses_err *e)
 {
     for (const ses_string *row = NULL;;) {
         int n;
         if (!next_pair(j, &row, &n, e)) return false;
-        if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score(j, b, e))
+        if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score_block(j, b, e))
             return false;
         ses_progress_show(line, j->pairs);
-        if (!n) return j->pairs > 0 || ses_fail(e, SES_EFORMAT, "no pair");
-        group *g = group_of(j, j->name >= 0 ? &row[j->name] : NULL, j->above >= 0 ? &row[j->above] : NULL, e);
+        if (!n) return j->pairs > 0 || ses_fail(e, SES_EFORMAT, "no pairs");
+        group *g = group_of(j, j->name >= 0 ? &row[j->name] : NULL, j->term >= 0 ? &row[j->term] : NULL, e);
         if (!g) return false;
         put_pair(b, j, (size_t)(g - j->group), n);
     }
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
-static double share(int64_t right, int64_t n) { return n ? (double)right / (double)n : 0; }
+static double ratio(int64_t correct, int64_t n) { return n ? (double)correct / (double)n : 0; }
 
-/* The mean over paradigms, and over pairs. */
-static void totals(const job *j, double *mean, double *pairs)
+/* Accuracy: mean over paradigms, and over all pairs. */
+static void totals(const pairs_run *j, double *mean, double *pairs)
 {
-    int64_t right = 0, n = 0;
+    int64_t correct = 0, n = 0;
     *mean = 0;
     for (size_t i = 0; i < j->n; i++) {
-        *mean += share(j->group[i].right, j->group[i].n) / (double)j->n;
-        right += j->group[i].right;
+        *mean += ratio(j->group[i].correct, j->group[i].n) / (double)j->n;
+        correct += j->group[i].correct;
         n += j->group[i].n;
     }
-    *pairs = share(right, n);
+    *pairs = ratio(correct, n);
 }
 
-static bool show(const job *j, const ses_term *t, ses_err *e)
+static bool show(const pairs_run *j, const ses_term *t, ses_err *e)
 {
     double mean, pairs;
     char bar[SES_BAR_SIZE];
     totals(j, &mean, &pairs);
     ses_text_table *table =
-        ses_text_table_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
+        ses_text_table_new(j->term >= 0 ? "Term|Paradigm|>Pairs|>Accuracy|" : "Case|>Pairs|>Accuracy|", e);
     if (!table) return false;
     for (size_t i = 0; i < j->n; i++) {
         const group *g = &j->group[i];
-        if (j->above >= 0)
-            ses_text_table_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
+        if (j->term >= 0) ses_text_table_cell(table, "%s", i && !strcmp(g->term, g[-1].term) ? "" : g->term);
         ses_text_table_cell(table, "%s", g->name);
         ses_text_table_cell(table, "%" PRId64, g->n);
-        ses_text_table_cell(table, "%.1f %%", 100 * share(g->right, g->n));
-        ses_text_table_cell(table, "%s", ses_bar_text(t, bar, share(g->right, g->n), MAX_BAR));
+        ses_text_table_cell(table, "%.1f %%", 100 * ratio(g->correct, g->n));
+        ses_text_table_cell(table, "%s", ses_bar_text(t, bar, ratio(g->correct, g->n), MAX_BAR));
     }
     bool ok = ses_text_table_print(table, stdout, t, 0, e);
     ses_text_table_free(table);
@@ -302,7 +304,7 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
     return ok;
 }
 
-static bool print_json(const job *j, ses_err *e)
+static bool print_json(const pairs_run *j, ses_err *e)
 {
     double mean, pairs;
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -316,8 +318,8 @@ static bool print_json(const job *j, ses_err *e)
     for (size_t i = 0; i < j->n; i++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "name", j->group[i].name);
-        if (j->group[i].above) ses_json_member_string(w, "term", j->group[i].above);
-        ses_json_member_real(w, "accuracy", share(j->group[i].right, j->group[i].n));
+        if (j->group[i].term) ses_json_member_string(w, "term", j->group[i].term);
+        ses_json_member_real(w, "accuracy", ratio(j->group[i].correct, j->group[i].n));
         ses_json_member_int(w, "pairs", j->group[i].n);
         ses_json_end_object(w);
     }
@@ -326,21 +328,21 @@ static bool print_json(const job *j, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute_args *s, ses_call *c,
+bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute_args *a, ses_call *c,
                             ses_err *e)
 {
-    job j = { 0 };
+    pairs_run j = { 0 };
     block b = { 0 };
-    ses_device_options o = ses_compute_device_options(s);
+    ses_device_options o = ses_compute_device_options(a);
     bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
-    ses_device *dev = ok ? ses_device_open(s->device, &o, e) : NULL;
+    ses_device *dev = ok ? ses_device_open(a->device, &o, e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
     j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_scorer_options){ .prepend_bos = true }, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", 0);
-    ok = j.scorer && (judge(&j, &line, &b, e) || ses_wrap(e, "%s", path));
+    ok = j.scorer && (score_all(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
-    if (ok) ok = s->json ? print_json(&j, e) : show(&j, &c->out, e);
+    if (ok) ok = a->json ? print_json(&j, e) : show(&j, &c->out, e);
     ses_scorer_free(j.scorer);
     ses_tokenizer_free(t);
     ses_model_free(m);
@@ -350,7 +352,7 @@ bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute
     ses_buf_free(&b.text);
     ses_buf_free(&j.line);
     ses_buf_free(&j.title);
-    for (size_t i = 0; i < j.n; i++) ses_free(j.group[i].name), ses_free(j.group[i].above);
+    for (size_t i = 0; i < j.n; i++) ses_free(j.group[i].name), ses_free(j.group[i].term);
     for (int i = 0; i < 3; i++) ses_buf_free(&j.text[i]);
     ses_strmap_free(&j.index);
     ses_free(j.group);

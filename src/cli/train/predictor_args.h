@@ -1,4 +1,5 @@
-/* Options and opening of fine-tuned models, for eval, predict and quantize. Strings are borrowed from argv. */
+/* Options and opening of fine-tuned models, for eval, predict and quantize. Strings are borrowed from
+ * argv. */
 #ifndef SES_CLI_PREDICTOR_ARGS_H
 #define SES_CLI_PREDICTOR_ARGS_H
 

@@ -1,5 +1,5 @@
-/* Options of commands that train: a command puts a ses_train_args into its args and includes the tables below, or
- * single options by macro. Strings are borrowed from argv. */
+/* Options of commands that train: a command puts a ses_train_args into its args and includes the tables
+ * below, or single options by macro. Strings are borrowed from argv. */
 #ifndef SES_CLI_TRAIN_ARGS_H
 #define SES_CLI_TRAIN_ARGS_H
 

@@ -1,5 +1,5 @@
-/* Terminal output of a training run: one line that is redrawn, a line per evaluation, Ctrl-C, the closing summary.
- * The monitor is the ctx of a ses_training_fn:
+/* Terminal output of a training run: one line that is redrawn, a line per evaluation, Ctrl-C, the closing
+ * summary. The monitor is the ctx of a ses_training_fn:
  *
  *     ses_train_monitor m = { .term = &call->err, .quiet = call->quiet, .metric = "accuracy" };
  *     options.on_event = ses_train_monitor_on_event, options.ctx = &m;
