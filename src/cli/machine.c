@@ -38,10 +38,11 @@ static uint64_t number_after(const char *path, const char *key)
 
 static void detect_cpu(ses_machine *m)
 {
-    static const char *const wanted[] = { "sse4_2",      "avx",         "avx2",     "fma",      "f16c",
-                                          "avx512f",     "avx512bw",    "avx512dq", "avx512vl", "avx512_vnni",
-                                          "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16",
-                                          "amx_int8",    "asimd",       "sve" };
+    static const char *const flag_names[] = { "sse4_2",   "avx",         "avx2",        "fma",
+                                              "f16c",     "avx512f",     "avx512bw",    "avx512dq",
+                                              "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+                                              "avx_vnni", "amx_tile",    "amx_bf16",    "amx_int8",
+                                              "asimd",    "sve" };
     char flags[4096] = " ";
     if (!line_after("/proc/cpuinfo", "model name", m->cpu, sizeof m->cpu))
         line_after("/proc/cpuinfo", "CPU part", m->cpu, sizeof m->cpu);
@@ -49,11 +50,12 @@ static void detect_cpu(ses_machine *m)
         line_after("/proc/cpuinfo", "Features", flags + 1, sizeof flags - 2);
     strncat(flags, " ", sizeof flags - strlen(flags) - 1);
     size_t n = 0;
-    for (size_t i = 0; i < SES_LEN(wanted); i++) {
+    for (size_t i = 0; i < SES_LEN(flag_names); i++) {
         char word[24];
-        snprintf(word, sizeof word, " %s ", wanted[i]);
+        snprintf(word, sizeof word, " %s ", flag_names[i]);
         if (strstr(flags, word) && n < sizeof m->features)
-            n += (size_t)snprintf(m->features + n, sizeof m->features - n, "%s%s", n ? " " : "", wanted[i]);
+            n += (size_t)snprintf(m->features + n, sizeof m->features - n, "%s%s", n ? " " : "",
+                                  flag_names[i]);
     }
 }
 

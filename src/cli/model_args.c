@@ -34,8 +34,8 @@ static bool use_default(const ses_command *cmd, const char **at, char *owned[SES
     return keep(at, ses_bundled_find(name, NULL, e), owned);
 }
 
-bool ses_model_args_resolve(const ses_command *cmd, void *args, char **rest, char *owned[SES_MAX_MODEL_ARGS],
-                            ses_err *e)
+bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
+                            char *owned[SES_MAX_MODEL_ARGS], ses_err *e)
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(cmd->opt, cmd->n_opt); (o = ses_opt_next(&it));) {
@@ -44,9 +44,9 @@ bool ses_model_args_resolve(const ses_command *cmd, void *args, char **rest, cha
         if (*at && !keep(at, ses_model_resolve(*at, NULL, e), owned)) return false;
         if (!*at && cmd->task && !strcmp(o->name, "model") && !use_default(cmd, at, owned, e)) return false;
     }
-    const char *first = cmd->has_model_operand ? rest[0] : NULL;
+    const char *first = cmd->has_model_operand ? operands[0] : NULL;
     if (!first) return true;
     bool ok = keep(&first, ses_model_resolve(first, NULL, e), owned);
-    rest[0] = (char *)(uintptr_t)first;
+    operands[0] = (char *)(uintptr_t)first;
     return ok;
 }

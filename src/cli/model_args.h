@@ -10,7 +10,7 @@ enum { SES_MAX_MODEL_ARGS = 8 };
 
 /* Resolves options and operands that are models (ses_opt.is_model, ses_command.has_model_operand). New
  * strings are appended to owned. */
-bool ses_model_args_resolve(const ses_command *cmd, void *args, char **rest, char *owned[SES_MAX_MODEL_ARGS],
-                            ses_err *e);
+bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
+                            char *owned[SES_MAX_MODEL_ARGS], ses_err *e);
 
 #endif

@@ -94,11 +94,11 @@ typedef union value {
 
 static value default_of(const ses_opt *o)
 {
-    ses_opt alone = *o;
+    ses_opt copy = *o;
     value v = { 0 };
-    alone.offset = alone.was_set = 0; /* v is the whole struct */
+    copy.offset = copy.was_set = 0; /* v is the whole struct */
     if (o->type == SES_OPT_CHOICE) v.choice = -1;
-    if (o->def) ses_opt_set(&alone, &v, o->name, o->def, NULL);
+    if (o->def) ses_opt_set(&copy, &v, o->name, o->def, NULL);
     return v;
 }
 

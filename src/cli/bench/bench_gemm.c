@@ -166,7 +166,7 @@ static void peer_dw(void *ctx, int64_t call)
 
 typedef struct comparison {
     const char *bench, *title; /* in JSON; in the table */
-    void (*ours)(void *ctx, int64_t call), (*peer)(void *ctx, int64_t call);
+    void (*sesame)(void *ctx, int64_t call), (*peer)(void *ctx, int64_t call);
 } comparison;
 
 static const comparison comparisons[] = {
@@ -308,7 +308,7 @@ static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_gemm_
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
         split_row(row, &c, &s);
-        void (*fn)(void *, int64_t) = s ? comparisons[c].peer : comparisons[c].ours;
+        void (*fn)(void *, int64_t) = s ? comparisons[c].peer : comparisons[c].sesame;
         bool available = s < n_sides && fn && (!s || side[s].peer->call) && !too_slow(r, row, size);
         if (!available) continue;
         side[s].m = sizes[size];

@@ -70,9 +70,9 @@ static bool feed(subject *s, int64_t n)
                     .ids = ids,
                     .cache = s->cache,
                     .slots = slots };
-    ses_output_request want = { .logits = true, .rows = last, .n_rows = s->seqs };
+    ses_output_request request = { .logits = true, .rows = last, .n_rows = s->seqs };
     ses_tape_reset(s->tape, NULL);
-    bool ok = ids && ses_model_forward(s->model, s->tape, &b, &want, &out, NULL);
+    bool ok = ids && ses_model_forward(s->model, s->tape, &b, &request, &out, NULL);
     ses_free(ids);
     return ok;
 }

@@ -234,10 +234,10 @@ static double flops(const size *z, const workload *l, bool train)
         double len = (double)(l->lengths ? l->lengths[i] : l->len);
         pairs += len * len;
     }
-    double rows = z->causal ? T : ceil(T / LABEL_EVERY), kept = train ? rows : T, all = 12 * C * C,
+    double rows = z->causal ? T : ceil(T / LABEL_EVERY), last_rows = train ? rows : T, layer = 12 * C * C,
            keys = 2 * C * C;
-    double linear = 2 * (T * (L - 1) * all + T * keys + kept * (all - keys));
-    double attention = 4 * pairs * C * (L - 1 + kept / T);
+    double linear = 2 * (T * (L - 1) * layer + T * keys + last_rows * (layer - keys));
+    double attention = 4 * pairs * C * (L - 1 + last_rows / T);
     double dense = z->causal ? 0 : C * C; /* before the decoder, or the pooler */
     double head = train ? 2 * rows * (dense + C * (double)vocab_size(z)) : 2 * (double)l->seqs * dense;
     return (train ? 3 : 1) * (linear + attention + head);

@@ -121,9 +121,9 @@ static bool predicts_tokens(const ses_model *m)
            has_head(m, &ses_head_seq2seq_lm);
 }
 
-static bool check_applies(const ses_model *m, bool applies, bool given, const char *name, ses_err *e)
+static bool check_applies(const ses_model *m, bool applies, bool is_set, const char *name, ses_err *e)
 {
-    return !given || applies ||
+    return !is_set || applies ||
            ses_fail(e, SES_EUSAGE, "%s does not apply to %s", name, ses_model_class_name(m));
 }
 
@@ -301,11 +301,11 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
                     .segments = l->segments.id,
                     .choices = r->a->choices };
     if (ses_model_reads_target(r->model)) b.target_cu_seqlens = l->target.cu, b.target_ids = l->target.id;
-    ses_output_request want = { .logits = true,
-                                .hidden_states = r->a->hidden_states,
-                                .attentions = r->a->attentions };
+    ses_output_request request = { .logits = true,
+                                   .hidden_states = r->a->hidden_states,
+                                   .attentions = r->a->attentions };
     ses_tape_reset(r->tape, NULL);
-    if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_finite(r, dir, e))
+    if (!ses_model_forward(r->model, r->tape, &b, &request, &r->out, e) || !check_finite(r, dir, e))
         return false;
     for (int64_t s = 0; s < l->seqs; s += n)
         if (!show(r, s, n, e)) return false;
@@ -379,8 +379,7 @@ static bool run(ses_call *c, ses_err *e)
     const ses_run_args *a = c->args;
     const char *dir = a->adapter ? a->adapter : c->operands[0];
     ses_runner r = { .a = a, .term = &c->out };
-    ses_id_reader in = { .given = a->ids,
-                         .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
+    ses_id_reader in = { .ids = a->ids, .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
     ses_device_options o = ses_compute_device_options(&a->compute);
     ses_model_options mo = { .class_name = a->class_name,
                              .strict = a->strict,

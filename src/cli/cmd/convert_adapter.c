@@ -1,4 +1,4 @@
-/* convert --keep-adapter: converts the weights of an adapter and makes its base model path relative. */
+/* convert --keep-adapter: converts the weights of an adapter and makes the path of its base model relative. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -97,11 +97,11 @@ static bool base_has_same(const adapter_job *j, const char *name)
 {
     size_t n = 0, m = 0;
     char *a = ses_path_join(j->from, name, NULL), *b = ses_path_join(j->base, name, NULL);
-    char *mine = a ? ses_file_read(a, MAX_COMPARED, &n, NULL) : NULL,
-         *its = mine && b ? ses_file_read(b, MAX_COMPARED, &m, NULL) : NULL;
-    bool same = its && n == m && !memcmp(mine, its, n);
-    ses_free(mine);
-    ses_free(its);
+    char *adapter_data = a ? ses_file_read(a, MAX_COMPARED, &n, NULL) : NULL,
+         *base_data = adapter_data && b ? ses_file_read(b, MAX_COMPARED, &m, NULL) : NULL;
+    bool same = base_data && n == m && !memcmp(adapter_data, base_data, n);
+    ses_free(adapter_data);
+    ses_free(base_data);
     ses_free(a);
     ses_free(b);
     return same;

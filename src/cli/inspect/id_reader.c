@@ -294,8 +294,8 @@ void ses_id_reader_close(ses_id_reader *r)
 static ses_id_read_status find_line(ses_id_reader *r, ses_err *e)
 {
     for (;;) {
-        if (!r->f && r->next_given < r->given.n) {
-            r->text = r->given.item[r->next_given++];
+        if (!r->f && r->next_ids < r->ids.n) {
+            r->text = r->ids.item[r->next_ids++];
             r->line++;
             return SES_ID_READ_OK;
         }

@@ -44,10 +44,10 @@ typedef struct ses_id_limits {
 } ses_id_limits;
 
 typedef struct ses_id_reader {
-    ses_opt_list given; /* --ids, read first */
-    char **file;        /* then these files, up to NULL; "-": standard input */
-    const char *text;   /* unread rest of the current --ids */
-    size_t next_given;  /* index of the next --ids */
+    ses_opt_list ids; /* --ids, read first */
+    char **file;      /* then these files, up to NULL; "-": standard input */
+    const char *text; /* unread rest of the current --ids */
+    size_t next_ids;  /* index of the next --ids */
     FILE *f;
     const char *name; /* the open file */
     int64_t line, number;

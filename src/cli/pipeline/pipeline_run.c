@@ -384,9 +384,9 @@ static bool run(pipeline_job *j, ses_err *e)
     j->in.file = j->a->files.item;
     j->in.n_files = j->a->files.n;
     if (c->n_operands) j->in.file = (const char *const *)c->operands, j->in.n_files = (size_t)c->n_operands;
-    bool given = j->in.n_files > 0;
-    if (!given) j->in.file = standard, j->in.n_files = 1;
-    if (!given && !c->quiet && isatty(STDIN_FILENO))
+    bool has_files = j->in.n_files > 0;
+    if (!has_files) j->in.file = standard, j->in.n_files = 1;
+    if (!has_files && !c->quiet && isatty(STDIN_FILENO))
         fputs("Reading texts from the terminal, one per line; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
                                      j->a->column ? 0 : ses_input_size(j->in.file, j->in.n_files));

@@ -53,7 +53,7 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
         if (!table) return false;
         for (; i < r->n && r->row[i].group == g; i++) {
             const ses_result_row *row = &r->row[i];
-            char bar[SES_BAR_SIZE], name[100], whole[200];
+            char bar[SES_BAR_SIZE], name[100], sentence[200];
             ses_escape_controls(name, sizeof name, row_name(row).p);
             ses_text_table_cell(table, "%s", name);
             ses_text_table_style(table, SES_BOLD);
@@ -61,8 +61,8 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
             ses_text_table_cell(table, "%s", ses_bar_text(t, bar, row->score, BAR));
             ses_text_table_style(table, SES_GREEN);
             if (!text) continue;
-            ses_escape_controls(whole, sizeof whole, row->text.p);
-            ses_text_table_cell(table, "%s", whole);
+            ses_escape_controls(sentence, sizeof sentence, row->text.p);
+            ses_text_table_cell(table, "%s", sentence);
             ses_text_table_style(table, SES_DIM);
         }
         bool ok = ses_text_table_print(table, stdout, t, 2, e);
