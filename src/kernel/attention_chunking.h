@@ -33,6 +33,7 @@ typedef struct ses_attn_range {
     int64_t begin, end;
 } ses_attn_range;
 
+/* Keys that query i attends to. */
 SES_HD static inline ses_attn_range ses_attn_key_range(const ses_attn *a, ses_attn_seq_head part, int64_t i)
 {
     int64_t pos = i + part.len_k - part.len_q; /* position of the query among the keys */

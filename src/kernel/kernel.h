@@ -85,8 +85,9 @@ typedef struct ses_gemm_epilogue {
     ses_act gate;
     /* q not NULL: receives the rows as by quantize_rows; C is then stored only if gain is given. */
     ses_i8_rows i8_out;
-    /* 0, or a divisor of n: each group of columns is quantized with its own scale, i8_out.q[n /
-     * group_cols][m][4 ses_quad_count(group_cols)], i8_out.scale[n / group_cols][m] = max |v|. */
+    /* 0, or a divisor of n: each group of columns is quantized with its own scale:
+     *     i8_out.q[n / group_cols][m][4 ses_quad_count(group_cols)]
+     *     i8_out.scale[n / group_cols][m] = max |v| */
     int64_t group_cols;
 } ses_gemm_epilogue;
 

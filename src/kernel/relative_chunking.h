@@ -33,6 +33,7 @@ SES_HD static inline int64_t ses_rel_q_pos(const ses_relative *a, const ses_rel_
     return a->q_pos ? a->q_pos[p->q0 + i] : i + p->len_k - p->len_q;
 }
 
+/* Row of r for query i and key j. */
 SES_HD static inline int64_t ses_rel_row(const ses_relative *a, const ses_rel_seq_head *p, int64_t i,
                                          int64_t j)
 {

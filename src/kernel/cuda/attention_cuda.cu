@@ -75,19 +75,19 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropout_params drop,
     int64_t first = blockIdx.x % tiles * WARPS, i = first + warp;
     if (first >= p.len_q) return;
     int64_t rows = p.len_q - first < WARPS ? p.len_q - first : WARPS;
-    bool mine = warp < rows;
+    bool active = warp < rows;
     const T *k = head_rows<T>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
     const T *v = head_rows<T>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
-    if (mine) load_row(q, head_rows<T>(a.q, a.q_row, a.q_head, p.q0 + i, a, p.head), a.dim);
+    if (active) load_row(q, head_rows<T>(a.q, a.q_row, a.q_head, p.q0 + i, a, p.head), a.dim);
     ses_attn_range all = block_key_range(a, p, first, rows), visible = { 0, 0 };
-    if (mine) visible = ses_attn_key_range(&a, p, i);
+    if (active) visible = ses_attn_key_range(&a, p, i);
     float max = -INFINITY, sum = 0, out[R] = { 0 };
     for (int64_t j0 = all.begin; j0 < all.end; j0 += TILE) {
         __syncthreads();
         load_tile(k_tile, k, a.k_row, j0, p.len_k, a.dim);
         load_tile(v_tile, v, a.v_row, j0, p.len_k, a.dim);
         __syncthreads();
-        if (!mine) continue;
+        if (!active) continue;
         int64_t j = j0 + lane;
         bool key_range = j >= visible.begin && j < visible.end;
         float s = key_range ? score_of<T>(a, p, dot(q, k_tile + lane * pad, a.dim), i, j) : -INFINITY;
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropout_params drop,
                 if (lane + r * WARP < a.dim) out[r] += w * v_tile[n * pad + lane + r * WARP];
         }
     }
-    if (!mine) return;
+    if (!active) return;
     float lse = sum > 0 ? max + logf(sum) : -INFINITY, lse_lo = sum > 0 ? max - lse + logf(sum) : 0;
     T *to = (T *)(void *)a.out + (p.q0 + i) * a.out_row + p.head * a.dim;
     for (int r = 0; r < R; r++)
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropout_params drop,
 struct query_state {
     ses_attn_seq_head p;
     int64_t i;
-    bool mine; /* the warp has a query */
+    bool active; /* the warp has a query */
     ses_attn_range visible;
     const float *q, *dout, *k_tile, *v_tile;
     float lse, lse_lo;
@@ -133,7 +133,7 @@ struct query_state {
 /* P and dP of key j, which belongs to the lane. */
 template <class T> __device__ static inline float prob_at(const ses_attn &a, const query_state &x, int64_t j)
 {
-    if (!x.mine || j < x.visible.begin || j >= x.visible.end) return 0;
+    if (!x.active || j < x.visible.begin || j >= x.visible.end) return 0;
     float product = dot(x.q, x.k_tile + threadIdx.x % WARP * padded(a.dim), a.dim);
     return expf(score_of<T>(a, x.p, product, x.i, j) - x.lse - x.lse_lo);
 }
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(BLOCK)
     query_state x = { p, i, warp < rows, { 0, 0 }, q, dout, k_tile, v_tile, 0, 0 };
     int64_t stat = ses_attn_stat_index(&a, p, i);
     float delta = 0, sum = 0, dq[R] = { 0 };
-    if (x.mine) {
+    if (x.active) {
         int64_t at = (p.q0 + i) * a.out_row + p.head * a.dim;
         load_row(q, head_rows<T>(a.q, a.q_row, a.q_head, p.q0 + i, a, p.head), a.dim);
         load_row(dout, (const T *)(const void *)g.dout + at, a.dim);
@@ -180,17 +180,17 @@ __global__ void __launch_bounds__(BLOCK)
         load_tile(v_tile, v, a.v_row, j0, p.len_k, a.dim);
         __syncthreads();
     };
-    bool is_large = x.mine && isfinite(x.lse) && fabsf(x.lse) > large_lse;
+    bool is_large = x.active && isfinite(x.lse) && fabsf(x.lse) > large_lse;
     for (int64_t j = __syncthreads_or(is_large) ? all.begin : all.end; j < all.end; j += TILE) {
         load(j);
         float prob = prob_at<T>(a, x, j + lane);
         if (prob != 0) sum += prob * dp_at(a, x, drop, j + lane);
     }
     if (is_large) delta = warp_sum(sum);
-    if (x.mine && lane == 0) g.delta[stat] = delta;
+    if (x.active && lane == 0) g.delta[stat] = delta;
     for (int64_t j = all.begin; j < all.end; j += TILE) {
         load(j);
-        if (!x.mine) continue;
+        if (!x.active) continue;
         float prob = prob_at<T>(a, x, j + lane);
         float ds = prob != 0 ? prob * (dp_at(a, x, drop, j + lane) - delta) : 0;
         if (dbias.data && j + lane < p.len_k) store(dbias, p.probs + i * p.len_k + j + lane, ds);
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(BLOCK)
                 if (lane + r * WARP < a.dim) dq[r] += w * k_tile[n * pad + lane + r * WARP];
         }
     }
-    if (!x.mine || !to.data) return;
+    if (!x.active || !to.data) return;
     int64_t at = (p.q0 + i) * a.q_row + p.head * ses_attn_head_stride(a.q_head, &a);
     for (int r = 0; r < R; r++)
         if (lane + r * WARP < a.dim) store(to, at + lane + r * WARP, a.scale * dq[r]);
@@ -219,31 +219,31 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t first = blockIdx.x % tiles * WARPS, j = first + warp;
     if (first >= p.len_k) return;
     int64_t rows = p.len_k - first < WARPS ? p.len_k - first : WARPS;
-    bool mine = warp < rows;
+    bool active = warp < rows;
     const T *q = head_rows<T>(a.q, a.q_row, a.q_head, p.q0, a, p.head);
     const T *dout = (const T *)(const void *)g.dout + p.q0 * a.out_row + p.head * a.dim;
-    if (mine) load_row(k, head_rows<T>(a.k, a.k_row, a.k_head, p.k0 + j, a, p.head), a.dim);
-    if (mine) load_row(v, head_rows<T>(a.v, a.v_row, a.v_head, p.k0 + j, a, p.head), a.dim);
+    if (active) load_row(k, head_rows<T>(a.k, a.k_row, a.k_head, p.k0 + j, a, p.head), a.dim);
+    if (active) load_row(v, head_rows<T>(a.v, a.v_row, a.v_head, p.k0 + j, a, p.head), a.dim);
     int64_t begin = ses_attn_query_range(&a, p, first).begin,
             end = ses_attn_query_range(&a, p, first + rows - 1).end;
     ses_attn_range by = { 0, 0 };
-    if (mine) by = ses_attn_query_range(&a, p, j);
+    if (active) by = ses_attn_query_range(&a, p, j);
     float dk[R] = { 0 }, dv[R] = { 0 };
     for (int64_t i0 = begin; i0 < end; i0 += TILE) {
         __syncthreads();
         load_tile(q_tile, q, a.q_row, i0, p.len_q, a.dim);
         load_tile(dout_tile, dout, a.out_row, i0, p.len_q, a.dim);
         __syncthreads();
-        if (!mine) continue;
+        if (!active) continue;
         int64_t i = i0 + lane;
         float ds = 0, prob = 0;
         if (i >= by.begin && i < by.end) {
             int64_t stat = ses_attn_stat_index(&a, p, i);
             float s = score_of<T>(a, p, dot(q_tile + lane * pad, k, a.dim), i, j);
-            float whole = expf(s - a.lse[stat] - lse_lo_of(a, stat)),
-                  stays = attn_drop_factor(a, p, drop, i, j);
-            ds = whole * (__fmul_rn(stays, dot(dout_tile + lane * pad, v, a.dim)) - g.delta[stat]);
-            prob = whole * stays;
+            float full_prob = expf(s - a.lse[stat] - lse_lo_of(a, stat)),
+                  keep_ij = attn_drop_factor(a, p, drop, i, j);
+            ds = full_prob * (__fmul_rn(keep_ij, dot(dout_tile + lane * pad, v, a.dim)) - g.delta[stat]);
+            prob = full_prob * keep_ij;
         }
         for (int n = 0; n < TILE; n++) {
             float wk = __shfl_sync(0xffffffffu, ds, n), wv = __shfl_sync(0xffffffffu, prob, n);
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(BLOCK)
                 }
         }
     }
-    if (!mine) return;
+    if (!active) return;
     dst<T> to_k = dst_of<T>(g.dk), to_v = dst_of<T>(g.dv);
     int64_t at_k = (p.k0 + j) * a.k_row + p.head * ses_attn_head_stride(a.k_head, &a);
     int64_t at_v = (p.k0 + j) * a.v_row + p.head * ses_attn_head_stride(a.v_head, &a);

@@ -202,9 +202,9 @@ __device__ static inline bool all_visible(const span visible[2], int j0, int sid
 
 /* ---- launching ---- */
 
-static inline int rows_for(int64_t longest)
+static inline int rows_for(int64_t max_len)
 {
-    return longest < MAX_ROWS ? (int)ceil_div(longest, 16) * 16 : (int)MAX_ROWS;
+    return max_len < MAX_ROWS ? (int)ceil_div(max_len, 16) * 16 : (int)MAX_ROWS;
 }
 
 /* Copies move 16 bytes: strides and addresses must be multiples of 16 bytes. */

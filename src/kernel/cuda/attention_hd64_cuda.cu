@@ -6,7 +6,7 @@ __global__ void __launch_bounds__(THREADS, 2) attend_hd64(ses_attn a, attn_dropo
 {
     extern __shared__ uint4 shared[];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
-    bf16 *q = (bf16 *)shared, *k = q + rows * LD, *v = k + 2 * TILE, *mine = q + warp * 16 * LD;
+    bf16 *q = (bf16 *)shared, *k = q + rows * LD, *v = k + 2 * TILE, *own_q = q + warp * 16 * LD;
     work w = work_of(a, blockIdx.x, tiles, rows);
     if (w.first >= w.len_q) return;
     const bf16 *from_k = head_rows<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(THREADS, 2) attend_hd64(ses_attn a, attn_dropo
             float s[8][4];
             uint32_t p[4][4];
             int left = w.len_k - j0;
-            products<DH, 8>(s, mine, k + now * TILE, left);
+            products<DH, 8>(s, own_q, k + now * TILE, left);
             if (!all_visible(visible, j0)) mask_scores(s, visible, j0);
             exponentials(s, max, sum, out, a.scale * log2_e);
             if (DROP) drop_scores(s, a, stat, drop, j0);
@@ -59,15 +59,15 @@ __global__ void __launch_bounds__(THREADS, 2) attend_hd64(ses_attn a, attn_dropo
     float by[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float whole = quad_sum(sum[h]);
-        by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
+        float total = quad_sum(sum[h]);
+        by[h] = total > 0 ? (DROP ? drop.scale : 1) / total : 0;
         if (a.lse && lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q)
-            store_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), whole);
+            store_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), total);
     }
     /* q was never waited for: its copy must not overtake the stores */
     if (all.begin >= all.end) __syncthreads();
     dst<bf16> to = { (bf16 *)(void *)a.out, false, false };
-    store_rows(to, out, mine, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);
+    store_rows(to, out, own_q, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);
 }
 
 template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn *a)

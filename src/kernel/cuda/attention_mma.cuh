@@ -208,7 +208,7 @@ __device__ static inline float load_columns(column_stats *to, const ses_attn &a,
     return to->lse_fix[c] = valid ? lse_fix_of(a, stat) : 1;
 }
 
-/* ---- dropout: see ses_drop_swizzle ---- */
+/* ---- dropout: see ses_dropout_swizzle ---- */
 
 /* Dropout as a kernel argument: the Philox round keys are precomputed and read as constants at no cost. */
 struct attn_dropout {

@@ -194,10 +194,10 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     float by[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float whole = quad_sum(sum[h]);
-        by[h] = whole > 0 ? 1 / whole : 0;
+        float total = quad_sum(sum[h]);
+        by[h] = total > 0 ? 1 / total : 0;
         if (a.lse && threadIdx.x % 4 == 0 && r.i[h] < p.len_q)
-            store_lse(a, ses_attn_stat_index(&a, p, r.i[h]), __fmul_rn(max[h], a.scale * log2_e), whole);
+            store_lse(a, ses_attn_stat_index(&a, p, r.i[h]), __fmul_rn(max[h], a.scale * log2_e), total);
     }
     dst<bf16> to = { (bf16 *)(void *)a.out, false, false };
     store_rows<DH>(to, out, first, p.len_q, p.q0 * a.out_row + p.head * a.dim, a.out_row, dim, by);
@@ -323,12 +323,12 @@ __device__ static inline void key_probs_and_ds(float (&s)[TILES][4], float (&dp)
             int c = n * 8 + 2 * t + e % 2;
             int64_t i = i0 + c, j = k.j[e / 2];
             bool key_range = i >= k.by[e / 2].begin && i < k.by[e / 2].end;
-            float score = s[n][e], stays = 1;
-            if (a.dropout > 0) stays = is_kept(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
+            float score = s[n][e], keep_ij = 1;
+            if (a.dropout > 0) keep_ij = is_kept(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
             if (key_range && (a.rel_bias || a.bias)) score += unscaled_bias(a, p, i, j);
             float prob = key_range ? power2(fmaf(score, scale, -stats.lse[c])) * stats.lse_fix[c] : 0;
-            dp[n][e] = key_range ? prob * (stays * dp[n][e] - stats.delta[c]) : 0;
-            s[n][e] = prob * stays;
+            dp[n][e] = key_range ? prob * (keep_ij * dp[n][e] - stats.delta[c]) : 0;
+            s[n][e] = prob * keep_ij;
         }
     }
 }

@@ -11,20 +11,19 @@
 
 enum { BWD_THREADS = 4 * WARPGROUP, HALF = 64, NONE = INT32_MAX };
 
-/* Named barriers: data of a step is loaded; its queries are free; dS' is stored; dS' is free; a step is done;
- * the next step is known; one barrier inside each of the warpgroups 0 to 2. */
+/* Named barriers, alternating by step number where there are several of a kind. */
 enum {
-    FULL = 1,
-    FREE = 3,
-    DS_READY = 5,
-    DS_FREE = 7,
-    DONE = 9,
-    GROUP_BARRIER = 12,
-    KNOWN = 15,
+    FULL = 1,           /* two: data of a step is loaded */
+    FREE = 3,           /* two: the queries of a step may be overwritten */
+    DS_READY = 5,       /* two: dS' is stored */
+    DS_FREE = 7,        /* two: dS' may be overwritten */
+    DONE = 9,           /* three: dq of a step is done */
+    GROUP_BARRIER = 12, /* one within each of the warpgroups 0 to 2 */
+    KNOWN = 15,         /* with barrier 0: the next step is in the ring */
     THREE_GROUPS = 3 * WARPGROUP,
     TWO_GROUPS = 2 * WARPGROUP
 };
-/* steps that may be in use; buffers for k, which warpgroup 3 needs longer */
+/* Steps that may be in use; buffers for k, which warpgroup 3 needs longer. */
 enum { RING = 4, K_BUFFERS = 3 };
 
 struct step {
@@ -153,8 +152,8 @@ __device__ static inline void store_delta(float *to, const ses_attn &a, const se
                                           const uint4 out_regs[PASSES], const bf16 *dout, float by,
                                           int thread)
 {
-    static_assert(PASSES == 8, "as many passes as lanes a query");
-    float mine = 0;
+    static_assert(PASSES == 8, "as many passes as lanes per query");
+    float own = 0;
 #pragma unroll
     for (int c = 0; c < PASSES; c++) {
         int r = c * (WARPGROUP / 8) + thread / 8;
@@ -165,11 +164,11 @@ __device__ static inline void store_delta(float *to, const ses_attn &a, const se
         for (int e = 0; e < 8; e++) sum += to_float(x.at[e]) * to_float(y.at[e]);
 #pragma unroll
         for (int d = 1; d < 8; d *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-        if (c == thread % 8) mine = sum;
+        if (c == thread % 8) own = sum;
     }
     int r = thread % 8 * (WARPGROUP / 8) + thread / 8;
-    to[r] = mine * by;
-    if (t.i0 + r < t.w.len_q) g.delta[ses_attn_stat_index(&a, t.w.part, t.i0 + r)] = mine;
+    to[r] = own * by;
+    if (t.i0 + r < t.w.len_q) g.delta[ses_attn_stat_index(&a, t.w.part, t.i0 + r)] = own;
 }
 
 template <bool DROP>
@@ -324,7 +323,7 @@ __device__ static inline void key_probs(float (&s)[8][4], const float *lse, cons
 /* Turns P and dout v' into P M and dS, without the dropout scale. */
 template <bool DROP>
 __device__ static inline void key_probs_and_ds(float (&s)[8][4], float (&d)[8][4], const float *delta,
-                                               const uint32_t *drop_bits, const uint32_t mine[2])
+                                               const uint32_t *drop_bits, const uint32_t own[2])
 {
     int t = lane_of() % 4;
 #pragma unroll
@@ -334,10 +333,10 @@ __device__ static inline void key_probs_and_ds(float (&s)[8][4], float (&d)[8][4
         if (DROP) word = *(const uint2 *)(drop_bits + n * 8 + 2 * t);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            bool stays = !DROP || ((e % 2 ? word.y : word.x) & mine[e / 2]);
+            bool is_kept_bit = !DROP || ((e % 2 ? word.y : word.x) & own[e / 2]);
             float p = s[n][e];
-            s[n][e] = stays ? p : 0;
-            d[n][e] = p * ((stays ? d[n][e] : 0) - (e % 2 ? l.y : l.x));
+            s[n][e] = is_kept_bit ? p : 0;
+            d[n][e] = p * ((is_kept_bit ? d[n][e] : 0) - (e % 2 ? l.y : l.x));
         }
     }
 }
@@ -357,7 +356,7 @@ __device__ static inline void apply_lse_fix(float (&s)[8][4], const float *lse_f
 struct keys {
     /* first row in the tile; row and vector where the lane stores its part of dS */
     int row, store_row, store_vec;
-    uint32_t mine[2]; /* bits of the lane's keys in the words of dropout bits */
+    uint32_t own[2]; /* bits of the lane's keys in the words of dropout bits */
     span by[2];
     float dk[COLS][4], dv[COLS][4];
 };
@@ -396,7 +395,7 @@ __device__ static inline void multiply_half(keys &x, const smem &m, const ses_at
     if (any_fix.x | any_fix.y | any_fix.z | any_fix.w) apply_lse_fix(s, m.lse_fix + from);
     products_wait<0>(d);
     key_probs_and_ds<DROP>(s, d, m.delta + from,
-                           m.drop_bits + (stage * 4 + warp_of() / 2) * ROWS + half * HALF, x.mine);
+                           m.drop_bits + (stage * 4 + warp_of() / 2) * ROWS + half * HALF, x.own);
 #pragma unroll
     for (int c = 0; c < 4; c++)
         fragment(p[c], s[2 * c], s[2 * c + 1]), fragment(ds[c], d[2 * c], d[2 * c + 1]);
@@ -439,10 +438,10 @@ __device__ static inline void key_warpgroup(const smem &m, const step *ring, con
                                             const ses_attn_grad &g, attn_dropout drop)
 {
     int warp = warp_of(), lane = lane_of(), n = 0;
-    int mine_at = lane / 8 * 4 + warp % 2 * 2 + lane / 4 % 2 * 16;
+    int own_bit = lane / 8 * 4 + warp % 2 * 2 + lane / 4 % 2 * 16;
     keys x;
     x.row = warp * 16, x.store_row = x.row + lane % 16, x.store_vec = lane / 16;
-    x.mine[0] = 1u << mine_at, x.mine[1] = 2u << mine_at;
+    x.own[0] = 1u << own_bit, x.own[1] = 2u << own_bit;
     for (;; n++) {
         barrier_wait(FULL + n % 2, BWD_THREADS);
         const step &t = ring[n % RING];

@@ -38,7 +38,7 @@ __device__ static inline unsigned find_item(item *to, const ses_attn &a, int til
 struct rows {
     span visible[2];
     int64_t stat[2];
-    float max[2], sum[2]; /* max: see rescale; sum of exponentials relative to it */
+    float max[2], sum[2]; /* max: see rescale_rows; sum of exponentials relative to it */
 };
 
 template <bool PLAIN> __device__ static inline rows rows_of(const ses_attn &a, const work &w, int i0)
@@ -136,10 +136,10 @@ __device__ static inline void store_done(const ses_attn &a, const work &w, const
     float by[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float whole = quad_sum(r.sum[h]);
-        by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
+        float total = quad_sum(r.sum[h]);
+        by[h] = total > 0 ? (DROP ? drop.scale : 1) / total : 0;
         if (a.lse && lane_of() % 4 == 0 && i0 + lane_of() / 4 + 8 * h < w.len_q)
-            store_lse(a, r.stat[h], __fmul_rn(r.max[h], a.scale * log2_e), whole);
+            store_lse(a, r.stat[h], __fmul_rn(r.max[h], a.scale * log2_e), total);
     }
     dst<bf16> to = { (bf16 *)(void *)a.out, false, false };
     store_rows<DH>(to, out, stage, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);

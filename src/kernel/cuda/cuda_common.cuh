@@ -70,8 +70,8 @@ static inline int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by
 /* Blocks for n elements in a grid-stride loop. */
 static inline unsigned blocks_for(const ses_cuda *g, int64_t n)
 {
-    int64_t most = (int64_t)g->sm_count * 16, want = ceil_div(n, BLOCK);
-    return (unsigned)(want < most ? want : most);
+    int64_t max_blocks = (int64_t)g->sm_count * 16, needed = ceil_div(n, BLOCK);
+    return (unsigned)(needed < max_blocks ? needed : max_blocks);
 }
 
 /* Threads per row of `cols` columns, for one block per row. */
@@ -139,8 +139,8 @@ template <class T> __host__ __device__ static inline dst<T> dst_of(ses_dst s)
 template <class T> __device__ static inline void store(dst<T> to, int64_t i, float v)
 {
     if (to.is_f32) {
-        float *wide = (float *)(void *)to.data;
-        wide[i] = to.accumulate ? wide[i] + v : v;
+        float *as_float = (float *)(void *)to.data;
+        as_float[i] = to.accumulate ? as_float[i] + v : v;
     } else {
         to.data[i] = from_float<T>(to.accumulate ? to_float(to.data[i]) + v : v);
     }

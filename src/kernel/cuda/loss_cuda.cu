@@ -8,7 +8,7 @@ __global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t 
                          int64_t ld, bool aligned)
 {
     enum { N = vec16<T>::N };
-    int64_t row = blockIdx.x, whole = aligned ? cols / N * N : 0;
+    int64_t row = blockIdx.x, vec_cols = aligned ? cols / N * N : 0;
     int32_t target_col = label[row];
     if (target_col == SES_IGNORE_INDEX) {
         if (threadIdx.x == 0) lse[row] = row_loss[row] = 0;
@@ -25,14 +25,14 @@ __global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t 
             sum += sizeof(T) < sizeof(float) ? __expf(v[k] - new_max) : expf(v[k] - new_max);
         max_seen = new_max;
     };
-    for (int64_t j = threadIdx.x * N; j < whole; j += blockDim.x * N) {
+    for (int64_t j = threadIdx.x * N; j < vec_cols; j += blockDim.x * N) {
         vec16<T> p = *(const vec16<T> *)(a + j);
         float v[N];
 #pragma unroll
         for (int k = 0; k < N; k++) v[k] = to_float(p.at[k]);
         take(v, N);
     }
-    for (int64_t j = whole + threadIdx.x; j < cols; j += blockDim.x) {
+    for (int64_t j = vec_cols + threadIdx.x; j < cols; j += blockDim.x) {
         float v = to_float(a[j]);
         take(&v, 1);
     }
@@ -79,20 +79,20 @@ __global__ void xent_bwd_row(dst<T> to, const float *dloss, const float *loss, c
                              const int32_t *label, int64_t cols, int64_t ld, bool aligned)
 {
     enum { N = vec16<T>::N };
-    int64_t row = blockIdx.x, whole = aligned ? cols / N * N : 0;
+    int64_t row = blockIdx.x, vec_cols = aligned ? cols / N * N : 0;
     int32_t target_col = label[row];
     float scale = target_col == SES_IGNORE_INDEX ? 0 : loss[1] * dloss[0], base = lse[row];
     auto slope = [=](float v, int64_t j) {
         float p = sizeof(T) < sizeof(float) ? __expf(v - base) : expf(v - base);
         return target_col == SES_IGNORE_INDEX ? 0 : scale * (p - (j == target_col));
     };
-    for (int64_t j = threadIdx.x * N; j < whole; j += blockDim.x * N) {
+    for (int64_t j = threadIdx.x * N; j < vec_cols; j += blockDim.x * N) {
         vec16<T> p = *(const vec16<T> *)(a + row * ld + j);
 #pragma unroll
         for (int k = 0; k < N; k++) p.at[k] = from_float<T>(slope(to_float(p.at[k]), j + k));
         *(vec16<T> *)(to.data + row * ld + j) = p;
     }
-    for (int64_t j = whole + threadIdx.x; j < cols; j += blockDim.x)
+    for (int64_t j = vec_cols + threadIdx.x; j < cols; j += blockDim.x)
         store(to, row * ld + j, slope(to_float(a[row * ld + j]), j));
     for (int64_t j = cols + threadIdx.x; j < ld && !to.accumulate; j += blockDim.x)
         store(to, row * ld + j, 0);

@@ -41,20 +41,20 @@ template <class T> __global__ void norm_bwd_rows(norm_grad<T> b)
 
 enum { ROWS = 2, MAX_WARPS = 8 };
 
-/* Block-wide sums of v[r], returned to all threads. `turn` alternates, so that one barrier is enough. */
-__device__ static inline void sum_rows_of(float v[ROWS], float (&part)[2][ROWS][MAX_WARPS], int turn)
+/* Block-wide sums of v[r], returned to all threads. `parity` alternates, so that one barrier is enough. */
+__device__ static inline void sum_rows_of(float v[ROWS], float (&part)[2][ROWS][MAX_WARPS], int parity)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         v[r] = warp_sum(v[r]);
-        if (lane == 0) part[turn][r][warp] = v[r];
+        if (lane == 0) part[parity][r][warp] = v[r];
     }
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        v[r] = part[turn][r][0];
-        for (int w = 1; w < warps; w++) v[r] += part[turn][r][w];
+        v[r] = part[parity][r][0];
+        for (int w = 1; w < warps; w++) v[r] += part[parity][r][w];
     }
 }
 
@@ -84,10 +84,10 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_blocks(n
     bool mine = j < b.cols;
     float gain[N];
     float2 sum[N] = {};
-    int turn = 0;
+    int parity = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) gain[k] = mine ? b.gain[j + k] : 0;
-    for (int64_t first = (int64_t)blockIdx.x * ROWS; first < b.rows; first += step, turn ^= 1) {
+    for (int64_t first = (int64_t)blockIdx.x * ROWS; first < b.rows; first += step, parity ^= 1) {
         vec16<T> dy[ROWS], s[ROWS];
         float mean[ROWS], rstd[ROWS], g_sum[ROWS] = {}, gx_sum[ROWS] = {};
 #pragma unroll
@@ -109,8 +109,8 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_blocks(n
                 sum[k] = plus(sum[k], make_float2(d * xhat, d));
             }
         }
-        sum_rows_of(g_sum, part, turn);
-        sum_rows_of(gx_sum, part_x, turn);
+        sum_rows_of(g_sum, part, parity);
+        sum_rows_of(gx_sum, part_x, parity);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             int64_t at = (first + r) * b.cols + j;

@@ -199,8 +199,8 @@ __global__ void factor_mean(float *mean, const ses_real *row, int64_t rows)
 static void adafactor_matrix(ses_exec *x, ses_real *u, ses_real *row, ses_real *col, const ses_real *g,
                              int64_t rows, int64_t cols, const ses_adafactor *o)
 {
-    float beta2 = (float)o->beta2, one_minus_beta2 = (float)((1 - o->beta2) / (double)rows),
-          eps = (float)o->eps, scale = (float)o->scale;
+    float beta2 = (float)o->beta2, col_weight = (float)((1 - o->beta2) / (double)rows), eps = (float)o->eps,
+          scale = (float)o->scale;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (rows <= 0 || cols <= 0) return;
     factor_rows<<<(unsigned)rows, BLOCK, 0, stream>>>(row, g, cols, beta2, 1 - o->beta2, eps, scale);
@@ -208,7 +208,7 @@ static void adafactor_matrix(ses_exec *x, ses_real *u, ses_real *row, ses_real *
     for_each(x, cols, [=] __device__(int64_t j) { col[j] *= beta2; });
     sum_columns(x, accumulating(col), rows, cols, [=] __device__(int64_t i, int64_t j) {
         float v = scale * g[i * cols + j];
-        return one_minus_beta2 * (v * v + eps);
+        return col_weight * (v * v + eps);
     });
     float *mean = (float *)scratch_lock(x->cuda, sizeof *mean);
     if (!mean) return;

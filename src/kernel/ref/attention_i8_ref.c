@@ -72,15 +72,15 @@ static void attend(const head *h, int64_t i)
     else
         scale *=
             quantize(h->q, a->q + at * a->q_row + h->part.head * ses_attn_head_stride(a->q_head, a), dim);
-    double max_abs = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t j = 0; j < keys; j++) {
         int64_t dot = 0;
         for (int64_t d = 0; d < dim; d++) dot += h->q[d] * h->k[j * dim + d];
         h->score[j] = (double)dot * scale * h->k_scale[j];
-        max_abs = fmax(max_abs, h->score[j]);
+        max = fmax(max, h->score[j]);
     }
     for (int64_t j = 0; j < keys; j++) {
-        double p = exp(h->score[j] - max_abs);
+        double p = exp(h->score[j] - max);
         sum += p;
         h->score[j] = h->top > 0 ? rint(p * SES_ATTN_I8_PROB_SCALE * (h->v_scale[j] / h->top)) : 0;
     }

@@ -23,7 +23,7 @@ void ses_k_quantize_rows_ref(ses_exec *x, ses_i8_rows to, const ses_real *a, int
     int64_t width = 4 * ses_quad_count(cols);
     uint8_t *q = to.q;
     for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
-        ses_real max = max_abs(a, cols, 1), nonfinite = 0; /* odd: NaN if a number is not finite */
+        ses_real max = max_abs(a, cols, 1), nonfinite = 0; /* NaN if a number is not finite */
         for (int64_t i = 0; i < cols; i++) nonfinite += a[i] - a[i];
         for (int64_t i = 0; i < width; i++)
             q[i] = (uint8_t)(128 + (i < cols && nonfinite == 0 ? to_i8(a[i], max) : 0));
@@ -75,21 +75,23 @@ static void product_row(const ses_gemm *g, ses_real *c, ses_real *pre, const uin
 typedef struct rows_job {
     const ses_gemm *g;
     ses_i8_rows a;
-    const ses_gemm_epilogue *end;
+    const ses_gemm_epilogue *epilogue;
 } rows_job;
 
 _Static_assert((SES_GEMM_I8_MAX_N + 1) * sizeof(ses_real) + SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES,
                "scratch");
 
 /* Quantizes row i of m, each group of columns with its own scale. */
-static void quantize_groups(const ses_gemm_epilogue *end, int64_t i, const ses_real *row, int64_t m,
+static void quantize_groups(const ses_gemm_epilogue *epilogue, int64_t i, const ses_real *row, int64_t m,
                             int64_t n)
 {
-    int64_t part = end->group_cols ? end->group_cols : n, parts = n / part, width = 4 * ses_quad_count(part);
+    int64_t part = epilogue->group_cols ? epilogue->group_cols : n, parts = n / part,
+            width = 4 * ses_quad_count(part);
     for (int64_t p = 0; p < parts; p++) {
-        ses_i8_rows to = { end->i8_out.q + (p * m + i) * width, end->i8_out.scale + p * m + i };
+        ses_i8_rows to = { epilogue->i8_out.q + (p * m + i) * width, epilogue->i8_out.scale + p * m + i };
         ses_k_quantize_rows_ref(NULL, to, row + p * part, 1, part);
-        if (end->group_cols) to.scale[0] = max_abs(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
+        if (epilogue->group_cols)
+            to.scale[0] = max_abs(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
     }
 }
 
@@ -98,35 +100,35 @@ static void epilogue_row(void *ctx, int64_t i, void *scratch)
     const rows_job *r = ctx;
     const ses_gemm *g = r->g;
     ses_real *row = scratch, *scale = row + g->n;
-    ses_i8_rows a = { r->a.q + i * 4 * ses_quad_count(g->k), r->a.scale + i }, to = r->end->i8_out;
+    ses_i8_rows a = { r->a.q + i * 4 * ses_quad_count(g->k), r->a.scale + i }, to = r->epilogue->i8_out;
     if (!r->a.q) {
         a = (ses_i8_rows){ (uint8_t *)(scale + 1), scale };
         ses_k_quantize_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
     }
-    product_row(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
-    int64_t n = r->end->gated ? g->n / 2 : g->n;
-    for (int64_t j = 0; j < n && r->end->gated; j++)
-        row[j] = (ses_real)(ses_act_ref(r->end->gate, row[j]) * row[j + n]);
-    if (!r->end->gain && to.q) quantize_groups(r->end, i, row, g->m, n);
+    product_row(g, r->epilogue->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
+    int64_t n = r->epilogue->gated ? g->n / 2 : g->n;
+    for (int64_t j = 0; j < n && r->epilogue->gated; j++)
+        row[j] = (ses_real)(ses_act_ref(r->epilogue->gate, row[j]) * row[j + n]);
+    if (!r->epilogue->gain && to.q) quantize_groups(r->epilogue, i, row, g->m, n);
 }
 
-static void epilogue_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const ses_gemm_epilogue *end)
+static void epilogue_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const ses_gemm_epilogue *epilogue)
 {
-    rows_job r = { g, a, end };
+    rows_job r = { g, a, epilogue };
     ses_parallel_for(x->pool, g->m, epilogue_row, &r);
-    if (!end->gain) return;
-    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->residual, end->gain, end->bias, g->m, g->n, end->eps,
-                   NULL);
-    for (int64_t i = 0; end->i8_out.q && i < g->m; i++)
-        quantize_groups(end, i, g->c + i * g->ldc, g->m, g->n);
+    if (!epilogue->gain) return;
+    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, epilogue->residual, epilogue->gain, epilogue->bias, g->m, g->n,
+                   epilogue->eps, NULL);
+    for (int64_t i = 0; epilogue->i8_out.q && i < g->m; i++)
+        quantize_groups(epilogue, i, g->c + i * g->ldc, g->m, g->n);
 }
 
 void ses_k_gemm_i8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
-                       const ses_gemm_epilogue *end)
+                       const ses_gemm_epilogue *epilogue)
 {
-    for (; count > 0; count--, g++, end += end ? 1 : 0) {
-        if (end) epilogue_rows(x, g, a, end);
-        for (int64_t i = 0; !end && i < g->m; i++)
+    for (; count > 0; count--, g++, epilogue += epilogue ? 1 : 0) {
+        if (epilogue) epilogue_rows(x, g, a, epilogue);
+        for (int64_t i = 0; !epilogue && i < g->m; i++)
             product_row(g, g->c + i * g->ldc, g->pre_act ? g->pre_act + i * g->ldc : NULL,
                         a.q + i * 4 * ses_quad_count(g->k), a.scale[i]);
     }

@@ -35,10 +35,10 @@ static void run_items(void *ctx, int64_t index, void *scratch)
 /* cost: multiply-adds per item */
 static void parallel_items(ses_exec *x, int64_t n, int64_t cost, ses_chunk_fn *fn, void *ctx)
 {
-    /* WORTH: multiply-adds per chunk; ALONE: fixed cost of an item */
-    enum { WORTH = 1 << 19, ALONE = 1 << 16 };
+    /* CHUNK_WORK: multiply-adds per chunk; ITEM_COST: fixed cost of an item */
+    enum { CHUNK_WORK = 1 << 19, ITEM_COST = 1 << 16 };
     if (n <= 0) return;
-    int64_t chunks = ses_chunks(n, 1 + WORTH / (cost + ALONE));
+    int64_t chunks = ses_chunks(n, 1 + CHUNK_WORK / (cost + ITEM_COST));
     item_runs p = { fn, ctx, n, ses_chunks(n, chunks) };
     ses_parallel_for(x->pool, ses_chunks(n, p.each), run_items, &p);
 }
@@ -140,16 +140,16 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
     ses_attn_range visible = visible_keys(f, i);
     const float *rel_bias = a->rel_bias ? f->rel_bias + f->n - 1 - i : NULL;
     const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
-    vf scale = vf_set1(a->scale), none = vf_set1(-INFINITY), top = none;
+    vf scale = vf_set1(a->scale), none = vf_set1(-INFINITY), max_vec = none;
     for (int64_t v = begin; v < end; v += VF_LANES) {
         vf x = vf_mul(vf_load(s + v), scale);
         if (rel_bias) x = vf_add(x, vf_load(rel_bias + v));
         if (bias) x = vf_add(x, vf_get(bias + v, f->m - v));
         x = select_lanes(x, none, visible.begin, visible.end, v);
         vf_store(s + v, x);
-        top = vf_max(top, x);
+        max_vec = vf_max(max_vec, x);
     }
-    return vf_hmax(top);
+    return vf_hmax(max_vec);
 }
 
 /* Turns scores into exponentials relative to the running maximum and applies dropout. Returns the factor that
@@ -157,8 +157,8 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
 static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_t end)
 {
     const ses_attn *a = f->a;
-    float before = f->max[i], max = fmaxf(before, scores(f, s, i, begin, end));
-    float down = max == before ? 1 : before == -INFINITY ? 0 : expf(before - max);
+    float prev = f->max[i], max = fmaxf(prev, scores(f, s, i, begin, end));
+    float rescale = max == prev ? 1 : prev == -INFINITY ? 0 : expf(prev - max);
     vf m = vf_set1(max == -INFINITY ? 0 : max), sum = vf_zero();
     for (int64_t v = begin; v < end; v += VF_LANES) {
         vf p = vf_exp(vf_sub(vf_load(s + v), m));
@@ -166,7 +166,7 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
         vf_store(s + v, p);
     }
     f->max[i] = max;
-    f->sum[i] = f->sum[i] * down + vf_sum(sum);
+    f->sum[i] = f->sum[i] * rescale + vf_sum(sum);
     if (a->dropout > 0) {
         const uint32_t *draw = draw_row(f->draws, a, f->part, f->i + i, f->j + begin, end - begin);
         vf scale = vf_set1(ses_drop_scale(a->dropout));
@@ -174,7 +174,7 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
         for (int64_t v = begin; v < end; v += VF_LANES)
             vf_store(s + v, vf_mul(vf_load(s + v), keep_factor(draw + v - begin, threshold, scale)));
     }
-    return down;
+    return rescale;
 }
 
 /* Processes queries i .. i+rows-1 of the chunk and the current block of keys. */
@@ -183,10 +183,10 @@ static void attend_block(forward *f, int64_t i, int64_t rows)
     const ses_attn *a = f->a;
     int64_t begin = visible_keys(f, i).begin / TILE_COLS * TILE_COLS, end = visible_keys(f, i + rows - 1).end;
     int64_t width = dim_panel_width(a->dim);
-    float down[TILE_ROWS], tile[TILE_ROWS * TILE_COLS];
+    float rescale[TILE_ROWS], tile[TILE_ROWS * TILE_COLS];
     if (begin >= end) return;
     mul_across(f->scores, KEYS, f->q + i * a->q_row, a->q_row, rows, f->keys, f->m, begin, end, a->dim);
-    for (int64_t r = 0; r < rows; r++) down[r] = exponentials(f, f->scores + r * KEYS, i + r, begin, end);
+    for (int64_t r = 0; r < rows; r++) rescale[r] = exponentials(f, f->scores + r * KEYS, i + r, begin, end);
     for (int64_t d = 0; d < a->dim; d += width) {
         int64_t w = tile_min(width, f->ld - d);
         tile_direct[rows - 1][w / VF_LANES - 1](tile, TILE_COLS, f->scores + begin, KEYS,
@@ -195,7 +195,7 @@ static void attend_block(forward *f, int64_t i, int64_t rows)
             float *to = f->sum_v + (i + r) * f->ld + d;
             for (int64_t v = 0; v < w; v += VF_LANES)
                 vf_store(to + v,
-                         vf_fma(vf_load(to + v), vf_set1(down[r]), vf_load(tile + r * TILE_COLS + v)));
+                         vf_fma(vf_load(to + v), vf_set1(rescale[r]), vf_load(tile + r * TILE_COLS + v)));
         }
     }
 }
@@ -225,9 +225,9 @@ VF_INLINE void prefetch_row(const float *x, int64_t n)
 
 enum { ADD_VECS = 64 / VF_LANES }; /* vectors of 64 columns: the head size of most models */
 
-/* y = y down + sum_j p[j] v[j] over n rows, for `vecs` vectors of columns, of which the last has `left`
+/* y = y rescale + sum_j p[j] v[j] over n rows, for `vecs` vectors of columns, of which the last has `left`
  * columns. */
-VF_INLINE void add_rows(float *y, float down, const float *p, const float *v, int64_t row, int64_t n,
+VF_INLINE void add_rows(float *y, float rescale, const float *p, const float *v, int64_t row, int64_t n,
                         const int vecs, int64_t left)
 {
     enum { AHEAD = 12 };
@@ -240,10 +240,10 @@ VF_INLINE void add_rows(float *y, float down, const float *p, const float *v, in
         sum[vecs - 1] = vf_fma(by, vf_get(v + (vecs - 1) * VF_LANES, left), sum[vecs - 1]);
     }
     for (int i = 0; i < vecs; i++)
-        vf_store(y + i * VF_LANES, vf_fma(vf_load(y + i * VF_LANES), vf_set1(down), sum[i]));
+        vf_store(y + i * VF_LANES, vf_fma(vf_load(y + i * VF_LANES), vf_set1(rescale), sum[i]));
 }
 
-/* attend() for a chunk of one query. */
+/* attend_block for a chunk of one query. */
 static void attend_one(forward *f)
 {
     const ses_attn *a = f->a;
@@ -259,10 +259,10 @@ static void attend_one(forward *f)
             prefetch_row(k + i * a->k_row, a->dim);
         vf_store(s + j, dot_rows(f->q, k + j * a->k_row, a->k_row, tile_min(VF_LANES, present - j), a->dim));
     }
-    float down = exponentials(f, f->scores, 0, begin, end);
+    float rescale = exponentials(f, f->scores, 0, begin, end);
     for (; d + ADD_VECS * VF_LANES <= a->dim; d += ADD_VECS * VF_LANES)
-        add_rows(f->sum_v + d, down, s, v + d, a->v_row, n, ADD_VECS, VF_LANES);
-    for (; d < a->dim; d += VF_LANES) add_rows(f->sum_v + d, down, s, v + d, a->v_row, n, 1, a->dim - d);
+        add_rows(f->sum_v + d, rescale, s, v + d, a->v_row, n, ADD_VECS, VF_LANES);
+    for (; d < a->dim; d += VF_LANES) add_rows(f->sum_v + d, rescale, s, v + d, a->v_row, n, 1, a->dim - d);
 }
 
 static bool has_no_keys(const forward *f, int64_t i)
@@ -302,7 +302,7 @@ static void write_probs(forward *f, int64_t i, int64_t rows)
 
 typedef void block_fn(forward *f, int64_t i, int64_t rows);
 
-/* Calls `meet` for every tile of queries and every block of the keys begin .. end-1. */
+/* Calls `visit` for every tile of queries and every block of the keys begin .. end-1. */
 static void for_blocks(forward *f, int64_t begin, int64_t end, block_fn *visit)
 {
     const ses_attn *a = f->a;

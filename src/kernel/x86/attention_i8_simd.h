@@ -22,9 +22,8 @@ typedef struct i8_chunk {
     int32_t *zp_correction; /* [width], see gemm_i8_tile.h */
     float *k_scale;         /* [width]: scale of each key, times the score scale and log2(e) */
     float *mask;            /* [width]: 0 for a key, -infinity past the last key */
-    int32_t
-        /* panels [(keys + 1) / 2][panel width]: two int16 values of consecutive keys per element */
-        *values;
+    /* panels [(keys + 1) / 2][panel width]: two int16 values of consecutive keys per element */
+    int32_t *values;
     float *weight;    /* [width]: max |v| / top * SES_ATTN_I8_PROB_SCALE of each key; 0 past the last key */
     float top;        /* largest magnitude of all values */
     const uint8_t *q; /* [n][4 quads] */
@@ -67,7 +66,7 @@ static const float *max_abs_at(const i8_chunk *f, ses_i8_rows x, const int32_t *
 
 /* ---- quantizing and packing ---- */
 
-/* Packs VF_LANES quantized keys, of which `there` exist; returns their largest magnitudes. */
+/* Packs VF_LANES quantized keys, of which `present` exist; returns their largest magnitudes. */
 static vf pack_i8_keys(const i8_chunk *f, int8_t *panel, int64_t width, int64_t j, int64_t present)
 {
     const void *q = i8_rows_at(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j);
@@ -110,7 +109,7 @@ static void pack_keys(const i8_chunk *f)
     }
 }
 
-/* Quantizes the queries to `room`, unless they are already quantized. */
+/* Quantizes the queries to `buffer`, unless they are already quantized. */
 static void quantize_queries(i8_chunk *f, uint8_t *buffer)
 {
     const ses_attn *a = f->a;
@@ -266,10 +265,10 @@ VF_INLINE vf power2(vf x)
     return vf_scale2_floor(vf_horner(vf_fraction(x), c, 5), x);
 }
 
-/* Scores of a query: (s - most) by is the exponent of 2. */
+/* Scores of a query: (s - max) by is the exponent of 2. */
 typedef struct score_row {
     const float *s;
-    vf by, max_abs;
+    vf by, max;
     vf sum; /* sum of the probabilities so far */
 } score_row;
 
@@ -277,15 +276,15 @@ typedef struct score_row {
  * nearest. */
 VF_INLINE vi weighted(const i8_chunk *f, score_row *row, int64_t j)
 {
-    vf p = power2(vf_mul(vf_sub(vf_load(row->s + j), row->max_abs), row->by));
+    vf p = power2(vf_mul(vf_sub(vf_load(row->s + j), row->max), row->by));
     row->sum = vf_add(row->sum, p);
     return vi_of_bits(vf_fma(p, vf_load(f->weight + j), vf_set1(0x1.8p23f)));
 }
 
 /* Turns the scores of row r into probabilities; returns their sum per lane. */
-static vf probabilities(const i8_chunk *f, int64_t r, float by, float max_abs)
+static vf probabilities(const i8_chunk *f, int64_t r, float by, float max)
 {
-    score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(max_abs), vf_zero() };
+    score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(max), vf_zero() };
     int16_t *to = f->probs + r * f->width;
     int64_t j = 0;
     for (; j + 2 * VF_LANES <= f->width; j += 2 * VF_LANES) {
@@ -301,15 +300,15 @@ static void attend_i8(const i8_chunk *f, int64_t i, int64_t rows)
     const ses_attn *a = f->a;
     const uint8_t *q = f->q + i * 4 * f->quads;
     float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
-    int64_t max_abs = f->vnni ? TILE_ROWS : PLAIN_ROWS, panel = dim_panel_width(a->dim);
+    int64_t max_rows = f->vnni ? TILE_ROWS : PLAIN_ROWS, panel = dim_panel_width(a->dim);
     float largest[TILE_ROWS], by[VF_LANES];
     vf top[TILE_ROWS], sum[TILE_ROWS];
     for (int64_t r = 0; r < rows; r++)
         for (int64_t d = 0; d < a->dim; d += LINE) prefetch_write(out + r * a->out_row + d);
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
-        for (int64_t r = 0; r < rows; r += max_abs)
-            score_tiles[f->vnni][tile_min(max_abs, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
+        for (int64_t r = 0; r < rows; r += max_rows)
+            score_tiles[f->vnni][tile_min(max_rows, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
                 f, f->scores + r * f->width, top + r, q + r * 4 * f->quads, j);
     for (int64_t r = 0; r < rows; r++) largest[r] = vf_hmax(top[r]);
     for (int64_t r = 0; r < rows; r++) sum[r] = probabilities(f, r, f->q_scale[i + r], largest[r]);

@@ -5,7 +5,7 @@
 #include "glu_row.h"
 #include "norm_row.h"
 
-/* start of a packed B; followed by scale[width], zp_correction[width], panels */
+/* Start of a packed B, followed by scale[width], zp_correction[width], panels */
 typedef struct packed_header {
     int32_t vnni; /* the processor that packed it has VNNI */
     int32_t pad[15];
@@ -97,8 +97,8 @@ typedef struct job {
     const ses_gemm *g; /* `count` of them */
     int64_t count;
     ses_i8_rows a;
-    const ses_gemm_epilogue *end; /* one per product, or NULL */
-    int64_t rows, group, groups;  /* as in gemm_simd.h */
+    const ses_gemm_epilogue *epilogue; /* one per product, or NULL */
+    int64_t rows, group, groups;       /* as in gemm_simd.c */
 } job;
 
 /* Data to prefetch once all panels are in the cache. */
@@ -107,7 +107,7 @@ typedef struct prefetch_range {
 } prefetch_range;
 
 /* Stores a tile of whole vectors, bias already added, to C through GELU. */
-VF_INLINE void put_gelu(float *c, int64_t ldc, const float *tile, int64_t rows, const int vecs)
+VF_INLINE void store_gelu(float *c, int64_t ldc, const float *tile, int64_t rows, const int vecs)
 {
     for (int64_t r = 0; r < rows; r++) TILE_UNROLL for (int v = 0; v < vecs; v++)
         {
@@ -132,8 +132,9 @@ static void run_panel(const ses_gemm *g, ses_i8_rows a, int64_t i, int64_t end, 
     in.next = in.b + left;
     int form = (b.vnni ? VNNI : PLAIN) | (tiles == 1 ? STREAM : 0);
     float tile[TILE_ROWS * TILE_COLS];
-    bool whole = !g->pre_act && !g->accumulate && j + width <= g->n, direct = whole && g->act == SES_ACT_NONE;
-    bool gelu = whole && g->act == SES_ACT_GELU;
+    bool full_tile = !g->pre_act && !g->accumulate && j + width <= g->n,
+         direct = full_tile && g->act == SES_ACT_NONE;
+    bool gelu = full_tile && g->act == SES_ACT_GELU;
     if (direct) in.ldt = g->ldc;
     if (direct || gelu) in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
@@ -141,9 +142,9 @@ static void run_panel(const ses_gemm *g, ses_i8_rows a, int64_t i, int64_t end, 
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
         tile_i8[form][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
         if (gelu && width == TILE_COLS)
-            put_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, TILE_VECS);
+            store_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, TILE_VECS);
         else if (gelu)
-            put_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, (int)(width / VF_LANES));
+            store_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, (int)(width / VF_LANES));
         else if (!direct)
             tile_store(g, (tile_pass){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
         left -= LINE_BYTES * quads;
@@ -174,40 +175,42 @@ static void quantize_row(ses_i8_rows to, int64_t r, const float *a, int64_t cols
 }
 
 /* Quantizes row i of m, each group of columns with its own scale. */
-static void quantize_groups(const ses_gemm_epilogue *end, int64_t i, const float *c, int64_t m, int64_t n)
+static void quantize_groups(const ses_gemm_epilogue *epilogue, int64_t i, const float *c, int64_t m,
+                            int64_t n)
 {
-    int64_t parts = n / end->group_cols, width = 4 * ses_quad_count(end->group_cols);
-    uint8_t *q = end->i8_out.q + i * width;
-    for (int64_t p = 0; p < parts; p += VF_LANES) {
-        int64_t some = tile_min(VF_LANES, parts - p);
+    int64_t groups = n / epilogue->group_cols, width = 4 * ses_quad_count(epilogue->group_cols);
+    uint8_t *q = epilogue->i8_out.q + i * width;
+    for (int64_t p = 0; p < groups; p += VF_LANES) {
+        int64_t count = tile_min(VF_LANES, groups - p);
         float max_abs[VF_LANES], by[VF_LANES];
-        vf_store(max_abs, max_abs_rows(c + p * end->group_cols, end->group_cols, some, end->group_cols));
+        vf_store(max_abs, max_abs_rows(c + p * epilogue->group_cols, epilogue->group_cols, count,
+                                       epilogue->group_cols));
         vf_store(by, quant_factors(vf_load(max_abs)));
-        for (int64_t k = 0; k < some; k++) {
-            end->i8_out.scale[(p + k) * m + i] = max_abs[k];
-            quantize_bytes(q + (p + k) * m * width, c + (p + k) * end->group_cols, end->group_cols, width,
-                           by[k]);
+        for (int64_t k = 0; k < count; k++) {
+            epilogue->i8_out.scale[(p + k) * m + i] = max_abs[k];
+            quantize_bytes(q + (p + k) * m * width, c + (p + k) * epilogue->group_cols, epilogue->group_cols,
+                           width, by[k]);
         }
     }
 }
 
 /* Epilogue of row i, which is at c. */
-static void epilogue_row(const ses_gemm *g, const ses_gemm_epilogue *end, int64_t i, float *c)
+static void epilogue_row(const ses_gemm *g, const ses_gemm_epilogue *epilogue, int64_t i, float *c)
 {
-    int64_t n = end->gated ? g->n / 2 : g->n;
-    if (end->gated) glu_row(c, c, n, end->gate);
-    if (end->gain) {
+    int64_t n = epilogue->gated ? g->n / 2 : g->n;
+    if (epilogue->gated) glu_row(c, c, n, epilogue->gate);
+    if (epilogue->gain) {
         norm_job norm = {
-            .a = c, .s = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps
+            .a = c, .s = c, .gain = epilogue->gain, .bias = epilogue->bias, .cols = g->n, .eps = epilogue->eps
         };
         norm.y = c = g->c + i * g->ldc;
-        norm.res = end->residual ? end->residual + i * g->n : NULL;
+        norm.res = epilogue->residual ? epilogue->residual + i * g->n : NULL;
         norm_row(&norm, 0, NULL);
     }
-    if (end->i8_out.q && end->group_cols)
-        quantize_groups(end, i, c, g->m, g->n);
-    else if (end->i8_out.q)
-        quantize_row(end->i8_out, i, c, n);
+    if (epilogue->i8_out.q && epilogue->group_cols)
+        quantize_groups(epilogue, i, c, g->m, g->n);
+    else if (epilogue->i8_out.q)
+        quantize_row(epilogue->i8_out, i, c, n);
 }
 
 /* Scratch bytes per row with an epilogue: a row of C and a quantized row of A. */
@@ -218,12 +221,13 @@ _Static_assert(TILE_ROWS * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <
 
 /* Prefetches the rows of C that the epilogue writes during the last panels; earlier they would be evicted
  * again. */
-static void prefetch_epilogue(const ses_gemm *g, const ses_gemm_epilogue *end, ses_range rows, int64_t left)
+static void prefetch_epilogue(const ses_gemm *g, const ses_gemm_epilogue *epilogue, ses_range rows,
+                              int64_t left)
 {
     enum { LINE = 16, LAST = 4 };
-    if (!end->gain || left > LAST) return;
-    int64_t plain = ses_chunks(rows.end - rows.begin, LAST), i = rows.begin + (LAST - left) * plain;
-    for (int64_t stop = tile_min(i + plain, rows.end); i < stop; i++)
+    if (!epilogue->gain || left > LAST) return;
+    int64_t step = ses_chunks(rows.end - rows.begin, LAST), i = rows.begin + (LAST - left) * step;
+    for (int64_t stop = tile_min(i + step, rows.end); i < stop; i++)
         for (int64_t at = 0; at < g->n; at += LINE) prefetch_write(g->c + i * g->ldc + at);
 }
 
@@ -249,33 +253,34 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
         const ses_gemm *g = b->g + p;
         ses_gemm part = *g;
         part.c = c, part.ldc = n, part.pre_act = NULL;
-        const float *res = b->end[p].residual ? b->end[p].residual + rows.begin * n : NULL;
+        const float *res = b->epilogue[p].residual ? b->epilogue[p].residual + rows.begin * n : NULL;
         prefetch_range ahead = { (const int8_t *)res, (const int8_t *)(res ? res + count * n : NULL) };
         for (int64_t j = 0; j < n; j += TILE_COLS) {
-            prefetch_epilogue(g, b->end + p, rows, ses_chunks(n - j, TILE_COLS));
+            prefetch_epilogue(g, b->epilogue + p, rows, ses_chunks(n - j, TILE_COLS));
             run_panel(&part, a, 0, count, j, &ahead);
         }
-        for (int64_t r = 0; r < count; r++) epilogue_row(g, b->end + p, rows.begin + r, c + r * n);
+        for (int64_t r = 0; r < count; r++) epilogue_row(g, b->epilogue + p, rows.begin + r, c + r * n);
     }
 }
 
 /* Chooses a number of chunks that keeps all threads busy. The partitioning does not change any bit. */
 static void run_epilogue_rows(ses_exec *x, job *b)
 {
-    int64_t m = b->g->m, max_abs = tile_min(EPILOGUE_ROWS, SES_SCRATCH_BYTES / row_bytes(b->g));
-    int64_t threads = ses_thread_pool_size(x->pool), chunks = ses_chunks(m, max_abs);
-    if (chunks < 2 * threads) chunks = tile_min(2 * threads, ses_chunks(m, tile_min(max_abs, 2 * TILE_ROWS)));
+    int64_t m = b->g->m, max_rows = tile_min(EPILOGUE_ROWS, SES_SCRATCH_BYTES / row_bytes(b->g));
+    int64_t threads = ses_thread_pool_size(x->pool), chunks = ses_chunks(m, max_rows);
+    if (chunks < 2 * threads)
+        chunks = tile_min(2 * threads, ses_chunks(m, tile_min(max_rows, 2 * TILE_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(m, chunks);
     ses_parallel_for(x->pool, ses_chunks(m, b->rows), epilogue_rows, b);
 }
 
 void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
-                            const ses_gemm_epilogue *end)
+                            const ses_gemm_epilogue *epilogue)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job b = { .g = g, .count = count, .a = a, .end = end };
-    if (end) {
+    job b = { .g = g, .count = count, .a = a, .epilogue = epilogue };
+    if (epilogue) {
         run_epilogue_rows(x, &b);
         return;
     }

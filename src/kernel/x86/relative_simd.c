@@ -38,15 +38,16 @@ typedef struct row_range {
 static row_range rows_needed(const ses_relative *a, const ses_rel_seq_head *p, int64_t t, int64_t n)
 {
     if (!a->dist_to_row || a->q_pos) return (row_range){ 0, a->rows };
-    int64_t shift = p->len_k - p->len_q, least = INT64_MAX, most = -1; /* range of distances */
+    int64_t shift = p->len_k - p->len_q, min_row = INT64_MAX, max_row = -1;
+    /* range of distances */
     int64_t low = a->x_is_key ? t - (p->len_q - 1 + shift) : -(t + n - 1 + shift);
     int64_t high = a->x_is_key ? t + n - 1 - shift : p->len_k - 1 - (t + shift);
     for (int64_t d = low; d <= high; d++) {
         int64_t row = a->dist_to_row[(p->reversed ? -d : d) + a->max_seqlen_k - 1];
-        if (row < least) least = row;
-        if (row > most) most = row;
+        if (row < min_row) min_row = row;
+        if (row > max_row) max_row = row;
     }
-    return (row_range){ least, most - least + 1 };
+    return (row_range){ min_row, max_row - min_row + 1 };
 }
 
 /* False if one side has 0 tokens. */
@@ -288,18 +289,18 @@ static void rows_chunk(void *ctx, int64_t index, void *scratch)
 /* True if a chunk fits into scratch memory: not for long tables with large heads. */
 static bool fits(const work *w)
 {
-    int64_t width = tile_round_up(w->a.rows, TILE_COLS), most = LIMIT / (w->ld + TILE_ROWS);
-    return width <= most && (2 * ROWS + TOKENS) * (w->ld + TOKENS) <= LIMIT;
+    int64_t width = tile_round_up(w->a.rows, TILE_COLS), max_width = LIMIT / (w->ld + TILE_ROWS);
+    return width <= max_width && (2 * ROWS + TOKENS) * (w->ld + TOKENS) <= LIMIT;
 }
 
 static work work_of(const ses_relative *a)
 {
-    int64_t longest = 0;
+    int64_t max_len = 0;
     const int32_t *cu = a->x_is_key ? a->cu_seqlens_k : a->cu_seqlens_q;
     for (int64_t s = 0; s < a->seqs; s++)
-        if (cu[s + 1] - cu[s] > longest) longest = cu[s + 1] - cu[s];
+        if (cu[s + 1] - cu[s] > max_len) max_len = cu[s + 1] - cu[s];
     return (
-        work){ .a = *a, .ld = tile_round_up(a->dim, VF_LANES), .blocks = (longest + TOKENS - 1) / TOKENS };
+        work){ .a = *a, .ld = tile_round_up(a->dim, VF_LANES), .blocks = (max_len + TOKENS - 1) / TOKENS };
 }
 
 void VF_NAME(ses_k_relative)(ses_exec *x, const ses_relative *a, ses_dst y)

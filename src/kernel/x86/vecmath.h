@@ -281,7 +281,7 @@ static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_rng_key key, uint64
     vf_philox_rounds(out, key, b, 10);
 }
 
-/* Random numbers 8 b .. 8 (b + VF_LANES) - 1 of key, as ses_drop_draw returns them. */
+/* Random numbers 8 b .. 8 (b + VF_LANES) - 1 of key, as ses_dropout_draw returns them. */
 static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
@@ -289,7 +289,7 @@ static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_rng_key key, ui
     for (int i = 0; i < 4 * VF_LANES; i++) out[2 * i] = word[i] & 0xffff, out[2 * i + 1] = word[i] >> 16;
 }
 
-/* The same in the order of keys, see ses_drop_swizzle. */
+/* The same in the order of keys, see ses_dropout_swizzle. */
 static inline void vf_drop_keys(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
