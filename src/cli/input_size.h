@@ -1,4 +1,5 @@
-/* Size of the input files of a command, for progress lines. Reads the file system only; safe in all threads. */
+/* Size of the input files of a command, for progress lines. Reads the file system only; safe in all
+ * threads. */
 #ifndef SES_CLI_INPUT_SIZE_H
 #define SES_CLI_INPUT_SIZE_H
 

@@ -1,4 +1,4 @@
-/* convert --keep-adapter: converts the weights of an adapter and makes the path of its base model relative. */
+/* convert --keep-adapter: converts the weights of an adapter; its base model gets a relative path. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
