@@ -228,8 +228,9 @@ static bool join(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_
     return out->p != NULL;
 }
 
-static bool one_word(ses_pipeline *p, ses_request *r, const piece *x, size_t n, strategy how, piece *out,
-                     ses_err *e)
+/* Combines n tokens to a word: mean scores, or the label of its first or highest-scoring token. */
+static bool combine_word(ses_pipeline *p, ses_request *r, const piece *x, size_t n, strategy how, piece *out,
+                         ses_err *e)
 {
     const task_state *task = p->state;
     size_t from = 0;
@@ -253,14 +254,14 @@ static bool one_word(ses_pipeline *p, ses_request *r, const piece *x, size_t n, 
 }
 
 /* Combines the tokens in x to words with one label each. */
-static bool make_words(ses_pipeline *p, ses_request *r, piece *x, size_t *n, strategy how, ses_err *e)
+static bool combine_words(ses_pipeline *p, ses_request *r, piece *x, size_t *n, strategy how, ses_err *e)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *n;) {
         size_t end = i + 1;
         while (end < *n && x[end].continues_word) end++;
         piece word;
-        if (!one_word(p, r, x + i, end - i, how, &word, e)) return false;
+        if (!combine_word(p, r, x + i, end - i, how, &word, e)) return false;
         x[kept++] = word;
         i = end;
     }
@@ -285,7 +286,7 @@ static bool ignored(const task_state *task, ses_string label)
     return false;
 }
 
-static bool put_row(ses_request *r, const piece *x, ses_string label, double score, ses_err *e)
+static bool add_row(ses_request *r, const piece *x, ses_string label, double score, ses_err *e)
 {
     ses_result_row *row = ses_request_add_row(r, e);
     if (!row) return false;
@@ -305,7 +306,7 @@ static ses_string group_name(ses_string label)
     return dash ? (ses_string){ dash + 1, label.n - (size_t)(dash + 1 - label.p) } : label;
 }
 
-static bool put_group(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
+static bool add_group(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
 {
     const task_state *task = p->state;
     ses_string name = group_name(task->label[x[0].label]);
@@ -315,10 +316,11 @@ static bool put_group(ses_pipeline *p, ses_request *r, const piece *x, size_t n,
                   .index = x[0].index };
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i].score;
-    return join(p, r, x, n, &all.word, e) && put_row(r, &all, name, (double)(float)(sum / (double)n), e);
+    return join(p, r, x, n, &all.word, e) && add_row(r, &all, name, (double)(float)(sum / (double)n), e);
 }
 
-static bool make_groups(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
+/* Groups adjacent tokens or words of one entity type. */
+static bool group_tokens(ses_pipeline *p, ses_request *r, const piece *x, size_t n, ses_err *e)
 {
     const task_state *task = p->state;
     for (size_t i = 0; i < n;) {
@@ -328,7 +330,7 @@ static bool make_groups(ses_pipeline *p, ses_request *r, const piece *x, size_t 
             ses_string tag = entity_type(task->label[x[end].label], &begins);
             if (begins || !same(tag, entity_type(task->label[x[end - 1].label], &ignore))) break;
         }
-        if (!put_group(p, r, x + i, end - i, e)) return false;
+        if (!add_group(p, r, x + i, end - i, e)) return false;
         i = end;
     }
     return true;
@@ -383,7 +385,7 @@ static bool add_tokens(ses_pipeline *p, ses_request *r, ses_err *e)
             int64_t at = first + (int64_t)i;
             if (at < next || at >= end || ignored(task, task->label[x[i].label])) continue;
             x[i].index += first;
-            if (!put_row(r, &x[i], task->label[x[i].label], (double)x[i].score, e)) return false;
+            if (!add_row(r, &x[i], task->label[x[i].label], (double)x[i].score, e)) return false;
         }
         next = end;
     }
@@ -399,7 +401,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;
         piece *x = window_tokens(p, r, w, &n, e);
-        if (!x || (how != SIMPLE && !make_words(p, r, x, &n, how, e)) || !make_groups(p, r, x, n, e))
+        if (!x || (how != SIMPLE && !combine_words(p, r, x, &n, how, e)) || !group_tokens(p, r, x, n, e))
             return false;
     }
     if (r->n_seqs > 1) merge_windows(r);
