@@ -137,6 +137,12 @@ static void test_failing_batch(ses_device *one, ses_device *several)
             CHECK(!n->first && !n->next_request && !n->waiting_tokens && !n->in_flight);
             e = (ses_err){ 0 };
         }
+        ses_pipeline_set_callback(p, NULL,
+                                  NULL); /* the last result is kept; a later batch fails; freed once */
+        ses_pipeline_set_batch_tokens(p, CAPACITY);
+        for (int64_t i = 1; i <= ITEMS; i++) CHECK(feed(p, i, &e));
+        ses_pipeline_set_batch_tokens(p, 1);
+        CHECK(!ses_pipeline_flush(p, &e) && p->runner.result_request);
         ses_pipeline_free(p);
     }
 }
