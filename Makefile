@@ -25,7 +25,7 @@ check: $(if $(CUDA),cuda,release)
 check-large: release
 	@dir=$$(mktemp -d) && { build/large $$dir; code=$$?; rm -r $$dir; exit $$code; }
 
-# gcc 13 and later place aligned stack slots wrongly when the runtime moves frames to its own stack (GCC bug 110027).
+# gcc 13 and later misalign stack slots if the runtime moves frames to its own stack (GCC bug 110027).
 SANITIZER_OPTIONS = ASAN_OPTIONS=detect_stack_use_after_return=0
 
 asan tsan:

@@ -1,5 +1,5 @@
-# What `make install` puts where: the library with its headers and pkg-config file, the command, the models, manual
-# pages and the shells' completions. The last two come from the command itself.
+# Installed files: the libraries with headers, pkg-config file and CMake package, the command, the models, manual pages
+# and shell completions. The command generates the last two.
 include(GNUInstallDirs)
 
 install(TARGETS sesame sesame-shared EXPORT sesame-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -22,7 +22,7 @@ install(EXPORT sesame-targets NAMESPACE sesame:: DESTINATION ${package})
 install(FILES ${CMAKE_BINARY_DIR}/sesame-config.cmake ${CMAKE_BINARY_DIR}/sesame-config-version.cmake
   DESTINATION ${package})
 
-# Relocatable: the prefix is told from where the file lies, however deep the library folder is.
+# Relocatable: the prefix is relative to the location of the file.
 file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" up ${up})
 set(pc_prefix "\${pcfiledir}/${up}")

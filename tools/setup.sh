@@ -1,6 +1,6 @@
-# Sourced by ./demo and ./check: installs Debian packages that are missing, and only then touches the network.
+# Sourced by ./demo and ./check: installs missing Debian packages. Uses the network only if a package is missing.
 
-# have PACKAGE: what the package is for is there, whoever brought it.
+# have PACKAGE: its program or header is present, installed by any means.
 have() {
     case $1 in
     gcc) command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ;;
@@ -24,12 +24,12 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# install PACKAGE...: true when all of them are there afterwards.
+# install PACKAGE...: true if all are present afterwards.
 install() {
     packages=$(missing "$@")
     [ -n "$packages" ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then
-        echo "Missing: $packages(names of Debian packages; there is no apt-get here to install them)." >&2
+        echo "Missing: $packages(names of Debian packages; apt-get is not available)." >&2
         return 1
     fi
     if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null 2>&1; then

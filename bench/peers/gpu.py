@@ -44,14 +44,14 @@ class Model(nn.Module):
     def __init__(self, layers, width, heads, length, causal, vocab, drop=0.1):
         super().__init__()
         self.causal = causal
-        self.token, self.place = nn.Embedding(vocab, width), nn.Embedding(length, width)
+        self.token, self.position = nn.Embedding(vocab, width), nn.Embedding(length, width)
         self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(drop)
         self.layers = nn.ModuleList(Layer(width, heads, causal, drop) for _ in range(layers))
         self.dense, self.head_norm = nn.Linear(width, width), nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def body(self, ids, mask):
-        x = self.token(ids) + self.place.weight[: ids.shape[1]]
+        x = self.token(ids) + self.position.weight[: ids.shape[1]]
         x = self.drop(x if self.causal else self.norm(x))
         for layer in self.layers:
             x = layer(x, mask)
@@ -80,7 +80,7 @@ def fastest(step, rounds=5, calls=5):
 
 
 def batch(seqs, length, ragged, vocab):
-    """Tokens, which keys are there (None: all), and the places of real tokens."""
+    """Tokens, which keys are there (None: all), and the positions of real tokens."""
     ids = torch.randint(0, vocab, (seqs, length), device="cuda")
     if not ragged:
         return ids, None, torch.arange(seqs * length, device="cuda")

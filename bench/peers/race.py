@@ -18,29 +18,29 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def rows(path):
-    """All documents of a token file (src/data/corpus_file.h), [SEP] between them, cut into [CLS] 126 tokens [SEP]."""
+    """All documents of a token file (src/data/corpus_file.h), [SEP] between them, split into [CLS] 126 tokens [SEP]."""
     data = np.memmap(path, np.uint8, "r")
     id_bytes, (vocab, documents, _, tokens) = int(data[12]), np.frombuffer(data[16:48], np.uint64).astype(int)
     ids = np.frombuffer(data[256:256 + tokens * id_bytes], np.uint16 if id_bytes == 2 else np.uint32)
     starts = np.frombuffer(data[len(data) - 24 * documents:], np.uint64).reshape(-1, 3)[1:, 0].astype(int)
     stream = np.insert(ids.astype(np.int32), starts, SEP)
-    cut = stream[: len(stream) // (LENGTH - 2) * (LENGTH - 2)].reshape(-1, LENGTH - 2)
-    out = np.pad(cut, ((0, 0), (1, 1)))
+    rows = stream[: len(stream) // (LENGTH - 2) * (LENGTH - 2)].reshape(-1, LENGTH - 2)
+    out = np.pad(rows, ((0, 0), (1, 1)))
     out[:, 0], out[:, -1] = CLS, SEP
     return torch.from_numpy(out).to(DEVICE), int(vocab)
 
 
 def mask(ids, vocab, draw):
-    """What the model reads, the places it is asked about, and what was there: 80 % masks, 10 % any token, 10 % as they are."""
+    """Masked input, positions to predict and their labels: 80 % masks, 10 % random tokens, 10 % unchanged."""
     score = torch.rand(ids.shape, device=DEVICE, generator=draw).masked_fill_(ids < SPECIAL, -1.0)
     column = score.topk(MASKED, 1).indices
-    place = (column + torch.arange(len(ids), device=DEVICE)[:, None] * LENGTH).flatten()
+    position = (column + torch.arange(len(ids), device=DEVICE)[:, None] * LENGTH).flatten()
     flat = ids.flatten().clone()
-    label = flat[place]
-    kind = torch.rand(len(place), device=DEVICE, generator=draw)
-    other = torch.randint(SPECIAL, vocab, (len(place),), device=DEVICE, dtype=flat.dtype, generator=draw)
-    flat[place] = torch.where(kind < 0.8, MASK, torch.where(kind < 0.9, other, label))
-    return flat.view_as(ids).long(), place, label.long()
+    label = flat[position]
+    kind = torch.rand(len(position), device=DEVICE, generator=draw)
+    other = torch.randint(SPECIAL, vocab, (len(position),), device=DEVICE, dtype=flat.dtype, generator=draw)
+    flat[position] = torch.where(kind < 0.8, MASK, torch.where(kind < 0.9, other, label))
+    return flat.view_as(ids).long(), position, label.long()
 
 
 def initialize(model):
@@ -52,19 +52,19 @@ def initialize(model):
 
 
 def trainer(model, compiled):
-    """A function of a batch (ids, places, labels) and a rate that makes an update."""
+    """A function of a batch (ids, positions, labels) and a rate that makes an update."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     rest = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=DEVICE == "cuda")
 
     def update(batch, rate):
-        ids, place, label = batch
+        ids, position, label = batch
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(DEVICE, torch.bfloat16):
-            loss = compiled(ids, None, place, label)
+            loss = compiled(ids, None, position, label)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -83,9 +83,9 @@ def held_out(model, valid, vocab):
     loss = right = count = 0.0
     model.eval()
     for begin in range(0, len(valid) // ROWS * ROWS, ROWS):
-        ids, place, label = mask(valid[begin:begin + ROWS], vocab, draw)
+        ids, position, label = mask(valid[begin:begin + ROWS], vocab, draw)
         with torch.no_grad(), torch.autocast(DEVICE, torch.bfloat16):
-            logits = model.logits(model.body(ids, None).flatten(0, 1)[place]).float()
+            logits = model.logits(model.body(ids, None).flatten(0, 1)[position]).float()
         loss += torch.nn.functional.cross_entropy(logits, label, reduction="sum").item()
         right += (logits.argmax(1) == label).sum().item()
         count += len(label)

@@ -2,7 +2,7 @@
 # The same pretraining by Sesame and by PyTorch, one after the other on one GPU, in the same time: tokens and held-out loss.
 #     bench/peers/race.sh CORPUS VALID OUT [SECONDS]
 # CORPUS and VALID: text, a paragraph a line, an empty line between documents; plain or .xz. A BERT of 12 layers x 384, 16,384 lower-cased
-# word pieces, rows of 128 tokens, 65,536 tokens an update, 15 % masked, AdamW; race.py says the rest. By variables: SESAME
+# word pieces, rows of 128 tokens, 65,536 tokens an update, 15 % masked, AdamW; see race.py. Variables: SESAME
 # (build/cuda/sesame), PYTHON (python3, with torch), LR (7e-4), DROPOUT (0), TORCH_SECONDS: PyTorch runs so long instead, as where its
 # rate is enough.
 set -eu

@@ -1,9 +1,9 @@
-"""Sesame's tokenizer against the reference libraries', on mixed languages and random Unicode.
+"""Sesame's tokenizers against tokenizers and sentencepiece, on mixed languages and random Unicode.
 
 Needs a Python with `tokenizers` (and, for .model files, `sentencepiece`) installed and a built `sesame`.
 Every line is encoded by both; ids, tokens, offsets in code points, word ids, type ids, special-token
-masks, decoded text and (where truncation cuts) overflowing parts must be equal; of .model files ids and
-decoded text. Prints the first differences and a count; exit status 1 where there are any.
+masks, decoded text and (with truncation) overflowing parts must be equal; of .model files ids and
+decoded text. Prints the first differences and a count; exit status 1 if there are any.
 
     python bench/peers/tokenizer_diff.py --lines 1000000 ../shared/vocab/bert-base-uncased/tokenizer.json
     python bench/peers/tokenizer_diff.py --truncation ../shared/vocab/*/tokenizer.json
@@ -103,7 +103,7 @@ NAMES = ["ids", "tokens", "offsets", "word_ids", "type_ids", "special_tokens_mas
 
 
 def compare(reference, ours):
-    """What differs, or None."""
+    """The difference, or None."""
     if "error" in ours:
         return "error: " + ours["error"]
     want = view(reference)
@@ -126,7 +126,7 @@ def encode(tok, item, special=True):
             return tok.encode(item["words"], item.get("words_pair"), is_pretokenized=True,
                               add_special_tokens=special)
         return tok.encode(item["text"], item.get("text_pair"), add_special_tokens=special)
-    except BaseException as e:  # the reference panics on some inputs
+    except BaseException as e:  # the tokenizers library panics on some inputs
         return "error: " + str(e)
 
 
@@ -146,7 +146,7 @@ def shapes(rng, texts_, mixed):
 
 
 class Round:
-    """Differences of one round: told one by one, then counted."""
+    """Differences of one round: printed one by one, then counted."""
 
     def __init__(self, args):
         self.show, self.wrong = args.show, 0
@@ -158,7 +158,7 @@ class Round:
 
 
 def sesame(args, command, model, lines, options):
-    """What a command says to lines of JSON, parsed."""
+    """Parsed output of a command for lines of JSON."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as f:
         for line in lines:
             f.write(json.dumps(line) + "\n")
@@ -179,7 +179,7 @@ def run(args, path, tok, items, options, name):
             refused += 1
             what = None if "error" in got else f"{want[:80]} | no error"
         elif "error" in got and "has no room for" in got["error"]:
-            refused += 1  # there the reference's own count wraps around and it cuts nothing
+            refused += 1  # the count of the tokenizers library wraps around, and it truncates nothing
             what = None
         else:
             what = compare(want, got)
@@ -190,8 +190,8 @@ def run(args, path, tok, items, options, name):
         print(f"  only {seen} of {len(items)} lines came back")
         round_.wrong += len(items) - seen
     round_.wrong += decode(args, path, tok, all_ids, round_)
-    told = " ".join([name] + options)
-    print(f"{told:90} {len(items)} texts, {refused} refused, {round_.wrong} differ", flush=True)
+    title = " ".join([name] + options)
+    print(f"{title:90} {len(items)} texts, {refused} refused, {round_.wrong} differ", flush=True)
     return round_.wrong
 
 
@@ -262,7 +262,7 @@ def truncations(args, path, tok, rng, lines, specials, name, rounds, each):
         try:
             tok.enable_truncation(most, stride=stride, strategy=strategy, direction=side)
         except BaseException as e:
-            print(f"{name}: {options}: the reference says {e}")
+            print(f"{name}: {options}: tokenizers reports {e}")
             continue
         wrong += run(args, path, tok, items, options, name)
         tok.no_truncation()
@@ -307,15 +307,15 @@ def synthetic(args, lines, number, maps):
     except BaseException as e:
         tok, theirs = None, str(e)
     if not tok or ours:
-        # a token normalized away to nothing: the reference finds it everywhere, or panics
+        # a token that normalizes to the empty string: tokenizers finds it everywhere, or panics
         wrong = tok is not None and "normalized away" not in (ours or "")
-        print(f"{name} {stages}: {'sesame says ' + ours if ours else 'loads'}; the reference "
-              f"{'loads it' if tok else 'says ' + theirs[:100]}")
+        print(f"{name} {stages}: {'sesame reports ' + ours if ours else 'loads'}; tokenizers "
+              f"{'loads it' if tok else 'reports ' + theirs[:100]}")
         return int(wrong)
     specials = [t["content"] for t in made["added_tokens"]]
     forms = [tok.normalizer.normalize_str(t["content"]) if tok.normalizer else t["content"]
              for t in made["added_tokens"] if t["normalized"]]
-    if len(forms) != len(set(forms)):  # which of two equal ones the reference finds is left to chance
+    if len(forms) != len(set(forms)):  # tokenizers finds either of two equal ones, at random
         os.unlink(path)
         return 0
     wrong = run(args, path, tok, list(shapes(rng, texts(rng, lines, specials, args.lines // 4), True)),
@@ -353,10 +353,10 @@ def main():
     p.add_argument("--lines", type=int, default=20000, help="texts for each tokenizer")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--show", type=int, default=5)
-    p.add_argument("--truncation", action="store_true", help="also pairs and words, cut in many ways")
+    p.add_argument("--truncation", action="store_true", help="also pairs and words, with many truncation settings")
     p.add_argument("--synthetic", type=int, default=0, help="this many random tokenizer.json files")
     p.add_argument("--first", type=int, default=0, help="number of the first of them")
-    p.add_argument("--keep", default=tempfile.gettempdir(), help="where those that differ are left")
+    p.add_argument("--keep", default=tempfile.gettempdir(), help="folder for the files that differ")
     args = p.parse_args()
     os.environ["RUST_BACKTRACE"] = "0"
     lines, maps = corpus(args.texts), charsmaps(args.vocab) if args.synthetic else []

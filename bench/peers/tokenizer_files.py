@@ -1,8 +1,8 @@
-"""Random tokenizer.json files: every stage and option the reference has, in any combination.
+"""Random tokenizer.json files: every stage and option of the tokenizers library, in any combination.
 
-`make(rng, lines)` gives the text of one. The vocabulary is learned by the reference's trainers from what the
+`make(rng, lines)` gives the text of one. The vocabulary is learned by the library's trainers from what the
 file's own normalizer and pre-tokenizer make of `lines`, so that most texts have known pieces, and is then
-disturbed. A file may be one the reference refuses.
+disturbed. The library may refuse a file.
 """
 import json
 
@@ -101,7 +101,7 @@ def pre_tokenizer(rng, _=None, deep=0):
 
 
 def learn(rng, kind, lines, norm, pre, specials):
-    """A model of a kind, trained in the pipeline it will stand in."""
+    """A model of a kind, trained in the pipeline that will contain it."""
     alphabet = []
     if kind == "WordPiece":
         model, trainer = models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer

@@ -1,5 +1,5 @@
 /* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin,
- * and says how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
+ * and prints the time. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
  *     tokenizers MODEL FILE THREADS special|plain again|once [IDS]
  * once: caches are emptied before each pass. IDS: a file that gets the ids of every line (int32, -1 after
  * each line). Answers: "seconds tokens seconds-of-the-processor". */

@@ -1,6 +1,6 @@
-"""Sesame's tokenizers beside the reference library (Rust), sentencepiece, tiktoken, tokie, gigatoken.
+"""Sesame's tokenizers next to the tokenizers library (Rust), sentencepiece, tiktoken, tokie, gigatoken.
 
-Needs a Python with the peers (those it lacks are named and left out), a C compiler and a built Sesame
+Needs a Python with the peers (missing ones are named and skipped), a C compiler and a built Sesame
 (build/libsesame.a). Ids are compared first, line by line; then all take turns, round after round, on the same lines,
 producing ids and offsets; sentencepiece, tiktoken and gigatoken give ids alone. The others but
 gigatoken get the first part of the lines, so that a round takes about as long for each. With --once all begin
@@ -28,7 +28,7 @@ sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]  # this fi
 
 # ---- texts ----
 
-def cut(lines, size):
+def take_bytes(lines, size):
     out, n = [], 0
     for line in lines:
         out.append(line)
@@ -45,22 +45,22 @@ def english(shared, size):
     if size > 2000000 and os.path.exists(packed):
         import lzma
         with lzma.open(packed, "rt", encoding="utf-8") as f:
-            lines = cut((line.rstrip("\n") for line in f if line.strip()), size)
-    return cut(lines, size)
+            lines = take_bytes((line.rstrip("\n") for line in f if line.strip()), size)
+    return take_bytes(lines, size)
 
 
 def mixed(shared, size):
     """Thirty languages by turns, lines in random order: other words than a few lines again and again would be
-    better, but there are no more."""
+    better, but no more are available."""
     files = sorted(glob.glob(os.path.join(shared, "vocab/text/udhr/*.txt")))[::2][:30]
     lines = [line.rstrip("\n") for f in files for line in open(f, encoding="utf-8") if line.strip()]
     rng = random.Random(1)
-    return cut((rng.choice(lines) for _ in iter(int, 1)), size)
+    return take_bytes((rng.choice(lines) for _ in iter(int, 1)), size)
 
 
 def no_spaces(shared, size):
     lines = ("".join(line.split()) for line in english(shared, 3 * size))
-    return cut((line for line in lines if line), size)
+    return take_bytes((line for line in lines if line), size)
 
 
 TEXTS = {"English prose": english, "30 languages": mixed, "no spaces": no_spaces}
@@ -199,7 +199,7 @@ def contestants(makers, folder, lines, part, threads, special):
     for make, name in makers:
         try:
             yield make(os.path.join(folder, name), lines if make is gigatoken else part, threads, special)
-        except Exception as e:  # not installed, or not for this file: the rest go on
+        except Exception as e:  # not installed, or not for this file: continue with the others
             print(f"    ({make.__name__}: {str(e).splitlines()[0] if str(e) else type(e).__name__})")
 
 
@@ -208,7 +208,7 @@ def contestants(makers, folder, lines, part, threads, special):
 def contest(args, program, kind, model, makers, title, lines, threads):
     folder = os.path.dirname(model)
     clock = args.clock or ("wall" if threads > 1 else "cpu")
-    part = lines if args.once else cut(lines, int(args.part * 1e6))
+    part = lines if args.once else take_bytes(lines, int(args.part * 1e6))
     special = False
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "lines.txt")
@@ -237,7 +237,7 @@ def contest(args, program, kind, model, makers, title, lines, threads):
 
 
 def libraries(library):
-    """What the library needs, as its pkg-config file says."""
+    """Libraries to link, from the pkg-config file."""
     with open(os.path.join(os.path.dirname(library), "sesame.pc"), encoding="utf-8") as f:
         words = [w for line in f if line.startswith("Libs") for w in line.split()]
     return [w for w in words if w.startswith("-l") and w != "-lsesame"] + ["-lm", "-lpthread"]
@@ -254,10 +254,10 @@ def main():
     p.add_argument("--once", action="store_true", help="caches are empty at the begin of each round")
     p.add_argument("--only", default="", help="a part of the tokenizer's name")
     p.add_argument("--text", default="", help="a part of the text's name")
-    p.add_argument("--clock", choices=["cpu", "wall"], help="cpu for one thread, wall for more, unless told")
+    p.add_argument("--clock", choices=["cpu", "wall"], help="cpu for one thread, wall for more, by default")
     args = p.parse_args()
     counts = [int(x) for x in args.threads.split(",")]
-    if len(counts) > 1:  # the reference's pool is made once, so each count gets a process of its own
+    if len(counts) > 1:  # the thread pool of tokenizers is created once, so each count runs in its own process
         return max(subprocess.call([sys.executable, *sys.argv, "--threads", str(n)]) for n in counts)
     os.environ["RAYON_NUM_THREADS"] = str(counts[0])
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if counts[0] > 1 else "false"

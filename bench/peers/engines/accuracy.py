@@ -1,5 +1,5 @@
-"""What rounding to 8 bits costs a trained checkpoint, engine by engine: the task's score in f32 and in int8.
-Usage: accuracy.py SESAME FOLDER TASK FILE, TASK sst2 or stsb. Folder as `sesame finetune` or the reference library writes
+"""Loss of score by int8 quantization of a trained checkpoint, for each engine: the task's score in f32 and in int8.
+Usage: accuracy.py SESAME FOLDER TASK FILE, TASK sst2 or stsb. Folder as `sesame finetune` or transformers writes
 it; ONNX and OpenVINO files are made in it. Run by the virtual environment's Python: see bench/peers/run --accuracy."""
 import csv
 import json

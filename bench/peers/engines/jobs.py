@@ -1,9 +1,9 @@
-"""What is measured: a list of groups, each some processes that take turns on a list of rows. Standard library only."""
+"""The measurements: groups of processes that take turns on a list of rows. Standard library only."""
 from collections import namedtuple
 
-# calls: pieces of work a call does, of unit; flops and bytes of a call, where they are known; faster: times as many
-# operations a second as the FMA loop its instructions can do; good: whether a result is what is wanted (see result() in
-# main.py), None where nothing is asked of the row.
+# calls: units of work per call; flops and bytes of a call, if known; faster: peak operations per second of its
+# instructions, relative to the FMA loop; good: whether a result reaches its goal (see result() in main.py), None if the
+# row has no goal.
 Row = namedtuple("Row", "name good calls unit flops bytes faster", defaults=(None, 1, "call", 0, 0, 1))
 
 # sides: name -> what starts it (see sides.py); the first is Sesame. check: how far each peer's output on the first row may
@@ -16,11 +16,11 @@ DISTIL = dict(layers=6, hidden=768)
 MINI = dict(layers=4, hidden=256)
 SMALL = dict(layers=4, hidden=512)
 VOCAB = 30522
-EVERY = 7  # one token of so many has a label in masked-LM training
+EVERY = 7  # one token in EVERY has a label in masked-LM training
 
 
 def forward_flops(shape, lengths, read=None):
-    """Multiply-adds of the layers' products and of attention, twice. read: so many rows of the last layer are asked for,
+    """Multiply-adds of the layers' products and of attention, twice. read: number of rows of the last layer that are computed,
     of keys and values of all."""
     C, L, T = shape["hidden"], shape["layers"], sum(lengths)
     read = read or T
@@ -164,7 +164,7 @@ def growth(name, title, wanted, model, shape, loads):
     return Group(name, title, wanted, rows, {"sesame": bench(*words)})
 
 
-# Lengths of 32 sentences of SST-2's training set, [CLS] and [SEP] included, as bert-base-uncased cuts them.
+# Lengths of 32 sentences of SST-2's training set, [CLS] and [SEP] included, as tokenized by bert-base-uncased.
 SST2_LENGTHS = "10+33+12+3+21+21+5+48+5+16+14+7+9+5+18+10+6+11+10+13+7+34+8+7+3+5+17+7+4+4+20+5"
 
 F32 = {"torch": 1e-4, "onnxruntime": 1e-4, "openvino": 1e-4, "sentence-transformers": 1e-4}

@@ -15,7 +15,7 @@ import sides
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 
-# What pip installs, each on its own: what does not install is named and left out. Models are exported by PyTorch itself.
+# Packages, installed one by one; a package that fails is reported and excluded. PyTorch exports the models.
 PACKAGES = ["torch", "transformers", "onnx", "onnxruntime", "openvino", "nncf", "sentence-transformers",
             "llama-cpp-python", "gguf"]
 MODULES = {"torch": ["torch", "transformers"], "onnxruntime": ["onnxruntime", "tokenizers"],
@@ -26,7 +26,7 @@ FILES = {"torch": [], "sentence-transformers": [], "llama.cpp": ["q8_0.gguf"],
 INT8 = {"onnxruntime": ["int8.onnx"], "openvino": ["openvino8.xml"]}
 
 
-def say(text):
+def report(text):
     print(text, file=sys.stderr, flush=True)
 
 
@@ -34,11 +34,11 @@ def say(text):
 
 
 def make_venv(folder):
-    say(f"making a virtual environment in {folder}")
+    report(f"creating a virtual environment in {folder}")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     for package in PACKAGES:
         if subprocess.run([os.path.join(folder, "bin", "pip"), "install", "-q", package]).returncode:
-            say(f"{package} does not install and is left out")
+            report(f"{package} cannot be installed and is excluded")
 
 
 def found(python, env):
@@ -54,7 +54,7 @@ def found(python, env):
 
 
 def files_of(group):
-    """What must have been made before the group can run."""
+    """Files that must exist before the group can run."""
     out = []
     for spec in group.sides.values():
         words = spec.get("words", []) if "rounds" not in spec else []  # such a folder is made by its side
@@ -103,7 +103,7 @@ def agree(got, want):
 
 
 class Contest:
-    """A group at work: the sides that are left, and why others are not."""
+    """A running group: its remaining sides, and the reasons for the excluded ones."""
 
     def __init__(self, group, context):
         self.group, self.context, self.sides, self.out = group, context, {}, {}
@@ -117,7 +117,7 @@ class Contest:
                 name, sides.open_side(spec, [r.name for r in group.rows], context)))
 
     def attempt(self, name, do):
-        """A peer that fails is left out; Sesame may not."""
+        """A peer that fails is excluded; a failure of Sesame is an error."""
         try:
             return do()
         except (sides.Failed, OSError, subprocess.CalledProcessError, json.JSONDecodeError) as e:
@@ -133,7 +133,7 @@ class Contest:
         return {name: self.attempt(name, lambda: do(side)) for name, side in list(self.sides.items())}
 
     def check(self):
-        """Outputs against Sesame's; a side that says something else is no contestant."""
+        """Compares outputs with Sesame's; a side with different outputs is excluded."""
         limits = self.group.check
         if not limits:
             return {}
@@ -192,12 +192,12 @@ def measure(group, context):
             r["growth"] = out[0]["rate"] / r["rate"] if out and not r["peers"] else None
             r["good"] = row.good(r) if row.good else None
             out.append(r)
-            say("  " + line_of(r))
+            report("  " + line_of(r))
             contest.each(lambda side: side.next())
     finally:
         contest.close()
     for name, why in contest.out.items():
-        say(f"  {name} left out: {why}")
+        report(f"  {name} excluded: {why}")
     return out, contest.out
 
 
@@ -256,11 +256,11 @@ def table(results, left_out, context):
 
 def arguments():
     p = argparse.ArgumentParser(prog="bench/peers/run", description=__doc__)
-    p.add_argument("--list", action="store_true", help="say what can be measured, and end")
+    p.add_argument("--list", action="store_true", help="list the jobs")
     p.add_argument("--jobs", default="", help="measure these alone, by name, with commas between")
     p.add_argument("--rounds", type=int, default=5, help="turns of each side (5)")
     p.add_argument("--quick", action="store_true", help="shorter turns, and three of them")
-    p.add_argument("--minutes", type=float, default=10, help="begin no job after so many (10)")
+    p.add_argument("--minutes", type=float, default=10, help="start no job after N minutes (10)")
     p.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of every side")
     p.add_argument("--venv", help="virtual environment: used as it is, or made (build/peers/venv)")
     p.add_argument("--work", default=os.path.join(ROOT, "build", "peers"), help="folder for models and results")
@@ -277,7 +277,7 @@ def choose(names):
     known = {g.name: g for g in jobs.GROUPS}
     wrong = [n for n in names if n not in known]
     if wrong:
-        sys.exit(f"bench/peers/run: no job is called {', '.join(wrong)}; --list says which there are")
+        sys.exit(f"bench/peers/run: unknown job {', '.join(wrong)}; see --list")
     return [known[n] for n in names] or jobs.GROUPS
 
 
@@ -317,18 +317,18 @@ def run_all(groups, context, args):
     for g in groups:
         if (datetime.datetime.now() - begin).total_seconds() > 60 * args.minutes:
             left_out[g.name] = {"all": f"{args.minutes:g} minutes were over"}
-            say(f"{g.name} left out: {args.minutes:g} minutes are over")
+            report(f"{g.name} skipped: {args.minutes:g} minutes have passed")
             continue
         loops(context, 0.4)
-        say(f"{g.name}: {g.title}")
+        report(f"{g.name}: {g.title}")
         try:
             rows, left_out[g.name] = measure(g, context)
             results += rows
         except (sides.Failed, OSError, subprocess.CalledProcessError) as e:
-            say(f"  failed: {e}")
+            report(f"  failed: {e}")
             left_out[g.name] = {"sesame": str(e)}
         except KeyboardInterrupt:
-            say("stopped; what was measured is kept")
+            report("stopped; the measurements are kept")
             break
     text = table(results, left_out, context)
     with open("results.json", "w") as f:
@@ -338,7 +338,7 @@ def run_all(groups, context, args):
         f.write(text + "\n")
     print(text)
     took = (datetime.datetime.now() - begin).seconds
-    say(f"{took // 60}m{took % 60:02}s; {os.path.join(args.work, 'results.json')} and results.md")
+    report(f"{took // 60}m{took % 60:02}s; {os.path.join(args.work, 'results.json')} and results.md")
 
 
 main()

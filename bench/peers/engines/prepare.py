@@ -1,4 +1,4 @@
-"""Models with random weights as Hugging Face folders, as ONNX and as OpenVINO files, and texts; what is there is kept.
+"""Models with random weights as Hugging Face folders, as ONNX and as OpenVINO files, and texts; existing files are kept.
 Usage: prepare.py FOLDER VOCAB_FOLDER DATA_FOLDER MODEL/FILE..."""
 import json
 import os
@@ -57,7 +57,7 @@ def make_folder(out, name):
 
 
 def make_sentence(out):
-    """What sentence-transformers wants beside the model."""
+    """Files of sentence-transformers next to the model."""
     write = lambda name, x: (os.makedirs(os.path.dirname(os.path.join(out, name)), exist_ok=True),
                              json.dump(x, open(os.path.join(out, name), "w")))
     write("modules.json", [
@@ -218,7 +218,7 @@ FILES = {"done": make_folder, "model.onnx": make_onnx, "fused.onnx": make_fused,
 
 
 def main():
-    """Arguments after the folders: MODEL/FILE, each after those it is made of."""
+    """Arguments after the folders: MODEL/FILE, each after the files it is made from."""
     root, _, data = sys.argv[1:4]
     if not os.path.exists(os.path.join(root, "texts", "prompt.txt")):
         make_texts(os.path.join(root, "texts"), data)
@@ -230,7 +230,7 @@ def main():
         print(f"making {path}", file=sys.stderr, flush=True)
         try:
             FILES[file](folder, name)
-        except Exception as e:  # that peer is left out, and says so itself
+        except Exception as e:  # the peer is excluded and reports the reason
             print(f"prepare: {path}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
 
 

@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failed(Exception):
-    """A side cannot be measured; the message says why."""
+    """A side cannot be measured; the message is the reason."""
 
 
 def numbers(value):
@@ -23,14 +23,14 @@ def numbers(value):
 
 
 class Process:
-    """A program that is told what to do by lines and answers by lines."""
+    """A program that reads requests and writes responses, one per line."""
 
     def __init__(self, argv, env=None):
         self.errors = open("stderr.log", "a")
         self.p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env)
         self.most = 0
 
-    def say(self, text):
+    def send(self, text):
         try:
             self.p.stdin.write(text.encode())
             self.p.stdin.flush()
@@ -81,22 +81,22 @@ class Rounds(Process):
         self.rows, self.at = rows, 0
 
     def ready(self):
-        """Wait until the row that is next is measured; those that nobody asked for are passed over."""
+        """Waits until the next row is measured; rows that were not requested are skipped."""
         while True:
             names = self.hear().get("ready")
             if not names:  # a result of the row before
                 continue
             if (" " + names[0]).endswith(" " + self.rows[self.at]):
                 return
-            self.say("next\n")
+            self.send("next\n")
 
     def turn(self):
-        self.say("\n")
+        self.send("\n")
         return self.hear()["seconds"][0]
 
     def next(self):
         self.at += 1
-        self.say("next\n")
+        self.send("next\n")
 
     def output(self):
         return None
@@ -134,7 +134,7 @@ class Worker(Rounds):
         super().__init__([context.python, "-B", os.path.join(HERE, "worker.py"), json.dumps(known)], rows, context.env)
 
     def output(self):
-        self.say("output\n")
+        self.send("output\n")
         return numbers(self.hear()["output"])
 
 
@@ -160,11 +160,11 @@ class Pipe(Process):
 
     def once(self):
         if not self.single:
-            self.say(b"".join(self.lines).decode())
+            self.send(b"".join(self.lines).decode())
             return [self.line() for _ in self.lines]
         out = []
         for line in self.lines:
-            self.say(line.decode())
+            self.send(line.decode())
             out.append(self.line())
         return out
 
@@ -180,7 +180,7 @@ class Pipe(Process):
         self.at += 1
 
     def output(self):
-        """Numbers; of what is written, its first letters."""
+        """Numbers; of generated text, its first letters."""
         answers = [json.loads(a) for a in self.answers]
         if self.words[0] != "text-generation":
             return numbers(answers)

@@ -1,6 +1,6 @@
-"""One engine on one model, asked for rounds by lines as `sesame bench --turns` is: {"ready": [ROW]} is said when a row
-can be measured; an empty line is a round, answered {"seconds": [the fastest call]}; "output" asks for what the model says;
-"next" goes on. The argument is a JSON object: what, peer, model, models, threads, rows, ..."""
+"""One engine on one model, with the line protocol of `sesame bench --turns`: it prints {"ready": [ROW]} when a row can
+be measured. An empty line requests a round, answered by {"seconds": [fastest call]}; "output" requests the model's output;
+"next" continues with the next row. The argument is a JSON object: what, peer, model, models, threads, rows, ..."""
 import json
 import os
 import sys
@@ -162,7 +162,7 @@ def read_lines(name):
 
 
 def answers(task, out, mask):
-    """What the task's pipeline says: the likelier label's probability, a number, a vector."""
+    """Result of the task's pipeline: probability of the predicted label, a number, a vector."""
     if task == "embed":
         mean = (out * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
         return mean / np.linalg.norm(mean, axis=1, keepdims=True)
@@ -173,7 +173,7 @@ def answers(task, out, mask):
 
 
 def engine_texts(task):
-    """Tokenizer and engine; lines -> answers, in batches of so many."""
+    """Tokenizer and engine; lines -> results, in batches of `batch`."""
     from tokenizers import Tokenizer
     tok = Tokenizer.from_file(os.path.join(FOLDER, "tokenizer.json"))
     tok.no_padding()
@@ -248,7 +248,7 @@ def generate():
     with open(os.path.join(SPEC["models"], "texts", "prompt.txt")) as f:
         prompt = f.read().strip()
     run = (llama_generate if PEER == "llama.cpp" else torch_generate)(prompt)
-    # the first letters of what is written, to compare: later ones may follow from another rounding
+    # first letters of the generated text, for the comparison: later ones may differ by rounding
     return lambda name: (lambda: run(SPEC["tokens"]), lambda: [ord(c) for c in run(16)][:LETTERS])
 
 
@@ -325,7 +325,7 @@ def fastest(call, window):
     return best
 
 
-def say(**what):
+def respond(**values):
     print(json.dumps(what), flush=True)
 
 
@@ -336,17 +336,17 @@ def serve():
         call, output, *pieces = make(name)
         for _ in range(0 if SPEC["what"] == "texts" else 2):
             call()
-        say(ready=[name])
+        respond(ready=[name])
         for line in sys.stdin:
             if line == "next\n":
                 break
             if line == "output\n":
-                say(output=output() if output else [])
+                respond(output=output() if output else [])
             else:
-                say(seconds=[fastest(call, window) / (pieces[0] if pieces else 1)])
+                respond(seconds=[fastest(call, window) / (pieces[0] if pieces else 1)])
 
 
 try:
     serve()
 except Exception as e:
-    say(failed=f"{type(e).__name__}: {str(e)[:300]}")
+    respond(failed=f"{type(e).__name__}: {str(e)[:300]}")
