@@ -1,4 +1,5 @@
-/* Every allocation of opening a pretraining run fails in turn. (A run itself tolerates a missing log entry.) */
+/* Every allocation of opening a pretraining run fails in turn. (A run itself tolerates a missing log
+ * entry.) */
 #define _POSIX_C_SOURCE 200809L
 #include "oom.h"
 

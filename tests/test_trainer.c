@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10 /* of the run */, UPDATES = 6 };
+enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10, UPDATES = 6 };
 
 static char folder[64];
 
@@ -589,7 +589,7 @@ static void test_early(void)
     run_free(&r);
     empty(folder);
 
-    run_prepare(&r, 1, NULL); /* the weights are those of update 2 */
+    run_prepare(&r, 1, NULL); /* compare with the weights of update 2 */
     CHECK(run_start(&r, &e));
     for (ses_step_result s; ses_trainer_state(r.trainer)->updates < 2;)
         CHECK(ses_trainer_step(r.trainer, &s, &e));

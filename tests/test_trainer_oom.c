@@ -76,7 +76,7 @@ int main(void)
     p.dir = folder;
     oom_sweep("a checkpoint", scenario, &p);
     p.resume = true;
-    oom_sweep("going on", scenario, &p);
+    oom_sweep("resuming", scenario, &p);
     ses_dir_remove(folder, NULL);
     ses_json_free(p.config);
     ses_device_free(p.dev);
