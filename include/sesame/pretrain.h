@@ -77,9 +77,9 @@ typedef struct ses_pretrain_options {
     ses_teacher_options teacher; /* distillation */
 
     /* Curriculum. */
-    const char
-        *lengths; /* maximum sequence length "128", or stages "128:0.9,512:0.1" with fractions of the run;
-                            the last stage may omit its fraction */
+    /* Maximum sequence length "128", or stages "128:0.9,512:0.1" with fractions of the run; the last stage
+     * may omit its fraction. NULL: "128". */
+    const char *lengths;
     double batch_ramp;  /* fraction of the run with batch-size warmup; 0: none */
     double ramp_from;   /* fraction of the batch size at its start */
     double max_seconds; /* time budget instead of epochs or steps: a few updates are timed first; 0: none */
@@ -88,8 +88,8 @@ typedef struct ses_pretrain_options {
     double ema_decay; /* save an exponential moving average of the weights; 0: the last weights */
     ses_training_options run;
 
-    const char *command,
-        *command_options;      /* for run.json: a command line, its options as a JSON object; or NULL */
+    /* For run.json: a command line, and its options as a JSON object; or NULL. */
+    const char *command, *command_options;
     ses_training_fn *on_event; /* progress and cancellation; NULL: none */
     /* Adds files to the folder of the final model before it is published; NULL: none. */
     bool (*add_files)(void *ctx, const char *dir, ses_err *e);
@@ -108,7 +108,7 @@ const char *ses_pretrain_preset_name(size_t i);
 typedef struct ses_pretrain ses_pretrain;
 
 /* Opens tokenizer, corpora, models and teacher, and checks the options. Writes nothing. The options are
- * copied, the strings borrowed. Fails with SES_EIO if run.output is in use or not empty (see run.resume,
+ * copied, the strings borrowed. Fails with SES_EIO if run.output is not empty (see run.resume,
  * run.overwrite), with SES_EARG if a corpus was built with another tokenizer or the model does not fit an
  * objective. */
 ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, ses_err *e);
@@ -116,8 +116,8 @@ void ses_pretrain_free(ses_pretrain *p); /* p may be NULL */
 
 /* Trains, evaluates and writes the output folder, once per object. end may be NULL. If the callback stops
  * the run (SES_RUN_STOPPED), a checkpoint is saved but no model is written: a new run with run.resume
- * continues. On failure the checkpoints stay. A failure to write logs does not fail the run; it is reported
- * by a notice. */
+ * continues. Fails with SES_EIO if another run uses the folder. On failure the checkpoints stay. A failure
+ * to write logs does not fail the run; it is reported by a notice. */
 bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e);
 
 enum { SES_MAX_BASELINES = 8 };
