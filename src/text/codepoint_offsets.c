@@ -1,3 +1,4 @@
+/* Conversion of byte offsets to code point offsets. */
 #include "codepoint_offsets.h"
 
 #include "base/alloc.h"

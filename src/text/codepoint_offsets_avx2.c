@@ -1,3 +1,4 @@
+/* Conversion of byte offsets to code point offsets with AVX2. */
 #include "codepoint_offsets.h"
 
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+/* Names of tokenizer files in a model folder. */
 #include "tokenizer_files.h"
 
 #include "base/alloc.h"

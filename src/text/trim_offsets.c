@@ -1,3 +1,4 @@
+/* Counts the spaces at the start and end of a byte-level token. */
 #include "trim_offsets.h"
 
 #include "base/unicode/unicode.h"

@@ -1,3 +1,4 @@
+/* UTF-8 validation with AVX2, 64 bytes at a time. */
 #include "utf8_valid_avx2.h"
 
 #include <immintrin.h>
