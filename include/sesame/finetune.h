@@ -57,11 +57,12 @@ typedef struct ses_data_options {
 } ses_data_options;
 
 /* The task a file is made for: "answer" for SQuAD's JSON, "tag" for CoNLL columns, "rewrite", "embed" or
- * "regress" by column names and values, "continue" for plain text, else "classify". NULL: the file cannot
- * be read. */
+ * "regress" by column names and values, "continue" for plain text, else "classify". Reads at most 1,000 rows.
+ * Returns a static string; NULL with the reason in e: the file cannot be read. */
 const char *ses_finetune_detect_task(const char *path, const ses_data_options *o, ses_err *e);
 
-/* The i-th task and its one-line summary (may be NULL); NULL past the last. */
+/* The i-th task, NULL past the last. summary: may be NULL; receives a one-line description. Static
+ * strings; any thread. */
 const char *ses_finetune_task_name(size_t i, const char **summary);
 
 /* ---- settings ---- */
@@ -84,10 +85,9 @@ typedef struct ses_finetune_task_options {
     int64_t max_target; /* rewrite: maximum tokens of the output */
     int64_t num_beams;  /* rewrite: beams of evaluation and prediction; 0: as in generation_config.json */
     const char *src_lang, *tgt_lang; /* rewrite: language tokens, "en_XX"; or NULL */
-    const char *loss;    /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives */
-    const char *pooling; /* embed: cls, max, mean, ...; NULL: as in the folder, else mean */
-    double
-        margin; /* embed: of triplet (5) and contrastive (0.5) loss; negative: the default in parentheses */
+    const char *loss;          /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives */
+    const char *pooling;       /* embed: cls, max, mean, ...; NULL: as in the folder, else mean */
+    double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
     int eval_with;             /* embed: ses_embed_eval */
 } ses_finetune_task_options;
@@ -126,7 +126,7 @@ typedef struct ses_finetune_options {
     ses_model *open_model;
     const char *tokenizer; /* folder or file; NULL: the model's */
 
-    const char *train, *eval; /* labeled files; eval may be NULL: nothing is measured */
+    const char *train, *eval; /* labeled files; eval may be NULL: no evaluation */
     /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if
      * the model has the same labels, its order is kept, and evaluation labels get the order of the
      * training labels. */
@@ -134,9 +134,9 @@ typedef struct ses_finetune_options {
     ses_data_options data;
     ses_finetune_task_options task;
 
-    ses_training_options run;
-    int64_t bucket;         /* sort by length within N batches; 0: off */
-    double label_smoothing; /* 0: off */
+    ses_training_options run; /* length, optimizer, checkpoints, output folder */
+    int64_t bucket;           /* sort by length within N batches; 0: off */
+    double label_smoothing;   /* 0: off */
     ses_transfer_options transfer;
     ses_teacher_options teacher;
 
@@ -146,14 +146,14 @@ typedef struct ses_finetune_options {
     int64_t bootstrap;  /* resamples for confidence intervals of the final scores; 0: none */
     double confidence;  /* level of these intervals, in percent */
 
-    const char *command,
-        *command_options;      /* written to run.json and README.md: the command line, and its options
-                                              as a JSON object; or NULL */
-    ses_training_fn *on_event; /* progress and cancellation; or NULL */
+    const char *command;         /* command line, written to run.json and README.md; or NULL */
+    const char *command_options; /* its options, a JSON object, written to run.json; or NULL */
+    ses_training_fn *on_event;   /* progress and cancellation; or NULL */
     void *ctx;
 } ses_finetune_options;
 
-/* Three epochs of AdamW, batches of 32, learning rate 5e-5 with 10 % warmup and linear decay, seed 42. */
+/* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
+ * 5e-5 with 10 % warmup and linear decay, seed 42. A value: nothing to free; cannot fail. */
 ses_finetune_options ses_finetune_defaults(void);
 
 /* ---- evaluation ---- */
@@ -176,10 +176,10 @@ typedef struct ses_eval_report {
     double level;       /* level of the confidence intervals; 0: no intervals */
 } ses_eval_report;
 
-void ses_eval_report_free(
-    ses_eval_report *r); /* frees the contents and zeroes the struct; fine on a zeroed one */
-/* Members eval_NAME, eval_NAME_low, eval_NAME_high, eval_loss, eval_samples, eval_labels,
- * eval_confusion_matrix. */
+/* Frees the contents of a report and zeroes it. A zeroed report is fine. */
+void ses_eval_report_free(ses_eval_report *r);
+/* Writes members of the JSON object being written: eval_NAME, eval_NAME_low and eval_NAME_high of each score,
+ * eval_loss, eval_samples, eval_labels, eval_confusion_matrix. Errors are kept in w. */
 void ses_eval_report_put(const ses_eval_report *r, ses_json_writer *w);
 
 /* ---- predictions ---- */
@@ -200,39 +200,52 @@ typedef struct ses_prediction {
     int64_t n_tokens; /* continue: predicted tokens */
 } ses_prediction;
 
+/* Number of predictions: the examples; of joined texts (continue): the blocks. */
 size_t ses_predictions_count(const ses_predictions *p);
-ses_prediction ses_predictions_at(const ses_predictions *p, size_t i); /* i below the count */
-/* The i-th prediction as a JSON object, as `sesame predict` prints it. */
+/* The i-th prediction, i below the count. Its strings are valid until ses_predictions_free. */
+ses_prediction ses_predictions_at(const ses_predictions *p, size_t i);
+/* Writes the i-th prediction as a JSON object, as `sesame predict` prints it. Errors are kept in w. */
 void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w);
-void ses_predictions_free(ses_predictions *p); /* before the predictor; NULL is fine */
+/* Frees the predictions; call it before the predictor, and examples in memory, are freed. p may be NULL. */
+void ses_predictions_free(ses_predictions *p);
 
 /* ---- a run ---- */
 
 typedef struct ses_finetune ses_finetune;
 
-/* Reads the data, opens the model and prepares training. The output folder is checked, nothing is written
- * yet. */
+/* Reads the data, opens the model and prepares training on device d, which outlives the run. The output
+ * folder is checked, nothing is written yet. o is copied; its strings, examples and open model are
+ * borrowed. NULL on failure: unreadable files, options that exclude each other (SES_EUSAGE), a model
+ * without a class for the task. */
 ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e);
-void ses_finetune_free(ses_finetune *f); /* NULL is fine */
+/* Frees a run with its model. f may be NULL. */
+void ses_finetune_free(ses_finetune *f);
 
 /* Trains, evaluates the best weights and writes the output folder: the model, its tokenizer, README.md,
- * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. end (may be
- * NULL): whether the run is complete, stopped early or was cancelled; a cancelled run has saved a
- * checkpoint and continues with run.resume. Call it once. */
+ * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. If run.output is
+ * NULL, nothing is written and the weights are the last, not the best. end (may be NULL): whether the run
+ * is complete, stopped early or was cancelled by the callback; a cancelled run has saved a checkpoint and
+ * continues with run.resume. False: training failed (a loss is NaN) or a file could not be written; the
+ * folder then has its previous contents. Call it once. */
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e);
 
-const ses_eval_report *ses_finetune_report(
-    const ses_finetune *f); /* the last evaluation; loss NaN, n 0: none */
+/* The last evaluation; n is 0 if there was none. */
+const ses_eval_report *ses_finetune_report(const ses_finetune *f);
+/* The model, the trainer, the number of labels and the i-th label (NULL past the last). Borrowed from f. */
 ses_model *ses_finetune_model(const ses_finetune *f);
 ses_trainer *ses_finetune_trainer(const ses_finetune *f);
 size_t ses_finetune_labels(const ses_finetune *f);
-const char *ses_finetune_label(const ses_finetune *f, size_t i); /* NULL past the last */
-ses_training_stats ses_finetune_stats(const ses_finetune *f);    /* after the run */
-const char *ses_finetune_metric(const ses_finetune *f);          /* score that selects the best checkpoint */
-/* The command that runs the model of folder dir: "sesame text-classification --model DIR 'some text'". */
-void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_t size);
-/* Members of all_results.json, after the run. */
+const char *ses_finetune_label(const ses_finetune *f, size_t i);
+/* Name of the score that selects the best checkpoint: "accuracy", "loss". */
+const char *ses_finetune_metric(const ses_finetune *f);
+/* Figures of the run; call it after ses_finetune_run. */
+ses_training_stats ses_finetune_stats(const ses_finetune *f);
+/* Writes the members of all_results.json into the JSON object being written; call it after
+ * ses_finetune_run. Errors are kept in w. */
 void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w);
+/* Writes the command that runs the model in folder dir, truncated to size bytes: "sesame
+ * text-classification --model DIR 'some text'". */
+void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_t size);
 
 /* ---- a fine-tuned model ---- */
 
@@ -248,26 +261,33 @@ typedef struct ses_predictor_options {
     void *ctx;
 } ses_predictor_options;
 
+/* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */
 ses_predictor_options ses_predictor_defaults(void);
 
-/* Opens a folder written by a run (or any folder whose model has a head for the task). */
+/* Opens a folder written by a run, or any model with a head for the task, by path or name
+ * (ses_model_resolve), on device d, which outlives it. The weights are read by the first evaluation or
+ * prediction. NULL on failure. */
 ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e);
-void ses_predictor_free(ses_predictor *p); /* NULL is fine */
-/* The model a run has trained, borrowed from the run. */
+/* Frees a predictor that was opened. p may be NULL. */
+void ses_predictor_free(ses_predictor *p);
+/* The model a run has trained. It belongs to the run: do not free it. */
 ses_predictor *ses_finetune_predictor(ses_finetune *f);
 
-/* Score that compares models of the task, "accuracy". */
-const char *ses_predictor_metric(const ses_predictor *p);
-
-/* Evaluate or predict a labeled file; predict needs no labels in it. */
+/* Evaluates a labeled file. out is overwritten; free it with ses_eval_report_free, before p is freed.
+ * False: the file cannot be read, has other labels than the model, or the callback has returned false. */
 bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e);
+/* Predicts the rows of a file, which needs no labels. NULL on failure, as above. Free with
+ * ses_predictions_free. */
 ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e);
-/* The same for examples in memory (ses_examples_new). Make them with ses_predictor_labels as `like`;
- * evaluate may reorder their labels to the model's. They outlive the predictions. */
+/* The same for examples in memory (ses_examples_new), made with ses_predictor_labels as `like`. evaluate
+ * may reorder their labels to the model's. The examples outlive the predictions. */
 bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e);
 ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e);
-/* The labels of the model, a set without examples; NULL: the task or the model has none. */
+
+/* The labels of the model, a set without examples; NULL: the task or the model has none. Borrowed from p. */
 const ses_examples *ses_predictor_labels(const ses_predictor *p);
+/* Name of the score that compares models of the task: "accuracy". A static string. */
+const char *ses_predictor_metric(const ses_predictor *p);
 
 SES_END_DECLS
 

@@ -1,6 +1,8 @@
 /* Labeled examples from memory. */
 #include "examples_impl.h"
 
+#include "base/unicode/utf8.h"
+
 #include <string.h>
 
 static bool keep_text(ses_examples *d, const char *s, ses_string *out, ses_err *e)
@@ -43,7 +45,7 @@ static bool keep_answer(ses_examples *d, const ses_example_input *in, ses_labele
     ses_answer *a = ses_arena_array(&d->arena, 1, sizeof *a, e);
     if (!a || !keep_text(d, in->answer, &a->text, e)) return false;
     a->byte_start = in->answer_start;
-    for (size_t i = 0; i < in->answer_start; i++) a->char_start += (x->text_b.p[i] & 0xC0) != 0x80;
+    a->char_start = ses_utf8_count(x->text_b.p, in->answer_start);
     x->answers = a;
     x->n_answers = 1;
     return true;

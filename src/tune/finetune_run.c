@@ -75,8 +75,8 @@ static bool should_stop(void *ctx) { return ((ses_finetune *)ctx)->is_stopped; }
 
 /* ---- evaluation ---- */
 
-/* last: of the finished model, with confidence intervals if requested. */
-static bool measure(ses_finetune *f, bool last, ses_err *e)
+/* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
+static bool run_evaluation(ses_finetune *f, bool last, ses_err *e)
 {
     ses_task_outputs p;
     double begin = ses_seconds();
@@ -93,7 +93,7 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_finetune *f = ctx;
     const char *name = ses_finetune_metric(f);
-    if (!measure(f, false, e)) return false;
+    if (!run_evaluation(f, false, e)) return false;
     const ses_scores *s = &f->report.scores;
     *metric = f->report.loss;
     if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
@@ -358,7 +358,7 @@ void ses_finetune_free(ses_finetune *f)
 
 /* ---- the run ---- */
 
-/* Continues from the newest checkpoint, or removes what --overwrite replaces. */
+/* Continues from the newest checkpoint, or removes the checkpoints and logs of an earlier run. */
 static bool prepare_output(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
@@ -401,9 +401,9 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
     ses_run_end how = SES_RUN_COMPLETE;
     bool ok = prepare_output(f, e) && train(f, &how, e);
-    if (ok && how != SES_RUN_STOPPED && f->eval_rows && !measure(f, true, e)) {
+    if (ok && how != SES_RUN_STOPPED && f->eval_rows && !run_evaluation(f, true, e)) {
         ok = f->is_stopped;
-        if (ok) *e = (ses_err){ 0 };
+        if (ok && e) *e = (ses_err){ 0 };
         how = SES_RUN_STOPPED;
     }
     if (end) *end = how;
