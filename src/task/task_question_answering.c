@@ -289,7 +289,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 
 static const ses_head *const heads[] = { &ses_head_question_answering, NULL };
 static const ses_usage_example examples[] = {
-    { "sesame question-answering -m DIR \"Where do I live?\" \"My name is Sarah and I live in London.\"",
+    { "sesame question-answering -m DIR \"Who lives in London?\" \"My name is Sarah and I live in London.\"",
       "the answer in its context" },
     { "sesame question-answering -m DIR --question \"Who wrote it?\" -f books.txt -k 3",
       "one question for each line" },
