@@ -95,7 +95,7 @@ if command -v xz >/dev/null && "$sesame" --version --verbose | grep -q 'texts co
 fi
 printf 'a\tb\n1\t2\n' >"$tmp/pairs.tsv"
 "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
-err_has 'columns good and bad are expected'
+err_has 'expected the columns good and bad'
 
 # An ablation study: two runs by two values, finished runs are skipped.
 cat >"$tmp/recipe.json" <<END
