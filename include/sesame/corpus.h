@@ -30,17 +30,16 @@ typedef struct ses_corpus ses_corpus;
 typedef struct ses_corpus_info {
     int64_t vocab_size; /* ids are below it */
     int64_t documents, sentences, tokens;
-    int64_t unknown_tokens;    /* occurrences of the unknown token */
-    int64_t bytes;             /* bytes of input text */
-    int64_t duplicates, empty; /* documents skipped */
-    int64_t invalid_lines;     /* lines with invalid UTF-8, which becomes U+FFFD */
-    int64_t split_documents;   /* documents that continue a text that was too long for one */
-    int64_t held_out,
-        held_out_tokens;            /* documents held out for evaluation, and their tokens; included above */
-    double held_out_fraction;       /* as requested */
-    uint64_t tokenizer_fingerprint; /* ses_tokenizer_fingerprint of the tokenizer */
-    uint64_t content_hash;          /* hash of everything after the header: equal for equal corpora */
-    char label[32];                 /* language or control code; "" */
+    int64_t unknown_tokens;            /* occurrences of the unknown token */
+    int64_t bytes;                     /* bytes of input text */
+    int64_t duplicates, empty;         /* documents skipped */
+    int64_t invalid_lines;             /* lines with invalid UTF-8, which becomes U+FFFD */
+    int64_t split_documents;           /* documents that continue a text that was too long for one */
+    int64_t held_out, held_out_tokens; /* held-out documents and their tokens; included above */
+    double held_out_fraction;          /* as requested */
+    uint64_t tokenizer_fingerprint;    /* ses_tokenizer_fingerprint of the tokenizer */
+    uint64_t content_hash;             /* hash of everything after the header: equal for equal corpora */
+    char label[32];                    /* language or control code; "" */
 } ses_corpus_info;
 
 /* ---- reading ---- */

@@ -40,8 +40,7 @@ enum {
 typedef struct ses_json_lookup {
     ses_hash_key key;
     uint32_t mask;
-    uint32_t
-        slot[]; /* open addressing; 0: free, else member + 1 in the low 27 bits, hash bits in the high 5 */
+    uint32_t slot[]; /* open addressing; 0: free, else member + 1 in 27 bits, 5 bits of the hash above */
 } ses_json_lookup;
 
 struct ses_json_doc {

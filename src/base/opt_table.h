@@ -37,10 +37,9 @@ typedef struct ses_opt {
     /* For a choice: the value if none follows. A value follows after '=', or as the next word if that is
      * exactly one of the choices. */
     const char *implicit_value;
-    size_t was_set;   /* offset of a bool that is set if the option was used; 0: none */
-    const char *help; /* one sentence without a period */
-    const struct ses_opt_table
-        *table; /* includes these options; `offset` is that of their struct. NULL: none */
+    size_t was_set;                    /* offset of a bool that is set if the option was used; 0: none */
+    const char *help;                  /* one sentence without a period */
+    const struct ses_opt_table *table; /* included options; `offset` is that of their struct. NULL: none */
 } ses_opt;
 
 typedef struct ses_opt_table {
