@@ -96,17 +96,11 @@ static bool put_index(const plan *p, index_entry *all, ses_err *e)
     for (size_t i = 0; i < w->n; i++) total += w->item[i].bytes;
     ses_json_writer_set_ascii(j, true);
     ses_json_begin_object(j);
-    ses_json_put_key(j, "metadata");
-    ses_json_begin_object(j);
-    ses_json_put_key(j, "total_size");
-    ses_json_put_uint(j, total);
+    ses_json_member_object(j, "metadata");
+    ses_json_member_uint(j, "total_size", total);
     ses_json_end_object(j);
-    ses_json_put_key(j, "weight_map");
-    ses_json_begin_object(j);
-    for (size_t i = 0; i < w->n; i++) {
-        ses_json_put_key(j, all[i].name);
-        ses_json_put_string(j, all[i].file);
-    }
+    ses_json_member_object(j, "weight_map");
+    for (size_t i = 0; i < w->n; i++) { ses_json_member_string(j, all[i].name, all[i].file); }
     ses_json_end_object(j);
     ses_json_end_object(j);
     size_t n = 0;

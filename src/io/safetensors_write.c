@@ -107,16 +107,12 @@ static int by_dtype_and_name(const void *a, const void *b)
 
 static void put_tensor(ses_json_writer *j, const ses_pending_entry *x, size_t begin)
 {
-    ses_json_put_key(j, x->name);
-    ses_json_begin_object(j);
-    ses_json_put_key(j, "dtype");
-    ses_json_put_string(j, ses_dtype_name(x->dtype));
-    ses_json_put_key(j, "shape");
-    ses_json_begin_array(j);
+    ses_json_member_object(j, x->name);
+    ses_json_member_string(j, "dtype", ses_dtype_name(x->dtype));
+    ses_json_member_array(j, "shape");
     for (int i = 0; i < x->rank; i++) ses_json_put_int(j, x->dim[i]);
     ses_json_end_array(j);
-    ses_json_put_key(j, "data_offsets");
-    ses_json_begin_array(j);
+    ses_json_member_array(j, "data_offsets");
     ses_json_put_uint(j, begin);
     ses_json_put_uint(j, begin + x->bytes);
     ses_json_end_array(j);
@@ -131,11 +127,9 @@ static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses
     if (!j) return false;
     ses_json_begin_object(j);
     if (w->n_meta) {
-        ses_json_put_key(j, "__metadata__");
-        ses_json_begin_object(j);
+        ses_json_member_object(j, "__metadata__");
         for (size_t i = 0; i < w->n_meta; i++) {
-            ses_json_put_key(j, w->meta[i].key);
-            ses_json_put_string(j, w->meta[i].value);
+            ses_json_member_string(j, w->meta[i].key, w->meta[i].value);
         }
         ses_json_end_object(j);
     }

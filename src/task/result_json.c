@@ -27,12 +27,10 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_result_
 
 static void put_logprobs(ses_json_writer *w, const ses_result_row *row)
 {
-    ses_json_put_key(w, "logprobs");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "logprobs");
     for (size_t i = 0; i < row->n_logprobs; i++) {
         ses_json_begin_object(w);
-        ses_json_put_key(w, "id");
-        ses_json_put_int(w, row->logprobs[i].id);
+        ses_json_member_int(w, "id", row->logprobs[i].id);
         ses_json_put_key(w, "token");
         put_string(w, row->logprobs[i].token);
         ses_json_put_key(w, "logprob");

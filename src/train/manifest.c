@@ -40,12 +40,9 @@ static bool list_file(void *ctx, const char *name)
     l->ok = hash_file(l->dir, name, &size, &hash, l->e);
     if (!l->ok) return false;
     snprintf(hex, sizeof hex, "%016" PRIx64, hash);
-    ses_json_put_key(l->w, name);
-    ses_json_begin_object(l->w);
-    ses_json_put_key(l->w, "size");
-    ses_json_put_uint(l->w, size);
-    ses_json_put_key(l->w, "siphash");
-    ses_json_put_string(l->w, hex);
+    ses_json_member_object(l->w, name);
+    ses_json_member_uint(l->w, "size", size);
+    ses_json_member_string(l->w, "siphash", hex);
     ses_json_end_object(l->w);
     return true;
 }

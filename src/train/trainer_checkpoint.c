@@ -250,15 +250,11 @@ static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
 {
     ses_json_begin_object(w);
     for (size_t i = 0; i < SES_LEN(counters); i++) {
-        ses_json_put_key(w, counters[i].key);
-        ses_json_put_int(w, *counter(&t->at, i));
+        ses_json_member_int(w, counters[i].key, *counter(&t->at, i));
     }
-    ses_json_put_key(w, "waiting_loss");
-    ses_json_put_real(w, t->at.accumulated_loss);
-    ses_json_put_key(w, "seed");
-    ses_json_put_uint(w, t->o.seed);
-    ses_json_put_key(w, "data");
-    ses_json_put_string(w, *t->data ? t->data : NULL);
+    ses_json_member_real(w, "waiting_loss", t->at.accumulated_loss);
+    ses_json_member_uint(w, "seed", t->o.seed);
+    ses_json_member_string(w, "data", *t->data ? t->data : NULL);
     ses_json_put_key(w, "settings");
     bool ok = put_json_text(w, t->settings, strlen(t->settings), e);
     ses_json_end_object(w);
@@ -274,22 +270,15 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_begin_object(w);
     ses_json_put_key(w, "best_global_step");
     t->at.best_update < 0 ? ses_json_put_null(w) : ses_json_put_int(w, t->at.best_update);
-    ses_json_put_key(w, "best_metric");
-    ses_json_put_real(w, t->at.best); /* NaN is written as null */
-    ses_json_put_key(w, "best_model_checkpoint");
-    ses_json_put_string(w, t->best_dir);
-    ses_json_put_key(w, "epoch");
-    ses_json_put_real(w, ses_trainer_epoch(t));
-    ses_json_put_key(w, "global_step");
-    ses_json_put_int(w, t->at.updates);
+    ses_json_member_real(w, "best_metric", t->at.best); /* NaN is written as null */
+    ses_json_member_string(w, "best_model_checkpoint", t->best_dir);
+    ses_json_member_real(w, "epoch", ses_trainer_epoch(t));
+    ses_json_member_int(w, "global_step", t->at.updates);
     ses_json_put_key(w, "log_history");
     bool ok = put_log(t, w, e);
-    ses_json_put_key(w, "max_steps");
-    ses_json_put_int(w, t->total);
-    ses_json_put_key(w, "num_input_tokens_seen");
-    ses_json_put_int(w, t->at.tokens);
-    ses_json_put_key(w, "num_train_epochs");
-    ses_json_put_int(w, (int64_t)ceil(t->o.epochs));
+    ses_json_member_int(w, "max_steps", t->total);
+    ses_json_member_int(w, "num_input_tokens_seen", t->at.tokens);
+    ses_json_member_int(w, "num_train_epochs", (int64_t)ceil(t->o.epochs));
     ses_json_put_key(w, "sesame");
     ok = put_own_state(t, w, e) && ok;
     ses_json_end_object(w);

@@ -166,21 +166,15 @@ bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_e
 
 static void put_labels(ses_json_writer *w, const ses_finetuner *t)
 {
-    ses_json_put_key(w, "id2label");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "id2label");
     for (size_t i = 0; i < t->n_labels; i++) {
         char id[24];
         snprintf(id, sizeof id, "%zu", i);
-        ses_json_put_key(w, id);
-        ses_json_put_string(w, t->label[i]);
+        ses_json_member_string(w, id, t->label[i]);
     }
     ses_json_end_object(w);
-    ses_json_put_key(w, "label2id");
-    ses_json_begin_object(w);
-    for (size_t i = 0; i < t->n_labels; i++) {
-        ses_json_put_key(w, t->label[i]);
-        ses_json_put_int(w, (int64_t)i);
-    }
+    ses_json_member_object(w, "label2id");
+    for (size_t i = 0; i < t->n_labels; i++) { ses_json_member_int(w, t->label[i], (int64_t)i); }
     ses_json_end_object(w);
 }
 
@@ -201,8 +195,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
     if (!w) return false;
     ses_json_begin_object(w);
     if (class) {
-        ses_json_put_key(w, "architectures");
-        ses_json_begin_array(w);
+        ses_json_member_array(w, "architectures");
         ses_json_put_string(w, class);
         ses_json_end_array(w);
     }

@@ -165,8 +165,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
     if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.p, r->id.n);
-    ses_json_put_key(w, "answer");
-    ses_json_put_string(w, o->text[row]);
+    ses_json_member_string(w, "answer", o->text[row]);
     if (t->settings.allow_no_answer)
         ses_json_put_key(w, "no_answer"), ses_json_put_real(w, o->no_answer[row]);
 }

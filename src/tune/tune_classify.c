@@ -186,8 +186,7 @@ static void put_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, co
                                  size_t row, ses_json_writer *w)
 {
     (void)s;
-    ses_json_put_key(w, "labels");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "labels");
     for (size_t j = 0; j < t->n_labels; j++)
         if (applies(t, o, row, j)) ses_json_put_string(w, t->label[j]);
     ses_json_end_array(w);

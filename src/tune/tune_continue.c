@@ -125,12 +125,9 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 {
     (void)t, (void)s;
     double mean = o->n_nll[row] ? o->nll[row] / (double)o->n_nll[row] : NAN;
-    ses_json_put_key(w, "tokens");
-    ses_json_put_int(w, o->n_nll[row]);
-    ses_json_put_key(w, "loss");
-    ses_json_put_real(w, mean);
-    ses_json_put_key(w, "perplexity");
-    ses_json_put_real(w, exp(mean));
+    ses_json_member_int(w, "tokens", o->n_nll[row]);
+    ses_json_member_real(w, "loss", mean);
+    ses_json_member_real(w, "perplexity", exp(mean));
 }
 
 const ses_finetune_task ses_finetune_task_continue = {

@@ -172,8 +172,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
                            ses_json_writer *w)
 {
     (void)t, (void)s;
-    ses_json_put_key(w, "text");
-    ses_json_put_string(w, o->text[row]);
+    ses_json_member_string(w, "text", o->text[row]);
 }
 
 const ses_finetune_task ses_finetune_task_rewrite = {

@@ -105,13 +105,11 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
                            ses_json_writer *w)
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
-    ses_json_put_key(w, "words");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "words");
     for (size_t i = 0; i < r->n_parts; i++) ses_json_put_stringn(w, r->parts[i].p, r->parts[i].n);
     ses_json_end_array(w);
     int64_t lost = 0;
-    ses_json_put_key(w, "tags");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "tags");
     for (size_t i = 0; i < r->n_parts; i++) {
         int32_t tag = o->tags[o->tag_cu[row] + i];
         ses_json_put_string(w, tag < 0 ? NULL : t->label[tag]);

@@ -96,8 +96,7 @@ static void put_json(const ses_run_records *l, const ses_run_record *r, ses_json
     ses_json_begin_object(w);
     ses_json_member_string(w, "run", r->name);
     ses_json_member_string(w, "dir", r->dir);
-    ses_json_put_key(w, "settings");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "settings");
     for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) {
         const ses_json *v = ses_json_get(r->options, name);
         ses_json_put_key(w, name);

@@ -210,11 +210,9 @@ static void json_kernels(ses_json_writer *w)
 {
     size_t n;
     const ses_kernel_info *k = ses_kernel_list(&n);
-    ses_json_put_key(w, "kernels");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "kernels");
     for (size_t i = 0; i < n; i++) {
-        ses_json_put_key(w, k[i].name);
-        ses_json_begin_array(w);
+        ses_json_member_array(w, k[i].name);
         for (int isa = 0; isa < SES_ISA_COUNT; isa++)
             if (k[i].has[isa] && ses_isa_built((ses_isa)isa))
                 ses_json_put_string(w, ses_isa_name((ses_isa)isa));
@@ -227,8 +225,7 @@ static void json_kernels(ses_json_writer *w)
 static void json_gpus(ses_json_writer *w)
 {
     ses_gpu g;
-    ses_json_put_key(w, "gpus");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "gpus");
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "name", g.name);
@@ -246,8 +243,7 @@ static bool show_json(const report *r, ses_err *e)
     if (!w) return false;
     ses_json_begin_object(w);
     json_machine(w, r);
-    ses_json_put_key(w, "parts");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "parts");
     for (size_t i = 0; i < r->n_features; i++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "name", r->feature[i].name);
@@ -256,8 +252,7 @@ static bool show_json(const report *r, ses_err *e)
     }
     ses_json_end_array(w);
     json_gpus(w);
-    ses_json_put_key(w, "speed");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "speed");
     for (size_t i = 0; i < r->n_speeds; i++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "what", r->speed[i].what);

@@ -232,8 +232,7 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
     ses_json_member_real(w, "train_accuracy", r->train_accuracy);
     for (size_t i = 0; i < r->scores.n; i++) {
         const ses_score *s = &r->scores.item[i];
-        ses_json_put_key(w, s->name);
-        ses_json_begin_array(w);
+        ses_json_member_array(w, s->name);
         ses_json_put_real(w, s->value);
         ses_json_put_real(w, s->low);
         ses_json_put_real(w, s->high);

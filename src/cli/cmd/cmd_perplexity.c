@@ -71,8 +71,7 @@ typedef struct perplexity_job {
 
 static void put_tokens(ses_json_writer *w, const perplexity_job *j, const ses_text_score *x)
 {
-    ses_json_put_key(w, "tokens_logprob");
-    ses_json_begin_array(w);
+    ses_json_member_array(w, "tokens_logprob");
     for (int64_t i = 0; i < x->n; i++) {
         size_t n = 0;
         const char *s = ses_tokenizer_id_to_token(j->tokenizer, x->id[i], &n);

@@ -148,8 +148,7 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
 
 static void put_distribution(ses_json_writer *w, const char *key, const ses_distribution *s)
 {
-    ses_json_put_key(w, key);
-    ses_json_begin_object(w);
+    ses_json_member_object(w, key);
     ses_json_member_real(w, "mean", s->mean);
     ses_json_member_real(w, "deviation", s->stddev);
     ses_json_member_real(w, "min", s->min);
@@ -162,8 +161,7 @@ static void put_distribution(ses_json_writer *w, const char *key, const ses_dist
 static void put_text(ses_json_writer *w, const char *key, const ses_string *f)
 {
     if (!f->n) return;
-    ses_json_put_key(w, key);
-    ses_json_put_stringn(w, f->p, f->n);
+    ses_json_member_stringn(w, key, f->p, f->n);
 }
 
 static void put_example(ses_json_writer *w, const ses_examples *d, const ses_labeled_example *x)

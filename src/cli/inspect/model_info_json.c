@@ -6,8 +6,7 @@
 static void put_config(ses_json_writer *w, const ses_model *m)
 {
     const ses_config *c = &m->c;
-    ses_json_put_key(w, "sizes");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "sizes");
     ses_json_member_int(w, "vocabulary", c->vocab);
     ses_json_member_int(w, "hidden", c->hidden);
     ses_json_member_int(w, "layers", m->stack[0].depth);
@@ -39,8 +38,7 @@ static void put_heads(ses_json_writer *w, const ses_class *k)
 static void put_sentence(ses_json_writer *w, const ses_sentence *s)
 {
     char one[160];
-    ses_json_put_key(w, "sentence");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "sentence");
     ses_json_member_array(w, "modules");
     for (size_t k = 0; k < ses_sentence_module_count(s); k++)
         ses_json_put_string(w, ses_sentence_describe(s, k, one, sizeof one));
@@ -48,8 +46,7 @@ static void put_sentence(ses_json_writer *w, const ses_sentence *s)
     ses_json_member_int(w, "width", ses_sentence_width(s));
     ses_json_member_int(w, "longest", ses_sentence_max_tokens(s));
     ses_json_member_string(w, "similarity", ses_sentence_similarity(s));
-    ses_json_put_key(w, "prompts");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "prompts");
     for (size_t k = 0; k < ses_sentence_prompt_count(s); k++) {
         const char *name = ses_sentence_prompt_name(s, k);
         ses_json_member_string(w, name, ses_sentence_prompt(s, name));
@@ -61,8 +58,7 @@ static void put_sentence(ses_json_writer *w, const ses_sentence *s)
 static void put_parts(ses_json_writer *w, const ses_model_info *i)
 {
     int64_t total = ses_store_element_count(ses_model_store(i->model));
-    ses_json_put_key(w, "parameters");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "parameters");
     ses_json_member_int(w, "total", total);
     ses_json_member_array(w, "parts");
     for (size_t p = 0; p < i->n_parts; p++) {
@@ -79,8 +75,7 @@ static void put_parts(ses_json_writer *w, const ses_model_info *i)
 static void put_memory(ses_json_writer *w, const ses_model_info *i)
 {
     const ses_model_info_memory *m = &i->memory;
-    ses_json_put_key(w, "memory");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "memory");
     ses_json_member_int(w, "tokens", i->tokens);
     ses_json_member_int(w, "mapped_bytes", (int64_t)m->mapped);
     ses_json_member_int(w, "converted_bytes", (int64_t)m->copied);
@@ -92,8 +87,7 @@ static void put_memory(ses_json_writer *w, const ses_model_info *i)
 
 static void put_files(ses_json_writer *w, const ses_model_info *i)
 {
-    ses_json_put_key(w, "dtypes");
-    ses_json_begin_object(w);
+    ses_json_member_object(w, "dtypes");
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
         if (i->elements[d]) ses_json_member_int(w, ses_dtype_name((ses_dtype)d), i->elements[d]);
     ses_json_end_object(w);

@@ -81,8 +81,7 @@ void ses_json_member_token(const ses_runner *r, const char *key, int64_t id)
     size_t n = 0;
     const char *text = r->tokenizer ? ses_tokenizer_id_to_token(r->tokenizer, (int32_t)id, &n) : NULL;
     if (!text) return;
-    ses_json_put_key(r->w, key);
-    ses_json_put_stringn(r->w, text, n);
+    ses_json_member_stringn(r->w, key, text, n);
 }
 
 double ses_run_log_sum_exp(const float *x, int64_t n)
