@@ -5,7 +5,6 @@
 #include "base/energy_meter.h"
 #include "base/file.h"
 #include "check.h"
-#include "cli/ui/term.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -67,7 +66,7 @@ static void test_estimate(void)
     x.joules = 36000;
     CHECK(near(ses_energy_kwh(&x), 0.01) && near(ses_energy_co2(&x, &a), 0.005));
     CHECK_STR(ses_energy_text(text, &x, &a),
-              "10 Wh, 5 g CO2 (estimate; the machine has no RAPL counters, 10 W a core, 500 g a kWh)");
+              "10 Wh, 5 g CO2 (estimate; the machine has no RAPL counters, 10 W per core, 500 g per kWh)");
     x.joules = 3.6e7;
     CHECK(strstr(ses_energy_text(text, &x, &a), "10 kWh, 5 kg CO2"));
     x.joules = 3.6;
