@@ -13,18 +13,17 @@ SES_BEGIN_DECLS
 
 typedef struct ses_training_options {
     /* Length of the run and of its batches. */
-    double epochs;      /* passes over the data, may be a fraction */
-    int64_t steps;      /* updates, instead of epochs; 0: epochs decide */
-    int64_t batch_size; /* sequences per batch */
-    int64_t
-        tokens_per_batch; /* instead of batch_size: as many sequences as fit into N tokens; 0: batch_size */
-    int64_t accumulate;   /* batches per update; 0: 1 */
+    double epochs;            /* passes over the data, may be a fraction */
+    int64_t steps;            /* updates, instead of epochs; 0: epochs decide */
+    int64_t batch_size;       /* sequences per batch */
+    int64_t tokens_per_batch; /* fill batches to N tokens, instead of batch_size; 0: batch_size */
+    int64_t accumulate;       /* batches per update; 0: 1 */
 
     /* Optimizer. */
     const char *optimizer, *schedule; /* names of sesame/optim.h and sesame/schedule.h; NULL: adamw, linear */
     double lr;                        /* peak learning rate */
     double warmup;                    /* updates with a rising learning rate; below 1: fraction of the run */
-    double weight_decay;              /* not of biases and norms */
+    double weight_decay;              /* excluding biases and norms */
     double max_grad_norm;             /* gradients are clipped to this norm; 0: no clipping */
     bool recompute;                   /* gradient checkpointing: less memory, identical results */
     int64_t seed;

@@ -32,10 +32,10 @@ typedef struct ses_run_log {
     ses_event_file *events;
     ses_err error;         /* first error of a log; code SES_OK: none */
     double start, seconds; /* start of the run; its length, set by close */
-    int64_t first_update, first_tokens,
-        first_sequences; /* state of the trainer at open: not 0 after a resume */
-    double recent_loss;  /* mean over updates between the last two evaluations; NaN: none */
-    double recent_sum;   /* over updates since the last evaluation */
+    /* State of the trainer at open; not 0 after a resume. */
+    int64_t first_update, first_tokens, first_sequences;
+    double recent_loss; /* mean over updates between the last two evaluations; NaN: none */
+    double recent_sum;  /* over updates since the last evaluation */
     int64_t recent_count;
     double loss_sum; /* over updates until the last evaluation; close adds the rest */
     int64_t loss_count;

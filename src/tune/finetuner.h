@@ -94,8 +94,8 @@ struct ses_finetune_task {
     const char *name, *summary;
     const ses_head *head;  /* NULL: a sentence encoder */
     const char *loss_name; /* name of the loss, if the task has several; or NULL */
-    const ses_finetune_task *const
-        *other_losses;  /* the task with each of its other losses, then NULL; or NULL */
+    /* The task with each of its other losses, then NULL; or NULL. */
+    const ses_finetune_task *const *other_losses;
     bool eval_triplets; /* evaluated with triplets by default, not with scores */
     ses_data_kind data;
     ses_data_format format;
