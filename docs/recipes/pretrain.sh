@@ -1,7 +1,7 @@
 #!/bin/sh
-# Six objectives on 2 MB of text, vocabulary 4k, models of four layers x 256: at most TIME each (15m) on THREADS (2).
+# Pretrains with six objectives on 2 MB of text: vocabulary 4k, four layers x 256, at most TIME each (15m) on THREADS (2).
 #     sh docs/recipes/pretrain.sh TEXT OUT [OBJECTIVE...]
-# leaves OUT/NAME/ with the model, its scores and curve.svg.
+# Writes OUT/NAME/ with the model, its scores and curve.svg.
 set -eu
 text=$1 out=$2
 shift 2
@@ -24,7 +24,7 @@ run() { # NAME TOKENIZER PRESET OPTION...
         --objective "$name" --max-time "${TIME:-15m}" --threads "${THREADS:-2}" --tokens-per-batch 512 --lr 1e-3 \
         --eval-every 500 --eval-tokens 9000 --save-every -1 --overwrite "$@"
 }
-# What is masked anew each time is hardly learned by heart: no dropout. More masks at first: more to learn from.
+# Dynamic masking prevents overfitting, so dropout is 0. A higher mask rate at the start gives more labels per update.
 plain='--set hidden_dropout_prob=0 --set attention_probs_dropout_prob=0'
 # shellcheck disable=SC2086  # several options
 for name; do
@@ -39,6 +39,6 @@ for name; do
     plm) run plm byte xlnet-base --set d_model=256 --set n_layer=4 --set n_head=4 --set d_inner=1024 --set dropout=0 \
         --mask-rate 0.3 --mask-rate-end 0.17 ;;
     clm) run clm byte gpt2 --set n_embd=256 --set n_layer=4 --set n_head=4 --tokens-per-batch 1024 --weight-decay 0.1 ;;
-    *) echo "no recipe for $name" >&2; exit 2 ;;
+    *) echo "unknown objective $name: mlm, rtd, t5, bart, plm, clm" >&2; exit 2 ;;
     esac
 done

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The small runs that chose the recipe of sesame-small.sh, or might have: each trains for TIME (35s), or STEPS updates, on the same
-# text, then says how well it knows text that was held out; of 6,700 pairs of sentences (BLiMP) how often it finds the grammatical
-# one likelier; and what a sentiment model made of it scores, where SST2 names a folder. Losses compare models of one
-# vocabulary only; pairs and sentiment compare all.
+# Short runs that compare settings for the recipe of sesame-small.sh. Each run trains for TIME (35s), or STEPS updates, on the same
+# text. The script prints the held-out loss, the accuracy on 6,700 minimal pairs (BLiMP) and, if SST2 is set, the accuracy of a
+# sentiment model fine-tuned from the result. Losses are comparable only between models with the same vocabulary; accuracies always.
 #     sh docs/recipes/sesame-compare.sh CORPUS VALID PAIRS OUT [NAME...]
-# By variables: STEPS: so many updates of each in place of TIME, JOBS side by side then (1), SST2: train.tsv and dev.tsv in there.
+# Variables: STEPS: number of updates per run instead of TIME; JOBS: parallel runs with STEPS (1); SST2: folder with train.tsv and
+# dev.tsv.
 set -eu
 corpus=$1 valid=$2 pairs=$3 out=$4
 shift 4
@@ -15,10 +15,10 @@ export SESAME_DEVICE="${DEVICE:-cuda}" SESAME_THREADS=1
 mkdir -p "$out"
 sed 's/"bert"/"electra"/; s/^  "hidden_size": \(.*\),/&\n  "embedding_size": \1,/' "$here/sesame-small-bert.json" >"$out/electra.json"
 
-# What a run has of its own.
+# choose NAME: sets the configuration of a run.
 choose() {
     config=$here/sesame-small.json lr=1e-3 vocab=8192 length=128 extra= batch=${BATCH:-65536}
-    # The post-norm ones take longer to leave the plateau of frequencies, and smaller batches shorten it.
+    # Post-norm models stay longer on the plateau of the unigram loss; smaller batches shorten it.
     case $1 in bert*) config=$here/sesame-small-bert.json batch=$((batch / 2)) extra='--warmup 0.3' ;; esac
     case $1 in
     bert | modern) ;;
@@ -31,7 +31,7 @@ choose() {
     modern-ema) extra='--ema 0.99' ;;
     modern-lamb) lr=8e-3 extra='--optimizer lamb' ;;
     modern-ramp) extra='--batch-ramp 0.5 --ramp-from 0.25' ;;
-    *) echo "nothing is called $1" >&2; exit 2 ;;
+    *) echo "unknown run $1" >&2; exit 2 ;;
     esac
 }
 
@@ -41,10 +41,10 @@ run() { # NAME
     ln -sf "$(cd "$out/$vocab/work" && pwd)"/*word* "$out/$1/work/"
     CONFIG=$config BATCH=$batch LR=$lr VOCAB=$vocab TIME=${TIME:-35s} STEPS=${STEPS:-} LENGTH=$length EVAL_TOKENS=${EVAL_TOKENS:-300000} PARTS=encoder EXTRA=$extra \
         sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$1" >"$out/$1.log" 2>&1 || { tail -3 "$out/$1.log"; return 0; }
-    grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$1.log" | tr -s ' \n' ' ' | sed "s/^/$1: /; s/ *$/\n/"
+    grep -E ' per update: |^Held|mlm_accuracy|^Time' "$out/$1.log" | tr -s ' \n' ' ' | sed "s/^/$1: /; s/ *$/\n/"
 }
 
-judge() { # NAME
+evaluate() { # NAME
     model=$out/$1/work/encoder
     [ -e "$model/model.safetensors" ] || return 0
     case $1 in *rtd) ;; *)
@@ -56,11 +56,11 @@ judge() { # NAME
         sed -n "s/.*\"eval_accuracy\": \([0-9.]*\).*/$1: SST-2 \1/p" "$out/$1/sst2/all_results.json"
 }
 
-side_by_side() { # COMMAND NAME...
-    what=$1 n=0
+run_parallel() { # COMMAND NAME...
+    command=$1 n=0
     shift
     for name; do
-        $what "$name" &
+        $command "$name" &
         n=$((n + 1))
         [ $((n % ${JOBS:-1})) -ne 0 ] || wait
     done
@@ -71,5 +71,5 @@ for name; do
     choose "$name"
     VOCAB=$vocab PARTS=words sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$vocab"
 done
-side_by_side run "$@"
-side_by_side judge "$@"
+run_parallel run "$@"
+run_parallel evaluate "$@"

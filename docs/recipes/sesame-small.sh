@@ -1,16 +1,23 @@
 #!/bin/sh
-# The models that ship, from text to weights: tokenizer, token file, pretraining in two rounds, rounding.
+# Trains the bundled models from text: tokenizer, token file, pretraining in two rounds, quantization.
 #     sh docs/recipes/sesame-small.sh CORPUS VALID OUT
-# CORPUS and VALID: English, a paragraph a line, an empty line between documents; plain or .xz. Leaves in OUT
-#     small-f16      the encoder as it was trained, in 16 bits: what full fine-tuning begins with
-#     sesame-small   the encoder as it ships, in 8 bits: what adapters stand beside
-#     sesame-gpt     the generator as it ships, where PARTS asks for it
-# The first round ends with a rate of 0. The second goes on with its weights: the rate rises again and falls, for longer, with
-# texts and masks in another order (SEED), rows of 512 in between and of 128 at the end, as most texts of the tasks are short.
-# By variables: PARTS (encoder again generator; words: nothing but the encoder's tokenizer and token files), DEVICE (cuda),
-# DTYPE (bf16 on a GPU), TIME, AGAIN_TIME and GPT_TIME of the runs (or STEPS, AGAIN_STEPS and GPT_STEPS: updates), BATCH tokens an update, LR and AGAIN_LR, FROM: what the second round
-# begins with (OUT/work/encoder; an 8-bit folder will do), CONFIG, VOCAB, LENGTH of rows, SAVE_EVERY updates a checkpoint,
-# RESUME=1: go on after one, EXTRA, AGAIN_EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
+# CORPUS and VALID: English, one paragraph per line, an empty line between documents; plain or .xz. Writes to OUT:
+#     small-f16      the encoder in 16 bits: start of full fine-tuning
+#     sesame-small   the bundled encoder in 8 bits: base model of the adapters
+#     sesame-gpt     the bundled generator, if PARTS contains generator
+# The first round ends with learning rate 0. The second round continues with its weights: the learning rate rises and falls again,
+# over more updates, with another order of texts and masks (SEED). Sequences have 512 tokens in the middle and 128 at the end,
+# because most texts of the tasks are short.
+# Variables:
+#     PARTS                               encoder again generator; words: only the encoder's tokenizer and token files
+#     DEVICE, DTYPE                       cuda; bf16 on a GPU
+#     TIME, AGAIN_TIME, GPT_TIME          time of the runs (or STEPS, AGAIN_STEPS, GPT_STEPS: updates)
+#     BATCH, LENGTH                       tokens per update; sequence length
+#     LR, AGAIN_LR, CONFIG, VOCAB         learning rates, architecture, vocabulary size
+#     FROM                                initial model of the second round (OUT/work/encoder; may be an 8-bit folder)
+#     SAVE_EVERY, RESUME=1                updates per checkpoint; resume from one
+#     EXTRA, AGAIN_EXTRA, GPT_EXTRA       further options of pretrain
+# A quick trial on two cores:
 #     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
 set -eu
 corpus=$1 valid=$2 out=$3
@@ -20,15 +27,15 @@ case $device in cuda*) dtype=${DTYPE:-bf16} ;; *) dtype=${DTYPE:-f32} ;; esac
 work=$out/work
 mkdir -p "$work"
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
-made() { [ -e "$1" ] && echo "$1 is there" >&2; }
+exists() { [ -e "$1" ] && echo "$1 exists" >&2; }
 
 tokenizer() { # NAME OPTION...
     name=$1
     shift
-    made "$work/$name.json" || text "$corpus" | "$sesame" train-tokenizer -q -o "$work/$name.json" "$@" -
+    exists "$work/$name.json" || text "$corpus" | "$sesame" train-tokenizer -q -o "$work/$name.json" "$@" -
     for part in corpus valid; do
         eval "from=\$$part"
-        made "$work/$part-$name.ids" ||
+        exists "$work/$part-$name.ids" ||
             "$sesame" corpus build -q --tokenizer "$work/$name.json" -o "$work/$part-$name.ids" "$from" >/dev/null
     done
 }
@@ -46,7 +53,7 @@ train() { # NAME TOKENIZER TIME STEPS OPTION...
         $again "$@"
 }
 
-round() { # FOLDER: what ships of a round
+export_encoder() { # FOLDER: writes the encoder in 16 and in 8 bits
     "$sesame" convert "$1" "$out/small-f16" --dtype f16 --overwrite -q
     "$sesame" quantize "$out/small-f16" "$out/sesame-small" --dtype int8 --embeddings int8 --overwrite -q
 }
@@ -61,7 +68,7 @@ case $parts in *encoder*)
     train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
         --mask-rate-end 0.15 --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay 0.05 --warmup 0.05 \
         ${EXTRA:-}
-    round "$work/encoder" ;;
+    export_encoder "$work/encoder" ;;
 esac
 case $parts in *again*)
     words
@@ -69,7 +76,7 @@ case $parts in *again*)
     train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" --objective mlm --mask-rate 0.3 \
         --mask-rate-end 0.15 --length "${LENGTH:-128:0.65,512:0.15,128:0.2}" --lr "${AGAIN_LR:-1e-3}" --weight-decay 0.1 \
         --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
-    round "$work/again" ;;
+    export_encoder "$work/again" ;;
 esac
 case $parts in *generator*)
     tokenizer byte --type bpe --vocab-size 4096

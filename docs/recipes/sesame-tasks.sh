@@ -1,15 +1,15 @@
 #!/bin/sh
-# What the shipped encoder is fine-tuned for, and every score in docs/MODELS.md:
+# Fine-tunes the bundled encoder on all tasks and computes every score in docs/MODELS.md:
 #     sh docs/recipes/sesame-tasks.sh DATA OUT [PART...]
-# DATA holds glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is what
-# sesame-small.sh left. Each task is learned twice with each seed: the whole model (from OUT/small-f16) and an adapter beside
-# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped; collect
-# puts OUT/scores.jsonl together once more. What a run learned is measured as soon as it ends; runs and scores pass over what
-# is finished, so the same command goes on where it was stopped.
-# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (which tools/model-cards makes tables of), and OUT/sesame-{sentiment,ner,qa,
-# nli,embed}: of three seeds the middle one.
-# By variables: DEVICE (cuda), DTYPE, JOBS side by side (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1),
-# TASKS, WAYS ("full|lora"), TUNE_EXTRA: further options of finetune.
+# DATA contains glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is the output
+# folder of sesame-small.sh. Each task is trained twice per seed: the whole model (from OUT/small-f16), and an adapter of the 8-bit
+# model (OUT/sesame-small), which is bundled. PARTS, in this order: data runs scores ship shipped; collect only rebuilds
+# OUT/scores.jsonl. Each run is evaluated when it ends. Finished runs and scores are skipped, so the same command resumes after an
+# interruption.
+# Writes OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (input of tools/model-cards), and OUT/sesame-{sentiment,ner,qa,nli,embed}: the
+# adapters of the seeds with the median dev score.
+# Variables: DEVICE (cuda), DTYPE, JOBS in parallel (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1), TASKS, WAYS ("full|lora"),
+# TUNE_EXTRA: further options of finetune.
 set -eu
 data=$1 out=$2
 shift 2
@@ -20,7 +20,7 @@ case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} ;; *) dtype=${DTYPE:-f32} ;; 
 seeds=${SEEDS:-1 2 3} work=$out/data runs=$out/runs
 mkdir -p "$work" "$runs"
 
-# get PATH: a file of DATA as it is, or unpacked into OUT/data.
+# get PATH: prints the path of a file of DATA, decompressed into OUT/data if necessary.
 get() {
     if [ -e "$data/$1" ]; then
         echo "$data/$1"
@@ -31,10 +31,10 @@ get() {
     fi
 }
 
-# ---- data: files that are made of several ----
+# ---- data: training files composed of several data sets ----
 
-# QAMR's answered sentences as SQuAD's JSON, in front of the SQuAD questions. Offsets count code points, awk may count
-# bytes: sentences that are not ASCII are left out.
+# QAMR's questions in SQuAD's JSON format, followed by the SQuAD questions. Offsets are code points but awk may count bytes, so
+# sentences with non-ASCII characters are skipped.
 make_qa() {
     LC_ALL=C awk -F '\t' '
         function quoted(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
@@ -58,7 +58,7 @@ make_qa() {
       printf ']},'; sed 's/^{"version":"[^"]*","data":\[//' "$(get squad/train-v1.1-subset.json)"; } >"$work/qa.json"
 }
 
-# Entailment: SNLI, SICK, SciTail, and what news are about, said in the words of zero-shot classification.
+# Entailment: SNLI, SICK, SciTail, and topics of news in the hypothesis template of zero-shot classification.
 make_nli() {
     cat "$(get sentence-pairs/snli/dev.txt)" "$(get sentence-pairs/sick/train.txt)" "$(get sentence-pairs/scitail/dev.txt)" \
         >"$work/nli.txt"
@@ -68,13 +68,13 @@ make_nli() {
             other = (at[$2] + NR / 2 % (n - 1)) % n + 1; how = NR % 4 ? "This example is about " : "This example is "
             print $1 "\t" how name[at[$2]] ".\t0"; print $1 "\t" how name[other] ".\t2" }' \
         "$(get text-classification/agnews/dev.tsv)" | grep -v '"' >>"$work/nli.txt"
-    # For pairs in general (what RTE, MRPC and STS-B begin with): also questions that are the same, or not.
+    # Pairs in general (initial training of RTE, MRPC and STS-B): also duplicate and different questions.
     { cat "$work/nli.txt" "$(get sentence-pairs/scitail/test.txt)"
       cat "$(get sentence-pairs/quora/dev.txt)" "$(get sentence-pairs/quora/test.txt)" |
           awk -F '\t' -v OFS='\t' '{ $3 = 1 - $3; print }'; } >"$work/pairs.txt"
 }
 
-# Texts that belong together: entailed, the same question, the same news, a question and its sentence.
+# Positive pairs: entailment, duplicate question, paraphrase, a question and its sentence.
 make_embed() {
     { for f in sentence-pairs/snli/dev.txt sentence-pairs/sick/train.txt; do
           awk -F '\t' -v OFS='\t' '$3 == 0 { print $1, $2 }' "$(get $f)"; done
@@ -86,7 +86,7 @@ make_embed() {
 
 # ---- runs ----
 
-# The files of a task: --train, --eval and what else it needs.
+# files TASK: options of finetune: --task, --train, --eval and others.
 files() {
     g=$data/glue
     case $1 in
@@ -100,11 +100,11 @@ files() {
     nli) echo "--task snli --train $work/nli.txt --eval $(get sentence-pairs/sick/dev.txt)" ;;
     pairs) echo "--task snli --train $work/pairs.txt --eval $(get sentence-pairs/sick/dev.txt)" ;;
     embed) echo "--task embed --no-header --text 1 --pair 2 --train $work/embed.txt --loss negatives --max-length 128" ;;
-    *) echo "no task is called $1" >&2; exit 2 ;;
+    *) echo "unknown task $1" >&2; exit 2 ;;
     esac
 }
 
-# TASK: epochs, sequences a batch, rate of the whole model, rate of the adapter, epochs between evaluations.
+# numbers TASK: epochs, batch size, learning rate of the whole model, of the adapter, epochs between evaluations.
 numbers() {
     case $1 in
     sst2) echo 3 64 1.5e-4 1e-3 0.5 ;;
@@ -119,7 +119,7 @@ numbers() {
     esac
 }
 
-# one WAY TASK SEED: a run of its own, told in one line.
+# one WAY TASK SEED: trains one run and prints one line.
 one() {
     way=$1 task=$2 seed=$3
     to=$runs/$way-$task-$seed
@@ -130,8 +130,8 @@ one() {
     case $way in
     full) model=$out/small-f16 rate=$3 how="--layer-decay 0.9" ;;
     lora)
-        case $task in embed) to_what=attn.qkv,attn.out ;; *) to_what=all ;; esac
-        model=$out/sesame-small rate=$4 how="--adapter lora --lora-rank 4 --lora-alpha 8 --lora-targets $to_what" ;;
+        case $task in embed) targets=attn.qkv,attn.out ;; *) targets=all ;; esac
+        model=$out/sesame-small rate=$4 how="--adapter lora --lora-rank 4 --lora-alpha 8 --lora-targets $targets" ;;
     esac
     pairs=$runs/full-pairs-${seeds%% *}
     case $way-$task in full-mrpc | full-stsb | full-rte) [ ! -e "$pairs/all_results.json" ] || model=$pairs ;; esac
@@ -148,7 +148,7 @@ one() {
     fi
 }
 
-# Every run, JOBS side by side: what ships and what is long first; those that begin with the model of pairs late.
+# All runs in order: bundled adapters and long runs first; runs that start from the pair model last.
 queue() {
     echo "full pairs ${seeds%% *}"
     for run in lora-qa lora-sst2 lora-ner lora-nli lora-embed full-qa full-sst2 full-ner full-cola full-rte full-mrpc full-stsb \
@@ -162,7 +162,7 @@ queue() {
 
 # ---- scores ----
 
-# score NAME WAY TASK SEED MODEL FILE OPTION...: by sesame eval, in a file of its own, as many run at once.
+# score NAME WAY TASK SEED MODEL FILE OPTION...: runs sesame eval; one output file per score, because several run in parallel.
 score() {
     name=$1 way=$2 task=$3 seed=$4 model=$5 file=$6
     shift 6
@@ -174,7 +174,7 @@ score() {
         >"$runs/score.$name-$way-$seed"
 }
 
-# measure WAY TASK SEED [MODEL]: what a run learned.
+# measure WAY TASK SEED [MODEL]: computes the scores of a run.
 measure() {
     g=$data/glue m=${4:-$runs/$1-$2-$3} name=$2
     set -- "$1" "$2" "$3" "$m"
@@ -200,7 +200,7 @@ measure() {
     esac
 }
 
-# Those that are not there yet, then the encoders.
+# Computes the missing scores, then the scores of the encoders.
 scores() {
     queue | while read -r way task seed; do
         missing=yes
@@ -215,7 +215,7 @@ scores() {
 
 collect() { cat "$runs"/score.* >"$out/scores.jsonl"; }
 
-# The files that ship, where MODELS has them (OUT).
+# Scores of the bundled files in MODELS (default: OUT).
 shipped() {
     m=${MODELS:-$out}
     measure shipped sst2 0 "$m/sesame-sentiment" &
@@ -227,18 +227,18 @@ shipped() {
     collect
 }
 
-# ---- what ships: of each task the adapter whose score on the dev file is the middle one (of equals, by seed) ----
+# ---- bundled adapters: for each task the seed with the median dev score (ties: by seed) ----
 
-# middle NAME SCORE: the seed whose score is in the middle.
-middle() {
+# median_seed NAME SCORE: prints the seed with the median score.
+median_seed() {
     grep "\"name\": \"$1\", \"way\": \"lora\"" "$out/scores.jsonl" |
         sed "s/.*\"seed\": \([0-9]*\).*\"eval_$2\": \([0-9.e-]*\).*/\2 \1/" | sort -n |
         awk '{ seed[NR] = $2 } END { print seed[int((NR + 1) / 2)] }'
 }
 
 ship() { # FOLDER TASK NAME SCORE
-    seed=$(middle "$3" "$4")
-    [ -n "$seed" ] || { echo "no $2 to ship" >&2; return 0; }
+    seed=$(median_seed "$3" "$4")
+    [ -n "$seed" ] || { echo "no scores of $2: no adapter is written" >&2; return 0; }
     "$sesame" convert "$runs/lora-$2-$seed" "$out/$1" --keep-adapter --dtype f16 --overwrite -q
     echo "$1: seed $seed"
 }
@@ -257,6 +257,6 @@ for part; do
         ship sesame-nli nli sick-dev accuracy
         ship sesame-embed embed stsb-cosine spearmanr ;;
     shipped) shipped ;;
-    *) echo "no part is called $part" >&2; exit 2 ;;
+    *) echo "unknown part $part" >&2; exit 2 ;;
     esac
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A fine-tuning suite: what a pretrained model is worth on tasks with labels, one table at the end.
+# Fine-tunes a pretrained model on GLUE tasks and prints one table of scores.
 #     sh docs/recipes/suite.sh MODEL OUT [TASK...]        GLUE_DIR: ../shared/data/glue
-# leaves OUT/TASK/ with each model and its scores; those that are there are not done again. EPOCHS: 3, LR: 1e-4.
+# Writes OUT/TASK/ with each model and its scores; finished tasks are skipped. Variables: EPOCHS (3), LR (1e-4).
 set -eu
 model=$1 out=$2
 shift 2
@@ -15,7 +15,7 @@ for task; do
     mrpc) dir=MRPC ;;
     stsb) dir=STS-B ;;
     rte) dir=RTE ;;
-    *) echo "no task $task in the suite: cola, sst2, mrpc, stsb, rte" >&2; exit 2 ;;
+    *) echo "unknown task $task: cola, sst2, mrpc, stsb, rte" >&2; exit 2 ;;
     esac
     [ -e "$out/$task/all_results.json" ] ||
         "$sesame" finetune --model "$model" --task "$task" --train "$data/$dir/train.tsv" --eval "$data/$dir/dev.tsv" \
