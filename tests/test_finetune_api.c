@@ -84,7 +84,7 @@ static void from_memory(ses_device *dev)
     ses_run_end end;
     CHECK(f && ses_finetune_run(f, &end, &e) && end == SES_RUN_COMPLETE);
     CHECK(score(ses_finetune_report(f), "accuracy") > 0.99);
-    CHECK(ses_finetune_labels(f) == 3 && !strcmp(ses_finetune_label(f, 0), "neg") &&
+    CHECK(ses_finetune_labels(f) == 3 && !strcmp(ses_finetune_label(f, 0), "city") &&
           !ses_finetune_label(f, 3));
     CHECK(!strcmp(ses_finetune_metric(f), "accuracy") && ses_finetune_stats(f).updates == 48);
     CHECK(ses_path_exists(path("memory/config.json")) && ses_path_exists(path("memory/README.md")));

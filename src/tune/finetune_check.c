@@ -134,13 +134,7 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
                          .gold_texts = texts,
                          .gold_cu = cu,
                          .no_answer = t->settings.allow_no_answer ? reals : NULL };
-    for (const char *at = metrics; ok && *at;) {
-        char name[64];
-        size_t len = strcspn(at, "|");
-        snprintf(name, sizeof name, "%.*s", (int)len, at);
-        ok = ses_metric_run(name, &v, NULL, out, e);
-        at += len + (at[len] == '|');
-    }
+    ok = ok && ses_metric_list_run(metrics, &v, NULL, out, e);
     ses_arena_free(&mem);
     return ok;
 }
@@ -148,11 +142,12 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
 /* Does the list contain a metric of this kind? */
 static bool has_kind(ses_metric_kind kind, const char *list)
 {
-    const char *name;
+    const char *name, *item;
+    size_t n;
     ses_metric_kind found;
-    for (; *list; list += strcspn(list, "|"), list += *list == '|')
+    for (size_t k = 0; ses_list_at(list, k, &item, &n); k++)
         for (size_t i = 0; (name = ses_metric_at(i, NULL, &found)); i++)
-            if (found == kind && ses_equal(list, strcspn(list, "|"), name)) return true;
+            if (found == kind && ses_equal(item, n, name)) return true;
     return false;
 }
 

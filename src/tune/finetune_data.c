@@ -7,18 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool check_metrics(const char *list, ses_err *e)
+static bool is_metric(const char *s, size_t n)
 {
     const char *name;
-    for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
-        size_t i = 0, n = strcspn(at, "|");
-        while ((name = ses_metric_at(i, NULL, NULL)) && !ses_equal(at, n, name)) i++;
-        if (name) continue;
+    for (size_t i = 0; (name = ses_metric_at(i, NULL, NULL)); i++)
+        if (ses_equal(s, n, name)) return true;
+    return false;
+}
+
+static bool check_metrics(const char *list, ses_err *e)
+{
+    const char *item, *name;
+    size_t n;
+    for (size_t k = 0; ses_list_at(list, k, &item, &n); k++) {
+        if (!n || is_metric(item, n)) continue;
         ses_buf all = { 0 };
-        for (i = 0; (name = ses_metric_at(i, NULL, NULL)); i++)
+        for (size_t i = 0; (name = ses_metric_at(i, NULL, NULL)); i++)
             ses_buf_appendf(&all, "%s%s", i ? ", " : "", name);
         if (ses_buf_ok(&all, e))
-            ses_fail(e, SES_EUSAGE, "metrics: unknown \"%s\"; choose from %s", ses_quoted_of(at, n).s,
+            ses_fail(e, SES_EUSAGE, "metrics: unknown \"%s\"; choose from %s", ses_quoted_of(item, n).s,
                      all.data);
         ses_buf_free(&all);
         return false;

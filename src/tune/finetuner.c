@@ -337,19 +337,23 @@ bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, 
     return t->task->fill_evaluation(t, s, o, v, mem, e);
 }
 
+bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses_bootstrap *b,
+                         ses_scores *out, ses_err *e)
+{
+    const char *item;
+    size_t n;
+    for (size_t i = 0; ses_list_at(metrics, i, &item, &n); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)n, item);
+        if (n && !ses_metric_run(name, v, b, out, e)) return false;
+    }
+    return true;
+}
+
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e)
 {
-    const char *at = t->settings.metrics;
-    bool ok = true;
-    while (ok && *at) {
-        char name[64];
-        size_t n = strcspn(at, "|");
-        snprintf(name, sizeof name, "%.*s", (int)n, at);
-        ok = ses_metric_run(name, v, b, out, e);
-        at += n + (at[n] == '|');
-    }
-    return ok;
+    return ses_metric_list_run(t->settings.metrics, v, b, out, e);
 }
 
 /* ---- a pass over a set ---- */

@@ -177,7 +177,10 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task
 /* Fills v; arrays on mem. */
 bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
                                    ses_evaluation *v, ses_arena *mem, ses_err *e);
-/* Appends the scores of settings.metrics, in this order. b may be NULL. */
+/* Appends the scores of the metrics of a list, '|' between, in this order. b may be NULL. */
+bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses_bootstrap *b,
+                         ses_scores *out, ses_err *e);
+/* The same for settings.metrics. */
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e);
 

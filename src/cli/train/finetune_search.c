@@ -48,8 +48,10 @@ typedef struct search {
 /* list: "a|b|c" */
 static bool is_in_list(const char *word, const char *list)
 {
-    for (; *list; list += strcspn(list, "|"), list += *list == '|')
-        if (ses_equal(list, strcspn(list, "|"), word)) return true;
+    const char *item;
+    size_t n;
+    for (size_t i = 0; ses_list_at(list, i, &item, &n); i++)
+        if (ses_equal(item, n, word)) return true;
     return false;
 }
 
