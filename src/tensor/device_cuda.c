@@ -172,8 +172,8 @@ static const ses_device_memory memory = {
     .upload = gpu_upload,
     .download = gpu_download,
     .move = gpu_move,
-    .is_bf16 = gpu_to_bf16,
-    .used = gpu_used_bytes,
+    .to_bf16 = gpu_to_bf16,
+    .used_bytes = gpu_used_bytes,
     .ok = gpu_ok,
     .graphs = &graphs,
     .close = gpu_close,
@@ -186,9 +186,10 @@ bool ses_gpu_describe(int i, ses_gpu *out)
     if (cudaGetDeviceCount(&count) != cudaSuccess || i >= count ||
         cudaGetDeviceProperties(&p, i) != cudaSuccess)
         return false;
-    *out = (ses_gpu){
-        .major = p.major, .minor = p.minor, .cores = p.multiProcessorCount, .memory = p.totalGlobalMem
-    };
+    *out = (ses_gpu){ .major = p.major,
+                      .minor = p.minor,
+                      .sm_count = p.multiProcessorCount,
+                      .memory_bytes = p.totalGlobalMem };
     snprintf(out->name, sizeof out->name, "%s", p.name);
     return true;
 }
@@ -225,13 +226,13 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
         return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` lists the available GPUs");
     d->mem = &memory;
     d->isa = SES_ISA_REF;
-    d->dtype = SES_REAL;
-    d->real = o->dtype;
+    d->weight_dtype = SES_REAL;
+    d->activation_dtype = o->dtype;
     d->k = ses_kernels_cuda(is_bf16);
-    d->wide = ses_kernels_cuda(false);
+    d->k_f32 = ses_kernels_cuda(false);
     const char *missing = ses_kernels_missing(&d->k);
     if (missing) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", missing);
-    d->exec.cuda = ses_cuda_new(index, o->steady, e);
+    d->exec.cuda = ses_cuda_new(index, o->autotune_eagerly, e);
     if (!d->exec.cuda || !open_staging(d, e)) return false;
     /* for host-side preparation of batches */
     d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
