@@ -12,24 +12,24 @@ static ses_device *cpu, *gpu, *gpu16; /* gpu16: bf16 */
 static uint64_t drawn;
 
 /* An array on both devices. */
-typedef struct both {
+typedef struct mirrored {
     int64_t n;
     float *host, *gpu;
     bool is_bf16; /* bf16 on the GPU; the host array holds bf16 values, too */
-} both;
+} mirrored;
 
-static both floats(int64_t n, double scale)
+static mirrored floats(int64_t n, double scale)
 {
-    both b = { n, ses_alloc((size_t)n * sizeof(float), NULL), gpu->mem->alloc(gpu, (size_t)n * 4, NULL) };
+    mirrored b = { n, ses_alloc((size_t)n * sizeof(float), NULL), gpu->mem->alloc(gpu, (size_t)n * 4, NULL) };
     for (int64_t i = 0; i < n; i++)
         b.host[i] = (float)(scale * ses_rand_normal((ses_rng_key){ .seed = 5 }, drawn++));
     gpu->mem->upload(gpu, b.gpu, b.host, (size_t)n * 4);
     return b;
 }
 
-static both halves(int64_t n, double scale)
+static mirrored halves(int64_t n, double scale)
 {
-    both b = floats(n, scale);
+    mirrored b = floats(n, scale);
     uint16_t *x = ses_alloc((size_t)n * sizeof *x, NULL);
     ses_convert(x, SES_BF16, b.host, SES_F32, (size_t)n, NULL);
     ses_convert(b.host, SES_F32, x, SES_BF16, (size_t)n, NULL);
@@ -39,25 +39,25 @@ static both halves(int64_t n, double scale)
     return b;
 }
 
-static both ints(int64_t n, const int32_t *x)
+static mirrored ints(int64_t n, const int32_t *x)
 {
-    both b = floats(n, 1);
+    mirrored b = floats(n, 1);
     memcpy(b.host, x, (size_t)n * 4);
     gpu->mem->upload(gpu, b.gpu, x, (size_t)n * 4);
     return b;
 }
 
-static const int32_t *host_ids(both b) { return (const int32_t *)(const void *)b.host; }
-static const int32_t *gpu_ids(both b) { return (const int32_t *)(const void *)b.gpu; }
+static const int32_t *host_ids(mirrored b) { return (const int32_t *)(const void *)b.host; }
+static const int32_t *gpu_ids(mirrored b) { return (const int32_t *)(const void *)b.gpu; }
 
-static void drop(both b)
+static void drop(mirrored b)
 {
     ses_free(b.host);
     gpu->mem->free(gpu, b.gpu);
 }
 
 /* The two sides agree to tol times the largest number. */
-static void check_close(const char *what, both b, double tol)
+static void check_close(const char *what, mirrored b, double tol)
 {
     float *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
     double worst = 0, most = 0;
@@ -90,7 +90,7 @@ static void test_optimizers(void)
     static const ses_sgd sgd = { 0.1, 0.9, 0.7, 0.01, 0.5, true };
     static const ses_adafactor factor = { 0.9, 1e-30, 0.5 };
     enum { ROWS = 700, COLS = 331, N = ROWS * COLS };
-    both w = floats(N, 1), g = floats(N, 1), m = floats(N, 0.1), v = floats(N, 1), u = floats(N, 1);
+    mirrored w = floats(N, 1), g = floats(N, 1), m = floats(N, 0.1), v = floats(N, 1), u = floats(N, 1);
     for (int64_t i = 0; i < N; i++) v.host[i] *= v.host[i];
     gpu->mem->upload(gpu, v.gpu, v.host, N * 4);
     cpu->k.adamw(&cpu->exec, w.host, g.host, m.host, v.host, N, &adam);
@@ -108,7 +108,7 @@ static void test_optimizers(void)
     cpu->k.adafactor_each(&cpu->exec, u.host, v.host, g.host, N, &factor);
     gpu->k.adafactor_each(&gpu->exec, u.gpu, v.gpu, g.gpu, N, &factor);
     check_close("adafactor_each u", u, 1e-6), check_close("adafactor_each v", v, 1e-6);
-    both row = floats(ROWS, 0), col = floats(COLS, 0);
+    mirrored row = floats(ROWS, 0), col = floats(COLS, 0);
     cpu->k.adafactor_matrix(&cpu->exec, u.host, row.host, col.host, g.host, ROWS, COLS, &factor);
     gpu->k.adafactor_matrix(&gpu->exec, u.gpu, row.gpu, col.gpu, g.gpu, ROWS, COLS, &factor);
     check_close("adafactor row", row, 1e-6), check_close("adafactor col", col, 1e-6),
@@ -122,7 +122,7 @@ static void test_optimizers(void)
 static void test_adamw_list(void)
 {
     enum { N = 300 };
-    both w[N], g[N], m[N], v[N], low[N];
+    mirrored w[N], g[N], m[N], v[N], low[N];
     ses_adamw_tensor here[N], there[N];
     wait_for(gpu16);
     for (int i = 0; i < N; i++) {
@@ -149,12 +149,13 @@ static void test_adamw_list(void)
 static void rows_of(int64_t rows, int64_t cols, double rate, bool is_bf16)
 {
     ses_device *d = is_bf16 ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
+    mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     ses_dropout_spec drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
-    both a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1), bias = floats(cols, 1);
-    both y = make(rows * cols, NAN), s = make(rows * cols, NAN), stat = floats(2 * rows, NAN);
-    both da = make(rows * cols, 1), dres = make(rows * cols, NAN), dgain = floats(cols, 1),
-         dbias = floats(cols, 1);
+    mirrored a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1),
+             bias = floats(cols, 1);
+    mirrored y = make(rows * cols, NAN), s = make(rows * cols, NAN), stat = floats(2 * rows, NAN);
+    mirrored da = make(rows * cols, 1), dres = make(rows * cols, NAN), dgain = floats(cols, 1),
+             dbias = floats(cols, 1);
     wait_for(gpu);
     cpu->k.norm(&cpu->exec, y.host, NULL, NULL, a.host, NULL, gain.host, bias.host, rows, cols, 1e-5, NULL);
     d->k.norm(&d->exec, y.gpu, NULL, NULL, a.gpu, NULL, gain.gpu, bias.gpu, rows, cols, 1e-5, NULL);
@@ -186,8 +187,8 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool is_bf16)
     int64_t V = cols - 3;
     int32_t *id = ses_alloc((size_t)rows * sizeof *id, NULL);
     for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE_INDEX;
-    both ids = ints(rows, id), loss = floats(rows, 0), lse = floats(rows, 0), two = floats(2, 1),
-         one = floats(1, 1);
+    mirrored ids = ints(rows, id), loss = floats(rows, 0), lse = floats(rows, 0), two = floats(2, 1),
+             one = floats(1, 1);
     wait_for(gpu);
     cpu->k.xent_rows(&cpu->exec, loss.host, lse.host, a.host, host_ids(ids), rows, V, cols);
     d->k.xent_rows(&d->exec, loss.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows, V, cols);
@@ -204,7 +205,7 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool is_bf16)
     wait_for(d);
     check_close("col_sum with a stride", gain, 1e-5);
     ses_free(id);
-    both all[] = { a, res, gain, bias, y, s, stat, da, dres, dgain, dbias, ids, loss, lse, two, one };
+    mirrored all[] = { a, res, gain, bias, y, s, stat, da, dres, dgain, dbias, ids, loss, lse, two, one };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
@@ -228,9 +229,9 @@ static void test_rows_of(void)
 static void gated(int64_t rows, int64_t cols, ses_act act, bool is_bf16)
 {
     ses_device *d = is_bf16 ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
-    both ab = make(rows * 2 * cols, 2), y = make(rows * cols, 0), dy = make(rows * cols, 1),
-         dab = make(rows * 2 * cols, 1);
+    mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
+    mirrored ab = make(rows * 2 * cols, 2), y = make(rows * cols, 0), dy = make(rows * cols, 1),
+             dab = make(rows * 2 * cols, 1);
     wait_for(gpu);
     cpu->k.glu(&cpu->exec, y.host, ab.host, rows, cols, act);
     d->k.glu(&d->exec, y.gpu, ab.gpu, rows, cols, act);
@@ -248,11 +249,11 @@ static void gated(int64_t rows, int64_t cols, ses_act act, bool is_bf16)
 static void rotated(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, bool is_bf16)
 {
     ses_device *d = is_bf16 ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
+    mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     int64_t cols = heads * dim + rest;
     int32_t *pos = ses_alloc((size_t)rows * sizeof *pos, NULL);
     for (int64_t i = 0; i < rows; i++) pos[i] = (int32_t)(i % 517 * (i % 5 ? 1 : 60));
-    both positions = ints(rows, pos), a = make(rows * cols, 1), y = make(rows * cols, 1);
+    mirrored positions = ints(rows, pos), a = make(rows * cols, 1), y = make(rows * cols, 1);
     wait_for(gpu);
     for (int add = 1; add >= 0; add--) {
         cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(positions), rows, cols,
@@ -289,12 +290,12 @@ static void test_gated_and_turned(void)
 static void test_rows(void)
 {
     enum { ROWS = 20011, COLS = 77, TABLE = 60 };
-    both a = floats(ROWS * COLS, 1), sum = floats(COLS, 1), table = floats(TABLE * COLS, 1);
+    mirrored a = floats(ROWS * COLS, 1), sum = floats(COLS, 1), table = floats(TABLE * COLS, 1);
     int32_t *id = ses_alloc(ROWS * sizeof *id, NULL);
     for (int i = 0; i < ROWS; i++)
         id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_rng_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
     for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE_INDEX;
-    both ids = ints(ROWS, id);
+    mirrored ids = ints(ROWS, id);
     cpu->k.col_sum(&cpu->exec, (ses_dst){ sum.host, true }, a.host, ROWS, COLS, COLS);
     gpu->k.col_sum(&gpu->exec, (ses_dst){ sum.gpu, true }, a.gpu, ROWS, COLS, COLS);
     check_close("col_sum", sum, 2e-6);
@@ -317,8 +318,8 @@ static void test_products(void)
     for (size_t i = 0; i < SES_LEN(shapes); i++)
         for (int order = 0; order < 4; order++) {
             int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k, s = shapes[i].spread;
-            both a = floats(m * k * s, 1), b = floats(k * n * s, 1), c = floats(m * n, 1),
-                 bias = floats(n, 1), pre = floats(m * n, 0);
+            mirrored a = floats(m * k * s, 1), b = floats(k * n * s, 1), c = floats(m * n, 1),
+                     bias = floats(n, 1), pre = floats(m * n, 0);
             ses_gemm g = { .m = m, .n = n, .k = k, .ldc = n, .act = SES_ACT_GELU };
             g.a_row = order & 1 ? s : k * s, g.a_col = order & 1 ? m * s : s;
             g.b_row = order & 2 ? s : n * s, g.b_col = order & 2 ? k * s : s;
@@ -341,8 +342,8 @@ static void test_products(void)
 static void test_ragged(void)
 {
     enum { M = 300, N = 4001, K = 64 };
-    both x = halves(M * K, 1), w = halves(N * K, 1), y = halves(M * N, 0), dx = halves(M * K, 0),
-         dw = floats(N * K, 0), bias = halves(N, 1);
+    mirrored x = halves(M * K, 1), w = halves(N * K, 1), y = halves(M * N, 0), dx = halves(M * K, 0),
+             dw = floats(N * K, 0), bias = halves(N, 1);
     ses_device *d[] = { cpu, gpu16 };
     wait_for(gpu);
     for (int i = 0; i < 2; i++) {
@@ -365,7 +366,7 @@ static void test_ragged(void)
     }
     wait_for(gpu16);
     check_close("from ragged", dx, 1e-2), check_close("down ragged", dw, 1e-2);
-    both all[] = { x, w, y, dx, dw, bias };
+    mirrored all[] = { x, w, y, dx, dw, bias };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
@@ -375,7 +376,7 @@ typedef struct batch {
     int32_t len_q[12], len_k[12];
 } batch;
 
-static both offsets(const int32_t *len, int64_t seqs, int64_t *longest)
+static mirrored offsets(const int32_t *len, int64_t seqs, int64_t *longest)
 {
     int32_t cu[SES_LEN(((batch *)0)->len_q) + 1] = { 0 };
     *longest = 0;
@@ -387,7 +388,7 @@ static both offsets(const int32_t *len, int64_t seqs, int64_t *longest)
 }
 
 /* Uploads the host array to the GPU. */
-static void send(both b)
+static void send(mirrored b)
 {
     uint16_t *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
     if (b.is_bf16) ses_convert(x, SES_BF16, b.host, SES_F32, (size_t)b.n, NULL);
@@ -396,7 +397,7 @@ static void send(both b)
 }
 
 /* Numbers whose products and sums are exact: halves up to 1, and `first` in every dim-th element. */
-static void make_exact(both b, int64_t dim, float first)
+static void make_exact(mirrored b, int64_t dim, float first)
 {
     for (int64_t i = 0; i < b.n; i++)
         b.host[i] = i % dim || !first ? (float)(fmax(-2, fmin(2, round(b.host[i])))) / 2 : first;
@@ -409,21 +410,21 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
                    bool is_bf16, bool large)
 {
     ses_device *g16 = is_bf16 ? gpu16 : gpu;
-    both (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
+    mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     int64_t H = in->heads, C = H * dim, pairs = 0, longest_q, longest_k;
     bool cross = false;
     for (int64_t i = 0; i < in->seqs; i++) cross = cross || in->len_k[i];
     const int32_t *len_k = cross ? in->len_k : in->len_q;
     for (int64_t i = 0; i < in->seqs; i++) pairs += H * in->len_q[i] * len_k[i];
-    both cu_seqlens_q = offsets(in->len_q, in->seqs, &longest_q),
-         cu_seqlens_k = offsets(len_k, in->seqs, &longest_k);
+    mirrored cu_seqlens_q = offsets(in->len_q, in->seqs, &longest_q),
+             cu_seqlens_k = offsets(len_k, in->seqs, &longest_k);
     int64_t T = host_ids(cu_seqlens_q)[in->seqs], S = host_ids(cu_seqlens_k)[in->seqs];
-    both q = make(T * C, 1), k = make(S * C, 1), v = make(S * C, 1);
-    both out = make(T * C, NAN), lse = floats(H * T, NAN), probs = make(pairs, is_bf16 ? 0 : NAN);
-    both dout = make(T * C, 1), delta = floats(H * T, NAN);
-    both dq = make(T * C, NAN), dk = make(S * C, 1), dv = make(S * C, NAN);
-    both dist = make((2 * longest_k - 1) * H, 1), bias = make(pairs, 1), ddist = make(dist.n, 1),
-         dbias = make(pairs, 1);
+    mirrored q = make(T * C, 1), k = make(S * C, 1), v = make(S * C, 1);
+    mirrored out = make(T * C, NAN), lse = floats(H * T, NAN), probs = make(pairs, is_bf16 ? 0 : NAN);
+    mirrored dout = make(T * C, 1), delta = floats(H * T, NAN);
+    mirrored dq = make(T * C, NAN), dk = make(S * C, 1), dv = make(S * C, NAN);
+    mirrored dist = make((2 * longest_k - 1) * H, 1), bias = make(pairs, 1), ddist = make(dist.n, 1),
+             dbias = make(pairs, 1);
     ses_attn a = { .seqs = in->seqs,
                    .heads = H,
                    .dim = dim,
@@ -441,7 +442,7 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
     b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
     if (is_bf16) a.probs = b.probs = NULL; /* tensor-core kernels do not support it */
-    both rest = floats(H * T, NAN);
+    mirrored rest = floats(H * T, NAN);
     if (large) {
         make_exact(q, dim, 1 << 20), make_exact(k, dim, 1), make_exact(dist, dim, 0),
             make_exact(bias, dim, 0);
@@ -476,8 +477,8 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     /* computed separately from the tensor-core kernels */
     if (!large || !is_bf16) check_close("ddist", ddist, 2e-5);
     check_close("dbias", dbias, 2e-5);
-    both all[] = { cu_seqlens_q, cu_seqlens_k, q,  k,  v,     out,  lse,  probs, rest,
-                   dout,         dq,           dk, dv, delta, dist, bias, ddist, dbias };
+    mirrored all[] = { cu_seqlens_q, cu_seqlens_k, q,  k,  v,     out,  lse,  probs, rest,
+                       dout,         dq,           dk, dv, delta, dist, bias, ddist, dbias };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
@@ -546,7 +547,7 @@ static void test_attention_large(void)
 static void test_repeat(void)
 {
     enum { ROWS = 5000, COLS = 300 };
-    both a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
+    mirrored a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
     gpu->k.col_sum(&gpu->exec, (ses_dst){ y.gpu, true }, a.gpu, ROWS, COLS, COLS);
     gpu->k.col_sum(&gpu->exec, (ses_dst){ z.gpu, true }, a.gpu, ROWS, COLS, COLS);
     gpu->mem->download(gpu, y.host, y.gpu, COLS * 4);
@@ -570,8 +571,8 @@ static void test_autotune(void)
     for (size_t i = 0; i < SES_LEN(shapes); i++) {
         int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         bool rotated = shapes[i].rotated, gelu = shapes[i].act == SES_ACT_GELU;
-        both a = halves(m * k, 1), b = halves(k * n, 1), bias = halves(n, 1), c = floats(m * n, 1),
-             pre = floats(m * n, 0);
+        mirrored a = halves(m * k, 1), b = halves(k * n, 1), bias = halves(n, 1), c = floats(m * n, 1),
+                 pre = floats(m * n, 0);
         float *first = ses_alloc((size_t)(2 * m * n) * sizeof *first, NULL), *y = first + m * n;
         ses_gemm g =
             rotated ? ses_gemm_tn(c.gpu, a.gpu, b.gpu, m, n, k) : ses_gemm_nt(c.gpu, a.gpu, b.gpu, m, n, k);

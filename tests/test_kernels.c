@@ -9,7 +9,7 @@
 
 /* an odd guard: no array is aligned */
 enum { MAX_IN = 4, MAX_OUT = 7, GUARD = 67, THREADS = 3, VOCAB = 50 };
-enum { STORE, ADD, NONE_WANTED, SINKS };
+enum { STORE, ACCUMULATE, NO_DST, DST_MODES };
 
 /* Number of elements of an array. */
 typedef enum { NONE, EACH, ROWS, ROWS_2, COLS, COLS_1, SEQS_COLS, SEQS_COLS_INT, TABLE, ONE, TWO } extent;
@@ -19,18 +19,18 @@ typedef struct call {
     ses_kernels k;
     ses_exec x;
     int64_t rows, cols, seqs;
-    int mode, sink;
+    int mode, dst;
     const float *in[MAX_IN]; /* [rows][cols] */
     const float *gain, *bias, *table[3];
-    const float *stat, *loss, *lse, *seg_lse;
-    const int32_t *id[3], *label, *seg_label, *cu, *arg;
+    const float *stat, *loss, *lse, *span_lse;
+    const int32_t *id[3], *label, *span_label, *cu, *arg;
     float *out[MAX_OUT];
     int in_place; /* 1 + index of the input that out[0] aliases, or 0 */
 } call;
 
-static ses_dst sink(const call *c, int i)
+static ses_dst dst(const call *c, int i)
 {
-    return (ses_dst){ c->sink == NONE_WANTED ? NULL : c->out[i], c->sink == ADD };
+    return (ses_dst){ c->dst == NO_DST ? NULL : c->out[i], c->dst == ACCUMULATE };
 }
 
 static int64_t count(const call *c, extent e)
@@ -51,11 +51,11 @@ static int64_t count(const call *c, extent e)
 }
 
 static void run_add(call *c) { c->k.add(&c->x, c->out[0], c->in[0], c->in[1], c->rows * c->cols); }
-static void run_scale(call *c) { c->k.scale(&c->x, sink(c, 0), c->in[0], 0.3f, c->rows * c->cols); }
+static void run_scale(call *c) { c->k.scale(&c->x, dst(c, 0), c->in[0], 0.3f, c->rows * c->cols); }
 static void run_act(call *c) { c->k.act(&c->x, c->out[0], c->in[0], c->rows * c->cols, (ses_act)c->mode); }
 static void run_act_bwd(call *c)
 {
-    c->k.act_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows * c->cols, (ses_act)c->mode);
+    c->k.act_bwd(&c->x, dst(c, 0), c->in[0], c->in[1], c->rows * c->cols, (ses_act)c->mode);
 }
 
 static void run_act_bwd_sum(call *c)
@@ -73,20 +73,20 @@ static void run_glu(call *c)
 static void run_glu_bwd(call *c)
 {
     if (c->cols > 1)
-        c->k.glu_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows, c->cols / 2, (ses_act)c->mode);
+        c->k.glu_bwd(&c->x, dst(c, 0), c->in[0], c->in[1], c->rows, c->cols / 2, (ses_act)c->mode);
 }
 
 static void run_dropout(call *c)
 {
     static const double p[] = { 0, 0.1, 0.5, 0.999, 1 };
     ses_rng_key key = { 0x123456789abcdef0u, 7, 9 };
-    c->k.dropout(&c->x, sink(c, 0), c->in[0], c->rows * c->cols, p[c->mode], key);
+    c->k.dropout(&c->x, dst(c, 0), c->in[0], c->rows * c->cols, p[c->mode], key);
 }
 
 /* Copies the left columns to the left columns: the rows of both matrices have gaps. */
 static void run_copy_cols(call *c)
 {
-    c->k.copy_cols(&c->x, sink(c, 0), c->cols, c->in[0], c->cols, c->rows,
+    c->k.copy_cols(&c->x, dst(c, 0), c->cols, c->in[0], c->cols, c->rows,
                    c->mode ? (c->cols + 1) / 2 : c->cols);
 }
 
@@ -101,8 +101,8 @@ static void run_norm(call *c)
 
 static void run_norm_bwd(call *c)
 {
-    ses_dst dres = sink(c, 1), none = { NULL, false };
-    c->k.norm_bwd(&c->x, sink(c, 0), c->mode & 1 ? dres : none, c->mode & 2 ? c->out[2] : NULL,
+    ses_dst dres = dst(c, 1), none = { NULL, false };
+    c->k.norm_bwd(&c->x, dst(c, 0), c->mode & 1 ? dres : none, c->mode & 2 ? c->out[2] : NULL,
                   c->mode & 4 ? c->out[3] : NULL, c->in[1], c->in[0], c->stat, c->gain, c->rows, c->cols,
                   c->mode & 8 ? &dropped : NULL);
 }
@@ -110,7 +110,7 @@ static void run_norm_bwd(call *c)
 static void run_softmax(call *c) { c->k.softmax(&c->x, c->out[0], c->in[0], c->rows, c->cols); }
 static void run_softmax_bwd(call *c)
 {
-    c->k.softmax_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows, c->cols);
+    c->k.softmax_bwd(&c->x, dst(c, 0), c->in[0], c->in[1], c->rows, c->cols);
 }
 
 static void run_gather(call *c)
@@ -133,7 +133,7 @@ static void run_pool(call *c)
 
 static void run_pool_bwd(call *c)
 {
-    c->k.pool_bwd(&c->x, sink(c, 0), c->in[0], c->arg, c->cu, c->seqs, c->cols, (ses_pool_kind)c->mode);
+    c->k.pool_bwd(&c->x, dst(c, 0), c->in[0], c->arg, c->cu, c->seqs, c->cols, (ses_pool_kind)c->mode);
 }
 
 static void run_xent_rows(call *c)
@@ -144,16 +144,16 @@ static void run_xent_mean(call *c) { c->k.xent_mean(&c->x, c->out[0], c->in[0], 
 static void run_xent_bwd(call *c)
 {
     static const float dloss[] = { 0.7f };
-    c->k.xent_bwd(&c->x, sink(c, 0), dloss, c->loss, c->lse, c->in[0], c->label, c->rows, c->cols, c->cols);
+    c->k.xent_bwd(&c->x, dst(c, 0), dloss, c->loss, c->lse, c->in[0], c->label, c->rows, c->cols, c->cols);
 }
 static void run_xent_seg(call *c)
 {
-    c->k.xent_span(&c->x, c->out[0], c->out[1], c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+    c->k.xent_span(&c->x, c->out[0], c->out[1], c->in[0], c->cu, c->span_label, c->seqs, c->cols);
 }
 static void run_xent_seg_bwd(call *c)
 {
     static const float dloss[] = { 0.7f };
-    c->k.xent_span_bwd(&c->x, sink(c, 0), dloss, c->bias, c->seg_lse, c->in[0], c->cu, c->seg_label, c->seqs,
+    c->k.xent_span_bwd(&c->x, dst(c, 0), dloss, c->bias, c->span_lse, c->in[0], c->cu, c->span_label, c->seqs,
                        c->cols);
 }
 
@@ -164,7 +164,7 @@ static void run_target_loss(call *c)
 static void run_target_bwd(call *c)
 {
     static const float dloss[] = { 0.7f };
-    (c->mode ? c->k.mse_bwd : c->k.bce_bwd)(&c->x, sink(c, 0), dloss, c->in[0], c->in[1], c->rows * c->cols);
+    (c->mode ? c->k.mse_bwd : c->k.bce_bwd)(&c->x, dst(c, 0), dloss, c->in[0], c->in[1], c->rows * c->cols);
 }
 
 static void run_col_sum(call *c)
@@ -302,7 +302,7 @@ static void make_ids(data *d, call *c)
         int32_t first = d->id[4][i / c->cols], len = d->id[4][i / c->cols + 1] - first;
         d->id[6][i] = len ? first + (int32_t)(i % len) : -1;
     }
-    c->label = d->id[3], c->cu = d->id[4], c->seg_label = d->id[5], c->arg = d->id[6];
+    c->label = d->id[3], c->cu = d->id[4], c->span_label = d->id[5], c->arg = d->id[6];
 }
 
 static void make(data *d, call *c, double scale)
@@ -321,11 +321,11 @@ static void make(data *d, call *c, double scale)
                    NULL);
     ses_k_xent_rows_ref(&c->x, d->f[10], d->f[8], c->in[0], c->label, c->rows, c->cols, c->cols);
     ses_k_xent_mean_ref(&c->x, d->f[9], d->f[10], c->label, c->rows);
-    float *seg = random_floats(c->seqs * c->cols, 1);
-    ses_k_xent_span_ref(&c->x, d->f[6] + 1, seg, c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+    float *span_lse = random_floats(c->seqs * c->cols, 1);
+    ses_k_xent_span_ref(&c->x, d->f[6] + 1, span_lse, c->in[0], c->cu, c->span_label, c->seqs, c->cols);
     ses_free(d->f[10]);
-    d->f[10] = seg;
-    c->stat = d->f[7], c->lse = d->f[8], c->loss = d->f[9], c->seg_lse = seg;
+    d->f[10] = span_lse;
+    c->stat = d->f[7], c->lse = d->f[8], c->loss = d->f[9], c->span_lse = span_lse;
 }
 
 /* One run of a case: outputs between guards, starting from d->start. */
@@ -439,9 +439,9 @@ static double compare(size_t k, call *c, const data *d, double scale)
             continue;
         }
         double w = worst(k, c, &ref, &one);
-        CHECK_MSG(w <= 1, "%s %s: %g times the tolerance; %lld x %lld, mode %d, sink %d, scale %g",
+        CHECK_MSG(w <= 1, "%s %s: %g times the tolerance; %lld x %lld, mode %d, dst %d, scale %g",
                   cases[k].name, ses_isa_name((ses_isa)isa), w, (long long)c->rows, (long long)c->cols,
-                  c->mode, c->sink, scale);
+                  c->mode, c->dst, scale);
         most = fmax(most, w);
         result_free(&one);
     }
@@ -472,7 +472,7 @@ static void test_variants(bool print)
             make(&d, &c, scales[v]);
             for (size_t k = 0; k < SES_LEN(cases); k++)
                 for (c.mode = 0; c.mode < cases[k].modes; c.mode++)
-                    for (c.sink = 0; c.sink < (cases[k].sinks ? SINKS : 1); c.sink++)
+                    for (c.dst = 0; c.dst < (cases[k].sinks ? DST_MODES : 1); c.dst++)
                         most[k] = fmax(most[k], compare(k, &c, &d, scales[v]));
             data_free(&d);
         }

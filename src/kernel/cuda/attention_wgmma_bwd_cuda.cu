@@ -11,7 +11,7 @@
 
 enum { BWD_THREADS = 4 * WARPGROUP, HALF = 64, NONE = INT32_MAX };
 
-/* Named barriers, alternating by step number where there are several of a kind. */
+/* Named barriers. Several barriers of one kind alternate with the step number. */
 enum {
     FULL = 1,           /* two: data of a step is loaded */
     FREE = 3,           /* two: the queries of a step may be overwritten */
