@@ -1,4 +1,4 @@
-/* The recipe of a study, as the command reads it: there is no corpus, so that its first run is refused. */
+/* Specification of an ablation study, as `sesame ablate` reads it. The corpus is missing, so the first run fails. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 

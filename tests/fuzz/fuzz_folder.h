@@ -1,4 +1,4 @@
-/* For targets that read folders: one in memory where the system has such, as what is written is synced. */
+/* Temporary folder for targets that read folders: in memory (/dev/shm) if available, because writes are synced. */
 #ifndef TESTS_FUZZ_FOLDER_H
 #define TESTS_FUZZ_FOLDER_H
 

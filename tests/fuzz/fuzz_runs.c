@@ -1,4 +1,4 @@
-/* A run's folder: run.json, log.jsonl and all_results.json, lines of "--" between them; and its curves. */
+/* Folder of a run: run.json, log.jsonl and all_results.json, separated by lines of "--"; and its curves. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 
@@ -10,7 +10,7 @@
 
 static const char *const name[] = { "run.json", "log.jsonl", "all_results.json" };
 
-/* Where a line of "--" begins; NULL: there is none. */
+/* Start of the first line "--", or NULL. */
 static const char *border(const char *text, size_t n)
 {
     for (const char *at = text; at && n - (size_t)(at - text) >= 3; at++) {
