@@ -3,7 +3,7 @@
 #define TESTS_OBJECTIVE_FIXTURE_H
 
 #include "check.h"
-#include "train/objective_mix.h"
+#include "train/objective/objective_mix.h"
 
 #include <string.h>
 

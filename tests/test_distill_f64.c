@@ -3,7 +3,7 @@
 #include "base/rng.h"
 #include "check.h"
 #include "train/distill.h"
-#include "train/objective_mix.h"
+#include "train/objective/objective_mix.h"
 
 #include <math.h>
 

@@ -26,7 +26,7 @@ if command -v python3 >/dev/null; then
     gives 0 "$here/bench/peers/run" --list --jobs gpt2,cold
     has_lines 2 'wanted: '
     gives 1 "$here/bench/peers/run" --list --jobs gpt3
-    has err 'no job is called gpt3'
+    has err 'unknown job gpt3; see --list'
 else
     skipped=$((skipped + 7))
 fi
@@ -44,12 +44,12 @@ has_lines 1 '^{"ready": \["gemm_i8 8x768x768"\]}$'
 has_lines 2 '^{"seconds": \[[0-9.e-]*\]}$'
 has_lines 1 '"bench": "gemm_i8"'
 gives 2 "$sesame" bench model --load 1x8
-has err 'go together'
+has err '--model and --load require each other'
 gives 2 "$sesame" bench model --model "$model" --load 1x8 --recompute
-has err '--recompute is of training: give --train, too'
+has err '--recompute requires --train'
 for wrong in 0x8 1x 1x2x3 3++4 3+ x 8x99999999; do
     gives 2 "$sesame" bench model --model "$model" --load $wrong
-    has err "load $wrong: 8x128 is"
+    has err "load $wrong: expected COUNTxLENGTH such as 8x128"
 done
 gives 3 "$sesame" bench model --model "$tmp/nowhere" --load 1x8
 gives 3 "$sesame" bench model --model "$model" --load 1x4000

@@ -8,7 +8,7 @@
 #ifndef SES_TRAIN_CURRICULUM_H
 #define SES_TRAIN_CURRICULUM_H
 
-#include "objective_mix.h"
+#include "train/objective/objective_mix.h"
 
 enum { SES_MAX_STAGES = 8 };
 

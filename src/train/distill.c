@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "model/model_desc.h"
-#include "objective.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
+#include "train/objective/objective.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "distill.h"
 #include "model/model_desc.h"
 #include "op/op.h"
+#include "train/distill.h"
 
 #include <math.h>
 #include <stdio.h>
