@@ -4,11 +4,12 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "io/input_stream.h"
+#include "line_limit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK = 4 << 20, MIN_BYTES_PER_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
+enum { CHUNK = 4 << 20, MIN_BYTES_PER_THREAD = 1 << 16 };
 
 typedef struct worker {
     const char *p, *end;
@@ -112,10 +113,7 @@ static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
             *e = broken;
             return false;
         }
-        if (rest > MAX_LINE)
-            return ses_fail(e, SES_EARG,
-                            "line %lld is longer than %d MiB; expected one text per line, lines ending in LF",
-                            (long long)s->lines + 1, MAX_LINE >> 20);
+        if (rest > SES_MAX_LINE) return ses_fail_long_line(s->lines + 1, e);
         if (end && rest) memmove(s->in.data, s->in.data + end, rest);
         s->in.len = rest;
     }

@@ -43,8 +43,7 @@ static bool fill(ses_text_reader *l, ses_err *e)
     return true;
 }
 
-/* Detects common files that are not text by their first bytes; NULL: none of them. */
-static const char *binary_format(const char *s, size_t n)
+const char *ses_text_binary_format(const char *s, size_t n)
 {
     static const struct {
         const char *begin;
@@ -63,7 +62,7 @@ static const char *binary_format(const char *s, size_t n)
 static bool check(const ses_text_reader *l, const char *s, size_t n, ses_err *e)
 {
     unsigned long long line = l->line;
-    const char *what = line == 1 ? binary_format(s, n) : NULL;
+    const char *what = line == 1 ? ses_text_binary_format(s, n) : NULL;
     if (what) return ses_fail(e, SES_EFORMAT, "this file is %s", what);
     size_t good = ses_utf8_valid(s, n);
     if (good < n)

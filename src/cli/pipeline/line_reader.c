@@ -1,50 +1,53 @@
 /* Reads lines of files and standard input. */
-#define _POSIX_C_SOURCE 200809L
 #include "line_reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+#include "cli/line_limit.h"
+#include "io/text_reader.h"
+
 #include <string.h>
-#include <unistd.h>
 
-enum { CHUNK = 1 << 16 };
+enum { CHUNK = 1 << 18 };
 
-static const char *display_name(const char *name) { return strcmp(name, "-") ? name : "standard input"; }
+static bool fail_in_file(const ses_line_reader *r, ses_err *e)
+{
+    return ses_wrap(e, "%s", strcmp(r->name, "-") ? r->name : "standard input");
+}
 
 static bool open_next(ses_line_reader *r, ses_err *e)
 {
     r->name = *r->file++;
     r->n_files--;
-    r->fd = strcmp(r->name, "-") ? open(r->name, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
     r->buf.len = r->at = 0;
     r->line = 0;
     r->end = false;
-    return r->fd >= 0 || ses_fail(e, SES_EIO, "%s: %s", r->name, strerror(errno));
+    r->bytes_before = r->bytes;
+    r->in = ses_input_stream_open(r->name, e);
+    return r->in || fail_in_file(r, e);
 }
 
 static void close_one(ses_line_reader *r)
 {
-    if (r->name && r->fd > STDIN_FILENO) close(r->fd);
+    ses_input_stream_free(r->in);
+    r->in = NULL;
     r->name = NULL;
 }
 
 /* Reads more bytes, after the unread rest of the buffer. */
 static bool read_more(ses_line_reader *r, ses_err *e)
 {
+    size_t got = 0;
     if (r->at) {
         memmove(r->buf.data, r->buf.data + r->at, r->buf.len - r->at);
         r->buf.len -= r->at;
         r->at = 0;
     }
-    size_t want = r->buf.len < CHUNK ? CHUNK : r->buf.len; /* doubles for a long line */
-    if (!ses_buf_reserve(&r->buf, want)) return ses_buf_ok(&r->buf, e);
-    ssize_t got;
-    do got = read(r->fd, r->buf.data + r->buf.len, want);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) return ses_fail(e, SES_EIO, "%s: %s", display_name(r->name), strerror(errno));
-    r->buf.len += (size_t)got;
-    r->bytes += (int64_t)got;
+    if (r->buf.len > SES_MAX_LINE) return ses_fail_long_line(r->line + 1, e) || fail_in_file(r, e);
+    if (!ses_buf_reserve(&r->buf, CHUNK)) return ses_buf_ok(&r->buf, e);
+    if (!ses_input_stream_read(r->in, r->buf.data + r->buf.len, CHUNK, &got, e)) return fail_in_file(r, e);
+    const char *format = r->line || r->buf.len ? NULL : ses_text_binary_format(r->buf.data, got);
+    if (format) return ses_fail(e, SES_EFORMAT, "this file is %s", format) || fail_in_file(r, e);
+    r->buf.len += got;
+    r->bytes = r->bytes_before + (int64_t)ses_input_stream_consumed(r->in);
     r->end = got == 0;
     return true;
 }
@@ -81,9 +84,7 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
 bool ses_line_ready(const ses_line_reader *r)
 {
     if (!r->name) return r->n_files > 0;
-    if (r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at)) return true;
-    struct pollfd p = { .fd = r->fd, .events = POLLIN };
-    return poll(&p, 1, 0) == 1 && (p.revents & (POLLIN | POLLHUP));
+    return r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at) || ses_input_stream_ready(r->in);
 }
 
 void ses_line_reader_close(ses_line_reader *r)

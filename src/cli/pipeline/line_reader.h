@@ -1,20 +1,23 @@
-/* Reads lines of files as they arrive, and reports whether more input is ready, so that a pending batch
- * can be answered before the next line blocks. Ownership: ses_line_reader_close frees the buffer; names
- * are borrowed. One thread per reader. */
+/* Reads lines of files as they arrive, decompressing gzip, xz and Zstandard, and reports whether more input
+ * is ready, so that a pending batch can be answered before the next line blocks. A line is at most
+ * SES_MAX_LINE bytes (cli/line_limit.h). Ownership: ses_line_reader_close frees the buffer; names are
+ * borrowed. One thread per reader. */
 #ifndef SES_CLI_LINE_READER_H
 #define SES_CLI_LINE_READER_H
 
 #include "base/str.h"
+#include "io/input_stream.h"
 
 typedef struct ses_line_reader {
     const char *const *file; /* files not yet opened; "-" is standard input */
     size_t n_files;
     const char *name; /* the open file; NULL: none */
-    int fd;
+    ses_input_stream *in;
     ses_buf buf;
-    size_t at;           /* start of the next line in buf */
-    bool end;            /* the rest of the file is in buf */
-    int64_t line, bytes; /* line number in the file, from 1; bytes read from all files */
+    size_t at;            /* start of the next line in buf */
+    bool end;             /* the rest of the file is in buf */
+    int64_t line, bytes;  /* line number in the file, from 1; bytes of all files, as stored */
+    int64_t bytes_before; /* bytes of the files before the open one */
 } ses_line_reader;
 
 typedef enum { SES_LINE_END, SES_LINE_OK, SES_LINE_ERROR } ses_line_status;

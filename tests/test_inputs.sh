@@ -1,0 +1,77 @@
+#!/bin/sh
+# Input of commands that read texts: arguments, standard input, files, compressed files, the maximum line.
+# Usage: sh tests/test_inputs.sh BUILD_DIR, from the source folder.
+set -u
+LC_ALL=C
+export LC_ALL
+unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
+sesame=$1/sesame
+m=tests/pipelines
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "failed: $*"
+    sed 's/^/    stdout: /' "$tmp/out" | cut -c 1-200 | head -2
+    sed 's/^/    stderr: /' "$tmp/err" | head -2
+}
+
+# run CODE COMMAND...: leaves its streams in $tmp/out and $tmp/err; input from $tmp/in.
+: >"$tmp/in"
+run() {
+    want=$1
+    shift
+    "$sesame" "$@" <"$tmp/in" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
+}
+stdout_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
+stderr_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
+no_stderr() { if [ -s "$tmp/err" ]; then bad "$*: stderr is not empty"; else ok; fi; }
+same() { if cmp -s "$tmp/one" "$tmp/out"; then ok; else bad "$*: different output"; fi; }
+
+printf 'The bell rings.\nThe keeper counts.\n' >"$tmp/texts"
+run 0 text-classification -m $m/bert-label --json -q "The bell rings." "The keeper counts."
+cp "$tmp/out" "$tmp/one"
+
+# compressed files
+for format in gzip:gz xz:xz zstd:zst; do
+    program=${format%:*} file=$tmp/texts.${format#*:}
+    if ! command -v "$program" >/dev/null || ! "$program" -c "$tmp/texts" >"$file" 2>/dev/null; then
+        skipped=$((skipped + 1))
+        continue
+    fi
+    "$sesame" text-classification -m $m/bert-label --json -q -f "$file" >"$tmp/out" 2>"$tmp/err"
+    if [ $? -eq 3 ] && grep -q 'this build does not support' "$tmp/err"; then
+        ok # the library was missing when Sesame was built
+        continue
+    fi
+    same "text-classification -f texts.${format#*:}"
+    cp "$file" "$tmp/in"
+    run 0 text-classification -m $m/bert-label --json -q
+    same "text-classification <texts.${format#*:}"
+    head -c 20 "$file" >"$tmp/short"
+    run 3 text-classification -m $m/bert-label --json -q -f "$tmp/short"
+    stderr_has "$tmp/short: $program"
+done
+: >"$tmp/in"
+printf 'BZh91AY&SY' >"$tmp/texts.bz2"
+run 3 text-classification -m $m/bert-label -f "$tmp/texts.bz2"
+stderr_has "$tmp/texts.bz2: this file is compressed: unpack it first"
+printf '\377\376T\000h\000e\000' >"$tmp/utf16"
+run 3 text-classification -m $m/bert-label -f "$tmp/utf16"
+stderr_has 'this file is UTF-16'
+
+# a line without an end
+for command in 'text-classification -m tests/pipelines/bert-label -f' 'tokenize -m tests/pipelines/bert-label'; do
+    run 3 $command /dev/zero
+    stderr_has '/dev/zero: line 1 is longer than 256 MiB; expected one text per line, lines ending in LF'
+done
+run 3 text-classification -m $m/bert-label -f "$tmp/missing"
+stderr_has "$tmp/missing: No such file"
+
+printf "%d passed, %d failed, %d skipped\n" $passed $failed $skipped
+[ $failed -eq 0 ]
