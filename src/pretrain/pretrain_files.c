@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const int64_t MAX_UPDATES = 1000000000000; /* as option --steps */
+
 static bool write_json(const char *dir, const char *name, ses_json_writer *w, bool overwrite, ses_err *e)
 {
     size_t n;
@@ -40,8 +42,10 @@ bool ses_pretrain_load_plan(ses_pretrain *p, ses_err *e)
     bool ok = path != NULL;
     if (ok && ses_path_exists(path)) {
         ses_json_doc *d = ses_json_load(path, 1 << 16, e);
-        ok = d && (ses_json_int(ses_json_get(ses_json_root(d), "updates"), &p->updates) ||
-                   ses_fail(e, SES_EFORMAT, "%s: expected a number \"updates\"", path));
+        ok = d && ((ses_json_int(ses_json_get(ses_json_root(d), "updates"), &p->updates) && p->updates > 0 &&
+                    p->updates <= MAX_UPDATES) ||
+                   ses_fail(e, SES_EFORMAT, "%s: expected a number \"updates\" from 1 to %" PRId64, path,
+                            MAX_UPDATES));
         ses_json_free(d);
     }
     ses_free(path);

@@ -5,7 +5,8 @@
 #include "sesame/err.h"
 
 bool ses_manifest_write(const char *dir, ses_err *e);
-/* Fails with SES_EFORMAT on the first file that is missing or changed. */
+/* Fails with SES_EFORMAT on the first file that is missing, changed or not listed. Hidden files are
+ * ignored. */
 bool ses_manifest_check(const char *dir, ses_err *e);
 
 #endif
