@@ -158,6 +158,20 @@ for signal in INT TERM; do
         --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/whole"
     ok "the same bits after $signal" cmp -s "$tmp/stopped/model.safetensors" "$tmp/whole/model.safetensors"
 done
+# The exit code after a signal is 128 plus its number; a checkpoint is saved.
+# shellcheck disable=SC2086
+for signal in INT:130 TERM:143 HUP:129 USR1:138; do
+    rm -rf "$tmp/signal"
+    "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --steps 1000000 --save-every -1 -o "$tmp/signal" \
+        >/dev/null 2>"$tmp/err" &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && [ ! -s "$tmp/signal/log.jsonl" ]; do sleep 0.05; done
+    kill -"${signal%:*}" $pid
+    wait $pid
+    ok "exit code of $signal" test $? -eq "${signal#*:}"
+    ok "checkpoint after $signal" test -n "$(find "$tmp/signal" -path '*/checkpoint-*/manifest.json')"
+    ok "message after $signal" err_has 'stopped after update .* --resume continues'
+done
 ok "resumed with another rate" exits 3 "$sesame" finetune $small --lr 1e-3 --task classify --train "$tmp/train.tsv" \
     --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/stopped" --resume
 ok "names it" err_has 'started with lr 0.003, not 0.001'

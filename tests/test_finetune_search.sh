@@ -44,7 +44,7 @@ pid=$!
 while kill -0 $pid 2>/dev/null && [ ! -e "$tmp/stopped/lr=2e-3/log.jsonl" ]; do sleep 0.02; done
 kill -INT $pid 2>/dev/null
 wait $pid
-ok "stopped" test $? -eq 1
+ok "stopped" test $? -eq 130
 ok "message" err_has 'search stopped; the same command with --resume continues'
 ok "resumed after it" exits 0 tune -o "$tmp/stopped" --grid lr=1e-3,2e-3,3e-3,4e-3 --epochs 40 --resume
 ok "all four" test "$(grep -c '^[1234]e-3 .* 1 ' "$tmp/out")" -eq 4

@@ -37,7 +37,8 @@ struct ses_command {
     bool has_model_operand;
     const struct ses_task *task; /* pipelines: provides more options, the description and examples */
     /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks
-     * the exit code; false without one: the command has reported the failure (exit 1). */
+     * the exit code; false without one: the command has reported the failure (exit 1), or
+     * a signal has stopped it (128 + its number). */
     bool (*run)(ses_call *c, ses_err *e);
 };
 

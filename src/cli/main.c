@@ -1,6 +1,7 @@
 /* The program: finds the command, parses its options, runs it and reports its error. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "cli/train/train_monitor.h"
 #include "command.h"
 #include "model_args.h"
 #include "task/task.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_INPUT };
+enum { EXIT_FINE, EXIT_FAILED, EXIT_USAGE, EXIT_INPUT, EXIT_SIGNAL = 128 };
 
 /* If the caller closed descriptor 0, 1 or 2, the next opened file would get that number and be
  * overwritten. */
@@ -107,7 +108,8 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
 static int exit_code(const ses_err *e)
 {
     switch (e->code) {
-    case SES_OK:
+    case SES_OK: /* reported by the command; after a signal, the shell's code */
+        return ses_train_monitor_signal() ? EXIT_SIGNAL + ses_train_monitor_signal() : EXIT_FAILED;
     case SES_ENOMEM: return EXIT_FAILED;
     case SES_EUSAGE: return EXIT_USAGE;
     case SES_EIO:

@@ -161,9 +161,9 @@ const ses_command ses_command_finetune = {
         "A model without a head for the task gets a new one. Unnamed columns are found by their common "
         "names. "
         "Batches have no padding.\n\n"
-        "Ctrl-C or SIGTERM saves a checkpoint and stops within one batch. --resume continues from it and "
-        "gives "
-        "the same bits as an uninterrupted run. Checkpoints are written atomically.\n\n"
+        "Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save a checkpoint and stop within one batch; the exit code is "
+        "130, 143, 129 and 138. --resume continues from it and gives the same bits as an uninterrupted run. "
+        "Checkpoints are written atomically.\n\n"
         "Several runs (--grid, --seeds) are written to subfolders of OUT named after their values; --resume "
         "skips the finished ones.",
     .examples = examples,

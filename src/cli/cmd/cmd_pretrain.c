@@ -193,7 +193,8 @@ const ses_command ses_command_pretrain = {
         "losses. Primary objectives alternate between batches, with probabilities given by their weights.\n\n"
         "OUT holds the model and its tokenizer, for every other command and for transformers, the scores, "
         "the "
-        "log and a picture of the loss, curve.svg. Ctrl-C saves a checkpoint; the same command with --resume "
+        "log and a picture of the loss, curve.svg. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save a checkpoint and "
+        "stop (exit code 130, 143, 129, 138); the same command with --resume "
         "continues, with identical results.",
     .examples = examples,
     .opt = opt,

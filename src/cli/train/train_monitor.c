@@ -18,11 +18,17 @@ static void on_signal(int sig) { stop_signal = sig; }
 
 void ses_train_monitor_catch_signals(void)
 {
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
+    static const int stops[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND }, before;
     sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    for (size_t i = 0; i < SES_LEN(stops); i++) {
+        sigaction(stops[i], NULL, &before);
+        if (stops[i] == SIGHUP && before.sa_handler == SIG_IGN) continue; /* nohup */
+        sigaction(stops[i], &a, NULL);
+    }
 }
+
+int ses_train_monitor_signal(void) { return stop_signal; }
 
 bool ses_train_monitor_should_stop(void) { return stop_signal != 0; }
 

@@ -24,12 +24,15 @@ typedef struct ses_train_monitor {
     ses_sparkline spark;
 } ses_train_monitor;
 
-/* A ses_training_fn. Returns false after SIGINT or SIGTERM; the first STARTED event installs the handlers. */
+/* A ses_training_fn. Returns false after a signal that stops; the first STARTED event installs the
+ * handlers. */
 bool ses_train_monitor_on_event(void *monitor, const ses_training_event *event);
 
-/* From now on SIGINT and SIGTERM request a stop; a second signal ends the process. */
+/* From now on SIGINT, SIGTERM, SIGHUP (unless ignored, as by nohup) and SIGUSR1 request a stop; the same
+ * signal again ends the process. */
 void ses_train_monitor_catch_signals(void);
 bool ses_train_monitor_should_stop(void);
+int ses_train_monitor_signal(void); /* number of the signal that requested the stop; 0: none */
 
 /* Lines "Trained", "Time", "Energy" of the closing summary, on stdout. */
 void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_trainer *t,
