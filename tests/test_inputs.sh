@@ -73,5 +73,47 @@ done
 run 3 text-classification -m $m/bert-label -f "$tmp/missing"
 stderr_has "$tmp/missing: No such file"
 
+# arguments are texts; "-" is standard input; -f reads files
+run 0 text-classification -m $m/bert-label --json "$tmp/texts"
+cp "$tmp/out" "$tmp/name"
+stderr_has "sesame: $tmp/texts: a file of this name exists, but arguments are texts; -f FILE reads"
+[ "$(wc -l <"$tmp/err")" -eq 1 ] && ok || bad 'the hint is one line'
+run 0 text-classification -m $m/bert-label --json -q "$tmp/texts"
+no_stderr 'a hint with --quiet'
+cp "$tmp/texts" "$tmp/in"
+run 0 text-classification -m $m/bert-label --json -
+same 'text-classification -'
+run 0 text-classification -m $m/bert-label --json -q -f "$tmp/texts"
+same 'text-classification -f'
+printf 'The keeper counts.' >"$tmp/in"
+run 0 text-classification -m $m/bert-label --json "The bell rings." -
+same 'text-classification TEXT -'
+no_stderr 'texts that are no files'
+run 2 text-classification -m $m/bert-label - -
+stderr_has "'-' (standard input) is given 2 times"
+run 3 text-classification -m $m/bert-label --jsonl '{"text": "a"}'
+stderr_has 'with --jsonl or --column arguments are files'
+run 0 text-classification --help
+stdout_has "Arguments are texts, '-' is standard input, -f FILE reads files"
+
+# tasks with several texts: "-" is one text, or the lines of a list
+printf 'The keeper eats.\nIt rains.\n' >"$tmp/in"
+run 0 question-answering -m $m/bert-qa --json "Who eats?" "$(cat "$tmp/in")"
+cp "$tmp/out" "$tmp/one"
+run 0 question-answering -m $m/bert-qa --json "Who eats?" -
+same 'question-answering Q -'
+run 0 question-answering -m $m/bert-qa --json --question "Who eats?" --context "$(cat "$tmp/in")"
+same 'question-answering --question Q --context C'
+no_stderr 'question-answering --question Q --context C'
+run 2 question-answering -m $m/bert-qa --question "Who eats?" --context "The keeper eats." text
+stderr_has '--context and --question give both texts'
+run 0 question-answering -m $m/bert-qa --json "Who eats?" "$tmp/texts"
+stderr_has "$tmp/texts: a file of this name exists, but arguments are texts; - <FILE reads"
+run 0 rerank -m $m/bert-score --json plums "The keeper eats." "It rains."
+cp "$tmp/out" "$tmp/one"
+run 0 rerank -m $m/bert-score --json plums -
+same 'rerank QUERY -'
+: >"$tmp/in"
+
 printf "%d passed, %d failed, %d skipped\n" $passed $failed $skipped
 [ $failed -eq 0 ]

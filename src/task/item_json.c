@@ -62,7 +62,7 @@ bool ses_pipeline_item_from_json(const ses_pipeline *p, const ses_json *v, ses_i
         return ses_fail(e, SES_EFORMAT, "expected an object or a string, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
     if (!read_list(v, schema->list, schema->requires_list, item, list, e)) return false;
-    bool option = ses_task_has_pair_option(p->task, p->settings.args);
+    bool option = ses_task_count_pair_options(p->task, p->settings.args) > 0;
     bool words = schema->list_replaces_text && item->list;
     if (!read_text(v, schema->text, !words && !option, &item->text, e) ||
         !read_text(v, schema->pair, schema->requires_pair && !option, &item->pair, e))

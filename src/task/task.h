@@ -130,8 +130,8 @@ const ses_task_entry *ses_task_find(const char *name);                /* NULL: n
 const ses_task_entry *ses_task_require(const char *name, ses_err *e); /* NULL: an error with "did you mean" */
 const char *ses_task_canonical_name(const ses_task *t);
 
-/* One of item_schema.pair_option is set. */
-bool ses_task_has_pair_option(const ses_task *t, const void *args);
+/* How many of item_schema.pair_option are set. 2: they give both texts, and items have none. */
+int ses_task_count_pair_options(const ses_task *t, const void *args);
 /* The option is one of item_settings. */
 bool ses_task_allows_item_setting(const ses_task *t, const char *option);
 /* Sets the task's option --task, if it has one and it is not set, to the name the user called the task by. */

@@ -20,12 +20,13 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, question),
       .value = "TEXT",
-      .help = "question for all texts; default: each text is a question followed by its context" },
+      .help = "question for all texts, or for --context; default: each text is a question followed by its "
+              "context" },
     { .name = "context",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, context),
       .value = "TEXT",
-      .help = "context for all texts; then every text is a question" },
+      .help = "context for all texts, or for --question; then every text is a question" },
     { .name = "top-k",
       .letter = 'k',
       .type = SES_OPT_INT,
@@ -82,10 +83,7 @@ typedef struct item_state {
 
 static bool open_task(ses_pipeline *p, ses_err *e)
 {
-    const args *a = p->settings.args;
-    if (a->question && a->context)
-        return ses_fail(e, SES_EUSAGE,
-                        "--question and --context exclude each other: the texts are the other one");
+    (void)e;
     if (p->settings.max_seq_len > DEFAULT_MAX_SEQ_LEN) p->settings.max_seq_len = DEFAULT_MAX_SEQ_LEN;
     return true;
 }
@@ -97,6 +95,8 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     int64_t stride = a->stride >= 0                                 ? a->stride
                      : p->settings.max_seq_len / 2 < DEFAULT_STRIDE ? p->settings.max_seq_len / 2
                                                                     : DEFAULT_STRIDE;
+    if (a->question && a->context && (r->item.text.p || r->item.pair.p))
+        return ses_fail(e, SES_EARG, "question and context are both given as options: expected no text");
     if (a->question && !r->item.pair.p) r->item.pair = r->item.text, r->item.text.p = NULL;
     if (a->question && !r->item.text.p) r->item.text = ses_str(a->question);
     if (!r->item.pair.p && a->context) r->item.pair = ses_str(a->context);
@@ -291,6 +291,7 @@ static const ses_head *const heads[] = { &ses_head_question_answering, NULL };
 static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Who lives in London?\" \"My name is Sarah and I live in London.\"",
       "the answer in its context" },
+    { "sesame question-answering \"Who wrote it?\" - <book.txt", "the answer in a file, read as one text" },
     { "sesame question-answering -m DIR --question \"Who wrote it?\" -f books.txt -k 3",
       "one question for each line" },
     { "sesame question-answering -m DIR --jsonl --json <questions.jsonl",

@@ -61,14 +61,14 @@ static bool is_one_of(const char *names, const char *name)
     return false;
 }
 
-bool ses_task_has_pair_option(const ses_task *t, const void *args)
+int ses_task_count_pair_options(const ses_task *t, const void *args)
 {
     const ses_opt *o;
+    int n = 0;
     for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
-        if (is_one_of(t->item_schema.pair_option, o->name) &&
-            *(const char *const *)(const void *)((const char *)args + o->offset))
-            return true;
-    return false;
+        n += is_one_of(t->item_schema.pair_option, o->name) &&
+             *(const char *const *)(const void *)((const char *)args + o->offset);
+    return n;
 }
 
 bool ses_task_allows_item_setting(const ses_task *t, const char *option)

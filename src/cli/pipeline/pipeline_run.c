@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "atomic_output.h"
 #include "cli/input_size.h"
+#include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "line_reader.h"
 #include "npy_writer.h"
@@ -172,7 +173,7 @@ static bool feed(pipeline_job *j, ses_item *item, int64_t number, ses_err *e)
 
 static bool has_pair_option(const pipeline_job *j)
 {
-    return ses_task_has_pair_option(j->call->command->task, j->call->task_args);
+    return ses_task_count_pair_options(j->call->command->task, j->call->task_args) > 0;
 }
 
 /* Fills the next item (text, pair, list) from n words; returns the number of words used. */
@@ -188,12 +189,55 @@ static size_t build_item(const pipeline_job *j, ses_string *word, size_t n, ses_
     return n;
 }
 
+/* Whether "-" as argument `at` means the lines of standard input. Otherwise all of it is one text, such as the
+ * context of a question. */
+static bool takes_lines(const pipeline_job *j, size_t at)
+{
+    const ses_item_schema *parts = &j->call->command->task->item_schema;
+    bool pair = parts->requires_pair && !has_pair_option(j);
+    bool list = parts->requires_list && !parts->list_replaces_text;
+    return list ? at > pair : !pair;
+}
+
+/* Appends the lines of the text, or the text without the line ends at its end. */
+static size_t split_input(ses_string *word, ses_buf *text, bool lines)
+{
+    size_t n = 0;
+    const char *p = text->data, *end = p + text->len;
+    while (!lines && end > p && (end[-1] == '\n' || end[-1] == '\r')) end--;
+    if (!lines) return word[0] = (ses_string){ p, (size_t)(end - p) }, 1;
+    while (p < end) {
+        const char *lf = memchr(p, '\n', (size_t)(end - p)), *stop = lf ? lf : end;
+        word[n++] = (ses_string){ p, (size_t)(stop - p) - (lf && stop > p && stop[-1] == '\r') };
+        p = stop + 1;
+    }
+    return n;
+}
+
+/* The texts of all arguments; *input holds those of standard input. */
+static ses_string *argument_texts(const pipeline_job *j, ses_buf *input, size_t *n, ses_err *e)
+{
+    const ses_call *c = j->call;
+    size_t operands = (size_t)c->n_operands, cap = operands;
+    for (size_t i = 0; i < operands; i++)
+        if (ses_operand_is_stdin(c->operands[i]) && !ses_read_stdin(input, e)) return NULL;
+    for (size_t i = 0; i < input->len; i++) cap += input->data[i] == '\n';
+    ses_string *word = ses_alloc_array(cap, sizeof *word, e);
+    *n = 0;
+    for (size_t i = 0; word && i < operands; i++)
+        if (ses_operand_is_stdin(c->operands[i]))
+            *n += split_input(word + *n, input, takes_lines(j, i));
+        else
+            word[(*n)++] = ses_str(c->operands[i]);
+    return word;
+}
+
 static bool run_arguments(pipeline_job *j, ses_err *e)
 {
-    size_t n = (size_t)j->call->n_operands;
-    ses_string *word = ses_alloc_array(n, sizeof *word, e);
+    size_t n;
+    ses_buf input = { 0 };
+    ses_string *word = argument_texts(j, &input, &n, e);
     bool ok = word != NULL;
-    for (size_t i = 0; ok && i < n; i++) word[i] = ses_str(j->call->operands[i]);
     int64_t number = 0;
     for (size_t at = 0; ok && at < n;) {
         ses_item item;
@@ -203,7 +247,14 @@ static bool run_arguments(pipeline_job *j, ses_err *e)
     }
     ok = ok && ses_pipeline_flush(j->p, e);
     ses_free(word);
+    ses_buf_free(&input);
     return ok;
+}
+
+/* Runs the item whose texts are all given by options: --question and --context. */
+static bool run_options(pipeline_job *j, ses_err *e)
+{
+    return feed(j, &(ses_item){ 0 }, 1, e) && ses_pipeline_flush(j->p, e);
 }
 
 static bool feed_json(pipeline_job *j, const char *line, size_t n, ses_err *e)
@@ -337,8 +388,28 @@ static bool end_array(pipeline_job *j, ses_err *e)
     return ses_npy_end(&j->npy, e);
 }
 
+/* The options give both texts of an item. */
+static bool has_both_texts(const ses_call *c)
+{
+    return ses_task_count_pair_options(c->command->task, c->task_args) == 2;
+}
+
+static bool check_arguments(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
+{
+    const char *names = c->command->task->item_schema.pair_option;
+    if (has_both_texts(c) && (c->n_operands || a->files.n || a->jsonl || a->column))
+        return ses_fail(e, SES_EUSAGE,
+                        "--%.*s and --%s give both texts: expected no argument, file or column",
+                        (int)strcspn(names, "|"), names, strchr(names, '|') + 1);
+    if (a->jsonl || a->column)
+        return ses_operands_require_files(
+            c, "with --jsonl or --column arguments are files, '-' is standard input", e);
+    return ses_operands_check_stdin(c, e);
+}
+
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
+    if (!check_arguments(c, a, e)) return false;
     if (c->n_operands && a->files.n)
         return ses_fail(e, SES_EUSAGE, "arguments and --file are mutually exclusive");
     if (a->column && a->jsonl)
@@ -367,6 +438,7 @@ static bool run(pipeline_job *j, ses_err *e)
     static const char *const standard[] = { "-" };
     const ses_call *c = j->call;
     bool texts = c->n_operands && !j->a->jsonl && !j->a->column; /* else the arguments are files */
+    bool only_stdin = c->n_operands == 1 && ses_operand_is_stdin(c->operands[0]);
     ses_pipeline_set_callback(j->p, put, j);
     ses_pipeline_set_error_callback(j->p, on_item_error, j);
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
@@ -379,7 +451,11 @@ static bool run(pipeline_job *j, ses_err *e)
     bool limited = !j->a->max_seq_len || ses_pipeline_set_max_seq_len(j->p, j->a->max_seq_len);
     if (!limited && !c->quiet)
         fputs("sesame: --max-seq-len has no effect: this task does not truncate texts\n", stderr);
-    if (texts) return run_arguments(j, e);
+    if (has_both_texts(c)) return run_options(j, e);
+    if (texts)
+        ses_hint_file_operand(c, takes_lines(j, 0) ? "-f FILE reads the texts in it, one per line"
+                                                   : "- <FILE reads the text in it");
+    if (texts && !only_stdin) return run_arguments(j, e);
     j->lines = true;
     j->in.file = j->a->files.item;
     j->in.n_files = j->a->files.n;

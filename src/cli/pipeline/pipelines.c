@@ -61,8 +61,9 @@ static const ses_opt opt[] = {
 };
 
 const char ses_pipeline_description[] =
-    "The texts are the arguments, or the lines of each --file, or standard input. With --jsonl or --column "
-    "the arguments are files. Results are written in input order, each as soon as it is available. With "
+    "Arguments are texts, '-' is standard input, -f FILE reads files, one text per line. Without them "
+    "standard input is read. With --jsonl or --column arguments are files. Files compressed with gzip, xz or "
+    "zstd are decompressed. Results are written in input order, each as soon as it is available. With "
     "--json each result is a line in the format of the transformers pipeline of this name. Truncation is "
     "always reported.";
 
