@@ -1,5 +1,5 @@
-/* Corpora: contents; identical bytes for any number of threads and after an interruption; damaged files are
- * refused. */
+/* Corpora: contents; identical bytes for any number of threads and after an interruption; damaged files and damaged
+ * intermediate files are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
@@ -119,6 +119,128 @@ static void same_bytes(const corpus_fixture *f)
     CHECK_MSG(share > 0.09 && share < 0.11, "%g of %lld", share, x ? (long long)x->documents : 0);
     ses_corpus_free(c);
     for (int i = 0; i < 3; i++) ses_free(data[i]);
+}
+
+/* ---- resuming from damaged files ---- */
+
+/* Without fsync, unlike ses_file_write. */
+static bool write_file(const char *path, const void *data, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    bool ok = file && fwrite(data, 1, n, file) == n;
+    return file && fclose(file) == 0 && ok;
+}
+
+typedef struct interrupted {
+    char text[128], out[128], dir[128];
+    const char *files[1];
+    ses_corpus_options o;
+} interrupted;
+
+/* Builds NAME up to its third chunk. */
+static void interrupt(const corpus_fixture *f, const char *name, interrupted *b)
+{
+    ses_err e = { 0 };
+    ses_buf text = { 0 };
+    int64_t resumed;
+    stopper s = { 2 };
+    snprintf(b->text, sizeof b->text, "%s/%s.txt", f->dir, name);
+    snprintf(b->out, sizeof b->out, "%s/%s", f->dir, name);
+    snprintf(b->dir, sizeof b->dir, "%s/%s.part", f->dir, name);
+    corpus_text(&text, 4000, 1);
+    CHECK(write_file(b->text, text.data, text.len));
+    ses_buf_free(&text);
+    b->files[0] = b->text;
+    b->o = (ses_corpus_options){ .tokenizer = f->tokenizer,
+                                 .unk_id = 1,
+                                 .files = b->files,
+                                 .n_files = 1,
+                                 .chunk_bytes = 500,
+                                 .overwrite = true,
+                                 .progress = stop_after,
+                                 .ctx = &s };
+    CHECK(!ses_corpus_build(b->out, &b->o, &resumed, &e) && strstr(e.msg, "run the same command to resume"));
+    b->o.progress = NULL;
+}
+
+/* Writes a file of C.part with one byte changed, and resumes. The build must refuse it without changing any file, or
+ * build the same corpus. */
+static bool resume_damaged(interrupted *b, const char *path, char *data, size_t n, size_t at,
+                           const char *good, size_t good_size)
+{
+    ses_err e = { 0 };
+    int64_t resumed;
+    data[at] ^= 1;
+    CHECK(write_file(path, data, n));
+    bool ok = ses_corpus_build(b->out, &b->o, &resumed, &e), same = false;
+    size_t size = 0;
+    char *now = ses_file_read(ok ? b->out : path, 1 << 20, &size, NULL);
+    if (ok)
+        same = now && size == good_size && !memcmp(now, good, size);
+    else
+        same = now && size == n && !memcmp(now, data, n) && strstr(e.msg, b->dir);
+    if (!same) CHECK_MSG(0, "%s, byte %zu: %s", path, at, ok ? "another corpus" : e.msg);
+    ses_free(now);
+    data[at] ^= 1;
+    return ok;
+}
+
+static void damaged_parts(const corpus_fixture *f)
+{
+    static const char *const name[] = { "tokens", "words", "sentences", "documents", "journal.json" };
+    interrupted b;
+    ses_err e = { 0 };
+    int64_t resumed = 0;
+    size_t n[5] = { 0 }, size = 0;
+    char *data[5], path[192];
+    interrupt(f, "broken", &b);
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s/%s", b.dir, name[i]);
+        data[i] = ses_file_read(path, 1 << 20, &n[i], &e);
+        CHECK(data[i] && n[i]);
+    }
+    CHECK_MSG(ses_corpus_build(b.out, &b.o, &resumed, &e) && resumed > 1, "%s", e.msg);
+    char *good = ses_file_read(b.out, 1 << 20, &size, &e);
+    for (int i = 0; i < 5 && good; i++) {
+        snprintf(path, sizeof path, "%s/%s", b.dir, name[i]);
+        for (size_t at = i ? 0 : CORPUS_HEADER_BYTES; at < n[i]; at += i == 4 ? 3 : 1 + n[i] / 50) {
+            CHECK(ses_dir_make(b.dir, &e));
+            for (int k = 0; k < 5; k++) {
+                char to[192];
+                snprintf(to, sizeof to, "%s/%s", b.dir, name[k]);
+                CHECK(write_file(to, data[k], n[k]));
+            }
+            bool ok = resume_damaged(&b, path, data[i], n[i], at, good, size);
+            if (ok && i < 4) CHECK_MSG(0, "%s, byte %zu: damage not found", name[i], at);
+        }
+    }
+    ses_free(good);
+    for (int i = 0; i < 5; i++) ses_free(data[i]);
+    CHECK(ses_dir_remove(b.dir, NULL));
+}
+
+/* A journal without checksums, as older versions wrote it; --restart ignores it. */
+static void old_journal(const corpus_fixture *f)
+{
+    interrupted b;
+    ses_err e = { 0 };
+    int64_t resumed = 0;
+    size_t n = 0;
+    char path[192];
+    interrupt(f, "old", &b);
+    snprintf(path, sizeof path, "%s/journal.json", b.dir);
+    char *text = ses_file_read(path, 1 << 20, &n, &e), *at = text ? strstr(text, ", \"checksums\"") : NULL;
+    CHECK(at);
+    if (at) {
+        strcpy(at, "}");
+        CHECK(write_file(path, text, strlen(text)));
+        CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) && strstr(e.msg, "older version") &&
+              strstr(e.msg, "--restart"));
+        e = (ses_err){ 0 };
+        b.o.restart = true;
+        CHECK_MSG(ses_corpus_build(b.out, &b.o, &resumed, &e) && !resumed, "%s", e.msg);
+    }
+    ses_free(text);
 }
 
 static bool opens(const void *data, size_t n)
@@ -248,6 +370,8 @@ int main(void)
     corpus_fixture f = corpus_begin();
     read_back(&f);
     same_bytes(&f);
+    damaged_parts(&f);
+    old_journal(&f);
     damage(&f);
     refusals(&f);
     fingerprints(&f);

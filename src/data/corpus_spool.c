@@ -8,13 +8,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 20, JOURNAL_MAX = 1 << 20 };
+enum { BUFFER = 1 << 20, VERIFY_BUFFER = 1 << 16, JOURNAL_MAX = 1 << 20 };
 
 static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", "documents" };
+
+#define RESTART "use --restart to start over"
+
+/* ---- checksums ---- */
+
+/* Continues FNV-1a of 64 bits: the result does not depend on how the bytes are divided into calls. */
+static uint64_t checksum(uint64_t sum, const void *p, size_t n)
+{
+    for (const unsigned char *c = p, *end = n ? c + n : c; c != end; c++) sum = (sum ^ *c) * 0x100000001b3u;
+    return sum;
+}
+
+static uint64_t checksum_start(void) { return 0xcbf29ce484222325u; }
+
+/* Bytes at the start of a part outside its checksum: the corpus header, which the end of a build overwrites. */
+static size_t unchecked_bytes(int part) { return part == PART_TOKENS ? CORPUS_HEADER_BYTES : 0; }
 
 /* ---- the journal ---- */
 
@@ -39,6 +56,29 @@ static const struct counter {
     { "held_tokens", offsetof(ses_build_progress, head.held_out_tokens) },
 };
 
+/* Checksum of the journal itself. */
+static uint64_t journal_checksum(const ses_spool *s, const ses_build_progress *at)
+{
+    uint64_t sum = checksum(checksum_start(), s->settings, strlen(s->settings) + 1);
+    for (size_t i = 0; i < SES_LEN(counters); i++)
+        sum = checksum(sum, (const char *)at + counters[i].offset, sizeof(uint64_t));
+    return checksum(sum, s->sum, sizeof s->sum);
+}
+
+/* 16 hexadecimal digits: JSON numbers of other programs have 53 bits. */
+static void put_checksum(ses_json_writer *w, const char *key, uint64_t sum)
+{
+    char hex[24];
+    snprintf(hex, sizeof hex, "%016" PRIx64, sum);
+    ses_json_member_string(w, key, hex);
+}
+
+static bool get_checksum(const ses_json *object, const char *key, uint64_t *sum)
+{
+    const char *hex = ses_json_string(ses_json_get(object, key), NULL);
+    return hex && strlen(hex) == 16 && strspn(hex, "0123456789abcdef") == 16 && sscanf(hex, "%" SCNx64, sum);
+}
+
 bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e)
 {
     for (int i = 0; i < CORPUS_PARTS; i++) {
@@ -56,6 +96,11 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
             memcpy(&value, (const char *)at + counters[i].offset, sizeof value);
             ses_json_member_uint(w, counters[i].key, value);
         }
+        ses_json_put_key(w, "checksums");
+        ses_json_begin_object(w);
+        for (int i = 0; i < CORPUS_PARTS; i++) put_checksum(w, name[i], s->sum[i]);
+        put_checksum(w, "journal", journal_checksum(s, at));
+        ses_json_end_object(w);
         ses_json_end_object(w);
     }
     const char *text = w && path ? ses_json_writer_text(w, &n, e) : NULL;
@@ -66,33 +111,46 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
     return ok;
 }
 
-/* *found: a journal with these settings exists, and *at is its progress. */
-static bool read_journal(ses_spool *s, ses_build_progress *at, bool *found, ses_err *e)
+/* Reads counters and checksums from a journal; false with an error if it is damaged. */
+static bool parse_journal(ses_spool *s, const ses_json *root, ses_build_progress *at, ses_err *e)
 {
-    char *path = ses_path_join(s->dir, "journal.json", e);
-    if (!path) return false;
-    bool exists = ses_path_exists(path), ok = true;
-    ses_json_doc *d = exists ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
-    ses_free(path);
-    *found = false;
-    s->has_journal = exists;
-    if (!exists) return true;
-    const ses_json *root = d ? ses_json_root(d) : NULL;
     const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
+    const ses_json *sums = ses_json_get(root, "checksums");
+    uint64_t journal = 0;
+    size_t layout[CORPUS_PARTS + 1];
+    bool ok = settings != NULL;
     for (size_t i = 0; i < SES_LEN(counters); i++) {
         uint64_t value = 0;
         ok = ok && ses_json_uint(ses_json_get(root, counters[i].key), &value);
         if (ok) memcpy((char *)at + counters[i].offset, &value, sizeof value);
     }
-    if (d && (!settings || !ok))
-        ses_fail(e, SES_EFORMAT, "%s: damaged journal; use --restart to start over", s->dir);
-    else if (d && strcmp(settings, s->settings))
-        ses_fail(e, SES_EARG,
-                 "%s has an interrupted build of other texts or options; repeat these to resume it, or use "
-                 "--restart",
-                 s->dir);
-    else
-        *found = d != NULL;
+    if (ok && !sums)
+        return ses_fail(e, SES_EFORMAT,
+                        "%s: an older version of sesame wrote this interrupted build, without checksums; "
+                        "its files cannot be verified: " RESTART,
+                        s->dir);
+    if (ok && strcmp(settings, s->settings))
+        return ses_fail(e, SES_EARG,
+                        "%s has an interrupted build of other texts or options; repeat these to resume it, "
+                        "or use --restart",
+                        s->dir);
+    for (int i = 0; i < CORPUS_PARTS; i++) ok = ok && get_checksum(sums, name[i], &s->sum[i]);
+    ok = ok && get_checksum(sums, "journal", &journal) && journal == journal_checksum(s, at) &&
+         ses_corpus_layout(&at->head, layout);
+    return ok || ses_fail(e, SES_EFORMAT, "%s/journal.json: damaged; " RESTART, s->dir);
+}
+
+/* *found: a journal with these settings exists, and *at is its progress. */
+static bool read_journal(ses_spool *s, ses_build_progress *at, bool *found, ses_err *e)
+{
+    char *path = ses_path_join(s->dir, "journal.json", e);
+    if (!path) return false;
+    s->has_journal = ses_path_exists(path);
+    ses_json_doc *d = s->has_journal ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
+    ses_free(path);
+    if (!s->has_journal) return true;
+    if (!d && e && e->code == SES_EFORMAT) return ses_wrap(e, "damaged journal (" RESTART ")");
+    *found = d && parse_journal(s, ses_json_root(d), at, e);
     ses_json_free(d);
     return *found;
 }
@@ -103,6 +161,7 @@ bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e)
 {
     ses_buf *b = &s->buf[part];
     s->size[part] += n;
+    s->sum[part] = checksum(s->sum[part], p, n);
     if (n && !ses_buf_append(b, p, n)) return ses_buf_ok(b, e);
     if (n && b->len < BUFFER) return true;
     for (size_t done = 0; done < b->len;) {
@@ -117,22 +176,53 @@ bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e)
     return true;
 }
 
-/* Opens a part and truncates it to the length in the journal. */
+/* Compares the first `size` bytes of a part with the checksum in the journal. */
+static bool verify_part(const ses_spool *s, int part, const char *path, uint64_t size, ses_err *e)
+{
+    uint64_t sum = checksum_start(), at = unchecked_bytes(part);
+    char *block = ses_alloc(VERIFY_BUFFER, e);
+    if (!block) return false;
+    bool ok = true;
+    while (ok && at < size) {
+        ssize_t n = pread(s->fd[part], block, size - at < VERIFY_BUFFER ? (size_t)(size - at) : VERIFY_BUFFER,
+                          (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        ok = n > 0 ||
+             ses_fail(e, SES_EIO, "%s: cannot read: %s", path, n ? strerror(errno) : "it was truncated");
+        if (ok) sum = checksum(sum, block, (size_t)n), at += (uint64_t)n;
+    }
+    ses_free(block);
+    if (ok && sum != s->sum[part])
+        return ses_fail(e, SES_EFORMAT, "%s: damaged: its checksum differs from the journal's; " RESTART,
+                        path);
+    return ok;
+}
+
+/* Opens a part. It must contain at least `size` bytes with the journal's checksum. */
 static bool open_part(ses_spool *s, int part, uint64_t size, ses_err *e)
 {
     char *path = ses_path_join(s->dir, name[part], e);
     if (!path) return false;
     int fd = s->fd[part] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     off_t length = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-    bool ok = length >= 0 && (uint64_t)length >= size && ftruncate(fd, (off_t)size) == 0 &&
-              lseek(fd, (off_t)size, SEEK_SET) >= 0;
-    if (length >= 0 && (uint64_t)length < size)
-        ses_fail(e, SES_EFORMAT, "%s: shorter than its journal requires; use --restart to start over", path);
-    else if (!ok)
+    bool ok = false;
+    if (length < 0)
         ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    else if ((uint64_t)length < size)
+        ses_fail(e, SES_EFORMAT, "%s: damaged: shorter than its journal requires; " RESTART, path);
+    else
+        ok = verify_part(s, part, path, size, e);
     s->size[part] = size;
     ses_free(path);
     return ok;
+}
+
+/* Removes the bytes after the last checkpoint. */
+static bool truncate_part(ses_spool *s, int part, ses_err *e)
+{
+    off_t size = (off_t)s->size[part];
+    if (ftruncate(s->fd[part], size) == 0 && lseek(s->fd[part], size, SEEK_SET) >= 0) return true;
+    return ses_fail(e, SES_EIO, "%s/%s: %s", s->dir, name[part], strerror(errno));
 }
 
 static bool remove_parts(const char *dir, ses_err *e)
@@ -151,7 +241,7 @@ bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool r
 {
     ses_buf dir = { 0 };
     bool found = false;
-    for (int i = 0; i < CORPUS_PARTS; i++) s->fd[i] = -1;
+    for (int i = 0; i < CORPUS_PARTS; i++) s->fd[i] = -1, s->sum[i] = checksum_start();
     ses_buf_appendf(&dir, "%s.part", path);
     if (!ses_buf_ok(&dir, e)) return false;
     s->dir = dir.data;
@@ -160,11 +250,15 @@ bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool r
     if (restart ? !remove_parts(s->dir, e) : !read_journal(s, at, &found, e)) return false;
     if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first checkpoint */
     for (int i = 0; i < CORPUS_PARTS; i++)
-        if (!open_part(s, i,
-                       (i == 0 && found ? CORPUS_HEADER_BYTES : 0) + ses_corpus_part_bytes(&at->head, i), e))
+        if (!open_part(s, i, (found ? unchecked_bytes(i) : 0) + ses_corpus_part_bytes(&at->head, i), e))
             return false;
+    for (int i = 0; i < CORPUS_PARTS; i++)
+        if (!truncate_part(s, i, e)) return false;
+    if (found) return true;
     static const char head[CORPUS_HEADER_BYTES]; /* written at the end */
-    return found || ses_spool_put(s, PART_TOKENS, head, sizeof head, e);
+    bool ok = ses_spool_put(s, PART_TOKENS, head, sizeof head, e);
+    s->sum[PART_TOKENS] = checksum_start();
+    return ok;
 }
 
 void ses_spool_free(ses_spool *s)
@@ -209,7 +303,7 @@ static bool join_part(ses_spool *s, int part, ses_corpus_header *h, ses_err *e)
     static const char zero[8] = { 0 };
     ses_mmap m = { 0 };
     if (!ses_spool_put(s, part, NULL, 0, e) || !map_part(s, part, &m, e)) return false;
-    size_t skip = part == PART_TOKENS ? CORPUS_HEADER_BYTES : 0;
+    size_t skip = unchecked_bytes(part);
     h->part[part] = ses_corpus_hash(m.size ? m.data + skip : NULL, m.size - skip);
     bool ok = true;
     for (size_t at = 0; part != PART_TOKENS && ok && at < m.size; at += BUFFER)

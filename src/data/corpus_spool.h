@@ -1,5 +1,5 @@
 /* Intermediate files of a corpus build: the parts of the corpus as growing files in the folder PATH.part,
- * and a journal with the valid length of each. One thread. */
+ * and a journal with the valid length and the checksum of each. One thread. */
 #ifndef SES_DATA_CORPUS_SPOOL_H
 #define SES_DATA_CORPUS_SPOOL_H
 
@@ -19,12 +19,13 @@ typedef struct ses_spool {
     bool has_journal;
     int fd[CORPUS_PARTS];
     uint64_t size[CORPUS_PARTS]; /* bytes, including buf */
+    uint64_t sum[CORPUS_PARTS];  /* running checksum of the same bytes, without the corpus header */
     ses_buf buf[CORPUS_PARTS];
 } ses_spool;
 
 /* *s must be zeroed; free it even on failure. On entry at->head has the fields that are constant during the
  * build. If the folder has a journal with the same settings, *at becomes its progress; with `restart` the
- * journal is ignored. */
+ * journal is ignored. Fails if the journal or a part differs from its checksum; the files stay unchanged. */
 bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
                     ses_build_progress *at, ses_err *e);
 void ses_spool_free(ses_spool *s); /* closes the files; the folder stays */
