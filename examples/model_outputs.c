@@ -1,5 +1,6 @@
-/* Run a model on a text and print its outputs by name: model_outputs MODEL TEXT [OUTPUT]. MODEL is a folder or the
- * name of a bundled model; OUTPUT ("logits", "hidden_states.1") is printed per token, the default lists all. */
+/* Run a model on a text and print its outputs by name: model_outputs MODEL TEXT [OUTPUT]. MODEL is a folder or
+ * the name of a bundled model; OUTPUT ("logits", "hidden_states.1") is printed per token, the default lists
+ * all. */
 #include "sesame/sesame.h"
 
 #include <stdio.h>
@@ -50,13 +51,13 @@ int main(int argc, char **argv)
     ses_device *dev = dir ? ses_device_open("cpu", NULL, &e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, &e) : NULL;
     ses_tokenizer *tokenizer = m ? ses_tokenizer_open(dir, &e) : NULL;
-    ses_tokens *tokens = tokenizer ? ses_tokens_new(tokenizer, &e) : NULL;
+    ses_encode_ctx *tokens = tokenizer ? ses_encode_ctx_new(tokenizer, &e) : NULL;
     ses_tape *t = tokens ? ses_tape_new(dev, NULL, &e) : NULL;
     bool ok = t && ses_encode(tokens, &(ses_input){ .text = ses_str(argv[2]) }, NULL, &e) &&
-              run(m, ses_tokens_result(tokens), argv[3], t, &e);
+              run(m, ses_encode_ctx_result(tokens), argv[3], t, &e);
     if (!ok) fprintf(stderr, "%s\n", e.msg);
     ses_tape_free(t);
-    ses_tokens_free(tokens);
+    ses_encode_ctx_free(tokens);
     ses_tokenizer_free(tokenizer);
     ses_model_free(m);
     ses_device_free(dev);

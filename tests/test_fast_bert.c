@@ -244,12 +244,12 @@ static void show(const ses_buf *text, const ses_encoding *a, const ses_encoding 
     }
 }
 
-static bool same_all(ses_tokens *a, ses_tokens *b, size_t *at, ses_err *e)
+static bool same_all(ses_encode_ctx *a, ses_encode_ctx *b, size_t *at, ses_err *e)
 {
-    bool equal = same(ses_tokens_result(a), ses_tokens_result(b), at) &&
-                 ses_tokens_overflow_count(a) == ses_tokens_overflow_count(b);
-    for (size_t j = 0; equal && j < ses_tokens_overflow_count(a); j++)
-        equal = same(ses_tokens_overflow(a, j, e), ses_tokens_overflow(b, j, e), at);
+    bool equal = same(ses_encode_ctx_result(a), ses_encode_ctx_result(b), at) &&
+                 ses_encode_ctx_overflow_count(a) == ses_encode_ctx_overflow_count(b);
+    for (size_t j = 0; equal && j < ses_encode_ctx_overflow_count(a); j++)
+        equal = same(ses_encode_ctx_overflow(a, j, e), ses_encode_ctx_overflow(b, j, e), at);
     return equal;
 }
 
@@ -264,7 +264,7 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
     if (!CHECK(ses_fast_path_bert.open(&fast, isa, &mem, &fast.fast_path_self, &e))) return;
     bool declined = !fast.fast_path_self;
     CHECK(!declined);
-    ses_tokens *a = ses_tokens_new(&exact, &e), *b = declined ? NULL : ses_tokens_new(&fast, &e);
+    ses_encode_ctx *a = ses_encode_ctx_new(&exact, &e), *b = declined ? NULL : ses_encode_ctx_new(&fast, &e);
     dice d = { { 77 + number, (uint32_t)isa, 0 }, 0 };
     ses_buf text = { 0 };
     int wrong = 0;
@@ -286,13 +286,13 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
         if (!CHECK_MSG(ok, "%s", e.msg)) break;
         if (equal) continue;
         printf("setup %zu, isa %d, text %d: %s\n", number, (int)isa, i, ses_quoted_of(text.data, text.len).s);
-        show(&text, ses_tokens_result(a), ses_tokens_result(b), at);
+        show(&text, ses_encode_ctx_result(a), ses_encode_ctx_result(b), at);
         wrong++;
     }
     CHECK(!wrong);
     ses_buf_free(&text);
-    ses_tokens_free(a);
-    ses_tokens_free(b);
+    ses_encode_ctx_free(a);
+    ses_encode_ctx_free(b);
     ses_arena_free(&mem);
 }
 
@@ -305,16 +305,16 @@ static void check_long(void)
                                          "[",    "abc" };
     ses_tokenizer *t = make(&setups[0]);
     ses_err e = { 0 };
-    ses_tokens *k = ses_tokens_new(t, &e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, &e);
     for (size_t i = 0; i < SES_LEN(parts); i++) {
         ses_buf b = { 0 };
         while (b.len < 3000000) ses_buf_puts(&b, parts[i]);
         CHECK_MSG(ses_encode(k, &(ses_input){ .text = { b.data, b.len } }, NULL, &e), "%s", e.msg);
-        const ses_encoding *x = ses_tokens_result(k);
+        const ses_encoding *x = ses_encode_ctx_result(k);
         CHECK(x->n <= b.len && (!x->n || x->byte_offset[x->n - 1].end <= b.len));
         ses_buf_free(&b);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

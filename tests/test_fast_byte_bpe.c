@@ -218,7 +218,7 @@ static void check_same(uint32_t round)
     set_level(t, (int)(round % 3));
     ses_tokenizer plain = *t;
     plain.fast_path = NULL;
-    ses_tokens *fast = ses_tokens_new(t, &e), *exact = ses_tokens_new(&plain, &e);
+    ses_encode_ctx *fast = ses_encode_ctx_new(t, &e), *exact = ses_encode_ctx_new(&plain, &e);
     int wrong = 0;
     for (int i = 0; i < 60; i++) {
         size_t n = draw_text(&d, text, i % 3 ? 300 : sizeof text);
@@ -234,11 +234,11 @@ static void check_same(uint32_t round)
                                       .max_length = roll(&d, 60),
                                       .truncate_left = i % 8 == 1 };
         bool ok = ses_encode(fast, &in, &o, &e) && ses_encode(exact, &in, &o, &e);
-        wrong += !ok || !same(ses_tokens_result(fast), ses_tokens_result(exact));
+        wrong += !ok || !same(ses_encode_ctx_result(fast), ses_encode_ctx_result(exact));
     }
     CHECK_MSG(!wrong, "round %u: %d of 60 texts differ (%s)", round, wrong, e.msg);
-    ses_tokens_free(fast);
-    ses_tokens_free(exact);
+    ses_encode_ctx_free(fast);
+    ses_encode_ctx_free(exact);
     ses_tokenizer_free(t);
 }
 
@@ -250,20 +250,20 @@ static void check_cached_long_words(void)
     dice d = { { .seed = 14 }, 0 };
     ses_tokenizer *t = draw_tokenizer(&d, false, false);
     ses_err e = { 0 };
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     for (size_t n = 250; k && n <= sizeof word; n += 50) {
         const ses_byte_bpe_fast *f = t->fast_path_self;
         const ses_word_store *s = &((ses_byte_bpe_work *)k->fast_path_work)->store;
         CHECK(ses_encode(k, &(ses_input){ .text = { word, n } }, NULL, &e));
-        size_t tokens = ses_tokens_result(k)->n;
+        size_t tokens = ses_encode_ctx_result(k)->n;
         const ses_word_record *x =
             ses_word_store_at(s, ses_word_store_find(s, ses_word_store_hash(&f->hash, word, n, 0)));
         CHECK(x && ses_word_record_matches(x, word, n, 0) && x->n == tokens);
         CHECK(ses_encode(k, &(ses_input){ .text = { word, n } }, NULL, &e));
-        const ses_encoding *r = ses_tokens_result(k);
+        const ses_encoding *r = ses_encode_ctx_result(k);
         CHECK(r->n == tokens && r->byte_offset[r->n - 1].end == n);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 
@@ -274,16 +274,16 @@ static void check_long(void)
     dice d = { { .seed = 12 }, 0 };
     ses_tokenizer *t = draw_tokenizer(&d, false, false);
     ses_err e = { 0 };
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     char *text = malloc(N);
     for (int i = 0; k && text && i < 3; i++) {
         for (size_t j = 0; j < N; j++) text[j] = i == 0 ? 'e' : i == 1 ? "eta"[roll(&d, 3)] : ' ';
         CHECK(ses_encode(k, &(ses_input){ .text = { text, N } }, NULL, &e));
-        const ses_encoding *r = ses_tokens_result(k);
+        const ses_encoding *r = ses_encode_ctx_result(k);
         CHECK(r->n && r->byte_offset[r->n - 1].end == N);
     }
     free(text);
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

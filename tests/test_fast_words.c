@@ -264,9 +264,9 @@ static void draw_text(dice *d, ses_buf *out, size_t max)
     }
 }
 
-static bool same(const ses_tokens *a, const ses_tokens *b)
+static bool same(const ses_encode_ctx *a, const ses_encode_ctx *b)
 {
-    const ses_encoding *x = ses_tokens_result(a), *y = ses_tokens_result(b);
+    const ses_encoding *x = ses_encode_ctx_result(a), *y = ses_encode_ctx_result(b);
     bool ok = x->n == y->n;
     if (!ok || !x->n) return ok;
     ok = !memcmp(x->id, y->id, x->n * sizeof *x->id) &&
@@ -275,7 +275,7 @@ static bool same(const ses_tokens *a, const ses_tokens *b)
          !memcmp(x->word_id, y->word_id, x->n * sizeof *x->word_id);
     for (size_t i = 0; ok && i < x->n; i++) {
         size_t n[2];
-        const char *s[2] = { ses_tokens_string(a, x, i, &n[0]), ses_tokens_string(b, y, i, &n[1]) };
+        const char *s[2] = { ses_encode_ctx_string(a, x, i, &n[0]), ses_encode_ctx_string(b, y, i, &n[1]) };
         ok = n[0] == n[1] && (!n[0] || !memcmp(s[0], s[1], n[0]));
     }
     return ok;
@@ -294,7 +294,7 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     CHECK_MSG(t->fast_path, "setup %zu has no fast path", number);
     CHECK(ses_fast_path_words.open(t, isa, &mem, &fast.fast_path_self, &e));
     if (!CHECK_MSG(fast.fast_path_self, "setup %zu", number)) return;
-    ses_tokens *a = ses_tokens_new(&fast, &e), *b = ses_tokens_new(&plain, &e);
+    ses_encode_ctx *a = ses_encode_ctx_new(&fast, &e), *b = ses_encode_ctx_new(&plain, &e);
     dice d = { { .seed = 21 + number, .step = (uint32_t)isa }, 0 };
     ses_buf text = { 0 };
     int wrong = 0;
@@ -316,8 +316,8 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     }
     CHECK_MSG(!wrong, "setup %zu, isa %d: %d of 120 texts differ (%s)", number, (int)isa, wrong, e.msg);
     ses_buf_free(&text);
-    ses_tokens_free(a);
-    ses_tokens_free(b);
+    ses_encode_ctx_free(a);
+    ses_encode_ctx_free(b);
     ses_arena_free(&mem);
     ses_tokenizer_free(t);
 }
@@ -328,18 +328,18 @@ static void check_long(size_t number)
     static const char *const unit[] = { "a", "etah", "\u0301", ".", " ", "\u65e5" };
     ses_tokenizer *t = make(number, false);
     ses_err e = { 0 };
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     for (size_t i = 0; k && i < SES_LEN(unit); i++) {
         ses_buf text = { 0 };
         ses_buf_puts(&text, "a");
         while (text.len < 400000) ses_buf_puts(&text, unit[i]);
         ses_buf_puts(&text, " the");
         CHECK_MSG(ses_encode(k, &(ses_input){ .text = { text.data, text.len } }, NULL, &e), "%s", e.msg);
-        const ses_encoding *r = ses_tokens_result(k);
+        const ses_encoding *r = ses_encode_ctx_result(k);
         CHECK(r->n && r->byte_offset[r->n - 1].end == text.len);
         ses_buf_free(&text);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 
@@ -385,11 +385,11 @@ static void check_broken(void)
     ses_buf_appendf(&b, file, base64.data, unigram);
     ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
     CHECK_MSG(t && t->fast_path == &ses_fast_path_words, "%s", e.msg);
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     CHECK(k && ses_encode(k, &(ses_input){ .text = { "the tea", 7 } }, NULL, &e));
     CHECK(k && !ses_encode(k, &(ses_input){ .text = { "the q tea", 9 } }, NULL, &e));
     CHECK_MSG(strstr(e.msg, "charsmap"), "%s", e.msg);
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
     ses_buf_free(&b);
     ses_buf_free(&base64);

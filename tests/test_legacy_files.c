@@ -36,17 +36,17 @@ static void clear(void)
 static const char *ids_of(ses_tokenizer *t, const char *text, char *out, size_t size)
 {
     ses_err e = { 0 };
-    ses_tokens *k = ses_tokens_new(t, &e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, &e);
     size_t n = 0;
     out[0] = 0;
     if (k && ses_encode(k, &(ses_input){ .text = { text, strlen(text) } }, NULL, &e)) {
-        const ses_encoding *r = ses_tokens_result(k);
+        const ses_encoding *r = ses_encode_ctx_result(k);
         for (size_t i = 0; i < r->n; i++)
             n += (size_t)snprintf(out + n, size - n, "%s%d", i ? " " : "", r->id[i]);
     } else {
         snprintf(out, size, "%.200s", e.msg);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     return out;
 }
 
@@ -71,11 +71,11 @@ static void check_decoded(const int32_t *id, size_t n, const char *want)
 {
     ses_err e = { 0 };
     ses_tokenizer *t = ses_tokenizer_open(dir, &e);
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     const char *text = NULL;
     size_t len = 0;
     if (CHECK_MSG(k && ses_decode(k, id, n, false, &text, &len, &e), "%s", e.msg)) CHECK_STR(text, want);
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

@@ -152,16 +152,16 @@ static void tokenize(const char *dir, const ses_json *texts, int64_t max, words 
 {
     ses_err e = { 0 };
     ses_tokenizer *t = ses_tokenizer_open(dir, &e);
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     CHECK_MSG(k, "%s", e.msg);
     for (size_t i = 0; k && i < ses_json_len(texts); i++) {
         ses_input in = { 0 };
         in.text.p = ses_json_string(ses_json_at(texts, i), &in.text.n);
         ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = max };
         if (CHECK_MSG(ses_encode(k, &in, &o, &e), "%s", e.msg))
-            add_seq(w, ses_tokens_result(k)->id, (int64_t)ses_tokens_result(k)->n);
+            add_seq(w, ses_encode_ctx_result(k)->id, (int64_t)ses_encode_ctx_result(k)->n);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

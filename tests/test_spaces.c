@@ -19,16 +19,16 @@ static void check_text(const char *pre, const char *post, const char *vocab, con
              "%s,\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":%s}}",
              pre, post, vocab);
     ses_tokenizer *t = ses_tokenizer_from_json(json, strlen(json), &e);
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     if (CHECK_MSG(k && ses_encode(k, &(ses_input){ .text = { text, strlen(text) } }, NULL, &e), "%s",
                   e.msg)) {
-        const ses_encoding *r = ses_tokens_result(k);
+        const ses_encoding *r = ses_encode_ctx_result(k);
         for (size_t i = 0; i < r->n; i++)
             n += (size_t)snprintf(got + n, sizeof got - n, "%s%d:%u-%u/%d", i ? " " : "", r->id[i],
                                   r->char_offset[i].begin, r->char_offset[i].end, r->word_id[i]);
         CHECK_STR(got, want);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

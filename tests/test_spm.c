@@ -59,17 +59,17 @@ static ses_tokenizer *open_bytes(const char *p, size_t n, ses_err *e)
 }
 
 /* "ids pieces|... >text" */
-static const char *encode(ses_tokens *k, const char *text, char *out, size_t size)
+static const char *encode(ses_encode_ctx *k, const char *text, char *out, size_t size)
 {
     ses_err e = { 0 };
     size_t n = 0, len;
     const char *s;
     if (!ses_encode(k, &(ses_input){ .text = { text, strlen(text) } }, NULL, &e)) return "failed";
-    const ses_encoding *r = ses_tokens_result(k);
+    const ses_encoding *r = ses_encode_ctx_result(k);
     out[0] = 0;
     for (size_t i = 0; i < r->n; i++) n += (size_t)snprintf(out + n, size - n, "%d ", r->id[i]);
     for (size_t i = 0; i < r->n; i++) {
-        s = ses_tokens_string(k, r, i, &len);
+        s = ses_encode_ctx_string(k, r, i, &len);
         n += (size_t)snprintf(out + n, size - n, "%s%.*s", i ? "|" : "", (int)len, s);
     }
     if (!ses_decode(k, r->id, r->n, false, &s, &len, &e)) return "failed";
@@ -118,11 +118,11 @@ static void check_encodings(void)
         char got[512];
         put_model(&b, cases[i].s);
         ses_tokenizer *t = open_bytes(b.data, b.len, &e);
-        ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+        ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
         CHECK_MSG(k, "%s", e.msg);
         for (size_t j = 0; k && j < SES_LEN(cases[i].text) && cases[i].text[j][0]; j++)
             CHECK_STR(encode(k, cases[i].text[j][0], got, sizeof got), cases[i].text[j][1]);
-        ses_tokens_free(k);
+        ses_encode_ctx_free(k);
         ses_tokenizer_free(t);
         ses_buf_free(&b);
     }
@@ -137,14 +137,14 @@ static void check_offsets(void)
     size_t n = 0;
     put_model(&b, (setup){ .kind = SES_SPM_CHAR });
     ses_tokenizer *t = open_bytes(b.data, b.len, &e);
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     CHECK(k && ses_encode(k, &(ses_input){ .text = { " aé  b ", 8 } }, NULL, &e));
-    const ses_encoding *r = ses_tokens_result(k);
+    const ses_encoding *r = ses_encode_ctx_result(k);
     for (size_t i = 0; i < r->n; i++)
         n += (size_t)snprintf(got + n, sizeof got - n, "%u-%u ", r->byte_offset[i].begin,
                               r->byte_offset[i].end);
     CHECK_STR(got, "1-1 1-2 2-4 4-5 6-7 ");
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
     ses_buf_free(&b);
 }

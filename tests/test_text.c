@@ -30,11 +30,11 @@ static ses_string text_of(const ses_json *v)
 }
 
 /* "id string begin-end wWORD sSEQUENCE tTYPE [special] [pad]" */
-static void describe(const ses_tokens *k, const ses_encoding *x, size_t i, char *out, size_t size)
+static void describe(const ses_encode_ctx *k, const ses_encoding *x, size_t i, char *out, size_t size)
 {
     char word[16] = "-", sequence[16] = "-";
     size_t n = 0;
-    const char *s = ses_tokens_string(k, x, i, &n);
+    const char *s = ses_encode_ctx_string(k, x, i, &n);
     if (x->word_id[i] >= 0) snprintf(word, sizeof word, "%d", x->word_id[i]);
     if (x->sequence_id[i] >= 0) snprintf(sequence, sizeof sequence, "%d", x->sequence_id[i]);
     snprintf(out, size, "%d %.*s %u-%u w%s s%s t%d%s%s", x->id[i], (int)n, s ? s : "",
@@ -42,7 +42,7 @@ static void describe(const ses_tokens *k, const ses_encoding *x, size_t i, char 
              x->special_mask[i] ? " special" : "", x->attention_mask[i] ? "" : " pad");
 }
 
-static bool same(const ses_tokens *k, const ses_encoding *x, const ses_json *want, size_t number)
+static bool same(const ses_encode_ctx *k, const ses_encoding *x, const ses_json *want, size_t number)
 {
     for (size_t i = 0; i < x->n || i < ses_json_len(want); i++) {
         char got[256] = "nothing";
@@ -83,10 +83,10 @@ static ses_encode_options options_of(const ses_json *c)
 }
 
 /* Decode the ids if the case states the expected text. */
-static void check_decoded(const ses_json *c, size_t number, ses_tokens *k)
+static void check_decoded(const ses_json *c, size_t number, ses_encode_ctx *k)
 {
     const ses_json *want = ses_json_get(c, "decoded");
-    const ses_encoding *x = ses_tokens_result(k);
+    const ses_encoding *x = ses_encode_ctx_result(k);
     int32_t *id = malloc((x->n + 1) * sizeof *id);
     size_t count = x->n;
     if (count) memcpy(id, x->id, count * sizeof *id);
@@ -102,7 +102,7 @@ static void check_decoded(const ses_json *c, size_t number, ses_tokens *k)
     free(id);
 }
 
-static void run_case(const ses_json *c, size_t number, ses_tokens *k)
+static void run_case(const ses_json *c, size_t number, ses_encode_ctx *k)
 {
     ses_err e = { 0 };
     ses_string words[2][16];
@@ -120,11 +120,11 @@ static void run_case(const ses_json *c, size_t number, ses_tokens *k)
         return;
     }
     if (!CHECK_MSG(ok, "case %zu: %s", number, e.msg)) return;
-    CHECK(same(k, ses_tokens_result(k), ses_json_at(want, 0), number));
-    CHECK_MSG(ses_tokens_overflow_count(k) + 1 == ses_json_len(want), "case %zu: %zu overflowing parts",
-              number, ses_tokens_overflow_count(k));
-    for (size_t i = 0; i < ses_tokens_overflow_count(k); i++) {
-        const ses_encoding *part = ses_tokens_overflow(k, i, &e);
+    CHECK(same(k, ses_encode_ctx_result(k), ses_json_at(want, 0), number));
+    CHECK_MSG(ses_encode_ctx_overflow_count(k) + 1 == ses_json_len(want), "case %zu: %zu overflowing parts",
+              number, ses_encode_ctx_overflow_count(k));
+    for (size_t i = 0; i < ses_encode_ctx_overflow_count(k); i++) {
+        const ses_encoding *part = ses_encode_ctx_overflow(k, i, &e);
         CHECK(part && same(k, part, ses_json_at(want, i + 1), number));
     }
     check_decoded(c, number, k);
@@ -143,9 +143,9 @@ static void check_cases(const ses_json *root)
         exact.fast_path = NULL;
         for (int way = 0; way < 2; way++) {
             ses_err e = { 0 };
-            ses_tokens *k = ses_tokens_new(way ? &exact : t, &e);
+            ses_encode_ctx *k = ses_encode_ctx_new(way ? &exact : t, &e);
             run_case(c, i, k);
-            ses_tokens_free(k);
+            ses_encode_ctx_free(k);
         }
         ses_tokenizer_free(t);
     }
@@ -157,7 +157,7 @@ static void check_decode(const ses_json *root)
 {
     ses_err e = { 0 };
     ses_tokenizer *t = open_value(ses_json_get(ses_json_get(root, "setups"), "bert"));
-    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    ses_encode_ctx *k = t ? ses_encode_ctx_new(t, &e) : NULL;
     if (!CHECK(k)) return;
     const char *text;
     size_t n;
@@ -173,7 +173,7 @@ static void check_decode(const ses_json *root)
           ses_tokenizer_token_to_id(t, "zz", 2) == -1);
     CHECK(ses_tokenizer_vocab_size(t) == 24 && !ses_tokenizer_id_to_token(t, 24, &n) &&
           !ses_tokenizer_id_to_token(t, -1, &n));
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 
@@ -186,20 +186,20 @@ static void check_bad_bytes(const ses_json *root)
     ses_tokenizer exact = *t;
     exact.fast_path = NULL;
     for (int way = 0; way < 2; way++) {
-        ses_tokens *k = ses_tokens_new(way ? &exact : t, &e);
+        ses_encode_ctx *k = ses_encode_ctx_new(way ? &exact : t, &e);
         /* One U+FFFD for the three bytes of a truncated character, one for each other invalid byte. */
         const char text[] = "a \xE4\xB8 hello\xFF\xC3 \xF0\x9F\x98 b";
         CHECK(ses_encode(k, &(ses_input){ .text = { text, sizeof text - 1 } }, NULL, &e));
-        const ses_encoding *x = ses_tokens_result(k);
+        const ses_encoding *x = ses_encode_ctx_result(k);
         const ses_offset byte[] = { { 0, 1 }, { 2, 4 }, { 5, 12 }, { 13, 16 }, { 17, 18 } };
         const ses_offset point[] = { { 0, 1 }, { 2, 3 }, { 4, 11 }, { 12, 13 }, { 14, 15 } };
         CHECK(x->n == 5 && !memcmp(x->byte_offset, byte, sizeof byte) &&
               !memcmp(x->char_offset, point, sizeof point));
         ses_string words[] = { { "a", 1 }, { "\x80", 1 }, { "b", 1 } };
         CHECK(ses_encode(k, &(ses_input){ .words = words, .n_words = 3 }, NULL, &e));
-        x = ses_tokens_result(k);
+        x = ses_encode_ctx_result(k);
         CHECK(x->n == 3 && x->id[0] == 4 && x->id[1] == 1 && x->id[2] == 5 && x->byte_offset[1].end == 1);
-        ses_tokens_free(k);
+        ses_encode_ctx_free(k);
     }
     ses_tokenizer_free(t);
 }
@@ -326,8 +326,8 @@ static void check_limits(void)
                         "\"WordPiece\",\"vocab\":{\"a\":0}}}";
     ses_err e = { 0 };
     ses_tokenizer *t = ses_tokenizer_from_json(json, sizeof json - 1, &e);
-    ses_tokens *k = ses_tokens_new(t, &e);
-    CHECK(ses_encode(k, &(ses_input){ .text = { "a a", 3 } }, NULL, &e) && ses_tokens_result(k)->n == 2);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, &e);
+    CHECK(ses_encode(k, &(ses_input){ .text = { "a a", 3 } }, NULL, &e) && ses_encode_ctx_result(k)->n == 2);
     CHECK(!ses_encode(k, &(ses_input){ .text = { "a b", 3 } }, NULL, &e) &&
           strstr(e.msg, "unk_token \"[UNK]\" is not in the vocabulary"));
     ses_err_clear(&e);
@@ -347,9 +347,9 @@ static void check_limits(void)
                               .max_length = 2,
                               .full_overflow = true };
     CHECK(ses_encode(k, &(ses_input){ .text = { "a a a a a", 9 } }, &o, &e) &&
-          ses_tokens_overflow_count(k) == 2);
-    CHECK(!ses_tokens_overflow(k, 2, &e));
-    ses_tokens_free(k);
+          ses_encode_ctx_overflow_count(k) == 2);
+    CHECK(!ses_encode_ctx_overflow(k, 2, &e));
+    ses_encode_ctx_free(k);
     ses_tokenizer_free(t);
 }
 

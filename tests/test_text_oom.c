@@ -22,18 +22,18 @@ static bool encode_and_decode(const ses_tokenizer *t, const ses_encode_options *
     ses_input in[] = { { .text = { text, sizeof text - 1 } },
                        { .text = { text, sizeof text - 1 }, .pair = { text, sizeof text - 1 } },
                        { .words = words, .n_words = 2, .pair_words = words, .n_pair_words = 2 } };
-    ses_tokens *k = ses_tokens_new(t, e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, e);
     bool ok = k != NULL;
     for (size_t i = 0; ok && i < SES_LEN(in); i++) {
         ok = ses_encode(k, &in[i], o, e);
-        for (size_t j = 0; ok && j < ses_tokens_overflow_count(k) && j < 3; j++)
-            ok = ses_tokens_overflow(k, j, e) != NULL;
+        for (size_t j = 0; ok && j < ses_encode_ctx_overflow_count(k) && j < 3; j++)
+            ok = ses_encode_ctx_overflow(k, j, e) != NULL;
     }
     const char *s;
     size_t n;
     int32_t id[4] = { 0, 1, 2, 3 };
     ok = ok && ses_decode(k, id, 4, true, &s, &n, e);
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     return ok;
 }
 

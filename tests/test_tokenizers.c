@@ -15,7 +15,7 @@ enum { SHOW = 5, LINE = 1 << 24 };
 
 typedef struct run {
     const char *name;
-    ses_tokens *k;
+    ses_encode_ctx *k;
     bool plain; /* not from a tokenizer.json */
     int cases, wrong, shown;
 } run;
@@ -101,7 +101,7 @@ static bool compare(run *r, int line, const ses_json *v, const ses_encoding *got
 
 static bool same_text(run *r, int line, const ses_json *v)
 {
-    const ses_encoding *got = ses_tokens_result(r->k);
+    const ses_encoding *got = ses_encode_ctx_result(r->k);
     ses_string want = text_of(ses_json_get(v, "d"));
     const char *text;
     size_t n;
@@ -118,13 +118,13 @@ static bool same_text(run *r, int line, const ses_json *v)
 static bool same_overflow(run *r, int line, const ses_json *want)
 {
     char detail[160] = "";
-    size_t n = ses_tokens_overflow_count(r->k);
+    size_t n = ses_encode_ctx_overflow_count(r->k);
     if (n != ses_json_len(want)) {
         snprintf(detail, sizeof detail, "%zu, got %zu", ses_json_len(want), n);
         return differ(r, line, "overflowing parts", detail), false;
     }
     for (size_t i = 0; i < n; i++)
-        if (!same_ids(ses_json_at(want, i), ses_tokens_overflow(r->k, i, NULL), detail, sizeof detail))
+        if (!same_ids(ses_json_at(want, i), ses_encode_ctx_overflow(r->k, i, NULL), detail, sizeof detail))
             return differ(r, line, "ids of an overflowing part", detail), false;
     return true;
 }
@@ -143,7 +143,8 @@ static bool check_pair(run *r, int line, const ses_json *v)
     bool ok = ses_encode(r->k, &in, &o, &e);
     if (ses_json_get(v, "error")) return ok ? (differ(r, line, "an error was expected", ""), false) : true;
     if (!ok) return differ(r, line, "failed", e.msg), false;
-    return compare(r, line, v, ses_tokens_result(r->k)) && same_overflow(r, line, ses_json_get(v, "over"));
+    return compare(r, line, v, ses_encode_ctx_result(r->k)) &&
+           same_overflow(r, line, ses_json_get(v, "over"));
 }
 
 static bool check_words(run *r, int line, const ses_json *v)
@@ -155,7 +156,7 @@ static bool check_words(run *r, int line, const ses_json *v)
     ses_err e = { 0 };
     bool ok = ses_encode(r->k, &(ses_input){ .words = word, .n_words = n }, NULL, &e);
     if (!ok) differ(r, line, "failed", e.msg);
-    ok = ok && compare(r, line, v, ses_tokens_result(r->k));
+    ok = ok && compare(r, line, v, ses_encode_ctx_result(r->k));
     free(word);
     return ok;
 }
@@ -165,7 +166,7 @@ static bool check_text(run *r, int line, const ses_json *v)
     ses_err e = { 0 };
     if (!ses_encode(r->k, &(ses_input){ .text = text_of(ses_json_get(v, "t")) }, NULL, &e))
         return differ(r, line, "failed", e.msg), false;
-    return compare(r, line, v, ses_tokens_result(r->k)) && same_text(r, line, v);
+    return compare(r, line, v, ses_encode_ctx_result(r->k)) && same_text(r, line, v);
 }
 
 /* SentencePiece: ids, pieces, text. Legacy tokenizer classes: ids. */
@@ -177,13 +178,13 @@ static bool check_plain(run *r, int line, const ses_json *v)
     ses_err e = { 0 };
     if (!ses_encode(r->k, &(ses_input){ .text = text_of(ses_json_get(v, "t")) }, &o, &e))
         return differ(r, line, "failed", e.msg), false;
-    const ses_encoding *got = ses_tokens_result(r->k);
+    const ses_encoding *got = ses_encode_ctx_result(r->k);
     if (!same_ids(ses_json_get(v, "i"), got, detail, sizeof detail))
         return differ(r, line, "ids", detail), false;
     for (size_t i = 0; pieces && i < got->n; i++) {
         ses_string want = text_of(ses_json_at(pieces, i));
         size_t n;
-        const char *s = ses_tokens_string(r->k, got, i, &n);
+        const char *s = ses_encode_ctx_string(r->k, got, i, &n);
         if (n == want.n && !memcmp(s, want.p, n)) continue;
         snprintf(detail, sizeof detail, "%.60s | %.60s", ses_quoted_of(want.p, want.n).s,
                  ses_quoted_of(s, n).s);
@@ -221,7 +222,7 @@ static void check_file(const char *shared, const char *name)
     run r = { .name = name, .plain = !strncmp(name, "spm-", 4) || !strncmp(name, "slow-", 5) };
     find_path(shared, name, path, sizeof path);
     ses_tokenizer *t = ses_tokenizer_open(path, &e);
-    r.k = t ? ses_tokens_new(t, &e) : NULL;
+    r.k = t ? ses_encode_ctx_new(t, &e) : NULL;
     if (!CHECK_MSG(r.k, "%s", e.msg)) return;
     snprintf(command, sizeof command, "xz -dc '%s/golden/tokenizers/%s.jsonl.xz'", shared, name);
     FILE *in = popen(command, "r");
@@ -237,7 +238,7 @@ static void check_file(const char *shared, const char *name)
     if (in) pclose(in);
     CHECK_MSG(r.cases && !r.wrong, "%s: %d of %d cases differ", name, r.wrong, r.cases);
     printf("%-64s %d cases, %d differ\n", name, r.cases, r.wrong);
-    ses_tokens_free(r.k);
+    ses_encode_ctx_free(r.k);
     ses_tokenizer_free(t);
 }
 

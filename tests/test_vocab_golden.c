@@ -8,7 +8,7 @@
 typedef struct model {
     const char *name;
     ses_tokenizer *t;
-    ses_tokens *k;
+    ses_encode_ctx *k;
 } model;
 
 static model models[] = { { .name = "bert-base-uncased" },
@@ -22,7 +22,7 @@ static model models[] = { { .name = "bert-base-uncased" },
                           { .name = "openai-gpt" },
                           { .name = "xlm-roberta-base-approx" } };
 
-static ses_tokens *open_model(const char *name)
+static ses_encode_ctx *open_model(const char *name)
 {
     char path[512];
     ses_err e = { 0 };
@@ -31,7 +31,7 @@ static ses_tokens *open_model(const char *name)
         if (strcmp(m->name, name)) continue;
         snprintf(path, sizeof path, "%s/vocab/%s", check_shared(), name);
         if (!m->t) m->t = ses_tokenizer_open(path, &e);
-        if (m->t && !m->k) m->k = ses_tokens_new(m->t, &e);
+        if (m->t && !m->k) m->k = ses_encode_ctx_new(m->t, &e);
         CHECK_MSG(m->k, "%s", e.msg);
         return m->k;
     }
@@ -46,7 +46,7 @@ static ses_json_doc *load(const char *name)
 }
 
 /* Compare with the elements of want that mask includes (all if NULL). */
-static bool same_ids(ses_tokens *k, const ses_json *text, bool special, const ses_json *want,
+static bool same_ids(ses_encode_ctx *k, const ses_json *text, bool special, const ses_json *want,
                      const ses_json *mask)
 {
     ses_err e = { 0 };
@@ -54,7 +54,7 @@ static bool same_ids(ses_tokens *k, const ses_json *text, bool special, const se
     ses_input in = { 0 };
     in.text.p = ses_json_string(text, &in.text.n);
     if (!ses_encode(k, &in, &o, &e)) return printf("%s\n", e.msg), false;
-    const ses_encoding *x = ses_tokens_result(k);
+    const ses_encoding *x = ses_encode_ctx_result(k);
     size_t n = 0;
     for (size_t i = 0; i < ses_json_len(want); i++) {
         int64_t id = -1, on = 1;
@@ -82,7 +82,7 @@ static void check_questions(void)
     if (in) pclose(in);
     ses_json_doc *questions = ses_json_parse(text.data, text.len, NULL),
                  *ids = load("tokenized_questions.json");
-    ses_tokens *k = open_model("bert-base-uncased");
+    ses_encode_ctx *k = open_model("bert-base-uncased");
     int wrong = 0;
     if (!questions || !ids || !k) {
         SKIP("no questions, or no xz");
@@ -101,7 +101,7 @@ static void check_questions(void)
 static void check_article(const char *file, const char *name, bool special)
 {
     ses_json_doc *doc = load(file);
-    ses_tokens *k = open_model(name);
+    ses_encode_ctx *k = open_model(name);
     if (doc && k)
         CHECK(same_ids(k, ses_json_get(ses_json_root(doc), "text"), special,
                        ses_json_get(ses_json_root(doc), "token_ids"), NULL));
@@ -120,13 +120,13 @@ static void check_strings(void)
     ses_json_doc *doc = load("tokenizer_tests.json");
     for (size_t m = 0; doc && m < SES_LEN(names); m++) {
         const ses_json *cases = ses_json_get(ses_json_root(doc), names[m][0]);
-        ses_tokens *k = open_model(names[m][1]);
+        ses_encode_ctx *k = open_model(names[m][1]);
         CHECK(ses_json_len(cases) == 18);
         for (size_t i = 0; k && i < ses_json_len(cases); i++) {
             const ses_json *c = ses_json_at(cases, i);
             CHECK(same_ids(k, ses_json_get(c, "input"), true,
                            ses_json_get(ses_json_get(c, "encoded"), "input_ids"), NULL));
-            const ses_encoding *x = ses_tokens_result(k);
+            const ses_encoding *x = ses_encode_ctx_result(k);
             const char *text, *want = ses_json_string(ses_json_get(c, "decoded_without_special"), NULL);
             size_t n;
             if (!CHECK(ses_decode(k, x->id, x->n, false, &text, &n, NULL))) continue;
@@ -149,7 +149,7 @@ static void check_batches(void)
     for (size_t i = 0; i < ses_json_len(list); i++) {
         const ses_json *b = ses_json_at(list, i), *want = ses_json_get(b, "expected");
         const char *name = strchr(ses_json_string(ses_json_get(b, "model"), NULL), '/');
-        ses_tokens *k = name ? open_model(name + 1) : NULL;
+        ses_encode_ctx *k = name ? open_model(name + 1) : NULL;
         const ses_json *texts = ses_json_get(b, "sequences");
         for (size_t j = 0; k && j < ses_json_len(texts); j++, seen++)
             CHECK(same_ids(k, ses_json_at(texts, j), true, ses_json_at(ses_json_get(want, "input_ids"), j),
@@ -180,13 +180,13 @@ static void check_common(void)
         const char *called = ses_json_string(ses_json_len(name) ? ses_json_at(name, 0) : name, NULL), *text;
         size_t m = 0, n;
         while (m < SES_LEN(names) && strcmp(names[m][0], called)) m++;
-        ses_tokens *k = m < SES_LEN(names) ? open_model(names[m][1]) : NULL;
+        ses_encode_ctx *k = m < SES_LEN(names) ? open_model(names[m][1]) : NULL;
         if (!k) continue;
         seen++;
         CHECK_MSG(same_ids(k, ses_json_get(root, "v5_input"), false, ids, NULL), "%s", called);
-        const ses_encoding *x = ses_tokens_result(k);
+        const ses_encoding *x = ses_encode_ctx_result(k);
         for (size_t j = 0; j < x->n; j++) {
-            const char *got = ses_tokens_string(k, x, j, &n);
+            const char *got = ses_encode_ctx_string(k, x, j, &n);
             size_t len = 0;
             const char *want = ses_json_string(ses_json_at(ses_json_get(c, "tokens"), j), &len);
             CHECK_MSG(want && n == len && !memcmp(got, want, n), "%s: token %zu", called, j);
@@ -197,7 +197,7 @@ static void check_common(void)
     CHECK(!doc || seen == SES_LEN(names));
     list = ses_json_get(root, "symbols");
     for (size_t i = 0; i < ses_json_len(list); i++) {
-        ses_tokens *k = open_model("xlm-roberta-base-approx");
+        ses_encode_ctx *k = open_model("xlm-roberta-base-approx");
         const ses_json *c = ses_json_at(list, i);
         if (k) CHECK(same_ids(k, ses_json_get(c, "text"), true, ses_json_get(c, "ids"), NULL));
     }
@@ -221,7 +221,7 @@ int main(void)
     check_strings();
     check_batches();
     for (size_t i = 0; i < SES_LEN(models); i++) {
-        ses_tokens_free(models[i].k);
+        ses_encode_ctx_free(models[i].k);
         ses_tokenizer_free(models[i].t);
     }
     return check_report();

@@ -13,7 +13,7 @@
 #include <time.h>
 
 typedef struct worker {
-    ses_tokens *k;
+    ses_encode_ctx *k;
     const char *text;
     size_t n, tokens;
     bool special, ok;
@@ -42,7 +42,7 @@ static void *work(void *arg)
             w->ok = false;
             return NULL;
         }
-        const ses_encoding *x = ses_tokens_result(w->k);
+        const ses_encoding *x = ses_encode_ctx_result(w->k);
         w->tokens += x->n;
         if (w->ids) {
             const int32_t end = -1;
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
         size_t end = i + 1 == (size_t)threads ? n : n / (size_t)threads * (i + 1);
         while (end < n && end && text[end - 1] != '\n') end++;
         w[i] = (worker){
-            .k = ses_tokens_new(t, &e), .text = text + at, .n = end - at, .special = argv[4][0] == 's'
+            .k = ses_encode_ctx_new(t, &e), .text = text + at, .n = end - at, .special = argv[4][0] == 's'
         };
         if (!w[i].k) return fprintf(stderr, "%s\n", e.msg), 1;
         at = end;
@@ -97,8 +97,8 @@ int main(int argc, char **argv)
     bool once = !strcmp(argv[5], "once");
     for (char line[64]; fgets(line, sizeof line, stdin);) {
         for (int i = 0; once && i < threads; i++) {
-            ses_tokens_free(w[i].k);
-            w[i].k = ses_tokens_new(t, &e);
+            ses_encode_ctx_free(w[i].k);
+            w[i].k = ses_encode_ctx_new(t, &e);
             if (!w[i].k) return fprintf(stderr, "%s\n", e.msg), 1;
         }
         double start = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);

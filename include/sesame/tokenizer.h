@@ -1,9 +1,9 @@
 /* Tokenizers: text to token ids and back. Ids and offsets are identical to Hugging Face Tokenizers and
  * transformers.
  *
- * Threads: a ses_tokenizer is read-only after opening and may be shared between threads. A ses_tokens is the
- * workspace of one thread (buffers and bounded caches); it holds the result of the last call and is meant to
- * be reused. A ses_tokenizer_trainer belongs to one thread, but uses several threads internally.
+ * Threads: a ses_tokenizer is read-only after opening and may be shared between threads. A ses_encode_ctx is
+ * the workspace of one thread (buffers and bounded caches); it holds the result of the last call and is meant
+ * to be reused. A ses_tokenizer_trainer belongs to one thread, but uses several threads internally.
  *
  * Ownership: the caller frees whatever a _new, _open or _from function returns; NULL may be passed to _free.
  * Everything else is borrowed: strings from the tokenizer, results from the workspace.
@@ -17,7 +17,7 @@
 SES_BEGIN_DECLS
 
 typedef struct ses_tokenizer ses_tokenizer;
-typedef struct ses_tokens ses_tokens;
+typedef struct ses_encode_ctx ses_encode_ctx;
 
 /* ---- opening and saving ---- */
 
@@ -70,7 +70,8 @@ ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t);
 /* ---- encoding ---- */
 
 /* Input of ses_encode: a text, optionally a second text (pair). Words that are split already may be given
- * instead of a text; each is tokenized separately. Borrowed during the call and for ses_tokens_overflow. */
+ * instead of a text; each is tokenized separately. Borrowed during the call and for
+ * ses_encode_ctx_overflow. */
 typedef struct ses_input {
     ses_string text, pair; /* pair.p and pair_words NULL: no second text */
     const ses_string *words, *pair_words;
@@ -118,45 +119,45 @@ typedef struct ses_encoding {
 } ses_encoding;
 
 /* Create a workspace for one thread. The tokenizer must outlive it. Fails only out of memory. */
-ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e);
+ses_encode_ctx *ses_encode_ctx_new(const ses_tokenizer *t, ses_err *e);
 
 /* Free a workspace and all results borrowed from it. */
-void ses_tokens_free(ses_tokens *k);
+void ses_encode_ctx_free(ses_encode_ctx *k);
 
-/* Encode a text or a pair. options may be NULL. The result is available from ses_tokens_result until the next
- * call on this workspace. Each maximal invalid UTF-8 sequence counts as one U+FFFD; byte offsets refer to the
+/* Encode a text or a pair. options may be NULL. The result is available from ses_encode_ctx_result until the
+ * next call on this workspace. Each maximal invalid UTF-8 sequence counts as one U+FFFD; byte offsets refer to the
  * original text. A text may have at most 2 GiB minus 64 bytes. Fails for invalid options, for a word without
  * any token if the model has no unknown token, and out of memory. */
-bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
+bool ses_encode(ses_encode_ctx *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
 
 /* The result of the last successful ses_encode. */
-const ses_encoding *ses_tokens_result(const ses_tokens *k);
+const ses_encoding *ses_encode_ctx_result(const ses_encode_ctx *k);
 
 /* The string of token i of an encoding of this workspace, with its length in *n. Usually the string of the
  * id; for added tokens and unknown tokens of Unigram, the text itself. Borrowed until the next ses_encode. */
-const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n);
+const char *ses_encode_ctx_string(const ses_encode_ctx *k, const ses_encoding *of, size_t i, size_t *n);
 
 /* Number of overflowing parts that truncation removed from the result. */
-size_t ses_tokens_overflow_count(const ses_tokens *k);
+size_t ses_encode_ctx_overflow_count(const ses_encode_ctx *k);
 
 /* Overflowing part i, built on demand and borrowed until the next call of this function or of ses_encode.
  * Fails if i is out of range or out of memory. */
-const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e);
+const ses_encoding *ses_encode_ctx_overflow(ses_encode_ctx *k, size_t i, ses_err *e);
 
 /* Encode a text to ids only, without truncation or padding. special: add special tokens. *id is borrowed
  * until the next call on this workspace. Fails like ses_encode. */
-bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
+bool ses_encode_ids(ses_encode_ctx *k, const char *text, size_t n, bool special, const int32_t **id,
                     size_t *n_ids, ses_err *e);
 
 /* ---- decoding ---- */
 
 /* Decode n ids to text; special tokens are skipped unless keep_special is set. *text has *len bytes and is
  * borrowed until the next call on this workspace. An id outside the vocabulary is an error. */
-bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
-                ses_err *e);
+bool ses_decode(ses_encode_ctx *k, const int32_t *id, size_t n, bool keep_special, const char **text,
+                size_t *len, ses_err *e);
 
 /* The same for n token strings, which need not be in the vocabulary. */
-bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
+bool ses_decode_strings(ses_encode_ctx *k, const ses_string *token, size_t n, const char **text, size_t *len,
                         ses_err *e);
 
 /* Clean up English spacing in a decoded text of n bytes, modifying it, like clean_up_tokenization of

@@ -17,13 +17,13 @@ typedef struct stored {
 bool ses_corpus_worker_open(ses_corpus_worker *w, const ses_corpus_options *o, ses_err *e)
 {
     w->o = o;
-    w->tokens = ses_tokens_new(o->tokenizer, e);
+    w->tokens = ses_encode_ctx_new(o->tokenizer, e);
     return w->tokens != NULL;
 }
 
 void ses_corpus_worker_free(ses_corpus_worker *w)
 {
-    ses_tokens_free(w->tokens);
+    ses_encode_ctx_free(w->tokens);
     ses_buf_free(&w->id);
     ses_buf_free(&w->word);
     ses_buf_free(&w->sentence);
@@ -43,7 +43,7 @@ static bool add_sentence(ses_corpus_worker *w, stored *at, const char *p, size_t
 {
     ses_input in = { .text = { p, n } };
     if (!ses_encode(w->tokens, &in, &(ses_encode_options){ .no_special = true }, e)) return false;
-    const ses_encoding *x = ses_tokens_result(w->tokens);
+    const ses_encoding *x = ses_encode_ctx_result(w->tokens);
     if (!x->n) return true;
     uint32_t first = (uint32_t)at->text.tokens;
     ses_buf_append(&w->sentence, &first, sizeof first);
@@ -161,7 +161,7 @@ bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err 
     static const char extra[] = "Hello, World!  It's 3.14 \xc3\x89t\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87\tend";
     int64_t size = ses_tokenizer_vocab_size(t);
     ses_buf all = { 0 };
-    ses_tokens *k = ses_tokens_new(t, e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, e);
     const int32_t *id = NULL;
     size_t n_ids = 0;
     bool ok = k != NULL;
@@ -179,7 +179,7 @@ bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err 
                             ses_hash(key, id, n_ids * sizeof *id) };
         *print = ses_hash(key, sum, sizeof sum);
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     ses_buf_free(&all);
     return ok;
 }

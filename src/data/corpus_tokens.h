@@ -18,7 +18,7 @@ typedef struct ses_corpus_text {
 typedef struct ses_corpus_worker {
     const ses_corpus_options *o;
     bool json;
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     const ses_text_document *doc; /* [n_docs] input */
     size_t n_docs;
     ses_buf id, word, sentence, out; /* all documents end to end; out: ses_corpus_text with offsets */

@@ -42,10 +42,10 @@ static void put(ses_template_part *p, int32_t id, int32_t segment)
  * gets BERT's. */
 static bool find_template(ses_special_tokens *x, const ses_tokenizer *t, ses_err *e)
 {
-    ses_tokens *k = ses_tokens_new(t, e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, e);
     ses_input in = { .text = { "a", 1 }, .pair = { "a", 1 } };
     bool ok = k && ses_encode(k, &in, NULL, e);
-    const ses_encoding *r = ok ? ses_tokens_result(k) : NULL;
+    const ses_encoding *r = ok ? ses_encode_ctx_result(k) : NULL;
     ses_template_part *part = &x->before;
     for (size_t i = 0; ok && i < r->n; i++) {
         if (r->sequence_id[i] >= 0) {
@@ -56,7 +56,7 @@ static bool find_template(ses_special_tokens *x, const ses_tokenizer *t, ses_err
             x->special[r->id[i]] = 1;
         }
     }
-    ses_tokens_free(k);
+    ses_encode_ctx_free(k);
     int32_t cls = ok ? NAMED(t, "[CLS]") : -1, sep = ok ? NAMED(t, "[SEP]") : -1;
     if (x->before.n + x->between.n + x->after.n || cls < 0 || sep < 0) return ok;
     put(&x->before, cls, 0), put(&x->between, sep, 0), put(&x->after, sep, 1);

@@ -375,7 +375,7 @@ static bool allocate(ses_generate_ctx *g, ses_err *e)
     else
         g->cache = ses_cache_new(g->model, slots, length, e);
     g->tape = g->cache || g->mems ? ses_tape_new(g->model->dev, NULL, e) : NULL;
-    if (g->o.n_stop_strings) g->tokens = ses_tokens_new(g->o.tokenizer, e);
+    if (g->o.n_stop_strings) g->tokens = ses_encode_ctx_new(g->o.tokenizer, e);
     g->active = ses_alloc_array((size_t)g->n_active, sizeof *g->active, e);
     g->reorder_to = ses_alloc_array((size_t)slots, sizeof *g->reorder_to, e);
     g->reorder_from = ses_alloc_array((size_t)slots, sizeof *g->reorder_from, e);
@@ -396,7 +396,7 @@ static void release(ses_generate_ctx *g)
     ses_cache_free(g->cache);
     ses_mems_free(g->mems);
     ses_tape_free(g->tape);
-    ses_tokens_free(g->tokens);
+    ses_encode_ctx_free(g->tokens);
     ses_free(g->active);
     ses_free(g->reorder_to);
     ses_free(g->reorder_from);

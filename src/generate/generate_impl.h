@@ -48,7 +48,7 @@ typedef struct ses_generate_ctx {
     ses_cache *cache; /* one of the two: keys and values, or Transformer-XL memories */
     ses_mems *mems;
     ses_tape *tape;
-    ses_tokens *tokens;        /* for stop strings; else NULL */
+    ses_encode_ctx *tokens;    /* for stop strings; else NULL */
     ses_prompt_state **active; /* [n_active] prompts in progress; NULL: free */
     int64_t n_active;
     int32_t *reorder_to, *reorder_from; /* [n_reorder] slots to copy before the next pass */

@@ -19,7 +19,7 @@ struct ses_scorer {
     bool masked;             /* else causal */
     int32_t mask_id, bos_id; /* -1: none */
     const char *logits_name; /* name of the model's output */
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     ses_tape *tape;
     int32_t *id, *batch_id; /* all texts, concatenated; input of a pass */
     float *logprob;         /* [n]; NAN: not scored */
@@ -30,7 +30,7 @@ struct ses_scorer {
 void ses_scorer_free(ses_scorer *s)
 {
     if (!s) return;
-    ses_tokens_free(s->tokens);
+    ses_encode_ctx_free(s->tokens);
     ses_tape_free(s->tape);
     ses_free(s->id), ses_free(s->batch_id), ses_free(s->logprob), ses_free(s->special);
     ses_free(s);
@@ -73,7 +73,7 @@ ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const cha
     if (!s) return NULL;
     s->model = m;
     if (o) s->o = *o;
-    if (prepare(s, t, dir, e) && (s->tokens = ses_tokens_new(t, e)) &&
+    if (prepare(s, t, dir, e) && (s->tokens = ses_encode_ctx_new(t, e)) &&
         (s->tape = ses_tape_new(m->dev, NULL, e)))
         return s;
     ses_scorer_free(s);
@@ -215,7 +215,7 @@ static bool reserve(ses_scorer *s, int64_t n, ses_err *e)
 static bool add_text(ses_scorer *s, ses_string text, ses_err *e)
 {
     if (!ses_encode(s->tokens, &(ses_input){ .text = text }, NULL, e)) return false;
-    const ses_encoding *x = ses_tokens_result(s->tokens);
+    const ses_encoding *x = ses_encode_ctx_result(s->tokens);
     bool bos = s->o.prepend_bos && !s->masked && s->bos_id >= 0 && !(x->n && x->id[0] == s->bos_id);
     if (!reserve(s, s->n + (int64_t)x->n + 1, e)) return false;
     int64_t from = s->n;

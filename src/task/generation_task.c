@@ -42,7 +42,7 @@ static ses_seq *add_bos(ses_pipeline *p, ses_request *r, ses_err *e)
 static ses_seq *encode_whole(ses_pipeline *p, ses_request *r, const ses_input *in, ses_err *e)
 {
     if (!ses_encode(p->tokens, in, NULL, e)) return NULL;
-    const ses_encoding *x = ses_tokens_result(p->tokens);
+    const ses_encoding *x = ses_encode_ctx_result(p->tokens);
     int64_t max = ses_model_max_tokens(p->model);
     if ((int64_t)x->n <= max) return x->n ? ses_request_add_sequence(r, x, e) : add_bos(p, r, e);
     ses_fail(e, SES_EARG,

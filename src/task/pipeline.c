@@ -111,7 +111,7 @@ static bool open_tokenizer(ses_pipeline *p, const ses_tokenizer *shared, ses_err
 {
     if (!shared && !load_tokenizer(p, e)) return false;
     p->tokenizer = shared ? shared : p->own_tokenizer;
-    p->tokens = ses_tokens_new(p->tokenizer, e);
+    p->tokens = ses_encode_ctx_new(p->tokenizer, e);
     return p->tokens && check_vocab_size(p, e) &&
            ses_tokenizer_config_read(&p->tokenizer_config, p->dir, ses_model_type(p->model),
                                      ses_model_sets_segments, p->tokenizer, e);
@@ -195,7 +195,7 @@ void ses_pipeline_free(ses_pipeline *p)
     if (!p) return;
     ses_runner_free(p);
     if (p->state && p->task->close) p->task->close(p);
-    ses_tokens_free(p->tokens);
+    ses_encode_ctx_free(p->tokens);
     ses_tokenizer_free(p->own_tokenizer);
     ses_sentence_free(p->own_encoder);
     ses_model_free(p->own_model);

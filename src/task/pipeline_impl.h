@@ -118,7 +118,7 @@ struct ses_pipeline {
     ses_model *own_model; /* loaded by the pipeline; NULL: shared */
     ses_sentence *own_encoder;
     ses_tokenizer *own_tokenizer;
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     ses_tokenizer_config tokenizer_config;
     const ses_head_use *head; /* the model's head that serves the task; NULL: none is used */
     void *state;              /* the task's */

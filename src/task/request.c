@@ -85,26 +85,26 @@ ses_seq *ses_request_encode(ses_pipeline *p, ses_request *r, const ses_input *in
                             ses_err *e)
 {
     if (!ses_encode(p->tokens, in, NULL, e)) return NULL;
-    int64_t n = (int64_t)ses_tokens_result(p->tokens)->n;
+    int64_t n = (int64_t)ses_encode_ctx_result(p->tokens)->n;
     if (n > p->settings.max_seq_len) {
         ses_encode_options o = truncation_options(p, how, 0);
         if (!ses_encode(p->tokens, in, &o, e)) return NULL;
-        r->truncated += n - (int64_t)ses_tokens_result(p->tokens)->n;
+        r->truncated += n - (int64_t)ses_encode_ctx_result(p->tokens)->n;
     }
-    return ses_request_add_sequence(r, ses_tokens_result(p->tokens), e);
+    return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
 }
 
 bool ses_request_encode_windows(ses_pipeline *p, ses_request *r, const ses_input *in, ses_truncation how,
                                 int64_t stride, ses_err *e)
 {
     if (!ses_encode(p->tokens, in, NULL, e)) return false;
-    if ((int64_t)ses_tokens_result(p->tokens)->n <= p->settings.max_seq_len)
-        return ses_request_add_sequence(r, ses_tokens_result(p->tokens), e) != NULL;
+    if ((int64_t)ses_encode_ctx_result(p->tokens)->n <= p->settings.max_seq_len)
+        return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e) != NULL;
     ses_encode_options o = truncation_options(p, how, stride);
     if (!ses_encode(p->tokens, in, &o, e)) return false;
-    ses_seq *q = ses_request_add_sequence(r, ses_tokens_result(p->tokens), e);
-    for (size_t i = 0; q && i < ses_tokens_overflow_count(p->tokens); i++) {
-        const ses_encoding *part = ses_tokens_overflow(p->tokens, i, e);
+    ses_seq *q = ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
+    for (size_t i = 0; q && i < ses_encode_ctx_overflow_count(p->tokens); i++) {
+        const ses_encoding *part = ses_encode_ctx_overflow(p->tokens, i, e);
         if (part && (int64_t)part->n > p->settings.max_seq_len)
             return ses_fail(e, SES_EARG, "a maximum length of %lld tokens leaves no room for the text",
                             (long long)p->settings.max_seq_len);

@@ -80,7 +80,7 @@ static bool count_prompt_tokens(ses_pipeline *p, ses_err *e)
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
                              .max_length = p->settings.max_seq_len };
     if (!ses_encode(p->tokens, &(ses_input){ .text = task->prompt }, &o, e)) return false;
-    const ses_encoding *x = ses_tokens_result(p->tokens);
+    const ses_encoding *x = ses_encode_ctx_result(p->tokens);
     task->ends_with_special = x->n && x->special_mask[x->n - 1];
     task->prompt_tokens = (int32_t)x->n - task->ends_with_special;
     return true;

@@ -104,7 +104,7 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     if (!r->item.text.p || !r->item.text.n) return ses_fail(e, SES_EARG, "the question is empty");
     if (!r->item.pair.n) return ses_fail(e, SES_EARG, "the context is empty");
     if (!ses_encode(p->tokens, &(ses_input){ .text = r->item.text }, NULL, e)) return false;
-    int64_t question = (int64_t)ses_tokens_result(p->tokens)->n;
+    int64_t question = (int64_t)ses_encode_ctx_result(p->tokens)->n;
     if (question + 1 >= p->settings.max_seq_len)
         return ses_fail(
             e, SES_EARG,

@@ -3,7 +3,7 @@
 #include "tokenizer_impl.h"
 
 /* Concatenate k->strings into k->text, separated by `between`. */
-static bool join(ses_tokens *k, const char *between, ses_err *e)
+static bool join(ses_encode_ctx *k, const char *between, ses_err *e)
 {
     for (size_t i = 0; i < k->strings.n; i++) {
         if (i) ses_buf_puts(&k->text, between);
@@ -13,7 +13,7 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
 }
 
 /* Run the decoder over k->strings, then join the strings. */
-static bool run_decoder(ses_tokens *k, const char **text, size_t *len, ses_err *e)
+static bool run_decoder(ses_encode_ctx *k, const char **text, size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
     const ses_stage_list *steps = &t->steps[SES_DECODER];
@@ -26,14 +26,14 @@ static bool run_decoder(ses_tokens *k, const char **text, size_t *len, ses_err *
     return true;
 }
 
-static void reset_decoder(ses_tokens *k)
+static void reset_decoder(ses_encode_ctx *k)
 {
     k->strings.n = k->text.len = 0;
     ses_arena_reset(&k->strings.mem);
 }
 
-bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
-                ses_err *e)
+bool ses_decode(ses_encode_ctx *k, const int32_t *id, size_t n, bool keep_special, const char **text,
+                size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
     reset_decoder(k);
@@ -51,7 +51,7 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
     return run_decoder(k, text, len, e);
 }
 
-bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
+bool ses_decode_strings(ses_encode_ctx *k, const ses_string *token, size_t n, const char **text, size_t *len,
                         ses_err *e)
 {
     reset_decoder(k);

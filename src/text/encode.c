@@ -1,5 +1,5 @@
 /* Encodes one text or a pair: validates the input, runs a fast path or the stages, converts offsets to
- * code points, truncates and adds special tokens. Also the workspace ses_tokens. */
+ * code points, truncates and adds special tokens. Also the workspace ses_encode_ctx. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "base/unicode/utf8_replace.h"
@@ -10,14 +10,14 @@
 
 enum { MAX_TEXT = INT32_MAX - 64 };
 
-ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e)
+ses_encode_ctx *ses_encode_ctx_new(const ses_tokenizer *t, ses_err *e)
 {
-    ses_tokens *k = ses_alloc(sizeof *k, e);
+    ses_encode_ctx *k = ses_alloc(sizeof *k, e);
     if (!k) return NULL;
     k->t = t;
     if (t->fast_path && t->fast_path->work_new &&
         !(k->fast_path_work = t->fast_path->work_new(t->fast_path_self, e))) {
-        ses_tokens_free(k);
+        ses_encode_ctx_free(k);
         return NULL;
     }
     return k;
@@ -36,7 +36,7 @@ static void free_encoding_buf(ses_encoding_buf *o)
     ses_free(o->attention_mask);
 }
 
-void ses_tokens_free(ses_tokens *k)
+void ses_encode_ctx_free(ses_encode_ctx *k)
 {
     if (!k) return;
     if (k->fast_path_work) k->t->fast_path->work_free(k->fast_path_work);
@@ -96,7 +96,7 @@ static bool replace_invalid(ses_string *s, const uint32_t **original, ses_arena 
     return true;
 }
 
-static bool is_utf8(const ses_tokens *k, ses_string s)
+static bool is_utf8(const ses_encode_ctx *k, ses_string s)
 {
 #if defined __x86_64__ && !defined SES_REF_ONLY
     if (k->t->isa >= SES_ISA_AVX2) return ses_utf8_valid_avx2(s.p, s.n);
@@ -107,7 +107,7 @@ static bool is_utf8(const ses_tokens *k, ses_string s)
 }
 
 /* Check the length, replace invalid UTF-8, and clear k->is_ascii if necessary. */
-static bool validate(ses_tokens *k, ses_string *s, const uint32_t **original, ses_err *e)
+static bool validate(ses_encode_ctx *k, ses_string *s, const uint32_t **original, ses_err *e)
 {
     if (s->n > MAX_TEXT)
         return ses_fail(e, SES_EARG, "text of %zu bytes is too long (maximum %d)", s->n, MAX_TEXT);
@@ -118,8 +118,8 @@ static bool validate(ses_tokens *k, ses_string *s, const uint32_t **original, se
     return is_utf8(k, *s) || replace_invalid(s, original, &k->inputs, e);
 }
 
-static bool set_source(ses_tokens *k, ses_input_text *s, ses_string text, const ses_string *words, size_t n,
-                       ses_err *e)
+static bool set_source(ses_encode_ctx *k, ses_input_text *s, ses_string text, const ses_string *words,
+                       size_t n, ses_err *e)
 {
     *s = (ses_input_text){ .text = text, .n_words = n };
     s->original = ses_arena_array(&k->inputs, words ? n + 1 : 1, sizeof *s->original, e);
@@ -137,7 +137,7 @@ static bool set_source(ses_tokens *k, ses_input_text *s, ses_string text, const 
 
 /* ---- offsets ---- */
 
-static bool reserve_char_offsets(ses_tokens *k, ses_err *e)
+static bool reserve_char_offsets(ses_encode_ctx *k, ses_err *e)
 {
     if (k->tokens.cap <= k->cap_char_offset) return true;
     ses_offset *offset = ses_realloc_array(k->char_offset, k->tokens.cap, sizeof *offset, e);
@@ -149,8 +149,8 @@ static bool reserve_char_offsets(ses_tokens *k, ses_err *e)
 
 /* Set the code point offsets of tokens [begin, end), which belong to string s. Byte offsets are mapped
  * back to the input if invalid bytes were replaced (original != NULL). */
-static bool set_char_offsets(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
-                             ses_err *e)
+static bool set_char_offsets(ses_encode_ctx *k, ses_string s, const uint32_t *original, size_t begin,
+                             size_t end, ses_err *e)
 {
     if (k->is_ascii) { /* HF Tokenizers reports two characters for a token that ends past the text */
         for (size_t i = begin; k->past_piece_end && i < end; i++) {
@@ -172,7 +172,7 @@ static bool set_char_offsets(ses_tokens *k, ses_string s, const uint32_t *origin
 
 /* ---- tokens ---- */
 
-static bool is_added(const ses_tokens *k, size_t token)
+static bool is_added(const ses_encode_ctx *k, size_t token)
 {
     const ses_token_override *o = ses_token_override_find(k, token);
     return o && o->is_added;
@@ -181,7 +181,7 @@ static bool is_added(const ses_tokens *k, size_t token)
 /* Apply the early stop after a fast path, which encodes the whole text first: drop all words after the one
  * that brings the count to max. Added tokens do not end the text. Same result as the limit of
  * ses_encode_by_stages. */
-static void apply_limit(ses_tokens *k, size_t begin, size_t max)
+static void apply_limit(ses_encode_ctx *k, size_t begin, size_t max)
 {
     const ses_token_buf *r = &k->tokens;
     size_t at = begin + (max ? max - 1 : 0);
@@ -189,7 +189,7 @@ static void apply_limit(ses_tokens *k, size_t begin, size_t max)
         size_t end = at + 1;
         while (end < r->n && r->word_id[end] == r->word_id[at]) end++;
         if (!is_added(k, at)) {
-            ses_tokens_rewind(k, end, (uint32_t)r->word_id[at] + 1);
+            ses_encode_ctx_rewind(k, end, (uint32_t)r->word_id[at] + 1);
             return;
         }
         at = end;
@@ -197,7 +197,7 @@ static void apply_limit(ses_tokens *k, size_t begin, size_t max)
 }
 
 /* The same for truncation from the left. first: index of the first word. */
-static void apply_limit_from_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
+static void apply_limit_from_left(ses_encode_ctx *k, size_t begin, size_t max, uint32_t first)
 {
     const ses_token_buf *r = &k->tokens;
     size_t n = r->n - begin;
@@ -208,11 +208,11 @@ static void apply_limit_from_left(ses_tokens *k, size_t begin, size_t max, uint3
         if (at == begin || !is_added(k, at)) break;
         at--;
     }
-    if (at > begin) ses_tokens_remove(k, begin, at - begin, (uint32_t)r->word_id[at] - first);
+    if (at > begin) ses_encode_ctx_remove(k, begin, at - begin, (uint32_t)r->word_id[at] - first);
 }
 
 /* Encode a string with the fast path, or by stages. False with k->invalid_utf8: not valid UTF-8. */
-static bool encode_valid(ses_tokens *k, ses_string s, const ses_token_limit *limit, ses_err *e)
+static bool encode_valid(ses_encode_ctx *k, ses_string s, const ses_token_limit *limit, ses_err *e)
 {
     const ses_fast_path *fast = k->t->fast_path;
     size_t begin = k->tokens.n;
@@ -232,21 +232,21 @@ static bool encode_valid(ses_tokens *k, ses_string s, const ses_token_limit *lim
 
 /* Encode one string. A fast path that validates UTF-8 itself may find invalid bytes late; then the string is
  * encoded again with these bytes replaced. */
-static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original,
+static bool encode_string(ses_encode_ctx *k, ses_string *s, const uint32_t **original,
                           const ses_token_limit *limit, ses_err *e)
 {
     size_t begin = k->tokens.n;
     uint32_t words = k->tokens.n_words;
     if (!encode_valid(k, *s, limit, e)) {
         if (!k->invalid_utf8) return false;
-        ses_tokens_rewind(k, begin, words);
+        ses_encode_ctx_rewind(k, begin, words);
         if (!replace_invalid(s, original, &k->inputs, e) || !encode_valid(k, *s, limit, e)) return false;
     }
     return set_char_offsets(k, *s, *original, begin, k->tokens.n, e);
 }
 
 /* Encode one of the two texts: a string, or a list of words. */
-static bool encode_source(ses_tokens *k, int which, const ses_token_limit *limit, ses_err *e)
+static bool encode_source(ses_encode_ctx *k, int which, const ses_token_limit *limit, ses_err *e)
 {
     ses_input_text *s = &k->source[which];
     k->truncation[which] = (ses_truncation_plan){ .begin = k->tokens.n, .parts = 1 };
@@ -289,7 +289,7 @@ static ses_encode_options resolve_options(const ses_tokenizer *t, const ses_enco
 }
 
 /* Validate both texts and reset the state of the last call. */
-static bool set_input(ses_tokens *k, const ses_input *in, const ses_encode_options *o, ses_err *e)
+static bool set_input(ses_encode_ctx *k, const ses_input *in, const ses_encode_options *o, ses_err *e)
 {
     k->has_pair = in->pair.p || in->pair_words;
     k->add_special = !o->no_special;
@@ -307,7 +307,7 @@ static bool set_input(ses_tokens *k, const ses_input *in, const ses_encode_optio
 }
 
 /* Encode both texts into k->tokens, without special tokens. */
-static bool encode_sources(ses_tokens *k, const ses_encode_options *o, ses_err *e)
+static bool encode_sources(ses_encode_ctx *k, const ses_encode_options *o, ses_err *e)
 {
     ses_token_limit limit = { (size_t)o->max_length, o->truncate_left };
     bool early = o->truncation != SES_TRUNCATE_NONE && !o->full_overflow;
@@ -322,7 +322,7 @@ static bool encode_sources(ses_tokens *k, const ses_encode_options *o, ses_err *
     return !k->has_pair || encode_source(k, 1, second, e) || ses_wrap(e, "second text");
 }
 
-bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
+bool ses_encode(ses_encode_ctx *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
 {
     ses_encode_options o = resolve_options(k->t, options);
     bool own_limits = options && options->truncation != SES_TRUNCATE_NONE;
@@ -331,7 +331,7 @@ bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *op
            ses_result_truncate(k, &o, !own_limits, e) && ses_result_build(k, e);
 }
 
-bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
+bool ses_encode_ids(ses_encode_ctx *k, const char *text, size_t n, bool special, const int32_t **id,
                     size_t *n_ids, ses_err *e)
 {
     ses_encode_options o = { .no_special = !special };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Run bytes [begin, end) of k->raw through all normalizers; append the result to out. */
-static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, ses_err *e)
+static bool normalize(ses_encode_ctx *k, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
     const ses_stage_list *steps = &k->t->steps[SES_NORMALIZER];
     if (!steps->n) return ses_text_copy(out, &k->raw, begin, end, e);
@@ -30,7 +30,7 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
 
 /* Split the text at added tokens, normalize the parts between them, split these parts at normalized added
  * tokens. The result is in k->pieces[0]. */
-static bool split_added_tokens(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+static bool split_added_tokens(ses_encode_ctx *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
     const ses_added *a = &k->t->added;
     ses_pieces *p = &k->pieces[0];
@@ -71,7 +71,7 @@ static ses_offset source_range(const ses_text *t, const ses_piece *p, const ses_
 }
 
 /* Append an added token. Its string is the matched text if that differs from its content. */
-static bool put_added(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_err *e)
+static bool put_added(ses_encode_ctx *k, const ses_text *t, const ses_piece *p, ses_err *e)
 {
     const ses_added_token *a = ses_added_by_id(&k->t->added, p->id);
     size_t n = p->end - p->begin;
@@ -87,7 +87,7 @@ static bool put_added(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_
 }
 
 /* Run the model on a piece and append its tokens. */
-static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_err *e)
+static bool put_piece(ses_encode_ctx *k, const ses_text *t, const ses_piece *p, ses_err *e)
 {
     const ses_stage_instance *model = &k->t->model;
     int32_t text_named = model->stage->text_named_id ? model->stage->text_named_id(model->self) : -1;
@@ -113,7 +113,7 @@ static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_
     return true;
 }
 
-static bool reserve_piece_start(ses_tokens *k, size_t pieces, ses_err *e)
+static bool reserve_piece_start(ses_encode_ctx *k, size_t pieces, ses_err *e)
 {
     if (pieces <= k->cap_piece_start) return true;
     size_t *first = ses_realloc_array(k->piece_start, pieces, sizeof *first, e);
@@ -126,7 +126,7 @@ static bool reserve_piece_start(ses_tokens *k, size_t pieces, ses_err *e)
 /* Truncation from the left: HF Tokenizers encodes pieces from the last to the first. It stops after the
  * first piece that is not an added token and brings the count to max. Words are numbered from that piece
  * on. */
-static void keep_last_tokens(ses_tokens *k, const ses_pieces *p, size_t start, size_t max)
+static void keep_last_tokens(ses_encode_ctx *k, const ses_pieces *p, size_t start, size_t max)
 {
     size_t keep = p->n, total = 0, end = k->tokens.n;
     while (keep) {
@@ -135,12 +135,12 @@ static void keep_last_tokens(ses_tokens *k, const ses_pieces *p, size_t start, s
         end = k->piece_start[keep];
         if (p->piece[keep].id < 0 && total >= max) break;
     }
-    if (keep) ses_tokens_remove(k, start, k->piece_start[keep] - start, (uint32_t)keep);
+    if (keep) ses_encode_ctx_remove(k, start, k->piece_start[keep] - start, (uint32_t)keep);
 }
 
 /* Run k->pieces[0] through all pre-tokenizers. Returns the final pieces, one of k->pieces; NULL on
  * failure. */
-static const ses_pieces *pre_tokenize(ses_tokens *k, ses_err *e)
+static const ses_pieces *pre_tokenize(ses_encode_ctx *k, ses_err *e)
 {
     const ses_stage_list *steps = &k->t->steps[SES_PRE_TOKENIZER];
     ses_pieces *in = &k->pieces[0], *out = &k->pieces[1];
@@ -155,7 +155,7 @@ static const ses_pieces *pre_tokenize(ses_tokens *k, ses_err *e)
 }
 
 /* Append the tokens of all pieces. Each piece is one word. */
-static bool put_pieces(ses_tokens *k, const ses_pieces *p, const ses_token_limit *limit, ses_err *e)
+static bool put_pieces(ses_encode_ctx *k, const ses_pieces *p, const ses_token_limit *limit, ses_err *e)
 {
     size_t start = k->tokens.n;
     bool left = limit && limit->from_left;
@@ -174,7 +174,7 @@ static bool put_pieces(ses_tokens *k, const ses_pieces *p, const ses_token_limit
     return true;
 }
 
-bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end,
+bool ses_encode_by_stages(ses_encode_ctx *k, const char *text, size_t begin, size_t end,
                           const ses_token_limit *limit, ses_err *e)
 {
     if (!split_added_tokens(k, text, begin, end, e)) return false;

@@ -29,7 +29,8 @@ static bool truncate_to(ses_truncation_plan *c, size_t max, const ses_encode_opt
     return true;
 }
 
-static bool truncate_longest_first(ses_tokens *k, size_t available, const ses_encode_options *o, ses_err *e)
+static bool truncate_longest_first(ses_encode_ctx *k, size_t available, const ses_encode_options *o,
+                                   ses_err *e)
 {
     if (!k->has_pair) return truncate_to(&k->truncation[0], available, o, e);
     size_t n[2] = { k->truncation[0].end - k->truncation[0].begin,
@@ -54,7 +55,7 @@ static size_t count_special(const ses_post_template *s)
 
 /* HF Tokenizers checks a caller's stride against max_length even if nothing is truncated. A stride stored
  * in the file is checked only if a text is truncated. */
-bool ses_result_truncate(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e)
+bool ses_result_truncate(ses_encode_ctx *k, const ses_encode_options *o, bool stored, ses_err *e)
 {
     size_t max = (size_t)o->max_length, added = k->add_special ? count_special(&k->post_template) : 0;
     if (o->truncation == SES_TRUNCATE_NONE) return true;
@@ -100,7 +101,7 @@ static void part_range(const ses_truncation_plan *c, size_t i, size_t *begin, si
 
 /* ---- token strings and offset trimming ---- */
 
-static const char *token_string(const ses_tokens *k, size_t index, size_t *n)
+static const char *token_string(const ses_encode_ctx *k, size_t index, size_t *n)
 {
     const ses_stage_instance *model = &k->t->model;
     const ses_token_override *o = ses_token_override_find(k, index);
@@ -114,7 +115,7 @@ static const char *token_string(const ses_tokens *k, size_t index, size_t *n)
     return k->override_text.data + o->begin;
 }
 
-const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n)
+const char *ses_encode_ctx_string(const ses_encode_ctx *k, const ses_encoding *of, size_t i, size_t *n)
 {
     const ses_encoding_buf *o = of == &k->overflow.encoding ? &k->overflow : &k->result;
     size_t at = o->encoding.id == k->tokens.id ? i : o->token_index[i];
@@ -146,8 +147,8 @@ static size_t advance_chars(const char *p, size_t n, size_t at, int64_t chars)
 }
 
 /* Adjust byte offsets to code point offsets that changed from `was`. */
-static void shift_byte_offsets(const ses_tokens *k, size_t at, bool second, ses_offset was, ses_offset *byte,
-                               const ses_offset *point)
+static void shift_byte_offsets(const ses_encode_ctx *k, size_t at, bool second, ses_offset was,
+                               ses_offset *byte, const ses_offset *point)
 {
     const ses_input_text *s = &k->source[second];
     size_t word = s->words ? (size_t)k->tokens.word_id[at] : 0;
@@ -157,7 +158,7 @@ static void shift_byte_offsets(const ses_tokens *k, size_t at, bool second, ses_
     byte->end = (uint32_t)advance_chars(text.p, text.n, byte->end, (int64_t)point->end - was.end);
 }
 
-static void trim_token(const ses_tokens *k, size_t at, bool second, bool first, ses_space_margins b,
+static void trim_token(const ses_encode_ctx *k, size_t at, bool second, bool first, ses_space_margins b,
                        ses_offset *byte, ses_offset *point)
 {
     const ses_tokenizer *t = k->t;
@@ -172,7 +173,7 @@ static void trim_token(const ses_tokens *k, size_t at, bool second, bool first, 
 
 /* Apply the offset trimming of the post-processors to n tokens, starting at token `at`. Tokens with spaces
  * are collected first, without a branch: it would be unpredictable. */
-static void trim_part(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte,
+static void trim_part(const ses_encode_ctx *k, size_t at, size_t n, bool second, ses_offset *byte,
                       ses_offset *point)
 {
     enum { LIST = 256 };
@@ -252,7 +253,7 @@ static void put_special(ses_encoding_buf *o, size_t at, int32_t id)
     o->token_index[at] = SIZE_MAX;
 }
 
-static void put_part(ses_tokens *k, ses_encoding_buf *o, size_t at, size_t begin, size_t end, bool second)
+static void put_part(ses_encode_ctx *k, ses_encoding_buf *o, size_t at, size_t begin, size_t end, bool second)
 {
     size_t n = end - begin;
     if (!n) return;
@@ -265,14 +266,14 @@ static void put_part(ses_tokens *k, ses_encoding_buf *o, size_t at, size_t begin
     if (k->t->n_trims) trim_part(k, begin, n, second, o->byte_offset + at, o->char_offset + at);
 }
 
-static void pad(const ses_tokens *k, ses_encoding_buf *o, size_t at, size_t n)
+static void pad(const ses_encode_ctx *k, ses_encoding_buf *o, size_t at, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
     for (size_t i = 0; i < n; i++) put_special(o, at + i, (int32_t)s->pad_id);
     put_flags(o, at, n, -1, (uint8_t)s->pad_type, true, false);
 }
 
-static size_t padded_length(const ses_tokens *k, size_t n)
+static size_t padded_length(const ses_encode_ctx *k, size_t n)
 {
     return k->pad_to > 0 && (size_t)k->pad_to > n ? (size_t)k->pad_to : n;
 }
@@ -285,7 +286,7 @@ static void set_encoding(ses_encoding_buf *o, size_t n)
     };
 }
 
-static size_t encoding_length(const ses_tokens *k, size_t a, size_t b)
+static size_t encoding_length(const ses_encode_ctx *k, size_t a, size_t b)
 {
     size_t begin, end, n = 0;
     for (size_t i = 0; i < k->post_template.n; i++) {
@@ -301,7 +302,7 @@ static size_t encoding_length(const ses_tokens *k, size_t a, size_t b)
 }
 
 /* Build the encoding of part a of the first text and part b of the second, as the template prescribes. */
-static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses_err *e)
+static bool assemble(ses_encode_ctx *k, ses_encoding_buf *o, size_t a, size_t b, ses_err *e)
 {
     size_t begin[2], end[2], part[2] = { a, b }, n = encoding_length(k, a, b);
     for (int i = 0; i <= k->has_pair; i++) part_range(&k->truncation[i], part[i], &begin[i], &end[i]);
@@ -328,7 +329,7 @@ static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses
 
 /* One text, neither truncated nor padded: the token buffer itself becomes the result, with special tokens
  * added around the text. */
-static bool build_in_place(ses_tokens *k, ses_err *e)
+static bool build_in_place(ses_encode_ctx *k, ses_err *e)
 {
     ses_encoding_buf *o = &k->result;
     ses_token_buf *r = &k->tokens;
@@ -366,7 +367,7 @@ static bool build_in_place(ses_tokens *k, ses_err *e)
 }
 
 /* If padding is stored in the file, overflowing parts are padded at least to the length of the result. */
-static void resolve_padding(ses_tokens *k, size_t n)
+static void resolve_padding(ses_encode_ctx *k, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
     if (!k->pad_stored) return;
@@ -374,7 +375,7 @@ static void resolve_padding(ses_tokens *k, size_t n)
     if (s->pad_multiple) k->pad_to = (k->pad_to + s->pad_multiple - 1) / s->pad_multiple * s->pad_multiple;
 }
 
-bool ses_result_build(ses_tokens *k, ses_err *e)
+bool ses_result_build(ses_encode_ctx *k, ses_err *e)
 {
     size_t n = encoding_length(k, 0, 0);
     resolve_padding(k, n);
@@ -382,18 +383,18 @@ bool ses_result_build(ses_tokens *k, ses_err *e)
     return assemble(k, &k->result, 0, 0, e);
 }
 
-const ses_encoding *ses_tokens_result(const ses_tokens *k) { return &k->result.encoding; }
+const ses_encoding *ses_encode_ctx_result(const ses_encode_ctx *k) { return &k->result.encoding; }
 
 /* Every part of the first text is combined with every part of the second. The combination of both first
  * parts is the result, all others are overflow. */
-size_t ses_tokens_overflow_count(const ses_tokens *k)
+size_t ses_encode_ctx_overflow_count(const ses_encode_ctx *k)
 {
     return k->truncation[0].parts * (k->has_pair ? k->truncation[1].parts : 1) - 1;
 }
 
 /* Same order as HF Tokenizers: later parts of the text that comes first in the template, each with all
  * parts of the other text; then the first part with the later parts of the other text. */
-const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e)
+const ses_encoding *ses_encode_ctx_overflow(ses_encode_ctx *k, size_t i, ses_err *e)
 {
     bool swapped = false;
     for (size_t j = 0;

@@ -23,7 +23,7 @@ bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e)
+bool ses_token_override_put(ses_encode_ctx *k, const char *p, size_t n, bool added, ses_err *e)
 {
     if (!ses_array_reserve(&k->override, &k->cap_overrides, k->n_overrides + 1, sizeof *k->override, e))
         return false;
@@ -34,7 +34,7 @@ bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, 
     return true;
 }
 
-const ses_token_override *ses_token_override_find(const ses_tokens *k, size_t index)
+const ses_token_override *ses_token_override_find(const ses_encode_ctx *k, size_t index)
 {
     size_t low = 0, high = k->n_overrides;
     while (low < high) {
@@ -47,14 +47,14 @@ const ses_token_override *ses_token_override_find(const ses_tokens *k, size_t in
     return low < k->n_overrides && k->override[low].index == index ? &k->override[low] : NULL;
 }
 
-void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words)
+void ses_encode_ctx_rewind(ses_encode_ctx *k, size_t n, uint32_t words)
 {
     k->tokens.n = n;
     k->tokens.n_words = words;
     while (k->n_overrides && k->override[k->n_overrides - 1].index >= n) k->n_overrides--;
 }
 
-void ses_tokens_remove(ses_tokens *k, size_t start, size_t count, uint32_t words)
+void ses_encode_ctx_remove(ses_encode_ctx *k, size_t start, size_t count, uint32_t words)
 {
     ses_token_buf *r = &k->tokens;
     for (size_t i = start; i + count < r->n; i++) {

@@ -1,8 +1,9 @@
 /* Internals of the tokenizer: added tokens, fast paths, the tokenizer itself, the workspace of one thread.
- * The tokenizer is read-only after opening and shared between threads; a ses_tokens belongs to one thread.
+ * The tokenizer is read-only after opening and shared between threads; a ses_encode_ctx belongs to one
+ * thread.
  *
- * One call of ses_encode: encode.c validates the texts and encodes each of them into ses_tokens.tokens, with
- * the tokenizer's fast path (fast/) or by stages (encode_by_stages.c). The stages split off added tokens,
+ * One call of ses_encode: encode.c validates the texts and encodes each of them into ses_encode_ctx.tokens,
+ * with the tokenizer's fast path (fast/) or by stages (encode_by_stages.c). The stages split off added tokens,
  * normalize the rest, split it into pieces (pre-tokenizer) and run the model on each piece. Then result.c
  * truncates, and adds special tokens and padding. The workspace is called k, the tokenizer t. */
 #ifndef SES_TEXT_TOKENIZER_IMPL_H
@@ -88,7 +89,7 @@ typedef struct ses_fast_path {
     bool validates_utf8;
     bool no_empty_pieces; /* every piece yields at least one token */
     /* Append the tokens of text to k->tokens. text is valid UTF-8 unless validates_utf8 is set. */
-    bool (*encode)(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e);
+    bool (*encode)(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t n, ses_err *e);
 } ses_fast_path;
 
 #define SES_FAST_PATH(name) extern const ses_fast_path ses_fast_path_##name;
@@ -143,8 +144,8 @@ typedef struct ses_token_buf {
 
 /* A token that is an added token, or whose string differs from its id's string. */
 typedef struct ses_token_override {
-    size_t index;      /* index in ses_tokens.tokens */
-    uint32_t begin, n; /* its string in ses_tokens.override_text; n SES_STRING_OF_ID: the id's string */
+    size_t index;      /* index in ses_encode_ctx.tokens */
+    uint32_t begin, n; /* its string in ses_encode_ctx.override_text; n SES_STRING_OF_ID: the id's string */
     bool is_added;
 } ses_token_override;
 
@@ -152,7 +153,7 @@ typedef struct ses_token_override {
 
 /* The tokens of one text and how they are truncated: into parts of at most `max` tokens. */
 typedef struct ses_truncation_plan {
-    size_t begin, end;   /* range in ses_tokens.tokens */
+    size_t begin, end;   /* range in ses_encode_ctx.tokens */
     size_t max, step;    /* length of a part; distance between the starts of two parts */
     size_t parts;        /* at least 1 */
     bool left;           /* truncate from the left: parts are numbered from the end */
@@ -173,13 +174,13 @@ typedef struct ses_encoding_buf {
     ses_encoding encoding;
     int32_t *id, *word_id;
     ses_offset *byte_offset, *char_offset;
-    size_t *token_index; /* index in ses_tokens.tokens; SIZE_MAX: special or padding token */
+    size_t *token_index; /* index in ses_encode_ctx.tokens; SIZE_MAX: special or padding token */
     int8_t *sequence_id;
     uint8_t *type_id, *special_mask, *attention_mask;
     size_t cap, cap_flags; /* capacity of the first five arrays; of the others */
 } ses_encoding_buf;
 
-struct ses_tokens {
+struct ses_encode_ctx {
     const ses_tokenizer *t;
     ses_token_buf tokens;
     ses_offset *char_offset; /* [cap_char_offset] tokens.byte_offset in code points */
@@ -218,13 +219,13 @@ struct ses_tokens {
     void *fast_path_work;
 };
 
-bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e); /* capacity for n more tokens */
-void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words);    /* truncate to n tokens */
+bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e);      /* capacity for n more tokens */
+void ses_encode_ctx_rewind(ses_encode_ctx *k, size_t n, uint32_t words); /* truncate to n tokens */
 /* Remove `count` tokens (whole words) from index `start` on; word indices after them decrease by `words`. */
-void ses_tokens_remove(ses_tokens *k, size_t start, size_t count, uint32_t words);
+void ses_encode_ctx_remove(ses_encode_ctx *k, size_t start, size_t count, uint32_t words);
 /* The next token appended is an added token, or has its own string p[0, n) (p NULL: the id's string). */
-bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e);
-const ses_token_override *ses_token_override_find(const ses_tokens *k, size_t index); /* NULL: none */
+bool ses_token_override_put(ses_encode_ctx *k, const char *p, size_t n, bool added, ses_err *e);
+const ses_token_override *ses_token_override_find(const ses_encode_ctx *k, size_t index); /* NULL: none */
 
 /* Early stop, as in HF Tokenizers when truncating: encode no further piece once there are max_tokens tokens.
  * from_left: keep the last tokens instead of the first. */
@@ -235,12 +236,12 @@ typedef struct ses_token_limit {
 
 /* Run text[begin, end) through the stages and append its tokens to k->tokens. Offsets are relative to
  * `text`, which is valid UTF-8. limit may be NULL. */
-bool ses_encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end,
+bool ses_encode_by_stages(ses_encode_ctx *k, const char *text, size_t begin, size_t end,
                           const ses_token_limit *limit, ses_err *e);
 
 /* Last step of encoding (result.c): decide how the texts are truncated (k->truncation), then build k->result.
  * stored: the limits come from the file, not from the caller. */
-bool ses_result_truncate(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e);
-bool ses_result_build(ses_tokens *k, ses_err *e);
+bool ses_result_truncate(ses_encode_ctx *k, const ses_encode_options *o, bool stored, ses_err *e);
+bool ses_result_build(ses_encode_ctx *k, ses_err *e);
 
 #endif

@@ -89,11 +89,11 @@ void ses_task_outputs_free(ses_task_outputs *o)
 
 static bool open_tokenizer(ses_finetuner *t, bool lower, ses_err *e)
 {
-    ses_tokens_free(t->tokens);
+    ses_encode_ctx_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
     t->tokens = NULL;
     t->tokenizer = ses_tokenizer_open_lower(t->tokenizer_path, lower, e);
-    if (t->tokenizer) t->tokens = ses_tokens_new(t->tokenizer, e);
+    if (t->tokenizer) t->tokens = ses_encode_ctx_new(t->tokenizer, e);
     return t->tokens != NULL;
 }
 
@@ -129,7 +129,7 @@ void ses_finetuner_free(ses_finetuner *t)
     else if (!t->borrows_model)
         ses_model_free(t->model);
     ses_json_free(t->config);
-    ses_tokens_free(t->tokens);
+    ses_encode_ctx_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
     ses_free(t->scratch);
     ses_arena_free(&t->mem);

@@ -67,7 +67,7 @@ typedef struct ses_finetuner {
     ses_device *dev;
     ses_tokenizer *tokenizer;
     const char *tokenizer_path;
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     ses_tokenizer_config tokenizer_config;
     ses_json_doc *config;
     ses_model *model;

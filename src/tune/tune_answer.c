@@ -49,11 +49,11 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
                              .full_overflow = true };
     while (in.text.n && strchr(" \t\n\r", in.text.p[0])) in.text.p++, in.text.n--;
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
-    if (!add_window(t, r, row, s, ses_tokens_result(t->tokens), e)) return false;
-    size_t more = ses_tokens_overflow_count(t->tokens);
+    if (!add_window(t, r, row, s, ses_encode_ctx_result(t->tokens), e)) return false;
+    size_t more = ses_encode_ctx_overflow_count(t->tokens);
     s->n_truncated += more > 0;
     for (size_t i = 0; i < more; i++) {
-        const ses_encoding *k = ses_tokens_overflow(t->tokens, i, e);
+        const ses_encoding *k = ses_encode_ctx_overflow(t->tokens, i, e);
         if (!k || !add_window(t, r, row, s, k, e)) return false;
     }
     return true;

@@ -23,9 +23,9 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
         ses_buf_appendf(&pair, "%s%s%s", r->text_b.p, r->text_b.n ? " " : "", r->parts[i].p);
         ses_input in = { .text = { r->text_a.p, r->text_a.n }, .pair = { pair.data, pair.len } };
         ok = ses_buf_ok(&pair, e) && ses_encode(t->tokens, &in, &o, e) &&
-             ses_finetuner_add_sequence(t, s, row, ses_tokens_result(t->tokens),
+             ses_finetuner_add_sequence(t, s, row, ses_encode_ctx_result(t->tokens),
                                         &(ses_sequence){ .label = r->label }, NULL, NULL, e);
-        truncated |= ok && ses_tokens_overflow_count(t->tokens) > 0;
+        truncated |= ok && ses_encode_ctx_overflow_count(t->tokens) > 0;
     }
     s->n_truncated += truncated;
     ses_buf_free(&pair);

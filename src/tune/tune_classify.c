@@ -13,8 +13,8 @@ static const ses_encoding *encode_texts(ses_finetuner *t, const ses_labeled_exam
         in.pair = (ses_string){ r->text_b.p, r->text_b.n }; /* an empty one counts as none, as in pipelines */
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     if (!ses_encode(t->tokens, &in, &o, e)) return NULL;
-    s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
-    return ses_tokens_result(t->tokens);
+    s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
+    return ses_encode_ctx_result(t->tokens);
 }
 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)

@@ -37,8 +37,8 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
         ses_input in = { .text = { r->text_a.p, len } };
         ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = t->max_tokens };
         if (!ses_encode(t->tokens, &in, &o, e)) return false;
-        const ses_encoding *k = ses_tokens_result(t->tokens);
-        s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
+        const ses_encoding *k = ses_encode_ctx_result(t->tokens);
+        s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
         return !k->n || add(t, s, row, k->id, k->n, e); /* an empty text is skipped */
     }
     if (!ses_encode_ids(t->tokens, r->text_a.p, len, true, &id, &n, e) ||

@@ -26,9 +26,9 @@ static bool add_text(ses_finetuner *t, const ses_string *text, int32_t row, ses_
     ses_string x = { text->p, text->n };
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     bool ok = ses_encode(t->tokens, &(ses_input){ .text = x }, &o, e) &&
-              ses_finetuner_add_sequence(t, s, row, ses_tokens_result(t->tokens),
+              ses_finetuner_add_sequence(t, s, row, ses_encode_ctx_result(t->tokens),
                                          &(ses_sequence){ .values = &value }, NULL, NULL, e);
-    *truncated |= ok && ses_tokens_overflow_count(t->tokens) > 0;
+    *truncated |= ok && ses_encode_ctx_overflow_count(t->tokens) > 0;
     return ok;
 }
 

@@ -31,11 +31,11 @@ static int64_t encode_text(ses_finetuner *t, ses_string text, int32_t lang, int6
 {
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = max_length };
     if (!ses_encode(t->tokens, &(ses_input){ .text = text }, &o, e)) return -1;
-    const ses_encoding *k = ses_tokens_result(t->tokens);
+    const ses_encoding *k = ses_encode_ctx_result(t->tokens);
     int32_t *id = ses_finetuner_scratch(t, from + k->n + 1, e);
     if (!id) return -1;
     if (k->n) memcpy(id + from, k->id, k->n * sizeof *id);
-    *truncated |= ses_tokens_overflow_count(t->tokens) > 0;
+    *truncated |= ses_encode_ctx_overflow_count(t->tokens) > 0;
     if (lang >= 0 &&
         !ses_language_token_replace(&t->tokenizer_config, lang, k->special_mask, id + from, k->n, e))
         return -1;

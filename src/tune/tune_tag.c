@@ -31,9 +31,9 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     ses_input in = { .words = words, .n_words = r->n_parts };
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = t->max_tokens };
     bool ok = words && ses_encode(t->tokens, &in, &o, e);
-    const ses_encoding *k = ok ? ses_tokens_result(t->tokens) : NULL;
+    const ses_encoding *k = ok ? ses_encode_ctx_result(t->tokens) : NULL;
     int32_t *tags = ok ? token_labels(t, r, k, e) : NULL;
-    if (ok) s->n_truncated += ses_tokens_overflow_count(t->tokens) > 0;
+    if (ok) s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
     ok = tags &&

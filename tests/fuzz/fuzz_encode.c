@@ -67,17 +67,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     ses_input in = { .text = { (const char *)data + 2, n - 2 } };
     ses_err e[2] = { 0 };
-    ses_tokens *k[2] = { ses_tokens_new(t, NULL), ses_tokens_new(&exact, NULL) };
+    ses_encode_ctx *k[2] = { ses_encode_ctx_new(t, NULL), ses_encode_ctx_new(&exact, NULL) };
     bool ok[2];
     for (int i = 0; i < 2; i++) MUST(k[i]), ok[i] = ses_encode(k[i], &in, &o, &e[i]);
     MUST(ok[0] == ok[1] && (ok[0] || !strcmp(e[0].msg, e[1].msg)));
     if (ok[0]) {
-        same(ses_tokens_result(k[0]), ses_tokens_result(k[1]));
-        if (data[0] % n_all < n_plain) in_text(ses_tokens_result(k[0]), n - 2);
-        MUST(ses_tokens_overflow_count(k[0]) == ses_tokens_overflow_count(k[1]));
-        for (size_t i = 0; i < ses_tokens_overflow_count(k[0]) && i < 8; i++)
-            same(ses_tokens_overflow(k[0], i, NULL), ses_tokens_overflow(k[1], i, NULL));
+        same(ses_encode_ctx_result(k[0]), ses_encode_ctx_result(k[1]));
+        if (data[0] % n_all < n_plain) in_text(ses_encode_ctx_result(k[0]), n - 2);
+        MUST(ses_encode_ctx_overflow_count(k[0]) == ses_encode_ctx_overflow_count(k[1]));
+        for (size_t i = 0; i < ses_encode_ctx_overflow_count(k[0]) && i < 8; i++)
+            same(ses_encode_ctx_overflow(k[0], i, NULL), ses_encode_ctx_overflow(k[1], i, NULL));
     }
-    for (int i = 0; i < 2; i++) ses_tokens_free(k[i]);
+    for (int i = 0; i < 2; i++) ses_encode_ctx_free(k[i]);
     return 0;
 }

@@ -21,15 +21,15 @@ static void encode(const ses_tokenizer *t)
     ses_err e = { 0 };
     const char *out;
     size_t len;
-    ses_tokens *k = ses_tokens_new(t, &e);
+    ses_encode_ctx *k = ses_encode_ctx_new(t, &e);
     MUST(k);
     ses_input in = { .text = { text, sizeof text - 1 }, .pair = { "b a", 3 } };
     ses_encode_options o = {
         .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = 9, .stride = 1, .use_stored_limits = true
     };
     if (ses_encode(k, &in, NULL, &e)) {
-        check(t, ses_tokens_result(k), sizeof text - 1);
-        const ses_encoding *x = ses_tokens_result(k);
+        check(t, ses_encode_ctx_result(k), sizeof text - 1);
+        const ses_encoding *x = ses_encode_ctx_result(k);
         bool decoded = ses_decode(k, x->id, x->n, true, &out, &len, &e);
         if (!decoded) fprintf(stderr, "%s\n", e.msg);
         MUST(decoded);
@@ -37,9 +37,9 @@ static void encode(const ses_tokenizer *t)
         MUST(e.msg[0]);
     }
     if (ses_encode(k, &in, &o, NULL))
-        for (size_t i = 0; i < ses_tokens_overflow_count(k) && i < 20; i++)
-            MUST(ses_tokens_overflow(k, i, NULL));
-    ses_tokens_free(k);
+        for (size_t i = 0; i < ses_encode_ctx_overflow_count(k) && i < 20; i++)
+            MUST(ses_encode_ctx_overflow(k, i, NULL));
+    ses_encode_ctx_free(k);
 }
 
 static char *saved(const ses_tokenizer *t, const char *path, size_t *n)

@@ -107,7 +107,7 @@ static bool read_recipe(recipe *r, const char *name, const ses_json *v, ses_err 
 typedef struct setup {
     ses_model *model;
     ses_tokenizer *tokenizer;
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     ses_dataset *data;
     ses_batches *batches;
     ses_trainer *trainer;
@@ -120,7 +120,7 @@ static void setup_free(setup *s)
     ses_trainer_free(s->trainer);
     ses_batches_free(s->batches);
     ses_dataset_free(s->data);
-    ses_tokens_free(s->tokens);
+    ses_encode_ctx_free(s->tokens);
     ses_tokenizer_free(s->tokenizer);
     ses_model_free(s->model);
     ses_free(s->values);
@@ -154,7 +154,7 @@ static bool add_row(setup *s, const recipe *r, const ses_json *row, bool classes
     if (n == 3) in.pair.p = ses_json_string(ses_json_at(row, 1), &in.pair.n);
     if (!in.text.p || (n == 3 && !in.pair.p)) return ses_fail(e, SES_EFORMAT, "a text is not a string");
     if (!ses_encode(s->tokens, &in, &o, e)) return false;
-    const ses_encoding *k = ses_tokens_result(s->tokens);
+    const ses_encoding *k = ses_encode_ctx_result(s->tokens);
     int32_t *segments = ses_alloc_array(k->n, sizeof *segments, e);
     for (size_t i = 0; segments && i < k->n; i++)
         segments[i] = s->tokenizer_config.sets_segments ? k->type_id[i] : 0;
@@ -186,7 +186,7 @@ static bool prepare(setup *s, const recipe *r, const char *dir, ses_device *dev,
     double decay = r->weight_decay;
     s->model = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, e);
     s->tokenizer = s->model ? ses_tokenizer_open(dir, e) : NULL;
-    s->tokens = s->tokenizer ? ses_tokens_new(s->tokenizer, e) : NULL;
+    s->tokens = s->tokenizer ? ses_encode_ctx_new(s->tokenizer, e) : NULL;
     if (!s->tokens ||
         !ses_tokenizer_config_read(&s->tokenizer_config, dir, ses_model_type(s->model),
                                    ses_model_sets_segments, s->tokenizer, e) ||

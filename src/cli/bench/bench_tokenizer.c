@@ -20,7 +20,7 @@ typedef struct text {
 
 /* The lines of one thread. */
 typedef struct worker {
-    ses_tokens *k;
+    ses_encode_ctx *k;
     const char *p;
     size_t n, tokens;
     bool ok;
@@ -153,7 +153,7 @@ static void encode_lines(void *ctx, int64_t i, void *scratch)
         const char *lf = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)((lf ? lf : end) - p);
         s->ok = s->ok && ses_encode(s->k, &(ses_input){ .text = { p, n } }, NULL, NULL);
-        s->tokens += ses_tokens_result(s->k)->n;
+        s->tokens += ses_encode_ctx_result(s->k)->n;
         p += n + 1;
     }
 }
@@ -176,7 +176,8 @@ static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, s
         size_t end = in->len / (size_t)r.threads * (size_t)(i + 1);
         if (i + 1 == r.threads) end = in->len;
         while (end < in->len && in->data[end - 1] != '\n') end++;
-        r.worker[i] = (worker){ .k = ses_tokens_new(t, e), .p = in->data + at, .n = end - at, .ok = true };
+        r.worker[i] =
+            (worker){ .k = ses_encode_ctx_new(t, e), .p = in->data + at, .n = end - at, .ok = true };
         ok = r.worker[i].k != NULL;
         at = end;
     }
@@ -186,7 +187,7 @@ static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, s
     for (int i = 0; r.worker && i < r.threads; i++) {
         ok = ok && r.worker[i].ok;
         *tokens += r.worker[i].tokens;
-        ses_tokens_free(r.worker[i].k);
+        ses_encode_ctx_free(r.worker[i].k);
     }
     ses_free(r.worker);
     ses_thread_pool_free(r.pool);

@@ -31,7 +31,7 @@ static const ses_opt opt[] = {
 
 typedef struct decode_job {
     const args *a;
-    ses_tokens *k;
+    ses_encode_ctx *k;
     int32_t *id;
     size_t cap;
     ses_buf text;
@@ -84,11 +84,11 @@ static bool run(ses_call *c, ses_err *e)
 {
     decode_job j = { .a = c->args };
     ses_tokenizer *t = ses_tokenizer_open(j.a->model, e);
-    j.k = t ? ses_tokens_new(t, e) : NULL;
+    j.k = t ? ses_encode_ctx_new(t, e) : NULL;
     bool ok = j.k && ses_map_lines(c->operands, 1, decode_line, &j, e);
     ses_free(j.id);
     ses_buf_free(&j.text);
-    ses_tokens_free(j.k);
+    ses_encode_ctx_free(j.k);
     ses_tokenizer_free(t);
     return ok;
 }

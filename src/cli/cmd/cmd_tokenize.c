@@ -71,8 +71,8 @@ typedef struct tokenize_job {
     const args *a;
     const ses_term *term;
     ses_encode_options options;
-    ses_tokens **tokens; /* one per worker */
-    bool *failed;        /* per worker: a line failed */
+    ses_encode_ctx **tokens; /* one per worker */
+    bool *failed;            /* per worker: a line failed */
 } tokenize_job;
 
 /* ---- text output ---- */
@@ -87,12 +87,12 @@ static void put_token(ses_buf *out, const char *s, size_t n)
 }
 
 /* On a terminal the tokens of a word share a color. */
-static void put_tokens(const tokenize_job *j, const ses_tokens *k, const ses_encoding *e, ses_buf *out)
+static void put_tokens(const tokenize_job *j, const ses_encode_ctx *k, const ses_encoding *e, ses_buf *out)
 {
     static const ses_style cycle[] = { SES_GREEN, SES_BLUE, SES_YELLOW };
     for (size_t i = 0; i < e->n; i++) {
         size_t n;
-        const char *s = ses_tokens_string(k, e, i, &n);
+        const char *s = ses_encode_ctx_string(k, e, i, &n);
         if (i) ses_buf_put(out, ' ');
         ses_buf_puts(out, ses_style_on(j->term, e->special_mask[i]
                                                     ? SES_DIM
@@ -103,12 +103,12 @@ static void put_tokens(const tokenize_job *j, const ses_tokens *k, const ses_enc
     ses_buf_put(out, '\n');
 }
 
-static bool show(const tokenize_job *j, ses_tokens *k, ses_buf *out, ses_err *e)
+static bool show(const tokenize_job *j, ses_encode_ctx *k, ses_buf *out, ses_err *e)
 {
     if (j->a->json) return ses_token_json(k, out, e);
-    put_tokens(j, k, ses_tokens_result(k), out);
-    for (size_t i = 0; i < ses_tokens_overflow_count(k); i++) {
-        const ses_encoding *part = ses_tokens_overflow(k, i, e);
+    put_tokens(j, k, ses_encode_ctx_result(k), out);
+    for (size_t i = 0; i < ses_encode_ctx_overflow_count(k); i++) {
+        const ses_encoding *part = ses_encode_ctx_overflow(k, i, e);
         if (!part) return false;
         ses_buf_puts(out, "  + ");
         put_tokens(j, k, part, out);
@@ -161,7 +161,7 @@ static bool read_object(const ses_json *v, ses_input *in, ses_string *words[2], 
     return in->words && (in->pair_words || !pair_pretokenized);
 }
 
-static bool encode_object(tokenize_job *j, ses_tokens *k, const char *line, size_t n, ses_buf *out,
+static bool encode_object(tokenize_job *j, ses_encode_ctx *k, const char *line, size_t n, ses_buf *out,
                           ses_err *e)
 {
     ses_input in = { 0 };
@@ -178,7 +178,7 @@ static bool encode_object(tokenize_job *j, ses_tokens *k, const char *line, size
 static bool encode_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
 {
     tokenize_job *j = ctx;
-    ses_tokens *k = j->tokens[worker];
+    ses_encode_ctx *k = j->tokens[worker];
     if (!j->a->jsonl)
         return ses_encode(k, &(ses_input){ .text = { line, n } }, &j->options, e) && show(j, k, out, e);
     size_t at = out->len;
@@ -223,10 +223,10 @@ static bool run(ses_call *c, ses_err *e)
     j.tokens = t ? ses_alloc_array((size_t)threads, sizeof *j.tokens, e) : NULL;
     j.failed = j.tokens ? ses_alloc_array((size_t)threads, sizeof *j.failed, e) : NULL;
     bool ok = j.failed != NULL;
-    for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_tokens_new(t, e)) != NULL;
+    for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_encode_ctx_new(t, e)) != NULL;
     ok = ok && ses_map_lines(c->operands, threads, encode_line, &j, e);
     for (int i = 0; i < threads; i++) {
-        if (j.tokens) ses_tokens_free(j.tokens[i]);
+        if (j.tokens) ses_encode_ctx_free(j.tokens[i]);
         if (j.failed && j.failed[i]) ok = false;
     }
     ses_free(j.tokens);

@@ -113,20 +113,20 @@ void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n)
     out->len = (size_t)(p - out->data);
 }
 
-static void put_strings(ses_buf *out, const ses_tokens *k, const ses_encoding *x)
+static void put_strings(ses_buf *out, const ses_encode_ctx *k, const ses_encoding *x)
 {
     put_key(out, "tokens", false);
     ses_buf_put(out, '[');
     for (size_t i = 0; i < x->n; i++) {
         size_t n = 0;
-        const char *s = ses_tokens_string(k, x, i, &n);
+        const char *s = ses_encode_ctx_string(k, x, i, &n);
         if (i) ses_buf_put(out, ',');
         ses_buf_put_json_string(out, s ? s : "", s ? n : 0);
     }
     ses_buf_put(out, ']');
 }
 
-static void put_encoding(ses_buf *out, const ses_tokens *k, const ses_encoding *x)
+static void put_encoding(ses_buf *out, const ses_encode_ctx *k, const ses_encoding *x)
 {
     put_ints(out, "ids", x->id, x->n, false, true);
     put_strings(out, k, x);
@@ -137,13 +137,13 @@ static void put_encoding(ses_buf *out, const ses_tokens *k, const ses_encoding *
     put_bytes(out, "special_tokens_mask", x->special_mask, x->n);
 }
 
-bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e)
+bool ses_token_json(ses_encode_ctx *k, ses_buf *out, ses_err *e)
 {
-    size_t parts = ses_tokens_overflow_count(k);
-    put_encoding(out, k, ses_tokens_result(k));
+    size_t parts = ses_encode_ctx_overflow_count(k);
+    put_encoding(out, k, ses_encode_ctx_result(k));
     if (parts) put_key(out, "overflowing", false);
     for (size_t i = 0; i < parts; i++) {
-        const ses_encoding *part = ses_tokens_overflow(k, i, e);
+        const ses_encoding *part = ses_encode_ctx_overflow(k, i, e);
         if (!part) return false;
         ses_buf_put(out, i ? ',' : '[');
         put_encoding(out, k, part);

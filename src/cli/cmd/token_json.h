@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "sesame/tokenizer.h"
 
-bool ses_token_json(ses_tokens *k, ses_buf *out,
+bool ses_token_json(ses_encode_ctx *k, ses_buf *out,
                     ses_err *e); /* a line: the result and its overflowing parts */
 void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n);
 

@@ -33,7 +33,7 @@ bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const cha
     return false;
 }
 
-static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text, size_t begin, size_t end,
+static bool put_added(ses_encode_ctx *k, const ses_added_token *t, const char *text, size_t begin, size_t end,
                       ses_err *e)
 {
     bool same = t->content.n == end - begin && !memcmp(t->content.p, text + begin, end - begin);
@@ -53,7 +53,7 @@ typedef struct each {
     ses_span_fn *span;
     const void *self;
     void *work;
-    ses_tokens *k;
+    ses_encode_ctx *k;
     /* separate from the workspace: ses_encode_by_stages may use them inside a span */
     ses_matches outer, inner;
 } each;
@@ -72,7 +72,7 @@ static bool split_normalized(each *x, const char *text, const ses_match *m, ses_
 }
 
 bool ses_added_for_each_span(const ses_added *a, ses_span_fn *span, const void *self, void *work,
-                             ses_tokens *k, const char *text, size_t n, ses_err *e)
+                             ses_encode_ctx *k, const char *text, size_t n, ses_err *e)
 {
     each x = { a, span, self, work, k, { 0 }, { 0 } };
     bool ok = ses_added_split(a, &a->raw, text, n, &x.outer, e);

@@ -19,9 +19,9 @@ bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const cha
 /* Split a text at added tokens, as ses_encode_by_stages does without a normalizer: first at tokens
  * for raw text, then the rest at tokens for normalized text. Added tokens are appended to k->tokens;
  * `span` is called for the text between them. */
-typedef bool ses_span_fn(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+typedef bool ses_span_fn(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t begin,
                          size_t end, ses_err *e);
 bool ses_added_for_each_span(const ses_added *a, ses_span_fn *span, const void *self, void *work,
-                             ses_tokens *k, const char *text, size_t n, ses_err *e);
+                             ses_encode_ctx *k, const char *text, size_t n, ses_err *e);
 
 #endif

@@ -53,7 +53,7 @@ static bool put_small(ses_token_buf *r, const ses_word_cache_entry *x, const cha
     return true;
 }
 
-bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                                 size_t base, size_t n, ses_err *e)
 {
     size_t count = ses_bert_find_pieces(w, n);
@@ -85,7 +85,7 @@ bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_to
     return true;
 }
 
-static bool encode_pieces(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+static bool encode_pieces(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t base, size_t n, ses_err *e)
 {
     return ses_token_buf_reserve(&k->tokens, n + SES_BERT_SLACK, e) &&
@@ -147,7 +147,7 @@ static bool is_kind(const ses_bert_fast *f, char c, ses_bert_kind kind)
     return (uint8_t)c < 128 && f->kind[(uint8_t)c] == kind;
 }
 
-static bool encode_by_stages(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+static bool encode_by_stages(ses_encode_ctx *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
     k->invalid_utf8 = ses_utf8_valid(text + begin, end - begin) != end - begin;
     return !k->invalid_utf8 && ses_encode_by_stages(k, text, begin, end, NULL, e);
@@ -155,7 +155,7 @@ static bool encode_by_stages(ses_tokens *k, const char *text, size_t begin, size
 
 /* A run of letters longer than a window: one piece; if it contains an added token, it goes through the
  * stages. */
-static bool encode_long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+static bool encode_long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                               size_t *pos, size_t n, bool *context_tokens, ses_err *e)
 {
     size_t begin = *pos, end = begin;
@@ -175,13 +175,13 @@ static bool encode_long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_toke
 }
 
 /* Discard the tokens so far and encode the whole text by stages. */
-static bool encode_all_by_stages(ses_tokens *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
+static bool encode_all_by_stages(ses_encode_ctx *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
 {
-    ses_tokens_rewind(k, at.n, at.n_words);
+    ses_encode_ctx_rewind(k, at.n, at.n_words);
     return encode_by_stages(k, text, 0, n, e);
 }
 
-static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+static bool encode(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t n, ses_err *e)
 {
     const ses_bert_fast *f = self;
     ses_bert_work *w = work;

@@ -87,7 +87,7 @@ typedef struct ses_bert_fast ses_bert_fast;
 typedef void ses_bert_classify_fn(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
 
 /* Append the tokens of the first n bytes of the window, which is at `base` in the text. */
-typedef bool ses_bert_encode_window_fn(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
+typedef bool ses_bert_encode_window_fn(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k,
                                        const char *text, size_t base, size_t n, ses_err *e);
 
 struct ses_bert_fast {
@@ -135,11 +135,11 @@ static inline size_t ses_bert_find_pieces(ses_bert_work *w, size_t n)
 }
 
 void ses_bert_classify_ref(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
-bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                                 size_t base, size_t n, ses_err *e);
 void ses_bert_classify_avx2(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
-bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
-                                 size_t base, size_t n, ses_err *e);
+bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k,
+                                 const char *text, size_t base, size_t n, ses_err *e);
 void ses_bert_classify_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
 
 /* Normalize a single character. Marks that NFD may reorder are SES_BERT_BY_STAGES: they depend on
@@ -149,14 +149,14 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
 /* A piece of at most 47 bytes that is in neither cache: append its tokens and cache them. It may be
  * several words, or none. key: key for the large cache, with bucket `slot`; small: bucket of the small
  * cache, NULL: too long for it. Returns false and sets k->invalid_utf8 for invalid UTF-8. */
-bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t begin, size_t n, const char *key, uint32_t slot, ses_word_cache_entry *small,
                           ses_err *e);
 /* A longer piece, which is not cached: bytes [at, at + n) of the window, which is at `base` in the text. */
-bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t base, size_t at, size_t n, ses_err *e);
 /* Bytes [begin, end) of the text, between ASCII white space or punctuation, with non-ASCII characters. */
-bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                                size_t begin, size_t end, ses_err *e);
 
 #endif

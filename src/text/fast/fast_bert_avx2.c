@@ -1,8 +1,8 @@
 /* Fast path for BERT: classification of bytes with AVX2. */
 #include "fast_bert_simd.h"
 
-bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
-                                 size_t base, size_t n, ses_err *e)
+bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k,
+                                 const char *text, size_t base, size_t n, ses_err *e)
 {
     return encode_window(f, w, k, text, base, n, e);
 }

@@ -71,7 +71,7 @@ static inline bool emit_large(const ses_bert_large_entry *x, const char *key, se
 }
 
 /* A piece that is not in the small cache, or too long for it: look in the large cache, else encode it. */
-static bool encode_not_small(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+static bool encode_not_small(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                              size_t base, size_t at, size_t len, uint32_t slot, const char *key,
                              ses_word_cache_entry *small, ses_err *e)
 {
@@ -80,7 +80,7 @@ static bool encode_not_small(const ses_bert_fast *f, ses_bert_work *w, ses_token
            ses_bert_encode_miss(f, w, k, text, base + at, len, key, slot, small, e);
 }
 
-static bool encode_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+static bool encode_short(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                          size_t base, size_t at, size_t len, __m128i key, ses_word_cache_entry *small,
                          ses_err *e)
 {
@@ -90,7 +90,7 @@ static bool encode_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k
     return encode_not_small(f, w, k, text, base, at, len, slot, w->key[SES_BERT_BATCH], small, e);
 }
 
-static bool encode_window(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+static bool encode_window(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t base, size_t n, ses_err *e)
 {
     const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);

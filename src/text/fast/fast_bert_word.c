@@ -163,7 +163,7 @@ static bool encode_ascii_word(const ses_bert_fast *f, ses_token_buf *r, const ch
     return true;
 }
 
-bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t begin, size_t n, const char *key, uint32_t slot, ses_word_cache_entry *small,
                           ses_err *e)
 {
@@ -178,7 +178,7 @@ bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *
     return !non_ascii || ses_token_buf_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
-bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                           size_t base, size_t at, size_t n, ses_err *e)
 {
     if (n <= SES_BERT_MAX_WORD && ses_is_ascii(w->lowered + at, n))
@@ -256,7 +256,7 @@ typedef struct word {
     uint32_t begin, end; /* range in the text from the first to the last stored character */
 } word;
 
-static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_word_cache_entry *x, ses_err *e)
+static bool put_entry(ses_encode_ctx *k, const ses_bert_work *w, const ses_word_cache_entry *x, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     if (!ses_token_buf_reserve(r, x->n + SES_BERT_SLACK, e)) return false;
@@ -270,7 +270,7 @@ static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_word_cach
     return true;
 }
 
-static bool put_parts(ses_tokens *k, const ses_bert_work *w, const parts *p, ses_err *e)
+static bool put_parts(ses_encode_ctx *k, const ses_bert_work *w, const parts *p, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     if (!ses_token_buf_reserve(r, p->n + SES_BERT_SLACK, e)) return false;
@@ -286,7 +286,8 @@ static bool put_parts(ses_tokens *k, const ses_bert_work *w, const parts *p, ses
 
 /* Append the tokens of the word. More than max_chars characters yield the unknown token. whole: the word
  * is the entire piece, which will be cached under its original bytes, so skip the cache here. */
-static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, word *x, bool whole, ses_err *e)
+static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, word *x, bool whole,
+                     ses_err *e)
 {
     size_t n = x->n;
     parts p;
@@ -316,7 +317,7 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     return resolve(f, w, w->byte, n, bucket, &p, e) && put_parts(k, w, &p, e);
 }
 
-static bool put_single(ses_tokens *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
+static bool put_single(ses_encode_ctx *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     if (!ses_token_buf_reserve(r, 1 + SES_BERT_SLACK, e)) return false;
@@ -327,8 +328,8 @@ static bool put_single(ses_tokens *k, const ses_bert_char *c, size_t at, size_t 
 }
 
 /* Skip the characters of the word at `at`, to the next position where the text may be split. */
-static bool skip_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *at,
-                      size_t end, ses_err *e)
+static bool skip_word(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
+                      size_t *at, size_t end, ses_err *e)
 {
     while (*at < end) {
         uint32_t cp = 0;
@@ -370,7 +371,7 @@ static inline void add_char(ses_bert_work *w, word *x, const ses_bert_char *c, s
     x->n += c->n;
 }
 
-bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_encode_ctx *k, const char *text,
                                size_t begin, size_t end, ses_err *e)
 {
     word x = { 0 };

@@ -12,7 +12,7 @@
 /* ---- spans ---- */
 
 /* Encode a match that is longer than a window. */
-static bool encode_long_match(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+static bool encode_long_match(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                               const char *text, size_t *pos, size_t end, ses_err *e)
 {
     size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
@@ -22,8 +22,8 @@ static bool encode_long_match(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, 
 
 /* Encode a word that starts with an inserted space: like any other word, then shift the offsets after the
  * space by one. The space gets the range of the first character, which has `first` bytes. */
-static bool encode_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, ses_string word,
-                          size_t at, size_t first, ses_err *e)
+static bool encode_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
+                          ses_string word, size_t at, size_t first, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     size_t from = r->n;
@@ -47,7 +47,7 @@ static bool encode_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_
 }
 
 /* First match of a span that does not start with a space, with add_prefix_space. */
-static bool encode_first_with_space(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+static bool encode_first_with_space(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                     const char *text, size_t *pos, size_t end, ses_err *e)
 {
     size_t n = 1, at = *pos, left = end - at;
@@ -70,7 +70,7 @@ static bool encode_first_with_space(const ses_byte_bpe_fast *f, ses_byte_bpe_wor
     return ok;
 }
 
-static bool encode_span(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+static bool encode_span(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t begin,
                         size_t end, ses_err *e)
 {
     const ses_byte_bpe_fast *f = self;
@@ -103,7 +103,7 @@ static void clear_if_exhausted(ses_byte_bpe_work *w)
     memset(w->cache, 0, ((size_t)2 << SES_BYTE_BPE_CACHE_BITS) * sizeof *w->cache);
 }
 
-static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+static bool encode(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t n, ses_err *e)
 {
     const ses_byte_bpe_fast *f = self;
     if (!n) return true;

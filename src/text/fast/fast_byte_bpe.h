@@ -51,7 +51,7 @@ typedef struct ses_byte_bpe_fast ses_byte_bpe_fast;
 typedef uint64_t ses_byte_bpe_classify_fn(ses_byte_bpe_work *w, size_t n);
 
 /* Append the tokens of `count` words; word i is [w->begin[i], w->begin[i + 1]). */
-typedef bool ses_byte_bpe_encode_words_fn(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+typedef bool ses_byte_bpe_encode_words_fn(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                           size_t base, size_t count, ses_err *e);
 
 struct ses_byte_bpe_fast {
@@ -76,9 +76,9 @@ typedef enum {
 uint64_t ses_byte_bpe_classify_ref(ses_byte_bpe_work *w, size_t n);
 uint64_t ses_byte_bpe_classify_avx2(ses_byte_bpe_work *w, size_t n);
 uint64_t ses_byte_bpe_classify_avx512(ses_byte_bpe_work *w, size_t n);
-bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                    size_t base, size_t count, ses_err *e);
-bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                     size_t base, size_t count, ses_err *e);
 
 /* Find the matches in the first n bytes of the window: fills w->begin, including the end of the last
@@ -88,11 +88,11 @@ size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *
 
 /* A word that is not cached: append its tokens and cache them. bucket: for a short word; hash: of a long
  * one. */
-bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                               ses_string word, uint32_t at, ses_word_cache_entry *bucket, uint64_t hash,
                               ses_err *e);
 /* Encode a word of any length without caching it. */
-bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                               const char *word, size_t n, uint32_t at, ses_err *e);
 
 #endif

@@ -105,7 +105,7 @@ static void find_positions(const ses_byte_bpe_work *w, batch *b, size_t from, si
     }
 }
 
-bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                     size_t base, size_t count, ses_err *e)
 {
     batch b;

@@ -108,7 +108,7 @@ static void put_parts(ses_token_buf *r, const parts *p, const char *word, size_t
     r->n_words++;
 }
 
-bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                               ses_string word, uint32_t at, ses_word_cache_entry *bucket, uint64_t hash,
                               ses_err *e)
 {
@@ -134,7 +134,7 @@ bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, 
     return true;
 }
 
-bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                               const char *word, size_t n, uint32_t at, ses_err *e)
 {
     ses_mark mark = ses_arena_mark(&k->scratch);
@@ -149,7 +149,7 @@ bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, 
 
 /* ---- words, one by one ---- */
 
-bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_encode_ctx *k,
                                    size_t base, size_t count, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;

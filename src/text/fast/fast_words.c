@@ -89,7 +89,7 @@ static bool first_is_independent(const ses_words_fast *f, ses_words_work *w, con
     return ses_words_context_free(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
-static bool encode_span(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+static bool encode_span(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t begin,
                         size_t all, ses_err *e)
 {
     const ses_words_fast *f = self;
@@ -118,7 +118,7 @@ static bool encode_span(const void *self, void *work, ses_tokens *k, const char 
         w->chunk_start[0] = w->chunk_start[count - 1];
         count = 1;
     }
-    ses_tokens_rewind(k, start.n, start.n_words);
+    ses_encode_ctx_rewind(k, start.n, start.n_words);
     return ses_encode_by_stages(k, text, begin, all, NULL, e);
 }
 
@@ -130,7 +130,7 @@ static void clear_if_exhausted(ses_words_work *w)
     memset(w->cache, 0, ((size_t)2 << SES_WORDS_CACHE_BITS) * sizeof *w->cache);
 }
 
-static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+static bool encode(const void *self, void *work, ses_encode_ctx *k, const char *text, size_t n, ses_err *e)
 {
     const ses_words_fast *f = self;
     ses_words_work *w = work;

@@ -64,7 +64,7 @@ typedef uint64_t ses_words_spaces_fn(const char *p);
 
 /* Append the tokens of the chunks chunk_start[from .. count); each ends where the next starts. ends: start
  * and end of the span that contains them. *odd: a chunk turned out to depend on its neighbors. */
-typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                               const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
 
 struct ses_words_fast {
@@ -120,9 +120,9 @@ static inline uint8_t ses_words_long_tag(const ses_words_fast *f, const ses_word
  * chunks chunk_start[from .. count); tokens of one chunk. *certain: the result does not depend on the text
  * before. */
 bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t);
-void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin);
+void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_encode_ctx *k, size_t begin);
 ses_words_put_fn ses_words_spm_put;
-bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                          size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *dependent,
                          ses_err *e);
 /* Whether this character never becomes white space. */
@@ -131,18 +131,18 @@ bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_st
 
 uint64_t ses_words_spaces_ref(const char *p);
 uint64_t ses_words_spaces_avx2(const char *p);
-bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                        const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
-bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                         const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e);
 
 /* Chunk i, which is not cached: append its tokens and cache them if possible. bucket: for a short chunk;
  * hash: of a long one. */
-bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                            const uint32_t ends[2], size_t i, ses_word_cache_entry *bucket, uint64_t hash,
                            bool *dependent, ses_err *e);
 /* Append the tokens of a record that has token strings of its own. */
-bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
-                           uint32_t at, ses_err *e);
+bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_encode_ctx *k,
+                           const char *text, uint32_t at, ses_err *e);
 
 #endif

@@ -87,7 +87,7 @@ static void find_positions(const ses_words_work *w, batch *b, size_t from, size_
 
 enum { MAX_BATCH_TOKENS = 3 * SES_WORDS_BATCH + SES_WORDS_SLACK }; /* capacity for a batch of entries */
 
-static inline bool emit_record(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k,
+static inline bool emit_record(const ses_words_fast *f, const ses_word_record *x, ses_encode_ctx *k,
                                const char *text, uint32_t at, ses_err *e)
 {
     if (!ses_token_buf_reserve(&k->tokens, x->n + (size_t)MAX_BATCH_TOKENS, e)) return false;
@@ -96,7 +96,7 @@ static inline bool emit_record(const ses_words_fast *f, const ses_word_record *x
     return true;
 }
 
-bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                         const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e)
 {
     batch b;

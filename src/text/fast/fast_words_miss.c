@@ -13,7 +13,7 @@ typedef struct chunk_tokens {
     size_t n, overrides;
 } chunk_tokens;
 
-static bool fits_small(const chunk_tokens *g, const ses_tokens *k)
+static bool fits_small(const chunk_tokens *g, const ses_encode_ctx *k)
 {
     return g->end - g->begin <= SES_WORDS_SHORT && k->tokens.n - g->n <= 3 && k->n_overrides == g->overrides;
 }
@@ -43,7 +43,7 @@ static ses_word_cache_entry *cache_small(ses_word_cache_entry *bucket, const chu
 
 /* Bytes needed to store the token strings of chunk g; 0 if they all equal the source text. False: cannot
  * be cached. */
-static bool measure_names(const chunk_tokens *g, const ses_tokens *k, int32_t surface, uint16_t *names)
+static bool measure_names(const chunk_tokens *g, const ses_encode_ctx *k, int32_t surface, uint16_t *names)
 {
     size_t bytes = 0, called = 0;
     bool same = true;
@@ -61,7 +61,7 @@ static bool measure_names(const chunk_tokens *g, const ses_tokens *k, int32_t su
     return bytes <= UINT16_MAX && called == k->n_overrides - g->overrides;
 }
 
-static void put_names(const chunk_tokens *g, const ses_tokens *k, uint8_t *to)
+static void put_names(const chunk_tokens *g, const ses_encode_ctx *k, uint8_t *to)
 {
     for (size_t i = g->overrides; i < k->n_overrides; i++) {
         const ses_token_override *m = &k->override[i];
@@ -73,8 +73,8 @@ static void put_names(const chunk_tokens *g, const ses_tokens *k, uint8_t *to)
 }
 
 /* Store the tokens of a chunk; returns the position in the store, or 0. */
-static uint32_t store_chunk(ses_word_store *s, const chunk_tokens *g, const ses_tokens *k, int32_t surface,
-                            uint8_t tag)
+static uint32_t store_chunk(ses_word_store *s, const chunk_tokens *g, const ses_encode_ctx *k,
+                            int32_t surface, uint8_t tag)
 {
     const ses_token_buf *r = &k->tokens;
     size_t n = r->n - g->n, len = g->end - g->begin, words = r->n_words - g->words;
@@ -141,7 +141,7 @@ static bool check_context(const ses_words_fast *f, ses_words_work *w, const chun
     return true;
 }
 
-bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                            const uint32_t ends[2], size_t i, ses_word_cache_entry *bucket, uint64_t hash,
                            bool *dependent, ses_err *e)
 {
@@ -176,8 +176,8 @@ bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_token
     return true;
 }
 
-bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
-                           uint32_t at, ses_err *e)
+bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_encode_ctx *k,
+                           const char *text, uint32_t at, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     ses_word_record_parts p = ses_word_record_parts_of(x);
@@ -217,7 +217,7 @@ static bool put_entry(ses_token_buf *r, const ses_word_cache_entry *x, uint32_t 
     return true;
 }
 
-bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                        const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e)
 {
     for (size_t i = from; i < count && !*dependent; i++) {

@@ -59,7 +59,7 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
 
 /* Recompute the sum of the best path up to the last token, with the same additions: an unknown token
  * counts once per character of its string. */
-static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
+static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_encode_ctx *k, size_t at)
 {
     const ses_spm_model *m = f->spm;
     ses_words_sum s = w->sum;
@@ -80,7 +80,7 @@ static void update_sum(const ses_words_fast *f, ses_words_work *w, const ses_tok
 
 /* Upper bound of the sum's magnitude at this byte after `more` further additions: one per token, or one
  * per byte of an unknown token. */
-static double sum_bound(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
+static double sum_bound(const ses_words_fast *f, const ses_words_work *w, const ses_encode_ctx *k, size_t at,
                         size_t more)
 {
     size_t sums =
@@ -89,7 +89,7 @@ static double sum_bound(const ses_words_fast *f, const ses_words_work *w, const 
 }
 
 /* Whether the magnitude of the sum at this byte is below the bound. */
-static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at,
+static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_encode_ctx *k, size_t at,
                       double bound)
 {
     if (sum_bound(f, w, k, at, 0) < bound) return true;
@@ -109,13 +109,13 @@ static size_t batch_end(const ses_words_fast *f, const uint32_t *start, size_t f
     return to;
 }
 
-void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin)
+void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_encode_ctx *k, size_t begin)
 {
     w->sum = (ses_words_sum){ 0, k->tokens.n, k->n_overrides, begin };
     w->inner = f->scores_not_positive ? SES_CHUNK_INNER : SES_CHUNK_LARGE_SUM;
 }
 
-bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                        const uint32_t ends[2], size_t from, size_t count, bool *dependent, ses_err *e)
 {
     if (f->spm->kind != SES_SPM_UNIGRAM) return f->put(f, w, k, text, ends, from, count, dependent, e);
@@ -130,7 +130,7 @@ bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
         w->inner = SES_CHUNK_LARGE_SUM;
         if (w->chunk_start[i] == ends[0] && to == i + 1) continue;
         /* some were past the bound: repeat with the other entries */
-        ses_tokens_rewind(k, start.n, start.n_words);
+        ses_encode_ctx_rewind(k, start.n, start.n_words);
         w->sum = sum;
         to = i;
     }
@@ -138,8 +138,8 @@ bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
 }
 
 /* Tokens of normalized text to k->piece_tokens. *certain: independent of the text before. */
-static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const ses_text *t, bool first,
-                     bool *certain, ses_err *e)
+static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const ses_text *t,
+                     bool first, bool *certain, ses_err *e)
 {
     const ses_spm_model *m = f->spm;
     k->piece_tokens.n = 0;
@@ -161,7 +161,7 @@ static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, 
     return ses_spm_resolve_unknown(m, t->byte, &w->raw, &k->piece_tokens, e);
 }
 
-static bool put_tokens(const ses_words_fast *f, ses_tokens *k, const ses_text *t, ses_err *e)
+static bool put_tokens(const ses_words_fast *f, ses_encode_ctx *k, const ses_text *t, ses_err *e)
 {
     ses_token_buf *r = &k->tokens;
     if (!ses_token_buf_reserve(r, k->piece_tokens.n, e)) return false;
@@ -208,7 +208,7 @@ static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *te
     return true;
 }
 
-bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const char *text,
                          size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *dependent,
                          ses_err *e)
 {

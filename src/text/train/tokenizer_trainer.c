@@ -103,7 +103,7 @@ enum { MAX_WORKERS = 64, MAX_THREADS = 1024 };
 /* Worker state: a tokenizer whose model only counts the words it receives. */
 typedef struct worker {
     ses_tokenizer_trainer *owner;
-    ses_tokens *tokens;
+    ses_encode_ctx *tokens;
     ses_word_counter *counter;
     ses_err err;
 } worker;
@@ -180,7 +180,7 @@ ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_optio
     t->pool = ses_thread_pool_new(t->n_workers, e);
     for (int i = 0; t->pool && i < t->n_workers; i++) {
         t->worker[i].owner = t;
-        t->worker[i].tokens = ses_tokens_new(t->t, e);
+        t->worker[i].tokens = ses_encode_ctx_new(t->t, e);
         t->worker[i].counter = t->worker[i].tokens ? ses_word_counter_new(o->max_words, e) : NULL;
         if (!t->worker[i].counter) goto fail;
     }
@@ -194,7 +194,7 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t)
 {
     if (!t) return;
     for (int i = 0; i < MAX_WORKERS; i++) {
-        ses_tokens_free(t->worker[i].tokens);
+        ses_encode_ctx_free(t->worker[i].tokens);
         ses_word_counter_free(t->worker[i].counter);
     }
     ses_thread_pool_free(t->pool);
