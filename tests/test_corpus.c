@@ -123,7 +123,7 @@ static void same_bytes(const corpus_fixture *f)
 
 /* ---- resuming from damaged files ---- */
 
-/* Without fsync, unlike ses_file_write. */
+/* Does not sync, unlike ses_file_write. */
 static bool write_file(const char *path, const void *data, size_t n)
 {
     FILE *file = fopen(path, "wb");

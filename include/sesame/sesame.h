@@ -18,8 +18,8 @@
  *     }
  *
  * Conventions of all headers:
- * - Ownership: what you _new or _open you _free; _free(NULL) is allowed. What a getter returns is borrowed.
- *   What an op returns lives until its tape is reset.
+ * - Ownership: the caller frees what _new or _open returns with _free, which accepts NULL; values returned by
+ *   getters are borrowed; results of ops live until their tape is reset.
  * - Errors: a function that can fail returns bool or a pointer and takes ses_err *e last, which may be NULL.
  *   It returns false or NULL and fills e. The library never prints, exits or aborts on outside input.
  * - Threads: open devices, models and tokenizers are read-only and may be shared. An object that is modified

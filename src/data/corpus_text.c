@@ -86,7 +86,7 @@ static ses_text_document document_at(ses_texts *t, const char *p, const char **n
     ses_text_document d = { 0 };
     uint64_t seen = 0;
     for (;;) {
-        size_t text, n = at < end ? line_at(t, at, &text) : 0;
+        size_t text = 0, n = at < end ? line_at(t, at, &text) : 0;
         size_t so_far = begin ? (size_t)(at - begin) : 0;
         bool too_long =
             !t->lines && begin && so_far && so_far + (n ? n : (size_t)(end - at)) > CORPUS_DOCUMENT;
