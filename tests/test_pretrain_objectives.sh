@@ -40,6 +40,29 @@ for objective in rtd rtd15 replace alltok; do
 done
 learns clm clm_perplexity $gpt
 learns clm:1,mntp:1 mntp_accuracy $gpt
+
+# An encoder pretrained with a causal objective reopens as a decoder. Generation rejects bidirectional models.
+decoder() # yes or no
+{
+    if grep -q '"is_decoder": true' "$tmp/run$i/config.json"; then found=yes; else found=no; fi
+    ok "is_decoder: expected $1" test "$found" = "$1"
+}
+generates() { ok 'generates' exits 0 "$sesame" text-generation -m "$tmp/run$i" --max-new-tokens 3 'w1 w2'; }
+for preset in bert-tiny roberta-base 'electra-small --set embedding_size=16'; do
+    learns clm clm_perplexity -p $preset $bert
+    decoder yes
+    # RoBERTa's positions depend on padding: no KV cache
+    case $preset in roberta*) ;; *) generates ;; esac
+done
+learns clm:1,mntp:1 mntp_accuracy -p bert-tiny $bert
+decoder yes
+learns prefix prefix_accuracy -p bert-tiny $bert
+decoder yes
+learns mntp mntp_accuracy -p bert-tiny $bert
+decoder no
+learns clm clm_perplexity -m "$tmp/run1"
+decoder yes
+generates
 learns prefix prefix_accuracy $gpt
 learns prefix prefix_accuracy $t5
 learns xl xl_perplexity --config "$tmp/xl.json"

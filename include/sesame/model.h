@@ -118,6 +118,7 @@ typedef struct ses_config_patch {
     int64_t sizes[4];                                /* units of its hidden layers */
     size_t n_sizes;
     bool scalar_mix; /* heads read a learned mix of all layers (ELMo) */
+    bool causal;     /* causal attention; no effect on model types without this setting */
 } ses_config_patch;
 #define SES_CONFIG_PATCH_NONE                                      \
     {                                                              \

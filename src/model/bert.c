@@ -19,6 +19,7 @@ const ses_config_key ses_bert_keys[SES_BERT_KEYS] = {
     SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
     SES_KEY_ACTIVATION("hidden_act", ffn.act),
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
+    SES_KEY_FLAG("is_decoder", attention.causal),
 };
 
 const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
@@ -42,7 +43,6 @@ bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
     const char *kind = NULL;
     bool cross = false;
     if (!ses_config_text(config, "position_embedding_type", &kind, e) ||
-        !ses_config_bool(config, "is_decoder", &c->attention.causal, e) ||
         !ses_config_bool(config, "add_cross_attention", &cross, e))
         return false;
     if (cross)

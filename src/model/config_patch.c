@@ -13,13 +13,14 @@ typedef struct change {
 } change;
 
 /* The model's key for a field; the spelling that the config uses, if there are several. */
-static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field)
+static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field,
+                                    ses_key_type type)
 {
     const ses_config_key *first = NULL;
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++) {
             const ses_config_key *k = &d->keys[i].key[j];
-            if (k->offset != field || k->type != SES_KEY_TYPE_REAL) continue;
+            if (k->offset != field || k->type != type) continue;
             if (ses_json_get(config, k->key)) return k;
             if (!first) first = k;
         }
@@ -36,7 +37,7 @@ static bool plan(edit *x, const ses_model_desc *d, const ses_json *config, const
 {
     bool any = false;
     for (size_t i = 0; i < c->n; i++) {
-        const ses_config_key *k = key_of(d, config, c->field[i]);
+        const ses_config_key *k = key_of(d, config, c->field[i], SES_KEY_TYPE_REAL);
         if (!k) continue;
         any = true;
         x->key[x->n] = k;
@@ -91,14 +92,19 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     bool head = c->head || c->scalar_mix;
+    const ses_config_key *causal =
+        c->causal ? key_of(d, config, offsetof(ses_config, attention.causal), SES_KEY_TYPE_BOOL) : NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);
-        if (planned(&x, key) || (head && !strcmp(key, "sesame_head"))) continue;
+        if (planned(&x, key) || (head && !strcmp(key, "sesame_head")) ||
+            (causal && !strcmp(key, causal->key)))
+            continue;
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(config, i));
     }
     for (size_t i = 0; i < x.n; i++) ses_json_member_real(w, x.key[i]->key, x.value[i]);
+    if (causal) ses_json_member_bool(w, causal->key, true);
     if (head) put_head(w, c);
     ses_json_end_object(w);
     size_t n;

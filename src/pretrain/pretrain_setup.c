@@ -166,6 +166,7 @@ bool ses_pretrain_open_models(ses_pretrain *p, ses_err *e)
                             .random_init = !opt->model,
                             .new_heads = true,
                             .seed = (uint64_t)opt->run.seed };
+    if (opt->model && ses_objective_mix_is_causal(p->objectives)) o.config = config; /* see set_causal */
     if (!o.class_name) return false;
     p->model =
         opt->model ? ses_model_open(p->model_dir, p->dev, &o, e) : ses_model_new(config, p->dev, &o, e);
@@ -232,9 +233,22 @@ static bool open_objectives(ses_pretrain *p, ses_err *e)
     return p->objectives || ses_wrap(e, "objectives %s", opt->objectives);
 }
 
+/* A causal objective makes attention causal in the config, so that the saved model reopens as it was trained. */
+static bool set_causal(ses_pretrain *p, ses_err *e)
+{
+    if (!ses_objective_mix_is_causal(p->objectives)) return true;
+    ses_config_patch c = SES_CONFIG_PATCH_NONE;
+    c.causal = true;
+    ses_json_doc *d = ses_model_config_patch(ses_json_root(p->config), &c, e);
+    if (!d) return false;
+    ses_json_free(p->config);
+    p->config = d;
+    return true;
+}
+
 bool ses_pretrain_open_texts(ses_pretrain *p, ses_err *e)
 {
-    return load_config(p, e) && open_corpora(p, e) && open_objectives(p, e);
+    return load_config(p, e) && open_corpora(p, e) && open_objectives(p, e) && set_causal(p, e);
 }
 
 /* ---- curriculum ---- */

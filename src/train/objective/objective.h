@@ -82,9 +82,10 @@ typedef struct ses_objective_mix ses_objective_mix;
 
 typedef struct ses_objective {
     const char *name, *description;
-    bool is_auxiliary;        /* adds labels to the sequences of a primary objective */
-    unsigned needs;           /* SES_NEEDS_* */
-    const char *head;         /* name of the head that computes the loss */
+    bool is_auxiliary; /* adds labels to the sequences of a primary objective */
+    bool is_causal;    /* trains a left-to-right model: each token attends to earlier ones, or to a prefix */
+    unsigned needs;    /* SES_NEEDS_* */
+    const char *head;  /* name of the head that computes the loss */
     const char *seq2seq_head; /* the same for encoder-decoder models; NULL: head */
     ses_pairing pairing;      /* negative pairs */
     unsigned rtd_targets;     /* SES_RTD_* */

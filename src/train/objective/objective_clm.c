@@ -89,11 +89,13 @@ static int64_t max_passage(const ses_build_ctx *ctx, const ses_objective *o)
 
 const ses_objective ses_objective_clm = { .name = "clm",
                                           .description = "causal language modeling (GPT; CTRL with codes)",
+                                          .is_causal = true,
                                           .head = "causal-lm",
                                           .build = build,
                                           .max_passage = max_passage };
 const ses_objective ses_objective_prefix = { .name = "prefix",
                                              .description = "prefix language modeling",
+                                             .is_causal = true,
                                              .head = "causal-lm",
                                              .seq2seq_head = "conditional-generation",
                                              .build = build_prefix,

@@ -197,6 +197,16 @@ static const char *head_of(const ses_objective_mix *mix, const ses_objective *o)
     return mix->build.encoder_decoder && o->seq2seq_head ? o->seq2seq_head : o->head;
 }
 
+bool ses_objective_mix_is_causal(const ses_objective_mix *mix)
+{
+    bool causal = false, same_head = true;
+    for (size_t i = 0; i < mix->n; i++) {
+        causal |= mix->item[i].objective->is_causal;
+        same_head &= !strcmp(mix->item[i].objective->head, mix->item[0].objective->head);
+    }
+    return causal && same_head;
+}
+
 const char *ses_objective_mix_class(const ses_objective_mix *mix, const ses_json *config, ses_err *e)
 {
     const char *head[SES_MAX_OBJECTIVES];

@@ -42,6 +42,8 @@ void ses_objective_mix_free(ses_objective_mix *mix);
 unsigned ses_objective_mix_needs(const ses_objective_mix *mix);      /* union of the objectives' needs */
 ses_pairing ses_objective_mix_pairing(const ses_objective_mix *mix); /* negative pairs of passages */
 int64_t ses_objective_mix_max_passage(const ses_objective_mix *mix); /* maximum tokens of a passage */
+/* Is the result a left-to-right model? True if an objective is causal and all of them share its head. */
+bool ses_objective_mix_is_causal(const ses_objective_mix *mix);
 /* The model class that has the heads of all objectives. */
 const char *ses_objective_mix_class(const ses_objective_mix *mix, const ses_json *config, ses_err *e);
 /* generator: NULL if no objective needs one. Ties its embeddings to the model's: call it before an optimizer

@@ -213,6 +213,7 @@ static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t,
 
 const ses_objective ses_objective_xl = { .name = "xl",
                                          .description = "causal with segment recurrence (Transformer-XL)",
+                                         .is_causal = true,
                                          .needs = SES_NEEDS_RECURRENCE,
                                          .head = "causal-lm",
                                          .build = build_xl,
