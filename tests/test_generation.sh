@@ -185,6 +185,20 @@ stderr_has "$tmp: Is a directory"
 run 3 perplexity -m "$gpt" --text red
 stderr_has "too short"
 run 2 perplexity -m "$gpt"
+run 0 perplexity -m "$gpt" --json --text "the cat sat on the mat"
+cp "$tmp/out" "$tmp/one"
+run 0 perplexity -m "$gpt" --json "the cat sat on the mat"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'perplexity: an argument is a text'
+run 3 perplexity -m "$gpt" "$tmp/missing"
+stderr_has 'missing: No such file or directory; to pass it as text, use --text'
+run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
+cp "$tmp/out" "$tmp/one"
+stderr_has 'prompts: this file is read, not the argument as text; use -f FILE'
+run 0 perplexity -m "$gpt" --lines -f "$tmp/prompts"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'perplexity -f FILE'
+[ -s "$tmp/err" ] && bad 'perplexity -f FILE: a notice' || ok
+run 0 perplexity "the cat sat on the mat" # the bundled generator
+stdout_has perplexity
 run 3 perplexity -m "$t5" --text "red blue"
 run 0 prefer -m "$gpt" --json "the cat sat" "red blue green"
 stdout_has '"index": 1'

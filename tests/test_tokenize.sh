@@ -98,7 +98,29 @@ expect '' 3 'a b\n' tokenize -m "$m" --max-length 1
 err_has 'standard input: line 1: max_length 1 is less than the 2 special tokens'
 expect '' 3 '' tokenize -m "$tmp/none"
 expect '' 3 '' tokenize -m "$m" "$tmp/none"
-err_has 'none'
+err_has 'none: No such file or directory; to pass it as text, use standard input'
+expect '' 3 '' tokenize -m "$m" -f "$tmp/none"
+err_has 'none: No such file or directory'
+expect '' 3 '' tokenize -m "$m" none.txt
+err_has 'none.txt: No such file'
+expect '' 3 '' tokenize -m "$m" --jsonl none
+err_has 'none: No such file'
+expect '' 2 '' tokenize -m "$m" -f "$tmp/one" a
+err_has 'arguments and --file are mutually exclusive'
+expect '' 2 '' tokenize -m "$m" - -
+err_has "'-' (standard input) is given 2 times"
+
+# arguments are texts, each on one line; existing files are read, with a notice; -f reads files
+expect 'hello wor ##ld
+a b
+a' 0 'a\n' tokenize -m "$m" --no-special 'Hello world' "a
+b" -
+[ -s "$tmp/err" ] && { failed=$((failed + 1)); cat "$tmp/err"; } || passed=$((passed + 1))
+cp "$tmp/one" "$tmp/one.txt"
+expect "$("$sesame" tokenize -m "$m" <"$tmp/one")" 0 '' tokenize -m "$m" -f "$tmp/one.txt"
+[ -s "$tmp/err" ] && { failed=$((failed + 1)); cat "$tmp/err"; } || passed=$((passed + 1))
+expect "$("$sesame" tokenize -m "$m" <"$tmp/one")" 0 '' tokenize -m "$m" "$tmp/one.txt"
+err_has "one.txt: this file is read, not the argument as text; use -f FILE"
 
 # size limits, full disk, small stack, closed pipe
 expect '' 3 '' tokenize -m "$m" /dev/zero
@@ -125,10 +147,23 @@ expect 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
 err_has 'standard input: line 2: id 10 at index 0 is not in the vocabulary of size 10'
 expect '' 3 '{}\n' detokenize -m "$m"
 err_has 'expected an array of ids, found an object'
+expect 'hello world,
+
+a' 0 '2 4 5  6 7 3\r\n\n8' detokenize -m "$m"
+expect 'hello world,
+a' 0 '' detokenize -m "$m" '2 4 5 6 7 3' '[8]'
+expect 'hello world,' 0 '' detokenize -m "$m" '4, 5, 6, 7'
+for ids in '8 x' '8 -1' '1.5' '8 9a' '[8'; do
+    expect '' 3 "$ids\n" detokenize -m "$m"
+done
+expect '' 3 '4 hello\n' detokenize -m "$m"
+err_has 'line 1: hello: expected ids such as 101 7592 102, or a JSON array of ids'
+expect '' 3 '99999999999999999999\n' detokenize -m "$m"
+err_has 'is not in the vocabulary'
 
 # lines keep their order on any number of threads
 awk 'BEGIN { for (i = 0; i < 60000; i++) print (i % 7 ? "a b" : "hello world, a"), i % 3 ? "b" : "" }' >"$tmp/many"
-"$sesame" tokenize -m "$m" --json --threads 1 "$tmp/many" >"$tmp/1"
+"$sesame" tokenize -m "$m" --json --threads 1 -f "$tmp/many" >"$tmp/1"
 for n in 2 5; do
     "$sesame" tokenize -m "$m" --json --threads $n <"$tmp/many" >"$tmp/n"
     if cmp -s "$tmp/1" "$tmp/n" && [ "$(wc -l <"$tmp/n")" -eq 60000 ]; then passed=$((passed + 1)); else
@@ -143,7 +178,7 @@ if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*
     while [ $i -lt 400 ]; do echo "a $i b $((i * 7919))"; i=$((i + 1)); done >"$tmp/numbers"
     gzip -c "$tmp/numbers" | head -c 1500 >"$tmp/truncated.gz"
     gzip -dc "$tmp/truncated.gz" 2>/dev/null | sed '$d' >"$tmp/whole"
-    expect "$("$sesame" tokenize -m "$m" "$tmp/whole")" 3 '' tokenize -m "$m" "$tmp/truncated.gz"
+    expect "$("$sesame" tokenize -m "$m" -f "$tmp/whole")" 3 '' tokenize -m "$m" -f "$tmp/truncated.gz"
     err_has 'truncated after 1500 bytes'
     [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
 fi

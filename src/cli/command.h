@@ -35,6 +35,8 @@ struct ses_command {
     bool hidden; /* not listed by help */
     /* the first operand is a model (folder or name), unless --model gives it */
     bool has_model_operand;
+    /* the bundled model of this pipeline is the default of --model; NULL: a pipeline's own, otherwise none */
+    const char *default_model_of;
     const struct ses_task *task; /* pipelines: provides more options, the description and examples */
     /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks
      * the exit code; false without one: the command has reported the failure (exit 1), or

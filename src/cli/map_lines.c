@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "io/input_stream.h"
 #include "line_limit.h"
+#include "text_operands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -128,17 +129,67 @@ static bool open_and_run(stream *s, const char *path, ses_err *e)
     return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
 }
 
+/* Processes an argument: one text, even if it contains line ends. */
+static bool run_text(stream *s, const char *text, ses_err *e)
+{
+    ses_buf *out = &s->worker[0].out;
+    out->len = 0;
+    if (!s->fn(s->ctx, 0, text, strlen(text), out, e) || !ses_buf_ok(out, e))
+        return ses_wrap(e, "%s", ses_quoted_of(text, strlen(text)).s);
+    return fwrite(out->data ? out->data : "", 1, out->len, stdout) == out->len && fflush(stdout) == 0;
+}
+
+static bool start(stream *s, ses_err *e)
+{
+    s->pool = ses_thread_pool_new(s->threads, e);
+    s->worker = s->pool ? ses_alloc_array((size_t)s->threads, sizeof *s->worker, e) : NULL;
+    return s->worker != NULL;
+}
+
+static void end(stream *s)
+{
+    for (int i = 0; s->worker && i < s->threads; i++) ses_buf_free(&s->worker[i].out);
+    ses_free(s->worker);
+    ses_thread_pool_free(s->pool);
+    ses_buf_free(&s->in);
+}
+
 bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
 {
     stream s = { .fn = fn, .ctx = ctx, .threads = threads };
-    s.pool = ses_thread_pool_new(threads, e);
-    s.worker = s.pool ? ses_alloc_array((size_t)threads, sizeof *s.worker, e) : NULL;
-    bool ok = s.worker != NULL;
+    bool ok = start(&s, e);
     if (ok && !*files) ok = open_and_run(&s, "-", e);
     for (; ok && *files; files++) ok = open_and_run(&s, *files, e);
-    for (int i = 0; s.worker && i < threads; i++) ses_buf_free(&s.worker[i].out);
-    ses_free(s.worker);
-    ses_thread_pool_free(s.pool);
-    ses_buf_free(&s.in);
+    end(&s);
+    return ok;
+}
+
+static bool run_operand(stream *s, const ses_call *c, const char *operand, bool is_file, ses_err *e)
+{
+    bool named = ses_operand_names_file(operand);
+    if (is_file || named) {
+        if (!is_file && !ses_operand_is_stdin(operand))
+            ses_notify_operand(c, operand, "this file is read, not the argument as text; use -f FILE");
+        return open_and_run(s, operand, e);
+    }
+    if (ses_operand_looks_like_file(operand))
+        return ses_fail(e, SES_EIO, "%s: No such file or directory; to pass it as text, use standard input",
+                        operand);
+    return run_text(s, operand, e);
+}
+
+bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
+                   ses_line_fn *fn, void *ctx, ses_err *e)
+{
+    stream s = { .fn = fn, .ctx = ctx, .threads = threads };
+    if (c->n_operands && files->n)
+        return ses_fail(e, SES_EUSAGE, "arguments and --file are mutually exclusive");
+    if (!ses_operands_check_stdin(c, e)) return false;
+    bool ok = start(&s, e);
+    if (ok && !c->n_operands && !files->n) ok = open_and_run(&s, "-", e);
+    for (size_t i = 0; ok && i < files->n; i++) ok = open_and_run(&s, files->item[i], e);
+    for (int i = 0; ok && i < c->n_operands; i++)
+        ok = run_operand(&s, c, c->operands[i], operands_are_files, e);
+    end(&s);
     return ok;
 }

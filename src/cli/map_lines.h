@@ -7,6 +7,7 @@
 #define SES_CLI_MAP_LINES_H
 
 #include "base/str.h"
+#include "command.h"
 
 /* Processes a line without its line end (LF or CRLF) and appends the result to out. false: stop; the
  * lines before it are written, and the error gets the file name and line number. */
@@ -14,5 +15,19 @@ typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_
 
 /* files ends with NULL; an empty list and "-" mean standard input. */
 bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
+
+/* Maps fn over the texts of a command line, by the rule of cli/text_operands.h: an operand is a text or "-"; if
+ * `files` is not empty, the lines of these files; without both, standard input. For compatibility an operand
+ * that names an existing file is read as a file, with a notice on stderr, and one that looks like the name of
+ * a missing file is an error. operands_are_files: all operands are files. */
+bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
+                   ses_line_fn *fn, void *ctx, ses_err *e);
+
+/* The option -f FILE of commands that use ses_map_texts. */
+#define SES_OPT_TEXT_FILES(struct_, field)                                                       \
+    {                                                                                            \
+        .name = "file", .letter = 'f', .type = SES_OPT_LIST, .offset = offsetof(struct_, field), \
+        .value = "FILE", .help = "read texts from this file, one per line; -: standard input"    \
+    }
 
 #endif

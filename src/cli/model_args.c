@@ -24,10 +24,10 @@ static bool keep(const char **at, char *dir, char *owned[SES_MAX_MODEL_ARGS])
     return dir != NULL;
 }
 
-/* The default model of a pipeline, even if a folder of that name exists in the current folder. */
+/* The default model of a command, even if a folder of that name exists in the current folder. */
 static bool use_default(const ses_command *cmd, const char **at, char *owned[SES_MAX_MODEL_ARGS], ses_err *e)
 {
-    const char *name = ses_model_default(task_name(cmd));
+    const char *name = ses_model_default(cmd->task ? task_name(cmd) : cmd->default_model_of);
     if (!name)
         return ses_fail(e, SES_EUSAGE, "--model DIR is required: Sesame has no bundled model for %s",
                         cmd->name);
@@ -42,7 +42,9 @@ bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
         if (!o->is_model) continue;
         const char **at = (const char **)(void *)((char *)args + o->offset);
         if (*at && !keep(at, ses_model_resolve(*at, NULL, e), owned)) return false;
-        if (!*at && cmd->task && !strcmp(o->name, "model") && !use_default(cmd, at, owned, e)) return false;
+        if (!*at && (cmd->task || cmd->default_model_of) && !strcmp(o->name, "model") &&
+            !use_default(cmd, at, owned, e))
+            return false;
     }
     const char *first = cmd->has_model_operand ? operands[0] : NULL;
     if (!first) return true;

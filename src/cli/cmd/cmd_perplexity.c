@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "io/input_stream.h"
 #include "sesame/scorer.h"
@@ -15,7 +16,7 @@ enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
 typedef struct args {
     ses_compute_args compute;
     const char *model;
-    ses_opt_list texts;
+    ses_opt_list texts, files;
     int64_t stride, window;
     bool lines, tokens, start;
 } args;
@@ -26,14 +27,20 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, model),
       .value = "DIR",
-      .required = true,
       .is_model = true,
-      .help = "model folder, or a name listed by 'sesame models'" },
+      .help = "model folder, or a name listed by 'sesame models'; default: the bundled generator" },
+    { .name = "file",
+      .letter = 'f',
+      .type = SES_OPT_LIST,
+      .offset = offsetof(args, files),
+      .value = "FILE",
+      .help = "compute the perplexity of this file, or with --lines of each of its lines; -: standard "
+              "input" },
     { .name = "text",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, texts),
       .value = "TEXT",
-      .help = "compute the perplexity of this text" },
+      .help = "compute the perplexity of this text, even if a file of this name exists" },
     { .name = "stride",
       .type = SES_OPT_INT,
       .offset = offsetof(args, stride),
@@ -159,13 +166,27 @@ static bool score_file(perplexity_job *j, const char *path, ses_err *e)
     return ok;
 }
 
+/* A text; for compatibility an existing file is read. */
+static bool score_operand(perplexity_job *j, const ses_call *c, const char *s, ses_err *e)
+{
+    bool is_stdin = ses_operand_is_stdin(s);
+    if (!is_stdin && ses_operand_names_file(s))
+        ses_notify_operand(c, s, "this file is read, not the argument as text; use -f FILE or --text TEXT");
+    if (is_stdin || ses_operand_names_file(s)) return score_file(j, s, e);
+    if (ses_operand_looks_like_file(s))
+        return ses_fail(e, SES_EIO, "%s: No such file or directory; to pass it as text, use --text", s);
+    return score_text(j, s, s, strlen(s), e);
+}
+
 static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
 {
     for (size_t i = 0; i < j->a->texts.n; i++)
         if (!score_text(j, j->a->texts.item[i], j->a->texts.item[i], strlen(j->a->texts.item[i]), e))
             return false;
+    for (size_t i = 0; i < j->a->files.n; i++)
+        if (!score_file(j, j->a->files.item[i], e)) return false;
     for (int i = 0; i < c->n_operands; i++)
-        if (!score_file(j, c->operands[i], e)) return false;
+        if (!score_operand(j, c, c->operands[i], e)) return false;
     return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
 }
 
@@ -173,8 +194,8 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     perplexity_job j = { .a = a };
-    if (!c->n_operands && !a->texts.n)
-        return ses_fail(e, SES_EUSAGE, "expected a FILE or --text; -: standard input");
+    if (!c->n_operands && !a->texts.n && !a->files.n)
+        return ses_fail(e, SES_EUSAGE, "expected a text or -f FILE; -: standard input");
     ses_device_options o = ses_compute_device_options(&a->compute);
     ses_device *dev = ses_device_open(a->compute.device, &o, e);
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
@@ -191,19 +212,22 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame perplexity -m gpt2 --stride 512 wiki.txt", "a whole file in windows that overlap by half" },
-    { "sesame perplexity -m bert-base-uncased --lines sentences.txt",
+    { "sesame perplexity \"The cat sat on the mat.\"", "a text, with the bundled generator" },
+    { "sesame perplexity -m gpt2 --stride 512 -f wiki.txt", "a whole file in windows that overlap by half" },
+    { "sesame perplexity -m bert-base-uncased --lines -f sentences.txt",
       "pseudo-perplexity of each line and of all lines" },
     { 0 },
 };
 
 const ses_command ses_command_perplexity = {
     .name = "perplexity",
-    .usage = "[FILE...]",
+    .usage = "[TEXT...]",
     .summary = "compute perplexity of texts",
     .description =
-        "Prints the perplexity of texts, exp(mean negative log-likelihood per token), and the number "
-        "of tokens. A causal model processes a long text in windows: each token is scored once, with "
+        "Prints the perplexity of texts. Arguments are texts, '-' is standard input, -f FILE reads files. An "
+        "argument that names an existing file is read as a file, with a notice.\n\n"
+        "Perplexity is exp(mean negative log-likelihood per token). A causal model processes a long text in "
+        "windows: each token is scored once, with "
         "at least window minus stride tokens of context. A masked model predicts each token with a "
         "mask at its position (pseudo-perplexity).",
     .examples = examples,
@@ -211,5 +235,6 @@ const ses_command ses_command_perplexity = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
     .max_operands = -1,
+    .default_model_of = "text-generation",
     .run = run,
 };

@@ -15,11 +15,13 @@ typedef struct args {
     const char *model;
     int64_t max_length, stride, threads;
     int truncation, side;
+    ses_opt_list files;
     bool json, jsonl, no_special, stored;
 } args;
 
 static const ses_opt opt[] = {
     SES_OPT_TOKENIZER(args, model),
+    SES_OPT_TEXT_FILES(args, files),
     { .name = "jsonl",
       .letter = 'l',
       .type = SES_OPT_FLAG,
@@ -224,7 +226,7 @@ static bool run(ses_call *c, ses_err *e)
     j.failed = j.tokens ? ses_alloc_array((size_t)threads, sizeof *j.failed, e) : NULL;
     bool ok = j.failed != NULL;
     for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_encode_ctx_new(t, e)) != NULL;
-    ok = ok && ses_map_lines(c->operands, threads, encode_line, &j, e);
+    ok = ok && ses_map_texts(c, &a->files, a->jsonl, threads, encode_line, &j, e);
     for (int i = 0; i < threads; i++) {
         if (j.tokens) ses_encode_ctx_free(j.tokens[i]);
         if (j.failed && j.failed[i]) ok = false;
@@ -236,8 +238,9 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "echo 'Hello world' | sesame tokenize -m bert-base-uncased", "print the tokens of a line" },
-    { "sesame tokenize -m tokenizer.json --json book.txt", "ids, tokens and offsets, a JSON line per text" },
+    { "sesame tokenize -m bert-base-uncased \"Hello world\"", "print the tokens of a text" },
+    { "sesame tokenize -m tokenizer.json --json -f book.txt",
+      "ids, tokens and offsets, a JSON line per text" },
     { "sesame tokenize -m DIR --jsonl --json --max-length 384 --stride 128 pairs.jsonl",
       "truncate pairs and write the overflowing tokens" },
     { 0 },
@@ -245,15 +248,18 @@ static const ses_usage_example examples[] = {
 
 const ses_command ses_command_tokenize = {
     .name = "tokenize",
-    .usage = "[FILE...]",
+    .usage = "[TEXT...]",
     .summary = "tokenize text",
     .description =
-        "Reads files or standard input, one text per line, and writes the tokens of each text on a "
-        "line. On a terminal the tokens of a word share a color. Files compressed with gzip, xz or "
+        "Writes the tokens of each text on a line. Arguments are texts, '-' is standard input, -f FILE "
+        "reads files, one text per line. Without them standard input is read. An argument that names an "
+        "existing file is read as a file, with a notice. On a terminal the tokens of a word share a color. "
+        "Files compressed with gzip, xz or "
         "zstd are decompressed.\n\n"
         "With --json each output line is an object: ids, tokens, offsets (in code points), "
         "byte_offsets, word_ids, type_ids, special_tokens_mask and, after truncation, overflowing.\n\n"
-        "With --jsonl each input line is an object. A failed line gives {\"error\": ...}; processing "
+        "With --jsonl each input line is an object, and arguments are files. A failed line gives {\"error\": "
+        "...}; processing "
         "continues, and the exit status is 1.\n\n"
         "In a folder, tokenizer.json takes precedence over older formats. Invalid UTF-8 is replaced by "
         "U+FFFD.",

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
+#include "cli/text_operands.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
 
@@ -154,8 +155,7 @@ static void notify_done(const train_job *j, const args *a, size_t bytes, double 
 {
     char read[SES_NUMBER_TEXT], wrote[SES_NUMBER_TEXT];
     if (j->call->quiet) return;
-    fprintf(stderr,
-            "%lld texts, %s in %.1f s\n%s: %s\nTry it: echo \"some text\" | sesame tokenize --model %s\n",
+    fprintf(stderr, "%lld texts, %s in %.1f s\n%s: %s\nTry it: sesame tokenize --model %s \"some text\"\n",
             (long long)j->texts, ses_bytes_text(read, (uint64_t)j->bytes), seconds, a->output,
             ses_bytes_text(wrote, bytes), a->output);
 }
@@ -170,6 +170,7 @@ static bool run(ses_call *c, ses_err *e)
     double start = ses_seconds();
     if (!a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EARG, "%s: already exists; use --overwrite to replace it", a->output);
+    if (!ses_operands_require_files(c, "arguments are files; '-' is standard input", e)) return false;
     char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
     ses_string *special = special_tokens(&a->special, &n_special, e);
     if (!special || (a->stages && !stages)) goto done;
