@@ -46,12 +46,18 @@ ok "card: odd labels" grep -qF 'Labels: &lt;b>\|p\_"s, a\\b.' "$tmp/odd/README.m
 ok "again" exits 0 tune one --epochs 1 --overwrite
 ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 ok "new events" test "$(events one/runs)" -eq 1
+cp "$tmp/one/all_results.json" "$tmp/results"
 ok "resumed at its end" exits 0 tune one --epochs 1 --resume
+ok "resumed at its end: message" err_has 'the run is complete, with update 10; nothing to resume'
+ok "resumed at its end: the results are unchanged" cmp -s "$tmp/one/all_results.json" "$tmp/results"
+ok "resumed at its end: no events" test "$(events one/runs)" -eq 1
+ok "resumed at its end, as JSON" exits 0 tune one --epochs 1 --resume --json
+ok "resumed at its end: stored results" out_has '"train_loss":'
 ok "the log is continued" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 rm -rf "$tmp/one/checkpoint-10" && printf '{"step": 11, "lo' >>"$tmp/one/log.jsonl"
 ok "after an incomplete line" exits 0 tune stopped --epochs 1 --log "$tmp/one/log.jsonl" --resume
 ok "whole lines" test "$(grep -c '^{.*}$' "$tmp/one/log.jsonl")" -eq 22
-ok "more events" test "$(events one/runs)" -eq 2
+ok "no more events" test "$(events one/runs)" -eq 1
 ok "elsewhere" exits 0 tune two --epochs 1 --log "$tmp/two.log" --tensorboard "$tmp/board"
 ok "a log elsewhere" test -s "$tmp/two.log"
 ok "events elsewhere" test "$(events board)" -eq 1
@@ -61,6 +67,20 @@ ok "a log of someone else's" exits 3 tune mine --epochs 1
 ok "is as it was" test "$(cat "$tmp/mine/log.jsonl")" = mine
 ok "no room for events" exits 3 tune three --epochs 1 --tensorboard /dev/null/x
 ok "names the file" err_has '/dev/null/x'
+
+# A resumed run reports the whole run: loss, time, energy and speed.
+close() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-6 * a) ^ 2) }' || { echo "$1, not $2"; return 1; }; }
+ok "whole" exits 0 tune whole --steps 12 --save-every 5 --keep 9
+mkdir "$tmp/second" && cp -r "$tmp/whole/checkpoint-5" "$tmp/second/"
+info=$tmp/second/checkpoint-5/run.json
+ok "totals of a checkpoint" grep -q '"loss_sum": [0-9]' "$info"
+seconds=$(score seconds "$info")
+ok "second part" exits 0 tune second --steps 12 --save-every 5 --keep 9 --resume
+ok "loss of the whole run" close "$(score train_loss "$tmp/whole/all_results.json")" "$(score train_loss "$tmp/second/all_results.json")"
+ok "resumed step" test "$(score train_resumed_step "$tmp/second/all_results.json")" -eq 5
+ok "summary: no part" sh -c '! grep -q "since update" "$1"' sh "$tmp/out"
+ok "time since the start" above "$(score train_runtime "$tmp/second/all_results.json")" "$seconds"
+ok "same weights" cmp -s "$tmp/whole/model.safetensors" "$tmp/second/model.safetensors"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

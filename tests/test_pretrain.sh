@@ -46,6 +46,13 @@ mkdir "$tmp/b" && cp -r "$tmp/a/checkpoint-20" "$tmp/a/pretrain.json" "$tmp/b/"
 gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/b" --resume --recompute
 err_has 'update 20 of 60'
 same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
+loss() { sed -n 's/.*"train_loss": \([0-9.]*\).*/\1/p' "$1/all_results.json"; }
+if awk "BEGIN { exit !(($(loss "$tmp/a") - $(loss "$tmp/b")) ^ 2 < 1e-12) }"; then pass; else fail 'loss of the whole run'; fi
+# A complete run is not resumed.
+cp "$tmp/b/all_results.json" "$tmp/results"
+gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/b" --resume
+err_has 'the run is complete, with update 60; nothing to resume'
+same "$tmp/b/all_results.json" "$tmp/results"
 gives 0 $common --threads 1 --steps 60 --lr 3e-3 --eval-every 20 --save-every -1 -o "$tmp/one"
 same "$tmp/a/model.safetensors" "$tmp/one/model.safetensors"
 "$sesame" compare "$tmp/a" "$tmp/one" --json >"$tmp/out" 2>"$tmp/err"

@@ -108,13 +108,16 @@ typedef struct ses_trainer_hooks {
     bool (*should_stop)(void *ctx);
     /* Evaluates the model: sets *metric, or NaN for no "best" checkpoint. False fails the run. */
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
+    /* Writes further files into dir, a checkpoint that is being saved; none may start with '.'. */
+    bool (*add_files)(void *ctx, const char *dir, ses_err *e);
     void (*on_saved)(void *ctx, const char *dir); /* after each checkpoint */
 } ses_trainer_hooks;
 
 typedef enum {
-    SES_RUN_COMPLETE,     /* all updates done */
-    SES_RUN_STOPPED,      /* by should_stop; ses_trainer_resume continues */
-    SES_RUN_EARLY_STOPPED /* by patience */
+    SES_RUN_COMPLETE,      /* all updates done */
+    SES_RUN_STOPPED,       /* by should_stop; ses_trainer_resume continues */
+    SES_RUN_EARLY_STOPPED, /* by patience */
+    SES_RUN_WAS_COMPLETE   /* fine-tuning, pretraining: resumed, but its results exist; nothing was done */
 } ses_run_end;
 
 /* Trains to the end, with evaluations and checkpoints as the options set them. If both exist, the weights of

@@ -85,10 +85,10 @@ typedef struct ses_training_event {
 /* Returns whether to continue. false stops the run: it saves a checkpoint and returns SES_RUN_STOPPED. */
 typedef bool ses_training_fn(void *ctx, const ses_training_event *event);
 
-/* Figures of a finished run; counts exclude the part before a resume. */
+/* Figures of a finished run, with the part before a resume: its time and energy up to the checkpoint. */
 typedef struct ses_training_stats {
     double seconds, train_loss;         /* train_loss: mean over updates; NaN: none */
-    int64_t first_update;               /* update the run was resumed at; 0: from the start */
+    int64_t first_update;               /* first update counted; not 0: its checkpoint had no figures */
     int64_t updates, sequences, tokens; /* trained */
     double joules;
     bool energy_is_measured;

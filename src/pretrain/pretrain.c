@@ -282,7 +282,7 @@ static bool prepare_output(ses_pretrain *p, ses_err *e)
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
     if (!r->output) return (!r->log || p->log) && (!r->tensorboard || p->tensorboard);
     if (!p->log || !p->tensorboard) return false;
-    if (r->resume) return ses_training_resume(p->trainer, r->output, p->o.on_event, p->o.ctx, e);
+    if (r->resume) return ses_training_resume(p->trainer, r->output, p->o.on_event, p->o.ctx, &p->resumed, e);
     return ses_trainer_delete_checkpoints(p->trainer, e) &&
            (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
 }
@@ -298,13 +298,16 @@ static bool compute_baselines(ses_pretrain *p, ses_err *e)
 static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
     const ses_training_options *r = &p->o.run;
-    ses_trainer_hooks h = {
-        .ctx = p, .on_step = on_step, .should_stop = should_stop, .evaluate = p->n_eval ? evaluate : NULL
-    };
+    ses_trainer_hooks h = { .ctx = p,
+                            .on_step = on_step,
+                            .should_stop = should_stop,
+                            .add_files = ses_pretrain_add_run_info,
+                            .evaluate = p->n_eval ? evaluate : NULL };
     ses_run_log_options o = { .path = p->log,
                               .append = r->resume,
                               .tensorboard_dir = p->tensorboard,
-                              .energy = { r->core_watts, r->co2_per_kwh } };
+                              .energy = { r->core_watts, r->co2_per_kwh },
+                              .before = p->resumed.before };
     if (!compute_baselines(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
     send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
@@ -321,8 +324,12 @@ bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
     ses_run_end how = SES_RUN_COMPLETE;
     if (p->trainer) return ses_fail(e, SES_EARG, "the run was started before");
-    bool ok =
-        fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e) && train(p, &how, e);
+    bool ok = fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e);
+    if (ok && p->resumed.is_complete) {
+        if (end) *end = SES_RUN_WAS_COMPLETE;
+        return true;
+    }
+    ok = ok && train(p, &how, e);
     if (end) *end = how;
     if (!ok || how == SES_RUN_STOPPED) return ok;
     ses_optim_swap_ema(ses_trainer_optim(p->trainer));

@@ -172,15 +172,28 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
     return ok;
 }
 
-static bool write_files(void *ctx, const char *dir, ses_err *e)
+static bool write_run_info(const ses_pretrain *p, const ses_run_totals *totals, const char *dir, ses_err *e)
 {
-    ses_pretrain *p = ctx;
-    const char *from = p->o.tokenizer ? p->o.tokenizer : p->model_dir;
     ses_run_info info = { .command = p->o.command,
                           .options = p->o.command_options,
                           .model = p->model,
                           .metric = "loss",
-                          .lower_is_better = true };
+                          .lower_is_better = true,
+                          .totals = totals };
+    return ses_run_info_write(&info, dir, e);
+}
+
+bool ses_pretrain_add_run_info(void *pretrain, const char *dir, ses_err *e)
+{
+    const ses_pretrain *p = pretrain;
+    ses_run_totals totals = ses_run_log_totals(&p->run_log);
+    return write_run_info(p, &totals, dir, e);
+}
+
+static bool write_files(void *ctx, const char *dir, ses_err *e)
+{
+    ses_pretrain *p = ctx;
+    const char *from = p->o.tokenizer ? p->o.tokenizer : p->model_dir;
     char *state = ses_path_join(dir, "trainer_state.json", e);
     bool ok = state && ses_model_save(p->model, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
               ses_train_folder_tokenizer(from, p->tokenizer, dir, e) && write_tokenizer_config(p, dir, e) &&
@@ -188,7 +201,7 @@ static bool write_files(void *ctx, const char *dir, ses_err *e)
               write_results(p, dir, "train_results.json", true, false, e) &&
               (!p->scores.n || write_results(p, dir, "eval_results.json", false, true, e)) &&
               write_results(p, dir, "all_results.json", true, true, e) && write_card(p, dir, e) &&
-              ses_run_info_write(&info, dir, e) && (!p->o.add_files || p->o.add_files(p->o.ctx, dir, e));
+              write_run_info(p, NULL, dir, e) && (!p->o.add_files || p->o.add_files(p->o.ctx, dir, e));
     ses_free(state);
     return ok;
 }

@@ -37,15 +37,20 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
     const ses_train_state *at = ses_trainer_state(t);
     *l = (ses_run_log){ .options = *o,
                         .trainer = t,
-                        .first_update = at->updates,
-                        .first_tokens = at->tokens,
-                        .first_sequences = at->sequences };
+                        .resumed_update = at->updates,
+                        .loss_sum = o->before.loss_sum,
+                        .loss_count = o->before.loss_count };
+    if (!o->before.loss_count) {
+        l->first_update = at->updates;
+        l->first_tokens = at->tokens;
+        l->first_sequences = at->sequences;
+    }
     if (o->path && !(l->file = open_file(o->path, o->append)))
         return ses_fail(e, SES_EIO, "%s: cannot be written", o->path);
     if (o->tensorboard_dir &&
         !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
         return false;
-    l->start = ses_seconds();
+    l->start = ses_seconds() - o->before.seconds;
     ses_energy_meter_start(&l->meter, NULL);
     return true;
 }
@@ -59,11 +64,22 @@ static void add_recent(ses_run_log *l)
 
 double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->start; }
 
+ses_run_totals ses_run_log_totals(const ses_run_log *l)
+{
+    ses_energy_meter meter = l->meter; /* the measurement continues */
+    return (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
+                             .joules = l->options.before.joules +
+                                       ses_energy_meter_stop(&meter, l->options.energy.core_watts).joules,
+                             .loss_sum = l->loss_sum + l->recent_sum,
+                             .loss_count = l->loss_count + l->recent_count };
+}
+
 void ses_run_log_close(ses_run_log *l)
 {
     if (!l->trainer || l->seconds > 0) return; /* never opened, or closed already */
     l->seconds = fmax(ses_run_log_elapsed(l), 1e-9);
     l->energy = ses_energy_meter_stop(&l->meter, l->options.energy.core_watts);
+    l->energy.joules += l->options.before.joules;
     bool bad = l->file && ferror(l->file) != 0;
     if (l->file && (fclose(l->file) || bad) && !l->error.code)
         ses_fail(&l->error, SES_EIO, "%s: write error", l->options.path);
@@ -209,5 +225,5 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
     ses_json_member_real(out, "train_co2_kg", ses_energy_co2(&l->energy, &l->options.energy));
     ses_json_member_string(out, "train_energy_source", l->energy.source);
     ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
-    if (l->first_update) ses_json_member_int(out, "train_resumed_step", l->first_update);
+    if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
 }

@@ -18,11 +18,18 @@
 
 #include <stdio.h>
 
+/* Sums over a run up to an update. */
+typedef struct ses_run_totals {
+    double seconds, joules, loss_sum;
+    int64_t loss_count; /* updates; 0: the totals are unknown */
+} ses_run_totals;
+
 typedef struct ses_run_log_options {
     const char *path;            /* JSON lines: one line per update and per evaluation; NULL: none */
     bool append;                 /* to an existing file, for a resumed run */
     const char *tensorboard_dir; /* folder of the event files; NULL: none */
     ses_energy_args energy;
+    ses_run_totals before; /* of a resumed run, up to its checkpoint */
 } ses_run_log_options;
 
 typedef struct ses_run_log {
@@ -30,9 +37,10 @@ typedef struct ses_run_log {
     ses_trainer *trainer;
     FILE *file;
     ses_event_file *events;
-    ses_err error;         /* first error of a log; code SES_OK: none */
-    double start, seconds; /* start of the run; its length, set by close */
-    /* State of the trainer at open; not 0 after a resume. */
+    ses_err error;          /* first error of a log; code SES_OK: none */
+    double start, seconds;  /* start of the run; its length, set by close */
+    int64_t resumed_update; /* updates at open; 0: not resumed */
+    /* First update that the figures cover: 0, or resumed_update if the totals before it are unknown. */
     int64_t first_update, first_tokens, first_sequences;
     double recent_loss; /* mean over updates between the last two evaluations; NaN: none */
     double recent_sum;  /* over updates since the last evaluation */
@@ -53,8 +61,9 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
 /* scores may be NULL; loss NaN: unknown. */
 bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e);
 
-double ses_run_log_elapsed(const ses_run_log *l);    /* seconds since open */
-double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
+double ses_run_log_elapsed(const ses_run_log *l); /* seconds since open, and of the run before a resume */
+ses_run_totals ses_run_log_totals(const ses_run_log *l); /* between open and close */
+double ses_run_log_train_loss(const ses_run_log *l);     /* mean over updates, after close; NaN: none */
 /* The figures after close. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
 /* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...). */

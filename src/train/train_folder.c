@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "text/tokenizer_files.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -143,6 +144,74 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
     return ok || ses_wrap(e, "%s: the model was not written", out);
 }
 
+/* ---- run.json ---- */
+
+static void put_totals(const ses_run_totals *t, ses_json_writer *w)
+{
+    ses_json_member_object(w, "totals");
+    ses_json_member_real(w, "seconds", t->seconds);
+    ses_json_member_real(w, "joules", t->joules);
+    ses_json_member_real(w, "loss_sum", t->loss_sum);
+    ses_json_member_int(w, "updates", t->loss_count);
+    ses_json_end_object(w);
+}
+
+static ses_json_doc *load(const char *dir, const char *name)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load(path, FILE_MAX, NULL) : NULL;
+    ses_free(path);
+    return d;
+}
+
+ses_run_totals ses_run_totals_read(const char *dir)
+{
+    ses_run_totals t = { 0 };
+    ses_json_doc *d = load(dir, SES_RUN_INFO);
+    const ses_json *x = d ? ses_json_get(ses_json_root(d), "totals") : NULL;
+    bool ok = ses_json_real(ses_json_get(x, "seconds"), &t.seconds) &&
+              ses_json_real(ses_json_get(x, "joules"), &t.joules) &&
+              ses_json_real(ses_json_get(x, "loss_sum"), &t.loss_sum) &&
+              ses_json_int(ses_json_get(x, "updates"), &t.loss_count) && t.seconds >= 0 && t.joules >= 0 &&
+              t.loss_count > 0 && isfinite(t.seconds) && isfinite(t.joules) && isfinite(t.loss_sum);
+    ses_json_free(d);
+    return ok ? t : (ses_run_totals){ 0 };
+}
+
+static bool same_member(const ses_json *a, const ses_json *b, const char *key)
+{
+    ses_json_writer *x = ses_json_writer_new(0, NULL), *y = ses_json_writer_new(0, NULL);
+    const ses_json *u = ses_json_get(a, key), *v = ses_json_get(b, key);
+    bool same = false;
+    if (x && y && u && v) {
+        ses_json_put_value(x, u);
+        ses_json_put_value(y, v);
+        const char *s = ses_json_writer_text(x, NULL, NULL), *t = ses_json_writer_text(y, NULL, NULL);
+        same = s && t && !strcmp(s, t);
+    }
+    ses_json_writer_free(x);
+    ses_json_writer_free(y);
+    return same;
+}
+
+/* An interrupted run may have replaced the checkpoints of a complete one, so the states are compared, except
+ * the path of the best checkpoint: the folder may have been moved. */
+bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates)
+{
+    static const char *const keys[] = { "global_step", "epoch", "best_metric", "log_history", "sesame" };
+    ses_json_doc *was = load(checkpoint, "trainer_state.json"), *final = load(out, "trainer_state.json");
+    char *config = ses_path_join(out, "config.json", NULL); /* written last */
+    int64_t steps = 0;
+    bool ok = was && final && config && ses_path_exists(config) &&
+              ses_json_int(ses_json_get(ses_json_root(final), "max_steps"), &steps) && steps == total_updates;
+    for (size_t i = 0; ok && i < SES_LEN(keys); i++)
+        ok = same_member(ses_json_root(was), ses_json_root(final), keys[i]);
+    ses_json_free(was);
+    ses_json_free(final);
+    ses_free(config);
+    return ok;
+}
+
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
 {
     size_t n;
@@ -160,6 +229,7 @@ bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
         ses_json_member_bool(w, "lower_is_better", r->lower_is_better);
         ses_json_put_key(w, "options");
         options ? ses_json_put_value(w, ses_json_root(options)) : ses_json_put_null(w);
+        if (r->totals) put_totals(r->totals, w);
         ses_json_end_object(w);
         text = ses_json_writer_text(w, &n, e);
     }

@@ -3,6 +3,7 @@
 #ifndef SES_TRAIN_TRAIN_FOLDER_H
 #define SES_TRAIN_TRAIN_FOLDER_H
 
+#include "run_log.h"
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
 #include "sesame/training.h"
@@ -11,7 +12,7 @@
 #define SES_RUN_LOG "log.jsonl"
 #define SES_RUN_TENSORBOARD "runs"
 #define SES_RUN_PLAN "pretrain.json"
-/* Files written at its end: its settings; the runs of a search. */
+/* Files written at its end: its settings (also in each checkpoint); the runs of a search. */
 #define SES_RUN_INFO "run.json"
 #define SES_GRID_FILE "grid.json"
 
@@ -30,14 +31,20 @@ bool ses_train_folder_copy(const char *from, const char *name, const char *dir, 
  * tokenizer.json. */
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e);
 
-/* run.json, for compare and report. */
+/* run.json, for compare, report and resume. */
 typedef struct ses_run_info {
     const char *command; /* command line; NULL: null */
     const char *options; /* its options, a JSON object; NULL: null */
     const ses_model *model;
     const char *metric; /* score that compares runs, without "eval_" */
     bool lower_is_better;
+    const ses_run_totals *totals; /* of a checkpoint; NULL: not written */
 } ses_run_info;
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e);
+/* Reads the totals of run.json in folder dir, a checkpoint. loss_count is 0 if it has none that are valid. */
+ses_run_totals ses_run_totals_read(const char *dir);
+
+/* The folder of the run has final files, and they are those of this checkpoint, its last one. */
+bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates);
 
 #endif

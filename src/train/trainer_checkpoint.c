@@ -4,6 +4,7 @@
  *   more.safetensors                 extra parameters, if any
  *   optimizer.safetensors            the optimizer state, under Sesame's names
  *   gradient.safetensors             accumulated gradients, if any
+ *   run.json                         settings and totals of the run, if the hook add_files writes them
  *   trainer_state.json               the position of the run: transformers' keys, the rest under "sesame"
  *   manifest.json                    size and hash of each file
  * It is written under a temporary name, synced and renamed, so it is complete or absent. */
@@ -464,6 +465,7 @@ static bool write_files(ses_trainer *t, const char *temp, ses_err *e)
               ses_model_save(t->o.model, temp, &(ses_save_options){ .dtype = SES_F32 }, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
         if (parts[i].is_present(t)) ok = write_part(t, &parts[i], temp, e);
+    if (ok && t->hooks && t->hooks->add_files) ok = t->hooks->add_files(t->hooks->ctx, temp, e);
     ok = ok && ses_trainer_write_state(t, state, false, e) && ses_manifest_write(temp, e);
     ses_free(state);
     return ok;

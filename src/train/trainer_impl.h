@@ -25,6 +25,7 @@ struct ses_trainer {
     ses_dir_lock *lock;
     char data[24];                   /* hash of the source in hex; "": none */
     char *dir, *settings, *best_dir; /* best_dir: the best checkpoint */
+    const ses_trainer_hooks *hooks;  /* during ses_trainer_run */
     ses_err restore_error;           /* why the best weights could not be restored */
 };
 

@@ -78,7 +78,7 @@ static bool stop_here(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *e
     return (t->at.saved == t->at.updates && !t->at.accumulated) || save(t, h, e);
 }
 
-bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
+static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
     *end = SES_RUN_COMPLETE;
     for (;;) {
@@ -103,4 +103,12 @@ bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *en
         t->best_dir = NULL;
     }
     return true;
+}
+
+bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
+{
+    t->hooks = h;
+    bool ok = run(t, h, end, e);
+    t->hooks = NULL;
+    return ok;
 }

@@ -1,6 +1,8 @@
 /* Notices of a training run, and resuming with notices. */
 #include "training_events.h"
 
+#include "train_folder.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -34,15 +36,25 @@ void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ..
     va_end(ap);
 }
 
-bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx, ses_err *e)
+bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx,
+                         ses_training_resumed *out, ses_err *e)
 {
     ses_resume_result from;
+    *out = (ses_training_resumed){ 0 };
     if (!ses_trainer_resume(t, &from, e)) return false;
     if (*from.skipped) ses_training_warn(on_event, ctx, "skipping damaged checkpoint: %s", from.skipped);
     if (!from.found && *from.skipped)
         return ses_fail(e, SES_EFORMAT, "%s: no intact checkpoint; overwrite starts anew", dir);
-    if (from.found)
+    if (!from.found) return true;
+    int64_t total = ses_trainer_total_updates(t), updates = ses_trainer_state(t)->updates;
+    out->is_complete = ses_train_folder_is_complete(dir, from.dir, total);
+    out->before = ses_run_totals_read(from.dir);
+    if (out->is_complete)
+        ses_training_notify(on_event, ctx,
+                            "%s: the run is complete, with update %" PRId64 "; nothing to resume", dir,
+                            updates);
+    else
         ses_training_notify(on_event, ctx, "resuming from %s: update %" PRId64 " of %" PRId64, from.dir,
-                            ses_trainer_state(t)->updates, ses_trainer_total_updates(t));
+                            updates, total);
     return true;
 }

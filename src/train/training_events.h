@@ -2,6 +2,7 @@
 #ifndef SES_TRAIN_TRAINING_EVENTS_H
 #define SES_TRAIN_TRAINING_EVENTS_H
 
+#include "run_log.h"
 #include "sesame/training.h"
 
 /* Sends a SES_TRAINING_NOTICE of at most 1,000 bytes. on_event NULL: no effect. */
@@ -9,8 +10,14 @@ void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, 
 /* The same with is_warning. */
 void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
 
+typedef struct ses_training_resumed {
+    bool is_complete; /* the folder has the results of the run: nothing to do */
+    ses_run_totals before;
+} ses_training_resumed;
+
 /* Continues from the newest intact checkpoint of the trainer's folder `dir`, if there is one. Notices name
  * skipped checkpoints and the one used. Fails if all are damaged. */
-bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx, ses_err *e);
+bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx,
+                         ses_training_resumed *out, ses_err *e);
 
 #endif

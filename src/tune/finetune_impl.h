@@ -8,6 +8,7 @@
 #include "sesame/finetune.h"
 #include "train/run_log.h"
 #include "train/teacher.h"
+#include "train/training_events.h"
 #include "transfer.h"
 
 struct ses_predictor {
@@ -48,6 +49,7 @@ struct ses_finetune {
     ses_trainer *trainer;
     char *model_dir; /* o.model resolved: a folder */
     char *settings;  /* JSON object: what a resumed run must have in common */
+    ses_training_resumed resumed;
     ses_run_log log;
     char *log_path, *tensorboard_dir;
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
@@ -68,7 +70,8 @@ void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of
 void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */
 
 /* finetune_output.c */
-bool ses_finetune_write(ses_finetune *f, ses_err *e); /* the output folder */
+bool ses_finetune_write(ses_finetune *f, ses_err *e);                        /* the output folder */
+bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e); /* run.json of a checkpoint */
 
 /* model_card.c: README.md of the folder */
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);

@@ -52,14 +52,22 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
 
 /* ---- the folder ---- */
 
-static bool write_run_info(const ses_finetune *f, const char *dir, ses_err *e)
+static bool write_run_info(const ses_finetune *f, const ses_run_totals *totals, const char *dir, ses_err *e)
 {
     ses_run_info info = { .command = f->o.command,
                           .options = f->o.command_options,
                           .model = f->tuner->model,
                           .metric = ses_finetune_metric(f),
-                          .lower_is_better = f->lower_is_better };
+                          .lower_is_better = f->lower_is_better,
+                          .totals = totals };
     return ses_run_info_write(&info, dir, e);
+}
+
+bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e)
+{
+    const ses_finetune *f = finetune;
+    ses_run_totals totals = ses_run_log_totals(&f->log);
+    return write_run_info(f, &totals, dir, e);
 }
 
 /* Generation settings of the base model. */
@@ -80,7 +88,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) && write_run_info(f, dir, e) &&
+              write_results(f, dir, "all_results.json", true, true, e) && write_run_info(f, NULL, dir, e) &&
               ses_model_card_write(f, dir, e);
     ses_free(state);
     return ok;

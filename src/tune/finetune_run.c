@@ -370,19 +370,22 @@ static bool prepare_output(ses_finetune *f, ses_err *e)
     if (!r->resume)
         return ses_trainer_delete_checkpoints(f->trainer, e) &&
                (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e));
-    return ses_training_resume(f->trainer, r->output, f->o.on_event, f->o.ctx, e);
+    return ses_training_resume(f->trainer, r->output, f->o.on_event, f->o.ctx, &f->resumed, e);
 }
 
 static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
-    ses_trainer_hooks h = {
-        .ctx = f, .on_step = on_step, .should_stop = should_stop, .evaluate = f->eval_rows ? evaluate : NULL
-    };
+    ses_trainer_hooks h = { .ctx = f,
+                            .on_step = on_step,
+                            .should_stop = should_stop,
+                            .add_files = ses_finetune_add_run_info,
+                            .evaluate = f->eval_rows ? evaluate : NULL };
     ses_run_log_options o = { .path = f->log_path,
                               .append = r->resume,
                               .tensorboard_dir = f->tensorboard_dir,
-                              .energy = { r->core_watts, r->co2_per_kwh } };
+                              .energy = { r->core_watts, r->co2_per_kwh },
+                              .before = f->resumed.before };
     if (!ses_run_log_open(&f->log, &o, f->trainer, e)) return false;
     notify(f, &(ses_training_event){
                   .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
@@ -400,7 +403,12 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
     ses_run_end how = SES_RUN_COMPLETE;
-    bool ok = prepare_output(f, e) && train(f, &how, e);
+    bool ok = prepare_output(f, e);
+    if (ok && f->resumed.is_complete) {
+        if (end) *end = SES_RUN_WAS_COMPLETE;
+        return true;
+    }
+    ok = ok && train(f, &how, e);
     if (ok && how != SES_RUN_STOPPED && f->eval_rows && !run_evaluation(f, true, e)) {
         ok = f->is_stopped;
         if (ok && e) *e = (ses_err){ 0 };

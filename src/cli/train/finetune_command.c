@@ -88,7 +88,10 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
     bool ok = f && ses_finetune_run(f, &end, e);
     *stopped = ok && end == SES_RUN_STOPPED;
     if (*stopped && !part) ses_train_monitor_notify_stopped(ses_finetune_trainer(f));
-    if (ok && !*stopped) ok = finish(f, a, &monitor, c, end, part, e);
+    if (ok && end == SES_RUN_WAS_COMPLETE)
+        ok = part || !a->compute.json || ses_train_print_results(a->train.run.output, e);
+    else if (ok && !*stopped)
+        ok = finish(f, a, &monitor, c, end, part, e);
     ses_finetune_free(f);
     ses_device_free(dev);
     ses_command_text_free(&text);

@@ -145,6 +145,8 @@ static bool pretrain(session *s, ses_device *dev, ses_err *e)
     if (ok && end == SES_RUN_STOPPED) {
         ses_train_monitor_notify_stopped(ses_pretrain_trainer(s->run));
         ok = false;
+    } else if (ok && end == SES_RUN_WAS_COMPLETE) {
+        ok = !s->a->compute.json || ses_train_print_results(s->o.run.output, e);
     } else if (ok) {
         if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
         if (s->a->compute.json) ok = print_json(s, e);

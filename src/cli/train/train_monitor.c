@@ -2,7 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "train_monitor.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/ui/show_values.h"
 
 #include <inttypes.h>
@@ -150,4 +152,27 @@ void ses_train_monitor_notify_stopped(const ses_trainer *t)
     fprintf(stderr,
             "stopped after update %" PRId64 " of %" PRId64 "; the same command with --resume continues\n",
             ses_trainer_state(t)->updates, ses_trainer_total_updates(t));
+}
+
+bool ses_train_print_results(const char *output, ses_err *e)
+{
+    enum { RESULTS_MAX = 1 << 28 };
+    char *path = ses_path_join(output, "all_results.json", e);
+    ses_json_doc *d = path ? ses_json_load(path, RESULTS_MAX, e) : NULL;
+    ses_json_writer *w = d ? ses_json_writer_new(0, e) : NULL;
+    bool ok = w != NULL;
+    if (ok) {
+        const ses_json *root = ses_json_root(d);
+        ses_json_begin_object(w);
+        ses_json_member_string(w, "output", output);
+        for (size_t i = 0; ses_json_type_of(root) == SES_JSON_OBJECT && i < ses_json_len(root); i++) {
+            ses_json_put_key(w, ses_json_key(root, i, NULL));
+            ses_json_put_value(w, ses_json_at(root, i));
+        }
+        ses_json_end_object(w);
+        ok = ses_json_writer_print(w, e); /* frees w */
+    }
+    ses_json_free(d);
+    ses_free(path);
+    return ok;
 }

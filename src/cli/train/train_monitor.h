@@ -39,5 +39,7 @@ void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_traine
                                     const ses_training_stats *s, const ses_energy_args *energy,
                                     const ses_term *out, ses_run_end end);
 void ses_train_monitor_notify_stopped(const ses_trainer *t);
+/* The stored results of a complete run, as JSON on stdout. */
+bool ses_train_print_results(const char *output, ses_err *e);
 
 #endif
