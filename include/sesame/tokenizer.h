@@ -125,9 +125,9 @@ ses_encode_ctx *ses_encode_ctx_new(const ses_tokenizer *t, ses_err *e);
 void ses_encode_ctx_free(ses_encode_ctx *k);
 
 /* Encode a text or a pair. options may be NULL. The result is available from ses_encode_ctx_result until the
- * next call on this workspace. Each maximal invalid UTF-8 sequence counts as one U+FFFD; byte offsets refer to the
- * original text. A text may have at most 2 GiB minus 64 bytes. Fails for invalid options, for a word without
- * any token if the model has no unknown token, and out of memory. */
+ * next call on this workspace. Each maximal invalid UTF-8 sequence counts as one U+FFFD; byte offsets refer
+ * to the original text. A text may have at most 2 GiB minus 64 bytes. Fails for invalid options, for a word
+ * without any token if the model has no unknown token, and out of memory. */
 bool ses_encode(ses_encode_ctx *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
 
 /* The result of the last successful ses_encode. */

@@ -1,5 +1,5 @@
-/* Version of the headers and of the library, by semantic versioning: while MAJOR is 0, a MINOR release may change
- * the API. */
+/* Version of the headers and of the library, by semantic versioning: while MAJOR is 0, a MINOR release may
+ * change the API. */
 #ifndef SESAME_VERSION_H
 #define SESAME_VERSION_H
 
@@ -15,8 +15,8 @@
 
 SES_BEGIN_DECLS
 
-/* Version of the linked library ("0.1.0"), a static string. It differs from SES_VERSION if a program runs with
- * another libsesame.so than it was compiled for. Thread-safe; cannot fail. */
+/* Version of the linked library ("0.1.0"), a static string. It differs from SES_VERSION if a program runs
+ * with another libsesame.so than it was compiled for. Thread-safe; cannot fail. */
 const char *ses_version(void);
 
 /* The same as a number, comparable with SES_VERSION_NUMBER. Thread-safe; cannot fail. */

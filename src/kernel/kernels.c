@@ -18,11 +18,13 @@ static const ses_kernels table[SES_ISA_COUNT] = {
 #undef SES_KERNEL
 };
 
-#define YES_X true
-#define YES__ false
-#define YES_N false
+#define HAS_X true
+#define HAS__ false
+/* No row for `_`: a kernel without a CUDA variant must be declared unneeded (N). */
+#define HAS_CUDA_X true
+#define HAS_CUDA_N false
 static const ses_kernel_info list[] = {
-#define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, YES_##a2, YES_##a5 }, YES_##cu },
+#define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, HAS_##a2, HAS_##a5 }, HAS_CUDA_##cu },
 #include "kernels.def"
 #undef SES_KERNEL
 };
@@ -57,15 +59,11 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
     return k;
 }
 
-#define NEEDED_X true
-#define NEEDED__ false
-#define NEEDED_N false
-
 const char *ses_kernels_missing(const ses_kernels *k)
 {
     const char *missing = NULL;
 #define SES_KERNEL(name, a2, a5, cu, result, params) \
-    if (!k->name && !missing && NEEDED_##cu) missing = #name;
+    if (!k->name && !missing && HAS_CUDA_##cu) missing = #name;
 #include "kernels.def"
 #undef SES_KERNEL
     return missing;

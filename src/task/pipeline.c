@@ -193,7 +193,7 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
 void ses_pipeline_free(ses_pipeline *p)
 {
     if (!p) return;
-    ses_runner_free(p);
+    ses_pipeline_runner_free(p);
     if (p->state && p->task->close) p->task->close(p);
     ses_encode_ctx_free(p->tokens);
     ses_tokenizer_free(p->own_tokenizer);

@@ -130,7 +130,7 @@ struct ses_pipeline {
 };
 
 /* runner.c: drops the queue and frees the runner. */
-void ses_runner_free(ses_pipeline *p);
+void ses_pipeline_runner_free(ses_pipeline *p);
 
 /* pipeline_settings.c */
 

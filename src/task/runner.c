@@ -49,7 +49,7 @@ static void free_requests(ses_request *r)
     }
 }
 
-void ses_runner_free(ses_pipeline *p)
+void ses_pipeline_runner_free(ses_pipeline *p)
 {
     ses_pipeline_runner *runner = &p->runner;
     ses_async_free(runner->async);

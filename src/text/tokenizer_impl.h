@@ -3,9 +3,9 @@
  * thread.
  *
  * One call of ses_encode: encode.c validates the texts and encodes each of them into ses_encode_ctx.tokens,
- * with the tokenizer's fast path (fast/) or by stages (encode_by_stages.c). The stages split off added tokens,
- * normalize the rest, split it into pieces (pre-tokenizer) and run the model on each piece. Then result.c
- * truncates, and adds special tokens and padding. The workspace is called k, the tokenizer t. */
+ * with the tokenizer's fast path (fast/) or by stages (encode_by_stages.c). The stages split off added
+ * tokens, normalize the rest, split it into pieces (pre-tokenizer) and run the model on each piece. Then
+ * result.c truncates, and adds special tokens and padding. The workspace is called k, the tokenizer t. */
 #ifndef SES_TEXT_TOKENIZER_IMPL_H
 #define SES_TEXT_TOKENIZER_IMPL_H
 

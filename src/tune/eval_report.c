@@ -69,7 +69,7 @@ static bool fill_confusion(ses_eval_report *r, ses_finetuner *t, const ses_evalu
 }
 
 bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,
-                          const ses_task_outputs *o, const ses_bootstrap *b, ses_err *e)
+                          const ses_finetune_outputs *o, const ses_bootstrap *b, ses_err *e)
 {
     ses_arena mem = { 0 };
     ses_evaluation v;

@@ -78,7 +78,7 @@ bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);
 
 /* eval_report.c: r is overwritten. b->resamples 0: no intervals. */
 bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,
-                          const ses_task_outputs *o, const ses_bootstrap *b, ses_err *e);
+                          const ses_finetune_outputs *o, const ses_bootstrap *b, ses_err *e);
 
 /* Notices about truncated examples, split passages and dropped tokens. name: of the data, for the text. */
 void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,

@@ -78,14 +78,14 @@ static bool should_stop(void *ctx) { return ((ses_finetune *)ctx)->is_stopped; }
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 static bool run_evaluation(ses_finetune *f, bool last, ses_err *e)
 {
-    ses_task_outputs p;
+    ses_finetune_outputs p;
     double begin = ses_seconds();
     ses_bootstrap b = { last ? f->o.bootstrap : 0, f->o.confidence / 100, (uint64_t)f->o.run.seed };
     ses_eval_report_free(&f->report);
     bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e) &&
               ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e);
     f->eval_seconds = ses_seconds() - begin;
-    ses_task_outputs_free(&p);
+    ses_finetune_outputs_free(&p);
     return ok;
 }
 

@@ -79,10 +79,10 @@ void ses_finetune_set_free(ses_finetune_set *s)
     *s = (ses_finetune_set){ 0 };
 }
 
-void ses_task_outputs_free(ses_task_outputs *o)
+void ses_finetune_outputs_free(ses_finetune_outputs *o)
 {
     ses_arena_free(&o->mem);
-    *o = (ses_task_outputs){ 0 };
+    *o = (ses_finetune_outputs){ 0 };
 }
 
 /* ---- the finetuner ---- */
@@ -330,7 +330,7 @@ bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetu
     return s->n || ses_fail(e, SES_EFORMAT, "no example has tokens");
 }
 
-bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                    ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     *v = (ses_evaluation){ .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
@@ -383,7 +383,7 @@ static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_e
     return true;
 }
 
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, host *h, ses_err *e)
 {
     const ses_finetune_task *k = t->task;
@@ -405,13 +405,13 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_
     return true;
 }
 
-bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                            bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e)
 {
     const ses_finetune_task *k = t->task;
     host h = { 0 };
     int64_t done = 0;
-    *o = (ses_task_outputs){ 0 };
+    *o = (ses_finetune_outputs){ 0 };
     ses_batches *batches =
         ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
     ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };
@@ -432,7 +432,7 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task
     return ok;
 }
 
-bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
+bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e)
 {
     double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
@@ -446,7 +446,7 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs 
     return gold && pred;
 }
 
-bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *o, size_t cols,
+bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),

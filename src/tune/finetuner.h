@@ -35,7 +35,7 @@ typedef struct ses_finetune_set {
 void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
 
 /* Outputs of a model for a set; a task fills its own arrays, others are NULL. */
-typedef struct ses_task_outputs {
+typedef struct ses_finetune_outputs {
     double loss;       /* mean over sequences; NaN: no labels */
     float *score;      /* [rows, cols] logits, cosines or a number */
     int32_t *tags;     /* word w of row r: tags[tag_cu[r] + w]; -1: truncated */
@@ -46,9 +46,9 @@ typedef struct ses_task_outputs {
     double *no_answer; /* [rows] score of no answer minus the best answer's */
     void *state;       /* private to the task, between begin and finish */
     ses_arena mem;     /* owns all of it */
-} ses_task_outputs;
+} ses_finetune_outputs;
 
-void ses_task_outputs_free(ses_task_outputs *o); /* zeroes it */
+void ses_finetune_outputs_free(ses_finetune_outputs *o); /* zeroes it */
 
 typedef struct ses_finetuner_options {
     const ses_finetune_task *task;
@@ -120,26 +120,26 @@ struct ses_finetune_task {
     bool (*finish_encoding)(ses_finetuner *t, ses_finetune_set *s, ses_err *e);
 
     /* Allocates the arrays of o. */
-    bool (*begin)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e);
+    bool (*begin)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
     /* Runs a batch whose first sequence has number `first`. NULL: one forward pass, then collect for each
      * sequence. */
-    bool (*predict_batch)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+    bool (*predict_batch)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e);
     /* Stores the head's outputs [n, cols] of one sequence (of a group: of its first), on the host. */
-    bool (*collect)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+    bool (*collect)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e);
     /* Called after the last batch; may be NULL. */
-    bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e);
+    bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
 
     /* Fills what the metrics read; arrays on mem. */
-    bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+    bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e);
     /* Fills a zeroed prediction; arrays on mem. */
-    bool (*fill_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+    bool (*fill_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e);
     /* Writes the prediction's members into the JSON object begun. */
-    void (*put_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w);
+    void (*put_prediction)(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w);
 };
 
 #define SES_FINETUNE_TASK(name) extern const ses_finetune_task ses_finetune_task_##name;
@@ -171,11 +171,11 @@ bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *out, ses_err *e);
 /* progress: called after each batch with the sequences done; false ends the pass with an error. May be
  * NULL. */
-bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *out,
+bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *out,
                            bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e);
 
 /* Fills v; arrays on mem. */
-bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                    ses_evaluation *v, ses_arena *mem, ses_err *e);
 /* Appends the scores of the metrics of a list, '|' between, in this order. b may be NULL. */
 bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses_bootstrap *b,
@@ -191,10 +191,10 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
 /* Tasks with `cols` logits per row: true and predicted labels. */
-bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *o, size_t cols,
+bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e);
 /* Tasks with one number per row: true and predicted values. */
-bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
+bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e);
 /* Index of the largest logit, and its probability. */
 int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability);

@@ -11,7 +11,7 @@ struct ses_predictions {
     ses_predictor *predictor;
     ses_examples *rows; /* read for this prediction; NULL: the caller's examples */
     ses_finetune_set set;
-    ses_task_outputs outputs;
+    ses_finetune_outputs outputs;
     ses_prediction *item; /* [set.n_rows] */
     ses_arena mem;
 };
@@ -114,7 +114,7 @@ static bool on_batch(void *ctx, int64_t done, int64_t total)
 
 /* Encodes the examples and runs the model over them. path: for messages; NULL: examples in memory. */
 static bool predict(ses_predictor *p, const ses_examples *rows, const char *path, bool labels,
-                    ses_finetune_set *set, ses_task_outputs *out, ses_err *e)
+                    ses_finetune_set *set, ses_finetune_outputs *out, ses_err *e)
 {
     if (!open_model(p, rows, e)) return false;
     p->tuner->unlabeled = !labels;
@@ -127,12 +127,12 @@ static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *pat
                      ses_err *e)
 {
     ses_finetune_set set = { 0 };
-    ses_task_outputs outputs = { 0 };
+    ses_finetune_outputs outputs = { 0 };
     ses_bootstrap b = { p->o.bootstrap, p->o.confidence / 100, (uint64_t)p->o.seed };
     *out = (ses_eval_report){ 0 };
     bool ok = predict(p, rows, path, true, &set, &outputs, e) &&
               ses_eval_report_make(out, p->tuner, &set, &outputs, &b, e);
-    ses_task_outputs_free(&outputs);
+    ses_finetune_outputs_free(&outputs);
     ses_finetune_set_free(&set);
     return ok;
 }
@@ -200,7 +200,7 @@ void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w)
 void ses_predictions_free(ses_predictions *p)
 {
     if (!p) return;
-    ses_task_outputs_free(&p->outputs);
+    ses_finetune_outputs_free(&p->outputs);
     ses_finetune_set_free(&p->set);
     ses_examples_free(p->rows);
     ses_arena_free(&p->mem);

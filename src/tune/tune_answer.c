@@ -66,7 +66,7 @@ typedef struct found {
     bool has_answer, has_none;
 } found;
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t;
     size_t n = s->n_rows;
@@ -89,7 +89,7 @@ static int64_t top_tokens(const float *x, int64_t n, int64_t col, int64_t k, int
     return n_found;
 }
 
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     enum { MAX_CANDIDATES = 64 };
@@ -117,7 +117,7 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_output
     return true;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     const found *f = o->state;
     for (size_t r = 0; r < s->n_rows; r++) {
@@ -131,7 +131,7 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs
     return true;
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t all = 0;
@@ -152,7 +152,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return cu && gold;
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
@@ -160,8 +160,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
     if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.p, r->id.n);

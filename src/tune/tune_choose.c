@@ -34,14 +34,14 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
 
 static size_t choice_count(const ses_finetune_set *s) { return ses_examples_at(s->rows, 0)->n_parts; }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t;
     o->score = ses_arena_array(&o->mem, s->n_rows * choice_count(s), sizeof *o->score, e);
     return o->score != NULL;
 }
 
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)n, (void)e;
@@ -49,7 +49,7 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_output
     return true;
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
@@ -58,7 +58,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return ses_finetuner_fill_labels(s, o, v->n_labels, v, mem, e);
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)mem, (void)e;
@@ -68,8 +68,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     ses_prediction p = { 0 };
     fill_prediction(t, s, o, row, &p, NULL, NULL);

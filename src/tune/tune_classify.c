@@ -17,14 +17,14 @@ static const ses_encoding *encode_texts(ses_finetuner *t, const ses_labeled_exam
     return ses_encode_ctx_result(t->tokens);
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     o->score =
         ses_arena_array(&o->mem, s->n_rows * (size_t)ses_model_label_count(t->model), sizeof *o->score, e);
     return o->score != NULL;
 }
 
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)n, (void)e;
@@ -41,13 +41,13 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .label = r->label }, NULL, NULL, e);
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     return ses_finetuner_fill_labels(s, o, (size_t)ses_model_label_count(t->model), v, mem, e);
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)s, (void)mem, (void)e;
@@ -57,8 +57,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     ses_prediction p = { 0 };
     fill_prediction(t, s, o, row, &p, NULL, NULL);
@@ -95,14 +95,14 @@ static bool encode_real(ses_finetuner *t, const ses_labeled_example *r, int32_t 
     return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .values = &value }, NULL, NULL, e);
 }
 
-static bool fill_evaluation_reals(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation_reals(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                   ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
     return ses_finetuner_fill_reals(s, o, v, mem, e);
 }
 
-static bool fill_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                  size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
@@ -110,7 +110,7 @@ static bool fill_prediction_real(ses_finetuner *t, const ses_finetune_set *s, co
     return true;
 }
 
-static void put_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static void put_prediction_real(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                 size_t row, ses_json_writer *w)
 {
     (void)t, (void)s;
@@ -150,7 +150,7 @@ static bool encode_multi(ses_finetuner *t, const ses_labeled_example *r, int32_t
     return ok;
 }
 
-static bool fill_evaluation_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                   ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t cols = t->n_labels;
@@ -166,12 +166,12 @@ static bool fill_evaluation_multi(ses_finetuner *t, const ses_finetune_set *s, c
     return gold && pred;
 }
 
-static bool applies(const ses_finetuner *t, const ses_task_outputs *o, size_t row, size_t label)
+static bool applies(const ses_finetuner *t, const ses_finetune_outputs *o, size_t row, size_t label)
 {
     return o->score[row * t->n_labels + label] > 0; /* probability above one half */
 }
 
-static bool fill_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                   size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)s;
@@ -182,7 +182,7 @@ static bool fill_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, c
     return labels != NULL;
 }
 
-static void put_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static void put_prediction_multi(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                                  size_t row, ses_json_writer *w)
 {
     (void)s;

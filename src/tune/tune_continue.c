@@ -59,7 +59,7 @@ static bool finish_encoding(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
                             s->n_pending, t->max_tokens);
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t;
     o->nll = ses_arena_array(&o->mem, s->n_rows, sizeof *o->nll, e);
@@ -68,7 +68,7 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs 
 }
 
 /* One sequence at a time: each needs its own loss, and logits of the whole vocabulary are not stored. */
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e)
 {
     for (int64_t i = 0; i < b->seqs; i++) {
@@ -93,7 +93,7 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_
     return true;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     double sum = 0, n = 0;
     (void)t, (void)e;
@@ -102,7 +102,7 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs
     return true;
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
@@ -111,7 +111,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
@@ -120,8 +120,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     (void)t, (void)s;
     double mean = o->n_nll[row] ? o->nll[row] / (double)o->n_nll[row] : NAN;

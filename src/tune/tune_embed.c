@@ -129,7 +129,7 @@ static bool open_cosine(ses_finetuner *t, ses_err *e)
 
 /* ---- evaluation ---- */
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     size_t n = (size_t)(group(t, s->rows) - 1);
     o->score = ses_arena_array(&o->mem, s->n_rows * n, sizeof *o->score, e);
@@ -144,7 +144,7 @@ static double dot(const ses_real *a, const ses_real *b, int64_t n)
 }
 
 /* Cosines between a row's first text and each of the others. */
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e)
 {
     int64_t g = b->choices, W = ses_sentence_width(t->sentence);
@@ -161,7 +161,7 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_
     return ok;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t, (void)s, (void)e;
     o->loss = NAN; /* evaluation data differ from the data of the loss */
@@ -169,7 +169,7 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs
 }
 
 /* A row is correct if the first text is closer to the second than to all negatives. */
-static bool fill_triplets(const ses_finetune_set *s, const ses_task_outputs *o, ses_evaluation *v,
+static bool fill_triplets(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                           ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
@@ -187,7 +187,7 @@ static bool fill_triplets(const ses_finetune_set *s, const ses_task_outputs *o, 
     return gold && pred;
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
@@ -195,7 +195,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return ses_finetuner_fill_reals(s, o, v, mem, e);
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)mem, (void)e;
@@ -203,8 +203,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     int64_t n = group(t, s->rows) - 1;
     ses_json_put_key(w, n > 1 ? "similarities" : "similarity");

@@ -72,7 +72,7 @@ typedef struct loss_sum { /* over tokens */
     int64_t n;
 } loss_sum;
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     o->state = ses_arena_array(&o->mem, 1, sizeof(loss_sum), e);
     o->text = ses_arena_array(&o->mem, s->n_rows, sizeof *o->text, e);
@@ -120,7 +120,7 @@ static void set_generation(const ses_finetuner *t, ses_generate_options *o)
     if (t->tgt_lang >= 0) o->forced_bos = t->tgt_lang;
 }
 
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o,
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e)
 {
     ses_generate_options g;
@@ -141,7 +141,7 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_
     return ok;
 }
 
-static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t, (void)s, (void)e;
     const loss_sum *sum = o->state;
@@ -149,7 +149,7 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs
     return true;
 }
 
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
@@ -160,7 +160,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return gold != NULL;
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     (void)t, (void)s, (void)mem, (void)e;
@@ -168,8 +168,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return true;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     (void)t, (void)s;
     ses_json_member_string(w, "text", o->text[row]);

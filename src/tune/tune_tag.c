@@ -42,7 +42,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return ok;
 }
 
-static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     size_t words = 0;
     (void)t;
@@ -54,7 +54,7 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs 
     return o->tags != NULL;
 }
 
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *o, int64_t sequence,
+static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     (void)t, (void)e;
@@ -67,7 +67,7 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_task_output
 }
 
 /* Truncated words are ignored, as in transformers' run_ner.py. */
-static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
@@ -88,7 +88,7 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     return gold && pred;
 }
 
-static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o,
+static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             size_t row, ses_prediction *p, ses_arena *mem, ses_err *e)
 {
     p->n_labels = ses_examples_at(s->rows, row)->n_parts;
@@ -101,8 +101,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
     return labels != NULL;
 }
 
-static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *o, size_t row,
-                           ses_json_writer *w)
+static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                           size_t row, ses_json_writer *w)
 {
     const ses_labeled_example *r = ses_examples_at(s->rows, row);
     ses_json_member_array(w, "words");

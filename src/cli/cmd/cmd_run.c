@@ -134,7 +134,7 @@ static bool check_range(int64_t x, int64_t n, const char *name, ses_err *e)
 
 static int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static bool check_options(const ses_runner *r, ses_err *e)
+static bool check_options(const ses_run_view *r, ses_err *e)
 {
     const ses_run_args *a = r->a;
     const ses_model *m = r->model;
@@ -160,7 +160,7 @@ static bool check_options(const ses_runner *r, ses_err *e)
 /* ---- one batch ---- */
 
 /* If an output is not finite, fails with the name of the weight that is not finite. */
-static bool check_finite(ses_runner *r, const char *dir, ses_err *e)
+static bool check_finite(ses_run_view *r, const char *dir, ses_err *e)
 {
     enum { PIECE = 4096 };
     for (size_t i = 0; i < r->out.n; i++) {
@@ -184,7 +184,7 @@ static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int6
     ses_json_end_array(w);
 }
 
-static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
+static void put_tokens(const ses_run_view *r, const int32_t *id, int64_t n)
 {
     if (!r->tokenizer) return;
     ses_json_member_array(r->w, "tokens");
@@ -200,14 +200,14 @@ static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
 }
 
 /* Shows hidden states and attention of sequence s if requested. */
-static bool show_internals(ses_runner *r, int64_t s, ses_err *e)
+static bool show_internals(ses_run_view *r, int64_t s, ses_err *e)
 {
     return (!r->a->hidden_states || ses_view_hidden_states(r, s, e)) &&
            (!r->a->attentions || ses_view_attentions(r, s, e));
 }
 
 /* Writes the head of a result: the sequence, or the n sequences of a question, with their internals. */
-static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+static bool begin_json(ses_run_view *r, int64_t s, int64_t n, ses_err *e)
 {
     const ses_id_origin *o = &r->batch.origin[s];
     ses_json_begin_object(r->w);
@@ -231,7 +231,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 }
 
 /* "Sequence 3 (ids.txt, line 3), 7 tokens" */
-static void begin_text(const ses_runner *r, int64_t s, int64_t n)
+static void begin_text(const ses_run_view *r, int64_t s, int64_t n)
 {
     const ses_id_batch *l = &r->batch;
     const ses_id_origin *o = &l->origin[s];
@@ -252,7 +252,7 @@ static void begin_text(const ses_runner *r, int64_t s, int64_t n)
     printf(", %d token%s\n", tokens, tokens == 1 ? "" : "s");
 }
 
-static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
+static bool check_position(const ses_run_view *r, int64_t s, ses_err *e)
 {
     char where[256];
     int64_t n = has_head(r->model, &ses_head_seq2seq_lm) ? ses_run_target_tokens(r, s).n
@@ -264,7 +264,7 @@ static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
 }
 
 /* n: number of sequences in this result (choices of a question, else 1). */
-static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+static bool show(ses_run_view *r, int64_t s, int64_t n, ses_err *e)
 {
     const ses_class *k = r->model->class;
     if (!check_position(r, s, e)) return false;
@@ -289,7 +289,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
     return false;
 }
 
-static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
+static bool run_batch(ses_run_view *r, const char *dir, ses_err *e)
 {
     const ses_id_batch *l = &r->batch;
     int64_t n = r->a->choices ? r->a->choices : 1;
@@ -317,12 +317,12 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
 
 /* ---- all input ---- */
 
-static bool ends_with_complete_question(const ses_runner *r)
+static bool ends_with_complete_question(const ses_run_view *r)
 {
     return !r->a->choices || r->batch.seqs % r->a->choices == 0;
 }
 
-static bool incomplete_question(ses_runner *r, ses_err *e)
+static bool incomplete_question(ses_run_view *r, ses_err *e)
 {
     char where[256];
     int64_t n = r->batch.seqs % r->a->choices;
@@ -332,7 +332,7 @@ static bool incomplete_question(ses_runner *r, ses_err *e)
 }
 
 /* Runs the pending sequences before a bad line, then reports it. */
-static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
+static bool finish(ses_run_view *r, const char *dir, ses_err *bad, ses_err *e)
 {
     if (!bad->code && !ends_with_complete_question(r)) incomplete_question(r, bad);
     if (r->a->choices) r->batch.seqs -= r->batch.seqs % r->a->choices;
@@ -341,7 +341,7 @@ static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
 
-static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progress *progress, ses_err *e)
+static bool run_all(ses_run_view *r, ses_id_reader *in, const char *dir, ses_progress *progress, ses_err *e)
 {
     const ses_config *c = &r->model->c;
     ses_id_limits limit = { .vocab = c->vocab,
@@ -363,7 +363,7 @@ static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progr
     return finish(r, dir, &bad, e);
 }
 
-static void notify_speed(const ses_runner *r, double seconds)
+static void notify_speed(const ses_run_view *r, double seconds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped_text(a, r->sequences),
@@ -378,7 +378,7 @@ static bool run(ses_call *c, ses_err *e)
     char dash[] = "-", *standard[] = { dash, NULL };
     const ses_run_args *a = c->args;
     const char *dir = a->adapter ? a->adapter : c->operands[0];
-    ses_runner r = { .a = a, .term = &c->out };
+    ses_run_view r = { .a = a, .term = &c->out };
     ses_id_reader in = { .ids = a->ids, .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
     ses_device_options o = ses_compute_device_options(&a->compute);
     ses_model_options mo = { .class_name = a->class_name,

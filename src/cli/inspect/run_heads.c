@@ -39,7 +39,7 @@ static void put_probability_cells(ses_text_table *t, const ses_term *term, doubl
     ses_text_table_style(t, SES_GREEN);
 }
 
-static bool print_table(ses_text_table *t, const ses_runner *r, ses_err *e)
+static bool print_table(ses_text_table *t, const ses_run_view *r, ses_err *e)
 {
     bool ok = ses_text_table_print(t, stdout, r->term, INDENT, e);
     ses_text_table_free(t);
@@ -49,14 +49,14 @@ static bool print_table(ses_text_table *t, const ses_runner *r, ses_err *e)
 /* ---- masked-lm, causal-lm, conditional-generation: the most probable tokens at each requested position
  * ---- */
 
-static bool is_requested(const ses_runner *r, ses_token_slice at, int64_t position)
+static bool is_requested(const ses_run_view *r, ses_token_slice at, int64_t position)
 {
     if (r->a->position >= 0) return position == r->a->position;
     if (r->a->mask_id >= 0) return at.id[position] == r->a->mask_id;
     return true;
 }
 
-static void put_position(ses_runner *r, int32_t id, int64_t position, const ses_top_score *best, int64_t k,
+static void put_position(ses_run_view *r, int32_t id, int64_t position, const ses_top_score *best, int64_t k,
                          double sum)
 {
     ses_json_begin_object(r->w);
@@ -75,7 +75,7 @@ static void put_position(ses_runner *r, int32_t id, int64_t position, const ses_
     ses_json_end_object(r->w);
 }
 
-static void put_position_cells(const ses_runner *r, ses_text_table *t, int32_t id, int64_t position,
+static void put_position_cells(const ses_run_view *r, ses_text_table *t, int32_t id, int64_t position,
                                const ses_top_score *best, int64_t k, double sum)
 {
     char text[SES_TOKEN_TEXT];
@@ -87,7 +87,7 @@ static void put_position_cells(const ses_runner *r, ses_text_table *t, int32_t i
     }
 }
 
-static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char *name, ses_err *e)
+static bool put_logits(ses_run_view *r, const ses_output *o, int64_t s, const char *name, ses_err *e)
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
     ses_json_member_array(r->w, name);
@@ -101,7 +101,7 @@ static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char
     return true;
 }
 
-static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_top_score *best,
+static bool predict_into(ses_run_view *r, const ses_output *o, int64_t s, ses_top_score *best,
                          ses_text_table *t, int64_t *shown, ses_err *e)
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
@@ -121,7 +121,7 @@ static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_top_
     return true;
 }
 
-static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool predict(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const char *columns = r->tokenizer ? ">Position|Token|Predicted|>Probability|"
                                        : ">Position|>Token|>Predicted|>Probability|";
@@ -154,7 +154,7 @@ static double probability(ses_problem kind, double score, double sum)
     return kind == SES_PROBLEM_MULTI ? 1 / (1 + exp(-score)) : exp(score - sum);
 }
 
-static bool show_values(ses_runner *r, const float *x, int64_t n, ses_err *e)
+static bool show_values(ses_run_view *r, const float *x, int64_t n, ses_err *e)
 {
     char name[SES_NUMBER_TEXT];
     if (r->w) {
@@ -171,7 +171,7 @@ static bool show_values(ses_runner *r, const float *x, int64_t n, ses_err *e)
     return print_table(t, r, e);
 }
 
-static void put_labels(ses_runner *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum)
+static void put_labels(ses_run_view *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum)
 {
     ses_json_member_array(r->w, "labels");
     for (int64_t i = 0; i < k; i++) {
@@ -183,7 +183,7 @@ static void put_labels(ses_runner *r, ses_problem kind, const ses_top_score *bes
     ses_json_end_array(r->w);
 }
 
-static bool show_labels(ses_runner *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum,
+static bool show_labels(ses_run_view *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum,
                         ses_err *e)
 {
     char name[SES_NUMBER_TEXT];
@@ -202,7 +202,7 @@ static bool show_labels(ses_runner *r, ses_problem kind, const ses_top_score *be
     return true;
 }
 
-static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool classify(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
     int64_t n = ses_run_cols(o);
@@ -229,7 +229,7 @@ static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 
 /* ---- tag: a label per token ---- */
 
-static void put_tag(ses_runner *r, int64_t position, int32_t id, int64_t label, double p)
+static void put_tag(ses_run_view *r, int64_t position, int32_t id, int64_t label, double p)
 {
     ses_json_begin_object(r->w);
     ses_json_member_int(r->w, "position", position);
@@ -240,7 +240,7 @@ static void put_tag(ses_runner *r, int64_t position, int32_t id, int64_t label, 
     ses_json_end_object(r->w);
 }
 
-static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool tag(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
     char name[SES_NUMBER_TEXT], text[SES_TOKEN_TEXT];
@@ -271,7 +271,7 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 /* ---- span: the most probable answers ---- */
 
 /* Range of tokens for answers: the last segment. */
-static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t *to)
+static void answer_range(const ses_run_view *r, int64_t s, int64_t *from, int64_t *to)
 {
     const int32_t *segment = r->batch.segments.id + r->batch.text.cu[s];
     *to = ses_run_input_tokens(r, s).n;
@@ -279,7 +279,7 @@ static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t 
     while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;
 }
 
-static void put_answers(ses_runner *r, const ses_top_score *best, int64_t k)
+static void put_answers(ses_run_view *r, const ses_top_score *best, int64_t k)
 {
     ses_json_member_array(r->w, "answers");
     for (int64_t i = 0; i < k; i++) {
@@ -293,7 +293,7 @@ static void put_answers(ses_runner *r, const ses_top_score *best, int64_t k)
 }
 
 /* Appends the text or id of a token after the separator; returns the length. */
-static size_t answer_token(const ses_runner *r, int32_t id, const char *separator, char *to, size_t cap)
+static size_t answer_token(const ses_run_view *r, int32_t id, const char *separator, char *to, size_t cap)
 {
     char text[SES_TOKEN_TEXT];
     const char *word = strchr(ses_run_token_text(r, id, text), ' ');
@@ -301,7 +301,7 @@ static size_t answer_token(const ses_runner *r, int32_t id, const char *separato
     return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
-static bool show_answers(ses_runner *r, int64_t s, const ses_top_score *best, int64_t k, ses_err *e)
+static bool show_answers(ses_run_view *r, int64_t s, const ses_top_score *best, int64_t k, ses_err *e)
 {
     const int32_t *ids = ses_run_input_tokens(r, s).id;
     ses_text_table *t = ses_text_table_new(">From|>To|>Probability||Tokens", e);
@@ -322,7 +322,7 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_top_score *best, in
     return print_table(t, r, e);
 }
 
-static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool span(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)use; /* the head has two outputs */
     int64_t first = ses_run_input_tokens(r, s).first, T = ses_run_input_tokens(r, s).n, from, to, k = 0;
@@ -357,7 +357,7 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 
 /* ---- replaced-tokens: a probability per token ---- */
 
-static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool replaced(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
     ses_token_slice at = ses_run_output_tokens(r, o, s);
@@ -385,7 +385,8 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 
 /* ---- next-sentence, sentence-order, choice ---- */
 
-static bool show_probabilities(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
+static bool show_probabilities(ses_run_view *r, const char *const *name, const float *x, int64_t n,
+                               ses_err *e)
 {
     double sum = ses_run_log_sum_exp(x, n);
     ses_text_table *t = ses_text_table_new("|>|", e);
@@ -403,7 +404,7 @@ static bool show_probabilities(ses_runner *r, const char *const *name, const flo
     return print_table(t, r, e);
 }
 
-static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[2], const char *key,
+static bool pair(ses_run_view *r, const ses_head_use *use, const char *const name[2], const char *key,
                  int64_t s, ses_err *e)
 {
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s, 1, e);
@@ -415,19 +416,19 @@ static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[
     return true;
 }
 
-static bool next_sentence(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool next_sentence(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     static const char *const name[] = { "follows", "does not follow" };
     return pair(r, use, name, "follows", s, e);
 }
 
-static bool sentence_order(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool sentence_order(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     static const char *const name[] = { "in order", "swapped" };
     return pair(r, use, name, "in_order", s, e);
 }
 
-static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool choice(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     int64_t n = r->a->choices;
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s / n, 1, e);
@@ -446,7 +447,7 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
 }
 
 /* The span boundary head applies only to masked spans of pretraining. */
-static bool show_nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool show_nothing(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)r, (void)use, (void)s, (void)e;
     return true;

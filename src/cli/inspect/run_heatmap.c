@@ -59,7 +59,7 @@ static void put_positions(int64_t keys, grid g)
 }
 
 /* Position and text (or id) of the query, in LEFT columns. */
-static void put_label(const ses_runner *r, int64_t q, int32_t id)
+static void put_label(const ses_run_view *r, int64_t q, int32_t id)
 {
     enum { WORD = LEFT - 7 };
     char token[SES_TOKEN_TEXT], clean[SES_TOKEN_TEXT];
@@ -71,7 +71,8 @@ static void put_label(const ses_runner *r, int64_t q, int32_t id)
     printf("%5" PRId64 " %*s%.*s ", q, WORD - (int)width, "", (int)end, clean);
 }
 
-void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int64_t keys, const int32_t *ids)
+void ses_heatmap_print(const ses_run_view *r, const float *p, int64_t queries, int64_t keys,
+                       const int32_t *ids)
 {
     const ses_term *t = r->term;
     grid g = fit(keys, t->width);

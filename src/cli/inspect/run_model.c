@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-const ses_output *ses_run_find(const ses_runner *r, const char *name)
+const ses_output *ses_run_find(const ses_run_view *r, const char *name)
 {
     return ses_outputs_find(&r->out, name);
 }
 
-const ses_output *ses_run_output(const ses_runner *r, const char *name)
+const ses_output *ses_run_output(const ses_run_view *r, const char *name)
 {
     const ses_output *o = ses_run_find(r, name);
     assert(o);
@@ -31,34 +31,34 @@ static ses_token_slice slice(const ses_packed_ids *x, int64_t s)
     return (ses_token_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
 }
 
-ses_token_slice ses_run_input_tokens(const ses_runner *r, int64_t s) { return slice(&r->batch.text, s); }
+ses_token_slice ses_run_input_tokens(const ses_run_view *r, int64_t s) { return slice(&r->batch.text, s); }
 
-ses_token_slice ses_run_target_tokens(const ses_runner *r, int64_t s)
+ses_token_slice ses_run_target_tokens(const ses_run_view *r, int64_t s)
 {
     return slice(ses_model_reads_target(r->model) ? &r->batch.target : &r->batch.text, s);
 }
 
-ses_token_slice ses_run_output_tokens(const ses_runner *r, const ses_output *o, int64_t s)
+ses_token_slice ses_run_output_tokens(const ses_run_view *r, const ses_output *o, int64_t s)
 {
     return o->axis == SES_PER_TARGET ? ses_run_target_tokens(r, s) : ses_run_input_tokens(r, s);
 }
 
 int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(o->tensor); }
 
-static float *reserve_row(ses_runner *r, int64_t n, ses_err *e)
+static float *reserve_row(ses_run_view *r, int64_t n, ses_err *e)
 {
     if (!ses_array_reserve(&r->row, &r->row_cap, (size_t)n, sizeof *r->row, e)) return NULL;
     return r->row;
 }
 
-const float *ses_run_values(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+const float *ses_run_values(ses_run_view *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
     assert(first + n <= ses_count(o->tensor));
     float *to = reserve_row(r, n, e);
     return to && ses_device_read(r->dev, o->tensor, first, n, to, e) ? to : NULL;
 }
 
-const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+const float *ses_run_rows(ses_run_view *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
     int64_t stride = ses_cols(o->tensor), cols = ses_run_cols(o);
     float *x = (float *)(uintptr_t)ses_run_values(r, o, first * stride, n * stride, e);
@@ -68,7 +68,7 @@ const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int
     return x;
 }
 
-const char *ses_run_token_text(const ses_runner *r, int32_t id, char buf[SES_TOKEN_TEXT])
+const char *ses_run_token_text(const ses_run_view *r, int32_t id, char buf[SES_TOKEN_TEXT])
 {
     size_t n = 0;
     const char *text = r->tokenizer ? ses_tokenizer_id_to_token(r->tokenizer, id, &n) : NULL;
@@ -76,7 +76,7 @@ const char *ses_run_token_text(const ses_runner *r, int32_t id, char buf[SES_TOK
     return buf;
 }
 
-void ses_json_member_token(const ses_runner *r, const char *key, int64_t id)
+void ses_json_member_token(const ses_run_view *r, const char *key, int64_t id)
 {
     size_t n = 0;
     const char *text = r->tokenizer ? ses_tokenizer_id_to_token(r->tokenizer, (int32_t)id, &n) : NULL;

@@ -28,7 +28,7 @@ static void vector_cells(ses_text_table *t, const float *x, int64_t n, int max_v
     ses_text_table_cell(t, "%s%s", text, n > max_values ? " ..." : "");
 }
 
-static bool show_vectors(ses_runner *r, const ses_output *states, const ses_output *pooled, int64_t s,
+static bool show_vectors(ses_run_view *r, const ses_output *states, const ses_output *pooled, int64_t s,
                          ses_err *e)
 {
     char text[SES_TOKEN_TEXT];
@@ -55,7 +55,7 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
 }
 
 /* Writes the rows of the sequence as [[...], ...]. */
-static bool put_rows(ses_runner *r, const ses_output *o, int64_t s, ses_err *e)
+static bool put_rows(ses_run_view *r, const ses_output *o, int64_t s, ses_err *e)
 {
     ses_token_slice at = ses_run_output_tokens(r, o, s);
     ses_json_begin_array(r->w);
@@ -68,7 +68,7 @@ static bool put_rows(ses_runner *r, const ses_output *o, int64_t s, ses_err *e)
     return true;
 }
 
-bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
+bool ses_view_vectors(ses_run_view *r, int64_t s, ses_err *e)
 {
     const ses_output *states = ses_run_output(r, "last_hidden_state"),
                      *pooled = ses_run_find(r, "pooler_output");
@@ -99,7 +99,7 @@ static const family attentions[] = { { "attentions", "Attention" },
                                      { "decoder_attentions", "Decoder attention" },
                                      { "cross_attentions", "Cross-attention" } };
 
-static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
+static const ses_output *layer(const ses_run_view *r, const family *f, int64_t i)
 {
     char text[64];
     snprintf(text, sizeof text, "%s.%" PRId64, f->name, i);
@@ -126,7 +126,7 @@ static void layer_cells(ses_text_table *t, const float *x, const float *previous
     ses_text_table_cell(t, previous ? "%.3f" : "", cosine / (double)T);
 }
 
-static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
+static bool show_layers(ses_run_view *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o = layer(r, f, 0);
     ses_token_slice at = ses_run_output_tokens(r, o, s);
@@ -150,7 +150,7 @@ static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
     return ok;
 }
 
-static bool put_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
+static bool put_layers(ses_run_view *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o;
     ses_json_member_array(r->w, f->name);
@@ -160,7 +160,7 @@ static bool put_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
     return true;
 }
 
-bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e)
+bool ses_view_hidden_states(ses_run_view *r, int64_t s, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(states); i++)
@@ -177,17 +177,17 @@ typedef struct maps {
     int64_t heads, first;
 } maps;
 
-static ses_token_slice queries_of(const ses_runner *r, const ses_output *o, int64_t s)
+static ses_token_slice queries_of(const ses_run_view *r, const ses_output *o, int64_t s)
 {
     return o->axis == SES_PER_QUERY_KEY ? ses_run_input_tokens(r, s) : ses_run_target_tokens(r, s);
 }
 
-static ses_token_slice keys_of(const ses_runner *r, const ses_output *o, int64_t s)
+static ses_token_slice keys_of(const ses_run_view *r, const ses_output *o, int64_t s)
 {
     return o->axis == SES_PER_TARGET_QUERY_KEY ? ses_run_target_tokens(r, s) : ses_run_input_tokens(r, s);
 }
 
-static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
+static maps maps_of(const ses_run_view *r, const ses_output *o, int64_t s)
 {
     int64_t pairs = 0, before = 0;
     for (int64_t i = 0; i < r->batch.seqs; i++) {
@@ -198,7 +198,7 @@ static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
     return (maps){ queries_of(r, o, s), keys_of(r, o, s), heads, heads * before };
 }
 
-static bool put_attentions(ses_runner *r, const family *f, int64_t s, ses_err *e)
+static bool put_attentions(ses_run_view *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o;
     ses_json_member_array(r->w, f->name);
@@ -219,7 +219,7 @@ static bool put_attentions(ses_runner *r, const family *f, int64_t s, ses_err *e
 }
 
 /* Draws the map of a head, or the mean over heads. */
-static bool show_attention(ses_runner *r, const family *f, int64_t s, ses_err *e)
+static bool show_attention(ses_run_view *r, const family *f, int64_t s, ses_err *e)
 {
     int64_t l = r->a->layer, head = r->a->head;
     if (l < 0)
@@ -244,7 +244,7 @@ static bool show_attention(ses_runner *r, const family *f, int64_t s, ses_err *e
     return true;
 }
 
-bool ses_view_attentions(ses_runner *r, int64_t s, ses_err *e)
+bool ses_view_attentions(ses_run_view *r, int64_t s, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(attentions); i++)
