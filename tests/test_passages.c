@@ -72,6 +72,37 @@ static void all_once(const ses_corpus *c, ses_packing packing, int64_t length, b
     ses_free(id);
 }
 
+/* Rows below min_tokens are skipped and counted; the others are unchanged. */
+static void short_rows(const ses_corpus *c)
+{
+    ses_err e = { 0 };
+    ses_mixture_part part = { c, 1 };
+    ses_passages_options o = { .parts = &part,
+                               .n_parts = 1,
+                               .exponent = 1,
+                               .packing = SES_PACK_DOC_SENTENCES,
+                               .seq_len = 40,
+                               .in_order = true };
+    ses_passages *all = ses_passages_new(&o, &e);
+    o.min_tokens = 12;
+    ses_passages *r = ses_passages_new(&o, &e);
+    CHECK_MSG(all && r, "%s", e.msg);
+    int64_t rows = all && r ? ses_passages_count(all, 0, &e) : 0, n = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        ses_passage a, b;
+        if (!CHECK(ses_passages_at(all, 0, i, &a, &e))) break;
+        if (a.n < o.min_tokens) continue;
+        CHECK(ses_passages_at(r, 0, n++, &b, &e) && a.n == b.n &&
+              !memcmp(a.id, b.id, (size_t)a.n * sizeof *a.id));
+    }
+    CHECK(n > 0 && n < rows && ses_passages_count(r, 0, &e) == n);
+    CHECK(ses_passages_skipped(r, 0, &e) == rows - n && ses_passages_skipped(all, 0, &e) == 0);
+    ses_passages_free(all);
+    ses_passages_free(r);
+    o.min_tokens = 41;
+    CHECK(!ses_passages_new(&o, &e) && strstr(e.msg, "passages have fewer than 41 tokens"));
+}
+
 static uint64_t sum_of(const ses_passage *p)
 {
     uint64_t h = 1469598103934665603u + (uint64_t)p->split;
@@ -252,6 +283,7 @@ int main(void)
         same_rows(c, SES_PACK_BLOCKS, SES_PAIRS_POSITIVE);
         same_rows(c, SES_PACK_FULL_SENTENCES, SES_PAIRS_POSITIVE);
         mixture(c, large);
+        short_rows(c);
         refusals(&f, c);
     }
     ses_corpus_free(c);

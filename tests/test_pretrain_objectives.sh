@@ -72,6 +72,18 @@ learns bart bart_loss $bart
 learns bart bart_loss $bart --noise mask,delete,infill,permute,rotate
 learns mass mass_loss $bart
 
+# Documents that are shorter than two tokens per piece are skipped and counted.
+{ cat "$tmp/text"; for n in 1 2 3 4 5; do printf '\nw%s\n' $n; printf '\nw1 w%s w%s\n' $n $n; done; } >"$tmp/short.txt"
+"$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/short" "$tmp/short.txt" >"$tmp/out" || exit 1
+for model in "xl --config $tmp/xl.json" "plm $xlnet"; do
+    ok "short passages: $model" exits 0 "$sesame" pretrain -c "$tmp/short" --tokenizer "$tmp/t.json" --threads 1 --epochs 1 \
+        --batch-size 4 -n 32 --packing doc -o "$tmp/fits" --overwrite --objective $model
+    ok 'reports the skipped passages' err_has '10 passages of fewer than 4 tokens are skipped in each pass'
+    ok "too many pieces: $model" exits 3 "$sesame" pretrain -c "$tmp/short" --tokenizer "$tmp/t.json" --threads 1 --steps 1 \
+        -n 32 --packing doc --pieces 900 -o "$tmp/none" --objective $model
+    ok 'says that all are too short' err_has 'passages have fewer than 1800 tokens'
+done
+
 # A text and its translation: two lines per document.
 awk 'NF { print; gsub("w", "W"); print tolower($0) " w1"; print "" }' "$tmp/text" >"$tmp/pairs"
 "$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 10% -o "$tmp/p" "$tmp/pairs" >"$tmp/out" || exit 1

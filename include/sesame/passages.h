@@ -47,6 +47,7 @@ typedef struct ses_passages_options {
     double negative_rate;     /* rate of negative pairs; BERT: 0.5 */
     double short_seq_prob;    /* probability of a shorter random target length for segment pairs; BERT: 0.1 */
     int64_t seq_len;          /* maximum tokens of a row, without special tokens */
+    int64_t min_tokens;       /* rows with fewer tokens are skipped; 0 or 1: none */
     int64_t separator_tokens; /* tokens reserved at each document start inside a row */
     bool break_at_documents;  /* a row never spans documents */
     bool held_out;            /* use the held-out documents instead of the training ones */
@@ -63,6 +64,8 @@ void ses_passages_free(ses_passages *r);
 
 /* Number of rows of an epoch, at least 1; -1 on failure. */
 int64_t ses_passages_count(ses_passages *r, int64_t epoch, ses_err *e);
+/* Number of rows of an epoch that are skipped because of min_tokens; -1 on failure. */
+int64_t ses_passages_skipped(ses_passages *r, int64_t epoch, ses_err *e);
 /* Number of tokens of an epoch's rows; -1 on failure. */
 int64_t ses_passages_tokens(ses_passages *r, int64_t epoch, ses_err *e);
 

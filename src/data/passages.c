@@ -191,6 +191,15 @@ static void shuffle_rows(ses_passages *r, int64_t block)
     }
 }
 
+static void remove_short_rows(ses_passages *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_rows; i++)
+        if ((int64_t)r->row[i].n >= r->o.min_tokens) r->row[n++] = r->row[i];
+    r->n_short = r->n_rows - n;
+    r->n_rows = n;
+}
+
 /* Packs a block. Its documents are grouped by corpus, so that few rows contain two languages. */
 static bool pack_block(ses_passages *r, int64_t block, ses_err *e)
 {
@@ -206,6 +215,7 @@ static bool pack_block(ses_passages *r, int64_t block, ses_err *e)
                 r->doc[r->n_docs++] = ses_passages_doc(r, r->order[i]);
     ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(r->epoch, (uint64_t)block), FOR_PACKING);
     if (!ses_passages_pack(r, &d, e)) return false;
+    remove_short_rows(r);
     shuffle_rows(r, block);
     r->current_block = block;
     return true;
@@ -216,7 +226,7 @@ static bool begin_epoch(ses_passages *r, int64_t epoch, ses_err *e)
     if (r->epoch == epoch) return true;
     r->epoch = r->current_block = -1;
     r->n_blocks = 0;
-    r->tokens = 0;
+    r->tokens = r->skipped = 0;
     if (!build_order(r, epoch, e)) return false;
     int64_t tokens = BLOCK_TOKENS, rows = 0;
     for (size_t i = 0; i < r->n_order; i++) {
@@ -229,17 +239,27 @@ static bool begin_epoch(ses_passages *r, int64_t epoch, ses_err *e)
         if (!pack_block(r, (int64_t)i, e)) return r->epoch = -1, false;
         r->block[i].rows = rows;
         rows += (int64_t)r->n_rows;
+        r->skipped += (int64_t)r->n_short;
         for (size_t k = 0; k < r->n_rows; k++) r->tokens += r->row[k].n;
     }
     r->block[r->n_blocks].rows = rows;
     if (rows > 0) return true;
     r->epoch = -1;
-    return ses_fail(e, SES_EARG, "the corpora give no rows");
+    if (!r->skipped) return ses_fail(e, SES_EARG, "the corpora give no rows");
+    return ses_fail(e, SES_EARG,
+                    "all %" PRId64 " passages have fewer than %" PRId64
+                    " tokens: use longer texts or sequences, or fewer pieces",
+                    r->skipped, r->o.min_tokens);
 }
 
 int64_t ses_passages_count(ses_passages *r, int64_t epoch, ses_err *e)
 {
     return begin_epoch(r, epoch, e) ? r->block[r->n_blocks].rows : -1;
+}
+
+int64_t ses_passages_skipped(ses_passages *r, int64_t epoch, ses_err *e)
+{
+    return begin_epoch(r, epoch, e) ? r->skipped : -1;
 }
 
 int64_t ses_passages_tokens(ses_passages *r, int64_t epoch, ses_err *e)

@@ -39,12 +39,13 @@ struct ses_passages {
     ses_shuffle_block *block; /* [n_blocks + 1] */
     size_t n_blocks, block_cap;
     int64_t tokens;        /* total of the epoch's rows */
+    int64_t skipped;       /* rows of the epoch below min_tokens */
     int64_t current_block; /* block of `doc` and `row`; -1: none */
     ses_mixture_doc *doc;
     size_t n_docs, doc_cap;
     ses_packed_row *row;
-    size_t n_rows, row_cap;
-    uint32_t *unit; /* scratch: first tokens of the units of a document */
+    size_t n_rows, row_cap, n_short; /* n_short: rows of the block below min_tokens, removed */
+    uint32_t *unit;                  /* scratch: first tokens of the units of a document */
     size_t n_units, unit_cap;
     int32_t *id;     /* [seq_len] tokens of the current row */
     uint8_t *starts; /* [seq_len] */

@@ -295,6 +295,16 @@ static bool compute_baselines(ses_pretrain *p, ses_err *e)
     return true;
 }
 
+static void report_skipped(const ses_pretrain *p)
+{
+    int64_t n = ses_curriculum_pass_skipped(p->curriculum);
+    if (n > 0)
+        ses_training_notify(p->o.on_event, p->o.ctx,
+                            "%" PRId64 " passage%s of fewer than %" PRId64 " tokens %s skipped in each pass",
+                            n, n > 1 ? "s" : "", ses_objective_mix_min_passage(p->objectives),
+                            n > 1 ? "are" : "is");
+}
+
 static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
     const ses_training_options *r = &p->o.run;
@@ -309,6 +319,7 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
                               .energy = { r->core_watts, r->co2_per_kwh },
                               .before = p->resumed.before };
     if (!compute_baselines(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
+    report_skipped(p);
     send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
     ses_run_log_close(&p->run_log);

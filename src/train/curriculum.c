@@ -33,7 +33,7 @@ struct ses_curriculum {
     ses_passages *passages[SES_MAX_STAGES];
     int64_t frame[SES_MAX_STAGES]; /* special tokens per sequence */
     int64_t end[SES_MAX_STAGES];   /* batches of the run at the stage's end */
-    int64_t updates, pass_tokens;
+    int64_t updates, pass_tokens, pass_skipped;
     stage_epoch *epoch; /* [n_epochs] known so far */
     size_t n_epochs, cap;
     cursor at;
@@ -242,6 +242,7 @@ static ses_passages *open_passages(ses_curriculum *c, int64_t length, bool eval,
     ses_passages_options o = c->o.passages;
     c->o.objectives->build.length = length;
     o.seq_len = ses_objective_mix_max_passage(c->o.objectives);
+    o.min_tokens = ses_objective_mix_min_passage(c->o.objectives);
     if (eval) {
         o.parts = c->o.eval_part;
         o.n_parts = c->o.n_eval_parts;
@@ -269,6 +270,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     for (size_t i = 0; i < o->n_stages; i++)
         if (!(c->passages[i] = open_passages(c, o->stage[i].length, false, &c->frame[i], e))) goto fail;
     c->pass_tokens = ses_passages_tokens(c->passages[0], 0, e);
+    c->pass_skipped = ses_passages_skipped(c->passages[0], 0, e);
     c->updates = o->updates;
     if (!c->updates) {
         int64_t batches = count_batches(c, 0, 0, 0, INT64_MAX, e);
@@ -301,6 +303,7 @@ void ses_curriculum_free(ses_curriculum *c)
 }
 
 int64_t ses_curriculum_updates(const ses_curriculum *c) { return c->updates; }
+int64_t ses_curriculum_pass_skipped(const ses_curriculum *c) { return c->pass_skipped; }
 int64_t ses_curriculum_pass_tokens(const ses_curriculum *c) { return c->pass_tokens; }
 
 /* ---- evaluation ---- */

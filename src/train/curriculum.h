@@ -38,6 +38,8 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e);
 void ses_curriculum_free(ses_curriculum *c);
 int64_t ses_curriculum_updates(const ses_curriculum *c);
 int64_t ses_curriculum_pass_tokens(const ses_curriculum *c); /* per pass over the texts in the first stage */
+/* Passages of that pass that are skipped: too short for an objective. */
+int64_t ses_curriculum_pass_skipped(const ses_curriculum *c);
 ses_batch_source ses_curriculum_source(ses_curriculum *c);
 
 /* Mean losses and accuracies of each objective over about `tokens` tokens of the evaluation texts, with the

@@ -100,6 +100,8 @@ typedef struct ses_objective {
     /* Maximum tokens of a passage, so that its sequences have at most ctx->length; NULL: the length without
      * special tokens. */
     int64_t (*max_passage)(const ses_build_ctx *ctx, const struct ses_objective *o);
+    /* Minimum tokens of a passage; NULL: 1. */
+    int64_t (*min_passage)(const ses_build_ctx *ctx, const struct ses_objective *o);
     bool (*check)(const ses_build_ctx *ctx, ses_err *e); /* checks the options; NULL: no check */
     /* NULL: the loss of the model's heads. */
     ses_tensor *(*loss)(ses_objective_mix *mix, const struct ses_objective *o, ses_tape *t,

@@ -192,6 +192,17 @@ int64_t ses_objective_mix_max_passage(const ses_objective_mix *mix)
     return min;
 }
 
+int64_t ses_objective_mix_min_passage(const ses_objective_mix *mix)
+{
+    int64_t max = 1;
+    for (size_t i = 0; i < mix->n_primary; i++) {
+        const ses_objective *o = mix->item[i].objective;
+        int64_t n = o->min_passage ? o->min_passage(&mix->build, o) : 1;
+        if (n > max) max = n;
+    }
+    return max;
+}
+
 static const char *head_of(const ses_objective_mix *mix, const ses_objective *o)
 {
     return mix->build.encoder_decoder && o->seq2seq_head ? o->seq2seq_head : o->head;

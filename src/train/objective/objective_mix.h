@@ -42,6 +42,7 @@ void ses_objective_mix_free(ses_objective_mix *mix);
 unsigned ses_objective_mix_needs(const ses_objective_mix *mix);      /* union of the objectives' needs */
 ses_pairing ses_objective_mix_pairing(const ses_objective_mix *mix); /* negative pairs of passages */
 int64_t ses_objective_mix_max_passage(const ses_objective_mix *mix); /* maximum tokens of a passage */
+int64_t ses_objective_mix_min_passage(const ses_objective_mix *mix); /* shorter passages are skipped */
 /* Is the result a left-to-right model? True if an objective is causal and all of them share its head. */
 bool ses_objective_mix_is_causal(const ses_objective_mix *mix);
 /* The model class that has the heads of all objectives. */

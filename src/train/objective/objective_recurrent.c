@@ -17,6 +17,13 @@ static int64_t pieces_of(const ses_build_ctx *ctx) { return ctx->o.pieces > 0 ? 
 /* Start of a piece. Lengths differ by at most one. */
 static int64_t piece_start(int64_t n, int64_t piece, int64_t pieces) { return n * piece / pieces; }
 
+/* Two tokens per piece: one of them is predicted. */
+static int64_t min_passage(const ses_build_ctx *ctx, const ses_objective *o)
+{
+    (void)o;
+    return 2 * pieces_of(ctx);
+}
+
 /* ---- building batches ---- */
 
 static bool build_xl(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
@@ -218,6 +225,7 @@ const ses_objective ses_objective_xl = { .name = "xl",
                                          .head = "causal-lm",
                                          .build = build_xl,
                                          .max_passage = max_passage_xl,
+                                         .min_passage = min_passage,
                                          .loss = loss,
                                          .measure = measure };
 const ses_objective ses_objective_plm = { .name = "plm",
@@ -230,5 +238,6 @@ const ses_objective ses_objective_plm = { .name = "plm",
                                           .max_span = 5,
                                           .build = build_plm,
                                           .max_passage = max_passage_plm,
+                                          .min_passage = min_passage,
                                           .loss = loss,
                                           .measure = measure };
