@@ -67,6 +67,16 @@ usage 'no command given' '--help'
 usage "unknown command 'docotr'; did you mean 'doctor'?" '--help' docotr
 usage "unknown command 'xyzzy'" '--help' xyzzy
 usage "unknown command 'docto'; did you mean 'doctor'?" 'help --help' help docto
+usage "unknown command 'version'; did you mean '--version'?" '--help' version
+for pair in qa:question-answering classify:text-classification sentiment:text-classification generate:text-generation \
+    summarize:summarization translate:translation; do
+    "$sesame" "${pair#*:}" --help >"$tmp/one"
+    that "${pair%:*} is ${pair#*:}" '"$sesame" "${pair%:*}" --help | cmp -s "$tmp/one" -'
+    that "help ${pair%:*}" '"$sesame" help "${pair%:*}" | cmp -s "$tmp/one" -'
+done
+usage "unknown option '--learning-rate'; did you mean '--lr'?" 'finetune --help' finetune --learning-rate 1e-4
+usage "unknown option '--learning_rate'; did you mean '--lr'?" 'pretrain --help' pretrain --learning_rate=1e-4
+usage "unknown option '--output-dir'; did you mean '--output'?" 'finetune --help' finetune --output-dir x
 usage "unknown option '--versoin'; did you mean '--version'?" '--help' --versoin
 usage "unknown option '--jsn'; did you mean '--json'?" 'doctor --help' doctor --jsn
 usage "unknown option '--frobnicate'" 'doctor --help' doctor --frobnicate

@@ -86,6 +86,25 @@ stdout_has IsNext NotNext
 # output for a terminal
 run 0 ner -m $m/bert-tag -a simple --color never "Anna went to Lindau."
 stdout_has '[' ' PER]'
+run 0 ner -m $m/bert-tag -a first --color never "Anna went to Lindau."
+cp "$tmp/out" "$tmp/one"
+run 0 ner -m $m/bert-tag --color never "Anna went to Lindau."
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'ner groups words in text output'
+run 0 ner -m $m/bert-tag --json -a none "Anna went to Lindau."
+cp "$tmp/out" "$tmp/one"
+stdout_has '"entity": ' '"index": '
+run 0 ner -m $m/bert-tag --json "Anna went to Lindau."
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'ner --json: every token'
+run 0 qa -m $m/bert-qa --json "Who eats?" "The keeper eats."
+stdout_has '"answer": '
+run 0 classify -m $m/bert-label --json "The bell rings."
+stdout_has '"label": '
+run 2 translate "The bell rings."
+stderr_has '--model DIR is required: Sesame has no bundled model for translation'
+run 0 rerank --help
+stdout_has 'sesame rerank [OPTION...] [QUERY TEXT...]' 'No model is bundled for this task: --model is required.' '"index": 0'
+run 0 fill-mask --help
+stdout_has 'sesame fill-mask [OPTION...] [TEXT...]' 'Without --model the bundled model of this task is used.'
 run 0 ner -m $m/bert-tag -a simple --color always "Anna went to Lindau."
 stdout_has "$(printf '\033[')"
 run 0 question-answering -m $m/bert-qa --color never "Who?" "The keeper eats."

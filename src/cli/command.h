@@ -46,6 +46,7 @@ struct ses_command {
 
 const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
 const ses_command *ses_command_find(const char *name); /* NULL: unknown */
+const char *ses_command_name_of(const char *word);     /* name of a command for an alias such as "qa" */
 /* Fails for an unknown name and suggests a similar one. */
 const ses_command *ses_command_require(const char *name, ses_err *e);
 
@@ -53,6 +54,8 @@ const ses_command *ses_command_require(const char *name, ses_err *e);
  * structs: use this for names and help texts. */
 ses_opt_iter ses_command_options(const ses_command *c);
 const char *ses_command_description(const ses_command *c);
+const char *ses_command_usage(const ses_command *c);      /* operands, for help */
+const char *ses_command_model_note(const ses_command *c); /* pipelines: default of --model; otherwise NULL */
 const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: none */
 
 #define SES_TASK(id, name, summary) extern const ses_command ses_pipeline_##id;

@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include "base/suggest.h"
+#include "sesame/model.h"
 #include "task/task.h"
 
 #include <string.h>
@@ -21,6 +22,22 @@ static const ses_command *const list[] = {
 #undef SES_TASK_ALIAS
     NULL,
 };
+
+/* Short names of commands. */
+static const struct {
+    const char *alias, *name;
+} aliases[] = {
+    { "qa", "question-answering" },         { "classify", "text-classification" },
+    { "sentiment", "text-classification" }, { "generate", "text-generation" },
+    { "summarize", "summarization" },       { "translate", "translation" },
+};
+
+const char *ses_command_name_of(const char *word)
+{
+    for (size_t i = 0; i < SES_LEN(aliases); i++)
+        if (!strcmp(aliases[i].alias, word)) return aliases[i].name;
+    return word;
+}
 
 ses_opt_iter ses_command_options(const ses_command *c)
 {
@@ -43,10 +60,24 @@ const ses_usage_example *ses_command_examples(const ses_command *c)
     return c->task ? c->task->examples : c->examples;
 }
 
+const char *ses_command_usage(const ses_command *c)
+{
+    return c->task && c->task->operands ? c->task->operands : c->usage;
+}
+
+const char *ses_command_model_note(const ses_command *c)
+{
+    if (!c->task) return NULL;
+    return ses_model_default(ses_task_canonical_name(c->task))
+               ? "Without --model the bundled model of this task is used."
+               : "No model is bundled for this task: --model is required.";
+}
+
 const ses_command *const *ses_commands(void) { return list; }
 
 const ses_command *ses_command_find(const char *name)
 {
+    name = ses_command_name_of(name);
     for (size_t i = 0; list[i]; i++)
         if (!strcmp(list[i]->name, name)) return list[i];
     const ses_task_entry *t = ses_task_find(name); /* an alias such as translation_en_to_de */
@@ -63,6 +94,7 @@ const ses_command *ses_command_require(const char *name, ses_err *e)
     for (size_t i = 0; list[i]; i++)
         if (!list[i]->hidden) ses_suggest_offer(&s, list[i]->name, strlen(list[i]->name));
     ses_fail(e, SES_EUSAGE, "unknown command '%s'", name);
+    if (!strcmp(name, "version")) s.best = "--version", s.best_len = strlen(s.best);
     ses_suggest_add(&s, "", e);
     return NULL;
 }

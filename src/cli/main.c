@@ -67,7 +67,8 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     if (ok && general->help) {
         ses_help_command(cmd, &call.out, stdout);
     } else if (ok && call.n_operands < cmd->min_operands) {
-        ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s", cmd->name, cmd->usage);
+        ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s", cmd->name,
+                      ses_command_usage(cmd));
     } else if (ok && cmd->max_operands >= 0 && call.n_operands > cmd->max_operands) {
         ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.operands[cmd->max_operands]);
     } else if (ok) {
@@ -102,7 +103,7 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
     }
     if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
     *cmd = ses_command_require(argv[0], e);
-    return *cmd && run_command(*cmd, argv[0], &general, argv + 1, e);
+    return *cmd && run_command(*cmd, ses_command_name_of(argv[0]), &general, argv + 1, e);
 }
 
 static int exit_code(const ses_err *e)

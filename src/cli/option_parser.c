@@ -42,6 +42,21 @@ static match find_letter(const ses_opt_group *group, size_t n_groups, char lette
     return (match){ 0 };
 }
 
+/* Options that other programs name differently. Only the options of the command are offered. */
+static const char *common_name(const char *word)
+{
+    static const struct {
+        const char *word, *option;
+    } names[] = {
+        { "learning-rate", "lr" },         { "learning_rate", "lr" },  { "num-train-epochs", "epochs" },
+        { "num_train_epochs", "epochs" },  { "output-dir", "output" }, { "output_dir", "output" },
+        { "model-name-or-path", "model" }, { "input", "file" },
+    };
+    for (size_t i = 0; i < SES_LEN(names); i++)
+        if (!strcmp(names[i].word, word)) return names[i].option;
+    return word;
+}
+
 static bool unknown_name(const ses_opt_group *group, size_t n_groups, const char *name, size_t len,
                          ses_err *e)
 {
@@ -50,7 +65,7 @@ static bool unknown_name(const ses_opt_group *group, size_t n_groups, const char
     if (len >= sizeof word) return ses_fail(e, SES_EUSAGE, "unknown option '--%.60s...'", name);
     memcpy(word, name, len);
     word[len] = 0;
-    ses_suggestion s = { .word = word };
+    ses_suggestion s = { .word = common_name(word) };
     for (size_t g = 0; g < n_groups; g++)
         for (ses_opt_iter it = ses_opt_begin(group[g].opt, group[g].n); (o = ses_opt_next(&it));)
             ses_suggest_offer(&s, o->name, strlen(o->name));

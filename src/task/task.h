@@ -79,9 +79,12 @@ typedef struct ses_item_schema {
 
 struct ses_task {
     const char *description; /* paragraphs for --help */
+    const char *operands;    /* of its command, for --help; NULL: "[TEXT...]" */
     const ses_usage_example *examples;
     const ses_opt *opt;
-    size_t n_opt, args_size;     /* option table, size of its struct */
+    size_t n_opt, args_size; /* option table, size of its struct */
+    /* values of options that are not given, if the results are shown as text, not as JSON; ends with { 0 } */
+    const ses_setting *shown_settings;
     const char *item_settings;   /* options that an item may override, "top-k|text-pair"; NULL: none */
     size_t state_size;           /* the task's state of a pipeline, zeroed: p->state */
     size_t request_size;         /* its state of an item, zeroed: r->state */

@@ -76,6 +76,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_multiple_choice = {
+    .operands = "[TEXT CHOICE...]",
     .description = "Ranks several choices for a text: the first argument is the text, the others are the "
                    "choices. A JSON line is {\"text\": ..., \"choices\": [...]}, with \"text_pair\" for a "
                    "beginning all choices share; in a line of text they are separated by tabs. Choices are "

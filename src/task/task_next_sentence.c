@@ -65,6 +65,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_next_sentence = {
+    .operands = "[TEXT TEXT]...",
     .description =
         "Predicts whether the second text follows the first (IsNext), with a model pretrained for it. A "
         "model pretrained on the order of sentences predicts whether they are InOrder. A JSON line is "

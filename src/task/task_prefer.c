@@ -87,6 +87,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_prefer = {
+    .operands = "[TEXT TEXT]...",
     .description =
         "Ranks two texts by likelihood: the more likely one comes first, the score is its log-probability. A "
         "causal model predicts each token from the ones before it; a masked model predicts each token with a "

@@ -300,6 +300,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_question_answering = {
+    .operands = "[QUESTION CONTEXT]...",
     .description =
         "Extracts the answer to a question from a context with a model fine-tuned for it. Arguments are read "
         "in pairs, a question and its context; a JSON line is {\"question\": ..., \"context\": ...}, in a "

@@ -23,7 +23,8 @@ static const ses_opt opt[] = {
     { .name = "raw-scores",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, raw),
-      .help = "output logits; default: apply the activation the folder names, usually a sigmoid" },
+      .help = "output logits; default: apply the activation named in the model folder, otherwise a "
+              "sigmoid" },
     { .name = "return-text",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, text),
@@ -121,10 +122,14 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_rerank = {
+    .operands = "[QUERY TEXT...]",
     .description =
         "Ranks texts by their relevance to a query with a cross-encoder, a model that reads query and text "
-        "together and outputs one number. The first argument is the query. A JSON line is {\"query\": ..., "
-        "\"texts\": [...]}; in a line of text they are separated by tabs. Texts are numbered from 0.",
+        "together and outputs one number. The first argument is the query, the others are the texts. A "
+        "line of input is a query and its texts, separated by tabs; with --jsonl it is {\"query\": ..., "
+        "\"texts\": [...]}. With --json a result is [{\"index\": 0, \"score\": ...}, ...], best first; texts "
+        "are "
+        "numbered from 0.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -110,6 +110,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_task ses_task_similarity = {
+    .operands = "[TEXT TEXT...]",
     .description = "Compares the first text with each of the following ones by their vectors (see embed). A "
                    "JSON line is {\"source_sentence\": ..., \"sentences\": [...]}; in a line of text they "
                    "are separated by tabs. --json prints a list of numbers.",

@@ -18,10 +18,10 @@ static const ses_opt opt[] = {
       .letter = 'a',
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, strategy),
-      .def = "none",
       .choices = "none|simple|first|average|max",
       .help = "none: every token; simple: adjacent tokens of one label; first, average, max: each word has "
-              "one label, of its first token, mean scores or highest-scoring token" },
+              "one label, of its first token, mean scores or highest-scoring token; default: first, with "
+              "--json none" },
     { .name = "ignore-labels",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, ignore),
@@ -395,7 +395,7 @@ static bool add_tokens(ses_pipeline *p, ses_request *r, ses_err *e)
 static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
     const args *a = r->args;
-    strategy how = (strategy)a->strategy;
+    strategy how = a->strategy < 0 ? NONE : (strategy)a->strategy;
     out->schema = how == NONE ? &each : &grouped;
     if (how == NONE) return add_tokens(p, r, e);
     for (size_t w = 0; w < r->n_seqs; w++) {
@@ -409,9 +409,10 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 }
 
 static const ses_head *const heads[] = { &ses_head_token_classification, NULL };
+/* Whole words read better than tokens; JSON has the default of transformers. */
+static const ses_setting shown_settings[] = { { "aggregation-strategy", "first" }, { 0 } };
 static const ses_usage_example examples[] = {
-    { "sesame ner -m DIR -a simple \"My name is Sarah and I live in London.\"",
-      "entities, marked in the text" },
+    { "sesame ner -m DIR \"My name is Sarah and I live in London.\"", "entities, marked in the text" },
     { "sesame token-classification -m DIR -a first --json -f book.txt",
       "one list of entities for each line" },
     { 0 },
@@ -426,6 +427,7 @@ const ses_task ses_task_token_classification = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
     .state_size = sizeof(task_state),
+    .shown_settings = shown_settings,
     .item_settings = "aggregation-strategy|stride|delimiter",
     .request_size = sizeof(item_state),
     .head = heads,

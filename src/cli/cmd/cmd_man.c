@@ -136,15 +136,17 @@ static void put_command_page(const ses_command *c)
     printf(".SH NAME\nsesame\\-%s \\-\n", c->name);
     put_paragraphs(c->summary);
     printf(".SH SYNOPSIS\n\\fBsesame %s\\fR [\\fIOPTION\\fR...]", c->name);
-    if (*c->usage) {
+    if (*ses_command_usage(c)) {
         putchar(' ');
-        put_text(c->usage, true);
+        put_text(ses_command_usage(c), true);
     }
     puts("\n.SH DESCRIPTION");
     put_paragraphs(ses_command_description(c));
     if (c->task) {
         puts(".PP");
         put_paragraphs(ses_pipeline_description);
+        puts(".PP");
+        put_paragraphs(ses_command_model_note(c));
     }
     puts(".SH OPTIONS");
     const ses_opt *o;

@@ -472,11 +472,27 @@ static bool run(pipeline_job *j, ses_err *e)
     return ok;
 }
 
+/* Sets the task's options for results shown as text, unless the command line set them. */
+static bool set_shown_settings(const ses_call *c, ses_err *e)
+{
+    const ses_task *t = c->command->task;
+    for (const ses_setting *s = t->shown_settings; s && s->name; s++) {
+        const ses_opt *o;
+        for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+            if (!strcmp(o->name, s->name) && o->type == SES_OPT_CHOICE &&
+                *(int *)(void *)((char *)c->task_args + o->offset) < 0 &&
+                !ses_opt_set(o, c->task_args, o->name, s->value, e))
+                return false;
+    }
+    return true;
+}
+
 bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
     pipeline_job j = { .call = c, .a = a, .npy = { .f = stdout } };
-    if (!check_usage(c, a, e) || (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
+    if (!check_usage(c, a, e) || (!a->compute.json && !set_shown_settings(c, e)) ||
+        (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
         return false;
     ses_device_options o = ses_compute_device_options(&a->compute);
     catch_signals();

@@ -9,7 +9,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_pipeline_args, model),
       .value = "DIR",
       .is_model = true,
-      .help = "model folder, or a name listed by 'sesame models'; default: the bundled model" },
+      .help = "model folder, or a name listed by 'sesame models'" },
     SES_OPT_ADAPTER(ses_pipeline_args, adapter),
     { .name = "file",
       .letter = 'f',
@@ -64,7 +64,8 @@ const char ses_pipeline_description[] =
     "Arguments are texts, '-' is standard input, -f FILE reads files, one text per line. Without them "
     "standard input is read. With --jsonl or --column arguments are files. Files compressed with gzip, xz or "
     "zstd are decompressed. Results are written in input order, each as soon as it is available. With "
-    "--json each result is a line in the format of the transformers pipeline of this name. Truncation is "
+    "--json each result is a line, in the format of the transformers pipeline if there is one of this name. "
+    "Truncation is "
     "always reported.";
 
 #define SES_PIPELINE_COMMON                                                                          \

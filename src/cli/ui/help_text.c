@@ -44,11 +44,14 @@ static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
 
 void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
 {
-    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
+    const char *usage = ses_command_usage(c);
+    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", c->name, *usage ? " " : "", usage);
     ses_put_wrapped(out, ses_command_description(c), 0, 0, text_width(t));
     if (c->task) {
         putc('\n', out);
         ses_put_wrapped(out, ses_pipeline_description, 0, 0, text_width(t));
+        putc('\n', out);
+        ses_put_wrapped(out, ses_command_model_note(c), 0, 0, text_width(t));
     }
     const ses_usage_example *examples = ses_command_examples(c);
     if (examples) {
