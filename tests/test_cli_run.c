@@ -42,28 +42,28 @@ typedef struct padded {
     double *v;
 } padded;
 
-static padded load(const ses_safetensors *gold, const char *name)
+static padded load(const ses_safetensors *golden, const char *name)
 {
-    padded p = { ses_safetensors_find(gold, name), NULL };
+    padded p = { ses_safetensors_find(golden, name), NULL };
     if (!p.x) return p;
     p.v = malloc((size_t)p.x->count * sizeof *p.v);
     CHECK(ses_convert(p.v, SES_F64, p.x->data, p.x->dtype, (size_t)p.x->count, NULL));
     return p;
 }
 
-typedef struct gold_case {
-    ses_safetensors *gold;
+typedef struct golden_case {
+    ses_safetensors *golden;
     padded ids, mask, segments;
     int64_t rows, width, choices;
-} gold_case;
+} golden_case;
 
-static bool real_token(const gold_case *g, int64_t row, int64_t i)
+static bool real_token(const golden_case *g, int64_t row, int64_t i)
 {
     return !g->mask.v || g->mask.v[row * g->width + i] != 0;
 }
 
 /* Writes the ids as lines. false: segment ids decrease, which a line cannot express. */
-static bool write_lines(const gold_case *g, const char *path)
+static bool write_lines(const golden_case *g, const char *path)
 {
     FILE *f = fopen(path, "w");
     bool ok = f != NULL;
@@ -98,7 +98,7 @@ static size_t flatten(const ses_json *v, double *out, size_t n)
 
 /* The expected values of a row of the golden file: [rows, width, ...] without padding, [rows, heads,
  * width, width] without padded pairs, [rows, ...] complete. */
-static size_t expected(const gold_case *g, const padded *p, int64_t row, double *out)
+static size_t expected(const golden_case *g, const padded *p, int64_t row, double *out)
 {
     const ses_tensor_entry *x = p->x;
     int64_t per = x->count / x->dim[0], S = g->width;
@@ -116,11 +116,12 @@ static size_t expected(const gold_case *g, const padded *p, int64_t row, double 
     return n;
 }
 
-static void compare(const gold_case *g, const char *name, const ses_json *got, int64_t row, const char *where)
+static void compare(const golden_case *g, const char *name, const ses_json *got, int64_t row,
+                    const char *where)
 {
     char full[64];
     snprintf(full, sizeof full, "output.%s", name);
-    padded p = load(g->gold, full);
+    padded p = load(g->golden, full);
     if (!CHECK_MSG(p.x, "%s: the golden file has no %s", where, full)) return;
     double *want = malloc((size_t)p.x->count * sizeof *want), most = 1, worst = 0;
     size_t n = expected(g, &p, row, want), m = flatten(got, NULL, 0);
@@ -135,7 +136,7 @@ static void compare(const gold_case *g, const char *name, const ses_json *got, i
     free(p.v);
 }
 
-static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t row, const char *where)
+static void compare_inside(const golden_case *g, const ses_json *sequence, int64_t row, const char *where)
 {
     static const char *const layered[] = { "hidden_states",         "attentions",
                                            "encoder_hidden_states", "encoder_attentions",
@@ -147,7 +148,7 @@ static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t
         char name[48];
         found += ses_json_len(all) > 0;
         snprintf(name, sizeof name, "output.%s.0", layered[i]);
-        if (!ses_safetensors_find(g->gold, name)) continue; /* not in the golden file */
+        if (!ses_safetensors_find(g->golden, name)) continue; /* not in the golden file */
         for (size_t l = 0; l < ses_json_len(all); l++) {
             snprintf(name, sizeof name, "%s.%zu", layered[i], l);
             compare(g, name, ses_json_at(all, l), row, where);
@@ -156,7 +157,7 @@ static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t
     CHECK_MSG(found >= 2, "%s: no hidden states or no attentions", where);
 }
 
-static void compare_line(const gold_case *g, const ses_json *line, int64_t row, const char *where)
+static void compare_line(const golden_case *g, const ses_json *line, int64_t row, const char *where)
 {
     static const char *const name[] = {
         "logits",       "prediction_logits", "seq_relationship_logits", "sop_logits",
@@ -175,7 +176,7 @@ static void compare_line(const gold_case *g, const ses_json *line, int64_t row, 
                        where);
 }
 
-static void compare_lines(const gold_case *g, const char *path, const char *where)
+static void compare_lines(const golden_case *g, const char *path, const char *where)
 {
     char *text = NULL;
     size_t room = 0;
@@ -196,14 +197,14 @@ static void compare_lines(const gold_case *g, const char *path, const char *wher
 }
 
 /* Whether a line can express the case: no permutations, no memories. */
-static bool can_say(const ses_safetensors *gold)
+static bool can_say(const ses_safetensors *golden)
 {
     static const char *const known[] = {
         "input_ids",           "attention_mask",  "token_type_ids",       "langs",        "labels",
         "next_sentence_label", "start_positions", "sentence_order_label", "end_positions"
     };
-    for (size_t i = 0; i < ses_safetensors_count(gold); i++) {
-        const char *name = ses_safetensors_at(gold, i)->name;
+    for (size_t i = 0; i < ses_safetensors_count(golden); i++) {
+        const char *name = ses_safetensors_at(golden, i)->name;
         bool here = strncmp(name, "input.", 6) != 0;
         for (size_t k = 0; k < SES_LEN(known); k++) here |= !here && !strcmp(name + 6, known[k]);
         if (!here) return false;
@@ -214,22 +215,22 @@ static bool can_say(const ses_safetensors *gold)
 /* Batches of one and of all sequences give identical bits, hence identical lines. */
 static void check_case(const char *name, const char *tmp, bool lm)
 {
-    char dir[320], gold[400], ids[128], out[128], choices[16];
+    char dir[320], golden[400], ids[128], out[128], choices[16];
     snprintf(dir, sizeof dir, "tests/golden/%s", name);
-    snprintf(gold, sizeof gold, "%s/golden.safetensors", dir);
+    snprintf(golden, sizeof golden, "%s/golden.safetensors", dir);
     snprintf(ids, sizeof ids, "%s/ids", tmp);
     snprintf(out, sizeof out, "%s/out", tmp);
     ses_err e = { 0 };
-    gold_case g = { .gold = ses_safetensors_open(gold, &e) };
-    if (!CHECK_MSG(g.gold, "%s", e.msg)) return;
-    if (!can_say(g.gold)) {
-        ses_safetensors_free(g.gold);
+    golden_case g = { .golden = ses_safetensors_open(golden, &e) };
+    if (!CHECK_MSG(g.golden, "%s", e.msg)) return;
+    if (!can_say(g.golden)) {
+        ses_safetensors_free(g.golden);
         return;
     }
-    g.ids = load(g.gold, "input.input_ids");
-    g.mask = load(g.gold, "input.attention_mask");
-    g.segments = load(g.gold, "input.token_type_ids");
-    if (!g.segments.x) g.segments = load(g.gold, "input.langs"); /* XLM: language ids */
+    g.ids = load(g.golden, "input.input_ids");
+    g.mask = load(g.golden, "input.attention_mask");
+    g.segments = load(g.golden, "input.token_type_ids");
+    if (!g.segments.x) g.segments = load(g.golden, "input.langs"); /* XLM: language ids */
     g.width = g.ids.x->dim[g.ids.x->rank - 1];
     g.rows = g.ids.x->count / g.width;
     g.choices = g.ids.x->rank == 3 ? g.ids.x->dim[1] : 0;
@@ -255,7 +256,7 @@ static void check_case(const char *name, const char *tmp, bool lm)
     free(g.ids.v);
     free(g.mask.v);
     free(g.segments.v);
-    ses_safetensors_free(g.gold);
+    ses_safetensors_free(g.golden);
 }
 
 /* Whether the decoder of the model has its own input. *lm: the model predicts tokens. */

@@ -49,18 +49,20 @@ static bool agrees(const char *metric, const ses_evaluation *v, const char *cons
 
 /* ---- families ---- */
 
-static int32_t gold[ROOM], pred[ROOM];
+static int32_t true_labels[ROOM], pred[ROOM];
 
 static bool labels(void)
 {
     int k = 2 + below(5), n = 1 + below(60), noise = 1 + below(10);
     for (int i = 0; i < n; i++) {
         int a = below(k), b = below(k);
-        gold[i] = a < b ? a : b;
+        true_labels[i] = a < b ? a : b;
         int p = below(k);
-        pred[i] = below(noise) ? gold[i] : p;
+        pred[i] = below(noise) ? true_labels[i] : p;
     }
-    ses_evaluation v = { .n = (size_t)n, .gold = gold, .pred = pred, .n_labels = (size_t)k };
+    ses_evaluation v = {
+        .n = (size_t)n, .true_labels = true_labels, .pred_labels = pred, .n_labels = (size_t)k
+    };
     const char *const *names = k == 2 ? NAMES("precision", "recall", "f1", "precision_macro", "recall_macro",
                                               "f1_macro", "f1_weighted")
                                       : NAMES("1_precision", "1_recall", "1_f1", "precision_macro",
@@ -78,7 +80,7 @@ static bool reals(void)
         a[i] = x / 4.0;
         b[i] = (x + 3 * below(grain)) / 8.0;
     }
-    ses_evaluation v = { .n = (size_t)n, .gold_reals = a, .pred_reals = b };
+    ses_evaluation v = { .n = (size_t)n, .true_reals = a, .pred_reals = b };
     bool p = agrees("pearson", &v, NAMES("pearson"));
     return agrees("spearman", &v, NAMES("spearmanr")) && p;
 }
@@ -92,7 +94,7 @@ static bool sets(void)
         p[i] = g[i];
         if (!below(4)) p[i] = (uint8_t)below(2);
     }
-    ses_evaluation v = { .n = (size_t)n, .gold_sets = g, .pred_sets = p, .n_labels = (size_t)k };
+    ses_evaluation v = { .n = (size_t)n, .true_sets = g, .pred_sets = p, .n_labels = (size_t)k };
     return agrees("multilabel", &v, NAMES("accuracy", "f1_micro", "f1_macro"));
 }
 
@@ -114,14 +116,17 @@ static bool tagged(const char *metric, const char *prefixes)
                 int p = below((int)k + 1), t = below(3);
                 two[i] = p == (int)k ? 0 : 1 + 3 * p + t;
             }
-            gold[n] = two[0];
+            true_labels[n] = two[0];
             pred[n] = below(4) ? two[0] : two[1];
         }
         cu[s + 1] = n;
     }
-    ses_evaluation v = {
-        .n = (size_t)seqs, .gold = gold, .pred = pred, .cu = cu, .n_labels = n_labels, .labels = label
-    };
+    ses_evaluation v = { .n = (size_t)seqs,
+                         .true_labels = true_labels,
+                         .pred_labels = pred,
+                         .cu = cu,
+                         .n_labels = n_labels,
+                         .labels = label };
     return agrees(metric, &v, NAMES("precision", "recall", "f1_macro"));
 }
 
@@ -201,7 +206,7 @@ static bool squad(void)
         ses_buf_free(&b);
     } else
         answer(text[0], 4);
-    ses_evaluation v = { .n = 1, .pred_texts = &said, .gold_texts = right, .gold_cu = cu };
+    ses_evaluation v = { .n = 1, .pred_texts = &said, .ref_texts = right, .ref_cu = cu };
     return agrees("squad", &v, NAMES("exact_match", "f1"));
 }
 
@@ -226,7 +231,7 @@ static bool squad_v2(void)
             answer(text[4 * i + 3], 2);
         sure[i] = below(6) / 5.0;
     }
-    ses_evaluation v = { .n = 8, .pred_texts = said, .gold_texts = right, .gold_cu = cu, .no_answer = sure };
+    ses_evaluation v = { .n = 8, .pred_texts = said, .ref_texts = right, .ref_cu = cu, .no_answer = sure };
     return agrees("squad_v2", &v, NAMES("exact", "f1", "best_f1", "best_f1_thresh"));
 }
 
@@ -264,7 +269,7 @@ static bool bleu(void)
             sentence(hyp, 12);
         said[i] = hyp;
     }
-    ses_evaluation v = { .n = n, .pred_texts = said, .gold_texts = right, .gold_cu = cu };
+    ses_evaluation v = { .n = n, .pred_texts = said, .ref_texts = right, .ref_cu = cu };
     bool a = agrees("bleu", &v, NAMES("bleu"));
     return agrees("bleu_plain", &v, NAMES("bleu")) && a;
 }
@@ -288,7 +293,7 @@ static bool rouge(void)
     summary(text[0]);
     summary(text[1]);
     texts[0] = text[0], texts[1] = text[1];
-    ses_evaluation v = { .n = 1, .pred_texts = texts + 1, .gold_texts = texts };
+    ses_evaluation v = { .n = 1, .pred_texts = texts + 1, .ref_texts = texts };
     bool a = agrees("rouge", &v, NAMES("rouge1", "rouge2", "rougeL", "rougeLsum"));
     return agrees("rouge_stem", &v, NAMES("rouge2", "rougeLsum")) && a;
 }
@@ -348,22 +353,23 @@ static void check_fails(const char *metric, const ses_evaluation *v, const char 
 static void edges(void)
 {
     const int32_t a[] = { 0, 1, SES_IGNORE_INDEX, 1 }, b[] = { 0, 0, 7, 1 };
-    ses_evaluation v = { .n = 4, .gold = a, .pred = b, .n_labels = 2 };
+    ses_evaluation v = { .n = 4, .true_labels = a, .pred_labels = b, .n_labels = 2 };
     CHECK(score("accuracy", &v, "accuracy") == 2.0 / 3); /* an ignored label's prediction may be anything */
     CHECK(score("f1", &v, "f1") == 2.0 / 3);
     int64_t m[4];
     CHECK(ses_confusion_matrix(&v, m, NULL) && m[0] == 1 && m[1] == 0 && m[2] == 1 && m[3] == 1);
     v.n_labels = 1;
     check_fails("accuracy", &v, "true label 1 of item 1: expected 0 to 0");
-    check_fails("accuracy", &(ses_evaluation){ .gold = a, .pred = a, .n_labels = 2 }, "no examples");
+    check_fails("accuracy", &(ses_evaluation){ .true_labels = a, .pred_labels = a, .n_labels = 2 },
+                "no examples");
     check_fails("bleu", &v, "lacks the fields");
     check_fails("accurate", &v, "unknown metric \"accurate\"; choose one of: accuracy, f1");
 
     const int32_t flat[] = { 1, 1, 1 };
-    v = (ses_evaluation){ .n = 3, .gold = flat, .pred = flat, .n_labels = 2 };
+    v = (ses_evaluation){ .n = 3, .true_labels = flat, .pred_labels = flat, .n_labels = 2 };
     CHECK(score("matthews", &v, "matthews_correlation") == 0);
     const double x[] = { 1, 2, 3 }, same[] = { 1, 1, 1 }, inf[] = { 1, INFINITY, 3 };
-    v = (ses_evaluation){ .n = 3, .gold_reals = x, .pred_reals = same };
+    v = (ses_evaluation){ .n = 3, .true_reals = x, .pred_reals = same };
     CHECK(isnan(score("pearson", &v, "pearson")) && isnan(score("spearman", &v, "spearmanr")));
     CHECK(fabs(score("squared_error", &v, "mse") - 5.0 / 3) < 1e-15);
     v.pred_reals = inf;
@@ -377,21 +383,23 @@ static void edges(void)
     const char *names[] = { "O", "B-PER", "S-PER" };
     const size_t cu[] = { 0, 3 };
     const int32_t tags[] = { 0, 1, 2 };
-    v = (ses_evaluation){ .n = 1, .gold = tags, .pred = tags, .cu = cu, .n_labels = 3, .labels = names };
+    v = (ses_evaluation){
+        .n = 1, .true_labels = tags, .pred_labels = tags, .cu = cu, .n_labels = 3, .labels = names
+    };
     check_fails("entity_iob2", &v, "tag \"S-PER\" is not allowed in the IOB2 scheme");
     CHECK(score("entity", &v, "PER_number") == 2);
     check_fails("f1", &v, "not tags");
     CHECK(score("accuracy", &v, "accuracy") == 1);
 
     const char *none[] = { "" };
-    v = (ses_evaluation){ .n = 1, .pred_texts = none, .gold_texts = none, .gold_cu = (size_t[]){ 0, 0 } };
+    v = (ses_evaluation){ .n = 1, .pred_texts = none, .ref_texts = none, .ref_cu = (size_t[]){ 0, 0 } };
     check_fails("squad", &v, "no accepted answer");
     check_fails("rouge", &v, "no reference");
     CHECK(score("squad_v2", &v, "NoAns_exact") == 100);
-    v.gold_cu = NULL;
+    v.ref_cu = NULL;
     CHECK(score("bleu", &v, "bleu") == 0 && score("rouge", &v, "rougeLsum") == 0);
     const char *broken[] = { "\xff\xfe the \x80" };
-    v.pred_texts = v.gold_texts = broken;
+    v.pred_texts = v.ref_texts = broken;
     CHECK(score("squad", &v, "exact_match") == 100 && score("bleu_plain", &v, "bleu_precision_1") == 100);
 }
 
@@ -425,7 +433,7 @@ static void bootstrap(void)
     int32_t g[200], p[200];
     begin(99, 0);
     for (int i = 0; i < 200; i++) g[i] = below(3), p[i] = below(5) ? g[i] : below(3);
-    ses_evaluation v = { .n = 200, .gold = g, .pred = p, .n_labels = 3 };
+    ses_evaluation v = { .n = 200, .true_labels = g, .pred_labels = p, .n_labels = 3 };
     ses_bootstrap b = { .resamples = 2000, .level = 0.95, .seed = 7 };
     ses_scores one = { 0 }, two = { 0 };
     ses_err e = { 0 };

@@ -4,8 +4,8 @@
 
 static bool run(void *ctx, ses_err *e)
 {
-    static const int32_t gold[] = { 0, 1, 2, 1, 0, 2 }, pred[] = { 0, 1, 1, 1, 2, 2 };
-    static const size_t cu[] = { 0, 3, 6 }, gold_cu[] = { 0, 1, 3 };
+    static const int32_t true_labels[] = { 0, 1, 2, 1, 0, 2 }, pred[] = { 0, 1, 1, 1, 2, 2 };
+    static const size_t cu[] = { 0, 3, 6 }, ref_cu[] = { 0, 1, 3 };
     static const char *const labels[] = { "O", "B-X", "I-X" };
     static const char *const said[] = { "the cat sat on the mat.\nIt slept.", "a dog" };
     static const char *const right[] = { "The cat sits on a mat.\nIt sleeps.", "the dog", "dogs" };
@@ -14,20 +14,20 @@ static bool run(void *ctx, ses_err *e)
     static const int64_t tokens[] = { 3, 4 };
     const char *name = ctx;
     ses_evaluation v = { .n = 2,
-                         .gold = gold,
-                         .pred = pred,
+                         .true_labels = true_labels,
+                         .pred_labels = pred,
                          .cu = cu,
                          .n_labels = 3,
                          .labels = labels,
-                         .gold_sets = sets,
+                         .true_sets = sets,
                          .pred_sets = sets,
-                         .gold_reals = reals,
+                         .true_reals = reals,
                          .pred_reals = reals,
                          .nll = reals,
                          .n_nll = tokens,
                          .pred_texts = said,
-                         .gold_texts = right,
-                         .gold_cu = gold_cu,
+                         .ref_texts = right,
+                         .ref_cu = ref_cu,
                          .no_answer = sure };
     if (!strcmp(name, "f1") || !strcmp(name, "matthews")) v.cu = NULL, v.n = 6;
     ses_scores s = { 0 };

@@ -1,7 +1,7 @@
 /* Metrics: scores of predictions, computed as the established tools do (docs/TRAINING.md names the tool for
  * each metric). A metric reads some fields of a ses_evaluation and appends one or more named scores:
  *
- *     ses_evaluation v = { .n = 4, .gold = gold, .pred = pred, .n_labels = 2 };
+ *     ses_evaluation v = { .n = 4, .true_labels = labels, .pred_labels = pred, .n_labels = 2 };
  *     ses_scores s = { 0 };
  *     if (ses_metric_run("f1", &v, NULL, &s, &e)) ses_scores_find(&s, "f1_macro", &x);
  *     ses_scores_free(&s);
@@ -18,25 +18,26 @@ SES_BEGIN_DECLS
 
 typedef struct ses_metric ses_metric;
 
-/* True labels ("gold") and predictions. Fields a metric does not read may be NULL. */
+/* True values and predictions. Fields a metric does not read may be NULL. */
 typedef struct ses_evaluation {
     size_t n; /* examples */
 
-    const int32_t *gold, *pred; /* labels: [n], or [cu[n]] if cu is set; gold SES_IGNORE_INDEX is skipped */
-    const size_t *cu;           /* [n + 1], for tags: example i has labels cu[i] .. cu[i + 1] - 1 */
+    /* [n], or [cu[n]] if cu is set; a true label of SES_IGNORE_INDEX is skipped */
+    const int32_t *true_labels, *pred_labels;
+    const size_t *cu; /* [n + 1], for tags: example i has labels cu[i] .. cu[i + 1] - 1 */
     size_t n_labels;
     const char *const *labels; /* [n_labels] names; NULL: their numbers (entity metrics need names) */
 
-    const uint8_t *gold_sets, *pred_sets; /* [n, n_labels] multi-label: 1 if the label applies */
+    const uint8_t *true_sets, *pred_sets; /* [n, n_labels] multi-label: 1 if the label applies */
 
-    const double *gold_reals, *pred_reals; /* [n] regression */
+    const double *true_reals, *pred_reals; /* [n] regression */
 
     const double *nll; /* [n] negative log likelihood, natural logarithm, summed over an example's tokens */
     const int64_t *n_nll; /* [n] tokens in that sum */
 
     const char *const *pred_texts; /* [n], UTF-8 */
-    const char *const *gold_texts; /* [gold_cu[n]]: accepted answers */
-    const size_t *gold_cu;         /* [n + 1]; NULL: one answer per example */
+    const char *const *ref_texts; /* [ref_cu[n]] reference texts: accepted answers, summaries, translations */
+    const size_t *ref_cu;         /* [n + 1]; NULL: one reference text per example */
     const double *no_answer; /* [n], or NULL: no-answer probability (squad_v2 finds the best threshold) */
 } ses_evaluation;
 
@@ -72,19 +73,19 @@ bool ses_metric_run(const char *name, const ses_evaluation *v, const ses_bootstr
 
 /* The fields of ses_evaluation that a metric reads. */
 typedef enum {
-    SES_METRIC_LABELS, /* gold, pred, n_labels */
+    SES_METRIC_LABELS, /* true_labels, pred_labels, n_labels */
     SES_METRIC_TAGS,   /* the same, with cu and label names */
-    SES_METRIC_SETS,   /* gold_sets, pred_sets, n_labels */
-    SES_METRIC_REALS,  /* gold_reals, pred_reals */
+    SES_METRIC_SETS,   /* true_sets, pred_sets, n_labels */
+    SES_METRIC_REALS,  /* true_reals, pred_reals */
     SES_METRIC_NLL,    /* nll, n_nll */
-    SES_METRIC_TEXTS   /* pred_texts, gold_texts */
+    SES_METRIC_TEXTS   /* pred_texts, ref_texts */
 } ses_metric_kind;
 
 /* Lists the metrics: the name of the i-th, NULL past the last. description and kind may be NULL. The strings
  * are static. */
 const char *ses_metric_at(size_t i, const char **description, ses_metric_kind *kind);
 
-/* Fills the confusion matrix: counts[g * n_labels + p] is the number of examples (or tags) of true label g
+/* Fills the confusion matrix: counts[t * n_labels + p] is the number of examples (or tags) of true label t
  * predicted as p. counts has n_labels^2 elements. Fails with SES_EARG if labels are missing or out of
  * range. */
 bool ses_confusion_matrix(const ses_evaluation *v, int64_t *counts, ses_err *e);

@@ -105,8 +105,8 @@ bool ses_labels_check(const ses_evaluation *v, ses_err *e)
 {
     size_t n = v->cu ? v->cu[v->n] : v->n;
     for (size_t i = 0; i < n; i++) {
-        if (v->gold[i] == SES_IGNORE_INDEX) continue;
-        const int32_t both[2] = { v->gold[i], v->pred[i] };
+        if (v->true_labels[i] == SES_IGNORE_INDEX) continue;
+        const int32_t both[2] = { v->true_labels[i], v->pred_labels[i] };
         for (int k = 0; k < 2; k++)
             if (both[k] < 0 || (size_t)both[k] >= v->n_labels)
                 return ses_fail(e, SES_EARG, "%s label %d of item %zu: expected 0 to %zu",
@@ -119,12 +119,14 @@ static bool check(const ses_metric *m, const ses_evaluation *v, ses_err *e)
 {
     bool complete = false;
     switch (m->kind) {
-    case SES_METRIC_LABELS: complete = v->gold && v->pred && v->n_labels; break;
-    case SES_METRIC_TAGS: complete = v->gold && v->pred && v->n_labels && v->cu && v->labels; break;
-    case SES_METRIC_SETS: complete = v->gold_sets && v->pred_sets && v->n_labels; break;
-    case SES_METRIC_REALS: complete = v->gold_reals && v->pred_reals; break;
+    case SES_METRIC_LABELS: complete = v->true_labels && v->pred_labels && v->n_labels; break;
+    case SES_METRIC_TAGS:
+        complete = v->true_labels && v->pred_labels && v->n_labels && v->cu && v->labels;
+        break;
+    case SES_METRIC_SETS: complete = v->true_sets && v->pred_sets && v->n_labels; break;
+    case SES_METRIC_REALS: complete = v->true_reals && v->pred_reals; break;
     case SES_METRIC_NLL: complete = v->nll && v->n_nll; break;
-    case SES_METRIC_TEXTS: complete = v->pred_texts && v->gold_texts; break;
+    case SES_METRIC_TEXTS: complete = v->pred_texts && v->ref_texts; break;
     }
     if (!v->n) return ses_fail(e, SES_EARG, "no examples to evaluate");
     if (v->n > UINT32_MAX) return ses_fail(e, SES_EARG, "%zu examples; expected at most 4294967295", v->n);
@@ -227,11 +229,13 @@ bool ses_metric_run(const char *name, const ses_evaluation *v, const ses_bootstr
 
 bool ses_confusion_matrix(const ses_evaluation *v, int64_t *counts, ses_err *e)
 {
-    if (!v->gold || !v->pred || !v->n_labels) return ses_fail(e, SES_EARG, "a confusion matrix needs labels");
+    if (!v->true_labels || !v->pred_labels || !v->n_labels)
+        return ses_fail(e, SES_EARG, "a confusion matrix needs labels");
     if (!ses_labels_check(v, e)) return false;
     memset(counts, 0, v->n_labels * v->n_labels * sizeof *counts);
     size_t n = v->cu ? v->cu[v->n] : v->n;
     for (size_t i = 0; i < n; i++)
-        if (v->gold[i] != SES_IGNORE_INDEX) counts[(size_t)v->gold[i] * v->n_labels + (size_t)v->pred[i]]++;
+        if (v->true_labels[i] != SES_IGNORE_INDEX)
+            counts[(size_t)v->true_labels[i] * v->n_labels + (size_t)v->pred_labels[i]]++;
     return true;
 }

@@ -8,8 +8,8 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     if (!ses_example_stats_new(r, 2, 2, e)) return false;
     for (size_t i = 0; i < v->n; i++)
         for (size_t j = v->cu ? v->cu[i] : i; j < (v->cu ? v->cu[i + 1] : i + 1); j++) {
-            if (v->gold[j] == SES_IGNORE_INDEX) continue;
-            r->x[2 * i] += v->gold[j] == v->pred[j];
+            if (v->true_labels[j] == SES_IGNORE_INDEX) continue;
+            r->x[2 * i] += v->true_labels[j] == v->pred_labels[j];
             r->x[2 * i + 1] += 1;
         }
     return true;

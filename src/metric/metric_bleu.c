@@ -141,11 +141,11 @@ static size_t nearest_len(const counter *c, size_t refs)
 
 static bool count(counter *c, const ses_evaluation *v, size_t i, double *x, ses_err *e)
 {
-    size_t from = v->gold_cu ? v->gold_cu[i] : i, refs = v->gold_cu ? v->gold_cu[i + 1] - from : 1;
+    size_t from = v->ref_cu ? v->ref_cu[i] : i, refs = v->ref_cu ? v->ref_cu[i + 1] - from : 1;
     ses_word_interner words = { 0 };
     if (!refs) return ses_fail(e, SES_EARG, "example %zu has no reference", i);
     bool ok = read_text(c, 0, &words, v->pred_texts[i], e);
-    for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &words, v->gold_texts[from + k], e);
+    for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &words, v->ref_texts[from + k], e);
     for (size_t n = 1; ok && n <= SES_MAX_NGRAM; n++) {
         for (size_t k = 0; ok && k <= refs; k++) ok = ses_ngrams_build(&c->grams[k], &c->words[k], n, e);
         if (!ok) break;
@@ -161,8 +161,8 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     counter c = { .plain = m->settings != NULL, .texts = 2 };
-    for (size_t i = 0; v->gold_cu && i < v->n; i++)
-        if (v->gold_cu[i + 1] - v->gold_cu[i] >= c.texts) c.texts = v->gold_cu[i + 1] - v->gold_cu[i] + 1;
+    for (size_t i = 0; v->ref_cu && i < v->n; i++)
+        if (v->ref_cu[i + 1] - v->ref_cu[i] >= c.texts) c.texts = v->ref_cu[i + 1] - v->ref_cu[i] + 1;
     c.text = ses_alloc_array(c.texts, sizeof *c.text, e);
     c.words = c.text ? ses_alloc_array(c.texts, sizeof *c.words, e) : NULL;
     c.grams = c.words ? ses_alloc_array(c.texts, sizeof *c.grams, e) : NULL;

@@ -188,39 +188,40 @@ static size_t strict_spans(const scheme *s, const tag *seq, size_t n, tag outsid
 /* ---- counting ---- */
 
 typedef struct scratch {
-    tag *tags, *seq;   /* [n_labels + 1]; [longest sequence] */
-    span *gold, *pred; /* [longest sequence + 1] */
+    tag *tags, *seq;          /* [n_labels + 1]; [longest sequence] */
+    span *actual, *predicted; /* [longest sequence + 1] */
 } scratch;
 
-static size_t spans(const scheme *s, const scratch *w, const int32_t *label, const int32_t *gold, size_t n,
-                    size_t n_labels, span *out)
+static size_t spans(const scheme *s, const scratch *w, const int32_t *label, const int32_t *true_labels,
+                    size_t n, size_t n_labels, span *out)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (gold[i] != SES_IGNORE_INDEX) w->seq[kept++] = w->tags[label[i]];
+        if (true_labels[i] != SES_IGNORE_INDEX) w->seq[kept++] = w->tags[label[i]];
     tag outside = w->tags[n_labels];
     return s ? strict_spans(s, w->seq, kept, outside, out) : default_spans(w->seq, kept, outside, out);
 }
 
 /* Adds counts per type to x [types, 3]: correct, predicted, actual. Both lists are sorted by end, and no two
  * spans of a list have the same end. */
-static void count(double *x, const span *gold, size_t n_gold, const span *pred, size_t n_pred)
+static void count(double *x, const span *actual, size_t n_actual, const span *predicted, size_t n_predicted)
 {
-    for (size_t i = 0, j = 0; i < n_gold || j < n_pred;) {
-        bool use_gold = i < n_gold && (j == n_pred || gold[i].end <= pred[j].end);
-        bool use_pred = j < n_pred && (i == n_gold || pred[j].end <= gold[i].end);
-        if (use_gold && use_pred && gold[i].type == pred[j].type && gold[i].begin == pred[j].begin)
-            x[3 * gold[i].type]++;
-        if (use_pred) x[3 * pred[j++].type + 1]++;
-        if (use_gold) x[3 * gold[i++].type + 2]++;
+    for (size_t i = 0, j = 0; i < n_actual || j < n_predicted;) {
+        bool use_actual = i < n_actual && (j == n_predicted || actual[i].end <= predicted[j].end);
+        bool use_predicted = j < n_predicted && (i == n_actual || predicted[j].end <= actual[i].end);
+        if (use_actual && use_predicted && actual[i].type == predicted[j].type &&
+            actual[i].begin == predicted[j].begin)
+            x[3 * actual[i].type]++;
+        if (use_predicted) x[3 * predicted[j++].type + 1]++;
+        if (use_actual) x[3 * actual[i++].type + 2]++;
     }
 }
 
 static bool check_allowed(const ses_evaluation *v, const scheme *s, const tag *tags, ses_err *e)
 {
     for (size_t i = 0; s && i < v->cu[v->n]; i++) {
-        if (v->gold[i] == SES_IGNORE_INDEX) continue;
-        const int32_t both[2] = { v->gold[i], v->pred[i] };
+        if (v->true_labels[i] == SES_IGNORE_INDEX) continue;
+        const int32_t both[2] = { v->true_labels[i], v->pred_labels[i] };
         for (int k = 0; k < 2; k++)
             if (!(tags[both[k]].prefix & s->allowed))
                 return ses_fail(e, SES_EARG, "tag \"%s\" is not allowed in the %s scheme",
@@ -239,27 +240,27 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     scratch w = { 0 };
     w.tags = ses_alloc_array(v->n_labels + 1, sizeof *w.tags, e);
     w.seq = w.tags ? ses_alloc_array(longest + 1, sizeof *w.seq, e) : NULL;
-    w.gold = w.seq ? ses_alloc_array(longest + 1, sizeof *w.gold, e) : NULL;
-    w.pred = w.gold ? ses_alloc_array(longest + 1, sizeof *w.pred, e) : NULL;
-    bool ok = w.pred && read_labels(r, s != NULL, w.tags, e) && check_allowed(v, s, w.tags, e) &&
+    w.actual = w.seq ? ses_alloc_array(longest + 1, sizeof *w.actual, e) : NULL;
+    w.predicted = w.actual ? ses_alloc_array(longest + 1, sizeof *w.predicted, e) : NULL;
+    bool ok = w.predicted && read_labels(r, s != NULL, w.tags, e) && check_allowed(v, s, w.tags, e) &&
               ses_example_stats_new(r, 3 * r->names + 2, 3 * r->names + 2, e);
     for (size_t i = 0; ok && i < v->n; i++) {
-        const int32_t *gold = v->gold + v->cu[i], *pred = v->pred + v->cu[i];
+        const int32_t *true_labels = v->true_labels + v->cu[i], *pred = v->pred_labels + v->cu[i];
         size_t n = v->cu[i + 1] - v->cu[i];
         double *x = r->x + i * r->width, *tokens = x + 3 * r->names;
-        size_t n_gold = spans(s, &w, gold, gold, n, v->n_labels, w.gold);
-        size_t n_pred = spans(s, &w, pred, gold, n, v->n_labels, w.pred);
-        count(x, w.gold, n_gold, w.pred, n_pred);
+        size_t n_actual = spans(s, &w, true_labels, true_labels, n, v->n_labels, w.actual);
+        size_t n_predicted = spans(s, &w, pred, true_labels, n, v->n_labels, w.predicted);
+        count(x, w.actual, n_actual, w.predicted, n_predicted);
         for (size_t k = 0; k < n; k++) {
-            if (gold[k] == SES_IGNORE_INDEX) continue;
-            tokens[0] += gold[k] == pred[k];
+            if (true_labels[k] == SES_IGNORE_INDEX) continue;
+            tokens[0] += true_labels[k] == pred[k];
             tokens[1] += 1;
         }
     }
     ses_free(w.tags);
     ses_free(w.seq);
-    ses_free(w.gold);
-    ses_free(w.pred);
+    ses_free(w.actual);
+    ses_free(w.predicted);
     return ok;
 }
 

@@ -9,9 +9,9 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     const ses_evaluation *v = r->v;
     if (!ses_example_stats_new(r, 1, 1, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
-        size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
+        size_t from = v->ref_cu ? v->ref_cu[i] : i, to = v->ref_cu ? v->ref_cu[i + 1] : i + 1;
         for (size_t k = from; k < to && v->pred_texts[i]; k++)
-            if (!strcmp(v->pred_texts[i], v->gold_texts[k])) r->x[i] = 1;
+            if (!strcmp(v->pred_texts[i], v->ref_texts[k])) r->x[i] = 1;
     }
     return true;
 }

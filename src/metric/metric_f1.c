@@ -11,7 +11,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     const ses_evaluation *v = r->v;
     if (v->cu) return ses_fail(e, SES_EUNSUPPORTED, "expected one label per example, not tags");
     if (!ses_example_stats_new(r, 2, COUNTS * v->n_labels, e)) return false;
-    for (size_t i = 0; i < v->n; i++) r->x[2 * i] = v->gold[i], r->x[2 * i + 1] = v->pred[i];
+    for (size_t i = 0; i < v->n; i++) r->x[2 * i] = v->true_labels[i], r->x[2 * i + 1] = v->pred_labels[i];
     return true;
 }
 
@@ -49,10 +49,10 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
     for (size_t i = 0; i < p->n; i++) {
         const double *x = ses_example_stats_at(r, p, i);
         if (x[0] < 0) continue; /* SES_IGNORE_INDEX */
-        size_t gold = (size_t)x[0], pred = (size_t)x[1];
-        count[COUNTS * gold + ACTUAL]++;
+        size_t true_label = (size_t)x[0], pred = (size_t)x[1];
+        count[COUNTS * true_label + ACTUAL]++;
         count[COUNTS * pred + PREDICTED]++;
-        if (gold == pred) count[COUNTS * gold + CORRECT]++;
+        if (true_label == pred) count[COUNTS * true_label + CORRECT]++;
     }
     if (labels == 2)
         put(out, "",

@@ -12,9 +12,9 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
         double *x = r->x + i * r->width;
         x[3 * k] = 1;
         for (size_t c = 0; c < k; c++) {
-            bool gold = v->gold_sets[i * k + c], pred = v->pred_sets[i * k + c];
-            x[3 * c] = gold && pred, x[3 * c + 1] = pred, x[3 * c + 2] = gold;
-            if (gold != pred) x[3 * k] = 0;
+            bool actual = v->true_sets[i * k + c], pred = v->pred_sets[i * k + c];
+            x[3 * c] = actual && pred, x[3 * c + 1] = pred, x[3 * c + 2] = actual;
+            if (actual != pred) x[3 * k] = 0;
         }
     }
     return true;

@@ -12,7 +12,7 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     /* work: both columns, then the `ranked` entries of one */
     if (!ses_example_stats_new(r, 2, 6 * v->n, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
-        r->x[2 * i] = v->gold_reals[i], r->x[2 * i + 1] = v->pred_reals[i];
+        r->x[2 * i] = v->true_reals[i], r->x[2 * i + 1] = v->pred_reals[i];
         if (!isfinite(r->x[2 * i]) || !isfinite(r->x[2 * i + 1]))
             return ses_fail(e, SES_EARG, "example %zu: not a finite number", i);
     }

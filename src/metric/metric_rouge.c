@@ -18,11 +18,11 @@ typedef struct text {
 } text;
 
 typedef struct work {
-    text gold, pred;
+    text ref, pred;
     ses_ngrams gg, pg;
     int32_t *table;   /* LCS lengths */
-    int32_t *left[2]; /* per word: occurrences not counted yet, in gold and in pred */
-    int32_t *common;  /* per word of gold: 1 if it is in the union LCS */
+    int32_t *left[2]; /* per word: occurrences not counted yet, in ref and in pred */
+    int32_t *common;  /* per word of ref: 1 if it is in the union LCS */
     size_t n_table, n_left[2], n_common;
     bool stem;
 } work;
@@ -125,7 +125,7 @@ static bool unite(work *w, const text *g, const text *p, size_t line, ses_err *e
 
 static bool summary(work *w, size_t words, double *f, ses_err *e)
 {
-    const text *g = &w->gold, *p = &w->pred;
+    const text *g = &w->ref, *p = &w->pred;
     size_t hits = 0;
     *f = 0;
     if (!g->all.n || !p->all.n) return true;
@@ -149,12 +149,12 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
     return true;
 }
 
-static bool score(work *w, const char *gold, const char *pred, double *x, ses_err *e)
+static bool score(work *w, const char *ref, const char *pred, double *x, ses_err *e)
 {
     ses_word_interner words = { 0 };
     double f[WIDTH] = { 0 };
-    const ses_word_ids *g = &w->gold.all, *p = &w->pred.all;
-    bool ok = read_text(&w->gold, &words, gold, w->stem, e) && read_text(&w->pred, &words, pred, w->stem, e);
+    const ses_word_ids *g = &w->ref.all, *p = &w->pred.all;
+    bool ok = read_text(&w->ref, &words, ref, w->stem, e) && read_text(&w->pred, &words, pred, w->stem, e);
     for (size_t n = 1; ok && n <= 2; n++) {
         ok = ses_ngrams_build(&w->gg, g, n, e) && ses_ngrams_build(&w->pg, p, n, e);
         if (ok)
@@ -185,12 +185,12 @@ static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
     work w = { .stem = m->settings != NULL };
     bool ok = ses_example_stats_new(r, WIDTH, 0, e);
     for (size_t i = 0; ok && i < v->n; i++) {
-        size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
+        size_t from = v->ref_cu ? v->ref_cu[i] : i, to = v->ref_cu ? v->ref_cu[i + 1] : i + 1;
         if (from == to) ok = ses_fail(e, SES_EARG, "example %zu has no reference", i);
         for (size_t k = from; ok && k < to; k++)
-            ok = score(&w, v->gold_texts[k], v->pred_texts[i], r->x + i * WIDTH, e);
+            ok = score(&w, v->ref_texts[k], v->pred_texts[i], r->x + i * WIDTH, e);
     }
-    text_free(&w.gold);
+    text_free(&w.ref);
     text_free(&w.pred);
     ses_ngrams_free(&w.gg);
     ses_ngrams_free(&w.pg);

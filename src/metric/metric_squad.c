@@ -63,7 +63,7 @@ static bool normalize(answer *a, const char *s, ses_err *e)
 }
 
 typedef struct pair {
-    answer gold, pred;
+    answer ref, pred;
     ses_word_ids g, p;
     ses_ngrams gg, pg;
 } pair;
@@ -73,9 +73,9 @@ static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
 {
     ses_word_interner x = { 0 };
     a->g.n = a->p.n = 0;
-    *exact = a->gold.text.len == a->pred.text.len &&
-             !memcmp(a->gold.text.data, a->pred.text.data, a->gold.text.len);
-    bool ok = ses_word_ids_split(&a->g, &x, a->gold.text.data, a->gold.text.len, e) &&
+    *exact =
+        a->ref.text.len == a->pred.text.len && !memcmp(a->ref.text.data, a->pred.text.data, a->ref.text.len);
+    bool ok = ses_word_ids_split(&a->g, &x, a->ref.text.data, a->ref.text.len, e) &&
               ses_word_ids_split(&a->p, &x, a->pred.text.data, a->pred.text.len, e) &&
               ses_ngrams_build(&a->gg, &a->g, 1, e) && ses_ngrams_build(&a->pg, &a->p, 1, e);
     ses_word_interner_free(&x);
@@ -92,28 +92,28 @@ enum { EXACT, F1, HAS_ANSWER, NO_ANSWER_PROB, WIDTH };
  * an example without answers accepts only the empty text. */
 static bool best(pair *a, const ses_evaluation *v, size_t i, bool two, double *x, ses_err *e)
 {
-    size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
+    size_t from = v->ref_cu ? v->ref_cu[i] : i, to = v->ref_cu ? v->ref_cu[i + 1] : i + 1;
     double exact, f1;
     bool any = false;
     if (!normalize(&a->pred, v->pred_texts[i] ? v->pred_texts[i] : "", e)) return false;
     for (size_t k = from; k < to + (two ? 1 : 0); k++) {
         if (k == to && any) break;
-        if (!normalize(&a->gold, k < to ? v->gold_texts[k] : "", e)) return false;
-        if (two && k < to && !a->gold.text.len) continue;
+        if (!normalize(&a->ref, k < to ? v->ref_texts[k] : "", e)) return false;
+        if (two && k < to && !a->ref.text.len) continue;
         if (!compare(a, two, &exact, &f1, e)) return false;
         x[EXACT] = exact > x[EXACT] ? exact : x[EXACT];
         x[F1] = f1 > x[F1] ? f1 : x[F1];
         any = k < to;
     }
-    for (size_t k = from; k < to; k++) x[HAS_ANSWER] = x[HAS_ANSWER] > 0 || *v->gold_texts[k];
+    for (size_t k = from; k < to; k++) x[HAS_ANSWER] = x[HAS_ANSWER] > 0 || *v->ref_texts[k];
     x[NO_ANSWER_PROB] = v->no_answer ? v->no_answer[i] : 0;
     return to > from || two || ses_fail(e, SES_EARG, "example %zu has no accepted answer: use squad_v2", i);
 }
 
 static void pair_free(pair *a)
 {
-    ses_buf_free(&a->gold.lower);
-    ses_buf_free(&a->gold.text);
+    ses_buf_free(&a->ref.lower);
+    ses_buf_free(&a->ref.text);
     ses_buf_free(&a->pred.lower);
     ses_buf_free(&a->pred.text);
     ses_word_ids_free(&a->g);

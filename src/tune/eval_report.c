@@ -62,7 +62,7 @@ static void classes_from_confusion(ses_eval_report *r)
 static bool fill_confusion(ses_eval_report *r, ses_finetuner *t, const ses_evaluation *v, ses_err *e)
 {
     size_t count;
-    if (!t->task->has_label_names || !v->gold || !v->pred || t->n_labels < 2) return true;
+    if (!t->task->has_label_names || !v->true_labels || !v->pred_labels || t->n_labels < 2) return true;
     if (!ses_mul_size(t->n_labels, t->n_labels, &count)) return ses_fail(e, SES_ENOMEM, "out of memory");
     r->confusion = ses_alloc_array(count, sizeof *r->confusion, e);
     return r->confusion && ses_confusion_matrix(v, r->confusion, e);

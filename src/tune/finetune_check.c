@@ -104,35 +104,35 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
     const ses_finetuner *t = f->tuner;
     size_t labels = t->n_labels ? t->n_labels : 2, n = labels > 2 ? labels : 2;
     ses_arena mem = { 0 };
-    int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
+    int32_t *true_labels = ses_arena_array(&mem, n, sizeof *true_labels, e);
     size_t *cu = ses_arena_array(&mem, n + 1, sizeof *cu, e);
     uint8_t *sets = ses_arena_array(&mem, n * (labels + 1), 1, e);
     double *reals = ses_arena_array(&mem, n, sizeof *reals, e);
     int64_t *ones = ses_arena_array(&mem, n, sizeof *ones, e);
     const char **texts = ses_arena_array(&mem, n, sizeof *texts, e);
-    bool ok = gold && cu && sets && reals && ones && texts;
+    bool ok = true_labels && cu && sets && reals && ones && texts;
     for (size_t i = 0; ok && i < n; i++) {
-        gold[i] = i < labels ? (int32_t)i : 0;
+        true_labels[i] = i < labels ? (int32_t)i : 0;
         cu[i + 1] = i + 1;
         reals[i] = (double)i;
         ones[i] = 1;
         texts[i] = "a";
     }
     ses_evaluation v = { .n = n,
-                         .gold = gold,
-                         .pred = gold,
+                         .true_labels = true_labels,
+                         .pred_labels = true_labels,
                          .n_labels = labels,
                          .labels = t->n_labels ? t->label : NULL,
                          .cu = f->task->target == SES_TARGET_TAGS ? cu : NULL,
-                         .gold_sets = sets,
+                         .true_sets = sets,
                          .pred_sets = sets,
-                         .gold_reals = reals,
+                         .true_reals = reals,
                          .pred_reals = reals,
                          .nll = reals,
                          .n_nll = ones,
                          .pred_texts = texts,
-                         .gold_texts = texts,
-                         .gold_cu = cu,
+                         .ref_texts = texts,
+                         .ref_cu = cu,
                          .no_answer = t->settings.allow_no_answer ? reals : NULL };
     ok = ok && ses_metric_list_run(metrics, &v, NULL, out, e);
     ses_arena_free(&mem);

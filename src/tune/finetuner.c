@@ -435,29 +435,29 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_fine
 bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e)
 {
-    double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+    double *true_reals = ses_arena_array(mem, v->n, sizeof *true_reals, e),
            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
-        gold[i] = ses_examples_at(s->rows, i)->target;
+    for (size_t i = 0; true_reals && pred && i < v->n; i++) {
+        true_reals[i] = ses_examples_at(s->rows, i)->target;
         pred[i] = (double)o->score[i];
     }
-    v->gold_reals = gold;
+    v->true_reals = true_reals;
     v->pred_reals = pred;
-    return gold && pred;
+    return true_reals && pred;
 }
 
 bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
-    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+    int32_t *true_labels = ses_arena_array(mem, v->n, sizeof *true_labels, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
-        gold[i] = ses_examples_at(s->rows, i)->label;
+    for (size_t i = 0; true_labels && pred && i < v->n; i++) {
+        true_labels[i] = ses_examples_at(s->rows, i)->label;
         pred[i] = (int32_t)ses_argmax(o->score + i * cols, (int64_t)cols);
     }
-    v->gold = gold;
-    v->pred = pred;
-    return gold && pred;
+    v->true_labels = true_labels;
+    v->pred_labels = pred;
+    return true_labels && pred;
 }
 
 int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability)

@@ -138,18 +138,18 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
     (void)t;
     for (size_t r = 0; r < v->n; r++) all += ses_examples_at(s->rows, r)->n_answers;
     size_t *cu = ses_arena_array(mem, v->n + 1, sizeof *cu, e);
-    const char **gold = ses_arena_array(mem, all + 1, sizeof *gold, e);
+    const char **ref_texts = ses_arena_array(mem, all + 1, sizeof *ref_texts, e);
     all = 0;
-    for (size_t r = 0; cu && gold && r < v->n; r++) {
+    for (size_t r = 0; cu && ref_texts && r < v->n; r++) {
         const ses_labeled_example *x = ses_examples_at(s->rows, r);
-        for (size_t i = 0; i < x->n_answers; i++) gold[all++] = x->answers[i].text.p;
+        for (size_t i = 0; i < x->n_answers; i++) ref_texts[all++] = x->answers[i].text.p;
         cu[r + 1] = all;
     }
     v->pred_texts = o->text;
-    v->gold_texts = gold;
-    v->gold_cu = cu;
+    v->ref_texts = ref_texts;
+    v->ref_cu = cu;
     v->no_answer = o->no_answer;
-    return cu && gold;
+    return cu && ref_texts;
 }
 
 static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

@@ -154,16 +154,17 @@ static bool fill_evaluation_multi(ses_finetuner *t, const ses_finetune_set *s, c
                                   ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t cols = t->n_labels;
-    uint8_t *gold = ses_arena_array(mem, v->n * cols, 1, e), *pred = ses_arena_array(mem, v->n * cols, 1, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
+    uint8_t *true_sets = ses_arena_array(mem, v->n * cols, 1, e),
+            *pred = ses_arena_array(mem, v->n * cols, 1, e);
+    for (size_t i = 0; true_sets && pred && i < v->n; i++) {
         const ses_labeled_example *r = ses_examples_at(s->rows, i);
-        for (size_t j = 0; j < r->n_labels; j++) gold[i * cols + (size_t)r->labels[j]] = 1;
+        for (size_t j = 0; j < r->n_labels; j++) true_sets[i * cols + (size_t)r->labels[j]] = 1;
         for (size_t j = 0; j < cols; j++)
             pred[i * cols + j] = o->score[i * cols + j] > 0; /* probability above one half */
     }
-    v->gold_sets = gold;
+    v->true_sets = true_sets;
     v->pred_sets = pred;
-    return gold && pred;
+    return true_sets && pred;
 }
 
 static bool applies(const ses_finetuner *t, const ses_finetune_outputs *o, size_t row, size_t label)

@@ -172,19 +172,19 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_out
 static bool fill_triplets(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                           ses_arena *mem, ses_err *e)
 {
-    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+    int32_t *true_labels = ses_arena_array(mem, v->n, sizeof *true_labels, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
+    for (size_t i = 0; true_labels && pred && i < v->n; i++) {
         size_t others = ses_examples_at(s->rows, i)->n_parts;
         const float *cos = o->score + i * (others + 1);
-        gold[i] = pred[i] = 1;
+        true_labels[i] = pred[i] = 1;
         for (size_t k = 1; k <= others; k++) pred[i] &= cos[0] > cos[k];
     }
-    v->gold = gold;
-    v->pred = pred;
+    v->true_labels = true_labels;
+    v->pred_labels = pred;
     v->n_labels = 2;
     v->labels = NULL;
-    return gold && pred;
+    return true_labels && pred;
 }
 
 static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

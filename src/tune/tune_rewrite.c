@@ -153,11 +153,11 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
-    const char **gold = ses_arena_array(mem, v->n, sizeof *gold, e);
-    for (size_t r = 0; gold && r < v->n; r++) gold[r] = ses_examples_at(s->rows, r)->text_b.p;
+    const char **ref_texts = ses_arena_array(mem, v->n, sizeof *ref_texts, e);
+    for (size_t r = 0; ref_texts && r < v->n; r++) ref_texts[r] = ses_examples_at(s->rows, r)->text_b.p;
     v->pred_texts = o->text;
-    v->gold_texts = gold;
-    return gold != NULL;
+    v->ref_texts = ref_texts;
+    return ref_texts != NULL;
 }
 
 static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

@@ -72,20 +72,20 @@ static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const s
 {
     (void)t;
     size_t words = o->tag_cu[v->n];
-    int32_t *gold = ses_arena_array(mem, words, sizeof *gold, e),
+    int32_t *true_labels = ses_arena_array(mem, words, sizeof *true_labels, e),
             *pred = ses_arena_array(mem, words, sizeof *pred, e);
-    for (size_t r = 0; gold && pred && r < v->n; r++) {
+    for (size_t r = 0; true_labels && pred && r < v->n; r++) {
         const ses_labeled_example *x = ses_examples_at(s->rows, r);
         for (size_t i = 0; i < x->n_parts; i++) {
             size_t at = o->tag_cu[r] + i;
-            gold[at] = o->tags[at] < 0 || !x->labels ? SES_IGNORE_INDEX : x->labels[i];
+            true_labels[at] = o->tags[at] < 0 || !x->labels ? SES_IGNORE_INDEX : x->labels[i];
             pred[at] = o->tags[at] < 0 ? 0 : o->tags[at];
         }
     }
-    v->gold = gold;
-    v->pred = pred;
+    v->true_labels = true_labels;
+    v->pred_labels = pred;
     v->cu = o->tag_cu;
-    return gold && pred;
+    return true_labels && pred;
 }
 
 static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

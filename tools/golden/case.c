@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const double *gold_values(gold_case *c, const char *name, int64_t *count, ses_err *e)
+const double *golden_values(golden_case *c, const char *name, int64_t *count, ses_err *e)
 {
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, name);
     if (!x) return NULL;
     double *out = ses_arena_array(&c->mem, (size_t)x->count, sizeof *out, e);
     if (!out || !ses_convert(out, SES_F64, x->data, x->dtype, (size_t)x->count, e)) return NULL;
@@ -18,9 +18,9 @@ const double *gold_values(gold_case *c, const char *name, int64_t *count, ses_er
     return out;
 }
 
-static bool find_shape(gold_case *c, ses_err *e)
+static bool find_shape(golden_case *c, ses_err *e)
 {
-    const ses_tensor_entry *ids = ses_safetensors_find(c->gold, "input.input_ids");
+    const ses_tensor_entry *ids = ses_safetensors_find(c->golden, "input.input_ids");
     if (!ids) return ses_fail(e, SES_EFORMAT, "golden.safetensors: no \"input.input_ids\"");
     if (ids->rank < 2 || ids->rank > 3 || ids->count < 1 || ids->count > INT32_MAX)
         return ses_fail(e, SES_EFORMAT,
@@ -29,8 +29,8 @@ static bool find_shape(gold_case *c, ses_err *e)
     c->rows = ids->count / c->width;
     if (ids->rank == 3) c->batch.choices = ids->dim[1];
     /* encoder-decoders name the outputs of both */
-    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++)
-        c->encoder_decoder |= !strncmp(ses_safetensors_at(c->gold, i)->name, "output.encoder_", 15);
+    for (size_t i = 0; i < ses_safetensors_count(c->golden); i++)
+        c->encoder_decoder |= !strncmp(ses_safetensors_at(c->golden, i)->name, "output.encoder_", 15);
     return true;
 }
 
@@ -45,10 +45,10 @@ static bool to_int(double x, int32_t *out, const char *name, ses_err *e)
 }
 
 /* Concatenates the tokens that are not masked, row after row. */
-static bool unpad(gold_case *c, ses_err *e)
+static bool unpad(golden_case *c, ses_err *e)
 {
     int64_t n = c->rows * c->width, count, t = 0;
-    const double *mask = gold_values(c, "input.attention_mask", &count, e);
+    const double *mask = golden_values(c, "input.attention_mask", &count, e);
     int32_t *index = ses_arena_array(&c->mem, (size_t)n, sizeof *index, e);
     int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
     int32_t *position = ses_arena_array(&c->mem, (size_t)n, sizeof *position, e);
@@ -76,11 +76,11 @@ static bool unpad(gold_case *c, ses_err *e)
 
 /* An integer input: the values at real tokens if it is [rows, width], all values if it is smaller. *out NULL:
  * absent. */
-static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e)
+static bool ints(golden_case *c, const char *name, const int32_t **out, ses_err *e)
 {
     int64_t count;
     *out = NULL;
-    const double *x = gold_values(c, name, &count, e);
+    const double *x = golden_values(c, name, &count, e);
     if (!x) return !e->code;
     bool padded = count == c->rows * c->width && count != c->rows;
     int64_t n = padded ? c->batch.tokens : count;
@@ -92,10 +92,10 @@ static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e
 }
 
 /* Labels of a decoder: rows of their own width, real up to the first ignored one. */
-static bool targets(gold_case *c, const ses_tensor_entry *x, ses_err *e)
+static bool targets(golden_case *c, const ses_tensor_entry *x, ses_err *e)
 {
     int64_t count, n = 0;
-    const double *padded = gold_values(c, x->name, &count, e);
+    const double *padded = golden_values(c, x->name, &count, e);
     int32_t *y = padded ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
     if (!cu) return false;
@@ -112,15 +112,15 @@ static bool targets(gold_case *c, const ses_tensor_entry *x, ses_err *e)
 }
 
 /* The decoder's input, if given: rows of their own width, real up to the first masked one. */
-static bool decoder_input(gold_case *c, ses_err *e)
+static bool decoder_input(golden_case *c, ses_err *e)
 {
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.decoder_input_ids");
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.decoder_input_ids");
     int64_t count, masked = 0, n = 0;
     if (!x) return true;
     if (x->rank != 2 || x->dim[0] != c->rows || x->count < 1)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, T]", x->name);
-    const double *padded = gold_values(c, x->name, &count, e);
-    const double *mask = gold_values(c, "input.decoder_attention_mask", &masked, e);
+    const double *padded = golden_values(c, x->name, &count, e);
+    const double *mask = golden_values(c, "input.decoder_attention_mask", &masked, e);
     int32_t *y = padded && !e->code ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
     if (!cu) return false;
@@ -139,7 +139,7 @@ static bool decoder_input(gold_case *c, ses_err *e)
 }
 
 /* Converts positions in the padded row to positions among its real tokens. */
-static bool real_positions(gold_case *c, const char *name, const int32_t **out, ses_err *e)
+static bool real_positions(golden_case *c, const char *name, const int32_t **out, ses_err *e)
 {
     const int32_t *at;
     if (!ints(c, name, &at, e) || !at) return !e->code;
@@ -154,14 +154,14 @@ static bool real_positions(gold_case *c, const char *name, const int32_t **out, 
 }
 
 /* target_mapping [B, P, S]: the position that each target predicts. A row of zeros is not a target. */
-static bool predicted_positions(gold_case *c, ses_err *e)
+static bool predicted_positions(golden_case *c, ses_err *e)
 {
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.target_mapping");
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.target_mapping");
     int64_t count, n = 0, P = x && x->rank == 3 ? x->dim[1] : 0;
     if (!x) return true;
     if (x->rank != 3 || x->dim[0] != c->rows || x->dim[2] != c->width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.target_mapping\" must be [B, P, S]");
-    const double *map = gold_values(c, x->name, &count, e);
+    const double *map = golden_values(c, x->name, &count, e);
     int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
     int32_t *index = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *index, e);
     int32_t *from = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *from, e);
@@ -185,11 +185,11 @@ static bool predicted_positions(gold_case *c, ses_err *e)
 }
 
 /* perm_mask [B, S, S]: 1 if a token must not attend to another. */
-static bool permutation(gold_case *c, ses_err *e)
+static bool permutation(golden_case *c, ses_err *e)
 {
     int64_t count, n = 0, pairs = 0;
     const int32_t *cu = c->batch.cu_seqlens, *index = c->index;
-    const double *mask = gold_values(c, "input.perm_mask", &count, e);
+    const double *mask = golden_values(c, "input.perm_mask", &count, e);
     if (!mask) return !e->code;
     if (count != c->rows * c->width * c->width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.perm_mask\" must be [B, S, S]");
@@ -204,13 +204,13 @@ static bool permutation(gold_case *c, ses_err *e)
 }
 
 /* mems.N [M, B, C] of every layer, in the batch's order: sequence after sequence. */
-static bool mems(gold_case *c, ses_err *e)
+static bool mems(golden_case *c, ses_err *e)
 {
     int64_t layers = 0, M = 0, C = 0, count;
     char name[32];
     for (;; layers++) {
         snprintf(name, sizeof name, "input.mems.%lld", (long long)layers);
-        const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
+        const ses_tensor_entry *x = ses_safetensors_find(c->golden, name);
         if (!x) break;
         if (x->rank != 3 || x->dim[1] != c->rows || (layers && (x->dim[0] != M || x->dim[2] != C)))
             return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [M, B, C]", name);
@@ -222,7 +222,7 @@ static bool mems(gold_case *c, ses_err *e)
     if (!cu || !y) return false;
     for (int64_t l = 0; l < layers; l++) {
         snprintf(name, sizeof name, "input.mems.%lld", (long long)l);
-        const double *x = gold_values(c, name, &count, e);
+        const double *x = golden_values(c, name, &count, e);
         if (!x) return false;
         for (int64_t s = 0; s < c->rows; s++)
             for (int64_t m = 0; m < M; m++)
@@ -236,9 +236,9 @@ static bool mems(gold_case *c, ses_err *e)
 }
 
 /* Checks the size of an array; a kernel would read past the end of a shorter one. */
-static bool check_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
+static bool check_size(golden_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
 {
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, name);
     int64_t n = c->rows * c->width;
     if (!x || (per_token && x->count == n) || (per_row && x->count == per_row)) return true;
     return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers for %lld rows of %lld", name,
@@ -247,23 +247,23 @@ static bool check_size(gold_case *c, const char *name, int64_t per_row, int64_t 
 
 /* Double heads: transformers returns one loss per head, and a trainer may have used only the first; the
  * second head then has no gradient. */
-static bool choices(gold_case *c, ses_err *e)
+static bool choices(golden_case *c, ses_err *e)
 {
     int64_t examples = c->rows / (c->batch.choices ? c->batch.choices : 1);
     if (!check_size(c, "input.mc_token_ids", c->rows, 0, e) ||
         !check_size(c, "input.mc_labels", examples, 0, e) ||
         !real_positions(c, "input.mc_token_ids", &c->batch.choice_positions, e))
         return false;
-    c->first_loss_only = ses_safetensors_find(c->gold, "output.mc_loss") &&
-                         !ses_safetensors_find(c->gold, "grad.multiple_choice_head.summary.weight");
+    c->first_loss_only = ses_safetensors_find(c->golden, "output.mc_loss") &&
+                         !ses_safetensors_find(c->golden, "grad.multiple_choice_head.summary.weight");
     return c->batch.pair_labels || ints(c, "input.mc_labels", &c->batch.pair_labels, e);
 }
 
 /* Labels of the predicted positions, [B, P]. */
-static bool predicted_labels(gold_case *c, const ses_tensor_entry *x, ses_err *e)
+static bool predicted_labels(golden_case *c, const ses_tensor_entry *x, ses_err *e)
 {
     int64_t count, n = c->batch.target_cu_seqlens[c->rows];
-    const double *padded = gold_values(c, x->name, &count, e);
+    const double *padded = golden_values(c, x->name, &count, e);
     int32_t *y = padded ? ses_arena_array(&c->mem, (size_t)n + 1, sizeof *y, e) : NULL;
     if (y && count != c->rows * c->target_width)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, P]", x->name);
@@ -274,10 +274,10 @@ static bool predicted_labels(gold_case *c, const ses_tensor_entry *x, ses_err *e
 }
 
 /* The valid size depends on the head: labels per token, row or example. Missing labels are ignored. */
-static bool all_labels(gold_case *c, ses_err *e)
+static bool all_labels(golden_case *c, ses_err *e)
 {
     const ses_batch *b = &c->batch;
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.labels");
     int64_t examples = c->rows / (b->choices ? b->choices : 1), n = x->count,
             max_labels = b->tokens > c->rows ? b->tokens : c->rows;
     const int32_t *given;
@@ -290,9 +290,9 @@ static bool all_labels(gold_case *c, ses_err *e)
     return y != NULL;
 }
 
-static bool labels(gold_case *c, ses_err *e)
+static bool labels(golden_case *c, ses_err *e)
 {
-    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.labels");
     int64_t count;
     if (!x) return true;
     if (c->batch.predict_positions) return predicted_labels(c, x, e);
@@ -300,20 +300,20 @@ static bool labels(gold_case *c, ses_err *e)
     if (c->encoder_decoder && !c->batch.target_cu_seqlens && x->rank == 2 && !real && x->dim[0] == c->rows)
         return targets(c, x, e);
     if (!real) return all_labels(c, e);
-    const ses_tensor_entry *logits = ses_safetensors_find(c->gold, "output.logits");
+    const ses_tensor_entry *logits = ses_safetensors_find(c->golden, "output.logits");
     if (!logits || logits->count != x->count)
         return ses_fail(e, SES_EFORMAT,
                         "golden.safetensors: \"input.labels\" has %lld numbers, expected as many as "
                         "\"output.logits\" has",
                         (long long)x->count);
-    const double *padded = gold_values(c, "input.labels", &count, e);
+    const double *padded = golden_values(c, "input.labels", &count, e);
     ses_real *y = padded ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)padded[i];
     c->batch.targets = y;
     return y != NULL;
 }
 
-static bool fill_batch(gold_case *c, ses_err *e)
+static bool fill_batch(golden_case *c, ses_err *e)
 {
     ses_batch *b = &c->batch;
     if (!check_size(c, "input.token_type_ids", 0, 1, e) || !check_size(c, "input.langs", 0, 1, e) ||
@@ -338,19 +338,19 @@ static bool fill_batch(gold_case *c, ses_err *e)
     return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
 }
 
-bool gold_case_open(gold_case *c, const char *dir, ses_err *e)
+bool golden_case_open(golden_case *c, const char *dir, ses_err *e)
 {
     memset(c, 0, sizeof *c);
     c->dir = dir;
     c->name = ses_path_basename(dir);
     char *path = ses_path_join(dir, "golden.safetensors", e);
-    c->gold = path ? ses_safetensors_open(path, e) : NULL;
+    c->golden = path ? ses_safetensors_open(path, e) : NULL;
     ses_free(path);
-    return c->gold && find_shape(c, e) && unpad(c, e) && fill_batch(c, e);
+    return c->golden && find_shape(c, e) && unpad(c, e) && fill_batch(c, e);
 }
 
-void gold_case_free(gold_case *c)
+void golden_case_free(golden_case *c)
 {
-    ses_safetensors_free(c->gold);
+    ses_safetensors_free(c->golden);
     ses_arena_free(&c->mem);
 }

@@ -8,10 +8,10 @@
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 
-typedef struct gold_case {
+typedef struct golden_case {
     const char *name; /* name of the folder, without its path */
     const char *dir;
-    ses_safetensors *gold;
+    ses_safetensors *golden;
     ses_arena mem;        /* arrays of the batch */
     int64_t rows, width;  /* the padded arrays are [rows, width] */
     const int32_t *index; /* [tokens]: index of a token in [rows, width] */
@@ -25,12 +25,12 @@ typedef struct gold_case {
     bool first_loss_only; /* only the first of two heads' losses was trained */
     bool lost_positions;  /* the checkpoint lacks the position table it was made with */
     ses_batch batch;
-} gold_case;
+} golden_case;
 
-bool gold_case_open(gold_case *c, const char *dir, ses_err *e);
-void gold_case_free(gold_case *c);
+bool golden_case_open(golden_case *c, const char *dir, ses_err *e);
+void golden_case_free(golden_case *c);
 
 /* A tensor of golden.safetensors as doubles (in the arena); NULL: none. */
-const double *gold_values(gold_case *c, const char *name, int64_t *count, ses_err *e);
+const double *golden_values(golden_case *c, const char *name, int64_t *count, ses_err *e);
 
 #endif

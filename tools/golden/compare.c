@@ -12,7 +12,7 @@ static const double GRAD_LIMIT = 1e-4;
 static const double LOSS_LIMIT = 1e-4; /* relative */
 static const double QUANTIZED_LOSS_LIMIT = 2e-2;
 
-static void record(gold_result *r, gold_score *s, const char *name, double error, double limit)
+static void record(golden_result *r, golden_score *s, const char *name, double error, double limit)
 {
     if (r->slack > 0) limit *= r->slack;
     double fraction = limit > 0 ? error / limit : error > 0 ? INFINITY : 0;
@@ -26,7 +26,7 @@ static void record(gold_result *r, gold_score *s, const char *name, double error
 }
 
 /* FNV-1a over the bytes. */
-static void hash_bytes(gold_result *r, const void *data, size_t n)
+static void hash_bytes(golden_result *r, const void *data, size_t n)
 {
     const unsigned char *p = data;
     uint64_t h = r->bits ? r->bits : 0xcbf29ce484222325u;
@@ -67,7 +67,7 @@ static int64_t column(const grid *g, int64_t s, int64_t t)
     return g->index ? g->index[t] % g->width : t - g->cu[s];
 }
 
-static void compare_tokens(comparison *w, const gold_case *c, const grid *g, const ses_output *o,
+static void compare_tokens(comparison *w, const golden_case *c, const grid *g, const ses_output *o,
                            int64_t width)
 {
     int64_t cols = o->cols ? o->cols : width;
@@ -77,7 +77,8 @@ static void compare_tokens(comparison *w, const gold_case *c, const grid *g, con
 }
 
 /* [rows, heads, queries, keys] against [heads, queries, keys] of each sequence; keys of mems come first. */
-static void compare_attention(comparison *w, const gold_case *c, const grid *q, const grid *k, int64_t heads)
+static void compare_attention(comparison *w, const golden_case *c, const grid *q, const grid *k,
+                              int64_t heads)
 {
     int64_t at = 0, keys = c->mem_len + k->width;
     for (int64_t s = 0; s < c->rows; s++)
@@ -93,7 +94,7 @@ static void compare_attention(comparison *w, const gold_case *c, const grid *q, 
 
 /* [M, rows, C] against the mems of each sequence: the last M of its old mems and its tokens. Theirs include
  * padding, so only real tokens are compared. */
-static bool compare_mems(comparison *w, const gold_case *c, const ses_tensor_entry *x, int64_t n)
+static bool compare_mems(comparison *w, const golden_case *c, const ses_tensor_entry *x, int64_t n)
 {
     int64_t at = 0, M = x->dim[0], C = x->rank == 3 ? x->dim[2] : 0, first = c->mem_len + c->width - M;
     if (x->rank != 3 || x->dim[1] != c->rows || first < 0) return false;
@@ -111,8 +112,8 @@ static bool compare_mems(comparison *w, const gold_case *c, const ses_tensor_ent
     return at * C == n;
 }
 
-static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_tensor_entry *x,
-                           gold_result *r, ses_err *e)
+static bool compare_output(golden_case *c, ses_tape *t, const ses_output *o, const ses_tensor_entry *x,
+                           golden_result *r, ses_err *e)
 {
     const ses_batch *b = &c->batch;
     int64_t count, expected = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
@@ -126,7 +127,7 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
     bool memory = o->axis == SES_PER_MEMORY;
     const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_QUERY_KEY ? &target : &in;
     ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
-    comparison w = { .theirs = gold_values(c, x->name, &count, e), .ours = ours };
+    comparison w = { .theirs = golden_values(c, x->name, &count, e), .ours = ours };
     if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
     if (memory)
         expected = count;
@@ -152,10 +153,10 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
     return true;
 }
 
-bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gold_result *r, ses_err *e)
+bool golden_compare_outputs(golden_case *c, ses_tape *t, const ses_outputs *out, golden_result *r, ses_err *e)
 {
-    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
-        const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
+    for (size_t i = 0; i < ses_safetensors_count(c->golden); i++) {
+        const ses_tensor_entry *x = ses_safetensors_at(c->golden, i);
         if (strncmp(x->name, "output.", 7) || !strcmp(x->name, "output.loss")) continue;
         const ses_output *found = ses_outputs_find(out, x->name + 7);
         if (!found)
@@ -168,11 +169,11 @@ bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gol
 
 /* ---- scalars ---- */
 
-static bool compare_scalar(gold_case *c, const char *name, int64_t i, double ours, gold_score *s,
-                           gold_result *r, const char *shown, ses_err *e)
+static bool compare_scalar(golden_case *c, const char *name, int64_t i, double ours, golden_score *s,
+                           golden_result *r, const char *shown, ses_err *e)
 {
     int64_t count;
-    const double *x = gold_values(c, name, &count, e);
+    const double *x = golden_values(c, name, &count, e);
     if (!x) return !e->code;
     hash_bytes(r, &ours, sizeof ours);
     if (i < count)
@@ -181,15 +182,15 @@ static bool compare_scalar(gold_case *c, const char *name, int64_t i, double our
     return true;
 }
 
-bool gold_compare_loss(gold_case *c, double loss, gold_result *r, ses_err *e)
+bool golden_compare_loss(golden_case *c, double loss, golden_result *r, ses_err *e)
 {
     int64_t count;
-    const double *second = c->first_loss_only ? NULL : gold_values(c, "output.mc_loss", &count, e);
+    const double *second = c->first_loss_only ? NULL : golden_values(c, "output.mc_loss", &count, e);
     if (second) loss -= *second; /* ours is the sum of both */
     return !e->code && compare_scalar(c, "output.loss", 0, loss, &r->out, r, "loss", e);
 }
 
-bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r, ses_err *e)
+bool golden_compare_adamw(golden_case *c, int64_t step, double loss, golden_result *r, ses_err *e)
 {
     char shown[32];
     snprintf(shown, sizeof shown, "adamw.losses[%lld]", (long long)step);
@@ -198,19 +199,19 @@ bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r,
 
 /* ---- gradients ---- */
 
-bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_err *e)
+bool golden_compare_grads(golden_case *c, const ses_model *m, golden_result *r, ses_err *e)
 {
     const ses_store *s = ses_model_store(m);
     ses_device *dev = ses_store_device(s);
     int64_t one = 0;
-    const double *whole = gold_values(c, "grad_norm", &one, e);
+    const double *whole = golden_values(c, "grad_norm", &one, e);
     if (e->code || !compare_scalar(c, "grad_norm", 0, ses_store_grad_norm(s), &r->norm, r, "grad_norm", e))
         return false;
-    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
-        const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
+    for (size_t i = 0; i < ses_safetensors_count(c->golden); i++) {
+        const ses_tensor_entry *x = ses_safetensors_at(c->golden, i);
         if (strncmp(x->name, "grad.", 5)) continue;
         int64_t count, p = ses_model_find_tensor(m, x->name + 5);
-        const double *g = gold_values(c, x->name, &count, e);
+        const double *g = golden_values(c, x->name, &count, e);
         if (!g) return false;
         const ses_tensor *t = p < 0 ? NULL : ses_store_at(s, (size_t)p)->tensor;
         if (!count) continue; /* a width of 0 */

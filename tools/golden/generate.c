@@ -15,7 +15,7 @@ static const struct mode {
 
 /* Number of tokens of a decoder's text whose positions the case contains: all, unless the position table was
  * lost and read off the decoder's states. */
-static int64_t known_tokens(const gold_case *c)
+static int64_t known_tokens(const golden_case *c)
 {
     int64_t max_len = 0;
     if (!c->lost_positions || !c->batch.target_cu_seqlens) return INT64_MAX;
@@ -41,13 +41,13 @@ static int64_t count_differences(const ses_generated_sequence *ours, const doubl
     return bad;
 }
 
-static bool compare(gold_case *c, const ses_model *m, const struct mode *mode,
-                    const ses_generate_options *given, gold_result *r, ses_err *e)
+static bool compare(golden_case *c, const ses_model *m, const struct mode *mode,
+                    const ses_generate_options *given, golden_result *r, ses_err *e)
 {
     int64_t count, inputs, bad = 0;
-    const ses_tensor_entry *shape = ses_safetensors_find(c->gold, "generate.input_ids");
-    const double *theirs = gold_values(c, mode->name, &count, e),
-                 *in = gold_values(c, "generate.input_ids", &inputs, e);
+    const ses_tensor_entry *shape = ses_safetensors_find(c->golden, "generate.input_ids");
+    const double *theirs = golden_values(c, mode->name, &count, e),
+                 *in = golden_values(c, "generate.input_ids", &inputs, e);
     int64_t max_tokens = known_tokens(c);
     if (!theirs || !in || !shape || shape->rank < 2) return true; /* not in this case */
     if (mode->beams > 1 && max_tokens <= NEW_TOKENS) return true; /* a beam depends on all of its tokens */
@@ -74,7 +74,7 @@ static bool compare(gold_case *c, const ses_model *m, const struct mode *mode,
     return true;
 }
 
-bool gold_compare_texts(gold_case *c, const ses_model *m, gold_result *r, ses_err *e)
+bool golden_compare_texts(golden_case *c, const ses_model *m, golden_result *r, ses_err *e)
 {
     ses_generation_config *g = ses_generation_config_open(m, e);
     bool ok = g != NULL;

@@ -24,14 +24,14 @@ static double scalar(ses_tape *t, const ses_tensor *x)
     return (double)y;
 }
 
-static bool within(const gold_score *s) { return !s->any || s->fraction <= 1; }
+static bool within(const golden_score *s) { return !s->any || s->fraction <= 1; }
 
 static const ses_output_request everything = {
     .logits = true, .hidden_states = true, .attentions = true, .mems = true
 };
 
 /* Opens the model of a case and restores lost position tables. */
-static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err *e)
+static ses_model *open_model(golden_case *c, ses_device *dev, bool train, ses_err *e)
 {
     ses_outputs out;
     bool ok = true;
@@ -41,7 +41,7 @@ static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err 
     if (!m || !c->lost_positions) return m;
     ses_tape *t = ses_tape_new(dev, NULL, e);
     ok = t && ses_model_forward(m, t, &c->batch, &everything, &out, e) &&
-         gold_restore(c, m, t, &out, &c->lost_positions, e);
+         golden_restore(c, m, t, &out, &c->lost_positions, e);
     ses_tape_free(t);
     if (ok) return m;
     ses_model_free(m);
@@ -49,7 +49,7 @@ static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err 
 }
 
 /* Inference: mapped weights, nothing recorded. */
-static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+static bool check_inference(golden_case *c, ses_device *dev, golden_result *r, ses_err *e)
 {
     ses_outputs out;
     bool ok = false;
@@ -60,9 +60,9 @@ static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_e
         c->batch.target_cu_seqlens || m->c.attention.causal || m->c.norm.kind != SES_NORM_LAYER ? 1e-2 : 2e-3;
     if (dev->activation_dtype != SES_REAL)
         r->norm_limit = r->norm_limit > 2e-3 ? 1e-1 : 3e-2; /* and bf16 activations */
-    if (!gold_compare_outputs(c, t, &out, r, e)) goto done;
+    if (!golden_compare_outputs(c, t, &out, r, e)) goto done;
     ses_tensor *loss = c->first_loss_only ? out.head[0].loss : out.loss;
-    if (r->quantized && loss && !gold_compare_loss(c, scalar(t, loss), r, e)) goto done;
+    if (r->quantized && loss && !golden_compare_loss(c, scalar(t, loss), r, e)) goto done;
     if (!isfinite(r->out.fraction) && !ses_model_check_finite(m, e))
         goto done; /* the weights are at fault, not the arithmetic */
     ok = true;
@@ -74,9 +74,9 @@ done:
 
 /* Compares outputs; if they differ and a position table had to be computed, again with the table read off the
  * outputs. */
-static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+static bool check_outputs(golden_case *c, ses_device *dev, golden_result *r, ses_err *e)
 {
-    gold_result first = { .slack = r->slack, .quantized = r->quantized };
+    golden_result first = { .slack = r->slack, .quantized = r->quantized };
     if (!check_inference(c, dev, &first, e)) return false;
     c->lost_positions = !within(&first.out);
     if (c->lost_positions) { /* does the model have such a table? */
@@ -93,7 +93,7 @@ static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err
 }
 
 /* Loss and gradients of one step. */
-static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err *e)
+static bool step(golden_case *c, ses_model *m, ses_tape *t, double *loss, ses_err *e)
 {
     ses_outputs out;
     ses_batch b = c->batch;
@@ -109,25 +109,25 @@ static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err 
 }
 
 /* Training: loss, gradients, five steps of AdamW. */
-static bool check_training(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+static bool check_training(golden_case *c, ses_device *dev, golden_result *r, ses_err *e)
 {
     static const ses_optim_options adamw = { .lr = 1e-3,
                                              .beta1 = 0.9,
                                              .beta2 = 0.999,
                                              .eps = 1e-8,
                                              .group = { { .lr_scale = 1, .weight_decay = 0.01 } } };
-    const ses_tensor_entry *losses = ses_safetensors_find(c->gold, "adamw.losses");
+    const ses_tensor_entry *losses = ses_safetensors_find(c->golden, "adamw.losses");
     double loss;
     bool ok = false;
     ses_optim *o = NULL;
     ses_tape *t = NULL;
     ses_model *m = open_model(c, dev, true, e);
     if (!m || !(t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, e))) goto done;
-    if (!step(c, m, t, &loss, e) || !gold_compare_loss(c, loss, r, e) || !gold_compare_grads(c, m, r, e))
+    if (!step(c, m, t, &loss, e) || !golden_compare_loss(c, loss, r, e) || !golden_compare_grads(c, m, r, e))
         goto done;
     if (losses && !(o = ses_optim_new(ses_model_store(m), &adamw, e))) goto done;
     for (int64_t i = 0; losses && i < losses->count; i++) {
-        if (!step(c, m, t, &loss, e) || !gold_compare_adamw(c, i, loss, r, e)) goto done;
+        if (!step(c, m, t, &loss, e) || !golden_compare_adamw(c, i, loss, r, e)) goto done;
         ses_optim_step(o, -1, 1);
     }
     ok = true;
@@ -139,16 +139,16 @@ done:
 }
 
 /* Generated texts, if the case has some. */
-static bool check_texts(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+static bool check_texts(golden_case *c, ses_device *dev, golden_result *r, ses_err *e)
 {
-    if (!ses_safetensors_find(c->gold, "generate.input_ids")) return true;
+    if (!ses_safetensors_find(c->golden, "generate.input_ids")) return true;
     ses_model *m = open_model(c, dev, false, e);
-    bool ok = m && gold_compare_texts(c, m, r, e);
+    bool ok = m && golden_compare_texts(c, m, r, e);
     ses_model_free(m);
     return ok;
 }
 
-static void put_score(const char *key, const gold_score *s, bool named)
+static void put_score(const char *key, const golden_score *s, bool named)
 {
     if (!s->any)
         printf(" %s=-", key);
@@ -162,14 +162,14 @@ static void put_score(const char *key, const gold_score *s, bool named)
 static int check_case(const char *dir, ses_device *dev, bool verbose)
 {
     ses_err e = { 0 };
-    gold_case c;
-    gold_result r = { .verbose = verbose,
-                      .slack = dev->is_host || dev->activation_dtype != SES_REAL ? 1 : GPU_LIMITS,
-                      .quantized = ses_device_dtype(dev) != SES_REAL || dev->activation_dtype != SES_REAL };
+    golden_case c;
+    golden_result r = { .verbose = verbose,
+                        .slack = dev->is_host || dev->activation_dtype != SES_REAL ? 1 : GPU_LIMITS,
+                        .quantized = ses_device_dtype(dev) != SES_REAL || dev->activation_dtype != SES_REAL };
     int code = 3;
-    bool ok = gold_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
-    bool train =
-        ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
+    bool ok = golden_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
+    bool train = ok && (ses_safetensors_find(c.golden, "output.loss") ||
+                        ses_safetensors_find(c.golden, "adamw.losses"));
     if (train && !r.quantized) ok = check_training(&c, dev, &r, &e);
     ok = ok && (r.quantized || check_texts(&c, dev, &r, &e));
     if (ok) {
@@ -192,7 +192,7 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
         if (e.code == SES_ENOMEM) code = 1;
     }
     fflush(stdout);
-    gold_case_free(&c);
+    golden_case_free(&c);
     return code;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Adds the difference of theirs and ours to each row of the table. */
-static bool correct_table(gold_case *c, ses_tape *t, const ses_output *o, const ses_tensor *table,
+static bool correct_table(golden_case *c, ses_tape *t, const ses_output *o, const ses_tensor *table,
                           const double *theirs, int64_t width, const int32_t *cu, int64_t offset, ses_err *e)
 {
     int64_t cols = ses_cols(table);
@@ -33,8 +33,8 @@ static bool correct_table(gold_case *c, ses_tape *t, const ses_output *o, const 
     return true;
 }
 
-bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outputs *out, bool *restored,
-                  ses_err *e)
+bool golden_restore(golden_case *c, const ses_model *m, ses_tape *t, const ses_outputs *out, bool *restored,
+                    ses_err *e)
 {
     static const struct {
         const char *param, *output;
@@ -49,7 +49,7 @@ bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outpu
         int64_t count;
         const ses_param *p = ses_store_find(ses_model_store(m), stack[i].param);
         snprintf(name, sizeof name, "output.%s", stack[i].output);
-        const double *theirs = gold_values(c, name, &count, e);
+        const double *theirs = golden_values(c, name, &count, e);
         if (e->code) return false;
         if (!p || p->role != SES_PARAM_BUFFER || !theirs) continue;
         if (ses_model_param_in_file(m, p)) continue;

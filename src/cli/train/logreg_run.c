@@ -186,15 +186,16 @@ static bool test_model(const ses_logreg_data *t, const size_t *rows, size_t n, s
                        uint64_t seed, double *scores, ses_err *e)
 {
     size_t classes = r->model.classes;
-    int32_t *gold = ses_alloc_array(2 * n, sizeof *gold, e), *pred = gold ? gold + n : NULL;
-    r->confusion = gold ? ses_alloc_array(classes * classes, sizeof *r->confusion, e) : NULL;
-    if (!r->confusion) return ses_free(gold), false;
+    int32_t *true_labels = ses_alloc_array(2 * n, sizeof *true_labels, e),
+            *pred = true_labels ? true_labels + n : NULL;
+    r->confusion = true_labels ? ses_alloc_array(classes * classes, sizeof *r->confusion, e) : NULL;
+    if (!r->confusion) return ses_free(true_labels), false;
     for (size_t i = 0; i < n; i++) {
         size_t row = rows ? rows[i] : i;
-        gold[i] = t->y[row];
+        true_labels[i] = t->y[row];
         pred[i] = predict(&r->model, t->x.x + row * t->x.cols, scores);
     }
-    ses_evaluation v = { .n = n, .gold = gold, .pred = pred, .n_labels = classes };
+    ses_evaluation v = { .n = n, .true_labels = true_labels, .pred_labels = pred, .n_labels = classes };
     ses_bootstrap b = { .resamples = 1000, .level = 0.95, .seed = seed };
     bool ok = ses_metric_run("accuracy", &v, &b, &r->scores, e) &&
               ses_metric_run("f1", &v, &b, &r->scores, e) &&
@@ -204,7 +205,7 @@ static bool test_model(const ses_logreg_data *t, const size_t *rows, size_t n, s
         for (size_t k = 0; k < classes; k++) sum += r->confusion[c * classes + k];
         if ((double)sum / (double)n > r->baseline) r->baseline = (double)sum / (double)n;
     }
-    ses_free(gold);
+    ses_free(true_labels);
     return ok;
 }
 
