@@ -88,7 +88,7 @@ same 'text-classification -f'
 printf 'The keeper counts.' >"$tmp/in"
 run 0 text-classification -m $m/bert-label --json "The bell rings." -
 same 'text-classification TEXT -'
-no_stderr 'texts that are no files'
+no_stderr 'texts that do not name files'
 run 2 text-classification -m $m/bert-label - -
 stderr_has "'-' (standard input) is given 2 times"
 run 3 text-classification -m $m/bert-label --jsonl '{"text": "a"}'
@@ -114,6 +114,14 @@ cp "$tmp/out" "$tmp/one"
 run 0 rerank -m $m/bert-score --json plums -
 same 'rerank QUERY -'
 : >"$tmp/in"
+
+# commands that read files: the error gives the way to pass text
+run 3 run $m/bert-label "The bell rings."
+stderr_has 'The bell rings.: No such file or directory; run reads files of token ids; for a text: sesame tokenize'
+run 3 predict $m/bert-label "The bell rings." --task classify
+stderr_has "The bell rings.: No such file or directory; predict reads a file; 'sesame text-classification'"
+run 3 train-tokenizer --type bpe -o "$tmp/tokenizer.json" "The bell rings."
+stderr_has "The bell rings.: No such file or directory; arguments are files; '-' is standard input"
 
 printf "%d passed, %d failed, %d skipped\n" $passed $failed $skipped
 [ $failed -eq 0 ]

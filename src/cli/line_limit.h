@@ -1,5 +1,5 @@
-/* The maximum length of an input line, the same for every command that reads a text per line. Without it a
- * file without line ends, such as /dev/zero, would fill the memory. No state; safe in all threads. */
+/* The maximum length of an input line, the same for every command that reads a text per line: a
+ * file that has no line ends, such as /dev/zero, must not fill the memory. No state; safe in all threads. */
 #ifndef SES_CLI_LINE_LIMIT_H
 #define SES_CLI_LINE_LIMIT_H
 

@@ -62,9 +62,9 @@ void ses_hint_file_operand(const ses_call *c, const char *advice)
     }
 }
 
-bool ses_operands_require_files(const ses_call *c, const char *advice, ses_err *e)
+bool ses_operands_require_files(const ses_call *c, int first, const char *advice, ses_err *e)
 {
-    for (int i = 0; i < c->n_operands; i++)
+    for (int i = first; i < c->n_operands; i++)
         if (!ses_operand_is_stdin(c->operands[i]) && !ses_path_exists(c->operands[i]))
             return ses_fail(e, SES_EIO, "%s: No such file or directory; %s", c->operands[i], advice);
     return true;

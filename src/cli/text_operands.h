@@ -20,8 +20,9 @@ void ses_notify_operand(const ses_call *c, const char *operand, const char *mess
  * how to read the file. Nothing with --quiet. */
 void ses_hint_file_operand(const ses_call *c, const char *advice);
 
-/* Fails if an operand, expected to be a file, does not exist. advice: how to pass text. */
-bool ses_operands_require_files(const ses_call *c, const char *advice, ses_err *e);
+/* Fails if an operand, expected to be a file, does not exist. first: number of operands before the files.
+ * advice: how to pass text. */
+bool ses_operands_require_files(const ses_call *c, int first, const char *advice, ses_err *e);
 
 /* Fails if standard input is given twice. */
 bool ses_operands_check_stdin(const ses_call *c, ses_err *e);

@@ -79,7 +79,7 @@ typedef struct ses_item_schema {
 
 struct ses_task {
     const char *description; /* paragraphs for --help */
-    const char *operands;    /* of its command, for --help; NULL: "[TEXT...]" */
+    const char *operands;    /* arguments of its command, for --help; NULL: "[TEXT...]" */
     const ses_usage_example *examples;
     const ses_opt *opt;
     size_t n_opt, args_size; /* option table, size of its struct */

@@ -147,8 +147,8 @@ const ses_command ses_command_detokenize = {
     .summary = "decode token ids to text",
     .description =
         "Decodes the ids of each text: numbers separated by spaces, or a JSON array. Arguments are texts "
-        "(quote the ids of a text), '-' is standard input, -f FILE reads files, one text per line. Without "
-        "them standard input is read. An argument that names an existing file is read as a file, with a "
+        "(quote the ids of a text), '-' is standard input, -f FILE reads files, one text per line. Standard "
+        "input is also the default. An argument that names an existing file is read as a file, with a "
         "notice. An id outside the vocabulary is an error.",
     .examples = examples,
     .opt = opt,

@@ -1,4 +1,5 @@
 /* predict: predict each row of a file with a fine-tuned model. */
+#include "cli/text_operands.h"
 #include "cli/train/predictor_args.h"
 
 static const ses_opt opt[] = {
@@ -24,6 +25,11 @@ static bool print_row(const ses_predictions *p, size_t row, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     ses_open_predictor p;
+    if (!ses_operands_require_files(c, 1,
+                                    "predict reads a file; 'sesame text-classification' and the other "
+                                    "pipelines read texts",
+                                    e))
+        return false;
     bool ok = ses_open_predictor_open(&p, c->args, c->operands[0], c, e);
     ses_predictions *r = ok ? ses_predictor_predict(p.predictor, c->operands[1], e) : NULL;
     ok = r != NULL;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/input_size.h"
 #include "cli/inspect/run_model.h"
+#include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
 #include "text/tokenizer_files.h"
@@ -378,6 +379,11 @@ static bool run(ses_call *c, ses_err *e)
     char dash[] = "-", *standard[] = { dash, NULL };
     const ses_run_args *a = c->args;
     const char *dir = a->adapter ? a->adapter : c->operands[0];
+    if (!ses_operands_require_files(c, 1,
+                                    "run reads files of token ids; for a text: sesame tokenize -m DIR "
+                                    "--json TEXT | sesame run DIR",
+                                    e))
+        return false;
     ses_run_view r = { .a = a, .term = &c->out };
     ses_id_reader in = { .ids = a->ids, .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
     ses_device_options o = ses_compute_device_options(&a->compute);

@@ -252,7 +252,7 @@ const ses_command ses_command_tokenize = {
     .summary = "tokenize text",
     .description =
         "Writes the tokens of each text on a line. Arguments are texts, '-' is standard input, -f FILE "
-        "reads files, one text per line. Without them standard input is read. An argument that names an "
+        "reads files, one text per line. Standard input is also the default. An argument that names an "
         "existing file is read as a file, with a notice. On a terminal the tokens of a word share a color. "
         "Files compressed with gzip, xz or "
         "zstd are decompressed.\n\n"

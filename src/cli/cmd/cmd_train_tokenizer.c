@@ -170,7 +170,7 @@ static bool run(ses_call *c, ses_err *e)
     double start = ses_seconds();
     if (!a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EARG, "%s: already exists; use --overwrite to replace it", a->output);
-    if (!ses_operands_require_files(c, "arguments are files; '-' is standard input", e)) return false;
+    if (!ses_operands_require_files(c, 0, "arguments are files; '-' is standard input", e)) return false;
     char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
     ses_string *special = special_tokens(&a->special, &n_special, e);
     if (!special || (a->stages && !stages)) goto done;

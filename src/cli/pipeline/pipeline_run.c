@@ -189,8 +189,8 @@ static size_t build_item(const pipeline_job *j, ses_string *word, size_t n, ses_
     return n;
 }
 
-/* Whether "-" as argument `at` means the lines of standard input. Otherwise all of it is one text, such as the
- * context of a question. */
+/* Whether "-" as argument `at` means the lines of standard input. Otherwise all of it is one text, such as
+ * the context of a question. */
 static bool takes_lines(const pipeline_job *j, size_t at)
 {
     const ses_item_schema *parts = &j->call->command->task->item_schema;
@@ -214,7 +214,7 @@ static size_t split_input(ses_string *word, ses_buf *text, bool lines)
     return n;
 }
 
-/* The texts of all arguments; *input holds those of standard input. */
+/* The texts of all arguments; *input holds the texts of standard input. */
 static ses_string *argument_texts(const pipeline_job *j, ses_buf *input, size_t *n, ses_err *e)
 {
     const ses_call *c = j->call;
@@ -403,7 +403,7 @@ static bool check_arguments(const ses_call *c, const ses_pipeline_args *a, ses_e
                         (int)strcspn(names, "|"), names, strchr(names, '|') + 1);
     if (a->jsonl || a->column)
         return ses_operands_require_files(
-            c, "with --jsonl or --column arguments are files, '-' is standard input", e);
+            c, 0, "with --jsonl or --column arguments are files, '-' is standard input", e);
     return ses_operands_check_stdin(c, e);
 }
 

@@ -61,8 +61,9 @@ static const ses_opt opt[] = {
 };
 
 const char ses_pipeline_description[] =
-    "Arguments are texts, '-' is standard input, -f FILE reads files, one text per line. Without them "
-    "standard input is read. With --jsonl or --column arguments are files. Files compressed with gzip, xz or "
+    "Arguments are texts, '-' is standard input, -f FILE reads files, one text per line. Standard "
+    "input is also the default. With --jsonl or --column arguments are files. Files compressed with gzip, xz "
+    "or "
     "zstd are decompressed. Results are written in input order, each as soon as it is available. With "
     "--json each result is a line, in the format of the transformers pipeline if there is one of this name. "
     "Truncation is "
