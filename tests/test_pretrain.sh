@@ -48,6 +48,15 @@ err_has 'update 20 of 60'
 same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
 loss() { sed -n 's/.*"train_loss": \([0-9.]*\).*/\1/p' "$1/all_results.json"; }
 if awk "BEGIN { exit !(($(loss "$tmp/a") - $(loss "$tmp/b")) ^ 2 < 1e-12) }"; then pass; else fail 'loss of the whole run'; fi
+# The options are in the checkpoint.
+mkdir "$tmp/b2" && cp -r "$tmp/a/checkpoint-40" "$tmp/b2/"
+gives 0 -o "$tmp/b2" --resume
+same "$tmp/a/model.safetensors" "$tmp/b2/model.safetensors"
+# Longer, where neither learning rates nor batches depend on the length.
+gives 0 $common --schedule constant --warmup 2 --steps 4 -o "$tmp/less"
+gives 0 $common --schedule constant --warmup 2 --steps 9 -o "$tmp/more"
+gives 0 -o "$tmp/less" --resume --steps 9
+same "$tmp/less/model.safetensors" "$tmp/more/model.safetensors"
 # A complete run is not resumed.
 cp "$tmp/b/all_results.json" "$tmp/results"
 gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/b" --resume
@@ -62,7 +71,7 @@ out_has '"save-every": 20'
 mkdir "$tmp/dead" && touch "$tmp/dead/.lock" "$tmp/dead/log.jsonl" && cp "$tmp/a/pretrain.json" "$tmp/dead/"
 gives 0 $common --steps 2 -o "$tmp/dead" --resume
 gives 3 $common --steps 3 -o "$tmp/dead" --resume
-err_has 'updates'
+err_has 'started with updates 2, not 3; its learning rates depend on its length'
 
 # Stages, batch-size warmup, EMA; resumed in the second stage.
 more='--steps 30 --length 24:0.5,48 --tokens-per-batch 400 --batch-ramp 0.5 --accumulate 2 --ema 0.9 --optimizer lamb'

@@ -28,6 +28,9 @@ const char *ses_schedule_name(size_t i, const char **description);
 /* The factor of update `step`, counted from 0. s->name must be a known schedule. Cannot fail. */
 double ses_schedule_at(const ses_schedule *s, int64_t step);
 
+/* Whether the factors depend on `total`: a run can be extended if they do not. name NULL: constant. */
+bool ses_schedule_uses_total(const ses_schedule *s);
+
 /* ratio * total, rounded up as transformers does. */
 int64_t ses_warmup_updates(double ratio, int64_t total);
 

@@ -40,6 +40,30 @@ static void insert_model_operand(ses_call *c, void *args)
     }
 }
 
+/* Parses the command line, over the options of an earlier call if it continues one. *stored owns strings. */
+static bool parse(const ses_command *cmd, const ses_opt_group *group, size_t n_groups, ses_call *call,
+                  ses_json_doc **stored, ses_err *e)
+{
+    size_t n = 0;
+    if (!cmd->open_stored)
+        return ses_options_parse(group, n_groups, call->operands, false, &call->n_operands, e);
+    while (call->operands[n]) n++;
+    char **words = ses_alloc_array(n + 1, sizeof *words, e);
+    if (!words) return false;
+    memcpy(words, call->operands, (n + 1) * sizeof *words);
+    bool ok = ses_options_parse(group, n_groups, call->operands, false, &call->n_operands, e);
+    *stored = ok ? cmd->open_stored(call->args, e) : NULL;
+    if (*stored) {
+        memcpy(call->operands, words, (n + 1) * sizeof *words);
+        ses_opt_free(cmd->opt, cmd->n_opt, group->args);
+        memset(group->args, 0, cmd->args_size);
+        ok = ses_options_parse_stored(group, n_groups, ses_json_get(ses_json_root(*stored), "options"),
+                                      call->operands, &call->n_operands, e);
+    }
+    ses_free(words);
+    return ok && e->code == SES_OK;
+}
+
 static bool run_command(const ses_command *cmd, const char *name, ses_general_args *general, char **argv,
                         ses_err *e)
 {
@@ -56,7 +80,9 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     const ses_opt_group group[] = { { task ? task->opt : NULL, task ? task->n_opt : 0, task_args },
                                     { cmd->opt, cmd->n_opt, args },
                                     { ses_general_opt, ses_n_general_opt, general } };
-    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_operands, e) &&
+    ses_json_doc *stored = NULL;
+    const ses_opt_group *own_group = task ? group : group + 1; /* without the empty group of a task */
+    bool ok = parse(cmd, own_group, (size_t)(group + SES_LEN(group) - own_group), &call, &stored, e) &&
               (!task || ses_task_set_called_name(task, task_args, name, e));
     if (ok) {
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
@@ -78,6 +104,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
         for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     }
     ses_options_free(group, SES_LEN(group));
+    ses_json_free(stored);
     ses_free(args);
     ses_free(task_args);
     return ok;

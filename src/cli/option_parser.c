@@ -3,6 +3,7 @@
 
 #include "base/suggest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,11 +120,10 @@ static bool parse_letters(const ses_opt_group *group, size_t n_groups, char ***a
     return true;
 }
 
-bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool stop_at_operand,
-                       int *n_operands, ses_err *e)
+static bool parse_words(const ses_opt_group *group, size_t n_groups, char **argv, bool stop_at_operand,
+                        int *n_operands, ses_err *e)
 {
     int n = 0;
-    if (!set_defaults(group, n_groups, e)) return false;
     char **at = argv;
     for (; *at; at++) {
         char *word = *at;
@@ -144,6 +144,57 @@ bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv,
     argv[n] = NULL;
     *n_operands = n;
     return true;
+}
+
+bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool stop_at_operand,
+                       int *n_operands, ses_err *e)
+{
+    return set_defaults(group, n_groups, e) &&
+           parse_words(group, n_groups, argv, stop_at_operand, n_operands, e);
+}
+
+/* Sets an option from its JSON value. null: no value. */
+static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err *e)
+{
+    bool ok = true;
+    char from[64];
+    snprintf(from, sizeof from, "stored option %s", o->name);
+    const char *text = ses_json_string(v, NULL);
+    if (o->type == SES_OPT_LIST) {
+        for (size_t i = 0; ok && ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++) {
+            text = ses_json_string(ses_json_at(v, i), NULL);
+            ok = text && ses_opt_set(o, args, from, text, e);
+        }
+    } else if (text) {
+        ok = ses_opt_set(o, args, from, text, e);
+    } else if (ses_json_type_of(v) != SES_JSON_NULL) {
+        ses_json_writer *w = o->type == SES_OPT_TEXT ? NULL : ses_json_writer_new(0, e);
+        if (w) ses_json_put_value(w, v);
+        text = w ? ses_json_writer_text(w, NULL, e) : NULL;
+        ok = text && ses_opt_set(o, args, from, text, e);
+        ses_json_writer_free(w);
+    }
+    if (!ok && e->code != SES_ENOMEM) {
+        ses_err bad = { 0 };
+        ses_fail(&bad, SES_EFORMAT, "%s: unexpected value; give --%s on the command line", from, o->name);
+        *e = bad;
+    }
+    return ok;
+}
+
+bool ses_options_parse_stored(const ses_opt_group *group, size_t n_groups, const ses_json *stored,
+                              char **argv, int *n_operands, ses_err *e)
+{
+    static const char *const own[] = { "output", "resume", "overwrite", "grid", "seeds", "json" };
+    const ses_opt *o;
+    if (!set_defaults(group, n_groups, e)) return false;
+    for (ses_opt_iter it = ses_opt_begin(group->opt, group->n); (o = ses_opt_next(&it));) {
+        const ses_json *v = ses_json_get(stored, o->name);
+        for (size_t i = 0; i < SES_LEN(own); i++)
+            if (!strcmp(o->name, own[i])) v = NULL;
+        if (v && !set_stored(o, group->args, v, e)) return false;
+    }
+    return parse_words(group, n_groups, argv, false, n_operands, e);
 }
 
 static bool is_missing(const ses_opt *o, const void *args)

@@ -21,6 +21,11 @@ typedef struct ses_opt_group {
  * options. Errors are SES_EUSAGE. */
 bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool stop_at_operand,
                        int *n_operands, ses_err *e);
+/* The same with other defaults: `stored`, an object as ses_options_put_json writes it, for group[0]. Its
+ * strings are borrowed. Options of one call are not restored: output, resume, overwrite,
+ * grid, seeds, json. args must be zeroed. */
+bool ses_options_parse_stored(const ses_opt_group *group, size_t n_groups, const ses_json *stored,
+                              char **argv, int *n_operands, ses_err *e);
 bool ses_options_check_required(const ses_opt_group *group, size_t n_groups, ses_err *e);
 void ses_options_free(const ses_opt_group *group, size_t n_groups);
 

@@ -314,6 +314,14 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
 
 /* ---- trainer ---- */
 
+/* Neither learning rates nor batches depend on the length of the run. */
+static bool is_extensible(const ses_pretrain_options *o)
+{
+    return !ses_schedule_uses_total(&(ses_schedule){ .name = o->run.schedule }) &&
+           (o->run.warmup <= 0 || o->run.warmup >= 1) && !strpbrk(o->lengths, ":,") && o->batch_ramp <= 0 &&
+           o->objective.mask_rate_end < 0;
+}
+
 /* Settings that a resumed run must share. */
 static char *settings(const ses_pretrain *p, ses_err *e)
 {
@@ -325,7 +333,8 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_string(w, "class", ses_model_class_name(p->model));
     ses_json_member_string(w, "length", opt->lengths);
     ses_json_member_int(w, "packing", packing_of(p));
-    ses_json_member_int(w, "updates", ses_curriculum_updates(p->curriculum));
+    if (!is_extensible(opt)) /* else a resumed run may be longer */
+        ses_json_member_int(w, "updates", ses_curriculum_updates(p->curriculum));
     ses_json_member_int(w, "batch_size", opt->run.tokens_per_batch ? 0 : opt->run.batch_size);
     ses_json_member_int(w, "tokens_per_batch", opt->run.tokens_per_batch);
     ses_json_member_int(w, "accumulate", opt->run.accumulate);

@@ -6,6 +6,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "checkpoint_dir.h"
 #include "text/tokenizer_files.h"
 
 #include <math.h>
@@ -161,6 +162,36 @@ static ses_json_doc *load(const char *dir, const char *name)
     char *path = ses_path_join(dir, name, NULL);
     ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load(path, FILE_MAX, NULL) : NULL;
     ses_free(path);
+    return d;
+}
+
+static ses_json_doc *open_info(const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, SES_RUN_INFO, e);
+    ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load(path, FILE_MAX, e) : NULL;
+    ses_free(path);
+    return d;
+}
+
+ses_json_doc *ses_run_info_open(const char *out, ses_err *e)
+{
+    ses_err error = { 0 };
+    ses_checkpoint_dirs l = { 0 };
+    ses_json_doc *d = NULL;
+    bool ok = !ses_path_is_dir(out) || ses_checkpoint_dirs_find(out, &l, &error);
+    for (size_t i = 0; ok && !d && i < l.n; i++) {
+        char *path = ses_checkpoint_dir_path(out, l.p[i], &error);
+        error = path ? (ses_err){ 0 } : error; /* a damaged checkpoint: use an older one */
+        d = path ? open_info(path, &error) : NULL;
+        ok = error.code != SES_ENOMEM;
+        ses_free(path);
+    }
+    if (ok && !d) {
+        error = (ses_err){ 0 };
+        d = open_info(out, &error);
+    }
+    if (!d && error.code) ses_fail(e, error.code, "%s", error.msg);
+    ses_free(l.p);
     return d;
 }
 

@@ -44,6 +44,10 @@ bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e);
 /* Reads the totals of run.json in folder dir, a checkpoint. loss_count is 0 if it has none that are valid. */
 ses_run_totals ses_run_totals_read(const char *dir);
 
+/* Opens run.json of the newest checkpoint in folder out that has one, else of out itself. NULL without an
+ * error: there is none. Free with ses_json_free. */
+ses_json_doc *ses_run_info_open(const char *out, ses_err *e);
+
 /* The folder of the run has final files, and they are those of this checkpoint, its last one. */
 bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates);
 

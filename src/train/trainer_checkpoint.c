@@ -289,6 +289,16 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     return ok;
 }
 
+/* The run has another length and cannot be extended, or another setting. */
+static bool other_setting(const char *key, const char *was, const char *now, ses_err *e)
+{
+    bool length = !strcmp(key, "epochs") || !strcmp(key, "steps") || !strcmp(key, "updates");
+    return ses_fail(e, SES_EARG, "the run was started with %s %s, not %s; %s", key, was, now,
+                    length ? "its learning rates depend on its length; a run can be extended only with the "
+                             "schedule constant or inverse_sqrt and a warmup of 0 or a number of updates"
+                           : "resume it with the same settings");
+}
+
 /* Fails on the first setting that differs. */
 static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
 {
@@ -303,10 +313,7 @@ static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
         if (b) old ? ses_json_put_value(b, old) : ses_json_put_null(b);
         const char *x = b ? ses_json_writer_text(a, NULL, e) : NULL,
                    *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
-        ok = y && (!strcmp(x, y) ||
-                   ses_fail(e, SES_EARG,
-                            "the run was started with %s %s, not %s; resume it with the same settings", key,
-                            y, x));
+        ok = y && (!strcmp(x, y) || other_setting(key, y, x, e));
         ses_json_writer_free(a);
         ses_json_writer_free(b);
     }
@@ -374,6 +381,11 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
     if (ok && data && *t->data && strcmp(data, t->data))
         ok = ses_fail(e, SES_EARG,
                       "the run was started with other training data; resume it with the same data");
+    int64_t done = 0, total = 0; /* a shorter run */
+    if (ok && ses_json_int(ses_json_get(root, "global_step"), &done) &&
+        ses_json_int(ses_json_get(root, "max_steps"), &total) && total > t->total && done > t->total)
+        ok = ses_fail(e, SES_EARG, "the run has %" PRId64 " updates already, more than %" PRId64, done,
+                      t->total);
     if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))

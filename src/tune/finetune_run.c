@@ -186,6 +186,13 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
             ses_wrap(e, "%s", f->eval_name));
 }
 
+/* The learning rates do not depend on the length of the run. */
+static bool is_extensible(const ses_training_options *r)
+{
+    return !ses_schedule_uses_total(&(ses_schedule){ .name = r->schedule }) &&
+           (r->warmup <= 0 || r->warmup >= 1);
+}
+
 /* Settings a resumed run must have in common with the run it continues, as a JSON object. */
 static char *settings(const ses_finetune *f, ses_err *e)
 {
@@ -198,8 +205,10 @@ static char *settings(const ses_finetune *f, ses_err *e)
     if (f->task->loss_name) ses_json_member_string(w, "loss", f->task->loss_name);
     ses_json_member_int(w, "train_examples", ses_dataset_size(f->train.data));
     ses_json_member_int(w, "train_tokens", ses_dataset_tokens(f->train.data));
-    ses_json_member_real(w, "epochs", r->epochs);
-    ses_json_member_int(w, "steps", r->steps);
+    if (!is_extensible(r)) { /* else a resumed run may be longer */
+        ses_json_member_real(w, "epochs", r->epochs);
+        ses_json_member_int(w, "steps", r->steps);
+    }
     ses_json_member_int(w, "batch_size", r->tokens_per_batch ? 0 : r->batch_size);
     ses_json_member_int(w, "tokens_per_batch", r->tokens_per_batch);
     ses_json_member_int(w, "bucket", o->bucket);

@@ -1,5 +1,6 @@
 /* finetune: fine-tune a model on a labeled file, evaluate and save it. Options and help. */
 #include "cli/train/finetune_command.h"
+#include "train/train_folder.h"
 
 #define AT(field) offsetof(ses_finetune_args, field)
 
@@ -132,6 +133,14 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
 
+/* --resume without --train: the options are in OUT. */
+static ses_json_doc *open_stored(const void *args, ses_err *e)
+{
+    const ses_finetune_args *a = args;
+    const ses_training_options *r = &a->train.run;
+    return r->resume && r->output && !a->o.train ? ses_run_info_open(r->output, e) : NULL;
+}
+
 static const ses_usage_example examples[] = {
     { "sesame finetune --model bert-base-uncased --task classify --train SST-2/train.tsv --eval "
       "SST-2/dev.tsv --output sst2",
@@ -144,7 +153,7 @@ static const ses_usage_example examples[] = {
     { "sesame finetune --config student.json --tokenizer sst2 --teacher sst2 --from-teacher --task classify "
       "--train SST-2/train.tsv -o small",
       "distill sst2 into a smaller model, starting from some of its layers" },
-    { "sesame finetune ... --output sst2 --resume", "continue an interrupted run, bit for bit" },
+    { "sesame finetune --output sst2 --resume", "continue an interrupted run, bit for bit" },
     { 0 },
 };
 
@@ -170,5 +179,6 @@ const ses_command ses_command_finetune = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_finetune_args),
+    .open_stored = open_stored,
     .run = ses_finetune_command,
 };

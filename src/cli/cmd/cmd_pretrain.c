@@ -1,6 +1,7 @@
 /* The pretrain command: options and help. */
 #include "cli/train/pretrain_command.h"
 #include "train/model_presets.h"
+#include "train/train_folder.h"
 
 #define AT(field) offsetof(ses_pretrain_args, field)
 
@@ -172,6 +173,14 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_pretrain_args, compute, ses_compute_options),
 };
 
+/* --resume without --corpus: the options are in OUT. */
+static ses_json_doc *open_stored(const void *args, ses_err *e)
+{
+    const ses_pretrain_args *a = args;
+    const ses_training_options *r = &a->train.run;
+    return r->resume && r->output && !a->corpora.n ? ses_run_info_open(r->output, e) : NULL;
+}
+
 static const ses_usage_example examples[] = {
     { "sesame pretrain -c c.ids --tokenizer t.json -p bert-mini --epochs 10 -o mini",
       "masked language modeling" },
@@ -200,5 +209,6 @@ const ses_command ses_command_pretrain = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_pretrain_args),
+    .open_stored = open_stored,
     .run = ses_pretrain_command,
 };

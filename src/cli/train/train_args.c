@@ -89,7 +89,8 @@ static const ses_opt resume_opt[] = {
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(run.resume),
-      .help = "continue from the newest checkpoint in OUT; start anew if OUT is empty" },
+      .help = "continue from the newest checkpoint in OUT, by default with its options; start anew if OUT is "
+              "empty" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = AT(run.overwrite),

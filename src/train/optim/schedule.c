@@ -105,4 +105,9 @@ double ses_schedule_at(const ses_schedule *s, int64_t step)
     return find(s->name)->at(s, t);
 }
 
+bool ses_schedule_uses_total(const ses_schedule *s)
+{
+    return s->name && strcmp(s->name, "constant") && strcmp(s->name, "inverse_sqrt");
+}
+
 int64_t ses_warmup_updates(double ratio, int64_t total) { return (int64_t)ceil((double)total * ratio); }
