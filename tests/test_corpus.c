@@ -1,5 +1,5 @@
-/* Corpora: contents; identical bytes for any number of threads and after an interruption; damaged files and damaged
- * intermediate files are refused. */
+/* Corpora: contents; identical bytes for any number of threads and after an interruption; damaged files and
+ * damaged intermediate files are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
@@ -163,8 +163,8 @@ static void interrupt(const corpus_fixture *f, const char *name, interrupted *b)
     b->o.progress = NULL;
 }
 
-/* Writes a file of C.part with one byte changed, and resumes. The build must refuse it without changing any file, or
- * build the same corpus. */
+/* Writes a file of C.part with one byte changed, and resumes. The build must refuse it without changing any
+ * file, or build the same corpus. */
 static bool resume_damaged(interrupted *b, const char *path, char *data, size_t n, size_t at,
                            const char *good, size_t good_size)
 {
@@ -235,7 +235,7 @@ static void old_journal(const corpus_fixture *f)
         strcpy(at, "}");
         CHECK(write_file(path, text, strlen(text)));
         CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) && strstr(e.msg, "older version") &&
-              strstr(e.msg, "--restart"));
+              strstr(e.msg, "option restart"));
         e = (ses_err){ 0 };
         b.o.restart = true;
         CHECK_MSG(ses_corpus_build(b.out, &b.o, &resumed, &e) && !resumed, "%s", e.msg);

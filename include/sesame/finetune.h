@@ -1,7 +1,7 @@
 /* Fine-tuning: train a pretrained model on labeled examples, evaluate it, save it, predict with it.
  *
  *     ses_finetune_options o = ses_finetune_defaults();
- *     o.model = "bert-base-uncased", o.train = "train.csv", o.eval = "dev.csv", o.run.output = "out";
+ *     o.model = "sesame-small", o.train = "train.csv", o.eval = "dev.csv", o.run.output = "out";
  *     ses_finetune *f = ses_finetune_new(&o, device, &e);
  *     bool ok = f && ses_finetune_run(f, NULL, &e);           -- trains, evaluates, writes the folder
  *     double accuracy;

@@ -186,7 +186,9 @@ typedef struct ses_output_request {
     int64_t n_rows;
 } ses_output_request;
 
-/* Runs the model on a tape of its device. The batch is validated first (SES_EARG). */
+/* Runs the model on a tape of its device. request NULL: only the loss. *out is valid if the call succeeds.
+ * The batch is validated first (SES_EARG). After any other failure the tape keeps the error, and must be
+ * reset before its next use. */
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
                        ses_outputs *out, ses_err *e);
 

@@ -2,7 +2,7 @@
  * ...) with a model and its tokenizer.
  *
  *     ses_setting settings[] = { { "top_k", "3" }, { 0 } };
- *     ses_pipeline *p = ses_pipeline_open("fill-mask", "bert-base-uncased", dev, settings, &e);
+ *     ses_pipeline *p = ses_pipeline_open("fill-mask", "sesame-small", dev, settings, &e);
  *     const ses_result *r = ses_pipeline_run(p, &(ses_item){ .text = ses_str("Paris is in [MASK].") }, &e);
  *     for (size_t i = 0; r && i < r->n; i++) printf("%.3f %s\n", r->row[i].score, r->row[i].word.p);
  *     ses_pipeline_free(p);
@@ -106,9 +106,9 @@ typedef struct ses_pipeline_options {
                                        its adapter_config.json names */
 } ses_pipeline_options;
 
-/* Loads the model and tokenizer of a folder for a task. settings may be NULL: defaults. Fails if the
- * folder is incomplete or damaged, the model lacks the head for the task, or a setting is unknown or out
- * of range. */
+/* Loads the model and tokenizer of a folder for a task. dir: the path of a folder, or the name of a bundled
+ * model ("sesame-small", see ses_model_resolve). settings may be NULL: defaults. Fails if the folder is
+ * incomplete or damaged, the model lacks the head for the task, or a setting is unknown or out of range. */
 ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev,
                                 const ses_setting *settings, ses_err *e);
 

@@ -53,8 +53,8 @@ ses_tensor *ses_tape_input(ses_tape *t, const ses_real *host, const int64_t dim[
 /* An integer tensor with a copy of n host values. NULL: the tape has failed. */
 ses_tensor *ses_tape_ints(ses_tape *t, const int32_t *host, int64_t n);
 
-/* Waits for the device and copies x to host, which has ses_count(x) elements. False: x is NULL, or the tape
- * has failed. */
+/* Waits for the device and copies x to host, which has ses_count(x) elements. bf16 becomes ses_real; an
+ * integer tensor is copied as int32_t values, not converted. False: x is NULL, or the tape has failed. */
 bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host);
 
 /* A point in the tape's memory. */

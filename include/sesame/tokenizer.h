@@ -21,9 +21,10 @@ typedef struct ses_encode_ctx ses_encode_ctx;
 
 /* ---- opening and saving ---- */
 
-/* Open a tokenizer. path: a model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a
- * folder, tokenizer.json takes precedence over older formats. Fails if no file is found, or if one is
- * invalid or needs a feature that is not supported. */
+/* Open a tokenizer. path: a model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt; the name
+ * of a model ("sesame-small") must be resolved first, see ses_model_resolve in sesame/model.h. In a folder,
+ * tokenizer.json takes precedence over older formats. Fails if no file is found, or if one is invalid or
+ * needs a feature that is not supported. */
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
 
 /* The same; lower: convert texts to lower case before anything else, except special tokens in them

@@ -41,7 +41,7 @@ typedef struct ses_trainer_options {
     double max_grad_norm;         /* gradient clipping; 0: none */
     int64_t accumulate;           /* batches per update; 0: 1. An epoch's last update may have fewer */
     double epochs;                /* length of the run, if updates is 0 */
-    int64_t updates;
+    int64_t updates;              /* length of the run in optimizer steps; 0: epochs */
     uint64_t seed;
     bool no_dropout;
     bool recompute;         /* gradient checkpointing, see ses_tape_options */

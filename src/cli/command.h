@@ -62,7 +62,7 @@ const char *ses_command_model_note(const ses_command *c); /* pipelines: default 
 const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: none */
 
 #define SES_TASK(id, name, summary) extern const ses_command ses_pipeline_##id;
-#define SES_TASK_ALIAS(alias, id, name) extern const ses_command ses_pipeline_##alias;
+#define SES_TASK_ALIAS(alias, name, id, task_name) extern const ses_command ses_pipeline_##alias;
 #include "task/tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS

@@ -16,7 +16,7 @@ static const ses_command *const list[] = {
 #include "commands.def"
 #undef SES_COMMAND
 #define SES_TASK(id, name, summary) &ses_pipeline_##id,
-#define SES_TASK_ALIAS(alias, id, name) &ses_pipeline_##alias,
+#define SES_TASK_ALIAS(alias, name, id, task_name) &ses_pipeline_##alias,
 #include "task/tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS

@@ -292,7 +292,7 @@ bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *re
     *resumed = 0;
     bool ok = false;
     if (ses_path_exists(path) && !o->overwrite)
-        ses_fail(e, SES_EIO, "%s: file exists; use --overwrite to replace it", path);
+        ses_fail(e, SES_EIO, "%s: file exists; use the option overwrite to replace it", path);
     else
         ok = prepare(&b, e) && run(&b, path, resumed, e);
     if (!ok && b.spool.lock && !b.spool.has_journal) ses_dir_remove(b.spool.dir, NULL);

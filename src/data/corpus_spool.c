@@ -17,7 +17,7 @@ enum { BUFFER = 1 << 20, VERIFY_BUFFER = 1 << 16, JOURNAL_MAX = 1 << 20 };
 
 static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", "documents" };
 
-#define RESTART "use --restart to start over"
+#define RESTART "use the option restart to start over"
 
 /* ---- checksums ---- */
 
@@ -30,7 +30,8 @@ static uint64_t checksum(uint64_t sum, const void *p, size_t n)
 
 static uint64_t checksum_start(void) { return 0xcbf29ce484222325u; }
 
-/* Bytes at the start of a part outside its checksum: the corpus header, which the end of a build overwrites. */
+/* Bytes at the start of a part outside its checksum: the corpus header, which the end of a build
+ * overwrites. */
 static size_t unchecked_bytes(int part) { return part == PART_TOKENS ? CORPUS_HEADER_BYTES : 0; }
 
 /* ---- the journal ---- */
@@ -132,7 +133,7 @@ static bool parse_journal(ses_spool *s, const ses_json *root, ses_build_progress
     if (ok && strcmp(settings, s->settings))
         return ses_fail(e, SES_EARG,
                         "%s has an interrupted build of other texts or options; repeat these to resume it, "
-                        "or use --restart",
+                        "or use the option restart",
                         s->dir);
     for (int i = 0; i < CORPUS_PARTS; i++) ok = ok && get_checksum(sums, name[i], &s->sum[i]);
     ok = ok && get_checksum(sums, "journal", &journal) && journal == journal_checksum(s, at) &&

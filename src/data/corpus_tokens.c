@@ -111,7 +111,8 @@ static bool add_json_document(ses_corpus_worker *w, stored *at, const ses_text_d
     const ses_json *v = ses_json_get(ses_json_root(doc), field);
     const char *text = ses_json_string(v, &len);
     bool ok = text ? add_lines(w, at, text, len, e)
-                   : ses_fail(e, SES_EFORMAT, "no string field \"%s\"%s; select the text field with --field",
+                   : ses_fail(e, SES_EFORMAT,
+                              "no string field \"%s\"%s; select the text field with the option field",
                               ses_quoted_of(field, strlen(field)).s, v ? " (not a string)" : "");
     ses_json_free(doc);
     return ok;

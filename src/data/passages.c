@@ -72,8 +72,7 @@ static bool find_usable(ses_passages *r, ses_err *e)
         return packs_pairs(r) && corpus_info(r, i)->documents
                    ? ses_fail(e, SES_EARG,
                               "corpus %zu: no %s document has two sentences, which pairs need; if its lines "
-                              "are paragraphs, "
-                              "rebuild it with --split-sentences",
+                              "are paragraphs, rebuild it with sentence splitting (split-sentences)",
                               i + 1, split)
                    : ses_fail(e, SES_EARG, "corpus %zu: no %s documents", i + 1, split);
     }

@@ -69,9 +69,8 @@ static char *find_base(const char *dir, const char *named, ses_err *e)
     ses_free(beside);
     if (has_file(named, "config.json")) return ses_strdup(named, e);
     ses_fail(e, SES_EIO,
-             "%s: \"base_model_name_or_path\" is \"%s\", which is not a folder with a model: give the "
-             "model's folder "
-             "as --model, and this folder as --adapter",
+             "%s: \"base_model_name_or_path\" is \"%s\", which is not a folder with a model: open the base "
+             "model with this folder as its adapter",
              dir, ses_quoted_of(named, strlen(named)).s);
     return NULL;
 }

@@ -90,7 +90,8 @@ const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *
     return NULL;
 }
 
-/* T5's initialization: its scores are not scaled, so that queries are smaller by sqrt(head size). */
+/* Initializes parameter i with scale init.range. T5 (init.by_fan_in): range / sqrt(inputs);
+ * queries also / sqrt(head size), because T5 does not scale its attention scores. */
 void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
 {
     const ses_config *c = &m->c;
@@ -225,6 +226,8 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
                        ses_outputs *out, ses_err *e)
 {
+    static const ses_output_request loss_only = { 0 };
+    if (!request) request = &loss_only;
     if (!ses_model_check_batch(m, b, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");

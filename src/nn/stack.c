@@ -479,8 +479,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
     bool recompute = ses_tape_recomputing(t) && !p->request->attentions && !p->request->attention_scores;
     if (vtable->run && recompute)
         ses_tape_fail(t, SES_EUNSUPPORTED,
-                      "this model cannot recompute its layers (gradient checkpointing): leave out "
-                      "--recompute");
+                      "this model cannot recompute its layers: turn off gradient checkpointing (recompute)");
     if (vtable->run) return ses_used_rows_gather(p, seqs, vtable->run(k, p, seqs));
     ses_stack_ctx ctx = { .seqs = seqs,
                           .encoder_states = memory,

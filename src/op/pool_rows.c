@@ -29,16 +29,20 @@ static void backward(const ses_node *n)
                        ses_rows(n->out), ses_cols(n->out), a->kind);
 }
 
-static const int32_t cu_seqlens[] = { 0, 3, 4, 9 };
+static const int32_t case_cu_seqlens[] = { 0, 3, 4, 9 };
 static const ses_case cases[] = {
-    { .dim = { { 9, 7 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_FIRST } },
-    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MEAN } },
+    { .dim = { { 9, 7 }, { 4 } },
+      .ints = { [1] = case_cu_seqlens },
+      .attr = &(const attr){ SES_POOL_FIRST } },
+    { .dim = { { 9, 33 }, { 4 } },
+      .ints = { [1] = case_cu_seqlens },
+      .attr = &(const attr){ SES_POOL_MEAN } },
     { .dim = { { 9, 1 }, { 4 } },
-      .ints = { [1] = cu_seqlens },
+      .ints = { [1] = case_cu_seqlens },
       .attr = &(const attr){ SES_POOL_MEAN },
       .scale = 1e4 },
-    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
-    { .dim = { { 9, 1 }, { 4 } }, .ints = { [1] = cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
+    { .dim = { { 9, 33 }, { 4 } }, .ints = { [1] = case_cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
+    { .dim = { { 9, 1 }, { 4 } }, .ints = { [1] = case_cu_seqlens }, .attr = &(const attr){ SES_POOL_MAX } },
 };
 const ses_op ses_op_pool_rows = {
     .name = "pool_rows",
@@ -50,7 +54,7 @@ const ses_op ses_op_pool_rows = {
     .backward = backward,
 };
 
-ses_tensor *ses_pool_rows(ses_tape *t, ses_tensor *x, ses_tensor *offsets, ses_pool_kind kind)
+ses_tensor *ses_pool_rows(ses_tape *t, ses_tensor *x, ses_tensor *cu_seqlens, ses_pool_kind kind)
 {
-    return ses_apply(t, &ses_op_pool_rows, SES_IN(x, offsets), &(attr){ kind });
+    return ses_apply(t, &ses_op_pool_rows, SES_IN(x, cu_seqlens), &(attr){ kind });
 }

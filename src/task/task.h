@@ -116,7 +116,7 @@ struct ses_task {
 };
 
 #define SES_TASK(id, name, summary) extern const ses_task ses_task_##id;
-#define SES_TASK_ALIAS(alias, id, name)
+#define SES_TASK_ALIAS(alias, name, id, task_name)
 #include "tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS

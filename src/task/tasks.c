@@ -7,7 +7,7 @@
 
 static const ses_task_entry list[] = {
 #define SES_TASK(id, name, summary) { name, summary, &ses_task_##id },
-#define SES_TASK_ALIAS(alias, id, name) { name, NULL, &ses_task_##id },
+#define SES_TASK_ALIAS(alias, name, id, task_name) { name, NULL, &ses_task_##id },
 #include "tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS

@@ -46,7 +46,7 @@ static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
     cudaMemGetInfo(&free_bytes, &total);
     ses_fail(e, SES_ENOMEM,
              "out of GPU memory: %zu bytes requested, %zu of %zu free; reduce the batch size, or train "
-             "with --recompute",
+             "with gradient checkpointing (recompute)",
              size, free_bytes, total);
     return NULL;
 }

@@ -165,10 +165,10 @@ static bool fill_columns(ses_data_spec *s, const char *path, ses_err *e)
     if (s->no_header) return number_columns(s), true;
     bool rewrite = s->kind == SES_DATA_SEQ2SEQ;
     if (is_pipe(path))
-        return ses_fail(e, SES_EUSAGE, "%s: columns of a pipe cannot be detected; name them with --text%s",
-                        path,
-                        is_labeled(s)              ? " and --label"
-                        : rewrite && !s->no_labels ? " and --pair"
+        return ses_fail(e, SES_EUSAGE,
+                        "%s: columns of a pipe cannot be detected; set the column options text%s", path,
+                        is_labeled(s)              ? " and label"
+                        : rewrite && !s->no_labels ? " and pair"
                                                    : "");
     ses_records *r = ses_records_open(
         path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },

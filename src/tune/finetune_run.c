@@ -97,7 +97,7 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
     const ses_scores *s = &f->report.scores;
     *metric = f->report.loss;
     if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
-        return ses_fail(e, SES_EUSAGE, "--metric: no score \"%s\"; the first of this task is %s", name,
+        return ses_fail(e, SES_EUSAGE, "metric: no score \"%s\"; the first of this task is %s", name,
                         s->n ? s->item[0].name : "loss");
     if (!ses_run_log_on_evaluation(&f->log, s, f->report.loss, e)) return false;
     double best = ses_trainer_state(f->trainer)->best;

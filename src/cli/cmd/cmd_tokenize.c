@@ -89,16 +89,16 @@ static void put_token(ses_buf *out, const char *s, size_t n)
 }
 
 /* On a terminal the tokens of a word share a color. */
-static void put_tokens(const tokenize_job *j, const ses_encode_ctx *k, const ses_encoding *e, ses_buf *out)
+static void put_tokens(const tokenize_job *j, const ses_encode_ctx *k, const ses_encoding *x, ses_buf *out)
 {
     static const ses_style cycle[] = { SES_GREEN, SES_BLUE, SES_YELLOW };
-    for (size_t i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < x->n; i++) {
         size_t n;
-        const char *s = ses_encode_ctx_string(k, e, i, &n);
+        const char *s = ses_encode_ctx_string(k, x, i, &n);
         if (i) ses_buf_put(out, ' ');
-        ses_buf_puts(out, ses_style_on(j->term, e->special_mask[i]
+        ses_buf_puts(out, ses_style_on(j->term, x->special_mask[i]
                                                     ? SES_DIM
-                                                    : cycle[(size_t)e->word_id[i] % SES_LEN(cycle)]));
+                                                    : cycle[(size_t)x->word_id[i] % SES_LEN(cycle)]));
         put_token(out, s ? s : "", s ? n : 0);
         ses_buf_puts(out, ses_style_on(j->term, SES_PLAIN));
     }

@@ -76,5 +76,5 @@ const char ses_pipeline_description[] =
     const ses_command ses_pipeline_##id_ = { SES_PIPELINE_COMMON, .name = name_, .summary = summary_, \
                                              .hidden = hidden_, .task = &ses_task_##task_ };
 #define SES_TASK(id, name, summary) SES_PIPELINE(id, name, summary, id, false)
-#define SES_TASK_ALIAS(alias, id, name) SES_PIPELINE(alias, name, "alias of ses_task_" #id, id, true)
+#define SES_TASK_ALIAS(alias, name, id, task_name) SES_PIPELINE(alias, name, "alias of " task_name, id, true)
 #include "task/tasks.def"
