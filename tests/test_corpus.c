@@ -232,7 +232,7 @@ static void old_journal(const corpus_fixture *f)
     char *text = ses_file_read(path, 1 << 20, &n, &e), *at = text ? strstr(text, ", \"checksums\"") : NULL;
     CHECK(at);
     if (at) {
-        strcpy(at, "}");
+        memcpy(at, "}", sizeof "}");
         CHECK(write_file(path, text, strlen(text)));
         CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) && strstr(e.msg, "older version") &&
               strstr(e.msg, "option restart"));

@@ -46,9 +46,9 @@ for pack in gzip xz zstd; do
         err_has 'truncated'
     else
         gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/short-file" "$tmp/packed"
-        err_has "$pack -dc it first"
+        err_has "decompress it first ($pack -dc)"
         "$sesame" train-tokenizer --type wordpiece -o "$tmp/short-file" "$tmp/packed" 2>"$tmp/err" && fail 'packed text was learned from'
-        err_has "$pack -dc it first"
+        err_has "decompress it first ($pack -dc)"
     fi
 done
 cp "$tmp/text.txt" "$tmp/in"

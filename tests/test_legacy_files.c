@@ -58,6 +58,10 @@ static void check_ids(const char *name, const char *text, const char *want)
     snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
     snprintf(out, sizeof out, "%s/out.json", dir);
     ses_tokenizer *t = ses_tokenizer_open(path, &e);
+    if (!t && strstr(e.msg, "requires PCRE2")) { /* XLM's patterns */
+        SKIP("this build has no PCRE2");
+        return;
+    }
     if (CHECK_MSG(t, "%s", e.msg)) CHECK_STR(ids_of(t, text, got, sizeof got), want);
     ses_tokenizer_free(t);
     CHECK_MSG(ses_tokenizer_convert(path, out, true, &e), "%s", e.msg);

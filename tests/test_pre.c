@@ -303,7 +303,7 @@ static void test_pcre2(void)
         CHECK_STR(pieces(&out), "0-1 1-3 3-4 4-8");
         ses_pieces_free(&out);
     } else {
-        CHECK_MSG(strstr(e.msg, "needs PCRE2") && strstr(e.msg, "(.)\\1"), "%s", e.msg);
+        CHECK_MSG(strstr(e.msg, "requires PCRE2") && strstr(e.msg, "(.)\\1"), "%s", e.msg);
     }
     shut(&o);
 }

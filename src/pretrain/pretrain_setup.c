@@ -233,7 +233,7 @@ static bool open_objectives(ses_pretrain *p, ses_err *e)
     return p->objectives || ses_wrap(e, "objectives %s", opt->objectives);
 }
 
-/* A causal objective makes attention causal in the config, so that the saved model reopens as it was trained. */
+/* A causal objective makes attention causal in the config: the saved model reopens as it was trained. */
 static bool set_causal(ses_pretrain *p, ses_err *e)
 {
     if (!ses_objective_mix_is_causal(p->objectives)) return true;

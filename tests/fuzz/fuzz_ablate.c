@@ -1,4 +1,5 @@
-/* Specification of an ablation study, as `sesame ablate` reads it. The corpus is missing, so the first run fails. */
+/* Specification of an ablation study, as `sesame ablate` reads it. The corpus is missing, so the first run
+ * fails. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 

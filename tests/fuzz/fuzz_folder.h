@@ -1,4 +1,5 @@
-/* Temporary folder for targets that read folders: in memory (/dev/shm) if available, because writes are synced. */
+/* Temporary folder for targets that read folders: in memory (/dev/shm) if available, because writes are
+ * synced. */
 #ifndef TESTS_FUZZ_FOLDER_H
 #define TESTS_FUZZ_FOLDER_H
 
