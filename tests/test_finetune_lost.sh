@@ -60,5 +60,33 @@ ok "message" err_has 'too large\|No space'
 ok "the model is the one before" cmp -s "$out/model.safetensors" "$tmp/was"
 ok "and complete" is_complete
 
+# A failed conversion leaves no folder.
+ok "convert on a full disk" exits 3 full 20 "$sesame" convert "$out" "$tmp/converted" --dtype f16
+ok "convert on a full disk: no folder" test ! -e "$tmp/converted"
+ok "quantize on a full disk" exits 3 full 20 "$sesame" quantize "$out" "$tmp/converted" --dtype f16
+ok "quantize on a full disk: no folder" test ! -e "$tmp/converted"
+mkdir "$tmp/converted" && echo mine >"$tmp/converted/mine"
+ok "convert into a folder on a full disk" exits 3 full 20 "$sesame" convert "$out" "$tmp/converted" --dtype f16
+ok "convert into a folder: its files stay" test "$(cat "$tmp/converted/mine")" = mine
+
+# A disk that is too small for the run: an error before the first update. Skipped if no file system can be mounted.
+mkdir "$tmp/disk"
+# shellcheck disable=SC2086
+cat >"$tmp/small_disk" <<END
+mount -t tmpfs -o size=100k none "$tmp/disk" || exit 77
+"$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" -o "$tmp/disk/out" --steps 8
+code=\$?
+[ -e "$tmp/disk/out/log.jsonl" ] && exit 1
+exit \$code
+END
+unshare -rm sh "$tmp/small_disk" >"$tmp/out" 2>"$tmp/err"
+code=$?
+if [ $code -eq 3 ] || err_has 'of disk space' >/dev/null; then
+    ok "a small disk" test $code -eq 3
+    ok "a small disk: message" err_has 'the run needs about .* MB of disk space, .* MB are free'
+else
+    echo "skipped: a small disk (no unshare or mount)"
+fi
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -274,45 +274,28 @@ static void test_damage(void)
     free(want);
 }
 
-/* A manifest of another kind, or one that does not list every file. */
-static void test_manifest(void)
+/* A run that no disk can hold fails before it starts. */
+static void test_disk(void)
 {
-    static const struct {
-        const char *text, *error;
-    } bad[] = {
-        { "[]", "manifest.json lists no files" },
-        { "[{\"size\": 1, \"siphash\": \"0\"}]", "manifest.json lists no files" },
-        { "[null]", "manifest.json lists no files" },
-        { "\"config.json\"", "manifest.json lists no files" },
-        { "{}", "manifest.json lists no files" },
-        { "{\"config.json\": []}", "manifest.json does not list" },
-        { "{\"../x\": {\"size\": 1, \"siphash\": \"0\"}}", "manifest.json does not list" },
-    };
     ses_err e = { 0 };
-    char path[256], dir[128];
-    fill_folder();
-    snprintf(dir, sizeof dir, "%s/checkpoint-6", folder);
-    snprintf(path, sizeof path, "%s/manifest.json", dir);
-    CHECK_MSG(ses_manifest_check(dir, &e), "%s", e.msg);
-    for (size_t i = 0; i < SES_LEN(bad); i++) {
-        run r;
-        ses_resume_result from;
-        CHECK(ses_file_write(path, bad[i].text, strlen(bad[i].text), true, &e));
-        CHECK(!ses_manifest_check(dir, &e) && e.code == SES_EFORMAT);
-        CHECK_MSG(strstr(e.msg, bad[i].error), "%s", e.msg);
-        e = (ses_err){ 0 };
-        if (i) continue;
-        run_prepare(&r, 1, folder);
-        CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e));
-        CHECK(strstr(from.dir, "checkpoint-4") && strstr(from.skipped, "checkpoint-6: manifest.json lists"));
-        run_free(&r);
-        snprintf(dir, sizeof dir, "%s/checkpoint-4", folder);
-        snprintf(path, sizeof path, "%s/manifest.json", dir);
-    }
-    snprintf(path, sizeof path, "%s/checkpoint-2/extra.bin", folder);
-    snprintf(dir, sizeof dir, "%s/checkpoint-2", folder);
-    CHECK(ses_file_write(path, "x", 1, false, &e));
-    CHECK(!ses_manifest_check(dir, &e) && strstr(e.msg, "manifest.json does not list extra.bin"));
+    run r;
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e));
+    CHECK_MSG(ses_trainer_check_disk(r.trainer, true, &e), "%s", e.msg);
+    run_free(&r);
+    run_prepare(&r, 1, folder);
+    r.o.updates = r.o.keep_checkpoints = (int64_t)1 << 50;
+    CHECK(run_start(&r, &e));
+    CHECK(!ses_trainer_check_disk(r.trainer, true, &e) && e.code == SES_EIO);
+    CHECK_MSG(strstr(e.msg, folder) && strstr(e.msg, "of disk space"), "%s", e.msg);
+    e = (ses_err){ 0 };
+    run_free(&r);
+    run_prepare(&r, 1, folder); /* without evaluations: a checkpoint only when stopped */
+    r.o.updates = r.o.keep_checkpoints = (int64_t)1 << 50;
+    r.o.save_every = 0;
+    CHECK(run_start(&r, &e));
+    CHECK_MSG(ses_trainer_check_disk(r.trainer, false, &e), "%s", e.msg);
+    run_free(&r);
     empty(folder);
 }
 
@@ -776,7 +759,7 @@ int main(void)
     test_threads();
     test_resume();
     test_damage();
-    test_manifest();
+    test_disk();
     test_counters();
     test_passed_over();
     test_settings();

@@ -130,6 +130,11 @@ const char *ses_trainer_restore_error(const ses_trainer *t); /* NULL: no error *
  * superseded ones. Fails with SES_EARG without a dir. */
 bool ses_trainer_save(ses_trainer *t, ses_err *e);
 
+/* Fails with SES_EIO if the file system of dir has less free space than the run needs: an estimate of its
+ * checkpoints and the final model. evaluates: ses_trainer_run gets an `evaluate` hook, so a best checkpoint
+ * is kept. True without a dir, or if the free space is unknown. */
+bool ses_trainer_check_disk(const ses_trainer *t, bool evaluates, ses_err *e);
+
 /* Deletes every checkpoint in dir. */
 bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e);
 

@@ -281,7 +281,7 @@ static bool prepare_output(ses_pretrain *p, ses_err *e)
         p->tensorboard =
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
     if (!r->output) return (!r->log || p->log) && (!r->tensorboard || p->tensorboard);
-    if (!p->log || !p->tensorboard) return false;
+    if (!p->log || !p->tensorboard || !ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
     if (r->resume) return ses_training_resume(p->trainer, r->output, p->o.on_event, p->o.ctx, &p->resumed, e);
     return ses_trainer_delete_checkpoints(p->trainer, e) &&
            (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);

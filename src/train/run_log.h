@@ -29,7 +29,7 @@ typedef struct ses_run_log_options {
     bool append;                 /* to an existing file, for a resumed run */
     const char *tensorboard_dir; /* folder of the event files; NULL: none */
     ses_energy_args energy;
-    ses_run_totals before; /* of a resumed run, up to its checkpoint */
+    ses_run_totals before; /* resumed run: totals up to its checkpoint */
 } ses_run_log_options;
 
 typedef struct ses_run_log {

@@ -38,7 +38,7 @@ typedef struct ses_run_info {
     const ses_model *model;
     const char *metric; /* score that compares runs, without "eval_" */
     bool lower_is_better;
-    const ses_run_totals *totals; /* of a checkpoint; NULL: not written */
+    const ses_run_totals *totals; /* totals up to a checkpoint; NULL: not written */
 } ses_run_info;
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e);
 /* Reads the totals of run.json in folder dir, a checkpoint. loss_count is 0 if it has none that are valid. */
@@ -48,7 +48,7 @@ ses_run_totals ses_run_totals_read(const char *dir);
  * error: there is none. Free with ses_json_free. */
 ses_json_doc *ses_run_info_open(const char *out, ses_err *e);
 
-/* The folder of the run has final files, and they are those of this checkpoint, its last one. */
+/* The folder of the run has final files, and this checkpoint, its last one, has the same state. */
 bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates);
 
 #endif

@@ -375,7 +375,8 @@ static bool prepare_output(ses_finetune *f, ses_err *e)
     f->log_path = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
     f->tensorboard_dir =
         r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
-    if (!f->log_path || !f->tensorboard_dir) return false;
+    if (!f->log_path || !f->tensorboard_dir || !ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e))
+        return false;
     if (!r->resume)
         return ses_trainer_delete_checkpoints(f->trainer, e) &&
                (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e));
