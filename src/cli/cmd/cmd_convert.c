@@ -1,6 +1,7 @@
 /* convert: writes a model to another folder with another weight type, in shards, or with a merged adapter. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -312,7 +313,24 @@ static bool run_job(ses_call *c, const args *a, ses_err *e)
     return ok;
 }
 
-static bool run(ses_call *c, ses_err *e)
+static bool remove_module(void *to, const char *name)
+{
+    char *path = ses_path_join(to, name, NULL);
+    if (path && ses_path_is_dir(path)) ses_dir_remove(path, NULL);
+    ses_free(path);
+    return true;
+}
+
+/* Removes the folder of a conversion that failed, with the modules of a sentence encoder. */
+static void remove_output(const char *to)
+{
+    char *dir = ses_path_is_dir(to) ? ses_strdup(to, NULL) : NULL;
+    if (dir) ses_dir_each(dir, remove_module, dir, NULL);
+    if (dir) ses_dir_remove(dir, NULL);
+    ses_free(dir);
+}
+
+static bool convert_operands(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, e);
@@ -323,11 +341,21 @@ static bool run(ses_call *c, ses_err *e)
                                a->overwrite, a->json, e);
 }
 
+static bool run(ses_call *c, ses_err *e)
+{
+    const char *to = c->operands[1];
+    bool is_new = !ses_path_exists(to), ok = convert_operands(c, e);
+    if (!ok && is_new) remove_output(to);
+    return ok;
+}
+
 bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e)
 {
     args a = { .overwrite = overwrite, .embedding_dtype = embedding_dtype };
     while (dtypes[a.dtype] != dtype) a.dtype++;
-    return run_job(c, &a, e);
+    bool is_new = !ses_path_exists(c->operands[1]), ok = run_job(c, &a, e);
+    if (!ok && is_new) remove_output(c->operands[1]);
+    return ok;
 }
 
 static const ses_usage_example examples[] = {
