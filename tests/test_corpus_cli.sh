@@ -63,7 +63,8 @@ exec 3>"$tmp/fifo"
 kill -TERM $pid
 cat "$tmp/text.txt" >&3
 exec 3>&-
-if wait $pid; then fail 'a stopped build is not done'; else pass; fi
+wait $pid
+if [ $? -eq 143 ]; then pass; else fail 'exit code of a stopped build'; fi
 err_has 'run the same command to resume'
 if [ -e "$tmp/stopped.part" ] && [ ! -e "$tmp/stopped" ]; then pass; else fail 'no C.part'; fi
 

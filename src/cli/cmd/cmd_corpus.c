@@ -128,6 +128,10 @@ static bool build(ses_call *c, const args *a, ses_err *e)
     ok = ok && ses_corpus_build(a->output, &o, &resumed, e);
     ses_progress_end(&line);
     ses_tokenizer_free(t);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
     if (ok && resumed && !c->quiet)
         fprintf(stderr, "continued an interrupted build of %" PRId64 " documents\n", resumed);
     return ok && ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
