@@ -54,7 +54,8 @@ bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char 
     /* first the table selected by the config, then all */
     for (size_t i = 0; i <= SES_LEN(d->tensors); i++) {
         const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)m->c.name_table];
-        for (const ses_tensor_name *t = table->name; t < table->name + table->n; t++) {
+        for (size_t k = 0; k < table->n; k++) { /* an empty table has a null pointer */
+            const ses_tensor_name *t = &table->name[k];
             int number = 0;
             const char *rest = "";
             const char *hf_name = t->hf_name + (*t->hf_name == '~');

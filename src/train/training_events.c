@@ -9,6 +9,9 @@
 #include <stdio.h>
 
 static void notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
+    SES_PRINTF(4, 0);
+
+static void notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
 {
     char text[1000];
     if (!on_event) return;

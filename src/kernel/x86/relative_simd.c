@@ -79,7 +79,7 @@ VF_INLINE void rows_of(int32_t *out, const ses_relative *a, const ses_rel_seq_he
 {
     int64_t pos = ses_rel_q_pos(a, p, i), step = p->reversed ? -1 : 1;
     const int32_t *at = a->dist_to_row ? a->dist_to_row + a->max_seqlen_k - 1 + step * (j - pos) : NULL,
-                  *label = a->label + p->k0;
+                  *label = a->label ? a->label + p->k0 : NULL;
     int32_t base = (int32_t)first;
     for (int64_t c = 0; c < n; c++) out[c] = (at ? at[step * c] : label[pos] != label[j + c]) - base;
 }
