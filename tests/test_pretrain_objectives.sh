@@ -81,7 +81,7 @@ for model in "xl --config $tmp/xl.json" "plm $xlnet"; do
     ok 'reports the skipped passages' err_has '10 passages of fewer than 4 tokens are skipped in each pass'
     ok "too many pieces: $model" exits 3 "$sesame" pretrain -c "$tmp/short" --tokenizer "$tmp/t.json" --threads 1 --steps 1 \
         -n 32 --packing doc --pieces 900 -o "$tmp/none" --objective $model
-    ok 'says that all are too short' err_has 'passages have fewer than 1800 tokens'
+    ok 'all are too short' err_has 'passages have fewer than 1800 tokens'
 done
 
 # A text and its translation: two lines per document.

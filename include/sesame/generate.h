@@ -111,8 +111,8 @@ typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_CA
 
 typedef struct ses_generated_sequence {
     int64_t prompt;
-    ses_ids
-        ids; /* prompt_len tokens of the prompt, then the generated ones; n 0: cancelled before it started */
+    /* prompt_len tokens of the prompt, then the generated ones; n 0: cancelled before it started */
+    ses_ids ids;
     int64_t prompt_len;
     const float *logprob; /* [ids.n - prompt_len]: each generated token, before logits processors */
     double score;         /* beams: their score; else the sum of logprob */

@@ -125,8 +125,8 @@ void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value);
 void ses_json_member_uint(ses_json_writer *w, const char *key, uint64_t value);
 void ses_json_member_real(ses_json_writer *w, const char *key, double value);
 void ses_json_member_bool(ses_json_writer *w, const char *key, bool value);
-void ses_json_member_array(ses_json_writer *w,
-                           const char *key); /* begins an array; end it with ses_json_end_array */
+/* Begins an array; end it with ses_json_end_array. */
+void ses_json_member_array(ses_json_writer *w, const char *key);
 void ses_json_member_object(ses_json_writer *w, const char *key); /* begins an object */
 /* An array of strings, from a list with ", " between its items. */
 void ses_json_member_list(ses_json_writer *w, const char *key, const char *list);

@@ -58,8 +58,8 @@ typedef struct ses_relative_inputs {
     ses_relative_term term[2];               /* second term with x NULL: none */
     ses_tensor *cu_seqlens_q, *cu_seqlens_k; /* ints: offsets of queries and keys */
     ses_tensor *q_pos; /* ints [queries]: positions among the keys; NULL: queries are the last keys */
-    ses_tensor
-        *dist_to_row;  /* ints [2 max_seqlen_k - 1]: table row of distance key - query + max_seqlen_k - 1 */
+    /* ints [2 max_seqlen_k - 1]: table row of distance key - query + max_seqlen_k - 1 */
+    ses_tensor *dist_to_row;
     ses_tensor *label; /* ints [keys], or NULL */
     ses_tensor *mask;  /* [queries, keys] of each sequence, added in every head; no gradient; or NULL */
 } ses_relative_inputs;

@@ -43,8 +43,8 @@ void ses_arena_rewind(ses_arena *a, ses_mark m); /* frees everything allocated a
  * false and does nothing if these bytes are not in m's block or if that is not the newest block. */
 bool ses_arena_rewind_except(ses_arena *a, ses_mark m, const void *p, size_t size);
 bool ses_arena_is_single_block(const ses_arena *a); /* true for an empty arena too */
-void ses_arena_reset(
-    ses_arena *a);                 /* empties it; several blocks are replaced by one on the next allocation */
+/* Empties it; several blocks are replaced by one on the next allocation. */
+void ses_arena_reset(ses_arena *a);
 void ses_arena_free(ses_arena *a); /* back to zero; the struct may be used again */
 
 #endif

@@ -12,8 +12,8 @@ bool ses_dir_remove(const char *path, ses_err *e);
  * the old or the new folder; the old one possibly under a temporary name, which ses_dir_recover(parent)
  * reverts. */
 bool ses_dir_replace(const char *from, const char *to, ses_err *e);
-bool ses_dir_recover(const char *dir,
-                     ses_err *e); /* must not run while another process replaces folders there */
+/* Must not run while another process replaces folders there. */
+bool ses_dir_recover(const char *dir, ses_err *e);
 
 /* Moves the files of `from` into `to` and removes `from`. File `last` of `to` is removed first and moved
  * last, so a reader that opens `last` first finds all old files, all new files, or no `last`. Only names

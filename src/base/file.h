@@ -24,8 +24,8 @@ void ses_mmap_release(const void *p, size_t n);
 
 /* Folder and name joined by one '/'. Free with ses_free. */
 char *ses_path_join(const char *dir, const char *name, ses_err *e);
-const char *ses_path_basename(
-    const char *path);          /* last component, with its trailing slashes; points into path */
+/* Last component, with its trailing slashes; points into path. */
+const char *ses_path_basename(const char *path);
 void ses_path_trim(char *path); /* removes trailing slashes, but keeps "/" */
 /* The folder of a path: everything before the last component; "." if there is none. Free with ses_free. */
 char *ses_path_parent(const char *path, ses_err *e);
@@ -52,11 +52,11 @@ typedef struct ses_file_writer ses_file_writer;
 
 /* Fails if the file exists, unless overwrite. */
 ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e);
-bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes,
-                                 ses_err *e); /* fails if the disk has less */
+/* Fails if the disk has less. */
+bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e);
 bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e);
-bool ses_file_writer_sync(ses_file_writer *w,
-                          ses_err *e); /* writes and fsyncs all bytes; no put may follow */
+/* Writes and fsyncs all bytes; no put may follow. */
+bool ses_file_writer_sync(ses_file_writer *w, ses_err *e);
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e); /* syncs if necessary, then renames */
 void ses_file_writer_free(ses_file_writer *w);               /* before a commit: discards everything */
 

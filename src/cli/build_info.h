@@ -14,8 +14,8 @@ typedef struct ses_build_feature {
 
 enum { SES_MAX_BUILD_FEATURES = 12 };
 
-size_t ses_build_features(
-    ses_build_feature out[SES_MAX_BUILD_FEATURES]); /* opens libraries: takes milliseconds */
+/* Opens libraries: takes milliseconds. */
+size_t ses_build_features(ses_build_feature out[SES_MAX_BUILD_FEATURES]);
 const char *ses_compiler(void);
 bool ses_isa_built(ses_isa isa);
 

@@ -40,8 +40,8 @@ typedef enum { PART_TOKENS, PART_WORDS, PART_SENTENCES, PART_DOCUMENTS } ses_cor
 
 /* Offsets of the parts, and the file size in at[CORPUS_PARTS]; false: overflow. */
 bool ses_corpus_layout(const ses_corpus_header *h, size_t at[CORPUS_PARTS + 1]);
-size_t ses_corpus_part_bytes(const ses_corpus_header *h,
-                             int part); /* without padding; the layout must be valid */
+/* Excludes padding; the layout must be valid. */
+size_t ses_corpus_part_bytes(const ses_corpus_header *h, int part);
 
 uint64_t ses_corpus_hash(const void *p, size_t n); /* fixed key: the hashes are stored in files */
 bool ses_corpus_is_held_out(uint64_t hash, double fraction);

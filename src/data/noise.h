@@ -75,8 +75,8 @@ bool ses_noised_text_init(ses_noised_text *t, const ses_passage *p, ses_err *e);
 void ses_noised_text_free(ses_noised_text *t);
 bool ses_noise_permute(ses_noised_text *t, ses_rng_stream *d, ses_err *e); /* sentence permutation */
 bool ses_noise_rotate(ses_noised_text *t, ses_rng_stream *d, ses_err *e);  /* document rotation */
-bool ses_noise_mask(ses_noised_text *t, double rate, int32_t mask, ses_rng_stream *d,
-                    ses_err *e);                                                       /* token masking */
+/* Token masking. */
+bool ses_noise_mask(ses_noised_text *t, double rate, int32_t mask, ses_rng_stream *d, ses_err *e);
 bool ses_noise_delete(ses_noised_text *t, double rate, ses_rng_stream *d, ses_err *e); /* token deletion */
 /* Text infilling: spans of words (or tokens) with Poisson lengths become one mask each; length 0 inserts a
  * mask. */

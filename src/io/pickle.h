@@ -60,8 +60,8 @@ const char *ses_pickle_kind_name(ses_pickle_kind kind); /* "an integer", ... */
 
 bool ses_pickle_int(const ses_pickle_node *x, int64_t *out); /* false: another kind */
 bool ses_pickle_bool(const ses_pickle_node *x, bool *out);
-const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x,
-                              size_t *n); /* UTF-8; NULL: another kind */
+/* UTF-8; NULL: another kind. */
+const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x, size_t *n);
 /* The global that x is or calls; NULL: neither. */
 const ses_pickle_global *ses_pickle_global_of(const ses_pickle *p, const ses_pickle_node *x);
 

@@ -30,8 +30,8 @@ ses_tensor_reader ses_safetensors_add, ses_torch_add;
 /* Whether the bytes begin like a PyTorch file; no safetensors file begins like that. */
 bool ses_is_torch_file(const unsigned char *p, size_t n);
 
-bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more,
-                                ses_err *e); /* capacity for `more` entries */
+/* Capacity for `more` entries. */
+bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more, ses_err *e);
 /* Adds an entry within the reserved capacity; fails if the name exists. */
 bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x, ses_err *e);
 

@@ -92,8 +92,9 @@ typedef struct ses_gemm_epilogue {
 } ses_gemm_epilogue;
 
 /* The three products of a linear layer on contiguous matrices; the result is [m, n].
- *     _nt: A [m, k] times B', B [n, k]    _nn: A [m, k] times B [k, n]    _tn: A', A [k, m], times B [k,
- * n] */
+ *     _nt: C = A B', A [m, k], B [n, k]
+ *     _nn: C = A B,  A [m, k], B [k, n]
+ *     _tn: C = A' B, A [k, m], B [k, n] */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
@@ -112,10 +113,9 @@ typedef struct ses_attn {
     const ses_real *q, *k, *v;
     int64_t q_row, k_row, v_row;
     int64_t q_head, k_head, v_head; /* 0: dim */
-    ses_i8_rows q_i8, k_i8,
-        /* attention_i8 only. q not NULL: used instead of q, or of k and v, as gemm_i8 writes them with groups
-         * of dim columns */
-        v_i8;
+    /* attention_i8 only. q not NULL: used instead of q, or of k and v, as gemm_i8 writes them with groups of
+     * dim columns */
+    ses_i8_rows q_i8, k_i8, v_i8;
     ses_real *out; /* heads are dim apart */
     int64_t out_row;
     ses_real *lse;    /* NULL, or [heads][queries]: log-sum-exp of each row's scores */

@@ -91,10 +91,14 @@ static bool add_pool(ses_module *m, const char *name, size_t len, ses_err *e)
             m->pool[m->pools++] = (ses_sentence_pool)i;
             return true;
         }
-    return ses_fail(e, SES_EUNSUPPORTED,
-                    "pooling \"%s\" is not supported (supported: cls, max, mean, mean_sqrt_len_tokens, "
-                    "weightedmean, lasttoken)",
-                    ses_quoted_of(name, len).s);
+    ses_buf list = { 0 };
+    for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++)
+        ses_buf_appendf(&list, "%s%s", i ? ", " : "", pools[i].name);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EUNSUPPORTED, "pooling \"%s\" is not supported (supported: %s)",
+                 ses_quoted_of(name, len).s, list.data);
+    ses_buf_free(&list);
+    return false;
 }
 
 bool ses_module_pools(ses_module *m, const char *names, ses_err *e)

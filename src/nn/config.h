@@ -118,12 +118,12 @@ typedef struct ses_config {
     /* Disentangled attention (DeBERTa): scores of content and relative position vectors. */
     struct {
         bool enabled;
-        int64_t
-            max_relative_positions; /* distances -max .. max - 1 have rows of their own, or share buckets */
-        int64_t buckets;            /* 0: none */
-        bool c2p, p2c;              /* content-to-position, position-to-content term */
-        bool share_att_key;         /* content and position share their projections */
-        bool norm_table;            /* the position table is normalized */
+        /* distances -max .. max - 1 have rows of their own, or share buckets */
+        int64_t max_relative_positions;
+        int64_t buckets;    /* 0: none */
+        bool c2p, p2c;      /* content-to-position, position-to-content term */
+        bool share_att_key; /* content and position share their projections */
+        bool norm_table;    /* the position table is normalized */
     } disentangled;
 
     struct {
@@ -200,8 +200,8 @@ typedef struct ses_config {
         ses_act score_act;       /* on the classifier's scores */
         ses_act choice_act;      /* on a multiple-choice score */
         bool choice_from_labels; /* a multiple-choice score is computed from the label scores (XLM) */
-        int64_t boundary_positions,
-            boundary_width; /* span boundary head: positions in a span, vector width */
+        /* span boundary head: positions in a span, vector width */
+        int64_t boundary_positions, boundary_width;
     } head;
 
     struct {

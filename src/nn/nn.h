@@ -70,8 +70,8 @@ typedef struct ses_seqs {
     ses_tensor *key_lens, *key_rows;
 } ses_seqs;
 
-/* Rows of x shifted by `by` positions within their sequences; zeros outside. */
 struct ses_forward_ctx;
+/* Rows of x shifted by `by` positions within their sequences; zeros outside. */
 ses_tensor *ses_seqs_shift(struct ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, int64_t by);
 
 /* Attention mask chosen by the batch (ses_batch.prefix_len). */
@@ -245,11 +245,13 @@ typedef struct ses_head_params {
     /* [hidden - embed.width, vocab]: projection of the columns beyond the token table */
     ses_tensor *extra_proj;
     ses_adaptive_softmax adaptive; /* replaces all of the above */
-    ses_dense dense2;              /* span boundary head: second layer, */
+    /* span boundary head: second layer, embeddings of the positions in the span */
+    ses_dense dense2;
     ses_norm norm2;
-    ses_tensor *boundary_position;                /* and positions in the span */
-    ses_dense custom[SES_MAX_CUSTOM_LAYERS];      /* custom head: hidden layers, */
-    ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2]; /* or recurrent layers, forward and backward */
+    ses_tensor *boundary_position;
+    /* custom head: hidden layers, or recurrent layers (forward, backward) */
+    ses_dense custom[SES_MAX_CUSTOM_LAYERS];
+    ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */

@@ -24,8 +24,8 @@ struct ses_seq {
     int8_t *sequence_id; /* 0: text, 1: pair, -1: special token */
     uint8_t *special_mask;
     int64_t tag; /* for the task: number of the label, choice or window */
-    const int32_t
-        *rows; /* [n_rows]: positions whose vocabulary logits are needed; NULL: not that kind of task */
+    /* [n_rows]: positions whose vocabulary logits are needed; NULL: the task needs none */
+    const int32_t *rows;
     size_t n_rows;
 };
 
@@ -33,8 +33,8 @@ struct ses_request {
     struct ses_request *next;
     ses_arena mem; /* owns everything below */
     ses_item item;
-    const void
-        *args; /* the task's options for this item: the pipeline's, or a copy with item.settings applied */
+    /* the task's options for this item: the pipeline's, or a copy with item.settings applied */
+    const void *args;
     ses_seq *seq;
     size_t n_seqs, cap_seqs;
     size_t collected; /* sequences whose outputs have been collected */
@@ -109,8 +109,8 @@ typedef struct ses_pipeline_runner {
 struct ses_pipeline {
     const ses_task *task;
     char *dir; /* the folder of the model, or of the tokenizer if they differ */
-    char
-        *base_model; /* if dir holds an adapter: its model's folder as given by the caller; NULL: not given */
+    /* if dir holds an adapter: its model's folder as given by the caller; NULL: not given */
+    char *base_model;
     ses_device *dev;
     const ses_model *model;
     const ses_sentence *encoder; /* embed, similarity: contains the model; else NULL */

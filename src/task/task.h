@@ -98,8 +98,8 @@ struct ses_task {
 
     /* Hooks of a pipeline; NULL: nothing to do. */
     bool (*load_model)(ses_pipeline *p, ses_err *e); /* sets p->model; NULL: the folder's model is opened */
-    bool (*open)(ses_pipeline *p,
-                 ses_err *e);       /* after model and tokenizer: checks settings, fills p->state */
+    /* after model and tokenizer: checks settings, fills p->state */
+    bool (*open)(ses_pipeline *p, ses_err *e);
     void (*close)(ses_pipeline *p); /* frees what load_model and open made */
 
     /* Hooks of an item, in this order. */

@@ -140,8 +140,7 @@ struct ses_stage {
     int64_t (*count)(const void *self); /* number of entries: added tokens get ids from here on; NULL: size */
     const char *(*token)(const void *self, int32_t id, size_t *n);
     int32_t (*id)(const void *self, const char *token, size_t n);
-    /* id whose token string is the source text (the unknown token of Unigram); -1: none; may be
-     * NULL */
+    /* id whose token string is the source text (the unknown token of Unigram); -1: none; may be NULL */
     int32_t (*text_named_id)(const void *self);
     /* tokens inside a word start with a prefix ("##"); NULL: they do not */
     bool (*has_subword_prefix)(const void *self);

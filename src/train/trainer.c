@@ -22,18 +22,18 @@ static bool count_updates(ses_trainer *t, ses_err *e)
 {
     const ses_batch_source *s = &t->o.source;
     int64_t total = 0;
-    if (t->o.updates > 0) return t->total = t->o.updates, true;
+    if (t->o.updates > 0) return t->total_updates = t->o.updates, true;
     for (int64_t i = 0; (double)i < t->o.epochs; i++) {
         double fraction = fmin(1, t->o.epochs - (double)i);
         total += (int64_t)ceil(fraction * (double)updates_of(t, s->count(s->ctx, i)) - 1e-9);
     }
-    t->total = total;
+    t->total_updates = total;
     return total > 0 || ses_fail(e, SES_EARG, "the run has 0 updates; set epochs or updates above 0");
 }
 
 double ses_trainer_epoch(const ses_trainer *t)
 {
-    return (double)t->at.epoch + (t->count > 0 ? (double)t->at.index / (double)t->count : 0);
+    return (double)t->at.epoch + (t->epoch_batches > 0 ? (double)t->at.index / (double)t->epoch_batches : 0);
 }
 
 /* ---- gradual unfreezing ---- */
@@ -42,7 +42,7 @@ static bool unfreeze(ses_trainer *t, int64_t epoch, ses_err *e)
 {
     if (!t->o.unfreezing) return true;
     t->o.unfreezing->frozen = ses_layer_groups_frozen_at(t->o.unfreezing, epoch);
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n_stores; i++)
         if (t->optim[i] && !ses_optim_regroup(t->optim[i], e)) return false;
     return true;
 }
@@ -51,7 +51,7 @@ bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
 {
     int64_t updates = 0;
     for (int64_t k = 0; t->o.unfreezing && k <= t->at.epoch; k++) {
-        for (size_t i = 0; i < t->n; i++) ses_optim_set_steps(t->optim[i], updates);
+        for (size_t i = 0; i < t->n_stores; i++) ses_optim_set_steps(t->optim[i], updates);
         if (!unfreeze(t, k, e)) return false;
         updates += updates_of(t, t->o.source.count(t->o.source.ctx, k));
     }
@@ -62,7 +62,7 @@ bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
 
 static bool check_models(const ses_trainer *t, ses_err *e)
 {
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->n_stores; i++) {
         const ses_store *s = t->store[i];
         if (!ses_store_trainable_count(s))
             return ses_fail(e, SES_EARG, "the model is not opened for training");
@@ -81,24 +81,25 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (t->o.keep_checkpoints < 1) t->o.keep_checkpoints = 2;
     t->model[t->n_models++] = o->model;
     if (o->generator) t->model[t->n_models++] = o->generator;
-    for (size_t i = 0; i < t->n_models; i++) t->store[t->n++] = ses_model_store(t->model[i]);
+    for (size_t i = 0; i < t->n_models; i++) t->store[t->n_stores++] = ses_model_store(t->model[i]);
     for (size_t i = 0; i < SES_LEN(o->extra_params); i++)
-        if (o->extra_params[i] && ses_store_count(o->extra_params[i])) t->store[t->n++] = o->extra_params[i];
+        if (o->extra_params[i] && ses_store_count(o->extra_params[i]))
+            t->store[t->n_stores++] = o->extra_params[i];
     t->dev = ses_store_device(ses_model_store(o->model));
     t->at = (ses_train_state){ .evaluated = -1, .saved = -1, .best = NAN, .best_update = -1 };
     if (!check_models(t, e) || !count_updates(t, e)) goto fail;
-    t->count = o->source.count(o->source.ctx, 0);
+    t->epoch_batches = o->source.count(o->source.ctx, 0);
     if (!o->schedule.name && !ses_schedule_defaults("constant", &t->o.schedule, e)) goto fail;
-    if (!t->o.schedule.total) t->o.schedule.total = t->total;
-    if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total);
+    if (!t->o.schedule.total) t->o.schedule.total = t->total_updates;
+    if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total_updates);
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
     if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
     if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_dir_lock_new(t->dir, e)))) goto fail;
     if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
     if (t->dir && o->source.hash)
-        snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
+        snprintf(t->data_hash, sizeof t->data_hash, "%016" PRIx64, o->source.hash(o->source.ctx));
     if (!unfreeze(t, 0, e)) goto fail;
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n_stores; i++)
         if (!(t->optim[i] = ses_optim_new(t->store[i], &o->optim, e))) goto fail;
     t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
     if (t->tape) return t;
@@ -111,7 +112,7 @@ void ses_trainer_free(ses_trainer *t)
 {
     if (!t) return;
     ses_tape_free(t->tape);
-    for (size_t i = 0; i < t->n; i++) ses_optim_free(t->optim[i]);
+    for (size_t i = 0; i < t->n_stores; i++) ses_optim_free(t->optim[i]);
     ses_buf_free(&t->log);
     ses_dir_lock_free(t->lock);
     ses_free(t->dir);
@@ -137,7 +138,7 @@ static bool wrap_batch(const ses_trainer *t, ses_err *e)
 static bool fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e)
 {
     for (int gradients = 0; gradients < 2; gradients++)
-        for (size_t m = t->n; m-- > 0;)
+        for (size_t m = t->n_stores; m-- > 0;)
             for (size_t i = ses_store_count(t->store[m]); i-- > 0;) {
                 char name[256];
                 const ses_param *p = ses_store_at(t->store[m], i);
@@ -155,7 +156,7 @@ static bool fail_not_finite(const ses_trainer *t, const char *quantity, double v
 static double grad_norm(const ses_trainer *t)
 {
     double sum = 0;
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->n_stores; i++) {
         double norm = ses_store_grad_norm(t->store[i]);
         sum += norm * norm;
     }
@@ -204,14 +205,15 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
 
 static bool update_is_due(const ses_trainer *t)
 {
-    return t->at.accumulated + 1 >= t->o.accumulate || t->at.index + 1 >= t->count;
+    return t->at.accumulated + 1 >= t->o.accumulate || t->at.index + 1 >= t->epoch_batches;
 }
 
 /* Builds the next batch while a GPU is still computing. */
 static void prefetch_next(const ses_trainer *t)
 {
     const ses_batch_source *s = &t->o.source;
-    bool last = t->at.index + 1 >= t->count, over = update_is_due(t) && t->at.updates + 1 >= t->total;
+    bool last = t->at.index + 1 >= t->epoch_batches,
+         over = update_is_due(t) && t->at.updates + 1 >= t->total_updates;
     if (s->prefetch && !over) s->prefetch(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
 }
 
@@ -225,7 +227,7 @@ static bool run_batch(ses_trainer *t, const ses_batch *b, double *loss, ses_err 
                            .seed = t->o.seed,
                            .step = (uint32_t)t->at.batches };
     ses_tape_reset(t->tape, &o);
-    for (size_t i = 0; i < t->n && !t->at.accumulated; i++) ses_store_zero_grad(t->store[i]);
+    for (size_t i = 0; i < t->n_stores && !t->at.accumulated; i++) ses_store_zero_grad(t->store[i]);
     ses_tensor *l = loss_of(t, b, e);
     if (!l) return false;
     ses_backward(t->tape, l);
@@ -244,7 +246,7 @@ static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
     out->loss = t->at.accumulated_loss * mean;
     out->updated = true;
     if (!isfinite(out->grad_norm)) return fail_not_finite(t, "gradient norm", out->grad_norm, e);
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n_stores; i++)
         ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
     return true;
 }
@@ -254,10 +256,10 @@ bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
     const ses_batch_source *s = &t->o.source;
     ses_batch b = { 0 };
     *out = (ses_step_result){ 0 };
-    if (t->at.index >= t->count) { /* start the next epoch */
+    if (t->at.index >= t->epoch_batches) { /* start the next epoch */
         t->at.epoch++;
         t->at.index = 0;
-        t->count = s->count(s->ctx, t->at.epoch);
+        t->epoch_batches = s->count(s->ctx, t->at.epoch);
         if (!unfreeze(t, t->at.epoch, e)) return false;
     }
     if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !run_batch(t, &b, &out->loss, e))
@@ -277,9 +279,9 @@ bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
     return true;
 }
 
-bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total; }
+bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total_updates; }
 const ses_train_state *ses_trainer_state(const ses_trainer *t) { return &t->at; }
-int64_t ses_trainer_total_updates(const ses_trainer *t) { return t->total; }
+int64_t ses_trainer_total_updates(const ses_trainer *t) { return t->total_updates; }
 size_t ses_trainer_tape_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
 const char *ses_trainer_restore_error(const ses_trainer *t)
 {

@@ -67,7 +67,7 @@ static bool transfer(tensor_file *p, const char *name, ses_real *data, int64_t n
 
 static bool transfer_optimizer(tensor_file *p, ses_err *e)
 {
-    for (size_t m = 0; m < p->t->n; m++)
+    for (size_t m = 0; m < p->t->n_stores; m++)
         for (size_t i = 0; i < ses_optim_state_count(p->t->optim[m]); i++) {
             char name[NAME];
             ses_optim_state s = ses_optim_state_at(p->t->optim[m], i);
@@ -79,7 +79,7 @@ static bool transfer_optimizer(tensor_file *p, ses_err *e)
 
 static bool transfer_gradient(tensor_file *p, ses_err *e)
 {
-    for (size_t m = 0; m < p->t->n; m++)
+    for (size_t m = 0; m < p->t->n_stores; m++)
         for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
             char name[NAME];
             const ses_param *x = ses_store_at(p->t->store[m], i);
@@ -102,7 +102,7 @@ static bool transfer_generator(tensor_file *p, ses_err *e)
 
 static bool transfer_extra(tensor_file *p, ses_err *e)
 {
-    for (size_t m = p->t->n_models; m < p->t->n; m++)
+    for (size_t m = p->t->n_models; m < p->t->n_stores; m++)
         for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
             char name[NAME];
             const ses_param *x = ses_store_at(p->t->store[m], i);
@@ -125,7 +125,7 @@ static bool always(const ses_trainer *t)
 }
 static bool has_gradient(const ses_trainer *t) { return t->at.accumulated > 0; }
 static bool has_generator(const ses_trainer *t) { return t->n_models > 1; }
-static bool has_extra(const ses_trainer *t) { return t->n > t->n_models; }
+static bool has_extra(const ses_trainer *t) { return t->n_stores > t->n_models; }
 
 static const part parts[] = {
     { "optimizer.safetensors", transfer_optimizer, always },
@@ -139,7 +139,8 @@ static const part *const extra_part = &parts[SES_LEN(parts) - 1];
 static size_t max_buffers(const ses_trainer *t)
 {
     size_t n = 1;
-    for (size_t m = 0; m < t->n; m++) n += ses_store_count(t->store[m]) + ses_optim_state_count(t->optim[m]);
+    for (size_t m = 0; m < t->n_stores; m++)
+        n += ses_store_count(t->store[m]) + ses_optim_state_count(t->optim[m]);
     return n;
 }
 
@@ -162,7 +163,7 @@ static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e
     char *path = ses_path_join(dir, p->file, e);
     x.r = path ? ses_safetensors_open(path, e) : NULL;
     bool ok = x.r && p->transfer(&x, e);
-    for (size_t m = 0; m < t->n; m++) ses_store_sync_bf16(t->store[m]);
+    for (size_t m = 0; m < t->n_stores; m++) ses_store_sync_bf16(t->store[m]);
     ses_safetensors_free(x.r);
     ses_free(path);
     return ok;
@@ -200,7 +201,7 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
         const char *key;
         int64_t value, min, max;
     } all[] = {
-        { "updates", s->updates, 0, t->total },
+        { "updates", s->updates, 0, t->total_updates },
         { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
         { "waiting", s->accumulated, 0, t->o.accumulate - 1 },
         { "batches", s->batches, 0, limit },
@@ -255,7 +256,7 @@ static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
     }
     ses_json_member_real(w, "waiting_loss", t->at.accumulated_loss);
     ses_json_member_uint(w, "seed", t->o.seed);
-    ses_json_member_string(w, "data", *t->data ? t->data : NULL);
+    ses_json_member_string(w, "data", *t->data_hash ? t->data_hash : NULL);
     ses_json_put_key(w, "settings");
     bool ok = put_json_text(w, t->settings, strlen(t->settings), e);
     ses_json_end_object(w);
@@ -277,7 +278,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_member_int(w, "global_step", t->at.updates);
     ses_json_put_key(w, "log_history");
     bool ok = put_log(t, w, e);
-    ses_json_member_int(w, "max_steps", t->total);
+    ses_json_member_int(w, "max_steps", t->total_updates);
     ses_json_member_int(w, "num_input_tokens_seen", t->at.tokens);
     ses_json_member_int(w, "num_train_epochs", (int64_t)ceil(t->o.epochs));
     ses_json_put_key(w, "sesame");
@@ -378,14 +379,15 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
             ses_fail(e, SES_EARG, "the run was started with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
     ok = ok && same_settings(t, ses_json_get(own, "settings"), e);
     const char *data = ses_json_string(ses_json_get(own, "data"), NULL);
-    if (ok && data && *t->data && strcmp(data, t->data))
+    if (ok && data && *t->data_hash && strcmp(data, t->data_hash))
         ok = ses_fail(e, SES_EARG,
                       "the run was started with other training data; resume it with the same data");
     int64_t done = 0, total = 0; /* a shorter run */
     if (ok && ses_json_int(ses_json_get(root, "global_step"), &done) &&
-        ses_json_int(ses_json_get(root, "max_steps"), &total) && total > t->total && done > t->total)
+        ses_json_int(ses_json_get(root, "max_steps"), &total) && total > t->total_updates &&
+        done > t->total_updates)
         ok = ses_fail(e, SES_EARG, "the run has %" PRId64 " updates already, more than %" PRId64, done,
-                      t->total);
+                      t->total_updates);
     if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))
@@ -393,7 +395,7 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
     if (ok) {
         if (!ses_json_real(ses_json_get(root, "best_metric"), &at.best)) at.best = NAN;
         t->at = at;
-        t->count = t->o.source.count(t->o.source.ctx, at.epoch);
+        t->epoch_batches = t->o.source.count(t->o.source.ctx, at.epoch);
     }
     ses_json_free(d);
     return ok;
@@ -516,7 +518,7 @@ static bool load(ses_trainer *t, const char *dir, ses_err *e)
         state && read_state(t, state, e) && ses_trainer_restore_unfrozen(t, e) && read_weights(t, dir, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
         if (parts[i].is_present(t)) ok = read_part(t, &parts[i], dir, e);
-    for (size_t i = 0; ok && i < t->n; i++) ses_optim_set_steps(t->optim[i], t->at.updates);
+    for (size_t i = 0; ok && i < t->n_stores; i++) ses_optim_set_steps(t->optim[i], t->at.updates);
     if (ok) t->at.saved = t->at.updates;
     ses_free(state);
     return ok;

@@ -26,7 +26,7 @@ static double model_bytes(const ses_model *m)
 static double checkpoint_bytes(const ses_trainer *t)
 {
     double n = model_bytes(t->o.model);
-    for (size_t m = 0; m < t->n; m++) {
+    for (size_t m = 0; m < t->n_stores; m++) {
         if (m) n += (double)ses_store_element_count(t->store[m]) * sizeof(ses_real);
         for (size_t i = 0; i < ses_optim_state_count(t->optim[m]); i++)
             n += (double)ses_optim_state_at(t->optim[m], i).n * sizeof(ses_real);
@@ -38,7 +38,7 @@ static double checkpoint_bytes(const ses_trainer *t)
 static double max_checkpoints(const ses_trainer *t, bool evaluates)
 {
     double kept = (double)t->o.keep_checkpoints + (evaluates ? 2 : 1);
-    return evaluates || t->o.save_every > 0 ? fmin(kept, (double)t->total) : 1;
+    return evaluates || t->o.save_every > 0 ? fmin(kept, (double)t->total_updates) : 1;
 }
 
 typedef struct folder_size {

@@ -16,14 +16,15 @@ struct ses_trainer {
     size_t n_models;
     ses_store *store[SES_MAX_TRAINED]; /* the models' stores first */
     ses_optim *optim[SES_MAX_TRAINED];
-    size_t n;
+    size_t n_stores;
     ses_device *dev;
     ses_tape *tape;
     ses_train_state at;
-    int64_t total, count; /* updates of the run; batches of the current epoch */
-    ses_buf log;          /* log_history, one entry per line */
+    int64_t total_updates; /* length of the run */
+    int64_t epoch_batches; /* batches of the current epoch */
+    ses_buf log;           /* log_history, one entry per line */
     ses_dir_lock *lock;
-    char data[24];                   /* hash of the source in hex; "": none */
+    char data_hash[24];              /* hash of the source in hex; "": none */
     char *dir, *settings, *best_dir; /* best_dir: the best checkpoint */
     const ses_trainer_hooks *hooks;  /* during ses_trainer_run */
     ses_err restore_error;           /* why the best weights could not be restored */

@@ -11,13 +11,14 @@ static bool is_due(const ses_trainer *t, int64_t every)
     if (t->at.accumulated || !t->at.updates) return false;
     if (ses_trainer_done(t)) return true;
     if (every > 0) return t->at.updates % every == 0;
-    return every == 0 && t->at.index == t->count;
+    return every == 0 && t->at.index == t->epoch_batches;
 }
 
 /* The last update crossed a multiple of `epochs`. Its batches started at a multiple of o.accumulate. */
 static bool crossed_epochs(const ses_trainer *t, double epochs)
 {
-    double count = (double)t->count, first = (double)((t->at.index - 1) / t->o.accumulate * t->o.accumulate),
+    double count = (double)t->epoch_batches,
+           first = (double)((t->at.index - 1) / t->o.accumulate * t->o.accumulate),
            before = (double)t->at.epoch + first / count, now = ses_trainer_epoch(t);
     return floor(now / epochs + 1e-9) > floor(before / epochs + 1e-9);
 }

@@ -63,8 +63,8 @@ struct ses_finetune {
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
 /* finetune_check.c */
-bool ses_finetune_match_labels(ses_finetune *f,
-                               ses_err *e); /* base model's order, if the labels are the same */
+/* Base model's order, if the labels are the same. */
+bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
 bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */
 void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of model and data */
 void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */

@@ -178,12 +178,19 @@ static void put_labels(ses_json_writer *w, const ses_finetuner *t)
     ses_json_end_object(w);
 }
 
-static bool replaced(const char *key, const ses_finetuner *t, int64_t vocab)
+/* Is this key of the base model's config.json dropped, because the new config has its own value or none? */
+static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
 {
-    static const char *const own[] = { "architectures", "id2label", "label2id", "num_labels",
-                                       "problem_type" };
+    static const struct {
+        const char *key;
+        bool labels_only; /* replaced only if the task has labels */
+    } own[] = { { "architectures", false },
+                { "id2label", true },
+                { "label2id", true },
+                { "num_labels", true },
+                { "problem_type", false } };
     for (size_t i = 0; i < SES_LEN(own); i++)
-        if (!strcmp(key, own[i])) return t->n_labels > 0 || i == 0 || i == 4;
+        if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
     return vocab > 0 && !strcmp(key, "vocab_size");
 }
 
@@ -200,7 +207,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
         ses_json_end_array(w);
     }
     for (size_t i = 0; i < ses_json_len(base); i++) {
-        if (replaced(ses_json_key(base, i, NULL), t, vocab)) continue;
+        if (is_replaced(ses_json_key(base, i, NULL), t, vocab)) continue;
         ses_json_put_key(w, ses_json_key(base, i, NULL));
         ses_json_put_value(w, ses_json_at(base, i));
     }

@@ -198,7 +198,7 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outp
                               ses_arena *mem, ses_err *e);
 /* Index of the largest logit, and its probability. */
 int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability);
-int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n,
-                               ses_err *e); /* n integers, valid until the next call */
+/* n integers, valid until the next call. */
+int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n, ses_err *e);
 
 #endif

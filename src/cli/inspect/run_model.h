@@ -43,9 +43,9 @@ typedef struct ses_token_slice {
 } ses_token_slice;
 ses_token_slice ses_run_input_tokens(const ses_run_view *r, int64_t s);
 ses_token_slice ses_run_target_tokens(const ses_run_view *r, int64_t s);
-ses_token_slice ses_run_output_tokens(const ses_run_view *r, const ses_output *o,
-                                      int64_t s); /* the tokens of the rows of o */
-bool ses_model_reads_target(const ses_model *m);  /* its decoder has its own input */
+/* The tokens of the rows of o. */
+ses_token_slice ses_run_output_tokens(const ses_run_view *r, const ses_output *o, int64_t s);
+bool ses_model_reads_target(const ses_model *m); /* its decoder has its own input */
 
 /* Columns of a row. */
 int64_t ses_run_cols(const ses_output *o);
@@ -59,8 +59,8 @@ const float *ses_run_values(ses_run_view *r, const ses_output *o, int64_t first,
 /* "103 [MASK]", or the id alone if its text is unknown. Returns buf. */
 enum { SES_TOKEN_TEXT = 80 };
 const char *ses_run_token_text(const ses_run_view *r, int32_t id, char buf[SES_TOKEN_TEXT]);
-void ses_json_member_token(const ses_run_view *r, const char *key,
-                           int64_t id); /* a member, if the text is known */
+/* A member, if the text is known. */
+void ses_json_member_token(const ses_run_view *r, const char *key, int64_t id);
 
 /* log(sum(exp(x))) in double precision: exp(x - this) is the softmax. */
 double ses_run_log_sum_exp(const float *x, int64_t n);
@@ -71,8 +71,8 @@ typedef struct ses_top_score {
     double score;
 } ses_top_score;
 void ses_top_scores_offer(ses_top_score *best, int64_t *n, int64_t cap, ses_top_score x);
-int64_t ses_top_scores(ses_top_score *best, int64_t cap, const float *x,
-                       int64_t n); /* returns their number */
+/* Returns their number. */
+int64_t ses_top_scores(ses_top_score *best, int64_t cap, const float *x, int64_t n);
 
 /* Shows the outputs of a head for sequence s (the first of a question): as text, or as members of r->w. */
 typedef bool ses_view_fn(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e);

@@ -31,15 +31,15 @@ typedef struct ses_run_records {
 
 /* Adds the run in a folder, or all runs in its subfolders (a search), sorted by name. */
 bool ses_run_records_add(ses_run_records *l, const char *path, ses_err *e);
-bool ses_run_records_open(ses_run_records *l, char *const *paths, size_t n,
-                          ses_err *e);         /* fails without a run */
+/* Fails without a run. */
+bool ses_run_records_open(ses_run_records *l, char *const *paths, size_t n, ses_err *e);
 void ses_run_records_free(ses_run_records *l); /* back to zero */
 
 const ses_series *ses_run_record_series(const ses_run_record *r, const char *name); /* NULL: none */
 double ses_run_record_number(const ses_run_record *r, const char *key); /* from the results; NaN: missing */
 double ses_run_record_final_score(const ses_run_record *r);             /* final value of the metric */
-double ses_run_record_best_score(const ses_run_record *r,
-                                 double *step); /* best value of the metric, and its step */
+/* Best value of the metric, and its step. */
+double ses_run_record_best_score(const ses_run_record *r, double *step);
 void ses_run_record_sparkline(const ses_run_record *r, const char *name, const ses_term *t,
                               char buf[SES_BAR_SIZE]);
 

@@ -16,8 +16,8 @@ typedef struct ses_npy {
     ses_buf buf;
 } ses_npy;
 
-bool ses_npy_add(ses_npy *n, const float *x, int64_t cols,
-                 ses_err *e); /* adds a row; all have the same cols */
+/* Adds a row; all have the same cols. */
+bool ses_npy_add(ses_npy *n, const float *x, int64_t cols, ses_err *e);
 bool ses_npy_end(ses_npy *n, ses_err *e);
 void ses_npy_free(ses_npy *n);
 

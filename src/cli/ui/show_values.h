@@ -6,8 +6,8 @@
 #include "sesame/json.h"
 #include "term.h"
 
-const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n,
-                          double seconds); /* n per second: "2,837", "5.3" */
+/* n per second: "2,837", "5.3". */
+const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n, double seconds);
 
 /* Prints "name   value": the name in bold, the value wrapped to the terminal width, at most 100 columns. */
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);

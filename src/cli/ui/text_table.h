@@ -11,8 +11,8 @@ typedef struct ses_text_table ses_text_table;
  * title row is printed. */
 ses_text_table *ses_text_table_new(const char *columns, ses_err *e);
 void ses_text_table_free(ses_text_table *t);
-void ses_text_table_cell(ses_text_table *t, const char *fmt, ...)
-    SES_PRINTF(2, 3);                                      /* cells in row-major order */
+/* Cells in row-major order. */
+void ses_text_table_cell(ses_text_table *t, const char *fmt, ...) SES_PRINTF(2, 3);
 void ses_text_table_style(ses_text_table *t, ses_style s); /* styles the last cell added */
 bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e);
 
