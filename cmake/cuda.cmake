@@ -25,6 +25,6 @@ endforeach()
 target_compile_definitions(sesame-objects PRIVATE SES_CUDA)
 target_compile_definitions(sesame PUBLIC $<BUILD_INTERFACE:SES_CUDA>)
 target_include_directories(sesame-objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(sesame PUBLIC $<BUILD_INTERFACE:CUDA::cudart_static> $<INSTALL_INTERFACE:cudart_static>
+target_link_libraries(sesame PUBLIC $<BUILD_INTERFACE:CUDA::cudart_static> $<INSTALL_INTERFACE:${CUDA_cudart_static_LIBRARY}>
   ${CMAKE_DL_LIBS} rt stdc++)
 target_link_libraries(sesame-shared PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} stdc++)
