@@ -1,6 +1,6 @@
 /* Run a model on a text and print its outputs by name: model_outputs MODEL TEXT [OUTPUT]. MODEL is a folder
- * or the name of a bundled model; OUTPUT ("logits", "hidden_states.1") is printed per token, the default lists
- * all. */
+ * or the name of a bundled model; OUTPUT ("logits", "hidden_states.1") is printed per token, the default
+ * lists all. */
 #include "sesame/sesame.h"
 
 #include <stdio.h>
