@@ -60,7 +60,7 @@ ok "in full" out_has '"label": "a|b"'
 from() { file=$1; shift; "$@" <"$file"; }
 # shellcheck disable=SC2086
 ok "standard input" exits 2 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe"
-ok "message" err_has 'name them with --text and --label'
+ok "message" err_has 'set the column options text and label'
 # shellcheck disable=SC2086
 ok "with columns" exits 0 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe" \
     --text sentence --label label --steps 2
