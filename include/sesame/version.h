@@ -1,5 +1,5 @@
-/* Version of the headers and of the library, by semantic versioning: while MAJOR is 0, a MINOR release may
- * change the API. */
+/* Version of the headers and of the library, by semantic versioning. While MAJOR is 0, a MINOR release may
+ * change the API; the library is libsesame.so.0 until then, so compare ses_version_number at run time. */
 #ifndef SESAME_VERSION_H
 #define SESAME_VERSION_H
 
