@@ -1,0 +1,76 @@
+/* index: builds or updates the search index of a text file. */
+#include "cli/pipeline/text_index.h"
+#include "cli/ui/show_values.h"
+
+static const ses_opt opt[] = { SES_OPT_INCLUDE(ses_text_index_args, threads, ses_text_index_options) };
+_Static_assert(offsetof(ses_text_index_args, threads) == 0, "the options fill the whole struct");
+
+static bool print_json(const ses_text_index *t, ses_err *e)
+{
+    const ses_vector_index_info *info = ses_vector_index_info_of(t->index);
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "index", t->path);
+    ses_json_member_int(w, "texts", info->count);
+    ses_json_member_int(w, "dim", info->dim);
+    ses_json_member_string(w, "dtype", info->dtype == SES_I8 ? "int8" : "f16");
+    ses_json_member_int(w, "embedded", t->embedded);
+    ses_json_member_int(w, "reused", t->reused);
+    ses_json_member_bool(w, "written", t->is_written);
+    ses_json_end_object(w);
+    return ses_json_writer_print(w, e);
+}
+
+static void show(const ses_call *c, const ses_text_index *t)
+{
+    const ses_vector_index_info *info = ses_vector_index_info_of(t->index);
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    ses_put_escaped(stdout, t->path);
+    printf(": %s texts, %lld numbers each, %s", ses_grouped_text(a, info->count), (long long)info->dim,
+           info->dtype == SES_I8 ? "int8" : "f16");
+    if (t->is_written)
+        printf("; %s embedded, %s reused\n", ses_grouped_text(a, t->embedded),
+               ses_grouped_text(b, t->reused));
+    else
+        printf("; up to date\n");
+    if (t->truncated && !c->quiet)
+        fprintf(stderr, "sesame: %s texts were truncated to %lld tokens\n", ses_grouped_text(a, t->truncated),
+                (long long)ses_pipeline_max_seq_len(t->embed));
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const ses_text_index_args *a = c->args;
+    ses_text_index t = { 0 };
+    bool ok = ses_text_index_open(&t, c, a, c->operands[0], e);
+    if (ok && a->json) ok = print_json(&t, e);
+    if (ok && !a->json) show(c, &t);
+    ses_text_index_close(&t);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame index notes.txt", "write notes.txt.sesame-index, one vector per line" },
+    { "sesame index --column abstract --dtype int8 -o papers.index papers.csv", "a column, in 8 bits" },
+    { 0 },
+};
+
+const ses_command ses_command_index = {
+    .name = "index",
+    .usage = "FILE",
+    .summary = "build a search index of texts",
+    .description =
+        "Builds or updates the index of a file of texts for 'sesame search': the embeddings of its lines, of "
+        "a "
+        "column, or of a key of JSON lines. Blank texts are left out. Vectors of unchanged texts are reused. "
+        "The index is replaced when it is complete; an interrupted command leaves the old one.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(ses_text_index_args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .default_model_of = "embed",
+    .run = run,
+};
