@@ -136,6 +136,51 @@ static void saved_folder(ses_device *dev)
     ses_predictor_free(p);
 }
 
+/* The names are the model's, whatever the labels of the first examples; a predictor needs a task. */
+static void predictor_labels(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_predictor_options o = ses_predictor_defaults();
+    CHECK(!ses_predictor_open(path("memory"), &o, dev, &e) && e.code == SES_EUSAGE &&
+          strstr(e.msg, "set a task"));
+    o.data.task = "classify";
+    static const char *const sets[] = { "pos|neg|city", "neg|pos", "city|pos|dog" };
+    ses_example_input in = { .text = "the film was good .", .label = "pos" };
+    for (size_t i = 0; i < SES_LEN(sets); i++) {
+        e = (ses_err){ 0 };
+        ses_predictor *p = ses_predictor_open(path("memory"), &o, dev, &e);
+        ses_examples *d = ses_examples_new(SES_DATA_CLASSIFY, &in, 1, sets[i], NULL, &e);
+        ses_predictions *r = p && d ? ses_predictor_predict_examples(p, d, &e) : NULL;
+        if (i < 2)
+            CHECK_MSG(r && !strcmp(ses_predictions_at(r, 0).label, "pos"), "%s: %s", sets[i], e.msg);
+        else
+            CHECK(!r && strstr(e.msg, "the labels differ"));
+        ses_predictions_free(r);
+        ses_examples_free(d);
+        ses_predictor_free(p);
+    }
+}
+
+/* A report is zeroed even if the data cannot be read. */
+static void unread_report(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_predictor_options o = ses_predictor_defaults();
+    o.data.task = "classify";
+    ses_predictor *p = ses_predictor_open(path("memory"), &o, dev, &e);
+    ses_eval_report report;
+    memset(&report, 0x5a, sizeof report);
+    CHECK(p && !ses_predictor_evaluate(p, path("nothing.csv"), &report, &e) && !report.classes && !report.n);
+    ses_eval_report_free(&report);
+    ses_example_input in = { .text = "it", .label = "dog" };
+    ses_examples *d = ses_examples_new(SES_DATA_CLASSIFY, &in, 1, NULL, NULL, &e);
+    memset(&report, 0x5a, sizeof report);
+    CHECK(!ses_predictor_evaluate_examples(p, d, &report, &e) && !report.classes && !report.n);
+    ses_eval_report_free(&report);
+    ses_examples_free(d);
+    ses_predictor_free(p);
+}
+
 /* ---- cancellation ---- */
 
 typedef struct counts {
@@ -361,6 +406,8 @@ int main(void)
     write_model_files();
     from_memory(dev);
     saved_folder(dev);
+    predictor_labels(dev);
+    unread_report(dev);
     cancelled_and_resumed(dev);
     tags(dev);
     numbers_and_sets(dev);

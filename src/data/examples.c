@@ -227,6 +227,21 @@ bool ses_examples_align_labels(ses_examples *d, const ses_examples *like, ses_er
     return ok;
 }
 
+static bool has_name(const ses_examples *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_labels; i++)
+        if (equal_ignoring_case(d->name[i], name)) return true;
+    return false;
+}
+
+bool ses_examples_check_labels(const ses_examples *d, const ses_examples *like, ses_err *e)
+{
+    for (size_t k = 0; k < d->n_labels; k++)
+        if (!has_name(like, d->name[k]) && !has_name(like, d->value[k]))
+            return fail_labels_differ(d, like, e);
+    return true;
+}
+
 ses_examples *ses_examples_from_labels(ses_data_kind kind, const char *const *names, size_t n, ses_err *e)
 {
     ses_examples *d = ses_alloc(sizeof *d, e);

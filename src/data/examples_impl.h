@@ -29,6 +29,9 @@ bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* copies *f
 /* The id of a label value; adds the label unless d->fixed. */
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
 
+/* Fails with both lists unless every label of d is one of like's, in any order. */
+bool ses_examples_check_labels(const ses_examples *d, const ses_examples *like, ses_err *e);
+
 bool ses_read_table(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_squad(ses_examples *d, const char *path, ses_err *e);

@@ -37,6 +37,7 @@ bool ses_finetune_resolve_task(const ses_data_options *d, const ses_finetune_tas
                                const ses_finetune_task **task, ses_data_spec *spec, ses_err *e)
 {
     const ses_benchmark *b;
+    if (!d->task) return ses_fail(e, SES_EUSAGE, "set a task: classify, tag, answer, ...");
     if (!ses_data_options_spec(d, spec, &b, e)) return false;
     const ses_finetune_task *k = b ? ses_finetune_task_for_data(spec->kind) : ses_finetune_task_find(d->task);
     *task = k = ses_finetune_task_with_loss(k, o->loss, e);

@@ -2,6 +2,7 @@
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
+#include "data/examples_impl.h"
 #include "text/tokenizer_files.h"
 
 #include <math.h>
@@ -77,7 +78,7 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
         ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
     p->tuner = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
     ses_free(home);
-    bool use_own = p->labels && !ses_examples_label_count(rows); /* unlabeled examples in memory */
+    bool use_own = p->labels && (p->has_label_names || !ses_examples_label_count(rows));
     if (p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e) &&
         ses_finetuner_build_config(p->tuner, config, 0, e) &&
         ses_finetuner_open_model(p->tuner, p->dir, false, 0, e))
@@ -129,7 +130,6 @@ static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *pat
     ses_finetune_set set = { 0 };
     ses_finetune_outputs outputs = { 0 };
     ses_bootstrap b = { p->o.bootstrap, p->o.confidence / 100, (uint64_t)p->o.seed };
-    *out = (ses_eval_report){ 0 };
     bool ok = predict(p, rows, path, true, &set, &outputs, e) &&
               ses_eval_report_make(out, p->tuner, &set, &outputs, &b, e);
     ses_finetune_outputs_free(&outputs);
@@ -139,6 +139,7 @@ static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *pat
 
 bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e)
 {
+    *out = (ses_eval_report){ 0 };
     ses_examples *rows = read_rows(p, path, true, e);
     bool ok = rows && evaluate(p, rows, path, out, e);
     ses_examples_free(rows);
@@ -147,6 +148,7 @@ bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report 
 
 bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e)
 {
+    *out = (ses_eval_report){ 0 };
     if (p->has_label_names && p->labels != d && !ses_examples_align_labels(d, p->labels, e)) return false;
     return evaluate(p, d, NULL, out, e);
 }
@@ -184,6 +186,7 @@ ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_e
 
 ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e)
 {
+    if (p->has_label_names && !ses_examples_check_labels(d, p->labels, e)) return NULL;
     return predictions_of(p, d, NULL, e);
 }
 
