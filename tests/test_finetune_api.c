@@ -205,6 +205,7 @@ static void run_once(ses_device *dev, ses_finetune_options *o, counts *c, ses_ru
     ses_finetune *f = ses_finetune_new(o, dev, &e);
     ses_run_end end = SES_RUN_COMPLETE;
     CHECK(f && ses_finetune_run(f, &end, &e) && end == want);
+    CHECK(f && !ses_finetune_run(f, &end, &e) && e.code == SES_EARG && strstr(e.msg, "started before"));
     ses_finetune_free(f);
     ses_examples_free(eval);
     ses_examples_free(train);
@@ -228,6 +229,21 @@ static void cancelled_and_resumed(ses_device *dev)
     CHECK(a && b && n == k && !memcmp(a, b, n)); /* the same bits as an uninterrupted run */
     ses_free(a);
     ses_free(b);
+}
+
+/* A run with no output folder writes the log and the event files that are set. */
+static void logs_only(ses_device *dev)
+{
+    counts c = { 0 };
+    ses_finetune_options o = options("classify");
+    o.run.log = path("only.jsonl"), o.run.tensorboard = path("only");
+    run_once(dev, &o, &c, SES_RUN_COMPLETE);
+    CHECK(ses_path_exists(path("only.jsonl")) && ses_path_exists(path("only")));
+    ses_examples *d = texts(NULL);
+    ses_err e = { 0 };
+    o.train_examples = d, o.eval_examples = NULL;
+    CHECK(!ses_finetune_new(&o, dev, &e) && strstr(e.msg, "only.jsonl: exists already"));
+    ses_examples_free(d);
 }
 
 /* ---- other tasks ---- */
@@ -359,7 +375,7 @@ static void errors(ses_device *dev)
     o.train = path("rows.csv"), o.train_examples = d;
     rejected(dev, o, "either a training file or training examples");
     o.train = NULL, o.model = path("memory");
-    rejected(dev, o, "either a model or a config");
+    rejected(dev, o, "one of model, config and open_model");
     o = options("fly"), o.train_examples = d;
     rejected(dev, o, "unknown task \"fly\"");
     o = options("classify"), o.train_examples = d, o.run.output = path("memory");
@@ -409,6 +425,7 @@ int main(void)
     predictor_labels(dev);
     unread_report(dev);
     cancelled_and_resumed(dev);
+    logs_only(dev);
     tags(dev);
     numbers_and_sets(dev);
     choices_and_spans(dev);

@@ -141,6 +141,21 @@ static void test_errors(const pretrain_fixture *f)
     fails(&o, SES_EIO, "config.json");
 }
 
+/* A run that failed before its first step cannot be started again, and frees what it had opened. */
+static void test_failed_start(const pretrain_fixture *f)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    ses_pretrain_options o = pretrain_options(f);
+    o.run.optimizer = "fly";
+    ses_pretrain *p = ses_pretrain_new(&o, dev, &e);
+    CHECK(p && !ses_pretrain_run(p, NULL, &e) && strstr(e.msg, "fly"));
+    e = (ses_err){ 0 };
+    CHECK(p && !ses_pretrain_run(p, NULL, &e) && strstr(e.msg, "started before"));
+    ses_pretrain_free(p);
+    ses_device_free(dev);
+}
+
 int main(void)
 {
     pretrain_fixture f;
@@ -149,6 +164,7 @@ int main(void)
     test_resume(&f);
     test_lists();
     test_errors(&f);
+    test_failed_start(&f);
     pretrain_end(&f);
     return check_report();
 }

@@ -34,7 +34,7 @@ typedef struct ses_training_options {
     int64_t keep_checkpoints; /* newest checkpoints kept, in addition to the best; 0: 2 */
 
     /* Output folder: nothing in it is replaced without `overwrite`. */
-    const char *output;      /* created if absent; NULL: nothing is written */
+    const char *output;      /* created if absent; NULL: only the log and event files, if set */
     const char *log;         /* JSON lines, one per update and evaluation; NULL: OUTPUT/log.jsonl */
     const char *tensorboard; /* folder of event files; NULL: OUTPUT/runs */
     bool resume;             /* continue from the newest checkpoint in output, bit for bit */

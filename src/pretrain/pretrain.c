@@ -87,7 +87,7 @@ ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, s
 {
     ses_err ignored = { 0 };
     if (!e) e = &ignored;
-    if (o->run.output && !ses_train_folder_check(&o->run, e)) return NULL;
+    if (!ses_train_folder_check(&o->run, e)) return NULL;
     ses_pretrain *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     p->o = *o;
@@ -334,7 +334,8 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
 bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
     ses_run_end how = SES_RUN_COMPLETE;
-    if (p->trainer) return ses_fail(e, SES_EARG, "the run was started before");
+    if (p->was_started) return ses_fail(e, SES_EARG, "the run was started before");
+    p->was_started = true;
     bool ok = fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e);
     if (ok && p->resumed.is_complete) {
         if (end) *end = SES_RUN_WAS_COMPLETE;

@@ -51,7 +51,7 @@ bool ses_train_folder_check(const ses_training_options *o, ses_err *e)
     if (o->overwrite && o->resume)
         return ses_fail(e, SES_EUSAGE, "resume continues a run, overwrite replaces it: set one");
     if (!log_is_free(o, e)) return false;
-    if (o->overwrite || !ses_path_exists(o->output)) return true;
+    if (o->overwrite || !o->output || !ses_path_exists(o->output)) return true;
     if (!ses_dir_each(o->output, note_entry, &f, e)) return false;
     f.other |= f.logs && !f.lock; /* with a lock: left by a run that was killed before its first checkpoint */
     if (o->resume && f.other && !f.checkpoint)

@@ -16,7 +16,8 @@
 #define SES_RUN_INFO "run.json"
 #define SES_GRID_FILE "grid.json"
 
-/* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. */
+/* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. Both may be
+ * NULL. */
 bool ses_train_folder_check(const ses_training_options *o, ses_err *e);
 
 /* fill writes all files into a temporary folder; they then replace the files in out, config.json last. A

@@ -55,7 +55,8 @@ struct ses_finetune {
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
     ses_eval_report report;
     double eval_seconds;
-    bool is_stopped; /* the callback has returned false */
+    bool was_started; /* ses_finetune_run was called */
+    bool is_stopped;  /* the callback has returned false */
     ses_predictor predictor;
 };
 

@@ -116,7 +116,7 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
     if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) != 1)
-        return ses_fail(e, SES_EUSAGE, "set either a model or a config");
+        return ses_fail(e, SES_EUSAGE, "set one of model, config and open_model");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -307,7 +307,7 @@ static bool prepare(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
-        !check_options(&f->o, f->task, e) || (r->output && !ses_train_folder_check(r, e)))
+        !check_options(&f->o, f->task, e) || !ses_train_folder_check(r, e))
         return false;
     return resolve_model(f, e) && read_config(f, e) && prepare_data(f, e) && prepare_model(f, e) &&
            prepare_trainer(f, e);
@@ -371,10 +371,12 @@ void ses_finetune_free(ses_finetune *f)
 static bool prepare_output(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
-    if (!r->output) return true;
-    f->log_path = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
-    f->tensorboard_dir =
-        r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
+    if (r->log || r->output)
+        f->log_path = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
+    if (r->tensorboard || r->output)
+        f->tensorboard_dir =
+            r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
+    if (!r->output) return (!r->log || f->log_path) && (!r->tensorboard || f->tensorboard_dir);
     if (!f->log_path || !f->tensorboard_dir || !ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e))
         return false;
     if (!r->resume)
@@ -413,6 +415,8 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
     ses_run_end how = SES_RUN_COMPLETE;
+    if (f->was_started) return ses_fail(e, SES_EARG, "the run was started before");
+    f->was_started = true;
     bool ok = prepare_output(f, e);
     if (ok && f->resumed.is_complete) {
         if (end) *end = SES_RUN_WAS_COMPLETE;
