@@ -356,6 +356,28 @@ static void open_model(ses_device *dev)
     ses_model_free(m);
 }
 
+/* ---- a teacher ---- */
+
+/* A teacher by name is checked as one by its folder: its tokenizer must be the student's. */
+static void teacher_by_name(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_examples *d = texts(NULL);
+    ses_finetune_options o = options("classify");
+    setenv("SESAME_MODELS", root, 1);
+    o.train_examples = d, o.teacher.model = "memory";
+    ses_finetune *f = ses_finetune_new(&o, dev, &e);
+    CHECK_MSG(f, "%s", e.msg);
+    ses_finetune_free(f);
+    write_file(
+        "other.txt",
+        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nbad\ngood\nfilm\nthe\nwas\nit\nanna\nbob\nin\nparis\n.\n");
+    o.tokenizer = path("other.txt");
+    CHECK(!ses_finetune_new(&o, dev, &e) && strstr(e.msg, "tokenizer differs"));
+    unsetenv("SESAME_MODELS");
+    ses_examples_free(d);
+}
+
 /* ---- errors and detection ---- */
 
 static void rejected(ses_device *dev, ses_finetune_options o, const char *message)
@@ -430,6 +452,7 @@ int main(void)
     numbers_and_sets(dev);
     choices_and_spans(dev);
     open_model(dev);
+    teacher_by_name(dev);
     errors(dev);
     detection();
     ses_device_free(dev);

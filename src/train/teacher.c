@@ -37,15 +37,11 @@ static bool same_labels(const ses_model *teacher, const ses_model *student, ses_
     return true;
 }
 
-bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
-                      ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
+/* dir: the folder of the teacher; o->model may be its name. */
+static bool open_folder(ses_teacher *t, const ses_teacher_options *o, const char *dir, const char *class_name,
+                        ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
 {
-    ses_model_options m = { .class_name = class_name };
-    *t = (ses_teacher){ 0 };
-    if (!o->model)
-        return !o->init_student ||
-               ses_fail(e, SES_EUSAGE, "initializing the student from a teacher needs a teacher");
-    t->model = ses_model_open(o->model, dev, &m, e);
+    t->model = ses_model_open(dir, dev, &(ses_model_options){ .class_name = class_name }, e);
     if (!t->model) return false;
     const char *ours = ses_model_head_name(student), *theirs = ses_model_head_name(t->model);
     if (!ours || !theirs || strcmp(ours, theirs)) {
@@ -54,10 +50,23 @@ bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *
         return ses_wrap(e, "%s", o->model);
     }
     t->distill = ses_distill_new(&o->distill, student, t->model, e);
-    if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(o->model, tokenizer, e) ||
+    if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(dir, tokenizer, e) ||
         (o->init_student && !ses_student_init(student, t->model, &t->n_copied, e)))
         return ses_wrap(e, "%s", o->model);
     return true;
+}
+
+bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
+                      ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
+{
+    *t = (ses_teacher){ 0 };
+    if (!o->model)
+        return !o->init_student ||
+               ses_fail(e, SES_EUSAGE, "initializing the student from a teacher needs a teacher");
+    char *dir = ses_model_resolve(o->model, NULL, e);
+    bool ok = dir && open_folder(t, o, dir, class_name, student, tokenizer, dev, e);
+    ses_free(dir);
+    return ok;
 }
 
 void ses_teacher_free(ses_teacher *t)

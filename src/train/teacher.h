@@ -12,8 +12,8 @@ typedef struct ses_teacher {
     size_t n_copied;      /* parameters the student started with */
 } ses_teacher;
 
-/* student: opened for training; tokenizer: the student's, which must be the teacher's too. class_name:
- * class of the teacher; NULL: as in its folder. If o->model is NULL, *t is zeroed. */
+/* student: opened for training; tokenizer: the student's, which must be the teacher's too. o->model: folder
+ * or name. class_name: class of the teacher; NULL: as in its folder. If o->model is NULL, *t is zeroed. */
 bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
                       ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e);
 void ses_teacher_free(ses_teacher *t); /* zeroes it; fine on a zeroed one */
