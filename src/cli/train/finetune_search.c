@@ -428,9 +428,9 @@ static bool run_one(search *s, size_t i, bool *stopped, ses_err *e)
                 r->done ? ": already finished" : "");
     if (r->done) return true;
     if (ses_finetune_one(s->c, &a, true, stopped, &error)) {
-        if (!*stopped && (!read_result(s, r, &a, e) || !r->done))
-            return e->code || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir);
-        return true;
+        if (*stopped) return true;
+        return read_result(s, r, &a, e) &&
+               (r->done || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir));
     }
     if (error.code != SES_EARG) {
         if (e) *e = error;
