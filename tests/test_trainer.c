@@ -290,11 +290,33 @@ static void test_disk(void)
     CHECK_MSG(strstr(e.msg, folder) && strstr(e.msg, "of disk space"), "%s", e.msg);
     e = (ses_err){ 0 };
     run_free(&r);
-    run_prepare(&r, 1, folder); /* without evaluations: a checkpoint only when stopped */
+    run_prepare(&r, 1, folder); /* without evaluations: a checkpoint when stopped or at the end */
     r.o.updates = r.o.keep_checkpoints = (int64_t)1 << 50;
-    r.o.save_every = 0;
+    r.o.save_every = -1;
     CHECK(run_start(&r, &e));
     CHECK_MSG(ses_trainer_check_disk(r.trainer, false, &e), "%s", e.msg);
+    run_free(&r);
+    empty(folder);
+}
+
+/* Without an evaluate hook, save_every 0 saves at the end of each epoch. */
+static void test_saved_epochs(void)
+{
+    size_t n, m;
+    ses_err e = { 0 };
+    watch w;
+    run r;
+    ses_run_end end;
+    ses_real *want = undisturbed(1, &n, &w);
+    run_prepare(&r, 1, folder);
+    r.o.save_every = r.o.eval_every = 0;
+    CHECK(run_start(&r, &e));
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ .ctx = &w }, &end, &e), "%s", e.msg);
+    CHECK(there("checkpoint-3") && there("checkpoint-6") && !there("checkpoint-2"));
+    ses_real *all = bits(&r, &m);
+    CHECK(n == m && !memcmp(all, want, n));
+    free(all);
+    free(want);
     run_free(&r);
     empty(folder);
 }
@@ -760,6 +782,7 @@ int main(void)
     test_resume();
     test_damage();
     test_disk();
+    test_saved_epochs();
     test_counters();
     test_passed_over();
     test_settings();

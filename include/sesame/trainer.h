@@ -51,10 +51,12 @@ typedef struct ses_trainer_options {
     int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch, < 0: only at the end */
     double eval_epochs; /* > 0: epochs between evaluations, possibly fractional; replaces eval_every */
     bool lower_is_better;
-    int64_t patience;         /* early stopping: evaluations without improvement; 0: off */
-    double min_delta;         /* smallest change of the metric that counts as an improvement */
-    const char *dir;          /* folder of checkpoints, created if absent and locked; NULL: no checkpoints */
-    int64_t save_every;       /* updates between checkpoints; 0: at each evaluation, < 0: only when stopped */
+    int64_t patience; /* early stopping: evaluations without improvement; 0: off */
+    double min_delta; /* smallest change of the metric that counts as an improvement */
+    const char *dir;  /* folder of checkpoints, created if absent and locked; NULL: no checkpoints */
+    /* Updates between checkpoints; 0: at each evaluation, or where it would be without an evaluate hook; < 0:
+     * only when stopped and at the end. */
+    int64_t save_every;
     int64_t keep_checkpoints; /* number of newest checkpoints kept, besides the best one; 0: 2 */
     const char *settings;     /* JSON object; resuming requires equal settings. NULL: {} */
 } ses_trainer_options;

@@ -38,7 +38,7 @@ static double checkpoint_bytes(const ses_trainer *t)
 static double max_checkpoints(const ses_trainer *t, bool evaluates)
 {
     double kept = (double)t->o.keep_checkpoints + (evaluates ? 2 : 1);
-    return evaluates || t->o.save_every > 0 ? fmin(kept, (double)t->total_updates) : 1;
+    return evaluates || t->o.save_every >= 0 ? fmin(kept, (double)t->total_updates) : 1;
 }
 
 typedef struct folder_size {

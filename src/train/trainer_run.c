@@ -63,10 +63,12 @@ static bool save(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
     return true;
 }
 
-/* save_every is reached, or the evaluation was the best so far. */
-static bool save_due(const ses_trainer *t)
+/* save_every is reached, or the evaluation was the best so far. Without evaluations, 0 saves where they would
+ * have been. */
+static bool save_due(const ses_trainer *t, const ses_trainer_hooks *h)
 {
     if (t->at.saved == t->at.updates || t->at.accumulated) return false;
+    if (!h->evaluate && t->o.save_every == 0) return evaluation_due(t);
     bool best = t->at.best_update == t->at.updates && t->at.evaluated == t->at.updates;
     return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : is_due(t, t->o.save_every));
 }
@@ -89,7 +91,7 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
             if (e) *e = (ses_err){ 0 }; /* it failed because it was cancelled */
             return stop_here(t, h, end, e);
         }
-        if (save_due(t) && !save(t, h, e)) return false;
+        if (save_due(t, h) && !save(t, h, e)) return false;
         if (ses_trainer_done(t)) break;
         if (t->o.patience > 0 && t->at.bad_evals >= t->o.patience) {
             *end = SES_RUN_EARLY_STOPPED;
