@@ -11,8 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 static char root[] = "/tmp/sesame-finetune-XXXXXX";
+
+static bool disk_is_full;
+
+/* Replaces that of the C library. */
+int statvfs(const char *name, struct statvfs *s)
+{
+    (void)name;
+    *s = (struct statvfs){ .f_blocks = 1, .f_frsize = 1 };
+    return disk_is_full ? 0 : -1;
+}
 
 static const char *path(const char *name)
 {
@@ -246,6 +257,80 @@ static void logs_only(ses_device *dev)
     ses_examples_free(d);
 }
 
+/* A notice is answered with false: the run stops before its first batch. */
+static bool stop_at_notice(void *ctx, const ses_training_event *ev)
+{
+    *(int *)ctx += ev->kind == SES_TRAINING_STEP;
+    return ev->kind != SES_TRAINING_NOTICE;
+}
+
+static void stopped_by_notice(ses_device *dev)
+{
+    ses_err e = { 0 };
+    int steps = 0;
+    ses_run_end end = SES_RUN_COMPLETE;
+    ses_examples *train = texts(NULL);
+    ses_finetune_options o = options("classify");
+    o.train_examples = train;
+    o.on_event = stop_at_notice, o.ctx = &steps;
+    ses_finetune *f = ses_finetune_new(&o, dev, &e);
+    CHECK(f && ses_finetune_run(f, &end, &e) && end == SES_RUN_STOPPED && !steps);
+    ses_finetune_free(f);
+    ses_examples_free(train);
+}
+
+/* ---- a complete run ---- */
+
+static char *saved_weights(const ses_finetune *f, const char *dir, size_t *n)
+{
+    char *file = ses_path_join(path(dir), "model.safetensors", NULL);
+    CHECK(ses_model_save(ses_finetune_model(f), path(dir), &(ses_save_options){ .dtype = SES_F32 }, NULL));
+    char *data = ses_file_read(file, 1 << 24, n, NULL);
+    ses_free(file);
+    return data;
+}
+
+/* Resumed on a full disk: the best weights, their scores and the figures of the run are there. */
+static void was_complete(ses_device *dev)
+{
+    ses_err e = { 0 };
+    size_t n = 0, k = 0;
+    ses_run_end end = SES_RUN_COMPLETE;
+    ses_examples *train = texts(NULL), *eval = texts(train);
+    ses_finetune_options o = options("classify");
+    o.train_examples = train, o.eval_examples = eval;
+    o.run.output = path("again");
+    ses_finetune *f = ses_finetune_new(&o, dev, &e);
+    CHECK(f && ses_finetune_run(f, &end, &e) && end == SES_RUN_COMPLETE);
+    const ses_train_state *at = ses_trainer_state(ses_finetune_trainer(f));
+    CHECK(at->best_update < at->updates); /* the first of equal accuracies */
+    double loss = ses_finetune_report(f)->loss, mean = ses_finetune_stats(f).train_loss;
+    ses_finetune_free(f);
+    o.run.resume = true;
+    f = ses_finetune_new(&o, dev, &e);
+    CHECK(f && !ses_finetune_stats(f).updates);
+    disk_is_full = true;
+    CHECK_MSG(ses_finetune_run(f, &end, &e) && end == SES_RUN_WAS_COMPLETE, "%s", e.msg);
+    disk_is_full = false;
+    CHECK(ses_finetune_report(f)->loss == loss && ses_finetune_report(f)->n == N);
+    ses_training_stats s = ses_finetune_stats(f);
+    CHECK(s.updates == 48 && s.seconds > 0 && fabs(s.train_loss - mean) < 1e-9);
+    ses_json_writer *w = ses_json_writer_new(0, NULL);
+    ses_json_begin_object(w);
+    ses_finetune_put_results(f, w);
+    ses_json_end_object(w);
+    CHECK(strstr(ses_json_writer_text(w, NULL, NULL), "\"eval_accuracy\""));
+    ses_json_writer_free(w);
+    char *a = saved_weights(f, "weights", &n),
+         *b = ses_file_read(path("again/model.safetensors"), 1 << 24, &k, NULL);
+    CHECK(a && b && n == k && !memcmp(a, b, n));
+    ses_free(a);
+    ses_free(b);
+    ses_finetune_free(f);
+    ses_examples_free(eval);
+    ses_examples_free(train);
+}
+
 /* ---- other tasks ---- */
 
 /* Trains and predicts the examples themselves. */
@@ -448,6 +533,8 @@ int main(void)
     unread_report(dev);
     cancelled_and_resumed(dev);
     logs_only(dev);
+    stopped_by_notice(dev);
+    was_complete(dev);
     tags(dev);
     numbers_and_sets(dev);
     choices_and_spans(dev);

@@ -4,12 +4,24 @@
 #include "pretrain_fixture.h"
 
 #include <math.h>
+#include <sys/statvfs.h>
+
+static bool disk_is_full;
+
+/* Replaces that of the C library. */
+int statvfs(const char *name, struct statvfs *s)
+{
+    (void)name;
+    *s = (struct statvfs){ .f_blocks = 1, .f_frsize = 1 };
+    return disk_is_full ? 0 : -1;
+}
 
 /* ---- a run and its events ---- */
 
 typedef struct events {
     int count[SES_TRAINING_NOTICE + 1];
     int stop_after; /* steps; 0: never */
+    bool stop_at_notice;
     int files;
 } events;
 
@@ -17,6 +29,7 @@ static bool on_event(void *ctx, const ses_training_event *event)
 {
     events *v = ctx;
     v->count[event->kind]++;
+    if (v->stop_at_notice && event->kind == SES_TRAINING_NOTICE) return false;
     return !v->stop_after || v->count[SES_TRAINING_STEP] < v->stop_after;
 }
 
@@ -45,7 +58,13 @@ static double run(const ses_pretrain_options *o, int threads, ses_run_end *end, 
         for (int64_t k = 0; k < ses_count(x); k++) sum += (double)(1 + k % 7) * fabs((double)x->f[k]);
     }
     double value;
-    if (ok && *end == SES_RUN_COMPLETE)
+    ses_json_writer *w = ses_json_writer_new(0, NULL);
+    ses_json_begin_object(w);
+    if (ok) ses_pretrain_put_results(p, w);
+    ses_json_end_object(w);
+    CHECK(!ok || strstr(ses_json_writer_text(w, NULL, NULL), "\"train_loss\""));
+    ses_json_writer_free(w);
+    if (ok && (*end == SES_RUN_COMPLETE || *end == SES_RUN_WAS_COMPLETE))
         CHECK(ses_scores_find(ses_pretrain_result_of(p)->scores, "mlm_accuracy", &value));
     if (ok) CHECK(!ses_pretrain_run(p, end, &e) && strstr(e.msg, "started before"));
     ses_pretrain_free(p);
@@ -95,6 +114,29 @@ static void test_resume(const pretrain_fixture *f)
         snprintf(path, sizeof path, "%s/%s", f->output, names[i]);
         CHECK_MSG(ses_path_exists(path), "%s", path);
     }
+}
+
+/* A complete run that is resumed on a full disk: the moving average of the weights, scores and figures. */
+static void test_was_complete(const pretrain_fixture *f)
+{
+    ses_run_end end;
+    ses_pretrain_result first = { 0 }, again = { 0 };
+    events v = { .stop_at_notice = true };
+    ses_pretrain_options o = pretrain_options(f);
+    o.ema_decay = 0.5;
+    o.run.output = f->output;
+    o.run.overwrite = true;
+    double sum = run(&o, 1, &end, &first);
+    CHECK(end == SES_RUN_COMPLETE);
+    o.run.overwrite = false, o.run.resume = true;
+    disk_is_full = true;
+    CHECK(run(&o, 1, &end, &again) == sum && end == SES_RUN_WAS_COMPLETE);
+    disk_is_full = false;
+    CHECK(again.eval_loss == first.eval_loss && again.stats.updates == 6 && again.stats.seconds > 0);
+    CHECK(again.baseline[0].loss == first.baseline[0].loss);
+    o.on_event = on_event, o.ctx = &v; /* the notice that it is complete is answered with false */
+    run(&o, 1, &end, NULL);
+    CHECK(end == SES_RUN_STOPPED && v.count[SES_TRAINING_NOTICE] == 1);
 }
 
 /* ---- lists and errors ---- */
@@ -162,6 +204,7 @@ int main(void)
     pretrain_begin(&f);
     test_run(&f);
     test_resume(&f);
+    test_was_complete(&f);
     test_lists();
     test_errors(&f);
     test_failed_start(&f);

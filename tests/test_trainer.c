@@ -299,7 +299,7 @@ static void test_disk(void)
     empty(folder);
 }
 
-/* Without an evaluate hook, save_every 0 saves at the end of each epoch. */
+/* save_every 0 saves at the end of each epoch if evaluate is NULL. */
 static void test_saved_epochs(void)
 {
     size_t n, m;

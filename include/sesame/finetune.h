@@ -225,10 +225,12 @@ void ses_finetune_free(ses_finetune *f);
  * run.json, trainer_state.json, train_results.json, eval_results.json, all_results.json. If run.output is
  * NULL, only the logs that are set are written and the weights are the last, not the best. end (may be
  * NULL): whether the run is complete, stopped early or was cancelled by the callback; a cancelled run has
- * saved a checkpoint and continues with run.resume. False: training failed (a loss is NaN) or a file could
- * not be written. A model that was in the folder is then unchanged; if only moving the new files failed, the
- * folder may lack config.json and not load. Checkpoints and logs of an earlier run may be gone, unless
- * run.resume is set. A second call fails with SES_EARG. */
+ * saved a checkpoint and continues with run.resume. SES_RUN_WAS_COMPLETE: run.resume found a complete run;
+ * nothing is trained or written, the best weights are loaded and evaluated again, the last checkpoint
+ * supplies time and energy. False: training failed (a loss is NaN) or a file could not be written. A model
+ * that was in the folder is then unchanged; if only moving the new files failed, the folder may lack
+ * config.json and not load. Checkpoints and logs of an earlier run may be gone, unless run.resume is set.
+ * A second call fails with SES_EARG. */
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e);
 
 /* The last evaluation; n is 0 if there was none. */

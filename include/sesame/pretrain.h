@@ -116,7 +116,9 @@ void ses_pretrain_free(ses_pretrain *p); /* p may be NULL */
 
 /* Trains, evaluates and writes the output folder, once per object. end may be NULL. If the callback stops
  * the run (SES_RUN_STOPPED), a checkpoint is saved but no model is written: a new run with run.resume
- * continues. Fails with SES_EIO if another run uses the folder. On failure the checkpoints stay. A failure
+ * continues. SES_RUN_WAS_COMPLETE: run.resume found a complete run; nothing is trained or written, its final
+ * weights are loaded and evaluated again, the last checkpoint supplies time and energy. Fails with SES_EIO
+ * if another run uses the folder. On failure the checkpoints stay. A failure
  * to write logs does not fail the run; it is reported by a notice. */
 bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e);
 

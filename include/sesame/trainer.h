@@ -54,7 +54,7 @@ typedef struct ses_trainer_options {
     int64_t patience; /* early stopping: evaluations without improvement; 0: off */
     double min_delta; /* smallest change of the metric that counts as an improvement */
     const char *dir;  /* folder of checkpoints, created if absent and locked; NULL: no checkpoints */
-    /* Updates between checkpoints; 0: at each evaluation, or where it would be without an evaluate hook; < 0:
+    /* Updates between checkpoints; 0: at each evaluation, due by eval_every also if evaluate is NULL; < 0:
      * only when stopped and at the end. */
     int64_t save_every;
     int64_t keep_checkpoints; /* number of newest checkpoints kept, besides the best one; 0: 2 */
@@ -119,7 +119,7 @@ typedef enum {
     SES_RUN_COMPLETE,      /* all updates done */
     SES_RUN_STOPPED,       /* by should_stop; ses_trainer_resume continues */
     SES_RUN_EARLY_STOPPED, /* by patience */
-    SES_RUN_WAS_COMPLETE   /* fine-tuning, pretraining: resumed, but its results exist; nothing was done */
+    SES_RUN_WAS_COMPLETE   /* fine-tuning, pretraining: resumed, but its results exist; nothing was trained */
 } ses_run_end;
 
 /* Trains to the end, with evaluations and checkpoints as the options set them. If both exist, the weights of

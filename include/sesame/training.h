@@ -30,8 +30,8 @@ typedef struct ses_training_options {
 
     /* Evaluation and checkpoints. */
     int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch; -1: only at the end */
-    /* Updates between checkpoints; 0: at each evaluation, or where it would be if there is no evaluation data;
-     * -1: only when stopped and at the end. */
+    /* Updates between checkpoints; 0: at each evaluation, or as often if evaluation data is absent; -1: only
+     * when stopped and at the end. */
     int64_t save_every;
     int64_t keep_checkpoints; /* newest checkpoints kept, in addition to the best; 0: 2 */
 

@@ -128,11 +128,17 @@ const ses_pretrain_result *ses_pretrain_result_of(ses_pretrain *p)
 /* ---- events ---- */
 
 /* Calls the callback; false stops the run. */
+static bool on_event(void *ctx, const ses_training_event *event)
+{
+    ses_pretrain *p = ctx;
+    if (p->o.on_event && !p->o.on_event(p->o.ctx, event)) p->cancelled = true;
+    return !p->cancelled;
+}
+
 static bool send_event(ses_pretrain *p, ses_training_event event)
 {
     event.trainer = p->trainer;
-    if (p->o.on_event && !p->o.on_event(p->o.ctx, &event)) p->cancelled = true;
-    return !p->cancelled;
+    return on_event(p, &event);
 }
 
 static bool on_eval_batch(void *ctx)
@@ -264,8 +270,8 @@ static bool fit_time_budget(ses_pretrain *p, ses_err *e)
     double left = p->o.max_seconds - (ses_seconds() - start);
     p->updates = (int64_t)fmax(1, 0.95 * left / mean);
     p->deadline = start + p->o.max_seconds;
-    ses_training_notify(p->o.on_event, p->o.ctx, "%.3g s per update: %" PRId64 " updates in %g s", mean,
-                        p->updates, p->o.max_seconds);
+    ses_training_notify(on_event, p, "%.3g s per update: %" PRId64 " updates in %g s", mean, p->updates,
+                        p->o.max_seconds);
     return true;
 }
 
@@ -281,8 +287,11 @@ static bool prepare_output(ses_pretrain *p, ses_err *e)
         p->tensorboard =
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
     if (!r->output) return (!r->log || p->log) && (!r->tensorboard || p->tensorboard);
-    if (!p->log || !p->tensorboard || !ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
-    if (r->resume) return ses_training_resume(p->trainer, r->output, p->o.on_event, p->o.ctx, &p->resumed, e);
+    if (!p->log || !p->tensorboard) return false;
+    if (r->resume && !ses_training_resume(p->trainer, r->output, on_event, p, &p->resumed, e)) return false;
+    if (p->resumed.is_complete) return true;
+    if (!ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
+    if (r->resume) return true;
     return ses_trainer_delete_checkpoints(p->trainer, e) &&
            (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
 }
@@ -295,40 +304,63 @@ static bool compute_baselines(ses_pretrain *p, ses_err *e)
     return true;
 }
 
-static void report_skipped(const ses_pretrain *p)
+static void report_skipped(ses_pretrain *p)
 {
     int64_t n = ses_curriculum_pass_skipped(p->curriculum);
     if (n > 0)
-        ses_training_notify(p->o.on_event, p->o.ctx,
-                            "%" PRId64 " passage%s of fewer than %" PRId64 " tokens %s skipped in each pass",
-                            n, n > 1 ? "s" : "", ses_objective_mix_min_passage(p->objectives),
-                            n > 1 ? "are" : "is");
+        ses_training_notify(
+            on_event, p, "%" PRId64 " passage%s of fewer than %" PRId64 " tokens %s skipped in each pass", n,
+            n > 1 ? "s" : "", ses_objective_mix_min_passage(p->objectives), n > 1 ? "are" : "is");
+}
+
+static ses_run_log_options log_options(const ses_pretrain *p)
+{
+    const ses_training_options *r = &p->o.run;
+    return (ses_run_log_options){ .path = p->log,
+                                  .append = r->resume,
+                                  .tensorboard_dir = p->tensorboard,
+                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .before = p->resumed.before };
+}
+
+/* Evaluates the final weights. The callback may stop it. */
+static bool measure_last(ses_pretrain *p, ses_run_end *end, ses_err *e)
+{
+    if (measure(p, e)) return true;
+    if (!p->cancelled) return false;
+    if (e) *e = (ses_err){ 0 };
+    *end = SES_RUN_STOPPED;
+    return true;
+}
+
+/* The figures and scores of a run that was complete when it was resumed. */
+static bool restore(ses_pretrain *p, ses_run_end *end, ses_err *e)
+{
+    ses_run_log_options o = log_options(p);
+    *end = SES_RUN_WAS_COMPLETE;
+    ses_run_log_restore(&p->run_log, &o, p->trainer);
+    return compute_baselines(p, e) && (!p->n_eval || measure_last(p, end, e));
 }
 
 static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
-    const ses_training_options *r = &p->o.run;
     ses_trainer_hooks h = { .ctx = p,
                             .on_step = on_step,
                             .should_stop = should_stop,
                             .add_files = ses_pretrain_add_run_info,
                             .evaluate = p->n_eval ? evaluate : NULL };
-    ses_run_log_options o = { .path = p->log,
-                              .append = r->resume,
-                              .tensorboard_dir = p->tensorboard,
-                              .energy = { r->core_watts, r->co2_per_kwh },
-                              .before = p->resumed.before };
+    ses_run_log_options o = log_options(p);
     if (!compute_baselines(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
     report_skipped(p);
     send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
     ses_run_log_close(&p->run_log);
     if (p->run_log.error.code)
-        ses_training_warn(p->o.on_event, p->o.ctx, "the log is incomplete: %s", p->run_log.error.msg);
+        ses_training_warn(on_event, p, "the log is incomplete: %s", p->run_log.error.msg);
     bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
     if (late) *end = SES_RUN_COMPLETE;
     bool measured = p->scores.n && !late; /* false also for a run that was resumed at its end */
-    return ok && (*end == SES_RUN_STOPPED || measured || !p->n_eval || measure(p, e));
+    return ok && (*end == SES_RUN_STOPPED || measured || !p->n_eval || measure_last(p, end, e));
 }
 
 bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
@@ -337,13 +369,9 @@ bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
     if (p->was_started) return ses_fail(e, SES_EARG, "the run was started before");
     p->was_started = true;
     bool ok = fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e);
-    if (ok && p->resumed.is_complete) {
-        if (end) *end = SES_RUN_WAS_COMPLETE;
-        return true;
-    }
-    ok = ok && train(p, &how, e);
+    ok = ok && (p->resumed.is_complete ? restore(p, &how, e) : train(p, &how, e));
     if (end) *end = how;
     if (!ok || how == SES_RUN_STOPPED) return ok;
     ses_optim_swap_ema(ses_trainer_optim(p->trainer));
-    return !p->o.run.output || ses_pretrain_write(p, e);
+    return how == SES_RUN_WAS_COMPLETE || !p->o.run.output || ses_pretrain_write(p, e);
 }

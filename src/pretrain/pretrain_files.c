@@ -63,7 +63,7 @@ const char *ses_pretrain_loss_name(const ses_pretrain *p, size_t primary)
 static void put_train(const ses_pretrain *p, ses_json_writer *w)
 {
     ses_run_log_put_results(&p->run_log, w);
-    ses_json_member_int(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
+    if (p->trainer) ses_json_member_int(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
 }
 
 static void put_eval(const ses_pretrain *p, ses_json_writer *w)

@@ -55,6 +55,21 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
     return true;
 }
 
+void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t)
+{
+    const ses_train_state *at = ses_trainer_state(t);
+    *l = (ses_run_log){ .options = *o,
+                        .trainer = t,
+                        .seconds = fmax(o->before.seconds, 1e-9),
+                        .loss_sum = o->before.loss_sum,
+                        .loss_count = o->before.loss_count,
+                        .energy = { .joules = o->before.joules, .source = "totals of the last checkpoint" } };
+    if (o->before.loss_count) return;
+    l->first_update = at->updates;
+    l->first_tokens = at->tokens;
+    l->first_sequences = at->sequences;
+}
+
 static void add_recent(ses_run_log *l)
 {
     l->recent_loss = l->recent_count ? l->recent_sum / (double)l->recent_count : NAN;
@@ -198,6 +213,7 @@ double ses_run_log_train_loss(const ses_run_log *l)
 
 ses_training_stats ses_run_log_stats(const ses_run_log *l)
 {
+    if (!l->trainer) return (ses_training_stats){ .train_loss = NAN };
     const ses_train_state *at = ses_trainer_state(l->trainer);
     ses_training_stats s = { .seconds = l->seconds,
                              .train_loss = ses_run_log_train_loss(l),
@@ -213,6 +229,7 @@ ses_training_stats ses_run_log_stats(const ses_run_log *l)
 
 void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
 {
+    if (!l->trainer) return;
     const ses_train_state *at = ses_trainer_state(l->trainer);
     ses_json_member_real(out, "epoch", ses_trainer_epoch(l->trainer));
     ses_json_member_real(out, "train_loss", ses_run_log_train_loss(l));

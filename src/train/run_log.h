@@ -55,6 +55,9 @@ typedef struct ses_run_log {
 
 /* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
 bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e);
+/* Instead of open and close, for a run that was complete when it was resumed: the figures are o->before, no
+ * file is opened. */
+void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t);
 void ses_run_log_close(ses_run_log *l); /* no effect the second time, or on a zeroed log */
 
 void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
@@ -64,9 +67,10 @@ bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double 
 double ses_run_log_elapsed(const ses_run_log *l); /* seconds since open, and of the run before a resume */
 ses_run_totals ses_run_log_totals(const ses_run_log *l); /* between open and close */
 double ses_run_log_train_loss(const ses_run_log *l);     /* mean over updates, after close; NaN: none */
-/* The figures after close. */
+/* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
-/* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...). */
+/* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...); none of a
+ * zeroed log. */
 void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out);
 
 #endif

@@ -63,8 +63,8 @@ static bool save(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
     return true;
 }
 
-/* save_every is reached, or the evaluation was the best so far. Without evaluations, 0 saves where they would
- * have been. */
+/* save_every is reached, or the evaluation was the best so far. save_every 0 follows eval_every if nothing is
+ * evaluated. */
 static bool save_due(const ses_trainer *t, const ses_trainer_hooks *h)
 {
     if (t->at.saved == t->at.updates || t->at.accumulated) return false;

@@ -8,35 +8,37 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
+static bool notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
     SES_PRINTF(4, 0);
 
-static void notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
+static bool notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
 {
     char text[1000];
-    if (!on_event) return;
+    if (!on_event) return true;
     vsnprintf(text, sizeof text, fmt, ap);
-    on_event(ctx, &(ses_training_event){ .kind = SES_TRAINING_NOTICE,
-                                         .text = text,
-                                         .is_warning = is_warning,
-                                         .loss = NAN,
-                                         .metric = NAN });
+    return on_event(ctx, &(ses_training_event){ .kind = SES_TRAINING_NOTICE,
+                                                .text = text,
+                                                .is_warning = is_warning,
+                                                .loss = NAN,
+                                                .metric = NAN });
 }
 
-void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
+bool ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    notify(on_event, ctx, false, fmt, ap);
+    bool proceed = notify(on_event, ctx, false, fmt, ap);
     va_end(ap);
+    return proceed;
 }
 
-void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
+bool ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    notify(on_event, ctx, true, fmt, ap);
+    bool proceed = notify(on_event, ctx, true, fmt, ap);
     va_end(ap);
+    return proceed;
 }
 
 bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx,

@@ -5,10 +5,11 @@
 #include "run_log.h"
 #include "sesame/training.h"
 
-/* Sends a SES_TRAINING_NOTICE of at most 1,000 bytes. on_event NULL: no effect. */
-void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
+/* Sends a SES_TRAINING_NOTICE of at most 1,000 bytes. Returns whether to continue, as on_event does. on_event
+ * NULL: no effect. A run passes a callback that keeps the answer. */
+bool ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
 /* The same with is_warning. */
-void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
+bool ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
 
 typedef struct ses_training_resumed {
     bool is_complete; /* the folder has the results of the run: nothing to do */

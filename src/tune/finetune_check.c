@@ -45,7 +45,7 @@ void ses_finetune_report_start(ses_finetune *f)
     if (f->eval_rows)
         snprintf(eval, sizeof eval, ", %s for evaluation",
                  ses_grouped_text(number[1], (int64_t)f->eval.n_rows));
-    ses_training_notify(f->o.on_event, f->o.ctx,
+    ses_training_notify(ses_finetune_on_event, f,
                         "%s: %s parameters%s, %s examples of %.1f tokens%s, %" PRId64 " updates",
                         ses_model_class_name(f->tuner->model), ses_grouped_text(number[2], all), trained,
                         ses_grouped_text(number[3], n), (double)ses_dataset_tokens(f->train.data) / (double)n,
@@ -56,11 +56,11 @@ void ses_finetune_report_head(ses_finetune *f)
 {
     const char *missing = ses_model_missing_keys(f->tuner->model);
     if (f->tuner->scale_targets)
-        ses_training_notify(f->o.on_event, f->o.ctx,
+        ses_training_notify(ses_finetune_on_event, f,
                             "scores are divided by their maximum, %g: a cosine is at most 1",
                             f->tuner->max_abs_target);
     if (f->o.config) return;
-    if (*missing) ses_training_notify(f->o.on_event, f->o.ctx, "randomly initialized: %s", missing);
+    if (*missing) ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
     ses_buf b = { 0 };
     ses_buf_puts(&b,
@@ -71,7 +71,7 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_buf_puts(&b, "unnamed");
     ses_buf_puts(&b, "; labels of the data: ");
     list_labels(f->train_rows, &b);
-    if (ses_buf_ok(&b, NULL)) ses_training_notify(f->o.on_event, f->o.ctx, "%s", b.data);
+    if (ses_buf_ok(&b, NULL)) ses_training_notify(ses_finetune_on_event, f, "%s", b.data);
     ses_buf_free(&b);
 }
 

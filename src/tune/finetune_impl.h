@@ -60,7 +60,10 @@ struct ses_finetune {
     ses_predictor predictor;
 };
 
-/* finetune_run.c: config.json of the base model */
+/* finetune_run.c */
+/* Calls the callback of the options and keeps its answer in is_stopped. A ses_training_fn. */
+bool ses_finetune_on_event(void *finetune, const ses_training_event *ev);
+/* config.json of the base model */
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
 /* finetune_check.c */

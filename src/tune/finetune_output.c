@@ -98,6 +98,7 @@ bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
     const char *error = ses_trainer_restore_error(f->trainer);
     if (error)
-        ses_training_warn(f->o.on_event, f->o.ctx, "%s; the model has the last weights, not the best", error);
+        ses_training_warn(ses_finetune_on_event, f, "%s; the model has the last weights, not the best",
+                          error);
     return ses_train_folder_write(f->o.run.output, write_all, f, e);
 }

@@ -45,8 +45,9 @@ ses_finetune_options ses_finetune_defaults(void)
 
 /* ---- events ---- */
 
-static bool notify(ses_finetune *f, const ses_training_event *ev)
+bool ses_finetune_on_event(void *finetune, const ses_training_event *ev)
 {
+    ses_finetune *f = finetune;
     if (f->o.on_event && !f->o.on_event(f->o.ctx, ev)) f->is_stopped = true;
     return !f->is_stopped;
 }
@@ -54,20 +55,20 @@ static bool notify(ses_finetune *f, const ses_training_event *ev)
 static bool on_eval_batch(void *ctx, int64_t done, int64_t total)
 {
     ses_finetune *f = ctx;
-    return notify(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATING,
-                                            .trainer = f->trainer,
-                                            .done = done,
-                                            .total = total,
-                                            .loss = NAN,
-                                            .metric = NAN });
+    return ses_finetune_on_event(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATING,
+                                                           .trainer = f->trainer,
+                                                           .done = done,
+                                                           .total = total,
+                                                           .loss = NAN,
+                                                           .metric = NAN });
 }
 
 static void on_step(void *ctx, const ses_step_result *s)
 {
     ses_finetune *f = ctx;
     ses_run_log_on_step(&f->log, s);
-    notify(f,
-           &(ses_training_event){
+    ses_finetune_on_event(
+        f, &(ses_training_event){
                .kind = SES_TRAINING_STEP, .trainer = f->trainer, .step = s, .loss = s->loss, .metric = NAN });
 }
 
@@ -102,12 +103,12 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
     if (!ses_run_log_on_evaluation(&f->log, s, f->report.loss, e)) return false;
     double best = ses_trainer_state(f->trainer)->best;
     bool is_best = !isnan(*metric) && (isnan(best) || (f->lower_is_better ? *metric < best : *metric > best));
-    notify(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
-                                     .trainer = f->trainer,
-                                     .scores = s,
-                                     .loss = f->report.loss,
-                                     .metric = *metric,
-                                     .is_best = is_best });
+    ses_finetune_on_event(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
+                                                    .trainer = f->trainer,
+                                                    .scores = s,
+                                                    .loss = f->report.loss,
+                                                    .metric = *metric,
+                                                    .is_best = is_best });
     return true;
 }
 
@@ -377,39 +378,57 @@ static bool prepare_output(ses_finetune *f, ses_err *e)
         f->tensorboard_dir =
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
     if (!r->output) return (!r->log || f->log_path) && (!r->tensorboard || f->tensorboard_dir);
-    if (!f->log_path || !f->tensorboard_dir || !ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e))
+    if (!f->log_path || !f->tensorboard_dir) return false;
+    if (r->resume && !ses_training_resume(f->trainer, r->output, ses_finetune_on_event, f, &f->resumed, e))
         return false;
-    if (!r->resume)
-        return ses_trainer_delete_checkpoints(f->trainer, e) &&
-               (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e));
-    return ses_training_resume(f->trainer, r->output, f->o.on_event, f->o.ctx, &f->resumed, e);
+    if (f->resumed.is_complete) return true;
+    return ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e) &&
+           (r->resume || (ses_trainer_delete_checkpoints(f->trainer, e) &&
+                          (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e))));
+}
+
+static ses_run_log_options log_options(const ses_finetune *f)
+{
+    const ses_training_options *r = &f->o.run;
+    return (ses_run_log_options){ .path = f->log_path,
+                                  .append = r->resume,
+                                  .tensorboard_dir = f->tensorboard_dir,
+                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .before = f->resumed.before };
 }
 
 static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
-    const ses_training_options *r = &f->o.run;
     ses_trainer_hooks h = { .ctx = f,
                             .on_step = on_step,
                             .should_stop = should_stop,
                             .add_files = ses_finetune_add_run_info,
                             .evaluate = f->eval_rows ? evaluate : NULL };
-    ses_run_log_options o = { .path = f->log_path,
-                              .append = r->resume,
-                              .tensorboard_dir = f->tensorboard_dir,
-                              .energy = { r->core_watts, r->co2_per_kwh },
-                              .before = f->resumed.before };
+    ses_run_log_options o = log_options(f);
     if (!ses_run_log_open(&f->log, &o, f->trainer, e)) return false;
-    notify(f, &(ses_training_event){
-                  .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
+    ses_finetune_on_event(
+        f, &(ses_training_event){
+               .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
     ses_finetune_report_start(f);
-    ses_finetune_report_set(f->tuner, &f->train, f->train_name, f->o.on_event, f->o.ctx);
-    if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, f->o.on_event, f->o.ctx);
+    ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, f);
+    if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, f);
     ses_finetune_report_head(f);
     bool ok = ses_trainer_run(f->trainer, &h, end, e);
     ses_run_log_close(&f->log);
     if (f->log.error.code)
-        ses_training_warn(f->o.on_event, f->o.ctx, "the log is incomplete: %s", f->log.error.msg);
+        ses_training_warn(ses_finetune_on_event, f, "the log is incomplete: %s", f->log.error.msg);
     return ok;
+}
+
+/* The weights and figures of a run that was complete when it was resumed. */
+static void restore(ses_finetune *f)
+{
+    ses_err why = { 0 };
+    ses_run_log_options o = log_options(f);
+    ses_run_log_restore(&f->log, &o, f->trainer);
+    if (!ses_trainer_restore_best(f->trainer, &why))
+        ses_training_warn(ses_finetune_on_event, f, "%s; the weights in memory are the last, not the best",
+                          why.msg);
 }
 
 bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
@@ -418,18 +437,19 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
     if (f->was_started) return ses_fail(e, SES_EARG, "the run was started before");
     f->was_started = true;
     bool ok = prepare_output(f, e);
-    if (ok && f->resumed.is_complete) {
-        if (end) *end = SES_RUN_WAS_COMPLETE;
-        return true;
+    bool was_complete = ok && f->resumed.is_complete;
+    if (was_complete) {
+        how = SES_RUN_WAS_COMPLETE;
+        restore(f);
     }
-    ok = ok && train(f, &how, e);
+    ok = ok && (was_complete || train(f, &how, e));
     if (ok && how != SES_RUN_STOPPED && f->eval_rows && !run_evaluation(f, true, e)) {
         ok = f->is_stopped;
         if (ok && e) *e = (ses_err){ 0 };
         how = SES_RUN_STOPPED;
     }
     if (end) *end = how;
-    return ok && (how == SES_RUN_STOPPED || !f->o.run.output || ses_finetune_write(f, e));
+    return ok && (how == SES_RUN_STOPPED || was_complete || !f->o.run.output || ses_finetune_write(f, e));
 }
 
 /* ---- results ---- */
