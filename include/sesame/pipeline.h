@@ -9,7 +9,7 @@
  *
  * For many items: set a callback, feed the items, flush. Items run in batches without padding; results
  * arrive in the order of the items. A result depends on its item alone, not on the batch or the number of
- * threads.
+ * threads; on a GPU the last bits may depend on the batch.
  *
  * Ownership: the caller frees what it opens. The device, and a model or tokenizer passed to
  * ses_pipeline_open_with, must outlive the pipeline. Items are copied; results are borrowed.
@@ -139,7 +139,8 @@ bool ses_pipeline_set_max_seq_len(ses_pipeline *p, int64_t tokens);
 /* The maximum length in use. */
 int64_t ses_pipeline_max_seq_len(const ses_pipeline *p);
 
-/* Tokens per batch; a sequence is never split. Default: 2048, on a GPU 16384. Results do not depend on it. */
+/* Tokens per batch; a sequence is never split. Default: 2048, on a GPU 16384. Results do not depend
+ * on it; on a GPU the last bits may. */
 void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens);
 
 /* ---- running ---- */

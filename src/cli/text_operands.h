@@ -1,5 +1,5 @@
-/* The rule for texts on the command line, the same for every command: arguments are texts, "-" is standard
- * input, -f FILE reads files.
+/* The rule for texts on the command line: arguments are texts, "-" is standard input, -f FILE reads files.
+ * tokenize, detokenize and perplexity also read an argument that names an existing file, with a notice.
  *
  * Ownership: operands are borrowed. Main thread only: hints go to stderr. */
 #ifndef SES_CLI_TEXT_OPERANDS_H

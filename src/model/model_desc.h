@@ -191,7 +191,7 @@ bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
-/* The token table, if it is also the vocabulary projection (tied weights). */
+/* The token table (the decoder's, if there is one), which is the vocabulary projection if embed.tied. */
 const ses_tensor *ses_model_projection(const ses_model *m);
 
 /* model.c: ses_model_open with a config that ses_model_config_open returned for the same folder and base, so

@@ -135,6 +135,7 @@ static bool read_pooling(ses_module *m, const ses_json *config, ses_err *e)
     if (ses_json_type_of(mode) != SES_JSON_NULL) return read_modes(m, mode, e);
     for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++) {
         bool on = false;
+        if (!pools[i].legacy_key) continue;
         if (!read_switch(config, pools[i].legacy_key, &on, e)) return false;
         if (on) m->pool[m->pools++] = (ses_sentence_pool)i;
     }

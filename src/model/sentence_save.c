@@ -82,9 +82,10 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
         ses_json_end_array(w);
     }
     for (int p = 0; m->pools && rising && p < SES_SENTENCE_POOL_COUNT; p++) {
+        const char *key = ses_sentence_pool_legacy_key((ses_sentence_pool)p);
         bool on = false;
         for (int i = 0; i < m->pools; i++) on |= (int)m->pool[i] == p;
-        ses_json_member_bool(w, ses_sentence_pool_legacy_key((ses_sentence_pool)p), on);
+        if (key) ses_json_member_bool(w, key, on);
     }
     if (m->pools) ses_json_member_bool(w, "include_prompt", !m->skip_prompt);
     if (m->dense.w) {

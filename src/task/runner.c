@@ -1,6 +1,6 @@
 /* Runs items through a pipeline. Items are encoded and queued as they are fed; their sequences run in
  * batches of about batch_tokens tokens, without padding; results are reported in the order of the items.
- * The outputs of a sequence do not depend on its batch, so neither do results.
+ * On a CPU the outputs of a sequence do not depend on its batch, so neither do results.
  *
  * The life of a request: feed (copy, encode, queue) -> run_batch (forward pass) -> collect_batch (outputs
  * to the request) -> report_finished (result to the callback). */

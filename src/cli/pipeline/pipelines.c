@@ -49,14 +49,14 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_pipeline_args, max_seq_len),
       .def = "0",
       .max = 1 << 24,
-      .help = "maximum sequence length in tokens; 0: the model's maximum" },
+      .help = "maximum sequence length in tokens; 0: the task's default" },
     { .name = "batch-tokens",
       .letter = 'b',
       .type = SES_OPT_INT,
       .offset = offsetof(ses_pipeline_args, batch_tokens),
       .min = 1,
       .max = 1 << 24,
-      .help = "tokens per batch (default 2048, on a GPU 16384); does not change results" },
+      .help = "tokens per batch (default 2048, on a GPU 16384); does not change results on a CPU" },
     SES_OPT_INCLUDE(ses_pipeline_args, compute, ses_compute_options),
 };
 
