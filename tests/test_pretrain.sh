@@ -93,6 +93,12 @@ gives 3 $common --set vocab_size=300 --teacher "$tmp/a" --steps 6 -o "$tmp/x"
 err_has 'vocab'
 gives 0 $common --max-time 2s -o "$tmp/time"
 err_has 'updates in 2 s'
+gives 0 $common --max-time 1s --schedule constant --warmup 0 -o "$tmp/longer"
+steps=$(sed -n 's/.*"max_steps": \([0-9]*\).*/\1/p' "$tmp/longer/trainer_state.json")
+steps=$((steps + 3))
+gives 0 -o "$tmp/longer" --resume --steps $steps
+if grep -q "\"global_step\": $steps," "$tmp/longer/trainer_state.json"; then pass; else fail 'steps replace max-time'; fi
+if grep -q "\"updates\": $steps" "$tmp/longer/pretrain.json"; then pass; else fail 'the plan has the steps'; fi
 
 # Minimal pairs: a tie counts as wrong.
 printf 'term\tUID\tgood\tbad\nx\tone\tw1 w10\tw1 w10\nx\ttwo\tw1 w10\tw1 w1 w1 w1 w1 w1\n' >"$tmp/pairs.tsv"

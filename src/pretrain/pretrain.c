@@ -291,7 +291,7 @@ static bool prepare_output(ses_pretrain *p, ses_err *e)
     if (r->resume && !ses_training_resume(p->trainer, r->output, on_event, p, &p->resumed, e)) return false;
     if (p->resumed.is_complete) return true;
     if (!ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
-    if (r->resume) return true;
+    if (r->resume) return p->o.max_seconds > 0 || ses_pretrain_save_plan(p, e); /* it may be longer */
     return ses_trainer_delete_checkpoints(p->trainer, e) &&
            (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
 }

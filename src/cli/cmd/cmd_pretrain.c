@@ -3,6 +3,8 @@
 #include "train/model_presets.h"
 #include "train/train_folder.h"
 
+#include <string.h>
+
 #define AT(field) offsetof(ses_pretrain_args, field)
 
 static const ses_opt opt[] = {
@@ -173,12 +175,39 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_pretrain_args, compute, ses_compute_options),
 };
 
-/* --resume without --corpus: the options are in OUT. */
+/* A copy of the stored options that lacks max-time. Frees stored. */
+static ses_json_doc *drop_max_time(ses_json_doc *stored, ses_err *e)
+{
+    const ses_json *options = ses_json_get(ses_json_root(stored), "options"), *v;
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) {
+        ses_json_begin_object(w);
+        ses_json_member_object(w, "options");
+        for (size_t i = 0; (v = ses_json_at(options, i)); i++) {
+            const char *key = ses_json_key(options, i, &n);
+            if (!key || !strcmp(key, "max-time")) continue;
+            ses_json_put_key(w, key);
+            ses_json_put_value(w, v);
+        }
+        ses_json_end_object(w);
+        ses_json_end_object(w);
+    }
+    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
+    ses_json_doc *copy = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    ses_json_free(stored);
+    return copy;
+}
+
+/* --resume without --corpus: the options are in OUT. Steps or epochs of this call replace a stored time. */
 static ses_json_doc *open_stored(const void *args, ses_err *e)
 {
     const ses_pretrain_args *a = args;
     const ses_training_options *r = &a->train.run;
-    return r->resume && r->output && !a->corpora.n ? ses_run_info_open(r->output, e) : NULL;
+    if (!r->resume || !r->output || a->corpora.n) return NULL;
+    ses_json_doc *stored = ses_run_info_open(r->output, e);
+    return stored && (r->steps || r->epochs != 1) ? drop_max_time(stored, e) : stored;
 }
 
 static const ses_usage_example examples[] = {
