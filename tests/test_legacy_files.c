@@ -102,6 +102,10 @@ static void check_wordpiece(void)
     check_ids("vocab.txt", "hello", "2 10 6 3");
     put("tokenizer_config.json", "{\"do_lower_case\": false}");
     check_ids("", "hello Hello Éa", "2 10 6 1 7 3");
+    /* a NUL in the class: longer than the strings it is compared with (seen by AddressSanitizer) */
+    put("tokenizer_config.json",
+        "{\"tokenizer_class\": \"DPRReaderTokenizer\\u0000xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}");
+    check_ids("", "hello", "2 10 6 3");
     put("tokenizer_config.json",
         "{\"tokenizer_class\": \"MPNetTokenizer\", \"cls_token\": \"[CLS]\", \"sep_token\": "
         "{\"content\": \"[SEP]\"}, \"bos_token\": null, \"eos_token\": null}");

@@ -261,7 +261,7 @@ static const ses_legacy_family *by_name(const ses_json *from, const char *key, b
     size_t n;
     char name[64];
     const char *s = ses_json_string(ses_json_get(from, key), &n);
-    if (!s || n >= sizeof name) return NULL;
+    if (!s || n >= sizeof name || memchr(s, 0, n)) return NULL; /* "\u0000" is in no list */
     if (classes && n > 4 && !memcmp(s + n - 4, "Fast", 4)) n -= 4;
     memcpy(name, s, n);
     name[n] = 0;
