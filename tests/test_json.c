@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "check.h"
 
 #include <math.h>

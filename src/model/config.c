@@ -1,5 +1,5 @@
 /* Reads and validates config.json against a model's key table, before anything is allocated. */
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "model_desc.h"

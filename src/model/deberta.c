@@ -5,7 +5,7 @@
 #include "model_desc.h"
 
 #include "base/alloc.h"
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 
 #include <ctype.h>
 #include <math.h>

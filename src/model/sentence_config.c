@@ -1,6 +1,6 @@
 /* modules.json and the modules' config.json, in the formats of all versions of sentence-transformers. */
 #include "base/alloc.h"
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "model_desc.h"
 #include "sentence_impl.h"

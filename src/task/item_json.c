@@ -1,5 +1,5 @@
 /* Items from JSON objects, by the task's names for their fields. */
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "pipeline_impl.h"
 

@@ -1,5 +1,5 @@
 /* The table of all stages, opening a stage from its JSON settings, and readers for single settings. */
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "stage.h"
 

@@ -1,6 +1,6 @@
 /* tokenize: converts texts to tokens, ids and offsets. */
 #include "base/alloc.h"
-#include "base/json_helpers.h"
+#include "base/json/json_helpers.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"

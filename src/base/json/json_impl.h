@@ -4,8 +4,8 @@
 
 #include "sesame/json.h"
 
-#include "arena.h"
-#include "hash.h"
+#include "base/arena.h"
+#include "base/hash.h"
 
 #include <string.h>
 

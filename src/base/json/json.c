@@ -1,11 +1,11 @@
 /* JSON parser: one pass over the text, without recursion. */
 #include "json_impl.h"
 
-#include "alloc.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "file.h"
-#include "number.h"
-#include "str.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* JSON writer. */
 #include "json_impl.h"
 
-#include "alloc.h"
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "number.h"
-#include "str.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Accessors of parsed JSON: members, elements, values, lists of strings. */
-#include "alloc.h"
+#include "base/alloc.h"
 #include "json_helpers.h"
 #include "json_impl.h"
 
