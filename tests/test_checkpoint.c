@@ -161,8 +161,11 @@ static void check_refused(const char *path, ses_code code, const char *want)
     ses_safetensors_free(s);
 }
 
+typedef bool saver(const ses_safetensors_writer *w, const char *dir, size_t limit, bool overwrite,
+                   ses_err *e);
+
 /* n tensors of 100 bytes, t0 added last; all bytes are `value`. */
-static bool save(int n, unsigned char value, size_t limit, bool overwrite, ses_err *e)
+static bool save_by(saver *by, int n, unsigned char value, size_t limit, bool overwrite, ses_err *e)
 {
     unsigned char data[100];
     memset(data, value, sizeof data);
@@ -173,9 +176,14 @@ static bool save(int n, unsigned char value, size_t limit, bool overwrite, ses_e
         snprintf(name, sizeof name, "t%d", (int)(i % 1000));
         ok = ses_safetensors_writer_add(w, name, SES_U8, 2, (const int64_t[]){ 10, 10 }, data, e);
     }
-    ok = ok && ses_checkpoint_save(w, in_dir("out"), limit, overwrite, e);
+    ok = ok && by(w, in_dir("out"), limit, overwrite, e);
     ses_safetensors_writer_free(w);
     return ok;
+}
+
+static bool save(int n, unsigned char value, size_t limit, bool overwrite, ses_err *e)
+{
+    return save_by(ses_checkpoint_save, n, value, limit, overwrite, e);
 }
 
 static bool join_name(void *ctx, const char *name)
@@ -255,6 +263,36 @@ static void check_layouts(void)
     rmdir(in_dir("out"));
 }
 
+#define INT8 "model.sesame-int8\n"
+#define INT8_INDEX "model.sesame-int8.index.json\n"
+#define INT8_TWO "model-00001-of-00002.sesame-int8\nmodel-00002-of-00002.sesame-int8\n"
+
+/* int8 folders: no file that other programs read as weights, before or after an overwrite. */
+static void check_int8(void)
+{
+    ses_err e = { 0 };
+    CHECK_MSG(save_by(ses_checkpoint_save_int8, 3, 1, 0, false, &e), "%s", e.msg);
+    check_folder(INT8, 3, 1);
+    CHECK(!save(3, 2, 0, false, &e) && strstr(e.msg, "out: model.sesame-int8 exists already"));
+    check_folder(INT8, 3, 1);
+    CHECK(save_by(ses_checkpoint_save_int8, 2, 2, 100, true, NULL));
+    check_folder(INT8_TWO INT8_INDEX, 2, 2);
+    CHECK(save(3, 3, 0, true, NULL));
+    check_folder(SINGLE, 3, 3);
+    ses_err_clear(&e);
+    CHECK(!save_by(ses_checkpoint_save_int8, 3, 4, 0, false, &e) &&
+          strstr(e.msg, "out: model.safetensors exists already"));
+    CHECK(save(2, 4, 100, true, NULL));
+    CHECK(save_by(ses_checkpoint_save_int8, 2, 5, 100, true, NULL));
+    check_folder(INT8_TWO INT8_INDEX, 2, 5);
+    CHECK(put("out/model.safetensors.txt", "x")); /* not a weight file: kept */
+    CHECK(save_by(ses_checkpoint_save_int8, 1, 6, 0, true, NULL));
+    check_folder("model.safetensors.txt\n" INT8, 1, 6);
+    unlink(in_dir("out/model.safetensors.txt"));
+    unlink(in_dir("out/model.sesame-int8"));
+    rmdir(in_dir("out"));
+}
+
 /* A caller's "format" is kept, and written once. */
 static void check_format(void)
 {
@@ -321,6 +359,7 @@ int main(void)
     check_metadata();
     check_missing();
     check_layouts();
+    check_int8();
     check_format();
     CHECK_MSG(rmdir(dir) == 0, "something is left in %s", dir);
     return check_report();

@@ -45,6 +45,15 @@ mkdir -p "$tmp/p/share/sesame" && cp -r "$tmp/m" "$tmp/p/share/sesame/models"
 that 'installed beside the program' '"$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default"'
 rm -r "$tmp/p/share"
 
+# ---- other programs must not take the integers of int8 models for weights ----
+
+for config in models/*/config.json; do
+    grep -q '"sesame-int8"' "$config" || continue
+    dir=${config%/config.json}
+    that "int8 weights of $dir" '[ -s "$dir/model.sesame-int8" ] && ! ls "$dir" | grep -Eq "[.](safetensors|bin|pt|h5|msgpack)$"'
+    that "its card shows how to restore f32" 'grep -q "^sesame convert ${dir#models/} .*--dtype f32" "$dir/README.md"'
+done
+
 # ---- adapters of an int8 model ----
 printf 'text\tlabel\nthe bell rings at noon\tgood\nnobody went home\tbad\nthe bell\tgood\nnobody\tbad\n' >"$tmp/t.tsv"
 "$sesame" quantize tests/pipelines/bert-mask "$tmp/base" --dtype int8 -q

@@ -10,7 +10,9 @@ ok "train a model" exits 0 "$sesame" finetune $small --task classify --train "$t
 for dtype in f16 bf16 int8; do
     ok "quantize to $dtype" exits 0 "$sesame" quantize "$tmp/one" "$tmp/$dtype" --dtype $dtype --task classify \
         --eval "$tmp/dev.tsv" --max-drop 1
-    ok "smaller" test "$(wc -c <"$tmp/$dtype/model.safetensors")" -lt "$(wc -c <"$tmp/one/model.safetensors")"
+    file=$tmp/$dtype/model.safetensors
+    [ $dtype = int8 ] && file=$tmp/int8/model.sesame-int8
+    ok "smaller" test "$(wc -c <"$file")" -lt "$(wc -c <"$tmp/one/model.safetensors")"
     ok "eval reads $dtype" exits 0 "$sesame" eval "$tmp/$dtype" "$tmp/dev.tsv" --task classify --json
     ok "$dtype still knows" above "$(score eval_accuracy "$tmp/out")" 0.95
     "$sesame" predict "$tmp/one" "$tmp/dev.tsv" --task classify --dtype $dtype >"$tmp/rounded"
@@ -21,6 +23,22 @@ done
 "$sesame" predict "$tmp/int8" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/stored"
 sed 's/, "score.*//' "$tmp/rounded" >"$tmp/made"
 ok "stored weights as with --dtype int8" cmp -s "$tmp/stored" "$tmp/made"
+
+# Other programs look for model.safetensors or pytorch_model.bin, alone, in shards or with a variant's name.
+ok "no weights for other programs" sh -c "! ls '$tmp/int8' | grep -Eq '[.](safetensors|bin|pt|h5|msgpack)'"
+ok "int8 in shards" exits 0 "$sesame" convert "$tmp/one" "$tmp/shards" --dtype int8 --shard-size 20480
+ok "nor in shards" sh -c "! ls '$tmp/shards' | grep -Eq '[.](safetensors|bin|pt|h5|msgpack)'"
+ok "an index" test -s "$tmp/shards/model.sesame-int8.index.json"
+"$sesame" predict "$tmp/shards" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/sharded"
+ok "the same weights in shards" cmp -s "$tmp/stored" "$tmp/sharded"
+
+# Folders of earlier versions have the same file under the name model.safetensors.
+cp -r "$tmp/int8" "$tmp/old" && mv "$tmp/old/model.sesame-int8" "$tmp/old/model.safetensors"
+"$sesame" predict "$tmp/old" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/older"
+ok "an older int8 folder" cmp -s "$tmp/stored" "$tmp/older"
+ok "converted to the new form" exits 0 "$sesame" convert "$tmp/old" "$tmp/old" --dtype int8 --overwrite
+ok "the new file" cmp -s "$tmp/old/model.sesame-int8" "$tmp/int8/model.sesame-int8"
+ok "without the old one" test ! -e "$tmp/old/model.safetensors"
 
 # Batches and threads do not change bits.
 cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
@@ -36,9 +54,9 @@ ok "the same" cmp -s "$tmp/said-f16" "$tmp/said-f16-wide"
 # int8 embeddings: smaller, and used by the evaluation, too.
 ok "8-bit embeddings" exits 0 "$sesame" quantize "$tmp/one" "$tmp/tables" --dtype int8 --embeddings int8 \
     --task classify --eval "$tmp/dev.tsv" --max-drop 1
-ok "smaller than int8" test "$(wc -c <"$tmp/tables/model.safetensors")" -lt "$(wc -c <"$tmp/int8/model.safetensors")"
+ok "smaller than int8" test "$(wc -c <"$tmp/tables/model.sesame-int8")" -lt "$(wc -c <"$tmp/int8/model.sesame-int8")"
 ok "a scale per row" grep -aq '"bert.embeddings.word_embeddings.weight_scale":{"dtype":"F32","shape":\[[0-9]*\]' \
-    "$tmp/tables/model.safetensors"
+    "$tmp/tables/model.sesame-int8"
 ok "eval reads 8-bit embeddings" exits 0 "$sesame" eval "$tmp/tables" "$tmp/dev.tsv" --task classify --json
 ok "accuracy with int8 embeddings" above "$(score eval_accuracy "$tmp/out")" 0.95
 "$sesame" text-classification --model "$tmp/tables" --json --threads 1 "$(head -1 "$tmp/texts")" >"$tmp/alone"
@@ -52,8 +70,14 @@ ok "int8 embeddings require int8" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no
 ok "back to f32" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back" --dtype f32
 ok "eval reads it" exits 0 "$sesame" eval "$tmp/back" "$tmp/dev.tsv" --task classify --json
 ok "accuracy" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "weights that transformers reads" test -s "$tmp/back/model.safetensors"
+ok "back to f16" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back16" --dtype f16
+ok "F16 only" sh -c "head -c 4000 '$tmp/back16/model.safetensors' | grep -aq F16 && ! head -c 4000 '$tmp/back16/model.safetensors' | grep -aq I8"
+ok "in place" exits 0 "$sesame" convert "$tmp/old" "$tmp/old" --dtype f32 --overwrite
+ok "the same values" cmp -s "$tmp/old/model.safetensors" "$tmp/back/model.safetensors"
+ok "only one file" test ! -e "$tmp/old/model.sesame-int8"
 ok "no quantization_config" sh -c "! grep -q quantization_config '$tmp/back/config.json'"
-ok "quantization_config for transformers" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
+ok "quantization_config" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
 
 # Errors; nothing is written. Quantization changes predictions slightly, so the correlation with the original
 # predictions drops.
@@ -75,7 +99,7 @@ ok "nothing was written" test ! -e "$tmp/no"
 
 # int8 weights require scales.
 cp -r "$tmp/int8" "$tmp/torn"
-sed 's/_scale"/_scalf"/g' "$tmp/int8/model.safetensors" >"$tmp/torn/model.safetensors"
+sed 's/_scale"/_scalf"/g' "$tmp/int8/model.sesame-int8" >"$tmp/torn/model.sesame-int8"
 ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
 ok "names it" grep -q 'dtype I8 without ".*_scale"' "$tmp/err"
 

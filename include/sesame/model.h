@@ -74,7 +74,8 @@ void ses_model_free(ses_model *m);
 
 typedef struct ses_save_options {
     /* Weights in the file: SES_F32, SES_F16, SES_BF16; or SES_I8: dense weights in 8 bits with one
-     * scale per output ("NAME_scale"), heads and embeddings in 16 bits, the rest in 32. */
+     * scale per output ("NAME_scale"), heads and embeddings in 16 bits, the rest in 32. The file is then
+     * model.sesame-int8, which other programs do not read. */
     ses_dtype dtype;
     ses_dtype tables;   /* with SES_I8, of embeddings: SES_I8 with one scale per row; else 16 bits */
     size_t shard_bytes; /* maximum size of a file; 0: one file */

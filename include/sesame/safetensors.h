@@ -41,7 +41,8 @@ typedef struct ses_tensor_entry {
 /* Opens one safetensors file. NULL on failure. Free with ses_safetensors_free. */
 ses_safetensors *ses_safetensors_open(const char *path, ses_err *e);
 /* Opens the weights of a model folder: model.safetensors, else model.safetensors.index.json with its shards,
- * else pytorch_model.bin, else its index with its shards. `dir` may also be one file of either format. */
+ * else pytorch_model.bin or its index with its shards, else model.sesame-int8 (a safetensors file of
+ * ses_model_save with SES_I8) or its index with its shards. `dir` may also be one file of either format. */
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e);
 /* Frees s with all its entries. s may be NULL. */
 void ses_safetensors_free(ses_safetensors *s);

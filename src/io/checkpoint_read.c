@@ -1,5 +1,5 @@
 /* Opens the weights of a model folder: model.safetensors, or model.safetensors.index.json with its shards; or
- * the PyTorch equivalents. */
+ * the PyTorch or int8 equivalents. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -16,6 +16,7 @@ static const struct layout {
 } layouts[] = {
     { "model.safetensors", "model.safetensors.index.json", ses_safetensors_add },
     { "pytorch_model.bin", "pytorch_model.bin.index.json", ses_torch_add },
+    { "model." SES_INT8_EXT, "model." SES_INT8_EXT ".index.json", ses_safetensors_add },
 };
 
 /* Shards named by an index, sorted. */

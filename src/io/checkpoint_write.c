@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char single[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
+/* Extensions of weight files. */
+static const char plain_ext[] = "safetensors", int8_ext[] = SES_INT8_EXT;
 
 enum { NAME = 48, MAX_SHARDS = 99999 };
 
@@ -22,25 +23,35 @@ typedef struct shard {
 
 typedef struct plan {
     const ses_safetensors_writer *w; /* with its metadata complete */
-    const char *dir;
+    const char *dir, *ext;
     bool overwrite;
     shard *shard;
     size_t n;
+    char index_name[NAME];
     ses_file_writer *index; /* NULL for a single file */
 } plan;
 
-/* "model-00001-of-00002.safetensors" */
-static bool is_shard(const char *name)
+static bool matches(const char *name, const char *form)
 {
-    static const char form[] = "model-#####-of-#####.safetensors";
-    for (size_t i = 0; i < sizeof form; i++)
-        if (form[i] == '#' ? name[i] < '0' || name[i] > '9' : name[i] != form[i]) return false;
+    for (; *form; name++, form++)
+        if (*form == '#' ? *name < '0' || *name > '9' : *name != *form) return false;
     return true;
+}
+
+/* "model.safetensors", "model.safetensors.index.json" or "model-00001-of-00002.safetensors" */
+static bool is_weights(const char *name, const char *ext)
+{
+    static const char one[] = "model.", numbered[] = "model-#####-of-#####.";
+    bool sharded = matches(name, numbered);
+    size_t n = strlen(ext);
+    if (!sharded && !matches(name, one)) return false;
+    name += sharded ? strlen(numbered) : strlen(one);
+    return !strncmp(name, ext, n) && (!name[n] || (!sharded && !strcmp(name + n, ".index.json")));
 }
 
 static bool is_new(const plan *p, const char *name)
 {
-    if (p->n > 1 && strcmp(name, index_name) == 0) return true;
+    if (p->n > 1 && strcmp(name, p->index_name) == 0) return true;
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(name, p->shard[i].name) == 0) return true;
     return false;
@@ -70,10 +81,11 @@ static bool plan_shards(plan *p, size_t limit, ses_err *e)
                         MAX_SHARDS);
     for (size_t i = 0; i < p->n; i++)
         if (p->n == 1)
-            snprintf(p->shard[i].name, NAME, "%s", single);
+            snprintf(p->shard[i].name, NAME, "model.%s", p->ext);
         else
-            snprintf(p->shard[i].name, NAME, "model-%05u-of-%05u.safetensors", (unsigned)i + 1,
-                     (unsigned)p->n);
+            snprintf(p->shard[i].name, NAME, "model-%05u-of-%05u.%s", (unsigned)i + 1, (unsigned)p->n,
+                     p->ext);
+    snprintf(p->index_name, NAME, "model.%s.index.json", p->ext);
     return true;
 }
 
@@ -113,7 +125,7 @@ static bool put_index(const plan *p, index_entry *all, ses_err *e)
 static bool prepare_index(plan *p, ses_err *e)
 {
     index_entry *all = ses_alloc_array(p->w->n, sizeof *all, e);
-    char *path = ses_path_join(p->dir, index_name, e);
+    char *path = ses_path_join(p->dir, p->index_name, e);
     if (path) p->index = ses_file_writer_open(path, p->overwrite, e);
     ses_free(path);
     bool ok = all && p->index;
@@ -148,7 +160,7 @@ typedef struct stale {
 static bool note_stale(void *ctx, const char *name)
 {
     stale *s = ctx;
-    bool ours = strcmp(name, single) == 0 || strcmp(name, index_name) == 0 || is_shard(name);
+    bool ours = is_weights(name, plain_ext) || is_weights(name, int8_ext);
     return !ours || is_new(s->p, name) || ses_buf_append(&s->names, name, strlen(name) + 1);
 }
 
@@ -179,7 +191,7 @@ static bool drop_index(const plan *p, ses_err *e)
         clash = ses_path_exists(path);
         ses_free(path);
     }
-    char *index = clash ? ses_path_join(p->dir, index_name, e) : NULL;
+    char *index = clash ? ses_path_join(p->dir, p->index_name, e) : NULL;
     bool ok = !clash || (index && ses_file_remove(index, e));
     ses_free(index);
     return ok;
@@ -200,8 +212,8 @@ static bool save(plan *p, size_t limit, ses_err *e)
     return ok;
 }
 
-bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
-                         bool overwrite, ses_err *e)
+static bool save_as(const char *ext, const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
+                    bool overwrite, ses_err *e)
 {
     if (!ses_dir_make(dir, e)) return false;
     /* transformers requires "format" in the metadata. */
@@ -215,11 +227,23 @@ bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_
     }
     if (!known) meta[with.n_meta++] = (ses_meta){ "format", "pt" };
     with.meta = meta;
-    plan p = { .w = &with, .dir = dir, .overwrite = overwrite };
+    plan p = { .w = &with, .dir = dir, .ext = ext, .overwrite = overwrite };
     bool ok = save(&p, max_shard_bytes, e);
     for (size_t i = 0; i < p.n; i++) ses_file_writer_free(p.shard[i].file);
     ses_file_writer_free(p.index);
     ses_free(p.shard);
     ses_free(meta);
     return ok;
+}
+
+bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
+                         bool overwrite, ses_err *e)
+{
+    return save_as(plain_ext, w, dir, max_shard_bytes, overwrite, e);
+}
+
+bool ses_checkpoint_save_int8(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
+                              bool overwrite, ses_err *e)
+{
+    return save_as(int8_ext, w, dir, max_shard_bytes, overwrite, e);
 }

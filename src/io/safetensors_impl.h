@@ -73,6 +73,14 @@ struct ses_safetensors_writer {
     ses_arena arena;
 };
 
+/* Extension of the weight files of int8 folders instead of "safetensors". The format is the same. Other
+ * programs do not find these files, so they cannot take the integers for weights. */
+#define SES_INT8_EXT "sesame-int8"
+
+/* ses_checkpoint_save with the weight files of an int8 folder. */
+bool ses_checkpoint_save_int8(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
+                              bool overwrite, ses_err *e);
+
 /* Sorts the items and writes them to a temporary file; ses_file_writer_commit gives it its name. */
 ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,
                                          size_t n, const char *path, bool overwrite, ses_err *e);

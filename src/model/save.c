@@ -1,8 +1,9 @@
 /* Saves a model as a folder that transformers reads: config.json, and weights under their transformers
- * names. */
+ * names. int8 weights have a file name of their own, which transformers does not find. */
 #include "adapter_impl.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "io/safetensors_impl.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
@@ -136,7 +137,8 @@ static bool save_weights(const ses_model *m, const char *dir, const ses_save_opt
     if (ses_adapter_is_new(m->adapter))
         ok = save_adapter(m, w, dir, o, e);
     else
-        ok = ses_checkpoint_save(w, dir, o->shard_bytes, o->overwrite, e);
+        ok = (o->dtype == SES_I8 ? ses_checkpoint_save_int8 : ses_checkpoint_save)(w, dir, o->shard_bytes,
+                                                                                   o->overwrite, e);
 done:
     ses_safetensors_writer_free(w);
     ses_free(from);
@@ -159,7 +161,7 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
     ses_json_put_string(w, m->class->name);
     ses_json_end_array(w);
     ses_json_member_string(w, "dtype", dtypes[o->dtype]);
-    if (o->dtype == SES_I8) { /* so that other programs do not take the integers for weights */
+    if (o->dtype == SES_I8) {
         ses_json_member_object(w, "quantization_config");
         ses_json_member_string(w, "quant_method", "sesame-int8");
         ses_json_end_object(w);

@@ -117,11 +117,16 @@ static bool remove_leftover(void *ctx, const char *name)
  * not load. */
 static bool remove_stale(const char *out, ses_err *e)
 {
-    static const char *const names[] = {
-        "config.json",       "eval_results.json",     "model.safetensors.index.json",
-        "model.safetensors", "adapter_config.json",   "adapter_model.safetensors",
-        "modules.json",      "generation_config.json"
-    };
+    static const char *const names[] = { "config.json",
+                                         "eval_results.json",
+                                         "model.safetensors.index.json",
+                                         "model.safetensors",
+                                         "model.sesame-int8.index.json",
+                                         "model.sesame-int8",
+                                         "adapter_config.json",
+                                         "adapter_model.safetensors",
+                                         "modules.json",
+                                         "generation_config.json" };
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(names); i++) {
         char *path = ses_path_join(out, names[i], e);

@@ -34,7 +34,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, dtype),
       .choices = "f32|f16|bf16|int8",
-      .help = "weight type; default: unchanged; int8 applies to dense weights (see quantize)" },
+      .help = "weight type; default: unchanged, of an int8 model f32; int8 applies to dense weights (see "
+              "quantize)" },
     { .name = "shard-size",
       .type = SES_OPT_SIZE,
       .offset = offsetof(args, shard),
@@ -360,6 +361,7 @@ bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, 
 
 static const ses_usage_example examples[] = {
     { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "half the size" },
+    { "sesame convert sesame-small small-f32 --dtype f32", "an int8 model for transformers" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
     { "sesame convert bert-large bert-large-shards --shard-size 500M", "weight files of at most 500 MiB" },
@@ -372,7 +374,8 @@ const ses_command ses_command_convert = {
     .summary = "convert weight type, shards, adapters",
     .description =
         "Reads the model in folder DIR (safetensors or pytorch_model.bin) and writes it to folder OUT: "
-        "config.json and safetensors weights in the format of transformers, and the tokenizer files. A "
+        "config.json and safetensors weights in the format of transformers, and the tokenizer files. "
+        "int8 weights are written to model.sesame-int8, which only Sesame reads. A "
         "LoRA adapter is merged into the weights unless --keep-adapter. A sentence encoder "
         "(modules.json) keeps its modules.\n\n"
         "Values are rounded to nearest. Values out of the range of the new type, and NaN or infinity, "

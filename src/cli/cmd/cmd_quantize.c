@@ -116,7 +116,8 @@ const ses_command ses_command_quantize = {
         "bits with a scale per output channel, heads and embedding tables in 16 bits (--embeddings "
         "int8: embedding tables and a tied output projection in 8 bits, too). f16, bf16: all weights. "
         "Every command runs an int8 model with int8 matrix products; activations are quantized per "
-        "token. transformers reads f16 and bf16.\n\n"
+        "token. transformers reads f16 and bf16. The file of int8 weights is model.sesame-int8, which "
+        "other programs do not read; 'sesame convert OUT DIR --dtype f32' restores a model for them.\n\n"
         "With --eval both models are scored on a labeled file first. A model that loses more than "
         "--max-drop is not written.",
     .examples = examples,
