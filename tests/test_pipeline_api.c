@@ -274,12 +274,40 @@ static void test_shared_model(void)
     ses_pipeline_options o = { .model = m };
     CHECK(failed_with(&e, ses_pipeline_open_with("fill-mask", NULL, NULL, &o, &e),
                       "does not support fill-mask"));
-    CHECK(failed_with(&e, ses_pipeline_open_with("features", NULL, NULL, &o, &e), "without its head"));
-    CHECK(failed_with(&e, ses_pipeline_open_with("embed", NULL, NULL, &o, &e), "options.encoder"));
 done:
     for (int i = 0; i < 2; i++) ses_pipeline_free(alone[i].p), ses_pipeline_free(shared[i].p);
     ses_tokenizer_free(t);
     ses_model_free(m); /* the pipelines have left it open */
+}
+
+/* Tasks without a head share a model that has one: same vectors as with a model of their own. Clones, too. */
+static void test_shared_without_head(void)
+{
+    static const char *const task[] = { "feature-extraction", "embed" };
+    ses_err e = { 0 };
+    ses_item item = { .text = ses_str("The bell rings at noon.") };
+    ses_model *m = ses_model_open("tests/pipelines/bert-mask", dev, NULL, &e);
+    ses_pipeline_options o = { .model = m };
+    for (int i = 0; m && i < 2; i++) {
+        ses_pipeline *alone = open_pipeline(task[i], "tests/pipelines/bert-mask", NULL);
+        ses_pipeline *shared = ses_pipeline_open_with(task[i], NULL, NULL, &o, &e);
+        ses_pipeline *clone = shared ? ses_pipeline_clone(shared, &e) : NULL;
+        if (!alone || !CHECK_MSG(clone, "%s: %s", task[i], e.msg)) break;
+        CHECK(ses_model_store(ses_pipeline_model(clone)) == ses_model_store(m));
+        const ses_result *a = ses_pipeline_run(alone, &item, &e), *b = ses_pipeline_run(shared, &item, &e),
+                         *c = ses_pipeline_run(clone, &item, &e);
+        if (CHECK_MSG(a && b && c, "%s", e.msg)) {
+            size_t n = (size_t)(a->n_vectors * a->vector_size);
+            CHECK(n && a->n_vectors == b->n_vectors && a->vector_size == b->vector_size);
+            CHECK(!memcmp(a->vectors, b->vectors, n * sizeof(float)));
+            CHECK(!memcmp(a->vectors, c->vectors, n * sizeof(float)));
+        }
+        ses_pipeline_free(clone);
+        ses_pipeline_free(shared);
+        ses_pipeline_free(alone);
+    }
+    CHECK_MSG(m, "%s", e.msg);
+    ses_model_free(m);
 }
 
 static void test_shared_encoder(void)
@@ -314,6 +342,7 @@ int main(void)
         test_item_settings();
         test_generation_settings();
         test_shared_model();
+        test_shared_without_head();
         test_shared_encoder();
     }
     ses_device_free(dev);

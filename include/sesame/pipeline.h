@@ -98,9 +98,9 @@ typedef struct ses_result {
 typedef struct ses_pipeline_options {
     const ses_setting *settings; /* the task's options; NULL: defaults */
     /* A loaded model to share instead of loading the folder's; NULL: load. Its class must have the head
-     * the task needs; tasks without a head (feature-extraction, features) need a class without one. */
+     * the task needs; tasks without a head use it without its head. */
     const ses_model *model;
-    const ses_sentence *encoder;    /* the same for embed and similarity */
+    const ses_sentence *encoder;    /* embed and similarity: a loaded encoder to share, with its pooling */
     const ses_tokenizer *tokenizer; /* a loaded tokenizer to share; NULL: load the folder's */
     const char *base_model;         /* if the folder holds an adapter: the model it belongs to; NULL: the one
                                        its adapter_config.json names */
@@ -116,6 +116,10 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
  * its folder and device are used. Settings are copied. */
 ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
                                      const ses_pipeline_options *options, ses_err *e);
+
+/* Another pipeline with the task, settings, model, tokenizer and limits of p, which must outlive it, for use
+ * in another thread. Callbacks are not copied. */
+ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e);
 
 /* Frees a pipeline; p may be NULL. Queued items are dropped without a result. Shared models and tokenizers
  * stay open. */

@@ -26,6 +26,9 @@ typedef struct ses_sentence_options {
     const ses_json *config; /* without a folder: a model of this config.json with random weights */
     const ses_lora *lora;   /* see ses_model_options */
     const char *base;       /* see ses_model_options */
+    /* A loaded model to share instead of loading the folder's, with or without a head; it must outlive the
+     * encoder. NULL: load. */
+    const ses_model *model;
 } ses_sentence_options;
 
 /* Opens an encoder by the name or path of its folder (see ses_model_resolve) on a device, which must outlive

@@ -183,9 +183,31 @@ ses_model *ses_model_open(const char *name, ses_device *dev, const ses_model_opt
     return ses_model_open_config(name, NULL, dev, options, e);
 }
 
+ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err *e)
+{
+    bool whole = has_decoder(m) && !encoder_only;
+    const ses_class *class = whole ? &m->desc->class[0] : ses_config_headless_class(m->desc, e);
+    ses_model *v = class ? ses_alloc(sizeof *v, e) : NULL;
+    if (!v) return NULL;
+    *v = *m;
+    v->class = class;
+    v->is_view = true;
+    v->c.pooler.present = false;
+    v->scalar_mix = (ses_scalar_mix){ 0 };
+    if (has_decoder(m) && !whole) {
+        v->stack[0].outputs = "";
+        v->stack[1] = (ses_stack){ 0 };
+    }
+    return v;
+}
+
 void ses_model_free(ses_model *m)
 {
     if (!m) return;
+    if (m->is_view) {
+        ses_free(m);
+        return;
+    }
     for (size_t i = 0; i < SES_LEN(m->stack); i++) ses_stack_free(&m->stack[i]);
     ses_store_free(m->store);
     ses_safetensors_free(m->file);

@@ -161,6 +161,7 @@ struct ses_model {
     size_t first_head_param; /* parameters from this index on belong to the pooler and the heads */
     char *dir;
     ses_adapter *adapter; /* NULL: none */
+    bool is_view;         /* everything but the struct belongs to another model */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -198,6 +199,10 @@ const ses_tensor *ses_model_projection(const ses_model *m);
  * that it is not parsed again; NULL: reads it. Takes ownership of config, also on failure. */
 ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_device *dev,
                                  const ses_model_options *options, ses_err *e);
+
+/* model.c: the hidden states of a model: shares its weights, has no head and no pooler. encoder_only: of an
+ * encoder-decoder, the encoder alone. Free it with ses_model_free, before m. */
+ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err *e);
 
 /* model.c: reads and checks the config, and declares the parameters: everything but the values. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);

@@ -136,7 +136,9 @@ static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_opti
                             .base = o->base };
     if (s->dir) s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
     if (s->dir && !s->model_dir) return false;
-    s->model = s->dir ? ses_model_open(s->model_dir, dev, &m, e) : ses_model_new(o->config, dev, &m, e);
+    s->model = o->model ? ses_model_hidden_view(o->model, true, e)
+               : s->dir ? ses_model_open(s->model_dir, dev, &m, e)
+                        : ses_model_new(o->config, dev, &m, e);
     if (!s->model || !read_limits(s, e)) return false;
     if (o->max_tokens > 0 && o->max_tokens < ses_model_max_tokens(s->model)) s->max_tokens = o->max_tokens;
     return choose_layer(s, o->layer, e);

@@ -52,15 +52,12 @@ static bool share_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err 
     p->encoder = o->encoder;
     p->model = o->model ? o->model : ses_sentence_model(o->encoder);
     p->dev = p->model->dev;
-    if (t->load_model && !p->encoder)
-        return ses_fail(e, SES_EARG, "%s shares a sentence encoder (options.encoder), not a model",
-                        ses_task_canonical_name(t));
     if (t->head)
         return ses_task_supports(t, p->model->desc, p->model->class) ||
                unsupported(t, p->model->desc, p->model->class, e);
-    return !p->model->class->head[0].head ||
-           ses_fail(e, SES_EARG, "%s needs hidden states: %s must be opened without its head (no_head)",
-                    ses_task_canonical_name(t), p->model->class->name);
+    if (t->load_model || p->original) return true; /* a sentence encoder makes a view itself */
+    p->model = p->own_model = ses_model_hidden_view(p->model, t->uses_encoder_only, e);
+    return p->model != NULL;
 }
 
 static const ses_head_use *find_head(const ses_task *t, const ses_class *c)
@@ -137,31 +134,57 @@ static const char *folder_of(const char *dir, const ses_pipeline_options *o)
     return o->model ? o->model->dir : o->encoder ? ses_sentence_dir(o->encoder) : NULL;
 }
 
-ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
-                               const ses_pipeline_options *options, ses_err *e)
+static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_options *o, ses_err *e)
 {
-    static const ses_pipeline_options none = { 0 };
-    const ses_pipeline_options *o = options ? options : &none;
+    if (!(dir = folder_of(dir, o)))
+        return ses_fail(e, SES_EARG, "no folder: the shared model was not opened from one");
+    if (!(p->dir = ses_model_resolve(dir, NULL, e))) return false;
+    if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) return false;
+    if (!(p->state = ses_arena_array(&p->mem, 1, p->task->state_size, e))) return false;
+    if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) return false;
+    set_default_max_seq_len(p);
+    p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
+    p->runner.tape = ses_tape_new(p->dev, NULL, e);
+    return p->runner.tape && (!p->task->open || p->task->open(p, e));
+}
+
+static ses_pipeline *alloc_pipeline(const ses_task *task, ses_device *dev, void *args, ses_err *e)
+{
     ses_pipeline *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     p->task = task;
     p->dev = dev;
     p->settings.args = args;
     p->settings.outputs.logits = true;
-    if (!(dir = folder_of(dir, o))) {
-        ses_fail(e, SES_EARG, "no folder: the shared model was not opened from one");
-        goto fail;
-    }
-    if (!(p->dir = ses_model_resolve(dir, NULL, e))) goto fail;
-    if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) goto fail;
-    if (!(p->state = ses_arena_array(&p->mem, 1, task->state_size, e))) goto fail;
-    if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) goto fail;
-    set_default_max_seq_len(p);
-    p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
-    p->runner.tape = ses_tape_new(p->dev, NULL, e);
-    if (p->runner.tape && (!task->open || task->open(p, e))) return p;
-fail:
+    return p;
+}
+
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
+                               const ses_pipeline_options *options, ses_err *e)
+{
+    static const ses_pipeline_options none = { 0 };
+    ses_pipeline *p = alloc_pipeline(task, dev, args, e);
+    if (!p || open_pipeline(p, dir, options ? options : &none, e)) return p;
     ses_pipeline_free(p);
+    return NULL;
+}
+
+ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e)
+{
+    ses_pipeline_options o = { .tokenizer = p->tokenizer, .base_model = p->base_model };
+    if (p->encoder)
+        o.encoder = p->encoder;
+    else
+        o.model = p->model;
+    ses_pipeline *c = alloc_pipeline(p->task, p->dev, p->settings.args, e);
+    if (!c) return NULL;
+    c->original = p;
+    if (open_pipeline(c, p->dir, &o, e)) {
+        c->settings.max_seq_len = p->settings.max_seq_len;
+        c->settings.batch_tokens = p->settings.batch_tokens;
+        return c;
+    }
+    ses_pipeline_free(c);
     return NULL;
 }
 

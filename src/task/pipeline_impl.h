@@ -115,7 +115,8 @@ struct ses_pipeline {
     const ses_model *model;
     const ses_sentence *encoder; /* embed, similarity: contains the model; else NULL */
     const ses_tokenizer *tokenizer;
-    ses_model *own_model; /* loaded by the pipeline; NULL: shared */
+    const ses_pipeline *original; /* of a clone; else NULL */
+    ses_model *own_model;         /* loaded by the pipeline, or a view of a shared model; NULL: shared */
     ses_sentence *own_encoder;
     ses_tokenizer *own_tokenizer;
     ses_encode_ctx *tokens;

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "pipeline_impl.h"
+#include "prepared.h"
 #include "tensor/device_impl.h"
 
 enum { REQUEST_BLOCK = 4096 };
@@ -321,6 +322,47 @@ static bool run_batch(ses_pipeline *p, bool more_items, ses_err *e)
     return report_finished(p, e);
 }
 
+/* ---- prepared requests ---- */
+
+static ses_request *prepare(ses_pipeline *p, const ses_item *item, bool *ok, ses_err *e)
+{
+    ses_request *r = new_request(p, e);
+    if (r)
+        *ok = ses_request_copy_item(r, item, e) && ses_request_apply_settings(p, r, e) &&
+              p->task->encode(p, r, e);
+    return r;
+}
+
+ses_request *ses_request_prepare(ses_pipeline *p, const ses_item *item, ses_err *e)
+{
+    bool ok = false;
+    ses_request *r = prepare(p, item, &ok, e);
+    if (ok || !r) return r;
+    ses_request_free(r);
+    return NULL;
+}
+
+void ses_request_free(ses_request *r)
+{
+    if (r) r->next = NULL;
+    free_requests(r);
+}
+
+bool ses_pipeline_run_sequences(ses_pipeline *p, ses_request **request, ses_seq **seq, size_t n, ses_err *e)
+{
+    ses_seq_group *b = &p->runner.batch;
+    *b = (ses_seq_group){ .request = request, .seq = seq, .n = n };
+    for (size_t i = 0; i < n; i++) b->tokens += (int64_t)seq[i]->n;
+    ses_arena_reset(&p->runner.mem);
+    bool ok = p->task->run_batch ? p->task->run_batch(p, request, seq, n, e) : forward(p, b, e);
+    return finish_batch(p, ok, e);
+}
+
+bool ses_request_finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
+{
+    return finish_request(p, r, out, e);
+}
+
 /* ---- feed, flush, run ---- */
 
 static void enqueue(ses_pipeline_runner *runner, ses_request *r)
@@ -338,10 +380,10 @@ bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
 {
     ses_err local = { 0 };
     if (!e) e = &local; /* the runner reads the code */
-    ses_request *r = new_request(p, e);
+    bool ok = false;
+    ses_request *r = prepare(p, item, &ok, e);
     if (!r) return false;
-    if (!ses_request_copy_item(r, item, e) || !ses_request_apply_settings(p, r, e) ||
-        !p->task->encode(p, r, e)) {
+    if (!ok) {
         if (!record_item_error(p, r, e)) {
             recycle(&p->runner, r);
             return false;

@@ -58,8 +58,9 @@ bool ses_sentence_task_load(ses_pipeline *p, ses_err *e)
     o.normalize = a->normalize      ? SES_NORMALIZE_ON
                   : a->no_normalize ? SES_NORMALIZE_OFF
                                     : SES_NORMALIZE_DEFAULT;
+    o.model = p->model; /* shared, or NULL */
     if (p->encoder) {
-        if (!check_shared(a, e)) return false;
+        if (!p->original && !check_shared(a, e)) return false;
     } else {
         p->encoder = p->own_encoder = ses_sentence_open(p->dir, p->dev, &o, e);
     }
