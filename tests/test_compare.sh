@@ -14,9 +14,9 @@ tune() # folder, then options
 tune one --epochs 3 --bootstrap 50 && tune two --epochs 2 --lr 1e-3 && tune all --grid lr=1e-3,2e-3 --steps 5
 
 ok "compare" exits 0 "$sesame" compare "$tmp/one" "$tmp/two"
-ok "settings that differ" out_has '^run  epochs  lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  train loss$'
-ok "a line per run" test "$(grep -c '^\(one\|two\)  [32]\.0 ' "$tmp/out")" -eq 2
-ok "the score" out_has "^one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
+ok "settings that differ" out_has '^rank  run  epochs  *lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  loss curve$'
+ok "a line per run" test "$(grep -c '^ *\*\?[12]  \(one\|two\)  *[32]\.0 ' "$tmp/out")" -eq 2
+ok "the score" out_has "  one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
 ok "with UTF-8" exits 0 env LC_ALL=C.UTF-8 "$sesame" compare "$tmp/one"
 ok "a sparkline" out_has '█'
 ok "as JSON" exits 0 "$sesame" compare "$tmp/one" "$tmp/two" --json
@@ -24,9 +24,37 @@ ok "settings" out_has '"run": "two".*"settings": {"epochs": 2.0, "lr": 0.001, "b
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 ok "a search" exits 0 "$sesame" compare "$tmp/all"
-ok "its runs" test "$(grep -c '^lr=[12]e-3  ' "$tmp/out")" -eq 2
+ok "its runs" test "$(grep -c '^ *\*\?[12]  lr=[12]e-3  ' "$tmp/out")" -eq 2
 ok "by all its files" exits 0 "$sesame" compare "$tmp"/all/*
-ok "the same" test "$(grep -c '^lr=[12]e-3  ' "$tmp/out")" -eq 2
+ok "the same" test "$(grep -c '^ *\*\?[12]  lr=[12]e-3  ' "$tmp/out")" -eq 2
+
+# Ranks: the metric tells whether lower is better; equal scores share a rank; runs without a score come last.
+for run in a:0.5 b:0.75 c:0.75 d:; do
+    mkdir -p "$tmp/high/${run%%:*}" "$tmp/low/${run%%:*}"
+    for kind in high:f1 low:perplexity; do
+        score=${run#*:}
+        echo "{\"log_history\": [{\"step\": 1, \"loss\": 2.0${score:+, \"eval_${kind#*:}\": $score}}]}" \
+            >"$tmp/${kind%%:*}/${run%%:*}/trainer_state.json"
+    done
+done
+ok "ranks" exits 0 "$sesame" compare "$tmp/high"
+ok "the best first" test "$(awk 'NR > 1 && NR < 6 { printf "%s=%s ", $2, $1 }' "$tmp/out")" = 'b=*1 c=*1 a=3 d=- '
+ok "lower" exits 0 "$sesame" compare "$tmp/low"
+ok "lower first" test "$(awk 'NR > 1 && NR < 6 { printf "%s=%s ", $2, $1 }' "$tmp/out")" = 'a=*1 b=2 c=2 d=- '
+ok "two metrics" exits 0 "$sesame" compare "$tmp/low/a" "$tmp/high/a" "$tmp/low/b" --json
+ok "apart" test "$(grep -o '"metric": [^,]*\|"rank": [0-9]*' "$tmp/out" | tr -d '\n')" = \
+    '"metric": "eval_perplexity""rank": 1"metric": "eval_perplexity""rank": 2"metric": "eval_f1""rank": 1'
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+    cp -r "$tmp/one" "$tmp/a run with a long name that does not fit into a narrow terminal"
+    for width in 40 60 80 120 200; do
+        LC_ALL=C.UTF-8 TERM=dumb script -qec "stty cols $width; '$sesame' compare '$tmp/one' '$tmp/two' '$tmp'/a*name*" \
+            /dev/null </dev/null >"$tmp/out"
+        ok "fits $width columns" test "$(tr -d '\r' <"$tmp/out" | LC_ALL=C.UTF-8 wc -L)" -le $width
+        ok "with the score" out_has 'accuracy'
+        ok "marks the best" out_has '^ *\*1  '
+    done
+    ok "everything in a wide one" sh -c "! grep -q 'do not fit' '$tmp/out'"
+fi
 
 # Runs of the transformers Trainer have no run.json, killed runs have no results; logs may repeat steps and be truncated.
 mkdir "$tmp/theirs" "$tmp/dead" "$tmp/nothing"

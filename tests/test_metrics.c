@@ -454,8 +454,19 @@ static void bootstrap(void)
     ses_scores_free(&two);
 }
 
+static void test_direction(void)
+{
+    static const char *const lower[] = { "loss", "mse", "perplexity", "mlm_loss" };
+    static const char *const higher[] = {
+        "accuracy", "f1", "pearson", "bleu", "", "_loss", "lossy", "unknown"
+    };
+    for (size_t i = 0; i < SES_LEN(lower); i++) CHECK(ses_metric_lower_is_better(lower[i]));
+    for (size_t i = 0; i < SES_LEN(higher); i++) CHECK(!ses_metric_lower_is_better(higher[i]));
+}
+
 int main(void)
 {
+    test_direction();
     families();
     edges();
     stems();

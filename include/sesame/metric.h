@@ -85,6 +85,9 @@ typedef enum {
  * are static. */
 const char *ses_metric_at(size_t i, const char **description, ses_metric_kind *kind);
 
+/* Whether a score improves as it falls: "loss", "mlm_loss", "mse", "perplexity"; false for unknown names. */
+bool ses_metric_lower_is_better(const char *score);
+
 /* Fills the confusion matrix: counts[t * n_labels + p] is the number of examples (or tags) of true label t
  * predicted as p. counts has n_labels^2 elements. Fails with SES_EARG if labels are missing or out of
  * range. */

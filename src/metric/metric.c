@@ -23,6 +23,17 @@ const char *ses_metric_at(size_t i, const char **description, ses_metric_kind *k
     return table[i]->name;
 }
 
+bool ses_metric_lower_is_better(const char *score)
+{
+    const char *item;
+    size_t n, len = strlen(score);
+    for (size_t i = 0; i < SES_LEN(table); i++)
+        for (size_t k = 0; table[i]->lower_is_better && ses_list_at(table[i]->lower_is_better, k, &item, &n);
+             k++)
+            if (ses_equal(item, n, score)) return true;
+    return len > 5 && !strcmp(score + len - 5, "_loss"); /* "mlm_loss": the loss of an objective */
+}
+
 static const ses_metric *find(const char *name, ses_err *e)
 {
     ses_buf list = { 0 };

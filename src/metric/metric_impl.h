@@ -34,7 +34,8 @@ struct ses_metric {
     ses_metric_kind kind;
     bool (*measure)(const ses_metric *m, ses_example_stats *r, ses_err *e);
     void (*finish)(const ses_example_stats *r, const ses_resample *p, ses_scores *out);
-    const void *settings; /* distinguishes metrics that share their functions; NULL: the default */
+    const char *lower_is_better; /* its scores that improve as they fall, '|' between; NULL: none */
+    const void *settings;        /* distinguishes metrics that share their functions; NULL: the default */
 };
 
 /* Allocates x [n, width] and work [work]. */

@@ -103,6 +103,7 @@ const ses_metric ses_metric_spearman = { .name = "spearman",
                                          .finish = spearman };
 const ses_metric ses_metric_squared_error = { .name = "squared_error",
                                               .description = "mean squared error",
+                                              .lower_is_better = "mse",
                                               .kind = SES_METRIC_REALS,
                                               .measure = measure,
                                               .finish = squared_error };

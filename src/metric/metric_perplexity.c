@@ -25,6 +25,7 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 
 const ses_metric ses_metric_perplexity = { .name = "perplexity",
                                            .description = "exp of the mean loss per token",
+                                           .lower_is_better = "loss|perplexity",
                                            .kind = SES_METRIC_NLL,
                                            .measure = measure,
                                            .finish = finish };

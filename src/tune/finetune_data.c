@@ -96,8 +96,3 @@ bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples 
     ses_free(name);
     return ok;
 }
-
-bool ses_metric_lower_is_better(const char *score)
-{
-    return !strcmp(score, "loss") || !strcmp(score, "mse") || !strcmp(score, "perplexity");
-}

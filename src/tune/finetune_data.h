@@ -27,6 +27,5 @@ ses_finetuner_options ses_finetuner_options_from(const ses_finetune_task_options
  * LABEL_0, LABEL_1, ... */
 bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *has_names,
                        ses_err *e);
-bool ses_metric_lower_is_better(const char *score);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
+#include "sesame/metric.h"
 #include "train/train_folder.h"
 
 #include <math.h>
@@ -142,10 +143,10 @@ static void find_metric(ses_run_record *r)
     const char *metric = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
     if (metric) {
         snprintf(r->metric, sizeof r->metric, "eval_%s", metric);
+        r->lower_is_better = ses_metric_lower_is_better(metric);
         ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower_is_better);
     }
     if (metric && ses_run_record_series(r, r->metric)) return;
-    r->lower_is_better = false;
     r->metric[0] = 0;
     static const char *const not_scores[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
                                               "eval_steps_per_second" };
@@ -155,9 +156,9 @@ static void find_metric(ses_run_record *r)
             is_score &= strcmp(r->series[i].name, not_scores[k]) != 0;
         if (is_score) memcpy(r->metric, r->series[i].name, sizeof r->metric);
     }
-    if (*r->metric || !ses_run_record_series(r, "eval_loss")) return;
-    snprintf(r->metric, sizeof r->metric, "eval_loss");
-    r->lower_is_better = true;
+    if (!*r->metric && ses_run_record_series(r, "eval_loss"))
+        snprintf(r->metric, sizeof r->metric, "eval_loss");
+    r->lower_is_better = *r->metric && ses_metric_lower_is_better(r->metric + strlen("eval_"));
 }
 
 static bool add_run(ses_run_records *l, const char *dir, const char *name, ses_err *e)
@@ -299,6 +300,53 @@ void ses_run_record_sparkline(const ses_run_record *r, const char *name, const s
     ses_sparkline spark = { 0 };
     for (size_t i = 0; s && i < s->n; i++) ses_sparkline_add(&spark, s->value[i]);
     ses_sparkline_text(&spark, t, buf);
+}
+
+/* ---- ranks ---- */
+
+/* Index of the first run with the metric of run i. */
+static size_t metric_group(const ses_run_records *l, size_t i)
+{
+    size_t k = 0;
+    while (strcmp(l->item[k].metric, l->item[i].metric)) k++;
+    return k;
+}
+
+/* The sort key of a run. */
+typedef struct ranking {
+    size_t group, at; /* at: index before sorting */
+    double score;     /* higher is better; NaN: none */
+} ranking;
+
+static int by_rank(const void *a, const void *b)
+{
+    const ranking *x = a, *y = b;
+    int none = isnan(x->score) - isnan(y->score);
+    if (none) return none;
+    if (!isnan(x->score) && x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (!isnan(x->score) && x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->at < y->at ? -1 : 1;
+}
+
+bool ses_run_records_rank(ses_run_records *l, ses_err *e)
+{
+    ranking *key = ses_alloc_array(l->n, sizeof *key, e);
+    ses_run_record *sorted = key ? ses_alloc_array(l->n, sizeof *sorted, e) : NULL;
+    for (size_t i = 0; sorted && i < l->n; i++) {
+        double score = ses_run_record_final_score(&l->item[i]);
+        key[i] = (ranking){ metric_group(l, i), i, l->item[i].lower_is_better ? -score : score };
+    }
+    if (sorted) qsort(key, l->n, sizeof *key, by_rank);
+    for (size_t i = 0, first = 0; sorted && i < l->n; i++) {
+        if (i && key[i].group != key[first].group) first = i;
+        sorted[i] = l->item[key[i].at];
+        bool tied = i > first && key[i].score == key[i - 1].score;
+        sorted[i].rank = isnan(key[i].score) ? 0 : tied ? sorted[i - 1].rank : i - first + 1;
+    }
+    if (sorted) memcpy(l->item, sorted, l->n * sizeof *sorted);
+    ses_free(key);
+    ses_free(sorted);
+    return sorted != NULL;
 }
 
 /* Options about output and logging, not about training. */

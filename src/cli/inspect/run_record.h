@@ -22,6 +22,7 @@ typedef struct ses_run_record {
     size_t n_series, cap;
     char metric[64]; /* "eval_accuracy", or "" */
     bool lower_is_better;
+    size_t rank; /* 1: best score among the runs with this metric; 0: no score, or not ranked */
 } ses_run_record;
 
 typedef struct ses_run_records {
@@ -42,6 +43,11 @@ double ses_run_record_final_score(const ses_run_record *r);             /* final
 double ses_run_record_best_score(const ses_run_record *r, double *step);
 void ses_run_record_sparkline(const ses_run_record *r, const char *name, const ses_term *t,
                               char buf[SES_BAR_SIZE]);
+
+/* Sorts the runs by their final score, the best first, and sets their ranks; equal scores have the same
+ * rank. Runs with different metrics are ranked apart, in the order of their first run. Runs without a
+ * score come last. */
+bool ses_run_records_rank(ses_run_records *l, ses_err *e);
 
 /* Whether an option differs between runs. Options about output and logging never count. */
 bool ses_run_records_differ(const ses_run_records *l, const char *option);

@@ -14,7 +14,8 @@ typedef struct cell {
 
 typedef struct column {
     char *title;
-    bool right;
+    bool right, hidden;
+    size_t max_width; /* longer cells are truncated; 0: any width */
 } column;
 
 struct ses_text_table {
@@ -77,6 +78,78 @@ void ses_text_table_style(ses_text_table *t, ses_style s)
     if (t->n && !t->err.code) t->cell[t->n - 1].style = s;
 }
 
+/* ---- widths ---- */
+
+enum { GAP = 2, MIN_TEXT = 12 };
+
+/* Width of the widest cell, or of the title. */
+static size_t natural_width(const ses_text_table *t, size_t c)
+{
+    size_t width = ses_text_width(t->col[c].title);
+    for (size_t i = c; i < t->n; i += t->n_cols) {
+        size_t w = ses_text_width(t->cell[i].text);
+        if (w > width) width = w;
+    }
+    return width;
+}
+
+static size_t column_width(const ses_text_table *t, size_t c)
+{
+    size_t width = natural_width(t, c), max = t->col[c].max_width;
+    return max && width > max ? max : width;
+}
+
+static size_t table_width(const ses_text_table *t)
+{
+    size_t sum = 0;
+    for (size_t c = 0; c < t->n_cols; c++)
+        if (!t->col[c].hidden) sum += (sum ? GAP : 0) + column_width(t, c);
+    return sum;
+}
+
+void ses_text_table_fit(ses_text_table *t, int width, const int *importance)
+{
+    size_t max = width > 1 ? (size_t)width : 1;
+    for (;;) {
+        size_t least = t->n_cols, total = table_width(t);
+        if (total <= max) return;
+        for (size_t c = 0; c < t->n_cols; c++)
+            if (!t->col[c].hidden && importance[c] &&
+                (least == t->n_cols || importance[c] < importance[least]))
+                least = c;
+        if (least == t->n_cols) break;
+        t->col[least].hidden = true;
+    }
+    for (size_t c = 0; c < t->n_cols && table_width(t) > max; c++) {
+        size_t over = table_width(t) - max, w = column_width(t, c);
+        if (!t->col[c].right && !t->col[c].hidden && w > MIN_TEXT)
+            t->col[c].max_width = w > MIN_TEXT + over ? w - over : MIN_TEXT;
+    }
+}
+
+const char *ses_text_table_hidden(const ses_text_table *t, size_t i)
+{
+    for (size_t c = 0; c < t->n_cols; c++)
+        if (t->col[c].hidden && i-- == 0) return t->col[c].title;
+    return NULL;
+}
+
+/* ---- output ---- */
+
+/* The text in at most `width` columns; a longer one ends in "...". */
+static const char *clip_text(char buf[512], const char *text, size_t width)
+{
+    if (ses_text_width(text) <= width) return text;
+    size_t n = 0, shown = 0, keep = width > 3 ? width - 3 : 0;
+    for (const char *s = text; *s; s++) {
+        shown += ((unsigned char)*s & 0xC0) != 0x80;
+        if (shown > keep) break;
+        n++;
+    }
+    snprintf(buf, 512, "%.*s...", (int)n, text);
+    return buf;
+}
+
 /* Writes *pending spaces, then text. Spaces are deferred, so that no line ends in spaces. */
 static void put(FILE *f, const ses_term *term, const char *text, ses_style style, int *pending)
 {
@@ -88,6 +161,27 @@ static void put(FILE *f, const ses_term *term, const char *text, ses_style style
     if (style != SES_PLAIN) fputs(ses_style_on(term, SES_PLAIN), f);
 }
 
+/* One row: its cells, or the titles if row is NULL. */
+static void put_row(const ses_text_table *t, FILE *f, const ses_term *term, const cell *row,
+                    const size_t *width, int indent)
+{
+    int pending = indent;
+    bool first = true;
+    for (size_t c = 0; c < t->n_cols; c++) {
+        if (t->col[c].hidden) continue;
+        char buf[512];
+        cell x = row ? row[c] : (cell){ t->col[c].title, SES_BOLD };
+        const char *text = clip_text(buf, x.text, width[c]);
+        int pad = (int)(width[c] - ses_text_width(text));
+        if (!first) pending += GAP;
+        first = false;
+        if (t->col[c].right) pending += pad;
+        put(f, term, text, x.style, &pending);
+        if (!t->col[c].right) pending += pad;
+    }
+    putc('\n', f);
+}
+
 bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e)
 {
     if (t->err.code) return ses_fail(e, t->err.code, "%s", t->err.msg);
@@ -95,25 +189,12 @@ bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term
     size_t *width = ses_alloc_array(t->n_cols, sizeof *width, e);
     if (!width) return false;
     size_t titles = 0;
-    for (size_t i = 0; i < t->n_cols; i++) {
-        width[i] = ses_text_width(t->col[i].title);
-        titles += width[i];
+    for (size_t c = 0; c < t->n_cols; c++) {
+        width[c] = column_width(t, c);
+        titles += strlen(t->col[c].title);
     }
-    for (size_t i = 0; i < t->n; i++) {
-        size_t w = ses_text_width(t->cell[i].text);
-        if (w > width[i % t->n_cols]) width[i % t->n_cols] = w;
-    }
-    int pending = 0;
-    for (size_t i = titles ? 0 : t->n_cols; i < t->n_cols + t->n; i++) { /* the first n_cols are the titles */
-        size_t c = i % t->n_cols;
-        cell x = i < t->n_cols ? (cell){ t->col[c].title, SES_BOLD } : t->cell[i - t->n_cols];
-        int pad = (int)(width[c] - ses_text_width(x.text));
-        pending = c ? pending + 2 : indent;
-        if (t->col[c].right) pending += pad;
-        put(f, term, x.text, x.style, &pending);
-        if (!t->col[c].right) pending += pad;
-        if (c + 1 == t->n_cols) putc('\n', f);
-    }
+    if (titles) put_row(t, f, term, NULL, width, indent);
+    for (size_t i = 0; i < t->n; i += t->n_cols) put_row(t, f, term, t->cell + i, width, indent);
     ses_free(width);
     return true;
 }

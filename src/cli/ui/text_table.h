@@ -14,6 +14,10 @@ void ses_text_table_free(ses_text_table *t);
 /* Cells in row-major order. */
 void ses_text_table_cell(ses_text_table *t, const char *fmt, ...) SES_PRINTF(2, 3);
 void ses_text_table_style(ses_text_table *t, ses_style s); /* styles the last cell added */
+/* Makes a table with all its cells fit `width` columns: leaves out columns, the lowest importance [columns]
+ * first (0: never), then truncates the cells of left-aligned columns to 12. Numbers are never truncated. */
+void ses_text_table_fit(ses_text_table *t, int width, const int *importance);
+const char *ses_text_table_hidden(const ses_text_table *t, size_t i); /* title left out; NULL past the last */
 bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e);
 
 #endif
