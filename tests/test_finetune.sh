@@ -248,6 +248,16 @@ refused "an unseen label" 3 'other' --task classify --train "$tmp/train.tsv" --e
 refused "a wrong column" 3 'sentence' --task classify --train "$tmp/train.tsv" --text body
 printf 'sentence1\tsentence2\tscore\na\tb\tinf\n' >"$tmp/inf.tsv"
 refused "a target that is not finite" 3 'inf' --task stsb --train "$tmp/inf.tsv"
+# Pipelines name the task that trains their models.
+ok "the name of a pipeline" exits 0 "$sesame" finetune $small --task text-classification --train "$tmp/train.tsv" \
+    --eval "$tmp/dev.tsv" --steps 2 -o "$tmp/by-pipeline"
+ok "its task" grep -q 'Task classify' "$tmp/by-pipeline/README.md"
+ok "eval with it" exits 0 "$sesame" eval "$tmp/by-pipeline" "$tmp/dev.tsv" --task sentiment-analysis
+for pair in ner:tag token-classification:tag question-answering:answer multiple-choice:choose summarization:rewrite \
+    text-generation:continue similarity:embed; do
+    "$sesame" data "$tmp/none.txt" --task "${pair%:*}" >"$tmp/out" 2>"$tmp/err"
+    ok "${pair%:*} is a task" sh -c "! grep -q 'unknown task' '$tmp/err'"
+done
 refused "no such task" 2 'unknown task "fly"' --task fly --train "$tmp/train.tsv"
 refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
 refused "no such metric" 2 'unknown score "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \

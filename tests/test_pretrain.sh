@@ -99,6 +99,12 @@ steps=$((steps + 3))
 gives 0 -o "$tmp/longer" --resume --steps $steps
 if grep -q "\"global_step\": $steps," "$tmp/longer/trainer_state.json"; then pass; else fail 'steps replace max-time'; fi
 if grep -q "\"updates\": $steps" "$tmp/longer/pretrain.json"; then pass; else fail 'the plan has the steps'; fi
+# --epochs with its default value also replaces the time, and stored steps: one epoch has fewer updates than are done.
+for dir in longer stepped; do
+    [ $dir = longer ] || gives 0 $common --steps $steps --schedule constant --warmup 0 -o "$tmp/$dir"
+    gives 3 -o "$tmp/$dir" --resume --epochs 1
+    err_has "the run has $steps updates already, more than 3"
+done
 
 # Minimal pairs: a tie counts as wrong.
 printf 'term\tUID\tgood\tbad\nx\tone\tw1 w10\tw1 w10\nx\ttwo\tw1 w10\tw1 w1 w1 w1 w1 w1\n' >"$tmp/pairs.tsv"

@@ -28,8 +28,13 @@ const char *ses_finetune_task_name(size_t i, const char **summary)
 
 const ses_finetune_task *ses_finetune_task_find(const char *name)
 {
-    for (size_t i = 0; i < SES_LEN(tasks); i++)
+    const char *alias;
+    size_t n;
+    for (size_t i = 0; i < SES_LEN(tasks); i++) {
         if (!strcmp(tasks[i]->name, name)) return tasks[i];
+        for (size_t k = 0; tasks[i]->aliases && ses_list_at(tasks[i]->aliases, k, &alias, &n); k++)
+            if (ses_equal(alias, n, name)) return tasks[i];
+    }
     return NULL;
 }
 

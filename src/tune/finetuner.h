@@ -92,6 +92,7 @@ typedef struct ses_finetuner {
 
 struct ses_finetune_task {
     const char *name, *summary;
+    const char *aliases;   /* other names, '|' between: pipelines that use the model; or NULL */
     const ses_head *head;  /* NULL: a sentence encoder */
     const char *loss_name; /* name of the loss, if the task has several; or NULL */
     /* The task with each of its other losses, then NULL; or NULL. */

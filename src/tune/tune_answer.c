@@ -172,6 +172,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
+    .aliases = "question-answering",
     .summary = "the span of a passage that answers a question",
     .head = &ses_head_question_answering,
     .data = SES_DATA_SPAN,

@@ -81,6 +81,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_choose = {
     .name = "choose",
+    .aliases = "multiple-choice",
     .summary = "which of several texts fits",
     .head = &ses_head_multiple_choice,
     .data = SES_DATA_CHOICE,

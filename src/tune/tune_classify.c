@@ -69,6 +69,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_classify = {
     .name = "classify",
+    .aliases = "text-classification|sentiment-analysis",
     .summary = "one label for a text or a pair of texts",
     .head = &ses_head_sequence_classification,
     .data = SES_DATA_CLASSIFY,

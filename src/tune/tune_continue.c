@@ -132,6 +132,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_continue = {
     .name = "continue",
+    .aliases = "text-generation",
     .summary = "causal language modeling: the next token",
     .head = &ses_head_causal_lm,
     .data = SES_DATA_TEXT,

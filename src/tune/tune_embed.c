@@ -215,12 +215,12 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 /* ---- the task with each of its losses ---- */
 
-#define EMBED                                                                                     \
-    .name = "embed", .summary = "sentence vectors, similar for similar meanings",                 \
-    .target = SES_TARGET_VALUES, .width = 1, .group = group, .metrics = "spearman|pearson",       \
-    .best_metric = "spearmanr", .encode = encode, .begin = begin, .predict_batch = predict_batch, \
-    .finish = finish, .fill_evaluation = fill_evaluation, .fill_prediction = fill_prediction,     \
-    .put_prediction = put_prediction
+#define EMBED                                                                                             \
+    .name = "embed", .aliases = "similarity|sentence-similarity",                                         \
+    .summary = "sentence vectors, similar for similar meanings", .target = SES_TARGET_VALUES, .width = 1, \
+    .group = group, .metrics = "spearman|pearson", .best_metric = "spearmanr", .encode = encode,          \
+    .begin = begin, .predict_batch = predict_batch, .finish = finish, .fill_evaluation = fill_evaluation, \
+    .fill_prediction = fill_prediction, .put_prediction = put_prediction
 
 static const ses_finetune_task by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
                                               .open = open_softmax, .loss = softmax };

@@ -177,6 +177,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_rewrite = {
     .name = "rewrite",
+    .aliases = "text2text-generation|summarization|translation",
     .summary = "text to text: summaries, translations",
     .head = &ses_head_seq2seq_lm,
     .data = SES_DATA_SEQ2SEQ,

@@ -123,6 +123,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 const ses_finetune_task ses_finetune_task_tag = {
     .name = "tag",
+    .aliases = "token-classification|ner",
     .summary = "a label for every word",
     .head = &ses_head_token_classification,
     .data = SES_DATA_TAG,

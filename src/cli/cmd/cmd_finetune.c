@@ -1,6 +1,5 @@
 /* finetune: fine-tune a model on a labeled file, evaluate and save it. Options and help. */
 #include "cli/train/finetune_command.h"
-#include "train/train_folder.h"
 
 #define AT(field) offsetof(ses_finetune_args, field)
 
@@ -17,13 +16,7 @@ static const ses_opt opt[] = {
       .offset = AT(o.eval),
       .value = "FILE",
       .help = "evaluation data; they select the best checkpoint" },
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = AT(train.run.output),
-      .value = "OUT",
-      .required = true,
-      .help = "folder of the model, created if absent" },
+    SES_OPT_OUTPUT(ses_finetune_args, train),
     { .name = "model",
       .letter = 'm',
       .type = SES_OPT_TEXT,
@@ -43,16 +36,10 @@ static const ses_opt opt[] = {
       .help = "with --config: folder or file of the tokenizer; default: the model's" },
     SES_OPT_INCLUDE(ses_finetune_args, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, o.task, ses_task_option_table),
-    { .name = "epochs",
-      .letter = 'e',
-      .type = SES_OPT_REAL,
-      .offset = AT(train.run.epochs),
-      .def = "3",
-      .min = 0,
-      .max = 1e6,
-      .help = "passes over the training data" },
-    SES_OPT_STEPS(ses_finetune_args, train),
-    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_batch_options),
+    SES_OPT_EPOCHS(ses_finetune_args, train, "3", "passes over the training data"),
+    SES_OPT_LR(ses_finetune_args, train, "5e-5"),
+    SES_OPT_WARMUP(ses_finetune_args, train, "0.1"),
+    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_options),
     { .name = "bucket",
       .type = SES_OPT_INT,
       .offset = AT(o.bucket),
@@ -60,10 +47,6 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1 << 20,
       .help = "sort by length within N batches; 0: off" },
-    SES_OPT_LR(ses_finetune_args, train, "5e-5"),
-    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_optimizer_options),
-    SES_OPT_WARMUP(ses_finetune_args, train, "0.1"),
-    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_update_options),
     { .name = "label-smoothing",
       .type = SES_OPT_REAL,
       .offset = AT(o.label_smoothing),
@@ -78,13 +61,6 @@ static const ses_opt opt[] = {
       .offset = AT(o.metric),
       .value = "NAME",
       .help = "score that selects the best checkpoint, or loss; default: the task's" },
-    { .name = "eval-every",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.eval_every),
-      .def = "0",
-      .min = -1,
-      .max = 1e12,
-      .help = "updates between evaluations; 0: at the end of each epoch; -1: only at the end" },
     { .name = "eval-epochs",
       .type = SES_OPT_REAL,
       .offset = AT(o.eval_epochs),
@@ -99,21 +75,6 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1e9,
       .help = "stop after N evaluations without improvement; 0: never" },
-    { .name = "save-every",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.save_every),
-      .def = "0",
-      .min = -1,
-      .max = 1e12,
-      .help = "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end" },
-    { .name = "keep",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.keep_checkpoints),
-      .def = "1",
-      .min = 1,
-      .max = 1000,
-      .help = "checkpoints kept, in addition to the best" },
-    SES_OPT_SEED(ses_finetune_args, train),
     { .name = "seeds",
       .type = SES_OPT_INT,
       .offset = AT(seeds),
@@ -126,10 +87,7 @@ static const ses_opt opt[] = {
       .offset = AT(grid),
       .value = "NAME=VALUE,VALUE...",
       .help = "one run per value of an option; several: every combination" },
-    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_log_options),
     SES_OPT_INCLUDE(ses_finetune_args, bootstrap, ses_bootstrap_option_table),
-    SES_OPT_INCLUDE(ses_finetune_args, train.energy, ses_energy_options),
-    SES_OPT_INCLUDE(ses_finetune_args, train, ses_train_resume_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
 
@@ -138,7 +96,7 @@ static ses_json_doc *open_stored(const void *args, ses_err *e)
 {
     const ses_finetune_args *a = args;
     const ses_training_options *r = &a->train.run;
-    return r->resume && r->output && !a->o.train ? ses_run_info_open(r->output, e) : NULL;
+    return r->resume && r->output && !a->o.train ? ses_train_args_open_stored(&a->train, e) : NULL;
 }
 
 static const ses_usage_example examples[] = {

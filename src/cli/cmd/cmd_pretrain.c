@@ -1,9 +1,6 @@
 /* The pretrain command: options and help. */
 #include "cli/train/pretrain_command.h"
 #include "train/model_presets.h"
-#include "train/train_folder.h"
-
-#include <string.h>
 
 #define AT(field) offsetof(ses_pretrain_args, field)
 
@@ -15,13 +12,7 @@ static const ses_opt opt[] = {
       .value = "C[:WEIGHT]",
       .required = true,
       .help = "training corpus, optionally with its weight, e.g. books.ids:2" },
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = AT(train.run.output),
-      .value = "OUT",
-      .required = true,
-      .help = "folder of the model, created if absent" },
+    SES_OPT_OUTPUT(ses_pretrain_args, train),
     { .name = "objective",
       .type = SES_OPT_TEXT,
       .offset = AT(options.objectives),
@@ -91,21 +82,15 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 10,
       .help = "corpus sampling exponent (XLM); 1: proportional to size" },
-    { .name = "epochs",
-      .letter = 'e',
-      .type = SES_OPT_REAL,
-      .offset = AT(train.run.epochs),
-      .def = "1",
-      .min = 0,
-      .max = 1e6,
-      .help = "passes over the text" },
-    SES_OPT_STEPS(ses_pretrain_args, train),
+    SES_OPT_EPOCHS(ses_pretrain_args, train, "1", "passes over the text"),
+    SES_OPT_LR(ses_pretrain_args, train, "5e-4"),
+    SES_OPT_WARMUP(ses_pretrain_args, train, "0.06"),
+    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_options),
     { .name = "max-time",
       .type = SES_OPT_TEXT,
       .offset = AT(max_time),
       .value = "TIME",
       .help = "as many updates as fit into this time, e.g. 25m or 1h30m; a few are timed first" },
-    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_batch_options),
     { .name = "batch-ramp",
       .type = SES_OPT_REAL,
       .offset = AT(options.batch_ramp),
@@ -120,10 +105,6 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1,
       .help = "fraction of the batch size at the start of the warmup" },
-    SES_OPT_LR(ses_pretrain_args, train, "5e-4"),
-    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_optimizer_options),
-    SES_OPT_WARMUP(ses_pretrain_args, train, "0.06"),
-    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_update_options),
     { .name = "beta2",
       .type = SES_OPT_REAL,
       .offset = AT(options.beta2),
@@ -138,13 +119,6 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 0.999999,
       .help = "EMA decay of the saved weights, e.g. 0.999; 0: off" },
-    { .name = "eval-every",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.eval_every),
-      .def = "0",
-      .min = -1,
-      .max = 1e12,
-      .help = "updates between evaluations; 0: after each pass over the text; -1: only at the end" },
     { .name = "eval-tokens",
       .type = SES_OPT_INT,
       .offset = AT(options.eval_tokens),
@@ -152,62 +126,17 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1e12,
       .help = "tokens per evaluation" },
-    { .name = "save-every",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.save_every),
-      .def = "0",
-      .min = -1,
-      .max = 1e12,
-      .help = "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end" },
-    { .name = "keep",
-      .type = SES_OPT_INT,
-      .offset = AT(train.run.keep_checkpoints),
-      .def = "1",
-      .min = 1,
-      .max = 1000,
-      .help = "number of checkpoints kept" },
-    SES_OPT_SEED(ses_pretrain_args, train),
-    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_log_options),
-    SES_OPT_INCLUDE(ses_pretrain_args, train, ses_train_resume_options),
     SES_OPT_INCLUDE(ses_pretrain_args, options.objective, ses_objective_option_table),
     SES_OPT_INCLUDE(ses_pretrain_args, options.teacher, ses_teacher_option_table),
-    SES_OPT_INCLUDE(ses_pretrain_args, train.energy, ses_energy_options),
     SES_OPT_INCLUDE(ses_pretrain_args, compute, ses_compute_options),
 };
 
-/* A copy of the stored options that lacks max-time. Frees stored. */
-static ses_json_doc *drop_max_time(ses_json_doc *stored, ses_err *e)
-{
-    const ses_json *options = ses_json_get(ses_json_root(stored), "options"), *v;
-    size_t n;
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (w) {
-        ses_json_begin_object(w);
-        ses_json_member_object(w, "options");
-        for (size_t i = 0; (v = ses_json_at(options, i)); i++) {
-            const char *key = ses_json_key(options, i, &n);
-            if (!key || !strcmp(key, "max-time")) continue;
-            ses_json_put_key(w, key);
-            ses_json_put_value(w, v);
-        }
-        ses_json_end_object(w);
-        ses_json_end_object(w);
-    }
-    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
-    ses_json_doc *copy = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    ses_json_free(stored);
-    return copy;
-}
-
-/* --resume without --corpus: the options are in OUT. Steps or epochs of this call replace a stored time. */
+/* --resume without --corpus: the options are in OUT. */
 static ses_json_doc *open_stored(const void *args, ses_err *e)
 {
     const ses_pretrain_args *a = args;
     const ses_training_options *r = &a->train.run;
-    if (!r->resume || !r->output || a->corpora.n) return NULL;
-    ses_json_doc *stored = ses_run_info_open(r->output, e);
-    return stored && (r->steps || r->epochs != 1) ? drop_max_time(stored, e) : stored;
+    return r->resume && r->output && !a->corpora.n ? ses_train_args_open_stored(&a->train, e) : NULL;
 }
 
 static const ses_usage_example examples[] = {

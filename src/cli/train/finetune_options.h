@@ -17,12 +17,13 @@ typedef struct ses_bootstrap_args {
 extern const ses_opt_table ses_bootstrap_option_table;
 
 /* field: a ses_data_options. */
-#define SES_OPT_TASK(struct_, field, required_)                                                             \
-    {                                                                                                       \
-        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task),       \
-        .value = "TASK", .required = required_,                                                             \
-        .help =                                                                                             \
-            "classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed, or a benchmark" \
+#define SES_OPT_TASK(struct_, field, required_)                                                            \
+    {                                                                                                      \
+        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task),      \
+        .value = "TASK", .required = required_,                                                            \
+        .help =                                                                                            \
+            "classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed, the pipeline " \
+            "that uses the model (as text-classification), or a benchmark"                                 \
     }
 /* field: a const char *. */
 #define SES_OPT_FINETUNED_MODEL(struct_, field)                                                   \

@@ -3,10 +3,20 @@
 
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
+#include "train/train_folder.h"
+
+#include <string.h>
 
 #define AT(field) offsetof(ses_train_args, field)
 
-static const ses_opt batch_opt[] = {
+static const ses_opt opt[] = {
+    { .name = "steps",
+      .type = SES_OPT_INT,
+      .offset = AT(run.steps),
+      .def = "0",
+      .min = 0,
+      .max = 1e12,
+      .help = "updates, instead of epochs; 0: use epochs" },
     { .name = "batch-size",
       .letter = 'b',
       .type = SES_OPT_INT,
@@ -29,10 +39,6 @@ static const ses_opt batch_opt[] = {
       .min = 1,
       .max = 1 << 20,
       .help = "batches per update" },
-};
-const ses_opt_table ses_train_batch_options = { batch_opt, SES_LEN(batch_opt) };
-
-static const ses_opt optimizer_opt[] = {
     { .name = "optimizer",
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),
@@ -45,10 +51,6 @@ static const ses_opt optimizer_opt[] = {
       .def = "linear",
       .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",
       .help = "learning-rate schedule" },
-};
-const ses_opt_table ses_train_optimizer_options = { optimizer_opt, SES_LEN(optimizer_opt) };
-
-static const ses_opt update_opt[] = {
     { .name = "weight-decay",
       .type = SES_OPT_REAL,
       .offset = AT(run.weight_decay),
@@ -67,10 +69,35 @@ static const ses_opt update_opt[] = {
       .type = SES_OPT_FLAG,
       .offset = AT(run.recompute),
       .help = "gradient checkpointing: less memory, identical results" },
-};
-const ses_opt_table ses_train_update_options = { update_opt, SES_LEN(update_opt) };
-
-static const ses_opt log_opt[] = {
+    { .name = "eval-every",
+      .type = SES_OPT_INT,
+      .offset = AT(run.eval_every),
+      .def = "0",
+      .min = -1,
+      .max = 1e12,
+      .help = "updates between evaluations; 0: at the end of each epoch; -1: only at the end" },
+    { .name = "save-every",
+      .type = SES_OPT_INT,
+      .offset = AT(run.save_every),
+      .def = "0",
+      .min = -1,
+      .max = 1e12,
+      .help = "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end" },
+    { .name = "keep",
+      .type = SES_OPT_INT,
+      .offset = AT(run.keep_checkpoints),
+      .def = "1",
+      .min = 1,
+      .max = 1000,
+      .help = "checkpoints kept, in addition to the best if evaluations select one" },
+    { .name = "seed",
+      .letter = 's',
+      .type = SES_OPT_INT,
+      .offset = AT(run.seed),
+      .def = "42",
+      .min = 0,
+      .max = 9e15,
+      .help = "random seed" },
     { .name = "log",
       .type = SES_OPT_TEXT,
       .offset = AT(run.log),
@@ -82,10 +109,7 @@ static const ses_opt log_opt[] = {
       .offset = AT(run.tensorboard),
       .value = "DIR",
       .help = "TensorBoard event files; default: OUT/runs" },
-};
-const ses_opt_table ses_train_log_options = { log_opt, SES_LEN(log_opt) };
-
-static const ses_opt resume_opt[] = {
+    SES_OPT_INCLUDE(ses_train_args, energy, ses_energy_options),
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(run.resume),
@@ -96,7 +120,7 @@ static const ses_opt resume_opt[] = {
       .offset = AT(run.overwrite),
       .help = "replace the contents of OUT" },
 };
-const ses_opt_table ses_train_resume_options = { resume_opt, SES_LEN(resume_opt) };
+const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
 
 #define WEIGHT(name_, field, default_, help_)                                                        \
     {                                                                                                \
@@ -131,6 +155,45 @@ static const ses_opt teacher_opt[] = {
            "distillation: weight of attention scores, layer by layer (TinyBERT)"),
 };
 const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
+
+/* ---- resumed runs ---- */
+
+/* A copy of the stored options that lacks some of them. */
+static ses_json_doc *copy_without(const ses_json *options, const char *const *dropped, ses_err *e)
+{
+    const ses_json *v;
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    ses_json_member_object(w, "options");
+    for (size_t i = 0; (v = ses_json_at(options, i)); i++) {
+        const char *key = ses_json_key(options, i, &n);
+        size_t k = 0;
+        while (key && dropped[k] && strcmp(dropped[k], key)) k++;
+        if (!key || dropped[k]) continue;
+        ses_json_put_key(w, key);
+        ses_json_put_value(w, v);
+    }
+    ses_json_end_object(w);
+    ses_json_end_object(w);
+    const char *text = ses_json_writer_text(w, &n, e);
+    ses_json_doc *copy = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return copy;
+}
+
+ses_json_doc *ses_train_args_open_stored(const ses_train_args *a, ses_err *e)
+{
+    static const char *const by_steps[] = { "max-time", NULL };
+    static const char *const by_epochs[] = { "max-time", "steps", NULL };
+    ses_json_doc *stored = ses_run_info_open(a->run.output, e);
+    const char *const *dropped = a->run.steps ? by_steps : a->has_epochs ? by_epochs : NULL;
+    if (!stored || !dropped) return stored;
+    ses_json_doc *copy = copy_without(ses_json_get(ses_json_root(stored), "options"), dropped, e);
+    ses_json_free(stored);
+    return copy;
+}
 
 ses_training_options ses_train_args_options(const ses_train_args *a)
 {

@@ -5,36 +5,40 @@
 
 #include "cli/energy_options.h"
 #include "cli/option_parser.h"
+#include "sesame/json.h"
 #include "sesame/training.h"
 
 typedef struct ses_train_args {
     ses_training_options run;
     int optimizer, schedule; /* indices of their names */
+    bool has_epochs;         /* --epochs was used in this call */
     ses_energy_args energy;
 } ses_train_args;
 
 /* a->run with optimizer, schedule and energy set. */
 ses_training_options ses_train_args_options(const ses_train_args *a);
 
-/* Tables for a ses_train_args. */
-extern const ses_opt_table ses_train_batch_options;     /* batch-size, tokens-per-batch, accumulate */
-extern const ses_opt_table ses_train_optimizer_options; /* optimizer, schedule */
-extern const ses_opt_table ses_train_update_options;    /* weight-decay, clip, recompute */
-extern const ses_opt_table ses_train_log_options;       /* log, tensorboard */
-extern const ses_opt_table ses_train_resume_options;    /* resume, overwrite */
+/* The stored options of the run in a->run.output, for --resume. A length given in this call (steps or epochs)
+ * replaces every stored length. Free with ses_json_free. */
+ses_json_doc *ses_train_args_open_stored(const ses_train_args *a, ses_err *e);
+
+/* Options of every training run, for a ses_train_args; epochs, lr and warmup have a default per command. */
+extern const ses_opt_table ses_train_options;
 /* For a ses_teacher_options. */
 extern const ses_opt_table ses_teacher_option_table;
 
 /* Single options. field: a ses_train_args. */
-#define SES_OPT_STEPS(struct_, field)                                                                   \
-    {                                                                                                   \
-        .name = "steps", .type = SES_OPT_INT, .offset = offsetof(struct_, field.run.steps), .def = "0", \
-        .min = 0, .max = 1e12, .help = "updates, instead of epochs; 0: use epochs"                      \
+#define SES_OPT_OUTPUT(struct_, field)                                                   \
+    {                                                                                    \
+        .name = "output", .letter = 'o', .type = SES_OPT_TEXT,                           \
+        .offset = offsetof(struct_, field.run.output), .value = "OUT", .required = true, \
+        .help = "folder of the model, created if absent"                                 \
     }
-#define SES_OPT_SEED(struct_, field)                                                                     \
-    {                                                                                                    \
-        .name = "seed", .letter = 's', .type = SES_OPT_INT, .offset = offsetof(struct_, field.run.seed), \
-        .def = "42", .min = 0, .max = 9e15, .help = "random seed"                                        \
+#define SES_OPT_EPOCHS(struct_, field, default_, help_)                                                \
+    {                                                                                                  \
+        .name = "epochs", .letter = 'e', .type = SES_OPT_REAL,                                         \
+        .offset = offsetof(struct_, field.run.epochs), .was_set = offsetof(struct_, field.has_epochs), \
+        .def = default_, .min = 0, .max = 1e6, .help = help_                                           \
     }
 #define SES_OPT_LR(struct_, field, default_)                                                          \
     {                                                                                                 \
