@@ -79,6 +79,36 @@ ok "only one file" test ! -e "$tmp/old/model.sesame-int8"
 ok "no quantization_config" sh -c "! grep -q quantization_config '$tmp/back/config.json'"
 ok "quantization_config" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
 
+# info, convert and quantize report the same dtype and number of parameters, also of sentence encoders and tied weights.
+told() { # FOLDER: dtype and parameters as info reports them
+    "$sesame" info "$1" --json -q | awk -F'[:,]' '/"total"/ && !n { n = $2 + 0 } /"dtype"/ && !d { d = $2 } END { gsub(/[" ]/, "", d); print d, n }'
+}
+wrote() { sed 's/.*"parameters": \([0-9]*\), "dtype": "\([A-Z0-9]*\)".*/\2 \1/' "$tmp/out"; }
+for model in "$tmp/one" tests/sentence/all-pools tests/pipelines/bert-mask tests/golden/gpt2-lm tests/golden/t5-v1.0; do
+    count=$(told "$model" | cut -d' ' -f2)
+    for dtype in f32 f16 bf16 int8; do
+        name=$(echo "$dtype" | sed 's/int8/I8/' | tr a-z A-Z)
+        rm -rf "$tmp/as"
+        ok "convert $model to $dtype" exits 0 "$sesame" convert "$model" "$tmp/as" --dtype $dtype --json -q
+        ok "convert: $name $count" test "$(wrote)" = "$name $count"
+        ok "info: $name $count" test "$(told "$tmp/as")" = "$name $count"
+        [ $dtype = f32 ] && continue
+        rm -rf "$tmp/as"
+        ok "quantize $model to $dtype" exits 0 "$sesame" quantize "$model" "$tmp/as" --dtype $dtype --json -q
+        ok "quantize: $name $count" test "$(wrote)" = "$name $count"
+    done
+done
+ok "quantize as text" exits 0 "$sesame" quantize "$tmp/int8" "$tmp/as" --overwrite --dtype f16
+ok "the dtype it was" grep -q 'parameters, I8 to F16, ' "$tmp/out"
+ok "quantize --eval --json" exits 0 "$sesame" quantize "$tmp/one" "$tmp/as" --overwrite --dtype int8 --task classify \
+    --eval "$tmp/dev.tsv" --json -q
+ok "scores" grep -q '"metric": "accuracy", "original": [0-9.]*, "quantized": [0-9.]*, "drop": [-0-9.e]*}$' "$tmp/out"
+ok "one line" test "$(wc -l <"$tmp/out")" -eq 1
+ok "the rounding error of 8 bits" exits 0 "$sesame" convert "$tmp/int8" "$tmp/as" --overwrite --dtype int8 --json
+ok "none for 8 bits" grep -q '"rounding": 0.0' "$tmp/out"
+ok "and above zero" exits 0 "$sesame" convert tests/pipelines/bert-mask "$tmp/as" --overwrite --dtype int8 --json
+ok "half of the largest scale" grep -q '"rounding": 0.00557' "$tmp/out"
+
 # Errors; nothing is written. Quantization changes predictions slightly, so the correlation with the original
 # predictions drops.
 awk 'BEGIN { srand(7); split("good bad film the a was it not paris london anna bob lives in of", w, " "); print "sentence\tlabel"

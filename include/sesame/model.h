@@ -219,7 +219,8 @@ int64_t ses_model_layer_count(const ses_model *m);
 int64_t ses_model_label_count(const ses_model *m);
 /* Name of label i; NULL: it has none. */
 const char *ses_model_label_name(const ses_model *m, int64_t i);
-/* dtype of the weights in the file. */
+/* dtype of the weights in the file: SES_I8 if dense weights are, else that of most elements. Of an adapter: the
+ * dtype of its base model. */
 ses_dtype ses_model_dtype(const ses_model *m);
 
 /* Writes transformers' name of the store's parameter i to buf, which has n bytes. False: it has none, or buf

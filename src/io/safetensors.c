@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "mapped tensors are little-endian");
@@ -324,6 +325,26 @@ bool ses_safetensors_is_mapped(const ses_safetensors *s, const ses_tensor_entry 
     for (size_t i = 0; i < s->n_map; i++)
         if (at >= (uintptr_t)s->map[i].data && at - (uintptr_t)s->map[i].data < s->map[i].size) return true;
     return false;
+}
+
+static bool has_scale(const ses_safetensors *s, const ses_tensor_entry *x)
+{
+    char name[512];
+    int n = snprintf(name, sizeof name, "%s_scale", x->name);
+    return n > 0 && (size_t)n < sizeof name && ses_safetensors_find(s, name);
+}
+
+ses_dtype ses_tensors_dtype(const ses_safetensors *s)
+{
+    int64_t count[SES_DTYPE_COUNT] = { 0 };
+    ses_dtype most = SES_F32;
+    for (size_t i = 0; i < s->n_entry; i++) {
+        if (s->entry[i].dtype == SES_I8 && has_scale(s, &s->entry[i])) return SES_I8;
+        count[s->entry[i].dtype] += s->entry[i].count;
+    }
+    for (int d = 0; d < SES_DTYPE_COUNT; d++)
+        if (count[d] > count[most]) most = (ses_dtype)d;
+    return most;
 }
 
 size_t ses_safetensors_meta_count(const ses_safetensors *s) { return s ? s->n_meta : 0; }

@@ -2,6 +2,7 @@
  * quantizes or converts it. */
 #include "base/alloc.h"
 #include "base/str.h"
+#include "io/safetensors_impl.h"
 #include "model_desc.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
@@ -331,7 +332,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
         ses_fail(e, SES_EFORMAT, "%s does not use: %s", m->class->name, list.data);
         goto done;
     }
-    m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
+    m->dtype = ses_tensors_dtype(m->file);
     m->unexpected_keys = ses_strndup(list.len ? list.data : "", list.len, e);
     ok = m->unexpected_keys && list_missing_keys(m, o, e) &&
          (train || o->check_only || o->no_packing || ses_store_finalize(m->store, e));

@@ -5,6 +5,7 @@
 #ifndef SES_MODEL_DESC_H
 #define SES_MODEL_DESC_H
 
+#include "base/arena.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
@@ -252,6 +253,11 @@ typedef struct ses_param_source {
 } ses_param_source;
 /* Bytes [offset, offset + bytes) of the parameter in the file's dtype; source: a ses_param_source. */
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
+/* How ses_model_save stores the parameter. Scales are allocated in mem. */
+bool ses_param_source_init(ses_param_source *s, const ses_model *m, const ses_param *p,
+                           const ses_save_options *o, ses_arena *mem, ses_err *e);
+/* The scale of element i; 1 without scales. */
+float ses_param_source_scale(const ses_param_source *s, size_t i);
 
 /* class_match.c: the error for a missing tensor, with the classes that the checkpoint supports. */
 bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char *shape, ses_err *e);

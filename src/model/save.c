@@ -101,23 +101,34 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
     return scale;
 }
 
+bool ses_param_source_init(ses_param_source *s, const ses_model *m, const ses_param *p,
+                           const ses_save_options *o, ses_arena *mem, ses_err *e)
+{
+    *s = (ses_param_source){ .dev = m->dev, .t = p->tensor, .dtype = stored_as(p, o), .layout = p->layout };
+    if (s->dtype == SES_I8) s->scale = scales(m, p, mem, e);
+    return s->dtype != SES_I8 || s->scale;
+}
+
+float ses_param_source_scale(const ses_param_source *s, size_t i)
+{
+    return s->scale ? s->scale[output_of(s->t, s->layout, i)] : 1;
+}
+
 static bool add_param(const ses_model *m, size_t i, const ses_save_options *o, ses_safetensors_writer *w,
                       ses_param_source *from, ses_arena *mem, ses_err *e)
 {
     char name[256], scale_name[256 + 8];
     const ses_param *p = ses_store_at(m->store, i);
     const ses_tensor *t = p->tensor;
-    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, o), .layout = p->layout };
     if (!ses_model_saved_name(m, i, name, sizeof name)) return true;
     if (!t->f)
         return ses_fail(e, SES_EARG,
                         "\"%s\" is held quantized only: open the model with no_packing to save it", name);
-    if (from->dtype == SES_I8) {
+    if (!ses_param_source_init(from, m, p, o, mem, e)) return false;
+    if (from->scale) {
         int64_t outputs = ses_weight_dim(t, p->layout == SES_IN_OUT);
         snprintf(scale_name, sizeof scale_name, "%s_scale", name);
-        from->scale = scales(m, p, mem, e);
-        if (!from->scale ||
-            !ses_safetensors_writer_add(w, scale_name, SES_F32, 1, SES_DIM(outputs), from->scale, e))
+        if (!ses_safetensors_writer_add(w, scale_name, SES_F32, 1, SES_DIM(outputs), from->scale, e))
             return false;
     }
     return ses_safetensors_writer_add_source(w, name, from->dtype, ses_rank(t), t->dim, ses_param_read, from,

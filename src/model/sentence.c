@@ -445,3 +445,12 @@ bool ses_sentence_is_encoder_dir(const char *dir)
     ses_free(path);
     return is;
 }
+
+ses_model *ses_sentence_open_whole(const ses_sentence *s, ses_device *dev, const ses_model_options *options,
+                                   ses_err *e)
+{
+    ses_model_options o = *options;
+    ses_model *m = ses_model_open(ses_sentence_dir(s), dev, &o, NULL);
+    o.no_head = true;
+    return m ? m : ses_model_open(ses_sentence_dir(s), dev, &o, e);
+}

@@ -77,4 +77,9 @@ const char *ses_sentence_pool_legacy_key(ses_sentence_pool p);      /* boolean k
 bool ses_act_from_path(const char *path, ses_act *out, ses_err *e); /* "torch.nn.modules.activation.Tanh" */
 const char *ses_act_path(ses_act act);
 
+/* Opens the model of a sentence encoder with the head or pooler of its checkpoint, if it has one; sentence
+ * embeddings do not use it. */
+ses_model *ses_sentence_open_whole(const ses_sentence *s, ses_device *dev, const ses_model_options *options,
+                                   ses_err *e);
+
 #endif

@@ -1,6 +1,7 @@
 /* convert: writes a model to another folder with another weight type, in shards, or with a merged adapter. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -8,6 +9,8 @@
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
+#include "model/model_desc.h"
+#include "model/sentence_impl.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
@@ -73,28 +76,30 @@ typedef struct convert_job {
     ses_model *model;
     ses_save_options save;
     rounding_error rounding;
-    ses_buf copied, files; /* names joined by ", " */
-    uint64_t bytes;
+    ses_buf copied, files;      /* names joined by ", " */
+    uint64_t bytes, file_bytes; /* of the tensors; of the files */
+    ses_quantize_scores scores;
 } convert_job;
 
 /* ---- rounding ---- */
 
 /* Checks that the values fit the new type and accumulates the rounding error. The tensor is on the CPU. */
-static bool check_tensor(convert_job *j, const ses_tensor *t, const char *name, ses_err *e)
+static bool check_tensor(convert_job *j, ses_param_source *from, const char *name, ses_err *e)
 {
     enum { PIECE = 1024 };
     uint64_t converted[PIECE]; /* large enough for any dtype */
     float back[PIECE];
-    int64_t count = ses_count(t), lost = 0;
+    size_t count = (size_t)ses_count(from->t), size = ses_dtype_size(from->dtype);
+    int64_t lost = 0;
     double max_lost = 0;
-    ses_dtype to = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype; /* int8 has scales: all values fit */
-    for (int64_t at = 0; at < count; at += PIECE) {
-        int64_t n = count - at < PIECE ? count - at : PIECE;
-        const float *x = t->f + at;
-        if (!ses_convert(converted, to, x, SES_F32, (size_t)n, e) ||
-            !ses_convert(back, SES_F32, converted, to, (size_t)n, e))
+    for (size_t at = 0; at < count; at += PIECE) {
+        size_t n = count - at < PIECE ? count - at : PIECE;
+        const float *x = from->t->f + at;
+        if (!ses_param_read(from, converted, at * size, n * size, e) ||
+            !ses_convert(back, SES_F32, converted, from->dtype, n, e))
             return false;
-        for (int64_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
+            back[i] *= ses_param_source_scale(from, at + i);
             if (isinf(back[i])) lost++, max_lost = fmax(max_lost, fabs((double)x[i]));
             j->rounding.zeros += back[i] == 0 && x[i] != 0;
             j->rounding.error =
@@ -104,15 +109,19 @@ static bool check_tensor(convert_job *j, const ses_tensor *t, const char *name, 
     if (!lost) return true;
     return ses_fail(e, SES_EARG,
                     "%s: tensor \"%s\": %" PRId64 " values up to %.4g exceed the range of %s; use bf16",
-                    j->from, name, lost, max_lost, ses_dtype_name(to));
+                    j->from, name, lost, max_lost, ses_dtype_name(from->dtype));
 }
 
 /* Checks the modules of a sentence encoder after the model. */
 static bool check_modules(convert_job *j, ses_err *e)
 {
     const ses_store *s = j->sentence ? ses_sentence_store(j->sentence) : NULL;
-    for (size_t i = 0; s && i < ses_store_count(s); i++)
-        if (!check_tensor(j, ses_store_at(s, i)->tensor, ses_store_at(s, i)->name, e)) return false;
+    for (size_t i = 0; s && i < ses_store_count(s); i++) {
+        ses_param_source from = { .dev = ses_store_device(s),
+                                  .t = ses_store_at(s, i)->tensor,
+                                  .dtype = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype };
+        if (!check_tensor(j, &from, ses_store_at(s, i)->name, e)) return false;
+    }
     return true;
 }
 
@@ -122,8 +131,13 @@ static bool check_rounding(convert_job *j, ses_err *e)
     if (!ses_model_check_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         char name[256];
+        ses_arena mem = { 0 };
+        ses_param_source from;
         if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
-        if (!check_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
+        bool ok = ses_param_source_init(&from, j->model, ses_store_at(s, i), &j->save, &mem, e) &&
+                  check_tensor(j, &from, name, e);
+        ses_arena_free(&mem);
+        if (!ok) return false;
     }
     return check_modules(j, e);
 }
@@ -178,6 +192,15 @@ static bool copy_other_files(convert_job *j, ses_err *e)
     return ok;
 }
 
+static void add_file(convert_job *j, const char *name)
+{
+    struct stat st;
+    char *path = ses_path_join(j->to, name, NULL);
+    if (path && stat(path, &st) == 0) j->file_bytes += (uint64_t)st.st_size;
+    ses_buf_appendf(&j->files, "%s%s", j->files.len ? ", " : "", name);
+    ses_free(path);
+}
+
 /* Lists the files by opening the written checkpoint. */
 static bool list_files(convert_job *j, ses_err *e)
 {
@@ -188,7 +211,7 @@ static bool list_files(convert_job *j, ses_err *e)
         j->bytes += x->bytes;
         if (!strcmp(x->file, last)) continue;
         last = x->file;
-        ses_buf_appendf(&j->files, "%s%s", j->files.len ? ", " : "", last);
+        add_file(j, last);
     }
     bool ok = s && ses_buf_ok(&j->files, e) && ses_buf_ok(&j->copied, e);
     ses_safetensors_free(s);
@@ -208,6 +231,13 @@ static bool check_output(const convert_job *j, ses_err *e)
 
 /* ---- output ---- */
 
+/* As counted by info: the model, and the modules of a sentence encoder. */
+static int64_t parameters(const convert_job *j)
+{
+    return ses_store_element_count(ses_model_store(j->model)) +
+           (j->sentence ? ses_store_element_count(ses_sentence_store(j->sentence)) : 0);
+}
+
 static void show(const ses_call *c, const convert_job *j)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
@@ -223,10 +253,9 @@ static void show(const ses_call *c, const convert_job *j)
                       ses_sentence_module_count(j->sentence) - 1,
                       ses_sentence_module_count(j->sentence) == 2 ? "" : "s");
     ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
-    ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s",
-                  ses_grouped_text(a, ses_store_element_count(ses_model_store(j->model))),
+    ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s", ses_grouped_text(a, parameters(j)),
                   ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
-                  ses_bytes_text(b, j->bytes));
+                  ses_bytes_text(b, j->file_bytes));
     if (j->rounding.error > 0)
         ses_show_line(t, "Rounding", "at most %.2g; %s rounded to 0", j->rounding.error,
                       j->rounding.zeros ? ses_grouped_text(a, j->rounding.zeros) : "none");
@@ -245,7 +274,7 @@ static bool print_json(const convert_job *j, ses_err *e)
     ses_json_member_string(w, "to", j->to);
     ses_json_member_string(w, "model_type", ses_model_type(j->model));
     ses_json_member_string(w, "class", ses_model_class_name(j->model));
-    ses_json_member_int(w, "parameters", ses_store_element_count(ses_model_store(j->model)));
+    ses_json_member_int(w, "parameters", parameters(j));
     ses_json_member_string(w, "dtype", ses_dtype_name(j->save.dtype));
     ses_json_member_list(w, "files", j->files.data);
     ses_json_member_int(w, "bytes", (int64_t)j->bytes);
@@ -253,6 +282,12 @@ static bool print_json(const convert_job *j, ses_err *e)
     ses_json_member_int(w, "became_zero", j->rounding.zeros);
     ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
     ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->model));
+    if (j->scores.metric) {
+        ses_json_member_string(w, "metric", j->scores.metric);
+        ses_json_member_real(w, "original", j->scores.original);
+        ses_json_member_real(w, "quantized", j->scores.quantized);
+        ses_json_member_real(w, "drop", j->scores.drop);
+    }
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
 }
@@ -267,10 +302,7 @@ static bool open_model(convert_job *j, ses_device *dev, bool strict, ses_err *e)
     }
     j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .no_packing = true }, e);
     if (!j->sentence) return false;
-    /* keep a head or pooler of the checkpoint, though sentence embeddings do not use it */
-    j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, NULL);
-    values.no_head = true;
-    if (!j->model) j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, e);
+    j->model = ses_sentence_open_whole(j->sentence, dev, &values, e);
     return j->model != NULL;
 }
 
@@ -282,16 +314,26 @@ static bool save(const convert_job *j, ses_err *e)
     return ses_model_save(j->model, j->to, &again, e);
 }
 
+/* F16 or BF16 if all real weights are; F32 represents every other mixture. */
+static ses_dtype unchanged_dtype(const ses_model *m)
+{
+    ses_dtype all = ses_model_dtype(m);
+    for (size_t i = 0; i < ses_safetensors_count(m->file); i++) {
+        ses_dtype d = ses_safetensors_at(m->file, i)->dtype;
+        if (d != all && (d == SES_F32 || d == SES_F64 || d == SES_F16 || d == SES_BF16)) return SES_F32;
+    }
+    return all == SES_F16 || all == SES_BF16 ? all : SES_F32;
+}
+
 static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 {
     if (!check_output(j, e)) return false;
     if (!open_model(j, dev, strict, e)) return false;
-    ses_dtype now = ses_model_dtype(j->model);
-    j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
+    j->save.dtype = dtype >= 0 ? dtypes[dtype] : unchanged_dtype(j->model);
     return check_rounding(j, e) && save(j, e) && copy_other_files(j, e) && list_files(j, e);
 }
 
-static bool run_job(ses_call *c, const args *a, ses_err *e)
+static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *scores, ses_err *e)
 {
     convert_job j = {
         .from = a->adapter ? a->adapter : c->operands[0],
@@ -299,6 +341,7 @@ static bool run_job(ses_call *c, const args *a, ses_err *e)
         .to = c->operands[1],
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
+    if (scores) j.scores = *scores;
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
@@ -334,7 +377,7 @@ static void remove_output(const char *to)
 static bool convert_operands(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    if (!a->keep) return run_job(c, a, e);
+    if (!a->keep) return run_job(c, a, NULL, e);
     if (a->adapter || a->shard || a->strict)
         return ses_fail(e, SES_EUSAGE,
                         "--keep-adapter cannot be combined with --merge-adapter, --shard-size or --strict");
@@ -350,11 +393,11 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e)
+bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e)
 {
-    args a = { .overwrite = overwrite, .embedding_dtype = embedding_dtype };
-    while (dtypes[a.dtype] != dtype) a.dtype++;
-    bool is_new = !ses_path_exists(c->operands[1]), ok = run_job(c, &a, e);
+    args a = { .overwrite = o->overwrite, .embedding_dtype = o->embedding_dtype, .json = o->json };
+    while (dtypes[a.dtype] != o->dtype) a.dtype++;
+    bool is_new = !ses_path_exists(c->operands[1]), ok = run_job(c, &a, &o->scores, e);
     if (!ok && is_new) remove_output(c->operands[1]);
     return ok;
 }

@@ -68,7 +68,7 @@ static bool evaluate(const args *a, const ses_call *c, int dtype, double *score,
     return ok;
 }
 
-static bool check_drop(const args *a, const ses_call *c, ses_err *e)
+static bool check_drop(const args *a, const ses_call *c, ses_quantize_scores *s, ses_err *e)
 {
     double original, quantized;
     const char *name;
@@ -79,6 +79,7 @@ static bool check_drop(const args *a, const ses_call *c, ses_err *e)
     bool lower = ses_metric_lower_is_better(name);
     double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
     const char *unit = lower ? "%" : "points";
+    *s = (ses_quantize_scores){ name, original, quantized, drop };
     if (!c->quiet)
         ses_show_line(&c->err, "Evaluated", "%s %.4f original, %.4f quantized: %s %.2f %s", name, original,
                       quantized, drop > 0 ? "loses" : "gains", fabs(drop), unit);
@@ -93,12 +94,14 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_device_options o = ses_compute_device_options(&a->tune.compute);
-    ses_dtype embedding_dtype = a->embeddings ? SES_I8 : SES_F16;
+    ses_convert_options to = { .dtype = o.dtype,
+                               .embedding_dtype = a->embeddings ? SES_I8 : SES_F16,
+                               .overwrite = a->overwrite,
+                               .json = a->tune.compute.json };
     if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16");
     if (a->embeddings && o.dtype != SES_I8)
         return ses_fail(e, SES_EUSAGE, "--embeddings int8 requires --dtype int8");
-    return (!a->eval || check_drop(a, c, e)) &&
-           ses_convert_model(c, o.dtype, embedding_dtype, a->overwrite, e);
+    return (!a->eval || check_drop(a, c, &to.scores, e)) && ses_convert_model(c, &to, e);
 }
 
 static const ses_usage_example examples[] = {

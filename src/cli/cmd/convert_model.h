@@ -6,9 +6,20 @@
 #include "cli/command.h"
 #include "sesame/types.h"
 
-/* Converts the model in operands[0] to folder operands[1] and prints a summary. embedding_dtype: for I8
- * only. */
-bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype embedding_dtype, bool overwrite, ses_err *e);
+/* Scores before and after quantization. */
+typedef struct ses_quantize_scores {
+    const char *metric; /* NULL: not measured */
+    double original, quantized, drop;
+} ses_quantize_scores;
+
+typedef struct ses_convert_options {
+    ses_dtype dtype, embedding_dtype; /* embedding_dtype: for I8 only */
+    bool overwrite, json;
+    ses_quantize_scores scores; /* for the JSON summary */
+} ses_convert_options;
+
+/* Converts the model in operands[0] to folder operands[1] and prints a summary. */
+bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e);
 
 /* Copies a file, if it exists, from one folder to another and appends its name to `copied`. */
 bool ses_convert_copy(const char *from, const char *to, const char *name, bool overwrite, ses_buf *copied,

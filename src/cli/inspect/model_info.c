@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernel/kernel.h"
 #include "model/model_desc.h"
+#include "model/sentence_impl.h"
 #include "sesame/tokenizer.h"
 
 #include <inttypes.h>
@@ -49,17 +50,24 @@ static const char *part_name(const ses_model *m, const char *name)
     return strstr(row[r].part, "attention") ? "decoder attention" : "decoder feed-forward";
 }
 
+static void count_part(ses_model_info *i, const char *name, int64_t elements)
+{
+    size_t k = 0;
+    while (k < i->n_parts && strcmp(i->part[k].name, name) != 0) k++;
+    if (k == i->n_parts) i->part[i->n_parts++] = (ses_model_info_part){ name, 0 };
+    i->part[k].elements += elements;
+    i->parameters += elements;
+}
+
 static void count_parts(ses_model_info *i)
 {
     const ses_store *s = ses_model_store(i->model);
     for (size_t p = 0; p < ses_store_count(s); p++) {
         const ses_param *x = ses_store_at(s, p);
-        const char *name = part_name(i->model, x->name);
-        size_t k = 0;
-        while (k < i->n_parts && strcmp(i->part[k].name, name) != 0) k++;
-        if (k == i->n_parts) i->part[i->n_parts++] = (ses_model_info_part){ name, 0 };
-        i->part[k].elements += ses_count(x->tensor);
+        count_part(i, part_name(i->model, x->name), ses_count(x->tensor));
     }
+    int64_t modules = i->sentence ? ses_store_element_count(ses_sentence_store(i->sentence)) : 0;
+    if (modules) count_part(i, "modules", modules);
 }
 
 /* Size of the packed weights: matrices of linear layers (their names end in ".weight") and an embedding
@@ -114,7 +122,7 @@ static void count_memory(ses_model_info *i)
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
     m->activations = ses_model_info_activations(i->model, i->tokens);
-    m->training = (uint64_t)ses_store_element_count(ses_model_store(i->model)) * 4 * sizeof(float);
+    m->training = (uint64_t)i->parameters * 4 * sizeof(float);
 }
 
 static uint64_t file_size(const char *path)
@@ -185,10 +193,11 @@ static bool open_model(ses_model_info *i, bool strict)
         i->sentence =
             ses_sentence_open(i->path, i->dev, &(ses_sentence_options){ .check_only = true }, &i->problem);
     if (i->sentence) i->dir = ses_sentence_dir(i->sentence);
-    if (!modules || i->sentence)
-        i->model = ses_model_open(
-            i->dir, i->dev, &(ses_model_options){ .no_head = modules, .check_only = true, .strict = strict },
-            &i->problem);
+    ses_model_options o = { .check_only = true, .strict = strict };
+    if (i->sentence)
+        i->model = ses_sentence_open_whole(i->sentence, i->dev, &o, &i->problem);
+    else if (!modules)
+        i->model = ses_model_open(i->dir, i->dev, &o, &i->problem);
     return i->model != NULL;
 }
 

@@ -29,7 +29,7 @@ typedef struct ses_model_info_memory {
     uint64_t training;    /* weights, gradients and both AdamW moments in f32, without activations */
 } ses_model_info_memory;
 
-enum { SES_MODEL_INFO_PARTS = 8 };
+enum { SES_MODEL_INFO_PARTS = 10 };
 
 typedef struct ses_model_info {
     const char *path;
@@ -43,6 +43,7 @@ typedef struct ses_model_info {
     ses_err problem;
     ses_model_info_part part[SES_MODEL_INFO_PARTS];
     size_t n_parts;
+    int64_t parameters; /* the sum of the parts */
     ses_model_info_file *file;
     size_t n_files;
     int64_t elements[SES_DTYPE_COUNT]; /* elements in the files, by dtype */

@@ -57,7 +57,7 @@ static void put_sentence(ses_json_writer *w, const ses_sentence *s)
 
 static void put_parts(ses_json_writer *w, const ses_model_info *i)
 {
-    int64_t total = ses_store_element_count(ses_model_store(i->model));
+    int64_t total = i->parameters;
     ses_json_member_object(w, "parameters");
     ses_json_member_int(w, "total", total);
     ses_json_member_array(w, "parts");
@@ -87,6 +87,7 @@ static void put_memory(ses_json_writer *w, const ses_model_info *i)
 
 static void put_files(ses_json_writer *w, const ses_model_info *i)
 {
+    if (i->model) ses_json_member_string(w, "dtype", ses_dtype_name(ses_model_dtype(i->model)));
     ses_json_member_object(w, "dtypes");
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
         if (i->elements[d]) ses_json_member_int(w, ses_dtype_name((ses_dtype)d), i->elements[d]);

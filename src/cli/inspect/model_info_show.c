@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "io/safetensors_impl.h"
 #include "model/model_desc.h"
 #include "model_info.h"
 
@@ -94,9 +95,11 @@ static bool show_files(const ses_model_info *i, const ses_term *t, ses_err *e)
     ses_buf text = { 0 };
     char size[SES_NUMBER_TEXT];
     uint64_t bytes = 0;
-    for (int d = 0; d < SES_DTYPE_COUNT; d++)
-        if (i->elements[d])
-            ses_buf_appendf(&text, "%s%s", text.len ? " and " : "", ses_dtype_name((ses_dtype)d));
+    ses_dtype most = ses_tensors_dtype(i->weights);
+    ses_buf_puts(&text, ses_dtype_name(most));
+    for (int d = 0, n = 0; d < SES_DTYPE_COUNT; d++)
+        if (i->elements[d] && d != (int)most)
+            ses_buf_appendf(&text, " %s %s", n++ ? "and" : "with", ses_dtype_name((ses_dtype)d));
     for (size_t f = 0; f < i->n_files; f++) bytes += i->file[f].bytes;
     ses_buf_appendf(&text, ", %s in ", ses_bytes_text(size, bytes));
     if (i->n_files == 1)
@@ -106,7 +109,8 @@ static bool show_files(const ses_model_info *i, const ses_term *t, ses_err *e)
                         i->file[i->n_files - 1].name);
     bool ok = ses_buf_ok(&text, e);
     if (ok) ses_show_line(t, "Weights", "%s", text.data);
-    if (ok && i->base) ses_show_line(t, "Base model", "%s", i->base);
+    if (ok && i->base)
+        ses_show_line(t, "Base model", "%s, %s", i->base, ses_dtype_name(ses_model_dtype(i->model)));
     ses_buf_free(&text);
     return ok;
 }
@@ -137,7 +141,7 @@ static void put_heading(const ses_term *t, const char *title, const char *value)
 static bool show_parts(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     char n[SES_NUMBER_TEXT], bar[SES_BAR_SIZE];
-    int64_t total = ses_store_element_count(ses_model_store(i->model));
+    int64_t total = i->parameters;
     ses_text_table *table = ses_text_table_new("|>|>|", e);
     if (!table) return false;
     int width = ses_bar_width(t, 2 + 20 + 2 + 15 + 2 + 7 + 2); /* after the other columns */
