@@ -1,10 +1,12 @@
 #!/bin/sh
-# The C examples of the documents and of sesame.h compile.
+# The C examples of the documents and of sesame.h compile; the program of README.md has at most 15 lines and prints the label.
 set -u
+build=${1-build}
 cc=${CC-cc}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
+passed=0 failed=0 skipped=0
+that() { if eval "$2"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "failed: $1"; fi; }
 if ! command -v "$cc" >/dev/null 2>&1; then
     echo "skipped: no C compiler"
     echo '0 passed, 0 failed, 1 skipped'
@@ -24,5 +26,14 @@ for example in "$tmp"/*.c; do
         echo "failed: $(basename "$example")"
     fi
 done
-echo "$passed passed, $failed failed"
+that 'README.md has 15 lines of C' '[ "$(wc -l <"$tmp/README-1.c")" -le 15 ]'
+if [ -d models ] && [ -e "$build/libsesame.so" ] && ! grep -qs '^SESAME_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
+    lib=$(cd "$build" && pwd)
+    that 'the program of README.md links' \
+        '"$cc" -std=c11 -Iinclude -o "$tmp/readme" "$tmp/README-1.c" "$lib/libsesame.so" -Wl,-rpath,"$lib"'
+    that 'it classifies' 'SESAME_MODELS=models "$tmp/readme" | grep -q "^positive 0\.99"'
+else
+    skipped=2
+fi
+printf '%d passed, %d failed%s\n' $passed $failed "$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
 [ $failed -eq 0 ]

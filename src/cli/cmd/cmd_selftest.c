@@ -110,6 +110,7 @@ static bool run(ses_call *c, ses_err *e)
     if (!ref) return false;
     int failed = check_device(&a->compute, ref, e);
     ses_device_free(ref);
+    fflush(stdout); /* the table first, if both go to one file */
     if (failed > 0 && !c->quiet) fprintf(stderr, "%d failed\n", failed);
     if (failed == 0 && !c->quiet) fputs("all passed\n", stderr);
     return failed == 0;
