@@ -3,6 +3,8 @@
 # Usage: test_finetune_logs.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
+echo '{"model_type": "gpt2", "n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 100, "n_positions": 64}' >"$tmp/gpt.json"
+
 tune() # folder, then options
 {
     dir=$1
@@ -38,6 +40,19 @@ ok "card: matrix" card '^| | neg | pos |$'
 ok "card: data" card '^| data | train.tsv, 80 sequences, '
 ok "card: command" card '^sesame finetune --task classify .*--lr 0.003'
 ok "card: use" card '^sesame text-classification --model FOLDER'
+# Each metric once: no second loss, no micro averages that repeat the accuracy, no scores of the classes below.
+listed() { awk '/^\| score/ { on = 1 } on && !/^\|/ { exit } on { print $2 }' "$1/README.md" | tail -n +3; }
+ok "card: scores" test "$(listed "$tmp/one" | head -5 | tr '\n' ' ')" = 'loss accuracy precision recall f1 '
+ok "card: each once" test -z "$(listed "$tmp/one" | grep 'micro\|pos\|neg')"
+ok "card: metadata too" sh -c "! grep -q 'type: \"f1_micro\|type: \"pos_f1' '$tmp/one/README.md'"
+ok "metrics that share a score" exits 0 tune twice --epochs 1 --metrics 'accuracy|f1|accuracy'
+ok "card: the score once" test "$(listed "$tmp/twice" | grep -c accuracy)" -eq 1
+ok "JSON: the score once" test "$(grep -c '"eval_accuracy"' "$tmp/twice/all_results.json")" -eq 1
+printf '%s\n' 'good film .' 'bad film .' 'the good film' 'a bad film was it' >"$tmp/lines.txt"
+# shellcheck disable=SC2086
+ok "a causal model" exits 0 "$sesame" finetune --config "$tmp/gpt.json" --tokenizer "$tmp/vocab.txt" --threads 1 --lr 3e-3 \
+    --task continue --lines --train "$tmp/lines.txt" --eval "$tmp/lines.txt" --epochs 1 -o "$tmp/causal"
+ok "card: its loss once" test "$(listed "$tmp/causal" | tr '\n' ' ')" = 'loss perplexity '
 sed 's/pos$/<b>|p_"s/; s/neg$/a\\b/' "$tmp/train.tsv" >"$tmp/odd.tsv"
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --task classify --train "$tmp/odd.tsv" --eval "$tmp/odd.tsv" --epochs 1 -o "$tmp/odd/"

@@ -178,6 +178,9 @@ typedef struct ses_eval_report {
 
 /* Frees the contents of a report and zeroes it. A zeroed report is fine. */
 void ses_eval_report_free(ses_eval_report *r);
+/* Whether the i-th score belongs to a summary: not the loss, which is r->loss, not a score of a class, not a
+ * micro average that repeats another score. */
+bool ses_eval_report_is_overall(const ses_eval_report *r, size_t i);
 /* Writes members of the JSON object being written: eval_NAME, eval_NAME_low and eval_NAME_high of each score,
  * eval_loss, eval_samples, eval_labels, eval_confusion_matrix. Errors are kept in w. */
 void ses_eval_report_put(const ses_eval_report *r, ses_json_writer *w);

@@ -90,6 +90,45 @@ bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetu
     return ok;
 }
 
+/* ---- overall scores ---- */
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+/* NAME_precision of a class NAME. */
+static bool is_class_score(const ses_eval_report *r, const char *score)
+{
+    static const char *const kinds[] = { "precision", "recall", "f1", "number" };
+    for (size_t i = 0; i < r->n_classes; i++) {
+        size_t n = strlen(r->classes[i].name);
+        if (strncmp(score, r->classes[i].name, n) || score[n] != '_') continue;
+        for (size_t k = 0; k < SES_LEN(kinds); k++)
+            if (!strcmp(score + n + 1, kinds[k])) return true;
+    }
+    return false;
+}
+
+/* A micro average is the accuracy if each example has one label, and the plain score of entities. */
+static bool repeats_score(const ses_eval_report *r, const ses_score *s)
+{
+    char plain[sizeof s->name];
+    double x;
+    if (!ends_with(s->name, "_micro")) return false;
+    snprintf(plain, sizeof plain, "%.*s", (int)(strlen(s->name) - strlen("_micro")), s->name);
+    return (ses_scores_find(&r->scores, "accuracy", &x) && s->value == x) ||
+           (ses_scores_find(&r->scores, plain, &x) && s->value == x);
+}
+
+bool ses_eval_report_is_overall(const ses_eval_report *r, size_t i)
+{
+    const ses_score *s = &r->scores.item[i];
+    bool is_loss = !strcmp(s->name, "loss") && !isnan(r->loss);
+    return !is_loss && !repeats_score(r, s) && !is_class_score(r, s->name);
+}
+
 /* ---- JSON ---- */
 
 static void put_labels(const ses_eval_report *r, ses_json_writer *w)

@@ -349,6 +349,22 @@ bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, 
     return t->task->fill_evaluation(t, s, o, v, mem, e);
 }
 
+/* Removes scores from `first` on that an earlier metric has given, as accuracy. */
+static void drop_repeated(ses_scores *s, size_t first)
+{
+    size_t n = first;
+    double x;
+    for (size_t i = first; i < s->n; i++) {
+        ses_score copy = s->item[i];
+        size_t all = s->n;
+        s->n = first;
+        bool repeated = ses_scores_find(s, copy.name, &x);
+        s->n = all;
+        if (!repeated) s->item[n++] = copy;
+    }
+    s->n = n;
+}
+
 bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e)
 {
@@ -357,7 +373,9 @@ bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses
     for (size_t i = 0; ses_list_at(metrics, i, &item, &n); i++) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, item);
+        size_t first = out->n;
         if (n && !ses_metric_run(name, v, b, out, e)) return false;
+        drop_repeated(out, first);
     }
     return true;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LABELS = 40, MAX_MATRIX = 12, MAX_SCORES = 12 };
+enum { MAX_LABELS = 40, MAX_MATRIX = 12 };
 
 static const struct {
     const ses_head *head;
@@ -95,8 +95,8 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
         ses_buf_puts(b, "\n      type: ");
         put_yaml(b, ses_path_name_of(f->eval_name).s);
         ses_buf_puts(b, "\n    metrics:\n");
-        for (size_t i = 0; i < s->n && i < MAX_SCORES; i++) {
-            if (isnan(s->item[i].value)) continue;
+        for (size_t i = 0; i < s->n; i++) {
+            if (isnan(s->item[i].value) || !ses_eval_report_is_overall(&f->report, i)) continue;
             ses_buf_puts(b, "    - type: ");
             put_yaml(b, s->item[i].name);
             ses_buf_appendf(b, "\n      value: %.6g\n", s->item[i].value);
@@ -130,8 +130,9 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     if (r->level > 0) ses_buf_appendf(b, "; %g %% bootstrap confidence intervals", 100 * r->level);
     ses_buf_puts(b, ":\n\n| score | value |\n|---|---|\n");
     if (!isnan(r->loss)) ses_buf_appendf(b, "| loss | %.4f |\n", r->loss);
-    for (size_t i = 0; i < r->scores.n && i < MAX_SCORES; i++) {
+    for (size_t i = 0; i < r->scores.n; i++) {
         const ses_score *s = &r->scores.item[i];
+        if (!ses_eval_report_is_overall(r, i)) continue;
         ses_buf_puts(b, "| ");
         put_cell(b, s->name);
         ses_buf_appendf(b, " | %.4f", s->value);
@@ -153,7 +154,7 @@ static void put_matrix(ses_buf *b, const ses_finetune *f)
     const ses_eval_report *r = &f->report;
     size_t n = f->tuner->n_labels;
     if (!f->eval_rows || !r->confusion || n > MAX_MATRIX) return;
-    ses_buf_puts(b, "\nConfusion matrix, rows: true label, columns: prediction.\n\n| |");
+    ses_buf_puts(b, "\nConfusion matrix, rows: true label, columns: predicted.\n\n| |");
     for (size_t i = 0; i < n; i++) {
         ses_buf_put(b, ' ');
         put_cell(b, f->tuner->label[i]);

@@ -18,10 +18,11 @@ enum {
 void ses_eval_report_show(const ses_eval_report *r, const ses_term *t)
 {
     char line[800] = "";
-    for (size_t i = 0; i < r->scores.n && i < MAX_SCORES; i++) { /* overall scores come first */
+    for (size_t i = 0, shown = 0; i < r->scores.n && shown < MAX_SCORES; i++) {
         const ses_score *s = &r->scores.item[i];
         size_t used = strlen(line);
-        snprintf(line + used, sizeof line - used, "%s%s %.4f", i ? ", " : "", s->name, s->value);
+        if (!ses_eval_report_is_overall(r, i)) continue;
+        snprintf(line + used, sizeof line - used, "%s%s %.4f", shown++ ? ", " : "", s->name, s->value);
         used = strlen(line);
         if (r->level > 0) snprintf(line + used, sizeof line - used, " (%.4f-%.4f)", s->low, s->high);
     }
