@@ -146,7 +146,7 @@ that 'a closed pipe ends it as any program' '[ "$(cat "$tmp/status")" = 141 ] &&
 if [ -w /dev/full ]; then
     "$sesame" --help >/dev/full 2>"$tmp/err"
     that 'a full disk is exit 1' "[ $? -eq 1 ]"
-    err_has 'sesame: standard output: No space left on device'
+    err_has 'sesame: standard output: cannot be written: No space left on device; free disk space and run the command again'
     "$sesame" doctr >/dev/full 2>"$tmp/err"
     that 'but a usage error stays one' "[ $? -eq 2 ]"
 else

@@ -71,6 +71,18 @@ uint64_t ses_records_line(const ses_records *r);
 /* The whole object of the last row; NULL if the format is not JSON lines. */
 const ses_json *ses_records_json(const ses_records *r);
 
+/* The format and the delimiter in use. */
+ses_table_format ses_records_format(const ses_records *r);
+char ses_records_delimiter(const ses_records *r);
+/* All fields of the last row of a table, requested or not; 0 for JSON lines. */
+size_t ses_records_source_count(const ses_records *r);
+ses_string ses_records_source_field(const ses_records *r, size_t i);
+/* All column names of the header; 0: the file has none. NULL if i is out of range. */
+size_t ses_records_name_count(const ses_records *r);
+const char *ses_records_name(const ses_records *r, size_t i);
+/* The last row of JSON lines as it is in the file, without its line end and without a NUL after it. */
+ses_string ses_records_json_text(const ses_records *r);
+
 /* ---- sentences ---- */
 
 typedef struct ses_conll_options {

@@ -60,6 +60,10 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e);
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e); /* syncs if necessary, then renames */
 void ses_file_writer_free(ses_file_writer *w);               /* before a commit: discards everything */
 
+/* The error of every failed write, "NAME: cannot be written: REASON"; why: the errno, 0: unknown. Returns
+ * false. */
+bool ses_fail_write(const char *name, int why, ses_err *e);
+
 /* Replaces a file by n bytes at p. */
 bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e);
 

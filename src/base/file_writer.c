@@ -20,17 +20,22 @@ struct ses_file_writer {
     char *path, *dir, *temp; /* temp: the temporary file; NULL: removed or renamed */
     int fd;                  /* -1 once synced */
     bool overwrite, failed, synced, committed;
-    uint64_t written;
     size_t used;  /* bytes in buffer */
     char *buffer; /* freed once synced */
 };
 
-static bool failed(ses_file_writer *w, const char *doing, ses_err *e)
+bool ses_fail_write(const char *name, int why, ses_err *e)
+{
+    bool full = why == ENOSPC || why == EDQUOT;
+    return ses_fail(e, SES_EIO, "%s: cannot be written: %s%s", name, why ? strerror(why) : "write error",
+                    full ? "; free disk space and run the command again" : "");
+}
+
+static bool failed(ses_file_writer *w, ses_err *e)
 {
     int why = errno;
     w->failed = true;
-    ses_fail(e, SES_EIO, "%s: %s", doing, strerror(why));
-    return ses_wrap(e, "%s", w->path);
+    return ses_fail_write(w->path, why, e);
 }
 
 static bool make_temp(ses_file_writer *w, ses_err *e)
@@ -48,7 +53,7 @@ static bool make_temp(ses_file_writer *w, ses_err *e)
         ses_free(temp);
         if (errno != EEXIST && errno != EINTR) break;
     }
-    return failed(w, "cannot create a temporary file in its folder", e);
+    return failed(w, e);
 }
 
 ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e)
@@ -77,7 +82,7 @@ ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err 
     }
     if (!make_temp(w, e)) goto fail;
     if (exists && fchmod(w->fd, st.st_mode & 0777) != 0) { /* keep the permissions of the replaced file */
-        failed(w, "cannot set permissions", e);
+        failed(w, e);
         goto fail;
     }
     return w;
@@ -95,8 +100,10 @@ bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e)
         bytes <= available)
         return true;
     w->failed = true;
-    return ses_fail(e, SES_EIO, "%s: %" PRIu64 " bytes needed, %" PRIu64 " available on the disk", w->path,
-                    bytes, available);
+    return ses_fail(e, SES_EIO,
+                    "%s: cannot be written: %" PRIu64 " bytes needed, %" PRIu64
+                    " available; free disk space and run the command again",
+                    w->path, bytes, available);
 }
 
 static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
@@ -105,13 +112,8 @@ static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
         ssize_t k = write(w->fd, p + done, n - done);
         if (k < 0 && errno == EINTR) continue;
         if (k == 0) errno = ENOSPC;
-        if (k <= 0) {
-            char doing[96];
-            snprintf(doing, sizeof doing, "cannot write %zu bytes after %" PRIu64, n - done, w->written);
-            return failed(w, doing, e);
-        }
+        if (k <= 0) return failed(w, e);
         done += (size_t)k;
-        w->written += (uint64_t)k;
     }
     return true;
 }
@@ -148,10 +150,10 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
     if (!flush(w, e)) return false;
     int done;
     while ((done = fsync(w->fd)) != 0 && errno == EINTR) continue;
-    if (done != 0) return failed(w, "cannot sync", e);
+    if (done != 0) return failed(w, e);
     int fd = w->fd;
     w->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) return failed(w, "cannot close", e);
+    if (close(fd) != 0 && errno != EINTR) return failed(w, e);
     w->synced = true;
     ses_free(w->buffer);
     w->buffer = NULL;
@@ -168,10 +170,10 @@ static bool rename_temp(ses_file_writer *w, ses_err *e)
             unlink(w->temp);
             return true;
         }
-        if (errno == EEXIST) return failed(w, "cannot rename the temporary file", e);
-        if (ses_path_exists(w->path)) return errno = EEXIST, failed(w, "cannot rename the temporary file", e);
+        if (errno == EEXIST) return failed(w, e);
+        if (ses_path_exists(w->path)) return errno = EEXIST, failed(w, e);
     }
-    return rename(w->temp, w->path) == 0 || failed(w, "cannot rename the temporary file", e);
+    return rename(w->temp, w->path) == 0 || failed(w, e);
 }
 
 static bool sync_folder(ses_file_writer *w, ses_err *e)
@@ -179,7 +181,8 @@ static bool sync_folder(ses_file_writer *w, ses_err *e)
     int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return true; /* a folder without read permission; the rename itself was atomic */
     bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EINTR;
-    if (!ok) failed(w, "written, but its folder cannot be synced", e);
+    if (!ok)
+        ses_fail(e, SES_EIO, "%s: written, but its folder cannot be synced: %s", w->path, strerror(errno));
     close(fd);
     return ok;
 }

@@ -4,6 +4,7 @@
 #include "cli/train/train_monitor.h"
 #include "command.h"
 #include "model_args.h"
+#include "standard_output.h"
 #include "task/task.h"
 
 #include <errno.h>
@@ -164,16 +165,18 @@ static void report(const ses_err *e, const ses_command *cmd)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file-size limit is a write error */
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program even if the parent ignores SIGPIPE */
     ses_err e = { 0 };
     const ses_command *cmd = NULL;
     char *none[] = { NULL };
     bool ok = dispatch(argc > 0 ? argv + 1 : none, &cmd, &e);
     int code = ok ? EXIT_FINE : exit_code(&e);
-    errno = 0;
-    bool lost = ferror(stdout) != 0;
-    if (fclose(stdout) != 0 || lost) { /* a full disk is detected here at the latest */
-        fprintf(stderr, "sesame: standard output: %s\n", errno ? strerror(errno) : "write error");
+    ses_err lost = { 0 };
+    if (!ok && ses_stdout_is_cause(&e)) {
+        code = EXIT_FAILED;
+    } else if (!ses_stdout_close(&lost)) { /* a full disk is detected here at the latest */
+        report(&lost, NULL);
         if (code == EXIT_FINE) code = EXIT_FAILED;
     }
     if (!ok) report(&e, cmd);

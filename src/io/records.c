@@ -36,7 +36,8 @@ struct ses_records {
     size_t n_out;
     uint64_t line;
     ses_json_doc *doc;
-    bool pending; /* the first row was already read by the open */
+    ses_string json_text; /* the line of doc */
+    bool pending;         /* the first row was already read by the open */
 };
 
 static bool at_line(const ses_records *r, ses_err *e)
@@ -340,6 +341,7 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
     r->line = r->lines.line;
     ses_json_free(r->doc);
     r->doc = NULL;
+    r->json_text = (ses_string){ s, n };
     if (!s) return true;
     r->doc = ses_json_parse_line(s, n, e);
     if (!r->doc) return at_line(r, e);
@@ -468,4 +470,16 @@ const char *ses_records_column_name(const ses_records *r, size_t i)
     if (i >= r->n_out) return NULL;
     if (r->format == SES_TABLE_JSONL) return r->want[i];
     return r->column[i] < r->n_names ? r->name[r->column[i]] : NULL;
+}
+
+ses_table_format ses_records_format(const ses_records *r) { return r->format; }
+char ses_records_delimiter(const ses_records *r) { return r->delimiter; }
+size_t ses_records_name_count(const ses_records *r) { return r->n_names; }
+const char *ses_records_name(const ses_records *r, size_t i) { return i < r->n_names ? r->name[i] : NULL; }
+ses_string ses_records_json_text(const ses_records *r) { return r->json_text; }
+size_t ses_records_source_count(const ses_records *r) { return r->doc ? 0 : r->n; }
+
+ses_string ses_records_source_field(const ses_records *r, size_t i)
+{
+    return i < r->n ? (ses_string){ r->bytes.data + r->field[i].begin, r->field[i].n } : (ses_string){ 0 };
 }

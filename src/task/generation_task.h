@@ -89,6 +89,12 @@ bool ses_generation_task_run(ses_pipeline *p, ses_request *const *request, ses_s
                              ses_err *e);
 bool ses_generation_task_finish(ses_request *r, ses_result *out, const ses_result_schema *schema, ses_err *e);
 
+/* The options ask for one text for each prompt, and nothing else about it. */
+static inline bool ses_generation_has_one_text(const ses_generation_args *a)
+{
+    return a->o.num_return_sequences <= 1 && !a->logprobs;
+}
+
 /* generation_settings.c: fills task->o and the rest of the state; checks the settings. */
 bool ses_generation_settings_read(ses_pipeline *p, ses_err *e);
 /* Applies the options that were set on top of *o. */

@@ -63,10 +63,11 @@ static void put_rows(ses_json_writer *w, const ses_result *r)
     ses_json_end_array(w);
 }
 
-static void put_columns(ses_json_writer *w, const ses_result *r)
+static void put_columns(ses_json_writer *w, const ses_result *r, bool with_item)
 {
     ses_json_begin_object(w);
     for (const ses_result_field *f = r->schema->field; f->key; f++) {
+        if (f->kind == SES_FIELD_ITEM && !with_item) continue;
         ses_json_put_key(w, f->key);
         if (f->kind == SES_FIELD_ITEM) {
             put_string(w, r->item->text);
@@ -110,9 +111,52 @@ void ses_result_write_json(const ses_result *r, ses_json_writer *w)
         else
             ses_json_put_null(w);
         break;
-    case SES_FORM_COLUMNS: put_columns(w, r); break;
+    case SES_FORM_COLUMNS: put_columns(w, r, true); break;
     case SES_FORM_LIST: put_list(w, r); break;
     case SES_FORM_MATRIX: put_matrix(w, r); break;
     case SES_FORM_VECTOR: put_vector(w, r->vectors, r->n_vectors ? r->vector_size : 0); break;
     }
+}
+
+/* ---- columns of a table ---- */
+
+static const ses_result_schema *columns_of(const ses_task *t, const void *args)
+{
+    return t->columns ? t->columns(args) : NULL;
+}
+
+size_t ses_task_column_names(const ses_task *t, const void *args, const char *name[8])
+{
+    const ses_result_schema *s = columns_of(t, args);
+    size_t n = 0;
+    for (const ses_result_field *f = s ? s->field : NULL; f && f->key; f++)
+        if (f->kind != SES_FIELD_ITEM) name[n++] = f->key;
+    if (!s) name[n++] = "result";
+    return n;
+}
+
+bool ses_result_write_columns(const ses_result *r, const ses_task *t, const void *args, ses_json_writer *w,
+                              ses_err *e)
+{
+    const ses_result_schema *s = columns_of(t, args);
+    if (s && s->form == SES_FORM_COLUMNS) {
+        put_columns(w, r, false);
+        return true;
+    }
+    if (s && r->n > 1)
+        return ses_fail(e, SES_EARG, "%zu results for one text: the options ask for one", r->n);
+    ses_json_begin_object(w);
+    for (const ses_result_field *f = s ? s->field : NULL; f && f->key; f++) {
+        ses_json_put_key(w, f->key);
+        if (r->n)
+            put_field(w, r, &r->row[0], f->kind);
+        else
+            ses_json_put_null(w);
+    }
+    if (!s) {
+        ses_json_put_key(w, "result");
+        ses_result_write_json(r, w);
+    }
+    ses_json_end_object(w);
+    return true;
 }

@@ -107,6 +107,10 @@ struct ses_task {
     bool (*collect)(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e);
     bool (*finish)(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e);
 
+    /* Fields of the first row of a result, or of all (SES_FORM_COLUMNS), that are columns of a table, with
+     * these options. NULL, also as an answer: the result is one column of JSON, "result". */
+    const ses_result_schema *(*columns)(const void *args);
+
     /* Computes a batch; NULL: ses_model_forward. */
     bool (*forward)(ses_pipeline *p, const ses_batch *b, const ses_output_request *request, ses_outputs *out,
                     ses_err *e);
@@ -132,6 +136,12 @@ const ses_task_entry *ses_task_entries(void);                         /* ends wi
 const ses_task_entry *ses_task_find(const char *name);                /* NULL: none */
 const ses_task_entry *ses_task_require(const char *name, ses_err *e); /* NULL: an error with "did you mean" */
 const char *ses_task_canonical_name(const ses_task *t);
+
+/* Names of the columns of a result in a table, at most 8; returns how many. */
+size_t ses_task_column_names(const ses_task *t, const void *args, const char *name[8]);
+/* Writes an object with these members. */
+bool ses_result_write_columns(const ses_result *r, const ses_task *t, const void *args, ses_json_writer *w,
+                              ses_err *e);
 
 /* How many of item_schema.pair_option are set. 2: they give both texts, and items have none. */
 int ses_task_count_pair_options(const ses_task *t, const void *args);

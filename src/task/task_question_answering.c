@@ -287,6 +287,12 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
+static const ses_result_schema *columns(const void *options)
+{
+    const args *a = options;
+    return a->top_k == 1 ? &one : NULL;
+}
+
 static const ses_head *const heads[] = { &ses_head_question_answering, NULL };
 static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Who lives in London?\" \"My name is Sarah and I live in London.\"",
@@ -323,4 +329,5 @@ const ses_task ses_task_question_answering = {
     .encode = encode,
     .collect = collect,
     .finish = finish,
+    .columns = columns,
 };

@@ -11,6 +11,11 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return ses_generation_task_finish(r, out, &schema, e);
 }
 
+static const ses_result_schema *columns(const void *args)
+{
+    return ses_generation_has_one_text(args) ? &schema : NULL;
+}
+
 static const ses_head *const heads[] = { &ses_head_seq2seq_lm, NULL };
 static const ses_usage_example examples[] = {
     { "sesame summarization -m bart-large-cnn -f articles.txt", "one summary for each line" },
@@ -26,4 +31,5 @@ const ses_task ses_task_summarization = {
     .head = heads,
     .item_schema = { .text = "text" },
     SES_GENERATION_TASK(finish),
+    .columns = columns,
 };

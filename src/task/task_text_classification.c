@@ -97,6 +97,12 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
+static const ses_result_schema *columns(const void *options)
+{
+    const args *a = options;
+    return a->top_k == 1 ? &schema : NULL;
+}
+
 static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame sentiment-analysis -m DIR \"A fine day.\"", "the best label" },
@@ -122,4 +128,5 @@ const ses_task ses_task_text_classification = {
     .encode = encode,
     .collect = collect,
     .finish = finish,
+    .columns = columns,
 };

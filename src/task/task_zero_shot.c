@@ -166,6 +166,12 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
+static const ses_result_schema *columns(const void *options)
+{
+    (void)options;
+    return &schema;
+}
+
 static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };
 static const ses_usage_example examples[] = {
     { "sesame zero-shot-classification -m DIR -c travel,cooking \"One day I will see the world.\"",
@@ -193,4 +199,5 @@ const ses_task ses_task_zero_shot = {
     .encode = encode,
     .collect = collect,
     .finish = finish,
+    .columns = columns,
 };

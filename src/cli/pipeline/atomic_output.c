@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/standard_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
     ses_buf_free(&name);
     int fd = r->temp ? open(r->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
     if (r->temp && fd < 0) {
-        ses_fail(e, SES_EIO, "%s: cannot be written: %s", path, strerror(errno));
+        ses_fail_write(path, errno, e);
         ses_free(r->temp);
         r->temp = NULL; /* created by another process */
     }
@@ -33,23 +34,25 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
     r->before = fd >= 0 ? dup(STDOUT_FILENO) : -1;
     bool ok = fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0;
     if (fd >= 0) close(fd);
-    if (!ok && fd >= 0) ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
-    if (!ok) ses_atomic_output_end(r);
+    if (!ok && fd >= 0) ses_fail_write(path, errno, e);
+    if (!ok) ses_atomic_output_end(r, e);
     return ok;
 }
 
 bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e)
 {
-    if (fflush(stdout) || fsync(STDOUT_FILENO) || rename(r->temp, r->path))
-        return ses_fail(e, SES_EIO, "%s: %s", r->path, strerror(errno));
+    if (!ses_stdout_flush(e)) return false;
+    if (fsync(STDOUT_FILENO) || rename(r->temp, r->path)) return ses_fail_write(r->path, errno, e);
     ses_free(r->temp);
     r->temp = NULL;
     return true;
 }
 
-void ses_atomic_output_end(ses_atomic_output *r)
+void ses_atomic_output_end(ses_atomic_output *r, ses_err *e)
 {
     fflush(stdout);
+    clearerr(stdout);
+    ses_stdout_rename(e, r->path ? r->path : "");
     if (r->before >= 0) {
         dup2(r->before, STDOUT_FILENO);
         close(r->before);

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "row_writer.h"
 #include "sesame/pipeline.h"
 
 typedef struct ses_pipeline_args {
@@ -12,8 +13,9 @@ typedef struct ses_pipeline_args {
     const char *model, *adapter;
     ses_opt_list files;
     int64_t batch_tokens, max_seq_len;
-    const char *column, *to;
-    bool jsonl, keep_going, no_header, overwrite;
+    const char *column;
+    ses_row_args rows;
+    bool jsonl, keep_going, no_header;
 } ses_pipeline_args;
 
 bool ses_pipeline_command(ses_call *c, ses_err *e);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "atomic_output.h"
 #include "cli/input_size.h"
+#include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "line_reader.h"
@@ -27,6 +28,7 @@ typedef struct pipeline_job {
     const char *name; /* current file */
     ses_progress progress;
     ses_npy npy;
+    ses_row_writer rows;
     ses_atomic_output to;
     bool lines;   /* item numbers are line numbers, else argument numbers */
     bool several; /* more than one item */
@@ -52,6 +54,15 @@ static void notify_truncated(pipeline_job *j, const ses_result *r)
     ses_put_escaped(stderr, at);
     fprintf(stderr, ": truncated by %" PRId64 " tokens: the maximum sequence length is %" PRId64 "\n",
             r->truncated, ses_pipeline_max_seq_len(j->p));
+}
+
+static bool put_row(pipeline_job *j, const ses_result *r, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w && ses_result_write_columns(r, j->call->command->task, j->call->task_args, w, e))
+        return ses_rows_put(&j->rows, w, e); /* frees w */
+    ses_json_writer_free(w);
+    return false;
 }
 
 static bool put_json(const ses_result *r, ses_err *e)
@@ -123,6 +134,7 @@ static bool put_rows(pipeline_job *j, const ses_result *r, ses_err *e)
 static bool put_result(pipeline_job *j, const ses_result *r, ses_err *e)
 {
     notify_truncated(j, r);
+    if (ses_rows_active(&j->rows)) return put_row(j, r, e);
     if (r->streamed) { /* already printed */
         putchar('\n');
         return true;
@@ -135,7 +147,7 @@ static bool put_result(pipeline_job *j, const ses_result *r, ses_err *e)
 static bool put(void *ctx, const ses_result *r, ses_err *e)
 {
     writing = 1;
-    bool ok = put_result(ctx, r, e) && !fflush(stdout);
+    bool ok = put_result(ctx, r, e) && ses_stdout_flush(e);
     writing = 0;
     if (pending_signal) raise_default(pending_signal);
     return ok;
@@ -154,19 +166,32 @@ static bool on_item_error(void *ctx, const ses_item *item, const ses_err *why, s
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, error.msg);
     putc('\n', stderr);
+    if (ses_rows_active(&j->rows)) return ses_rows_put_error(&j->rows, error.msg, e) && ses_stdout_flush(e);
     if (!j->a->compute.json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "error", error.msg);
     ses_json_end_object(w);
-    return ses_json_writer_print(w, e) && !fflush(stdout);
+    return ses_json_writer_print(w, e) && ses_stdout_flush(e);
 }
 
 static bool feed(pipeline_job *j, ses_item *item, int64_t number, ses_err *e)
 {
     item->number = number;
     return ses_pipeline_feed(j->p, item, e);
+}
+
+/* Reports an item that is not fed, after the results of the items before it. kept: its row is kept. */
+static bool fail_item(pipeline_job *j, int64_t number, bool kept, const ses_err *why, ses_err *e)
+{
+    ses_err first = { 0 };
+    if (!ses_pipeline_flush(j->p, e)) return false;
+    if (kept || !j->a->keep_going || ses_rows_keep_none(&j->rows, &first))
+        return on_item_error(j, &(ses_item){ .number = number }, why, e);
+    char at[300];
+    format_location(at, sizeof at, j, number);
+    return ses_fail(e, why->code, "%s: %s (%s)", at, why->msg, first.msg);
 }
 
 /* ---- items ---- */
@@ -260,12 +285,14 @@ static bool run_options(pipeline_job *j, ses_err *e)
 static bool feed_json(pipeline_job *j, const char *line, size_t n, ses_err *e)
 {
     ses_err why = { 0 };
-    ses_item item = { .number = j->in.line };
+    ses_item item = { 0 };
     ses_string *list = NULL;
     ses_json_doc *doc = ses_json_parse_line(line, n, &why);
-    bool ok = doc && ses_pipeline_item_from_json(j->p, ses_json_root(doc), &item, &list, &why);
-    ok = ok ? ses_pipeline_feed(j->p, &item, e) /* else after the results of the lines before it */
-            : ses_pipeline_flush(j->p, e) && on_item_error(j, &item, &why, e);
+    const ses_json *v = ses_json_root(doc);
+    bool kept =
+        !ses_rows_active(&j->rows) || (doc && ses_rows_keep_json(&j->rows, (ses_string){ line, n }, v, &why));
+    bool ok = doc && kept && ses_pipeline_item_from_json(j->p, v, &item, &list, &why);
+    ok = ok ? feed(j, &item, j->in.line, e) : fail_item(j, j->in.line, kept, &why, e);
     ses_free(list);
     ses_json_free(doc);
     return ok;
@@ -278,6 +305,7 @@ static bool feed_line(pipeline_job *j, const char *line, size_t n, ses_err *e)
     bool several =
         (parts->requires_pair && !has_pair_option(j)) || (parts->requires_list && !parts->list_replaces_text);
     size_t words = 1;
+    ses_string text = { line, n };
     for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
     ses_string *word = ses_alloc_array(words, sizeof *word, e);
     if (!word) return false;
@@ -288,8 +316,10 @@ static bool feed_line(pipeline_job *j, const char *line, size_t n, ses_err *e)
         if (tab) line += len + 1, n -= len + 1;
     }
     ses_item item;
+    ses_err why = { 0 };
     build_item(j, word, words, &item);
-    bool ok = feed(j, &item, j->in.line, e);
+    bool kept = !ses_rows_active(&j->rows) || ses_rows_keep_text(&j->rows, text, &why);
+    bool ok = kept ? feed(j, &item, j->in.line, e) : fail_item(j, j->in.line, false, &why, e);
     ses_free(word);
     return ok;
 }
@@ -306,7 +336,7 @@ static bool run_lines(pipeline_job *j, ses_err *e)
             j->name = j->in.name;
         }
         if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
-        if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
+        if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || !ses_stdout_flush(e))) return false;
         ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : ses_pipeline_get_stats(j->p).items);
     }
     if (got == SES_LINE_ERROR) { /* write the results of the items before it */
@@ -317,25 +347,36 @@ static bool run_lines(pipeline_job *j, ses_err *e)
     return ses_pipeline_flush(j->p, e);
 }
 
+/* Feeds the rows of a table. A row that cannot be read ends the run, after the results of the rows before. */
+static bool feed_rows(pipeline_job *j, ses_records *r, ses_err *e)
+{
+    const ses_string *row;
+    ses_err broken = { 0 };
+    while (ses_records_next(r, &row, &broken) && row) {
+        ses_err why = { 0 };
+        ses_item item = { .text = { row[0].p, row[0].n } };
+        bool kept = !ses_rows_active(&j->rows) || ses_rows_keep_record(&j->rows, r, &why);
+        int64_t line = (int64_t)ses_records_line(r);
+        if (!(kept ? feed(j, &item, line, e) : fail_item(j, line, false, &why, e))) return false;
+        ses_progress_show(&j->progress, ses_pipeline_get_stats(j->p).items);
+    }
+    if (!ses_pipeline_flush(j->p, e)) return false;
+    return !broken.code || ses_fail(e, broken.code, "%s", broken.msg) || ses_wrap(e, "%s", j->name);
+}
+
 /* Reads the texts from a column of each file. */
 static bool run_column(pipeline_job *j, ses_err *e)
 {
     ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
-    const ses_string *row;
+    bool ok = true;
     j->several = true;
-    for (size_t i = 0; i < j->in.n_files; i++) {
+    for (size_t i = 0; ok && i < j->in.n_files; i++) {
         ses_records *r = ses_records_open(j->in.file[i], &o, e);
-        bool ok = r != NULL;
         j->name = j->in.file[i];
-        while (ok && (ok = ses_records_next(r, &row, e)) && row) {
-            ses_item item = { .text = { row[0].p, row[0].n } };
-            ok = feed(j, &item, (int64_t)ses_records_line(r), e);
-            ses_progress_show(&j->progress, ses_pipeline_get_stats(j->p).items);
-        }
+        ok = r && feed_rows(j, r, e);
         ses_records_free(r);
-        if (!ok || !ses_pipeline_flush(j->p, e)) return false;
     }
-    return true;
+    return ok;
 }
 
 /* ---- the command ---- */
@@ -407,6 +448,19 @@ static bool check_arguments(const ses_call *c, const ses_pipeline_args *a, ses_e
     return ses_operands_check_stdin(c, e);
 }
 
+/* --keep writes rows: JSON lines with --json. */
+static bool check_rows(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
+{
+    if (a->rows.prefix && a->rows.keep < 0) return ses_fail(e, SES_EUSAGE, "--result-prefix needs --keep");
+    if (a->rows.keep < 0) return true;
+    bool texts = c->n_operands && !a->jsonl && !a->column;
+    if (has_both_texts(c) || (texts && (c->n_operands > 1 || !ses_operand_is_stdin(c->operands[0]))))
+        return ses_fail(e, SES_EUSAGE, "--keep needs rows: use -f FILE, --column or --jsonl");
+    if (has_output_option(c)) return ses_fail(e, SES_EUSAGE, "--keep and --output are mutually exclusive");
+    bool table = a->rows.keep == SES_ROWS_CSV || a->rows.keep == SES_ROWS_TSV;
+    return !(a->compute.json && table) || ses_fail(e, SES_EUSAGE, "--json means --keep jsonl");
+}
+
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
     if (!check_arguments(c, a, e)) return false;
@@ -416,7 +470,7 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
         return ses_fail(e, SES_EUSAGE, "--jsonl does not apply to --column, which detects JSON lines");
     if (a->compute.json && has_output_option(c)) /* both select the output format */
         return ses_fail(e, SES_EUSAGE, "--json and --output are mutually exclusive");
-    return true;
+    return check_rows(c, a, e);
 }
 
 static void notify_warnings(const pipeline_job *j)
@@ -433,6 +487,16 @@ static void notify_warnings(const pipeline_job *j)
     }
 }
 
+static bool open_rows(pipeline_job *j, ses_err *e)
+{
+    const char *name[8];
+    ses_row_args args = j->a->rows;
+    if (args.keep == SES_ROWS_AUTO && (j->a->compute.json || !j->a->column)) args.keep = SES_ROWS_JSONL;
+    ses_rows_open(&j->rows, &args, j->a->keep_going);
+    size_t n = ses_task_column_names(j->call->command->task, j->call->task_args, name);
+    return ses_rows_set_results(&j->rows, name, n, e);
+}
+
 static bool run(pipeline_job *j, ses_err *e)
 {
     static const char *const standard[] = { "-" };
@@ -442,7 +506,7 @@ static bool run(pipeline_job *j, ses_err *e)
     ses_pipeline_set_callback(j->p, put, j);
     ses_pipeline_set_error_callback(j->p, on_item_error, j);
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
-    if (ses_pipeline_can_stream(j->p) && !j->a->compute.json &&
+    if (ses_pipeline_can_stream(j->p) && !j->a->compute.json && !ses_rows_active(&j->rows) &&
         (c->out.tty || ses_pipeline_stream_setting(j->p))) {
         ses_pipeline_set_stream(j->p, put_piece, j);
         ses_pipeline_set_batch_tokens(j->p, 1); /* one text at a time */
@@ -464,7 +528,7 @@ static bool run(pipeline_job *j, ses_err *e)
     if (!has_files) j->in.file = standard, j->in.n_files = 1;
     if (!has_files && !c->quiet && isatty(STDIN_FILENO))
         fputs("Reading texts from the terminal, one per line; Ctrl-D ends.\n", stderr);
-    j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
+    j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->rows.to), "texts",
                                      j->a->column ? 0 : ses_input_size(j->in.file, j->in.n_files));
     bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
@@ -491,9 +555,13 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
     pipeline_job j = { .call = c, .a = a, .npy = { .f = stdout } };
-    if (!check_usage(c, a, e) || (!a->compute.json && !set_shown_settings(c, e)) ||
-        (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
+    const char *to = a->rows.to;
+    bool shown = !a->compute.json && a->rows.keep < 0;
+    if (!check_usage(c, a, e) || (shown && !set_shown_settings(c, e)) || !open_rows(&j, e) ||
+        (to && !ses_atomic_output_begin(&j.to, to, a->rows.overwrite, e))) {
+        ses_rows_free(&j.rows);
         return false;
+    }
     ses_device_options o = ses_compute_device_options(&a->compute);
     catch_signals();
     sigset_t was = block_signals();
@@ -505,8 +573,9 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
               : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) notify_context_limited(&j);
-    ok = ok && end_array(&j, e) && (!a->to || ses_atomic_output_commit(&j.to, e));
-    if (a->to) ses_atomic_output_end(&j.to);
+    ok = ok && ses_rows_end(&j.rows, e) && end_array(&j, e) && (!to || ses_atomic_output_commit(&j.to, e));
+    if (to) ses_atomic_output_end(&j.to, e);
+    ses_rows_free(&j.rows);
     ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);
     ses_pipeline_free(j.p);

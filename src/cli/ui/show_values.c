@@ -1,6 +1,8 @@
 /* Labeled lines, grouped numbers and JSON on standard output. */
 #include "show_values.h"
 
+#include "cli/standard_output.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -62,10 +64,7 @@ bool ses_json_writer_print(ses_json_writer *w, ses_err *e)
 {
     size_t n;
     const char *text = ses_json_writer_text(w, &n, e);
-    if (text) {
-        fwrite(text, 1, n, stdout);
-        putchar('\n');
-    }
+    bool ok = text && ses_stdout_write(text, n, e) && ses_stdout_write("\n", 1, e);
     ses_json_writer_free(w);
-    return text != NULL;
+    return ok;
 }
