@@ -80,18 +80,18 @@ ok "no quantization_config" sh -c "! grep -q quantization_config '$tmp/back/conf
 ok "quantization_config" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
 
 # info, convert and quantize report the same dtype and number of parameters, also of sentence encoders and tied weights.
-told() { # FOLDER: dtype and parameters as info reports them
+reported() { # FOLDER: dtype and parameters of info
     "$sesame" info "$1" --json -q | awk -F'[:,]' '/"total"/ && !n { n = $2 + 0 } /"dtype"/ && !d { d = $2 } END { gsub(/[" ]/, "", d); print d, n }'
 }
 wrote() { sed 's/.*"parameters": \([0-9]*\), "dtype": "\([A-Z0-9]*\)".*/\2 \1/' "$tmp/out"; }
 for model in "$tmp/one" tests/sentence/all-pools tests/pipelines/bert-mask tests/golden/gpt2-lm tests/golden/t5-v1.0; do
-    count=$(told "$model" | cut -d' ' -f2)
+    count=$(reported "$model" | cut -d' ' -f2)
     for dtype in f32 f16 bf16 int8; do
         name=$(echo "$dtype" | sed 's/int8/I8/' | tr a-z A-Z)
         rm -rf "$tmp/as"
         ok "convert $model to $dtype" exits 0 "$sesame" convert "$model" "$tmp/as" --dtype $dtype --json -q
         ok "convert: $name $count" test "$(wrote)" = "$name $count"
-        ok "info: $name $count" test "$(told "$tmp/as")" = "$name $count"
+        ok "info: $name $count" test "$(reported "$tmp/as")" = "$name $count"
         [ $dtype = f32 ] && continue
         rm -rf "$tmp/as"
         ok "quantize $model to $dtype" exits 0 "$sesame" quantize "$model" "$tmp/as" --dtype $dtype --json -q

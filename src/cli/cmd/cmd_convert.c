@@ -70,14 +70,16 @@ typedef struct rounding_error {
 } rounding_error;
 
 typedef struct convert_job {
-    const char *from, *to;
+    const char *from;
+    ses_convert_output out;
     const char *base;       /* --merge-adapter: its base model; NULL: none */
     ses_sentence *sentence; /* NULL: not a sentence encoder */
     ses_model *model;
     ses_save_options save;
     rounding_error rounding;
-    ses_buf copied, files;      /* names joined by ", " */
-    uint64_t bytes, file_bytes; /* of the tensors; of the files */
+    ses_buf copied, files; /* names joined by ", " */
+    uint64_t bytes;        /* size of the tensors */
+    uint64_t file_bytes;   /* size of the files with their headers */
     ses_quantize_scores scores;
 } convert_job;
 
@@ -176,7 +178,7 @@ bool ses_convert_copy(const char *from, const char *to, const char *name, bool o
 
 static bool copy_named(convert_job *j, const char *dir, const char *name, ses_err *e)
 {
-    return ses_convert_copy(dir, j->to, name, j->save.overwrite, &j->copied, e);
+    return ses_convert_copy(dir, j->out.dir, name, j->save.overwrite, &j->copied, e);
 }
 
 /* Copies the tokenizer files and the configuration of a cross-encoder's scores. */
@@ -195,7 +197,7 @@ static bool copy_other_files(convert_job *j, ses_err *e)
 static void add_file(convert_job *j, const char *name)
 {
     struct stat st;
-    char *path = ses_path_join(j->to, name, NULL);
+    char *path = ses_path_join(j->out.dir, name, NULL);
     if (path && stat(path, &st) == 0) j->file_bytes += (uint64_t)st.st_size;
     ses_buf_appendf(&j->files, "%s%s", j->files.len ? ", " : "", name);
     ses_free(path);
@@ -204,7 +206,7 @@ static void add_file(convert_job *j, const char *name)
 /* Lists the files by opening the written checkpoint. */
 static bool list_files(convert_job *j, ses_err *e)
 {
-    ses_safetensors *s = ses_checkpoint_open(j->to, e);
+    ses_safetensors *s = ses_checkpoint_open(j->out.dir, e);
     const char *last = "";
     for (size_t i = 0; s && i < ses_safetensors_count(s); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(s, i);
@@ -221,10 +223,10 @@ static bool list_files(convert_job *j, ses_err *e)
 /* Checks before anything is written; ses_model_save would fail after the first files. */
 static bool check_output(const convert_job *j, ses_err *e)
 {
-    char *config = ses_path_join(j->to, "config.json", e);
+    char *config = ses_path_join(j->out.dir, "config.json", e);
     bool ok = config != NULL;
     if (ok && !j->save.overwrite && ses_path_exists(config))
-        ok = ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->to);
+        ok = ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->out.to);
     ses_free(config);
     return ok;
 }
@@ -244,10 +246,10 @@ static void show(const ses_call *c, const convert_job *j)
     const ses_term *t = &c->out;
     const char *first = j->files.data, *end = strstr(first, ", "), *last = strrchr(first, ' ');
     if (end)
-        ses_show_line(t, "Wrote", "%s: config.json, %.*s to %s and their index", j->to, (int)(end - first),
-                      first, last + 1);
+        ses_show_line(t, "Wrote", "%s: config.json, %.*s to %s and their index", j->out.to,
+                      (int)(end - first), first, last + 1);
     else
-        ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
+        ses_show_line(t, "Wrote", "%s: config.json, %s", j->out.to, first);
     if (j->sentence)
         ses_show_line(t, "", "modules.json and %zu module%s after the model",
                       ses_sentence_module_count(j->sentence) - 1,
@@ -271,7 +273,7 @@ static bool print_json(const convert_job *j, ses_err *e)
     if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", j->from);
-    ses_json_member_string(w, "to", j->to);
+    ses_json_member_string(w, "to", j->out.to);
     ses_json_member_string(w, "model_type", ses_model_type(j->model));
     ses_json_member_string(w, "class", ses_model_class_name(j->model));
     ses_json_member_int(w, "parameters", parameters(j));
@@ -310,8 +312,8 @@ static bool save(const convert_job *j, ses_err *e)
 {
     ses_save_options again = j->save;
     again.overwrite |= j->sentence != NULL; /* the model was written with it */
-    if (j->sentence && !ses_sentence_save(j->sentence, j->to, &j->save, e)) return false;
-    return ses_model_save(j->model, j->to, &again, e);
+    if (j->sentence && !ses_sentence_save(j->sentence, j->out.dir, &j->save, e)) return false;
+    return ses_model_save(j->model, j->out.dir, &again, e);
 }
 
 /* F16 or BF16 if all real weights are; F32 represents every other mixture. */
@@ -338,12 +340,13 @@ static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *score
     convert_job j = {
         .from = a->adapter ? a->adapter : c->operands[0],
         .base = a->adapter ? c->operands[0] : NULL,
-        .to = c->operands[1],
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
     if (scores) j.scores = *scores;
     ses_device *dev = ses_device_open("cpu", NULL, e);
-    bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
+    bool ok =
+        ses_convert_output_open(&j.out, c->operands[1], e) && dev && convert(&j, dev, a->dtype, a->strict, e);
+    ok = ses_convert_output_close(&j.out, ok, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
     if (ok && a->json)
         ok = print_json(&j, e);
@@ -357,24 +360,7 @@ static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *score
     return ok;
 }
 
-static bool remove_module(void *to, const char *name)
-{
-    char *path = ses_path_join(to, name, NULL);
-    if (path && ses_path_is_dir(path)) ses_dir_remove(path, NULL);
-    ses_free(path);
-    return true;
-}
-
-/* Removes the folder of a conversion that failed, with the modules of a sentence encoder. */
-static void remove_output(const char *to)
-{
-    char *dir = ses_path_is_dir(to) ? ses_strdup(to, NULL) : NULL;
-    if (dir) ses_dir_each(dir, remove_module, dir, NULL);
-    if (dir) ses_dir_remove(dir, NULL);
-    ses_free(dir);
-}
-
-static bool convert_operands(ses_call *c, ses_err *e)
+static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, NULL, e);
@@ -385,21 +371,11 @@ static bool convert_operands(ses_call *c, ses_err *e)
                                a->overwrite, a->json, e);
 }
 
-static bool run(ses_call *c, ses_err *e)
-{
-    const char *to = c->operands[1];
-    bool is_new = !ses_path_exists(to), ok = convert_operands(c, e);
-    if (!ok && is_new) remove_output(to);
-    return ok;
-}
-
 bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e)
 {
     args a = { .overwrite = o->overwrite, .embedding_dtype = o->embedding_dtype, .json = o->json };
     while (dtypes[a.dtype] != o->dtype) a.dtype++;
-    bool is_new = !ses_path_exists(c->operands[1]), ok = run_job(c, &a, &o->scores, e);
-    if (!ok && is_new) remove_output(c->operands[1]);
-    return ok;
+    return run_job(c, &a, &o->scores, e);
 }
 
 static const ses_usage_example examples[] = {

@@ -14,7 +14,8 @@
 enum { MAX_CONFIG = 16 << 20, MAX_COMPARED = 1 << 28 };
 
 typedef struct adapter_job {
-    const char *from, *to;
+    const char *from;
+    ses_convert_output out;
     char *base;
     ses_dtype dtype;
     bool overwrite;
@@ -44,7 +45,7 @@ static bool add_tensor(adapter_job *j, const ses_tensor_entry *x, ses_safetensor
 static bool write_weights(adapter_job *j, ses_err *e)
 {
     char *from = ses_path_join(j->from, "adapter_model.safetensors", e),
-         *to = from ? ses_path_join(j->to, "adapter_model.safetensors", e) : NULL;
+         *to = from ? ses_path_join(j->out.dir, "adapter_model.safetensors", e) : NULL;
     ses_safetensors *file = to ? ses_safetensors_open(from, e) : NULL;
     ses_safetensors_writer *w = file ? ses_safetensors_writer_new(e) : NULL;
     bool ok = w && ses_safetensors_writer_add_meta(w, "format", "pt", e);
@@ -65,11 +66,11 @@ static bool write_config(adapter_job *j, ses_err *e)
 {
     static const char key[] = "base_model_name_or_path";
     char *from = ses_path_join(j->from, "adapter_config.json", e),
-         *to = from ? ses_path_join(j->to, "adapter_config.json", e) : NULL;
+         *to = from ? ses_path_join(j->out.dir, "adapter_config.json", e) : NULL;
     ses_json_doc *doc = to ? ses_json_load_object(from, MAX_CONFIG, e) : NULL;
     ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
-    char *name = w ? ses_adapter_base_name(j->base, j->to) : NULL;
+    char *name = w ? ses_adapter_base_name(j->base, j->out.dir) : NULL;
     bool ok = w != NULL;
     if (w) ses_json_begin_object(w);
     for (size_t i = 0; w && i < ses_json_len(root); i++) {
@@ -109,13 +110,13 @@ static bool base_has_same(const adapter_job *j, const char *name)
 
 static bool copy(adapter_job *j, const char *name, ses_err *e)
 {
-    return ses_convert_copy(j->from, j->to, name, j->overwrite, &j->copied, e);
+    return ses_convert_copy(j->from, j->out.dir, name, j->overwrite, &j->copied, e);
 }
 
 static bool copy_module(adapter_job *j, const char *folder, ses_err *e)
 {
     static const char *const files[] = { "config.json", "model.safetensors", "pytorch_model.bin" };
-    char *to = strstr(folder, "..") || *folder == '/' ? NULL : ses_path_join(j->to, folder, e);
+    char *to = strstr(folder, "..") || *folder == '/' ? NULL : ses_path_join(j->out.dir, folder, e);
     if (!to) return !e->code && ses_fail(e, SES_EFORMAT, "%s/modules.json: path \"%s\"", j->from, folder);
     bool ok = ses_dir_make(to, e);
     for (size_t i = 0; ok && i < SES_LEN(files); i++) {
@@ -155,9 +156,9 @@ static bool convert(adapter_job *j, ses_err *e)
     if (j->dtype == SES_I8)
         return ses_fail(e, SES_EUSAGE, "--keep-adapter supports --dtype f32, f16 and bf16, not int8");
     j->base = ses_model_base_dir(j->from, NULL, e);
-    if (!j->base || !ses_dir_make(j->to, e)) return false;
-    if (!j->overwrite && ses_model_is_adapter(j->to))
-        return ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->to);
+    if (!j->base || !ses_dir_make(j->out.dir, e)) return false;
+    if (!j->overwrite && ses_model_is_adapter(j->out.dir))
+        return ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->out.to);
     if (!copy(j, "config.json", e) || !copy_modules(j, e)) return false;
     for (size_t i = 0; i < SES_TOKENIZER_FILES; i++)
         if (!base_has_same(j, ses_tokenizer_file_names[i]) && !copy(j, ses_tokenizer_file_names[i], e))
@@ -171,7 +172,7 @@ static bool print_json(const adapter_job *j, ses_err *e)
     if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", j->from);
-    ses_json_member_string(w, "to", j->to);
+    ses_json_member_string(w, "to", j->out.to);
     ses_json_member_string(w, "base", j->base);
     ses_json_member_string(w, "dtype", ses_dtype_name(j->dtype));
     ses_json_member_int(w, "bytes", (int64_t)j->bytes);
@@ -184,8 +185,9 @@ bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, se
                          bool json, ses_err *e)
 {
     char human[SES_NUMBER_TEXT];
-    adapter_job j = { .from = from, .to = to, .dtype = dtype, .overwrite = overwrite };
-    bool ok = convert(&j, e);
+    adapter_job j = { .from = from, .dtype = dtype, .overwrite = overwrite };
+    bool ok = ses_convert_output_open(&j.out, to, e) && convert(&j, e);
+    ok = ses_convert_output_close(&j.out, ok, e);
     if (ok && json) {
         ok = print_json(&j, e);
     } else if (ok && !c->quiet) {

@@ -18,13 +18,25 @@ typedef struct ses_convert_options {
     ses_quantize_scores scores; /* for the JSON summary */
 } ses_convert_options;
 
+/* The output folder. An existing folder is written in place. A new one is written as `dir`, beside its final
+ * name, and renamed by _close; if the command fails, _close removes `dir` and nothing else. */
+typedef struct ses_convert_output {
+    const char *to, *dir;
+    char *stage; /* NULL: written in place */
+    size_t name_len;
+} ses_convert_output;
+
+bool ses_convert_output_open(ses_convert_output *o, const char *to, ses_err *e);
+/* ok: whether the command succeeded so far. Returns whether it succeeded. */
+bool ses_convert_output_close(ses_convert_output *o, bool ok, ses_err *e);
+
 /* Converts the model in operands[0] to folder operands[1] and prints a summary. */
 bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e);
 
 /* Copies a file, if it exists, from one folder to another and appends its name to `copied`. */
 bool ses_convert_copy(const char *from, const char *to, const char *name, bool overwrite, ses_buf *copied,
                       ses_err *e);
-/* Converts the adapter in folder `from` to folder `to` (convert_adapter.c). */
+/* Converts the adapter in folder `from` (convert_adapter.c). */
 bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, ses_dtype dtype, bool overwrite,
                          bool json, ses_err *e);
 
