@@ -57,8 +57,30 @@ for format in gzip:gz xz:xz zstd:zst; do
     run 3 text-classification -m $m/bert-label --json -q -f "$tmp/short"
     stderr_has "$tmp/short: $program"
 done
+printf '2 5 3\n{"ids": [2, 6, 3]}\n' >"$tmp/ids"
+: >"$tmp/in"
+run 0 run $m/bert-label --json -q "$tmp/ids"
+sed 's/"file": "[^"]*", //' "$tmp/out" >"$tmp/one.ids"
+for program in gzip xz zstd; do
+    if ! "$program" -c "$tmp/ids" >"$tmp/in" 2>/dev/null; then
+        skipped=$((skipped + 1))
+        continue
+    fi
+    "$sesame" run $m/bert-label -q - <"$tmp/in" >"$tmp/out" 2>"$tmp/err"
+    if [ $? -eq 3 ] && grep -q 'this build does not support' "$tmp/err"; then
+        ok # the library was missing when Sesame was built
+        continue
+    fi
+    run 0 run $m/bert-label --json -q -
+    if sed 's/"file": "[^"]*", //' "$tmp/out" | cmp -s - "$tmp/one.ids"; then ok; else bad "run <ids, $program"; fi
+    head -c 20 "$tmp/in" >"$tmp/short"
+    run 3 run $m/bert-label "$tmp/short"
+    stderr_has "$tmp/short: $program"
+done
 : >"$tmp/in"
 printf 'BZh91AY&SY' >"$tmp/texts.bz2"
+run 3 run $m/bert-label "$tmp/texts.bz2"
+stderr_has "$tmp/texts.bz2: this file is compressed: unpack it first"
 run 3 text-classification -m $m/bert-label -f "$tmp/texts.bz2"
 stderr_has "$tmp/texts.bz2: this file is compressed: unpack it first"
 printf '\377\376T\000h\000e\000' >"$tmp/utf16"

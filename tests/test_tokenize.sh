@@ -146,7 +146,8 @@ expect '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
 expect 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
 err_has 'standard input: line 2: id 10 at index 0 is not in the vocabulary of size 10'
 expect '' 3 '{}\n' detokenize -m "$m"
-err_has 'expected an array of ids, found an object'
+err_has 'no array "ids" in the object'
+expect 'hello world,' 0 '{"ids": [4, 5, 6, 7], "tokens": []}\n' detokenize -m "$m"
 expect 'hello world,
 
 a' 0 '2 4 5  6 7 3\r\n\n8' detokenize -m "$m"

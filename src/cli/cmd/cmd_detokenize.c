@@ -52,11 +52,14 @@ static bool add_id(decode_job *j, int64_t id, ses_err *e)
     return true;
 }
 
+/* An array of ids, or an object of `sesame tokenize --json` with "ids". */
 static bool read_array(decode_job *j, const ses_json *v, ses_err *e)
 {
+    bool object = ses_json_type_of(v) == SES_JSON_OBJECT;
+    if (object) v = ses_json_get(v, "ids");
     if (ses_json_type_of(v) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "expected an array of ids, found %s",
-                        ses_json_type_name(ses_json_type_of(v)));
+        return ses_fail(e, SES_EFORMAT,
+                        object ? "no array \"ids\" in the object" : "expected an array of ids");
     for (size_t i = 0; i < ses_json_len(v); i++) {
         int64_t id;
         if (!ses_json_int(ses_json_at(v, i), &id))
@@ -146,7 +149,8 @@ const ses_command ses_command_detokenize = {
     .usage = "[IDS...]",
     .summary = "decode token ids to text",
     .description =
-        "Decodes the ids of each text: numbers separated by spaces, or a JSON array. Arguments are texts "
+        "Decodes the ids of each text: numbers separated by spaces, a JSON array, or an object of "
+        "'sesame tokenize --json'. Arguments are texts "
         "(quote the ids of a text), '-' is standard input, -f FILE reads files, one text per line. Standard "
         "input is also the default. An argument that names an existing file is read as a file, with a "
         "notice. An id outside the vocabulary is an error.",

@@ -354,7 +354,7 @@ static bool run_all(ses_run_view *r, ses_id_reader *in, const char *dir, ses_pro
                             .start = c->decoder.label_shift == SES_SHIFT_START ? c->decoder.start_id : -1 };
     ses_err bad = { 0 };
     while (ses_id_reader_next(in, &limit, &r->batch, &bad) == SES_ID_READ_OK) {
-        bool interactive = in->f == stdin && isatty(STDIN_FILENO); /* answer each line */
+        bool interactive = in->in && !strcmp(in->name, "-") && isatty(STDIN_FILENO); /* answer each line */
         if ((r->batch.text.n + r->batch.target.n < r->a->batch_tokens && !interactive) ||
             !ends_with_complete_question(r))
             continue;

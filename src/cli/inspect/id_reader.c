@@ -1,13 +1,13 @@
 /* Parses sequences of token ids: plain lines and JSON objects. */
-#define _POSIX_C_SOURCE 200809L
 #include "id_reader.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "io/text_reader.h"
 #include "sesame/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- batch ---- */
@@ -153,23 +153,31 @@ static bool end_line(line *l, ses_err *e)
 
 /* ---- characters ---- */
 
-static int get(ses_id_reader *r)
+/* Fills the buffer; false: end of the file or an error. */
+static bool fill(ses_id_reader *r)
 {
-    if (!r->f) return *r->text ? (unsigned char)*r->text++ : EOF;
-    int c = getc_unlocked(r->f);
-    r->bytes += c != EOF;
-    return c;
+    uint64_t before = ses_input_stream_consumed(r->in);
+    r->at = r->have = 0;
+    if (r->failed.code || !ses_input_stream_read(r->in, r->buf, sizeof r->buf, &r->have, &r->failed))
+        return false;
+    r->bytes += (int64_t)(ses_input_stream_consumed(r->in) - before);
+    return r->have > 0;
 }
 
+static int get(ses_id_reader *r)
+{
+    if (!r->in) return *r->text ? (unsigned char)*r->text++ : EOF;
+    return r->at < r->have || fill(r) ? r->buf[r->at++] : EOF;
+}
+
+/* Takes back the last character; a buffer is filled only before it is read. */
 static void unget(ses_id_reader *r, int c)
 {
     if (c == EOF) return;
-    if (!r->f) {
+    if (!r->in)
         r->text--;
-    } else {
-        ungetc(c, r->f);
-        r->bytes--;
-    }
+    else
+        r->at--;
 }
 
 static bool ends_line(int c) { return c == '\n' || c == EOF; }
@@ -278,43 +286,52 @@ static bool parse_line(ses_id_reader *r, line *l, ses_err *e)
 
 /* ---- sources ---- */
 
-static bool read_failed(const ses_id_reader *r, ses_err *e)
+static bool read_failed(ses_id_reader *r, ses_err *e)
 {
-    return ses_fail(e, SES_EIO, "%s: %s", strcmp(r->name, "-") != 0 ? r->name : "standard input",
-                    strerror(errno));
+    ses_fail(e, r->failed.code, "%s: %s", strcmp(r->name, "-") != 0 ? r->name : "standard input",
+             r->failed.msg);
+    r->failed = (ses_err){ 0 };
+    return false;
 }
 
 void ses_id_reader_close(ses_id_reader *r)
 {
-    if (r->f && r->f != stdin) fclose(r->f);
-    r->f = NULL;
+    ses_input_stream_free(r->in);
+    r->in = NULL;
+    r->at = r->have = 0;
+}
+
+static bool open_file(ses_id_reader *r)
+{
+    r->name = *r->file++;
+    r->line = 0;
+    r->in = ses_input_stream_open(r->name, &r->failed);
+    if (!r->in || !fill(r)) return !r->failed.code;
+    const char *binary = ses_text_binary_format((const char *)r->buf, r->have);
+    return !binary || ses_fail(&r->failed, SES_EFORMAT, "this file is %s", binary);
 }
 
 /* Moves to the next line. */
 static ses_id_read_status find_line(ses_id_reader *r, ses_err *e)
 {
     for (;;) {
-        if (!r->f && r->next_ids < r->ids.n) {
+        if (!r->in && r->next_ids < r->ids.n) {
             r->text = r->ids.item[r->next_ids++];
             r->line++;
             return SES_ID_READ_OK;
         }
-        if (r->f) {
-            errno = 0;
+        if (r->in) {
             int c = get(r);
             if (c != EOF) {
                 unget(r, c);
                 r->line++;
                 return SES_ID_READ_OK;
             }
-            if (ferror(r->f)) return read_failed(r, e), SES_ID_READ_ERROR;
+            if (r->failed.code) return read_failed(r, e), SES_ID_READ_ERROR;
             ses_id_reader_close(r);
         }
         if (!*r->file) return SES_ID_READ_END;
-        r->name = *r->file++;
-        r->line = 0;
-        r->f = strcmp(r->name, "-") != 0 ? fopen(r->name, "r") : stdin;
-        if (!r->f) return read_failed(r, e), SES_ID_READ_ERROR;
+        if (!open_file(r)) return read_failed(r, e), SES_ID_READ_ERROR;
     }
 }
 
@@ -324,13 +341,17 @@ ses_id_read_status ses_id_reader_next(ses_id_reader *r, const ses_id_limits *lim
     ses_id_read_status found = find_line(r, e);
     if (found != SES_ID_READ_OK) return found;
     line l = { .to = to, .limit = limit, .begin = to->text.n, .target_begin = to->target.n };
-    ses_id_origin o = { r->f ? r->name : NULL, r->line, ++r->number };
+    ses_id_origin o = { r->in ? r->name : NULL, r->line, ++r->number };
     char where[256];
     if (!reserve_seq(to, e)) return SES_ID_READ_ERROR;
     bool ok = parse_line(r, &l, e);
-    if (r->f && ferror(r->f)) ok = read_failed(r, e);
-    if (!ok) {
+    if (r->failed.code) {
+        *e = (ses_err){ 0 }; /* the line is incomplete */
+        ok = read_failed(r, e);
+    } else if (!ok) {
         ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &o));
+    }
+    if (!ok) {
         to->text.n = to->segments.n = l.begin;
         to->target.n = l.target_begin;
         return SES_ID_READ_ERROR;

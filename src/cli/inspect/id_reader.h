@@ -1,12 +1,11 @@
-/* Reads sequences of token ids from the command line, files or standard input, one per line. Only the
- * current batch is kept. Ownership: ses_id_batch_free and ses_id_reader_close; names are borrowed. One
+/* Reads sequences of token ids from the command line, files or standard input, one per line. Files may be
+ * compressed (io/input_stream.h). Only the current batch is kept. Ownership: ses_id_batch_free and ses_id_reader_close; names are borrowed. One
  * thread per reader. */
 #ifndef SES_CLI_ID_READER_H
 #define SES_CLI_ID_READER_H
 
 #include "cli/option_parser.h"
-
-#include <stdio.h>
+#include "io/input_stream.h"
 
 /* Source of a sequence. */
 typedef struct ses_id_origin {
@@ -44,14 +43,17 @@ typedef struct ses_id_limits {
 } ses_id_limits;
 
 typedef struct ses_id_reader {
-    ses_opt_list ids; /* --ids, read first */
-    char **file;      /* then these files, up to NULL; "-": standard input */
-    const char *text; /* unread rest of the current --ids */
-    size_t next_ids;  /* index of the next --ids */
-    FILE *f;
-    const char *name; /* the open file */
+    ses_opt_list ids;     /* --ids, read first */
+    char **file;          /* then these files, up to NULL; "-": standard input */
+    const char *text;     /* unread rest of the current --ids */
+    size_t next_ids;      /* index of the next --ids */
+    ses_input_stream *in; /* the open file; NULL: --ids */
+    const char *name;     /* the open file */
+    unsigned char buf[4096];
+    size_t at, have; /* unread bytes of buf */
+    ses_err failed;  /* the first read error of the file */
     int64_t line, number;
-    int64_t bytes; /* read from files */
+    int64_t bytes; /* read from files, as stored */
 } ses_id_reader;
 
 typedef enum { SES_ID_READ_END, SES_ID_READ_OK, SES_ID_READ_ERROR } ses_id_read_status;
