@@ -35,12 +35,27 @@ typedef struct ses_id_bias {
     double bias;
 } ses_id_bias;
 
+typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_CANCELLED } ses_finish_reason;
+
+/* A token that the model could have generated, with its log-probability before logits processors. */
+typedef struct ses_top_token {
+    int32_t id;
+    float logprob;
+} ses_top_token;
+
 /* A token has been generated. */
 typedef struct ses_token_event {
     int64_t prompt, sequence; /* number of the prompt, of its num_return_sequences */
     const int32_t *id;        /* [n]: all tokens so far, the new one last */
     int64_t n, prompt_len;    /* the first prompt_len were not generated */
     float logprob;            /* log-probability of the new token, before logits processors */
+    bool last;                /* it ends the sequence, for the reason `finish` */
+    ses_finish_reason finish;
+    const ses_top_token *top; /* [n_top]: the most likely tokens, best first; NULL: not requested */
+    int64_t n_top;
+    /* [prompt_len], [prompt_len, n_top]: as in ses_generated_sequence; NULL: not requested */
+    const float *prompt_logprob;
+    const ses_top_token *prompt_top;
 } ses_token_event;
 
 typedef struct ses_generate_options {
@@ -77,6 +92,10 @@ typedef struct ses_generate_options {
     int64_t n_stop_strings;
     const ses_tokenizer *tokenizer;
 
+    /* Log-probabilities, before logits processors. */
+    int64_t top_logprobs; /* most likely tokens at each position, at most 1000; 0: off */
+    bool prompt_logprobs; /* score the tokens of the prompt; models without encoder and mems */
+
     /* Called after each token, in the thread of ses_generate; not with beams. Returns false to stop
      * everything: the result has the tokens so far. NULL: no callback. */
     bool (*on_token)(void *ctx, const ses_token_event *t);
@@ -107,8 +126,6 @@ typedef struct ses_prompt {
     ses_ids decoder_ids; /* encoder-decoder: first tokens of the decoder, after its start token; n 0: none */
 } ses_prompt;
 
-typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_CANCELLED } ses_finish_reason;
-
 typedef struct ses_generated_sequence {
     int64_t prompt;
     /* prompt_len tokens of the prompt, then the generated ones; n 0: cancelled before it started */
@@ -117,6 +134,14 @@ typedef struct ses_generated_sequence {
     const float *logprob; /* [ids.n - prompt_len]: each generated token, before logits processors */
     double score;         /* beams: their score; else the sum of logprob */
     ses_finish_reason finish;
+    /* [ids.n - prompt_len, n_top]: most likely tokens, best first; NULL: not requested */
+    const ses_top_token *top;
+    int64_t n_top;
+    /* [prompt_len] and [prompt_len, n_top]: the same for the tokens of the prompt, in the first sequence of
+     * each prompt; the first token has no log-probability (NAN) and no top tokens (id -1). NULL: not
+     * requested */
+    const float *prompt_logprob;
+    const ses_top_token *prompt_top;
 } ses_generated_sequence;
 
 typedef struct ses_generated {

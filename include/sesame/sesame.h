@@ -40,6 +40,7 @@
 #include "sesame/export.h"
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
+#include "sesame/generator.h"
 #include "sesame/json.h"
 #include "sesame/logreg.h"
 #include "sesame/metric.h"

@@ -24,9 +24,8 @@ typedef struct candidate {
 
 typedef struct finished { /* a finished text, or an empty entry */
     float score;
-    bool is_set;
-    int32_t *id;
-    float *logprob;
+    bool is_set, is_returned;
+    ses_text_tokens t;
     int64_t n;
     ses_finish_reason why;
 } finished;
@@ -42,10 +41,10 @@ typedef struct beam_search {
     int64_t n_groups;
     candidate *found, *sorted; /* [n_candidates] */
     int64_t n_candidates;
-    int32_t **id; /* [n_hyps]: buffers for the extended texts */
-    float **logprob;
-    int32_t *chosen; /* [n_hyps]: tokens of this step */
-    int32_t *probe;  /* [max_length]: a candidate's text */
+    ses_text_tokens *extended; /* [n_hyps]: buffers for the extended texts */
+    ses_top_token *top;        /* [n_hyps, n_top]: top tokens of this step */
+    int32_t *chosen;           /* [n_hyps]: tokens of this step */
+    int32_t *probe;            /* [max_length]: a candidate's text */
 } beam_search;
 
 static int64_t count_hyps(const ses_generate_options *o) { return o->num_beams; }
@@ -55,36 +54,32 @@ static finished *new_finished(ses_prompt_state *p, int64_t n, ses_err *e)
     finished *x = ses_arena_array(&p->mem, (size_t)n, sizeof *x, e);
     for (int64_t i = 0; x && i < n; i++) {
         x[i] = (finished){ .score = EXCLUDED, .n = p->prompt_len, .why = SES_FINISH_CANCELLED };
-        x[i].id = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *x->id, e);
-        x[i].logprob = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *x->logprob, e);
-        if (!x[i].id || !x[i].logprob) return NULL;
-        memcpy(x[i].id, p->hyp[0].id, (size_t)p->prompt_len * sizeof *x->id);
+        if (!ses_text_tokens_new(p, &x[i].t, e)) return NULL;
     }
     return x;
 }
 
-static bool begin(ses_generate_ctx *g, ses_prompt_state *p, ses_err *e)
+static bool begin(ses_generator *g, ses_prompt_state *p, ses_err *e)
 {
     beam_search *s = ses_arena_array(&p->mem, 1, sizeof *s, e);
     if (!s) return false;
+    (void)g;
     size_t n = (size_t)p->n_hyps;
-    s->n_groups = g->o.num_beam_groups;
+    s->n_groups = p->o.num_beam_groups;
     s->group = ses_arena_array(&p->mem, (size_t)s->n_groups, sizeof *s->group, e);
-    int64_t n_beams = p->n_hyps / s->n_groups, per_beam = 1 + g->o.eos.n;
+    int64_t n_beams = p->n_hyps / s->n_groups, per_beam = 1 + p->o.eos.n;
     s->n_candidates =
         (per_beam > 2 ? per_beam : 2) * n_beams; /* enough if one of each beam is an EOS token */
     s->found = ses_arena_array(&p->mem, (size_t)s->n_candidates, sizeof *s->found, e);
     s->sorted = ses_arena_array(&p->mem, (size_t)s->n_candidates, sizeof *s->sorted, e);
-    s->id = ses_arena_array(&p->mem, n, sizeof *s->id, e);
-    s->logprob = ses_arena_array(&p->mem, n, sizeof *s->logprob, e);
+    s->extended = ses_arena_array(&p->mem, n, sizeof *s->extended, e);
+    s->top = ses_arena_array(&p->mem, n * (size_t)p->n_top + 1, sizeof *s->top, e);
     s->chosen = ses_arena_array(&p->mem, n, sizeof *s->chosen, e);
     s->probe = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof *s->probe, e);
-    if (!s->group || !s->found || !s->sorted || !s->id || !s->logprob || !s->chosen || !s->probe)
+    if (!s->group || !s->found || !s->sorted || !s->extended || !s->top || !s->chosen || !s->probe)
         return false;
     for (int64_t i = 0; i < p->n_hyps; i++) {
-        s->id[i] = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof **s->id, e);
-        s->logprob[i] = ses_arena_array(&p->mem, (size_t)p->max_length, sizeof **s->logprob, e);
-        if (!s->id[i] || !s->logprob[i]) return false;
+        if (!ses_text_tokens_new(p, &s->extended[i], e)) return false;
         p->hyp[i].score = i % n_beams ? EXCLUDED : 0; /* the first step extends one beam of each group */
     }
     for (int64_t k = 0; k < s->n_groups; k++) {
@@ -111,67 +106,76 @@ static void insert(candidate *list, int64_t *n, int64_t max, const candidate *c)
 }
 
 /* Penalizes the tokens that earlier groups have chosen in this step. */
-static void apply_diversity(ses_generate_ctx *g, const beam_search *s, const beam_group *group)
+static void apply_diversity(ses_generator *g, const ses_prompt_state *p, const beam_group *group)
 {
+    const beam_search *s = p->search;
     for (int64_t i = 0; i < group->first; i++)
-        if (!s->group[i / group->n_beams].done) g->score[s->chosen[i]] -= (float)g->o.diversity_penalty;
+        if (!s->group[i / group->n_beams].done) g->score[s->chosen[i]] -= (float)p->o.diversity_penalty;
 }
 
 /* Gumbel noise: the highest keys are a sample without replacement. */
-static float add_gumbel(const ses_generate_ctx *g, const ses_prompt_state *p, float score, int64_t position,
-                        uint64_t index)
+static float add_gumbel(const ses_prompt_state *p, float score, int64_t position, uint64_t index)
 {
-    ses_rng_key key = { .seed = g->o.seed, .step = (uint32_t)position, .site = p->random_site };
+    ses_rng_key key = { .seed = p->o.seed, .step = (uint32_t)position, .site = p->random_site };
     double u = ((double)ses_rand32(key, index) + 0.5) * 0x1p-32;
     return (float)((double)score - log(-log(u)));
 }
 
-/* Finds the best candidates of a group; returns their number. */
-static int64_t find_candidates(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s,
-                               const beam_group *group, const ses_real *const *logits)
+/* Finds the best candidates of a group, *count of them. */
+static bool find_candidates(ses_generator *g, ses_prompt_state *p, const beam_group *group,
+                            const ses_real *const *logits, int64_t *count, ses_err *e)
 {
+    beam_search *s = p->search;
     int64_t n = 0, position = p->hyp[group->first].n - p->prompt_len;
     for (int64_t b = 0; b < group->n_beams; b++) {
         int64_t beam = group->first + b;
         const ses_hypothesis *h = &p->hyp[beam];
-        double lse = ses_generate_next_scores(g, p, h, logits[beam], true);
-        apply_diversity(g, s, group);
+        double lse;
+        if (!ses_generate_next_scores(g, p, h, logits[beam], true, &lse, e)) return false;
+        if (p->n_top) memcpy(s->top + beam * p->n_top, g->top, (size_t)p->n_top * sizeof *g->top);
+        apply_diversity(g, p, group);
         for (int32_t id = 0; id < g->vocab_size; id++) {
             float score = g->score[id] + h->score;
             candidate c = { .score = score, .key = score, .beam = (int32_t)beam, .id = id };
-            if (g->o.do_sample && score > -INFINITY)
-                c.key = add_gumbel(g, p, score, position,
-                                   (uint64_t)beam * (uint64_t)g->vocab_size + (uint64_t)id);
+            if (p->o.do_sample && score > -INFINITY)
+                c.key =
+                    add_gumbel(p, score, position, (uint64_t)beam * (uint64_t)g->vocab_size + (uint64_t)id);
             if (n == s->n_candidates && !(c.key > s->found[n - 1].key)) continue;
             c.logprob = (float)((double)logits[beam][id] - lse);
             insert(s->found, &n, s->n_candidates, &c);
         }
     }
-    return n;
+    *count = n;
+    return true;
 }
 
 /* Marks the candidates that end their text. */
-static bool check_ends(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, int64_t n, bool *all_end,
-                       ses_err *e)
+static bool check_ends(ses_prompt_state *p, int64_t n, bool *all_end, ses_err *e)
 {
+    beam_search *s = p->search;
     *all_end = true;
     for (int64_t i = 0; i < n; i++) {
         candidate *c = &s->found[i];
         const ses_hypothesis *h = &p->hyp[c->beam];
-        memcpy(s->probe, h->id, (size_t)h->n * sizeof *s->probe);
+        memcpy(s->probe, h->t.id, (size_t)h->n * sizeof *s->probe);
         s->probe[h->n] = c->id;
-        if (!ses_generate_check_stop(g, p, s->probe, h->n + 1, &c->why, &c->ends, e)) return false;
+        if (!ses_generate_check_stop(p, s->probe, h->n + 1, &c->why, &c->ends, e)) return false;
         *all_end &= c->ends;
     }
     return true;
 }
 
-static void copy_extended(int32_t *id, float *logprob, const ses_prompt_state *p, const ses_hypothesis *h,
-                          const candidate *c)
+static void copy_extended(const ses_text_tokens *to, const ses_prompt_state *p, const candidate *c)
 {
-    memcpy(id, h->id, (size_t)h->n * sizeof *id);
-    memcpy(logprob, h->logprob, (size_t)(h->n - p->prompt_len) * sizeof *logprob);
-    id[h->n] = c->id, logprob[h->n - p->prompt_len] = c->logprob;
+    const beam_search *s = p->search;
+    const ses_hypothesis *h = &p->hyp[c->beam];
+    size_t n_top = (size_t)p->n_top, at = (size_t)(h->n - p->prompt_len);
+    memcpy(to->id, h->t.id, (size_t)h->n * sizeof *to->id);
+    memcpy(to->logprob, h->t.logprob, at * sizeof *to->logprob);
+    to->id[h->n] = c->id, to->logprob[at] = c->logprob;
+    if (!n_top) return;
+    memcpy(to->top, h->t.top, at * n_top * sizeof *to->top);
+    memcpy(to->top + at * n_top, s->top + (size_t)c->beam * n_top, n_top * sizeof *to->top);
 }
 
 /* ---- finished texts and running beams ---- */
@@ -185,12 +189,12 @@ static bool all_finished(const beam_group *group)
 
 /* Sorts the candidates by score / length^length_penalty. Only candidates among the best n_beams that have
  * just ended count; early stopping and a group that cannot improve exclude all. Returns their number. */
-static int64_t sort_ended(const ses_generate_ctx *g, const ses_prompt_state *p, const beam_search *s,
-                          const beam_group *group, int64_t n)
+static int64_t sort_ended(const ses_prompt_state *p, const beam_group *group, int64_t n)
 {
+    const beam_search *s = p->search;
     int64_t length = p->hyp[group->first].n + 1 - p->prompt_len, count = 0;
-    float divisor = (float)pow((double)length, g->o.length_penalty);
-    bool full = g->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
+    float divisor = (float)pow((double)length, p->o.length_penalty);
+    bool full = p->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
     for (int64_t i = 0; i < n; i++) {
         candidate c = s->found[i];
         bool ended = c.ends && i < group->n_beams;
@@ -204,10 +208,10 @@ static int64_t sort_ended(const ses_generate_ctx *g, const ses_prompt_state *p, 
 
 /* Merges the finished texts with the candidates that have just ended. Of equal scores the older text
  * comes first, but a text comes before an empty entry. */
-static void merge_finished(const ses_generate_ctx *g, ses_prompt_state *p, const beam_search *s,
-                           beam_group *group, int64_t n)
+static void merge_finished(ses_prompt_state *p, beam_group *group, int64_t n)
 {
-    int64_t n_sorted = sort_ended(g, p, s, group, n), at_old = 0, at_new = 0;
+    const beam_search *s = p->search;
+    int64_t n_sorted = sort_ended(p, group, n), at_old = 0, at_new = 0;
     for (int64_t m = 0; m < group->n_beams; m++) {
         finished *to = &group->merged[m];
         bool has_new = at_new < n_sorted, take_old = at_old < group->n_beams;
@@ -219,18 +223,17 @@ static void merge_finished(const ses_generate_ctx *g, ses_prompt_state *p, const
             continue;
         }
         const candidate *c = &s->sorted[at_new++];
-        const ses_hypothesis *h = &p->hyp[c->beam];
-        copy_extended(to->id, to->logprob, p, h, c);
-        to->n = h->n + 1, to->score = c->score, to->is_set = c->ends, to->why = c->why;
+        copy_extended(&to->t, p, c);
+        to->n = p->hyp[c->beam].n + 1, to->score = c->score, to->is_set = c->ends, to->why = c->why;
     }
     finished *swap = group->text;
     group->text = group->merged, group->merged = swap;
 }
 
 /* The best candidates that have not ended become the group's beams; the cache follows. */
-static void extend_beams(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, const beam_group *group,
-                         int64_t n)
+static void extend_beams(ses_generator *g, ses_prompt_state *p, const beam_group *group, int64_t n)
 {
+    beam_search *s = p->search;
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
         candidate c = s->found[i];
@@ -240,54 +243,51 @@ static void extend_beams(ses_generate_ctx *g, ses_prompt_state *p, beam_search *
     for (int64_t b = 0; b < count; b++) {
         const candidate *c = &s->sorted[b];
         int64_t at = group->first + b;
-        copy_extended(s->id[at], s->logprob[at], p, &p->hyp[c->beam], c);
+        copy_extended(&s->extended[at], p, c);
         s->chosen[at] = c->id;
-        ses_generate_reorder_cache(g, p->hyp[at].slot, p->hyp[c->beam].slot);
+        ses_generate_reorder_cache(g, p, p->hyp[at].slot, p->hyp[c->beam].slot);
     }
     for (int64_t b = 0; b < count; b++) {
         int64_t at = group->first + b;
         ses_hypothesis *h = &p->hyp[at];
-        int32_t *id = h->id;
-        float *logprob = h->logprob;
-        h->id = s->id[at], s->id[at] = id;
-        h->logprob = s->logprob[at], s->logprob[at] = logprob;
+        ses_text_tokens swap = h->t;
+        h->t = s->extended[at], s->extended[at] = swap;
         h->score = s->sorted[b].score;
     }
 }
 
 /* Can the best beam, of n tokens, become better than the worst finished text? */
-static bool can_improve(const ses_generate_ctx *g, const ses_prompt_state *p, const beam_group *group,
-                        int64_t n)
+static bool can_improve(const ses_prompt_state *p, const beam_group *group, int64_t n)
 {
-    bool optimistic = g->o.early_stopping == SES_EARLY_NEVER && g->o.length_penalty > 0;
+    bool optimistic = p->o.early_stopping == SES_EARLY_NEVER && p->o.length_penalty > 0;
     int64_t length = (optimistic ? p->max_length : n) - p->prompt_len;
-    float best = p->hyp[group->first].score / (float)pow((double)length, g->o.length_penalty);
+    float best = p->hyp[group->first].score / (float)pow((double)length, p->o.length_penalty);
     float worst = INFINITY;
     for (int64_t t = 0; t < group->n_beams; t++) worst = fminf(worst, group->text[t].score);
     return best > worst || (!all_finished(group) && best > EXCLUDED);
 }
 
-static bool step_group(ses_generate_ctx *g, ses_prompt_state *p, beam_search *s, beam_group *group,
+static bool step_group(ses_generator *g, ses_prompt_state *p, beam_group *group,
                        const ses_real *const *logits, ses_err *e)
 {
     bool all_end;
-    int64_t n = find_candidates(g, p, s, group, logits);
-    if (!check_ends(g, p, s, n, &all_end, e)) return false;
-    merge_finished(g, p, s, group, n);
-    extend_beams(g, p, s, group, n);
-    group->may_improve = group->may_improve && can_improve(g, p, group, p->hyp[group->first].n + 1);
-    bool stop_early = g->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
+    int64_t n;
+    if (!find_candidates(g, p, group, logits, &n, e) || !check_ends(p, n, &all_end, e)) return false;
+    merge_finished(p, group, n);
+    extend_beams(g, p, group, n);
+    group->may_improve = group->may_improve && can_improve(p, group, p->hyp[group->first].n + 1);
+    bool stop_early = p->o.early_stopping == SES_EARLY_TRUE && all_finished(group);
     group->done = !group->may_improve || all_end || stop_early;
     return true;
 }
 
-static bool step(ses_generate_ctx *g, ses_prompt_state *p, const ses_real *const *logits, ses_err *e)
+static bool step(ses_generator *g, ses_prompt_state *p, const ses_real *const *logits, ses_err *e)
 {
     beam_search *s = p->search;
     p->done = true;
     for (int64_t k = 0; k < s->n_groups; k++) {
         beam_group *group = &s->group[k];
-        if (!group->done && !step_group(g, p, s, group, logits, e)) return false;
+        if (!group->done && !step_group(g, p, group, logits, e)) return false;
         p->done &= group->done;
     }
     for (int64_t i = 0; i < p->n_hyps; i++) {
@@ -298,20 +298,20 @@ static bool step(ses_generate_ctx *g, ses_prompt_state *p, const ses_real *const
 }
 
 /* The best texts of all groups. */
-static bool finish(ses_generate_ctx *g, ses_prompt_state *p, ses_generated_sequence *out, ses_err *e)
+static bool finish(ses_prompt_state *p, ses_generated_sequence *out, ses_err *e)
 {
     beam_search *s = p->search;
-    for (int64_t i = 0; i < g->o.num_return_sequences; i++) {
+    for (int64_t i = 0; i < p->o.num_return_sequences; i++) {
         finished *best = NULL;
         for (int64_t k = 0; k < s->n_groups; k++)
             for (int64_t t = 0; t < s->group[k].n_beams; t++) {
                 finished *x = &s->group[k].text[t];
-                if (x->id && (!best || x->score > best->score)) best = x;
+                if (!x->is_returned && (!best || x->score > best->score)) best = x;
             }
-        if (!ses_generated_sequence_copy(&out[i], p, best->id, best->n, best->logprob, e)) return false;
+        if (!ses_generated_sequence_copy(&out[i], p, &best->t, best->n, e)) return false;
         out[i].score = (double)best->score;
         out[i].finish = best->is_set ? best->why : SES_FINISH_CANCELLED;
-        best->id = NULL; /* returned */
+        best->is_returned = true;
     }
     return true;
 }

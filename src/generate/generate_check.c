@@ -33,6 +33,7 @@ static bool check_numbers(const ses_generate_options *o, ses_err *e)
            in_range((double)o->encoder_no_repeat_ngram_size, 0, 1e6, "encoder_no_repeat_ngram_size", e) &&
            in_range((double)o->max_new_tokens, 0, 1e9, "max_new_tokens", e) &&
            in_range((double)o->max_length, 0, 1e9, "max_length", e) &&
+           in_range((double)o->top_logprobs, 0, SES_MAX_TOP_LOGPROBS, "top_logprobs", e) &&
            in_range((double)o->decay_start, -1e9, 1e9, "exponential_decay_length_penalty[0]", e);
 }
 
@@ -76,9 +77,8 @@ static bool check_forced(ses_ids forced, ses_ids suppress, const char *name, ses
                     name, (int)forced.id[0]);
 }
 
-static bool check_words(const ses_generate_ctx *g, ses_err *e)
+static bool check_words(const ses_generator *g, const ses_generate_options *o, ses_err *e)
 {
-    const ses_generate_options *o = &g->o;
     if (o->n_stop_strings && !o->tokenizer)
         return ses_fail(e, SES_EARG, "stop_strings need options.tokenizer");
     for (int64_t i = 0; i < o->n_bad_words; i++)
@@ -97,7 +97,7 @@ static bool check_words(const ses_generate_ctx *g, ses_err *e)
 }
 
 /* The model needs a head that predicts the next token. */
-static bool check_model(ses_generate_ctx *g, ses_err *e)
+bool ses_generate_check_model(ses_generator *g, ses_err *e)
 {
     const ses_head_use *use = ses_class_lm_head(g->model->desc, g->model->class);
     if (!use)
@@ -108,9 +108,14 @@ static bool check_model(ses_generate_ctx *g, ses_err *e)
             ses_model_class_name(g->model));
     g->logits_name = use->output;
     g->has_encoder = use->head == &ses_head_seq2seq_lm;
+    return true;
+}
+
+static bool check_decoder_start(const ses_generator *g, ses_generate_options *o, ses_err *e)
+{
+    int32_t *start = &o->decoder_start;
     if (!g->has_encoder) return true;
-    int32_t *start = &g->o.decoder_start;
-    if (*start < 0) *start = g->o.bos;
+    if (*start < 0) *start = o->bos;
     if (*start >= g->vocab_size)
         return ses_fail(e, SES_EARG, "decoder_start_token_id is %d, expected 0 to %lld", (int)*start,
                         (long long)g->vocab_size - 1);
@@ -118,7 +123,11 @@ static bool check_model(ses_generate_ctx *g, ses_err *e)
            ses_fail(e, SES_EARG, "decoder_start_token_id is missing, and so is bos_token_id, its default");
 }
 
-bool ses_generate_check(ses_generate_ctx *g, ses_err *e)
+bool ses_generate_check(const ses_generator *g, ses_generate_options *o, ses_err *e)
 {
-    return check_model(g, e) && check_beams(&g->o, e) && check_numbers(&g->o, e) && check_words(g, e);
+    if (o->prompt_logprobs && (g->has_encoder || g->model->desc->vtable))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "prompt_logprobs is not supported with %s: expected a decoder with a KV cache",
+                        ses_model_class_name(g->model));
+    return check_decoder_start(g, o, e) && check_beams(o, e) && check_numbers(o, e) && check_words(g, o, e);
 }

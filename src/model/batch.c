@@ -136,9 +136,9 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
             if (b->slots[i] == slot)
                 return ses_fail(e, SES_EARG, "slot %d occurs twice in the batch", (int)slot);
         int64_t len = k->len[slot] + cu[s + 1] - cu[s], max_len = ses_model_max_tokens(m);
-        if (len > k->capacity)
+        if (len > k->room[slot])
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has capacity for %lld", (int)slot,
-                            (long long)len, (long long)k->capacity);
+                            (long long)len, (long long)k->room[slot]);
         if (len > max_len)
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model's maximum is %lld", (int)slot,
                             (long long)len, (long long)max_len);

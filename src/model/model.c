@@ -277,7 +277,8 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     return ok;
 }
 
-ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
+/* length -1: a cache whose slots have rooms of different sizes. */
+static ses_cache *new_cache(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
     if (m->stack[0].vtable || !k->causal || m->c.decoder.input_from_source || m->c.position.skips_pad) {
@@ -289,6 +290,16 @@ ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_
     ses_cache *c = ses_cache_create(m->dev, k, width, slots, length, e);
     if (c) c->model = m;
     return c;
+}
+
+ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
+{
+    return new_cache(m, slots, length < 0 ? 0 : length, e);
+}
+
+ses_cache *ses_cache_new_shared(const ses_model *m, int64_t slots, ses_err *e)
+{
+    return new_cache(m, slots, -1, e);
 }
 
 const ses_output *ses_outputs_find(const ses_outputs *out, const char *name)

@@ -56,6 +56,8 @@ void ses_cache_free(ses_cache *c)
     buffer_free(c->dev, &c->cross);
     if (c->staging) c->dev->mem->free(c->dev, c->staging);
     ses_free(c->len);
+    ses_free(c->first);
+    ses_free(c->room);
     ses_free(c->shared_prefix[0]);
     ses_free(c->shared_prefix[1]);
     ses_free(c->source_of);
@@ -80,27 +82,29 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
 {
     bool tracked = slots <= MAX_TRACKED_SLOTS;
     size_t n = (size_t)slots;
-    int64_t *len = ses_alloc_array(n, sizeof *len, e);
+    int64_t *len = ses_alloc_array(n, sizeof *len, e), *first = ses_alloc_array(n, sizeof *first, e),
+            *room = ses_alloc_array(n, sizeof *room, e);
     int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
     ses_cache_source *source = ses_alloc_array(n, sizeof *source, e);
     int32_t *common[2] = { NULL, NULL };
     for (int i = 0; tracked && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
-    if (!len || !source_of || !source || (tracked && (!common[0] || !common[1]))) {
-        ses_free(len), ses_free(source_of), ses_free(source), ses_free(common[0]), ses_free(common[1]);
+    if (!len || !first || !room || !source_of || !source || (tracked && (!common[0] || !common[1]))) {
+        ses_free(len), ses_free(first), ses_free(room), ses_free(source_of), ses_free(source),
+            ses_free(common[0]), ses_free(common[1]);
         return false;
     }
     for (int64_t s = 0; s < slots; s++) {
         bool old = s < c->slots;
-        len[s] = old ? c->len[s] : 0;
+        if (old) len[s] = c->len[s], first[s] = c->first[s], room[s] = c->room[s];
         source_of[s] = old ? c->source_of[s] : -1;
         if (old) source[s] = c->source[s];
         if (old && tracked && c->shared_prefix[0])
             memcpy(common[0] + s * slots, c->shared_prefix[0] + s * c->slots,
                    (size_t)c->slots * sizeof **common);
     }
-    ses_free(c->len), ses_free(c->source_of), ses_free(c->source), ses_free(c->shared_prefix[0]),
-        ses_free(c->shared_prefix[1]);
-    c->len = len, c->source_of = source_of, c->source = source;
+    ses_free(c->len), ses_free(c->first), ses_free(c->room), ses_free(c->source_of), ses_free(c->source),
+        ses_free(c->shared_prefix[0]), ses_free(c->shared_prefix[1]);
+    c->len = len, c->first = first, c->room = room, c->source_of = source_of, c->source = source;
     c->shared_prefix[0] = common[0], c->shared_prefix[1] = common[1];
     return true;
 }
@@ -122,9 +126,42 @@ bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
         return false;
     }
     for (int64_t s = 0; s < c->slots; s++)
-        move_rows(c->dev, &bigger, s * length, &c->self, s * c->capacity, c->len[s]);
+        move_rows(c->dev, &bigger, s * length, &c->self, c->first[s], c->len[s]);
     buffer_free(c->dev, &c->self);
     c->self = bigger, c->slots = slots, c->capacity = length;
+    for (int64_t s = 0; s < slots; s++) c->first[s] = s * length, c->room[s] = length;
+    return true;
+}
+
+bool ses_cache_grow_rows(ses_cache *c, int64_t rows, ses_err *e)
+{
+    ses_kv_buffer bigger = c->self;
+    if (rows <= c->self.rows) return true;
+    bigger.rows = rows, bigger.data = NULL;
+    if (!buffer_new(c->dev, &bigger, e)) return false;
+    for (int64_t s = 0; s < c->slots; s++)
+        move_rows(c->dev, &bigger, c->first[s], &c->self, c->first[s], c->len[s]);
+    buffer_free(c->dev, &c->self);
+    c->self = bigger;
+    return true;
+}
+
+/* First row after a room that overlaps [row, row + length); -1: none overlaps. */
+static int64_t end_of_room(const ses_cache *c, int64_t row, int64_t length)
+{
+    for (int64_t s = 0; s < c->slots; s++)
+        if (c->room[s] && row < c->first[s] + c->room[s] && c->first[s] < row + length)
+            return c->first[s] + c->room[s];
+    return -1;
+}
+
+bool ses_cache_reserve(ses_cache *c, int64_t slot, int64_t length)
+{
+    int64_t row = 0, next;
+    c->room[slot] = 0;
+    while (length > 0 && (next = end_of_room(c, row, length)) >= 0) row = next;
+    if (row + length > c->self.rows) return false;
+    c->first[slot] = row, c->room[slot] = length;
     return true;
 }
 
@@ -136,7 +173,10 @@ ses_cache *ses_cache_create(ses_device *dev, const ses_stack *k, int64_t width, 
     c->dev = dev;
     c->self = c->cross = (ses_kv_buffer){ .layers = k->depth, .heads = k->heads, .dim = width / k->heads };
     if (!k->cross || k->cross_unused) c->cross.layers = 0;
-    if (ses_cache_grow(c, slots, length, e)) return c;
+    if (length < 0 ? grow_slots(c, slots, e) : ses_cache_grow(c, slots, length, e)) {
+        c->slots = slots;
+        return c;
+    }
     ses_cache_free(c);
     return NULL;
 }
@@ -186,7 +226,7 @@ static void copy_via_staging(ses_cache *c, int64_t n, const int32_t *to, const i
         for (int64_t i = 0; i < n; i++) {
             int64_t skip = equal_rows(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
-            void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->capacity + skip);
+            void *slot = at(&c->self, layer, part, head, c->first[out ? to[i] : from[i]] + skip);
             mem->move(c->dev, out ? slot : staging, out ? staging : slot, row_bytes(&c->self, rows));
             staging += row_bytes(&c->self, rows);
         }
@@ -330,7 +370,7 @@ void ses_cache_begin(ses_forward_ctx *p)
     if (!begin || !len || !row) return;
     for (int64_t s = 0; s < b->seqs; s++) {
         int32_t cached = (int32_t)c->len[b->slots[s]], added = cu[s + 1] - cu[s];
-        begin[s] = (int32_t)(b->slots[s] * c->capacity), len[s] = cached + added;
+        begin[s] = (int32_t)c->first[b->slots[s]], len[s] = cached + added;
         if (len[s] > keys->max_seqlen) keys->max_seqlen = len[s];
         for (int32_t t = 0; t < added; t++) row[cu[s] + t] = begin[s] + cached + t;
     }

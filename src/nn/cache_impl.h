@@ -20,10 +20,12 @@ typedef struct ses_cache_source {
 struct ses_cache {
     const ses_model *model;
     ses_device *dev;
-    int64_t slots, capacity;
-    ses_kv_buffer self;  /* slot s has rows s * capacity ... */
-    ses_kv_buffer cross; /* sources, first fit */
-    int64_t *len;        /* [slots] */
+    int64_t slots;
+    int64_t capacity;      /* tokens in every slot; 0: see ses_cache_reserve */
+    ses_kv_buffer self;    /* slot s has rows first[s] ... first[s] + room[s] - 1 */
+    ses_kv_buffer cross;   /* sources, first fit */
+    int64_t *len;          /* [slots] */
+    int64_t *first, *room; /* [slots] */
     /* [slots][slots]: number of leading rows known to be equal; the second array is scratch for
      * ses_cache_reorder. NULL: not tracked. */
     int32_t *shared_prefix[2];
@@ -33,8 +35,16 @@ struct ses_cache {
     int64_t staging_rows;
 };
 
+/* length -1: a cache without rows, see ses_cache_new_shared. */
 ses_cache *ses_cache_create(ses_device *dev, const ses_stack *k, int64_t width, int64_t slots, int64_t length,
                             ses_err *e);
+
+/* Caches whose slots have rooms of different sizes in common rows. ses_cache_new_shared (model.c) makes one
+ * without rows. ses_cache_reserve gives an empty slot room for `length` tokens (0: none) and returns false if
+ * no free range of rows is that long. ses_cache_grow_rows adds rows; the contents stay. */
+ses_cache *ses_cache_new_shared(const ses_model *m, int64_t slots, ses_err *e);
+bool ses_cache_reserve(ses_cache *c, int64_t slot, int64_t length);
+bool ses_cache_grow_rows(ses_cache *c, int64_t rows, ses_err *e);
 
 /* Before a pass: sets p->past and p->source: rows of new keys, and all keys of each sequence. */
 void ses_cache_begin(ses_forward_ctx *p);
