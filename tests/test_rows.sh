@@ -154,6 +154,31 @@ line 1 "question,context,k,score,start,end,answer"
 run 0 embed -q -m tests/pipelines/bert-mask --keep -f "$tmp/plain"
 that "valid JSON lines of vectors" valid
 
+# predict: the same rows, in groups
+predict="predict -q tests/pipelines/bert-label --task classify"
+run 0 $predict "$tmp/a.csv"
+that "one JSON object for each row" '[ "$(head -n 1 "$tmp/out")" = "{\"label\": \"$l1\", \"score\": $s1}" ]'
+lines 3
+run 0 $predict --keep "$tmp/a.csv"
+that "predict: the rows of text-classification" 'cmp -s "$tmp/out" "$tmp/kept.csv"'
+run 0 $predict --keep "$tmp/kept.csv"
+line 1 "id,text,note,label,score,predicted_label,predicted_score"
+run 3 $predict --keep "$tmp/twice.csv"
+reports 'the input has a column "predicted_label"'
+sed 2q "$tmp/a.jsonl" >"$tmp/two.jsonl"
+run 0 $predict --keep "$tmp/two.jsonl"
+that "predict: JSON lines" '[ "$(cat "$tmp/out")" = "$(sed 2q "$tmp/kept.jsonl")" ]'
+run 3 $predict --keep "$tmp/late.jsonl"
+reports 'late.jsonl: line 2: key "label" is the name of a result'
+lines 1
+run 0 $predict --keep --to "$tmp/predicted.csv" "$tmp/a.csv"
+that "predict --to" 'cmp -s "$tmp/predicted.csv" "$tmp/kept.csv" && [ ! -s "$tmp/out" ]'
+run 3 $predict --keep --to "$tmp/none.csv" "$tmp/late.jsonl"
+that "predict --to: no file after an error" '[ ! -e "$tmp/none.csv" ] && ! ls -a "$tmp" | grep -q "sesame-.*tmp"'
+printf 'The bell\n' >"$tmp/words.conll"
+run 3 predict -q tests/pipelines/bert-tag --task tag --keep "$tmp/words.conll"
+reports "expected rows of CSV, TSV or JSON lines"
+
 # usage
 run 2 $label --keep "The bell rings."
 reports "--keep needs rows"
@@ -164,5 +189,16 @@ run 2 embed --keep -o npy -f "$tmp/plain"
 # memory does not grow with the number of rows
 awk 'BEGIN { print "id,text,label"; for (i = 1; i <= 60000; i++) printf "%d,\"The bell, %d.\",%s\n", i, i, "abcdefghij" }' >"$tmp/big.csv"
 (ulimit -v 400000 2>/dev/null; exec "$sesame" $label --threads 1 --column text --keep "$tmp/big.csv") >"$tmp/out" 2>"$tmp/err"
-that "60,000 rows in order" 'awk -F, "NR > 1 && \$1 != NR - 1 { exit 1 } END { exit NR != 60001 }" "$tmp/out"'
+in_order() { that "60,000 rows in order: $1" 'awk -F, "NR > 1 && \$1 != NR - 1 { exit 1 } END { exit NR != 60001 }" "$tmp/out"'; }
+in_order pipeline
+(ulimit -v 400000 2>/dev/null; exec "$sesame" $predict --threads 1 --keep "$tmp/big.csv") >"$tmp/out" 2>"$tmp/err"
+in_order predict
+
+# a quote that is never closed names its line, after the results of the rows before
+awk 'NR == 50001 { sub(/\.",/, ".,") } { print }' "$tmp/big.csv" >"$tmp/quote.csv"
+for command in "$label --column text --keep" "$predict --keep"; do
+    run 3 $command "$tmp/quote.csv"
+    reports "quote.csv: line 50001: field 2: text after its closing quote in line 50002"
+    lines 50000
+done
 counted

@@ -96,12 +96,22 @@ static void csv(void)
     CHECK_STR(rows("a;b\n1;2\n", O(.format = SES_TABLE_CSV, .delimiter = ';')), "1|2\n");
     CHECK_STR(rows("a,b\nx\"y,2\n", O(.format = SES_TABLE_CSV)),
               "x\"y|2\n"); /* not at the start of a field */
-    CHECK_STR(rows("a,b\n1,2\n\"x,2\n3,4\n", O(.format = SES_TABLE_CSV)),
-              "1|2\n! line 3: a quote is never closed (are quotes ordinary characters in this file?)");
-    CHECK_STR(rows("a,b\n\"x\"y,2\n", O(.format = SES_TABLE_CSV)),
-              "! line 2: field 1: text after a closing quote (are quotes ordinary characters in this file?)");
-    CHECK_STR(rows("a\n\"x\ny\nz\"\n", O(.format = SES_TABLE_CSV, .max_row = 3)),
-              "! line 2: row longer than 3 bytes");
+    CHECK_STR(
+        rows("a,b\n1,2\n\"x,2\n3,4\n", O(.format = SES_TABLE_CSV)),
+        "1|2\n! line 3: field 1: the quote is never closed (are quotes ordinary characters in this file?)");
+    CHECK_STR(
+        rows("a,b\n\"x\"y,2\n", O(.format = SES_TABLE_CSV)),
+        "! line 2: field 1: text after its closing quote (are quotes ordinary characters in this file?)");
+    CHECK_STR(
+        rows("a,b\n1,2\n\"x,1\n\"y,2\n", O(.format = SES_TABLE_CSV)),
+        "1|2\n! line 3: field 1: text after its closing quote in line 4 (are quotes ordinary characters in "
+        "this file?)");
+    CHECK_STR(rows("a,b,c\n\"1\n\n\",\"open\n2\n", O(.format = SES_TABLE_CSV)), /* the quote, not the row */
+              "! line 4: field 2: the quote is never closed (are quotes ordinary characters in this file?)");
+    CHECK_STR(
+        rows("a\n\"x\ny\nz\"\n", O(.format = SES_TABLE_CSV, .max_row = 3)),
+        "! line 2: field 1: the quote is not closed within 3 bytes (are quotes ordinary characters in this "
+        "file?)");
 }
 
 static void jsonl(void)
@@ -113,8 +123,11 @@ static void jsonl(void)
         "x,2|true\n");
     CHECK_STR(rows("{\"a\":18446744073709551615}", all), "18446744073709551615\n");
     CHECK_STR(rows("{\"a\":1}\n{\"b\":1}\n", all), "1\n! line 2: no field \"a\"; available: b");
-    CHECK_STR(rows("{\"a\":{}}\n", all), "! line 1: field \"a\": an object, expected a string or a number");
-    CHECK_STR(rows("{\"a\":[[1]]}\n", all),
+    CHECK_STR(rows("{\"a\":{}}\n", all), "{}\n");
+    CHECK_STR(rows("{\"a\":[[1]]}\n", all), "[[1]]\n");
+    CHECK_STR(rows("{\"a\":{}}\n", O(.format = SES_TABLE_JSONL, COLUMNS("a"))),
+              "! line 1: field \"a\": an object, expected a string or a number");
+    CHECK_STR(rows("{\"a\":[[1]]}\n", O(.format = SES_TABLE_JSONL, COLUMNS("a"))),
               "! line 1: field \"a\": nested array, expected strings or numbers");
     CHECK_STR(rows("[1]\n", all), "! line 1: an array, expected an object {...}");
     CHECK_STR(rows("{\"a\":\"x\\u0000\"}\n", all), "! line 1: field \"a\": NUL in a string");

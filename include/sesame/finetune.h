@@ -286,6 +286,20 @@ bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report 
 /* Predicts the rows of a file, which needs no labels. NULL on failure, as above. Free with
  * ses_predictions_free. */
 ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e);
+/* The same for files of any length: the rows of a table are read and predicted in groups, so that memory does
+ * not depend on their number. Files of other formats are one group. */
+typedef struct ses_predict_stream {
+    int64_t group; /* rows of a group; 0: 1,024. The first group is one row, which shows the members of a
+                      prediction before other rows are read */
+    /* Receives each row of a table when it is read, before its group; NULL: not needed. Fails for files
+     * without rows. */
+    bool (*on_row)(void *ctx, const ses_records *row, ses_err *e);
+    /* Receives the predictions of each group, borrowed until it returns. */
+    bool (*on_predictions)(void *ctx, const ses_predictions *p, ses_err *e);
+    void *ctx;
+} ses_predict_stream;
+bool ses_predictor_predict_stream(ses_predictor *p, const char *path, const ses_predict_stream *s,
+                                  ses_err *e);
 /* The same for examples in memory (ses_examples_new), made with ses_predictor_labels as `like`. evaluate
  * may reorder their labels to the model's. The examples outlive the predictions. */
 bool ses_predictor_evaluate_examples(ses_predictor *p, ses_examples *d, ses_eval_report *out, ses_err *e);

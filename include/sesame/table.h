@@ -60,7 +60,7 @@ void ses_records_free(ses_records *r);
 
 /* The next row: the requested fields in the requested order; *row is NULL at the end. Empty lines are
  * skipped. JSON numbers and booleans become their text, null becomes "", an array of scalars is joined by
- * ','. */
+ * ','. Nested values are errors if they were requested, and JSON text if all columns are. */
 bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e);
 /* Fields of a row. */
 size_t ses_records_field_count(const ses_records *r);

@@ -32,6 +32,14 @@ bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *
 /* Fails with both lists unless every label of d is one of like's, in any order. */
 bool ses_examples_check_labels(const ses_examples *d, const ses_examples *like, ses_err *e);
 
+/* Reads the rows of a table one at a time. path and the strings of the spec are borrowed. */
+typedef struct ses_table_reader ses_table_reader;
+ses_table_reader *ses_table_reader_open(const ses_data_spec *s, const char *path, ses_err *e);
+void ses_table_reader_free(ses_table_reader *t);
+/* Adds the next row to d; *end: there was none. */
+bool ses_table_reader_add(ses_table_reader *t, ses_examples *d, bool *end, ses_err *e);
+const ses_records *ses_table_reader_records(const ses_table_reader *t); /* at the last row */
+
 bool ses_read_table(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_squad(ses_examples *d, const char *path, ses_err *e);

@@ -142,14 +142,27 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
 
 static bool is_table_kind(ses_data_kind k) { return k != SES_DATA_TAG && k != SES_DATA_SPAN; }
 
-bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
+struct ses_table_reader {
+    ses_records *in;
+    const char *path; /* borrowed */
+    roles r;
+};
+
+void ses_table_reader_free(ses_table_reader *t)
 {
-    const ses_data_spec *s = d->spec;
-    roles r = { 0 };
-    ses_records *in = NULL;
-    const ses_string *row;
+    if (!t) return;
+    ses_records_free(t->in);
+    for (size_t k = 0; k < SES_LEN(t->r.name); k++) ses_free(t->r.name[k]);
+    ses_free(t);
+}
+
+ses_table_reader *ses_table_reader_open(const ses_data_spec *s, const char *path, ses_err *e)
+{
+    ses_table_reader *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    t->path = path;
     bool ok = is_table_kind(s->kind)
-                  ? make_roles(&r, s, e)
+                  ? make_roles(&t->r, s, e)
                   : ses_fail(e, SES_EARG, "%s data cannot be read from a table", ses_data_kind_name(s->kind));
     if (ok) {
         ses_records_options o = { .format = s->table,
@@ -157,19 +170,36 @@ bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
                                   .delimiter = s->delimiter,
                                   .no_header = s->no_header,
                                   .ragged = s->ragged,
-                                  .columns = (const char *const *)r.name,
-                                  .n_columns = r.n };
-        in = ses_records_open(path, &o, e);
-        ok = in != NULL;
+                                  .columns = (const char *const *)t->r.name,
+                                  .n_columns = t->r.n };
+        t->in = ses_records_open(path, &o, e);
     }
-    while (ok && (ok = ses_records_next(in, &row, e) || ses_wrap(e, "%s", path)) && row) {
-        ses_labeled_example x = {
-            .line = ses_records_line(in), .label = SES_IGNORE_INDEX, .id = { "", 0 }, .text_b = { "", 0 }
-        };
-        ok = read_row(d, row, &r, &x, e) || ses_wrap(e, "%s: line %llu", path, (unsigned long long)x.line);
-        ok = ok && ses_examples_add(d, &x, e);
-    }
-    ses_records_free(in);
-    for (size_t k = 0; k < SES_LEN(r.name); k++) ses_free(r.name[k]);
+    if (t->in) return t;
+    ses_table_reader_free(t);
+    return NULL;
+}
+
+bool ses_table_reader_add(ses_table_reader *t, ses_examples *d, bool *end, ses_err *e)
+{
+    const ses_string *row;
+    if (!ses_records_next(t->in, &row, e)) return ses_wrap(e, "%s", t->path);
+    *end = !row;
+    if (!row) return true;
+    ses_labeled_example x = {
+        .line = ses_records_line(t->in), .label = SES_IGNORE_INDEX, .id = { "", 0 }, .text_b = { "", 0 }
+    };
+    if (!read_row(d, row, &t->r, &x, e))
+        return ses_wrap(e, "%s: line %llu", t->path, (unsigned long long)x.line);
+    return ses_examples_add(d, &x, e);
+}
+
+const ses_records *ses_table_reader_records(const ses_table_reader *t) { return t->in; }
+
+bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
+{
+    ses_table_reader *t = ses_table_reader_open(d->spec, path, e);
+    bool ok = t != NULL, end = false;
+    while (ok && !end) ok = ses_table_reader_add(t, d, &end, e);
+    ses_table_reader_free(t);
     return ok;
 }

@@ -28,6 +28,7 @@ struct ses_records {
     size_t n_names;
     size_t expected; /* fields of a row; 0: not known yet */
     bool bound;      /* columns are resolved */
+    bool all_keys;   /* JSON lines: no column was requested */
 
     ses_buf bytes; /* fields of the row, a NUL after each */
     range *field;  /* in bytes */
@@ -63,10 +64,20 @@ static bool end_field(ses_records *r, size_t begin, ses_err *e)
     return ses_buf_ok(&r->bytes, e);
 }
 
+/* A quote that is not closed, or closed too early: the error is in the line that opens it. */
+static bool fail_quote(ses_records *r, uint64_t opened, const char *what, ses_err *e)
+{
+    r->line = opened;
+    return ses_fail(e, SES_EFORMAT, "field %zu: %s (are quotes ordinary characters in this file?)", r->n + 1,
+                    what);
+}
+
 /* Reads a quoted field, from after its opening quote to after its closing quote, possibly over several
  * lines. */
 static bool read_quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err *e)
 {
+    char what[80];
+    uint64_t opened = r->lines.line;
     for (;;) {
         const char *stop = *i < *n ? memchr(*s + *i, '"', *n - *i) : NULL;
         size_t to = stop ? (size_t)(stop - *s) : *n;
@@ -74,16 +85,18 @@ static bool read_quoted(ses_records *r, const char **s, size_t *n, size_t *i, se
         *i = to + 1;
         if (!stop) {
             if (!ses_text_reader_next(&r->lines, s, n, e)) return false;
-            if (!*s)
-                return ses_fail(e, SES_EFORMAT,
-                                "a quote is never closed (are quotes ordinary characters in this file?)");
+            if (!*s) return fail_quote(r, opened, "the quote is never closed", e);
             *i = 0;
             ses_buf_put(&r->bytes, '\n');
-            if (r->bytes.len > r->max_row)
-                return ses_fail(e, SES_EFORMAT, "row longer than %zu bytes", r->max_row);
+            snprintf(what, sizeof what, "the quote is not closed within %zu bytes", r->max_row);
+            if (r->bytes.len > r->max_row) return fail_quote(r, opened, what, e);
         } else if (*i < *n && (*s)[*i] == '"') {
             ses_buf_put(&r->bytes, '"');
             ++*i;
+        } else if (*i < *n && (*s)[*i] != r->delimiter) {
+            snprintf(what, sizeof what, "text after its closing quote in line %llu",
+                     (unsigned long long)r->lines.line);
+            return fail_quote(r, opened, r->lines.line == opened ? "text after its closing quote" : what, e);
         } else
             return ses_buf_ok(&r->bytes, e);
     }
@@ -98,11 +111,6 @@ static bool split(ses_records *r, const char *s, size_t n, ses_err *e)
         if (r->quotes && i < n && s[i] == '"') {
             i++;
             if (!read_quoted(r, &s, &n, &i, e)) return false;
-            if (i < n && s[i] != r->delimiter)
-                return ses_fail(
-                    e, SES_EFORMAT,
-                    "field %zu: text after a closing quote (are quotes ordinary characters in this file?)",
-                    r->n + 1);
         } else {
             const char *stop = i < n ? memchr(s + i, r->delimiter, n - i) : NULL;
             size_t len = stop ? (size_t)(stop - s) - i : n - i;
@@ -273,6 +281,25 @@ static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
     return ses_buf_ok(&r->bytes, e);
 }
 
+static bool is_nested(const ses_json *v)
+{
+    if (ses_json_type_of(v) == SES_JSON_OBJECT) return true;
+    for (size_t i = 0; ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++)
+        if (ses_json_type_of(ses_json_at(v, i)) >= SES_JSON_ARRAY) return true;
+    return false;
+}
+
+static bool put_nested(ses_records *r, const ses_json *v, ses_err *e)
+{
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) ses_json_put_value(w, v);
+    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
+    if (text) ses_buf_append(&r->bytes, text, n);
+    ses_json_writer_free(w);
+    return text && ses_buf_ok(&r->bytes, e);
+}
+
 static bool fail_no_key(const ses_records *r, const ses_json *root, const char *want, ses_err *e)
 {
     ses_buf list = { 0 };
@@ -292,6 +319,7 @@ static bool fail_no_key(const ses_records *r, const ses_json *root, const char *
 static bool bind_keys(ses_records *r, const ses_json *root, ses_err *e)
 {
     r->bound = true;
+    r->all_keys = !r->want;
     if (!r->want) {
         r->want = ses_alloc_array(ses_json_len(root), sizeof *r->want, e);
         if (!r->want) return false;
@@ -356,7 +384,7 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
         const ses_json *v = lookup(root, r->want[k]);
         size_t from = r->bytes.len;
         if (!v) return fail_no_key(r, root, r->want[k], e);
-        if (!put_json(r, v, 0, e)) {
+        if (!(r->all_keys && is_nested(v) ? put_nested(r, v, e) : put_json(r, v, 0, e))) {
             ses_wrap(e, "field \"%s\"", ses_quoted_of(r->want[k], strlen(r->want[k])).s);
             return at_line(r, e);
         }

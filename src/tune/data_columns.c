@@ -3,6 +3,7 @@
 #include "finetune_data.h"
 
 #include "base/str.h"
+#include "io/input_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +124,8 @@ static bool is_pipe(const char *path)
 static bool is_table(const char *path)
 {
     static const char *const end[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
-    size_t n = strlen(path);
     for (size_t i = 0; i < SES_LEN(end); i++)
-        if (n > strlen(end[i]) && !strcmp(path + n - strlen(end[i]), end[i])) return true;
+        if (ses_input_stream_has_suffix(path, end[i])) return true;
     return false;
 }
 
@@ -157,8 +157,7 @@ static const char *find_column_or_first(const ses_records *r, const char *const 
     return name ? name : names[0];
 }
 
-/* Fills unnamed columns: by common names, or without a header by number. */
-static bool fill_columns(ses_data_spec *s, const char *path, ses_err *e)
+bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
 {
     if (s->format == SES_DATA_LINES && is_table(path)) s->format = SES_DATA_TABLE;
     if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
@@ -196,5 +195,5 @@ static bool fill_columns(ses_data_spec *s, const char *path, ses_err *e)
 ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like, ses_err *e)
 {
     ses_data_spec s = *spec;
-    return fill_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;
+    return ses_data_find_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;
 }

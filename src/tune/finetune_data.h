@@ -9,6 +9,8 @@
  * none. */
 bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const ses_benchmark **b,
                            ses_err *e);
+/* Fills unnamed columns: by common names, or without a header by number. */
+bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e);
 /* ses_examples_open, with unnamed columns found by their common names. */
 ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
                             ses_err *e);

@@ -24,6 +24,8 @@ struct ses_predictor {
     bool has_label_names;       /* not only LABEL_0, LABEL_1, ... */
     ses_finetuner *tuner;       /* opened with the first examples */
     bool borrows_tuner;
+    int64_t rows_before; /* a stream: rows predicted before this group */
+    bool is_partial;     /* a stream: rows may follow */
 };
 
 struct ses_finetune {

@@ -107,9 +107,11 @@ static bool on_batch(void *ctx, int64_t done, int64_t total)
 {
     const ses_predictor *p = ctx;
     if (!p->o.on_event) return true;
-    ses_training_event ev = {
-        .kind = SES_TRAINING_EVALUATING, .done = done, .total = total, .loss = NAN, .metric = NAN
-    };
+    ses_training_event ev = { .kind = SES_TRAINING_EVALUATING,
+                              .done = p->rows_before + done,
+                              .total = p->is_partial ? 0 : p->rows_before + total,
+                              .loss = NAN,
+                              .metric = NAN };
     return p->o.on_event(p->o.ctx, &ev);
 }
 
@@ -120,7 +122,8 @@ static bool predict(ses_predictor *p, const ses_examples *rows, const char *path
     if (!open_model(p, rows, e)) return false;
     p->tuner->unlabeled = !labels;
     if (!ses_finetuner_encode(p->tuner, rows, set, e)) return path ? ses_wrap(e, "%s", path) : false;
-    ses_finetune_report_set(p->tuner, set, path ? path : "examples", p->o.on_event, p->o.ctx);
+    if (!p->is_partial && !p->rows_before)
+        ses_finetune_report_set(p->tuner, set, path ? path : "examples", p->o.on_event, p->o.ctx);
     return ses_finetuner_predict(p->tuner, set, out, on_batch, p, e);
 }
 
@@ -183,6 +186,112 @@ ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_e
         ses_examples_free(rows);
     return r;
 }
+
+/* ---- rows in groups ---- */
+
+enum { GROUP = 1024 };
+
+typedef struct row_stream {
+    ses_predictor *p;
+    const ses_predict_stream *s;
+    const char *path;
+    ses_data_spec spec;
+    ses_table_reader *table;
+    ses_finetune_set all; /* counts for the notices */
+    ses_err broken;       /* why reading ended */
+    bool end;
+} row_stream;
+
+/* Reads a row; the row that fails is not part of d. */
+static bool add_row(row_stream *r, ses_examples *d, ses_err *e)
+{
+    const ses_records *row = ses_table_reader_records(r->table);
+    if (!ses_table_reader_add(r->table, d, &r->end, e)) return false;
+    if (r->end || !r->s->on_row || r->s->on_row(r->s->ctx, row, e)) return true;
+    d->n--;
+    return ses_wrap(e, "%s: line %llu", r->path, (unsigned long long)ses_records_line(row));
+}
+
+/* Reads the next group; NULL without an error: there is none. After a row that cannot be read (`broken`), the
+ * group has the rows before it. */
+static ses_examples *read_group(row_stream *r, ses_err *e)
+{
+    const ses_predictor *p = r->p;
+    size_t limit = !p->rows_before ? 1 : r->s->group > 0 ? (size_t)r->s->group : GROUP;
+    ses_examples *d = ses_examples_begin(&r->spec, r->spec.label_values ? NULL : p->labels, e);
+    if (!d) return NULL;
+    while (!r->end && ses_examples_count(d) < limit) r->end = !add_row(r, d, &r->broken) || r->end;
+    if (!ses_examples_count(d) && (p->rows_before || r->broken.code)) {
+        ses_examples_free(d);
+        return NULL;
+    }
+    bool ok = ses_examples_end(d, e) || ses_wrap(e, "%s", r->path);
+    if (ok && r->spec.label_values && p->has_label_names)
+        ok = ses_examples_align_labels(d, p->labels, e) || ses_wrap(e, "%s", r->path);
+    if (ok) return d;
+    ses_examples_free(d);
+    return NULL;
+}
+
+static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
+{
+    r->p->is_partial = !r->end;
+    ses_predictions *out = predictions_of(r->p, d, r->path, e);
+    if (!out) return false;
+    r->all.n_rows += out->set.n_rows;
+    r->all.n_truncated += out->set.n_truncated;
+    r->all.n_lost_words += out->set.n_lost_words;
+    r->p->rows_before += (int64_t)out->set.n_rows;
+    bool ok = r->s->on_predictions(r->s->ctx, out, e);
+    ses_predictions_free(out);
+    return ok;
+}
+
+/* Predicts the rows of a table. A row that cannot be read ends it, after the rows before. */
+static bool run_groups(row_stream *r, ses_err *e)
+{
+    ses_predictor *p = r->p;
+    bool ok = true, several = false;
+    while (ok && !r->end) {
+        ses_examples *d = read_group(r, e);
+        if (!d) break;
+        several = p->rows_before > 0;
+        ok = run_group(r, d, e);
+        ses_examples_free(d);
+    }
+    p->rows_before = 0;
+    p->is_partial = false;
+    if (ok && several) ses_finetune_report_set(p->tuner, &r->all, r->path, p->o.on_event, p->o.ctx);
+    if (r->broken.code) ses_fail(e, r->broken.code, "%s", r->broken.msg);
+    return ok && !e->code;
+}
+
+static bool run_whole(row_stream *r, ses_err *e)
+{
+    if (r->s->on_row)
+        return ses_fail(e, SES_EARG, "%s: expected rows of CSV, TSV or JSON lines, one prediction for each",
+                        r->path);
+    ses_predictions *out = ses_predictor_predict(r->p, r->path, e);
+    bool ok = out && r->s->on_predictions(r->s->ctx, out, e);
+    ses_predictions_free(out);
+    return ok;
+}
+
+bool ses_predictor_predict_stream(ses_predictor *p, const char *path, const ses_predict_stream *s, ses_err *e)
+{
+    ses_err local = { 0 };
+    row_stream r = { .p = p, .s = s, .path = path, .spec = p->spec };
+    if (!e) e = &local; /* an error ends the groups */
+    r.spec.no_labels = true;
+    if (!ses_data_find_columns(&r.spec, path, e)) return false;
+    if (r.spec.format != SES_DATA_TABLE || r.spec.kind == SES_DATA_TEXT) return run_whole(&r, e);
+    r.table = ses_table_reader_open(&r.spec, path, e);
+    bool ok = r.table && run_groups(&r, e);
+    ses_table_reader_free(r.table);
+    return ok;
+}
+
+/* ---- examples in memory ---- */
 
 ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_examples *d, ses_err *e)
 {

@@ -1,46 +1,93 @@
 /* predict: predict each row of a file with a fine-tuned model. */
+#include "cli/pipeline/atomic_output.h"
+#include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/train/predictor_args.h"
+#include "cli/ui/show_values.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, true),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
+    SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
 
-static bool print_row(const ses_predictions *p, size_t row, ses_err *e)
+typedef struct job {
+    ses_row_writer rows;
+    ses_atomic_output to;
+} job;
+
+static bool on_row(void *ctx, const ses_records *row, ses_err *e)
+{
+    return ses_rows_keep_record(&((job *)ctx)->rows, row, e);
+}
+
+/* The members of a prediction are the result columns. */
+static bool set_results(ses_row_writer *rows, ses_json_writer *w, ses_err *e)
+{
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e), *name[SES_MAX_RESULT_COLUMNS];
+    ses_json_doc *doc = text ? ses_json_parse(text, n, e) : NULL;
+    for (n = 0; n < SES_LEN(name) && (name[n] = ses_json_key(ses_json_root(doc), n, NULL)); n++) continue;
+    bool ok = doc && ses_rows_set_results(rows, name, n, e);
+    ses_json_free(doc);
+    return ok;
+}
+
+static bool put(job *j, const ses_predictions *p, size_t i, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
-    ses_predictions_put(p, row, w);
-    const char *text = ses_json_writer_text(w, NULL, e);
-    bool ok =
-        text && (fprintf(stdout, "%s\n", text) > 0 || ses_fail(e, SES_EIO, "standard output: write error"));
+    ses_predictions_put(p, i, w);
+    if (!ses_rows_active(&j->rows)) return ses_json_writer_print(w, e); /* frees w */
+    if (j->rows.n_results || set_results(&j->rows, w, e)) return ses_rows_put(&j->rows, w, e);
     ses_json_writer_free(w);
-    return ok;
+    return false;
+}
+
+static bool on_predictions(void *ctx, const ses_predictions *p, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < ses_predictions_count(p); i++) ok = put(ctx, p, i, e);
+    return ok && ses_stdout_flush(e);
+}
+
+static bool check_usage(const ses_call *c, ses_err *e)
+{
+    const ses_predictor_args *a = c->args;
+    if (a->rows.prefix && a->rows.keep < 0) return ses_fail(e, SES_EUSAGE, "--result-prefix needs --keep");
+    return ses_operands_require_files(c, 1,
+                                      "predict reads a file; 'sesame text-classification' and the other "
+                                      "pipelines read texts",
+                                      e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
+    const ses_predictor_args *a = c->args;
+    const char *to = a->rows.to;
     ses_open_predictor p;
-    if (!ses_operands_require_files(c, 1,
-                                    "predict reads a file; 'sesame text-classification' and the other "
-                                    "pipelines read texts",
-                                    e))
-        return false;
-    bool ok = ses_open_predictor_open(&p, c->args, c->operands[0], c, e);
-    ses_predictions *r = ok ? ses_predictor_predict(p.predictor, c->operands[1], e) : NULL;
-    ok = r != NULL;
-    for (size_t i = 0; ok && i < ses_predictions_count(r); i++) ok = print_row(r, i, e);
-    ses_predictions_free(r);
+    job j = { 0 };
+    if (!check_usage(c, e) || (to && !ses_atomic_output_begin(&j.to, to, a->rows.overwrite, e))) return false;
+    ses_rows_open(&j.rows, &a->rows, false);
+    ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
+                             .on_predictions = on_predictions,
+                             .ctx = &j };
+    bool ok = ses_open_predictor_open(&p, a, c->operands[0], c, e) &&
+              ses_predictor_predict_stream(p.predictor, c->operands[1], &s, e) &&
+              (!to || ses_atomic_output_commit(&j.to, e));
+    if (to) ses_atomic_output_end(&j.to, e);
+    ses_rows_free(&j.rows);
     ses_open_predictor_free(&p);
     return ok;
 }
 
 static const ses_usage_example examples[] = {
     { "sesame predict sst2 --task classify reviews.tsv", "one JSON object per row" },
+    { "sesame predict sst2 --task classify reviews.csv --keep --to labeled.csv",
+      "the rows with their labels" },
     { 0 },
 };
 
@@ -48,9 +95,12 @@ const ses_command ses_command_predict = {
     .name = "predict",
     .usage = "DIR FILE",
     .summary = "predict each row of a file",
-    .description = "Runs the model in folder DIR over the rows of FILE and prints one JSON object per row: "
-                   "the label with "
-                   "its probability, the number, the labels, the tags, or the answer. FILE needs no labels.",
+    .description =
+        "Runs the model in folder DIR over the rows of FILE and prints one JSON object per row: "
+        "the label with "
+        "its probability, the number, the labels, the tags, or the answer. FILE needs no labels.\n\n"
+        "Rows of CSV, TSV and JSON lines are read and predicted in groups, so that memory does not "
+        "depend on their number. --keep writes each row with all its fields and its prediction.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

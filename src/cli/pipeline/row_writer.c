@@ -60,14 +60,6 @@ static bool add_result(ses_row_writer *w, const char *name, ses_err *e)
     return w->name[w->n_names] && ++w->n_names;
 }
 
-bool ses_rows_set_results(ses_row_writer *w, const char *const *name, size_t n, ses_err *e)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!add_result(w, name[i], e)) return false;
-    w->n_results = n;
-    return !w->has_errors || add_result(w, "error", e);
-}
-
 static bool add_column(ses_row_writer *w, const char *name, size_t n, ses_err *e)
 {
     if (!ses_array_reserve(&w->column, &w->column_cap, w->n_columns + 1, sizeof *w->column, e)) return false;
@@ -103,17 +95,26 @@ static bool prepend(ses_row_writer *w, const char *prefix, ses_err *e)
     return true;
 }
 
-/* Result columns get a prefix if the input has a column of the same name: nothing is replaced. */
+/* Result columns get a prefix if the input has a column of the same name: nothing is lost. Called when the
+ * columns of both are known. */
 static bool name_results(ses_row_writer *w, ses_err *e)
 {
+    if (!w->is_named || !w->n_names) return true;
     const char *prefix = w->prefix ? w->prefix : first_clash(w) ? default_prefix : "";
     if (*prefix && !prepend(w, prefix, e)) return false;
     const char *clash = first_clash(w);
-    w->is_named = true;
     return !clash ||
            ses_fail(e, SES_EARG,
                     "the input has a column \"%s\", the name of a result; choose another --result-prefix",
                     ses_quoted_of(clash, strlen(clash)).s);
+}
+
+bool ses_rows_set_results(ses_row_writer *w, const char *const *name, size_t n, ses_err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!add_result(w, name[i], e)) return false;
+    w->n_results = n;
+    return (!w->has_errors || add_result(w, "error", e)) && name_results(w, e);
 }
 
 static bool check_unique(const ses_row_writer *w, ses_err *e)
@@ -215,6 +216,7 @@ static bool name_columns(ses_row_writer *w, const ses_records *r, ses_err *e)
         if (!name) snprintf(number, sizeof number, "%zu", i + 1), name = number;
         if (!add_column(w, name, strlen(name), e)) return false;
     }
+    w->is_named = true;
     return (w->format != SES_ROWS_JSONL || check_unique(w, e)) && name_results(w, e);
 }
 
@@ -353,6 +355,7 @@ static bool name_keys(ses_row_writer *w, const ses_json *v, ses_err *e)
         if (strlen(key) != n) return ses_fail(e, SES_EFORMAT, "a key contains NUL");
         if (!add_column(w, key, n, e)) return false;
     }
+    w->is_named = true;
     return name_results(w, e);
 }
 

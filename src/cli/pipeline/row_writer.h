@@ -46,7 +46,7 @@ void ses_rows_open(ses_row_writer *w, const ses_row_args *a, bool keep_going);
 void ses_rows_free(ses_row_writer *w);
 bool ses_rows_active(const ses_row_writer *w); /* --keep was given */
 
-/* The result columns, before the first row is kept. Names are copied. */
+/* The result columns, before the second row is kept. Names are copied. */
 bool ses_rows_set_results(ses_row_writer *w, const char *const *name, size_t n, ses_err *e);
 
 /* Keep the row that was read last from r, a line of JSON with its value, a line of text as column "text". A

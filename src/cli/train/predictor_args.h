@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/pipeline/row_writer.h"
 #include "finetune_options.h"
 
 typedef struct ses_predictor_args {
@@ -12,6 +13,7 @@ typedef struct ses_predictor_args {
     ses_data_options data;
     ses_finetune_task_options task;
     ses_bootstrap_args bootstrap;
+    ses_row_args rows;   /* predict */
     const char *adapter; /* folder of a LoRA adapter; NULL: none */
     const char *model;   /* --model; main moves it to the first operand */
 } ses_predictor_args;
