@@ -1,6 +1,6 @@
-/* Reads sequences of token ids from the command line, files or standard input, one per line. Files may be
- * compressed (io/input_stream.h). Only the current batch is kept. Ownership: ses_id_batch_free and ses_id_reader_close; names are borrowed. One
- * thread per reader. */
+/* Reads sequences of token ids from the command line, files (possibly compressed, see io/input_stream.h) or
+ * standard input, one per line. Only the current batch is kept. Ownership: ses_id_batch_free and
+ * ses_id_reader_close; names are borrowed. One thread per reader. */
 #ifndef SES_CLI_ID_READER_H
 #define SES_CLI_ID_READER_H
 
