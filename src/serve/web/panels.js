@@ -1,0 +1,35 @@
+// The panels, in the order of the list at the left. A new panel is a module and a line here.
+
+import models from './panel_models.js';
+import server from './panel_server.js';
+import fillMask from './panel_fill_mask.js';
+import classify from './panel_classify.js';
+import zeroShot from './panel_zero_shot.js';
+import entities from './panel_entities.js';
+import answer from './panel_answer.js';
+import search from './panel_search.js';
+import similarity from './panel_similarity.js';
+import map from './panel_map.js';
+import write from './panel_write.js';
+import summarize from './panel_summarize.js';
+import translate from './panel_translate.js';
+import tokenizer from './panel_tokenizer.js';
+import attention from './panel_attention.js';
+
+export const panels = [
+  models,
+  server,
+  fillMask,
+  classify,
+  zeroShot,
+  entities,
+  answer,
+  search,
+  similarity,
+  map,
+  write,
+  summarize,
+  translate,
+  tokenizer,
+  attention,
+];
