@@ -112,7 +112,8 @@ static void step(ses_model *m, ses_tape *t, ses_optim *o, const run *r, size_t i
     ses_optim_step(o, -1, 1);
 }
 
-/* Trains peft's adapter for the same number of steps, saves it and opens it again. */
+/* Trains peft's adapter for the same number of steps, saves it and opens it again. The adapter at the start
+ * is that of folder `from`; targets NULL: opened there, to be trained further. */
 static void train(const char *base, const char *from, const char *to, const char *targets, const run *r,
                   ses_device *dev)
 {
@@ -120,10 +121,12 @@ static void train(const char *base, const char *from, const char *to, const char
     double apart;
     char out[64];
     ses_lora lora = { .rank = 3, .alpha = 6, .targets = targets };
-    ses_model *m = ses_model_open(
-        base, dev, &(ses_model_options){ .train = true, .new_heads = true, .lora = &lora }, &e);
+    if (!targets) lora = (ses_lora){ .rank = 50 }; /* not used: the adapter has its own */
+    ses_model *m =
+        ses_model_open(targets ? base : from, dev,
+                       &(ses_model_options){ .train = true, .new_heads = true, .lora = &lora }, &e);
     if (!CHECK_MSG(m, "%s", e.msg)) return;
-    CHECK_MSG(pass(m, from, true, &apart, &e), "%s", e.msg);
+    CHECK_MSG(pass(m, from, targets != NULL, &apart, &e) && apart == 0, "apart %g %s", apart, e.msg);
     ses_optim_options options;
     ses_optim_defaults("adamw", &options, &e);
     options.lr = r->rate;
@@ -146,6 +149,16 @@ static void train(const char *base, const char *from, const char *to, const char
     ses_model_free(m);
 }
 
+/* An adapter folder opened for training without lora: merged, and all weights are trained. */
+static void train_merged(const char *adapter, const run *r, ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(adapter, dev, &(ses_model_options){ .train = true }, &e);
+    if (!CHECK_MSG(m && logits_apart(m, dev, r, &e) < 2e-5, "%s", e.msg)) return;
+    CHECK(ses_store_trainable_count(ses_model_store(m)) == ses_store_element_count(ses_model_store(m)));
+    ses_model_free(m);
+}
+
 static void family(const char *name, const char *targets, ses_device *dev)
 {
     char base[96], start[96], adapter[96], path[96];
@@ -161,6 +174,8 @@ static void family(const char *name, const char *targets, ses_device *dev)
     CHECK_MSG(m && logits_apart(m, dev, &r, &e) < 2e-5, "%s", e.msg);
     ses_model_free(m);
     train(base, start, adapter, targets, &r, dev);
+    train(base, start, adapter, NULL, &r, dev);
+    train_merged(adapter, &r, dev);
     ses_json_free(r.doc);
 }
 
@@ -199,7 +214,9 @@ static void refusals(ses_device *dev)
     ses_lora wrong = { .rank = 2, .alpha = 4, .targets = "query,keys" }, fine = { .rank = 2, .alpha = 4 };
     refuse_open(bert, &(ses_model_options){ .train = true, .lora = &wrong }, dev,
                 "no LoRA target is called \"keys\"; choose from query, key, value, dense");
-    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &fine }, dev, "already has an adapter");
+    refuse_open(adapter, &(ses_model_options){ .lora = &fine }, dev, "set train");
+    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .dropout = 1 } }, dev,
+                "dropout 1, expected a rate from 0 to below 1");
     refuse_open(bert, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .alpha = 1 } }, dev,
                 "rank 0");
     refuse_open(adapter, &(ses_model_options){ .base = "tests/fixtures/adapters/gpt2/base" }, dev, "");

@@ -99,6 +99,14 @@ if [ -d models ]; then
         awk -F "[][, ]+" "{ exit !(\$2 > \$3) }"'
     that 'zero-shot classification' '"$sesame" zero-shot-classification --json --candidate-labels sports,business "The team won the match and the league." |
         grep -q "\"labels\": \[\"sports\""'
+    for adapter in "$m"/*/adapter_config.json; do
+        name=$(basename "$(dirname "$adapter")")
+        that "tokenize -m $name" '[ "$("$sesame" tokenize -m $name "A film.")" = "$("$sesame" tokenize -m sesame-small "A film.")" ]'
+        that "info $name" '"$sesame" info -q $name | grep -q "^Base model .*sesame-small, I8"'
+    done
+    printf 'text\tlabel\na fine film\tpositive\na dull film\tnegative\n' >"$tmp/films.tsv"
+    that 'fine-tune a bundled adapter further' '"$sesame" finetune -m sesame-sentiment --task classify --train "$tmp/films.tsv" --steps 1 -o "$tmp/films" -q'
+    that 'its labels' '"$sesame" text-classification -m "$tmp/films" "A warm, funny and moving film." | grep -q "^ *positive"'
     that 'text generation' '[ "$("$sesame" text-generation --max-new-tokens 10 "The old man" | wc -w)" -gt 5 ]'
 else
     skipped=$((skipped + 1))

@@ -45,6 +45,43 @@ ok "an adapter of a model with a head" exits 0 "$sesame" finetune --model "$tmp/
     --threads 1 --epochs 1 --adapter lora -o "$tmp/second"
 ok "with a new head" exits 0 "$sesame" convert "$tmp/second" "$tmp/merged3" --strict
 ok "the same weights" cmp -s "$tmp/merged/model.safetensors" "$tmp/merged2/model.safetensors"
+# An adapter is trained further, also without a tokenizer in its folder; --adapter none trains all weights.
+further="--task classify --train $tmp/train.tsv --eval $tmp/dev.tsv --threads 1 --batch-size 8 --steps 2"
+# shellcheck disable=SC2086
+ok "train an adapter further" exits 0 "$sesame" finetune --model "$tmp/lora" $further -o "$tmp/further"
+ok "the same parameters" err_has '(1,090 trained)'
+ok "starts from its weights" above "$(score eval_accuracy "$tmp/further/all_results.json")" 0.95
+ok "an adapter" test -s "$tmp/further/adapter_model.safetensors"
+ok "of the same base model" sh -c "[ \"\$(grep base_model_name '$tmp/further/adapter_config.json')\" = \"\$(grep base_model_name '$tmp/lora/adapter_config.json')\" ]"
+ok "of the same rank" grep -q '"r": 4' "$tmp/further/adapter_config.json"
+ok "which the card gives" grep -q 'LoRA: rank 4, alpha 16, dropout 0, on query,value' "$tmp/further/README.md"
+ok "with changed weights" sh -c "! cmp -s '$tmp/further/adapter_model.safetensors' '$tmp/lora/adapter_model.safetensors'"
+ok "usable" exits 0 "$sesame" eval "$tmp/further" "$tmp/dev.tsv" --task classify --json
+ok "tokenize" exits 0 "$sesame" tokenize -m "$tmp/bare" "the film was good"
+cp "$tmp/out" "$tmp/tokens"
+ok "tokenize with the base model" exits 0 "$sesame" tokenize -m "$tmp/base" "the film was good"
+ok "the same tokens" cmp -s "$tmp/out" "$tmp/tokens"
+ok "detokenize" sh -c "'$sesame' tokenize -m '$tmp/bare' --json 'the film' | '$sesame' detokenize -m '$tmp/bare' | grep -q 'the film'"
+# shellcheck disable=SC2086
+ok "without a tokenizer" exits 0 "$sesame" finetune --model "$tmp/bare" $further -o "$tmp/further2"
+ok "the tokenizer is copied" cmp -s "$tmp/further2/tokenizer.json" "$tmp/further/tokenizer.json"
+# shellcheck disable=SC2086
+ok "all weights" exits 0 "$sesame" finetune --model "$tmp/bare" $further --adapter none -o "$tmp/all"
+ok "a complete model" test -s "$tmp/all/model.safetensors"
+ok "its tokenizer" cmp -s "$tmp/all/tokenizer.json" "$tmp/further/tokenizer.json"
+ok "usable, too" exits 0 "$sesame" eval "$tmp/all" "$tmp/dev.tsv" --task classify --json
+ok "and better than chance" above "$(score eval_accuracy "$tmp/out")" 0.9
+# shellcheck disable=SC2086
+ok "frozen layers" exits 0 "$sesame" finetune --model "$tmp/bare" $further --freeze all -o "$tmp/all2"
+ok "of a complete model" test -s "$tmp/all2/model.safetensors"
+# shellcheck disable=SC2086
+ok "with another rank" exits 2 "$sesame" finetune --model "$tmp/lora" $further --lora-rank 2 -o "$tmp/no"
+ok "the message" err_has 'the model is an adapter of rank 4, alpha 16, on query,value'
+mv "$tmp/base" "$tmp/moved"
+ok "a base model that moved" exits 3 "$sesame" tokenize -m "$tmp/bare" "the film"
+ok "the message" err_has 'base_model_name_or_path'
+mv "$tmp/moved" "$tmp/base"
+
 # shellcheck disable=SC2086
 ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume
 # shellcheck disable=SC2086

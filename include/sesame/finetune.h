@@ -92,7 +92,11 @@ typedef struct ses_finetune_task_options {
     int eval_with;             /* embed: ses_embed_eval */
 } ses_finetune_task_options;
 
-typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
+typedef enum {
+    SES_ADAPT_NONE, /* all weights are trained; the adapter of an adapter folder is merged first */
+    SES_ADAPT_LORA, /* a new adapter, or the adapter of an adapter folder */
+    SES_ADAPT_AUTO  /* SES_ADAPT_LORA for an adapter folder, else SES_ADAPT_NONE */
+} ses_adapter_kind;
 
 typedef enum {
     SES_HEAD_DEFAULT, /* the model's own kind */

@@ -54,8 +54,10 @@ typedef struct ses_model_options {
     uint64_t seed;          /* seed of random values */
     const ses_json *config; /* replaces the folder's config.json; must outlive the model */
     bool new_heads;         /* head parameters that the file lacks in this shape are initialized at random */
-    const ses_lora *lora;   /* with train: only an adapter and the head are trained; needed while opening */
-    const char *base;       /* base model of an adapter folder, instead of the one it names */
+    const ses_lora *lora; /* with train: only an adapter and the head are trained; needed while opening. Of an
+                             * adapter folder: its adapter is trained further, with its own settings; only
+                             * the dropout is used */
+    const char *base;     /* base model of an adapter folder, instead of the one it names */
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be
@@ -219,8 +221,8 @@ int64_t ses_model_layer_count(const ses_model *m);
 int64_t ses_model_label_count(const ses_model *m);
 /* Name of label i; NULL: it has none. */
 const char *ses_model_label_name(const ses_model *m, int64_t i);
-/* dtype of the weights in the file: SES_I8 if dense weights are, else that of most elements. Of an adapter: the
- * dtype of its base model. */
+/* dtype of the weights in the file: SES_I8 if dense weights are, else that of most elements. Of an adapter:
+ * the dtype of its base model. */
 ses_dtype ses_model_dtype(const ses_model *m);
 
 /* Writes transformers' name of the store's parameter i to buf, which has n bytes. False: it has none, or buf

@@ -23,8 +23,8 @@ typedef struct ses_encode_ctx ses_encode_ctx;
 
 /* Open a tokenizer. path: a model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt; the name
  * of a model ("sesame-small") must be resolved first, see ses_model_resolve in sesame/model.h. In a folder,
- * tokenizer.json takes precedence over older formats. Fails if no file is found, or if one is invalid or
- * needs a feature that is not supported. */
+ * tokenizer.json takes precedence over older formats. An adapter folder without a tokenizer uses that of its
+ * base model. Fails if no file is found, or if one is invalid or needs a feature that is not supported. */
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
 
 /* The same; lower: convert texts to lower case before anything else, except special tokens in them

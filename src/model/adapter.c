@@ -48,6 +48,42 @@ fail:
     return NULL;
 }
 
+/* The rank of all LoRA matrices. */
+static bool common_rank(const ses_adapter *a, int64_t *rank, ses_err *e)
+{
+    *rank = 0;
+    for (size_t i = 0; i < ses_safetensors_count(a->file); i++) {
+        const ses_tensor_entry *x = ses_safetensors_at(a->file, i);
+        if (!strstr(x->name, LORA_A) || x->rank != 2) continue;
+        if (*rank && x->dim[0] != *rank)
+            return ses_fail(
+                e, SES_EUNSUPPORTED,
+                "the layers have ranks %lld and %lld: only an adapter with one rank can be trained "
+                "further; merge it first (sesame convert)",
+                (long long)*rank, (long long)x->dim[0]);
+        *rank = x->dim[0];
+    }
+    return *rank || ses_fail(e, SES_EFORMAT, "no LoRA matrices found");
+}
+
+ses_adapter *ses_adapter_continue(const char *dir, const char *base, double dropout, ses_err *e)
+{
+    ses_adapter *a = ses_adapter_open(dir, base, e);
+    if (!a) return NULL;
+    a->is_new = true;
+    a->lora.dropout = dropout;
+    a->targets = ses_strdup("", e);
+    if (a->targets && dropout >= 0 && dropout < 1 && common_rank(a, &a->lora.rank, e)) {
+        if (a->use_rslora) a->lora.alpha *= sqrt((double)a->lora.rank); /* the same scale as plain LoRA */
+        a->use_rslora = false;
+        return a;
+    }
+    ses_fail(e, SES_EARG, "dropout %g, expected a rate from 0 to below 1", dropout);
+    ses_wrap(e, "%s/" SES_ADAPTER_FILE, dir);
+    ses_adapter_free(a);
+    return NULL;
+}
+
 void ses_adapter_free(ses_adapter *a)
 {
     if (!a) return;
@@ -111,7 +147,7 @@ static bool is_target(void *ctx, const char *dense, ses_weight_layout layout)
     if (n < end || strcmp(hf_name + n - end, ".weight")) return false; /* not a module of transformers */
     snprintf(d.name, sizeof d.name, "%s", dense);
     snprintf(d.hf_name, sizeof d.hf_name, "%.*s", (int)(n - end), hf_name);
-    if (a->is_new) {
+    if (!a->file) {
         d.has_lora = targeted(a, &d);
     } else {
         d.lora_a = entry(a, a->declaring, &d, LORA_A), d.lora_b = entry(a, a->declaring, &d, LORA_B);
@@ -124,8 +160,8 @@ static bool is_target(void *ctx, const char *dense, ses_weight_layout layout)
 
 void ses_adapter_begin(ses_adapter *a, ses_model *m)
 {
-    a->hook =
-        (ses_lora_hook){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.dropout, is_target, a };
+    a->hook = (ses_lora_hook){ !a->is_new,      a->lora.rank, a->lora.alpha / (double)a->lora.rank,
+                               a->lora.dropout, is_target,    a };
     a->declaring = m;
     a->n = 0;
     ses_store_set_lora_hook(m->store, &a->hook);
@@ -142,11 +178,32 @@ static void list_modules(const ses_adapter *a, ses_buf *list)
     }
 }
 
+/* The targets of an adapter that is trained further. */
+static bool name_targets(ses_adapter *a, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t i = 0; i < a->n; i++) {
+        const char *last = strrchr(a->dense[i].hf_name, '.'), *name = last ? last + 1 : a->dense[i].hf_name;
+        bool listed = !a->dense[i].has_lora;
+        for (size_t j = 0; j < i && !listed; j++)
+            listed = a->dense[j].has_lora && ends_in(a->dense[j].hf_name, name, strlen(name));
+        if (!listed) ses_buf_appendf(&list, "%s%s", list.len ? "," : "", name);
+    }
+    bool ok = ses_buf_ok(&list, e);
+    char *targets = ok ? ses_strdup(list.len ? list.data : "", e) : NULL;
+    if (targets) {
+        ses_free(a->targets);
+        a->lora.targets = a->targets = targets;
+    }
+    ses_buf_free(&list);
+    return targets != NULL;
+}
+
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e)
 {
     ses_store_set_lora_hook(m->store, NULL);
     if (a->err.code) return ses_fail(e, a->err.code, "%s", a->err.msg);
-    if (!a->is_new) return true;
+    if (a->file) return !a->is_new || name_targets(a, e);
     for (const char *at = targets_of(a); *at;) {
         size_t n = strcspn(at, ","), hits = n == 3 && !strncmp(at, "all", n);
         for (size_t i = 0; i < a->n; i++)
@@ -259,12 +316,18 @@ static bool all_used(const ses_adapter *a, const ses_model *m, const ses_model_o
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e)
 {
     bool ok = true;
+    if (a->is_new) return !a->file || all_used(a, m, o, e) || ses_wrap(e, SES_ADAPTER_FILE);
     for (size_t i = 0; ok && i < a->n; i++)
         if (a->dense[i].has_lora) ok = merge_one(a, m, &a->dense[i], o, e);
     return (ok && all_used(a, m, o, e)) || ses_wrap(e, SES_ADAPTER_FILE);
 }
 
 /* ---- writing ---- */
+
+const ses_lora *ses_model_lora(const ses_model *m)
+{
+    return ses_adapter_is_new(m->adapter) ? &m->adapter->lora : NULL;
+}
 
 bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n)
 {

@@ -27,7 +27,7 @@ static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
     return d;
 }
 
-bool ses_model_is_adapter(const char *dir) { return has_file(dir, SES_ADAPTER_CONFIG); }
+bool ses_model_is_adapter(const char *dir) { return ses_adapter_folder_is(dir); }
 
 /* ---- reading ---- */
 
@@ -60,28 +60,9 @@ static bool check_supported(const ses_json *c, ses_err *e)
     return true;
 }
 
-/* Resolves base_model_name_or_path: first relative to the adapter's folder, so that both folders can be moved
- * together, then as given. */
-static char *find_base(const char *dir, const char *named, ses_err *e)
-{
-    char *beside = *named == '/' ? NULL : ses_path_join(dir, named, e);
-    if (beside && has_file(beside, "config.json")) return beside;
-    ses_free(beside);
-    if (has_file(named, "config.json")) return ses_strdup(named, e);
-    ses_fail(e, SES_EIO,
-             "%s: \"base_model_name_or_path\" is \"%s\", which is not a folder with a model: open the base "
-             "model with this folder as its adapter",
-             dir, ses_quoted_of(named, strlen(named)).s);
-    return NULL;
-}
-
 static char *base_of(const ses_json *c, const char *dir, const char *base, ses_err *e)
 {
-    const char *named = ses_json_string(ses_json_get(c, "base_model_name_or_path"), NULL);
-    if (base) return ses_strdup(base, e);
-    if (named) return find_base(dir, named, e);
-    ses_fail(e, SES_EFORMAT, "%s: \"base_model_name_or_path\" is missing or not a string", dir);
-    return NULL;
+    return base ? ses_strdup(base, e) : ses_adapter_folder_base(dir, c, e);
 }
 
 char *ses_model_base_dir(const char *dir, const char *base, ses_err *e)

@@ -4,9 +4,9 @@
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
+#include "base/adapter_folder.h"
 #include "model_desc.h"
 
-#define SES_ADAPTER_CONFIG "adapter_config.json"
 #define SES_ADAPTER_FILE "adapter_model.safetensors"
 #define SES_ADAPTER_PREFIX "base_model.model."
 
@@ -19,13 +19,13 @@ typedef struct ses_lora_target {
 } ses_lora_target;
 
 struct ses_adapter {
-    bool is_new; /* to be trained; false: loaded */
+    bool is_new; /* to be trained, with new values or the values of `file`; false: loaded and merged */
     char *base;  /* folder of the base model */
     ses_lora lora;
     char *targets;
-    bool use_rslora; /* scaled by alpha / sqrt(rank) */
-    ses_safetensors *file;
-    bool *used; /* [tensors of file] */
+    bool use_rslora;       /* scaled by alpha / sqrt(rank) */
+    ses_safetensors *file; /* NULL: new values */
+    bool *used;            /* [tensors of file] */
     ses_lora_hook hook;
     const ses_model *declaring;
     ses_lora_target *dense;

@@ -239,11 +239,11 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
 
 static bool is_lora(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
 
-/* A LoRA matrix; or, with new_heads, a head's parameter that the file lacks in this shape. */
+/* A LoRA matrix without values; or, with new_heads, a head's parameter that the file lacks in this shape. */
 static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-    if (is_lora(ses_store_at(m->store, i))) return true;
+    if (is_lora(ses_store_at(m->store, i))) return !x;
     if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
@@ -275,6 +275,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
         ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED); /* also beside an adapter */
         return o->check_only || init_new_param(m, i, o, e);
     }
+    if (!base && ses_adapter_is_new(m->adapter)) ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED);
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_model_missing_tensor(m, name, shape, e);
     const ses_tensor_entry *scale = base ? scale_of(m->file, p, x) : NULL;
@@ -290,7 +291,7 @@ static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_e
 {
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (!load_param(m, i, o, used, e)) return false;
-    return !m->adapter || ses_adapter_is_new(m->adapter) || ses_adapter_merge(m->adapter, m, o, e);
+    return !m->adapter || ses_adapter_merge(m->adapter, m, o, e);
 }
 
 /* Lists the newly initialized parameters by their transformers names. */

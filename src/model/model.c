@@ -135,17 +135,19 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     return NULL;
 }
 
-/* The folder's own adapter, or a new one for its model. */
+/* The folder's own adapter, merged or trained further, or a new one for its model. */
 static bool open_adapter(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
     bool has_adapter = ses_model_is_adapter(dir);
     if (!has_adapter && !o->lora) return true;
-    if (o->lora && (has_adapter || !o->train || o->random_init))
-        return ses_fail(
-            e, SES_EARG, "%s: %s", dir,
-            has_adapter ? "already has an adapter; merge it first (sesame convert)"
-                        : "LoRA trains an adapter for pretrained weights: set train, and not random_init");
-    m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+    if (o->lora && (!o->train || o->random_init))
+        return ses_fail(e, SES_EARG,
+                        "%s: LoRA trains an adapter for pretrained weights: set train, and not random_init",
+                        dir);
+    if (o->lora && has_adapter)
+        m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);
+    else
+        m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
     return m->adapter != NULL;
 }
 

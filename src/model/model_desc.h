@@ -229,7 +229,11 @@ const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors
 /* adapter.c: the adapter of a folder, or a new one. */
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
 ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e);
+/* The adapter of a folder, to be trained further: rank, scale and targets are its own. */
+ses_adapter *ses_adapter_continue(const char *dir, const char *base, double dropout, ses_err *e);
 void ses_adapter_free(ses_adapter *a);
+/* Settings of the adapter that is trained; NULL: none. */
+const ses_lora *ses_model_lora(const ses_model *m);
 const char *ses_adapter_base(const ses_adapter *a); /* folder of the base model */
 bool ses_adapter_is_new(const ses_adapter *a);
 /* Layers declared between begin and end may be LoRA targets. False: a target does not exist. */
@@ -237,7 +241,7 @@ void ses_adapter_begin(ses_adapter *a, ses_model *m);
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
 /* The adapter's trained tensor of a head parameter; NULL: none. */
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
-/* Adds the adapter to the weights of the model. */
+/* Adds a loaded adapter to the weights of the model. All its tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */
 bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n);

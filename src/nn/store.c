@@ -81,7 +81,7 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     assert(is_new); /* each name is declared once */
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = s->dev->activation_dtype;
-    ses_param_role role = s->lora ? SES_PARAM_BASE : SES_PARAM_TRAINED;
+    ses_param_role role = s->lora && !s->lora->merged ? SES_PARAM_BASE : SES_PARAM_TRAINED;
     s->param[s->n++] =
         (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
     return t;

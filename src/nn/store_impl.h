@@ -21,8 +21,9 @@ bool ses_store_bind_quantized(ses_store *s, size_t i, const void *data, ses_dtyp
                               ses_err *e);
 
 /* LoRA: called for each dense layer as it is declared. While a store has a hook, parameters added to it are
- * SES_PARAM_BASE, except the LoRA matrices. */
+ * SES_PARAM_BASE, except the LoRA matrices; if the adapter will be merged, they are trained as usual. */
 typedef struct ses_lora_hook {
+    bool merged;
     int64_t rank;
     double scale, dropout; /* y = x W' + scale (dropout(x) A') B' */
     bool (*is_target)(void *ctx, const char *dense, ses_weight_layout layout); /* "layer.0.attn.query" */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "pipeline_impl.h"
 #include "tensor/device_impl.h"
+#include "text/tokenizer_files.h"
 
 /* NO_LIMIT: models without a position table report at least this many tokens as their maximum. */
 enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20 };
@@ -82,14 +83,13 @@ static bool open_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *
 /* The folder's tokenizer. An adapter's folder may have none: then the one of the model it belongs to. */
 static bool load_tokenizer(ses_pipeline *p, ses_err *e)
 {
-    bool adapter = ses_model_is_adapter(p->dir), lower = p->settings.lowercase;
-    p->own_tokenizer = ses_tokenizer_open_lower(p->dir, lower, adapter ? NULL : e);
-    if (p->own_tokenizer || !adapter) return p->own_tokenizer != NULL;
-    char *dir = ses_model_base_dir(p->dir, p->base_model, e);
-    if (!dir) return false;
-    ses_free(p->dir);
-    p->dir = dir;
-    p->own_tokenizer = ses_tokenizer_open_lower(p->dir, lower, e);
+    if (ses_model_is_adapter(p->dir) && !ses_dir_has_tokenizer(p->dir)) {
+        char *dir = ses_model_base_dir(p->dir, p->base_model, e);
+        if (!dir) return false;
+        ses_free(p->dir);
+        p->dir = dir;
+    }
+    p->own_tokenizer = ses_tokenizer_open_lower(p->dir, p->settings.lowercase, e);
     return p->own_tokenizer != NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "text/legacy/legacy_files.h"
+#include "tokenizer_files.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>
@@ -276,11 +277,17 @@ static ses_tokenizer *open_path(const char *path, bool exact, bool lower, ses_er
     return t;
 }
 
-ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e) { return open_path(path, true, false, e); }
+ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
+{
+    return ses_tokenizer_open_lower(path, false, e);
+}
 
 ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e)
 {
-    return open_path(path, true, lower, e);
+    char *home = ses_tokenizer_home(path, e);
+    ses_tokenizer *t = home ? open_path(home, true, lower, e) : NULL;
+    ses_free(home);
+    return t;
 }
 
 bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)

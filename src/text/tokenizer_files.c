@@ -1,8 +1,11 @@
 /* Names of tokenizer files in a model folder. */
 #include "tokenizer_files.h"
 
+#include "base/adapter_folder.h"
 #include "base/alloc.h"
 #include "base/file.h"
+
+enum { MAX_CONFIG = 16 << 20 };
 
 const char *const ses_tokenizer_file_names[SES_TOKENIZER_FILES] = {
     "tokenizer.json",    "tokenizer_config.json",
@@ -22,4 +25,15 @@ bool ses_dir_has_tokenizer(const char *dir)
         ses_free(path);
     }
     return found;
+}
+
+char *ses_tokenizer_home(const char *path, ses_err *e)
+{
+    if (!ses_adapter_folder_is(path) || ses_dir_has_tokenizer(path)) return ses_strdup(path, e);
+    char *file = ses_path_join(path, SES_ADAPTER_CONFIG, e), *home = NULL;
+    ses_json_doc *config = file ? ses_json_load_object(file, MAX_CONFIG, e) : NULL;
+    if (config) home = ses_adapter_folder_base(path, ses_json_root(config), e);
+    ses_json_free(config);
+    ses_free(file);
+    return home;
 }

@@ -2,12 +2,16 @@
 #ifndef SES_TEXT_TOKENIZER_FILES_H
 #define SES_TEXT_TOKENIZER_FILES_H
 
-#include <stdbool.h>
+#include "sesame/err.h"
 
 enum { SES_TOKENIZER_FILES = 12 };
 
 extern const char *const ses_tokenizer_file_names[SES_TOKENIZER_FILES];
 
 bool ses_dir_has_tokenizer(const char *dir); /* at least one of them exists */
+
+/* The path of the tokenizer of a model: the folder of the base model if `path` is an adapter folder without
+ * tokenizer files, else `path`. Free the result with free(). */
+char *ses_tokenizer_home(const char *path, ses_err *e);
 
 #endif

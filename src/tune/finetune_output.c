@@ -81,10 +81,9 @@ static bool copy_generation_config(const ses_finetune *f, const char *dir, ses_e
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
-    const char *tokenizer = f->o.tokenizer ? f->o.tokenizer : f->o.model;
     char *state = ses_path_join(dir, "trainer_state.json", e);
     bool ok = state && ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
-              ses_train_folder_tokenizer(tokenizer, f->tuner->tokenizer, dir, e) &&
+              ses_train_folder_tokenizer(f->tuner->tokenizer_path, f->tuner->tokenizer, dir, e) &&
               copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "text/tokenizer_files.h"
 #include "train/model_presets.h"
 #include "train/train_folder.h"
 #include "train/training_events.h"
@@ -32,7 +33,8 @@ ses_finetune_options ses_finetune_defaults(void)
                  .keep_checkpoints = 1,
                  .core_watts = 12,
                  .co2_per_kwh = 475 },
-        .transfer = { .lora_rank = 8,
+        .transfer = { .adapter = SES_ADAPT_AUTO,
+                      .lora_rank = 8,
                       .lora_alpha = 16,
                       .layer_decay = 1,
                       .dropout = -1,
@@ -129,7 +131,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
     if (!o->model && !o->tokenizer)
         return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
-    if (o->open_model && o->transfer.adapter != SES_ADAPT_NONE)
+    if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
@@ -168,19 +170,21 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
 static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
-    const char *tokenizer = o->tokenizer ? o->tokenizer : o->model;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
     t.lora = ses_transfer_lora(&o->transfer, &f->lora);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    f->tuner = ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e);
+    char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
+    f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
+    ses_free(tokenizer);
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
         !ses_finetune_check_metric(f, e))
         return false;
     int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0;
     return (o->open_model || ses_finetuner_build_config(f->tuner, config, vocab, e)) &&
            ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e) &&
+           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
            (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||
@@ -298,10 +302,10 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
 /* A model name becomes its folder. */
 static bool resolve_model(ses_finetune *f, ses_err *e)
 {
-    if (!f->o.model) return true;
+    if (!f->o.model) return ses_transfer_resolve(&f->o.transfer, NULL);
     f->model_dir = ses_model_resolve(f->o.model, NULL, e);
     f->o.model = f->model_dir;
-    return f->model_dir != NULL;
+    return f->model_dir && ses_transfer_resolve(&f->o.transfer, f->model_dir);
 }
 
 static bool prepare(ses_finetune *f, ses_err *e)

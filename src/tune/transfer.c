@@ -1,6 +1,8 @@
 /* Transfer learning: see transfer.h. */
 #include "transfer.h"
 
+#include "model/model_desc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,33 @@ const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l)
         .rank = o->lora_rank, .alpha = o->lora_alpha, .dropout = o->lora_dropout, .targets = o->lora_targets
     };
     return o->adapter == SES_ADAPT_LORA ? l : NULL;
+}
+
+bool ses_transfer_resolve(ses_transfer_options *o, const char *dir)
+{
+    bool freezes = o->unfreeze || frozen_levels(o);
+    if (o->adapter == SES_ADAPT_AUTO)
+        o->adapter = dir && ses_model_is_adapter(dir) && !freezes ? SES_ADAPT_LORA : SES_ADAPT_NONE;
+    return true;
+}
+
+bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err *e)
+{
+    const ses_transfer_options plain = ses_finetune_defaults().transfer;
+    const ses_lora *l = ses_model_lora(m);
+    if (!l) return true;
+    if ((o->lora_rank != l->rank && o->lora_rank != plain.lora_rank) ||
+        (o->lora_alpha != l->alpha && o->lora_alpha != plain.lora_alpha) ||
+        (o->lora_targets && strcmp(o->lora_targets, l->targets)))
+        return ses_fail(e, SES_EUSAGE,
+                        "the model is an adapter of rank %lld, alpha %g, on %s, which is trained further: "
+                        "lora-rank, lora-alpha and lora-targets cannot change; merge it first (sesame "
+                        "convert) to train another adapter",
+                        (long long)l->rank, l->alpha, l->targets);
+    o->lora_rank = l->rank;
+    o->lora_alpha = l->alpha;
+    if (l->targets && *l->targets) o->lora_targets = l->targets; /* the model outlives the options */
+    return true;
 }
 
 bool ses_transfer_config(const ses_transfer_options *o, ses_json_doc **config, ses_err *e)

@@ -12,6 +12,11 @@
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e);
 /* The adapter in *l; NULL: none. */
 const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l);
+/* Chooses the kind of adapter for SES_ADAPT_AUTO; dir: the model folder or NULL. Always true. */
+bool ses_transfer_resolve(ses_transfer_options *o, const char *dir);
+/* Rank, alpha and targets of the adapter that the open model trains: if the model folder is an adapter, its
+ * own. Other settings than the defaults are then an error. */
+bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err *e);
 /* Replaces *config if head, dropout or layer mix differ from it. */
 bool ses_transfer_config(const ses_transfer_options *o, ses_json_doc **config, ses_err *e);
 /* Parameter groups of the optimizer by layer. l outlives the optimizer; *unfreezing: l, or NULL. */

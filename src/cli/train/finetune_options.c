@@ -199,9 +199,12 @@ static const ses_opt transfer_opt[] = {
     { .name = "adapter",
       .type = SES_OPT_CHOICE,
       .offset = AT(adapter),
-      .def = "none",
-      .choices = "none|lora",
-      .help = "lora: train low-rank matrices and the head, freeze the model" },
+      .def = "auto",
+      .choices = "none|lora|auto",
+      .help =
+          "lora: train low-rank matrices and the head, freeze the model; if MODEL is an adapter, train it "
+          "further. none: train all weights, of an adapter with its base model. auto: lora if MODEL is an "
+          "adapter, else none" },
     { .name = "lora-rank",
       .type = SES_OPT_INT,
       .offset = AT(lora_rank),
