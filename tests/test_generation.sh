@@ -252,6 +252,17 @@ run 0 text-generation -m "$gpt" --logprobs --max-new-tokens 6 "the cat sat"
 if [ "$(grep -cE '^ +-[0-9]+\.[0-9]{4}  [a-z]+$' "$tmp/out")" -eq 6 ]; then ok; else bad "a line for each token"; fi
 run 0 summarization -m "$t5" --json --logprobs --num-beams 2 --num-return-sequences 2 --max-new-tokens 3 red
 if [ "$(grep -o '"logprobs": \[{"id": ' "$tmp/out" | wc -l)" -eq 2 ]; then ok; else bad "not of both beams"; fi
+run 2 text-generation -m "$gpt" --top-logprobs 2 --stream red
+run 0 text-generation -m "$gpt" --json --top-logprobs 2 --max-new-tokens 6 "the cat sat"
+if [ "$(grep -o '"top_logprobs": \[{"id": ' "$tmp/out" | wc -l)" -eq 6 ]; then ok; else bad "not 6 times top_logprobs"; fi
+if grep -qF prompt_logprobs "$tmp/out"; then bad "prompt_logprobs without the option"; else ok; fi
+run 0 text-generation -m "$gpt" --json --prompt-logprobs --max-new-tokens 6 "the cat sat"
+stdout_has '"prompt_logprobs": [{"id": '
+stdout_has '"token": "the", "logprob": null}, {"id": '
+run 0 text-generation -m "$gpt" --prompt-logprobs --top-logprobs 2 --max-new-tokens 6 "the cat sat"
+if [ "$(wc -l <"$tmp/out")" -eq 10 ]; then ok; else bad "not one line for each of 9 tokens and the text"; fi
+run 3 summarization -m "$t5" --prompt-logprobs red
+stderr_has "prompt_logprobs is not supported with T5ForConditionalGeneration"
 run 2 text-generation -m "$gpt" --logprobs --stream red
 stderr_has "exclude each other"
 

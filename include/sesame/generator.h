@@ -37,6 +37,9 @@ void ses_generator_free(ses_generator *g);
  * longest step, for the texts in progress. */
 void ses_generator_set_prefill_tokens(ses_generator *g, int64_t tokens);
 
+/* A prompt that needs more than cache_tokens runs alone, with a larger cache; default: it is refused. */
+void ses_generator_allow_large_prompts(ses_generator *g);
+
 typedef struct ses_generator_callbacks {
     /* After each token, not with beams; false cancels this prompt. NULL: none. t->prompt is the number that
      * ses_generator_add has returned. */

@@ -59,11 +59,13 @@ typedef struct ses_item {
                                     belongs to the whole pipeline is an error of the item */
 } ses_item;
 
-/* A generated token. */
+/* A generated token, or a token of a prompt. */
 typedef struct ses_token_logprob {
     int32_t id;
-    float logprob;
-    ses_string token; /* the tokenizer's spelling; n 0: the id is not in its vocabulary */
+    float logprob;                       /* NAN: the first token of a prompt */
+    ses_string token;                    /* the tokenizer's spelling; n 0: the id is not in its vocabulary */
+    const struct ses_token_logprob *top; /* [n_top]: "top_logprobs", the most likely tokens, best first */
+    size_t n_top;
 } ses_token_logprob;
 
 /* One row of a result. A task fills the fields it has. Strings end with NUL; p NULL: not used by the task. */
@@ -78,6 +80,8 @@ typedef struct ses_result_row {
     size_t group;                      /* fill-mask: number of the mask */
     const ses_token_logprob *logprobs; /* [n_logprobs]: generation with "logprobs"; NULL: not requested */
     size_t n_logprobs;
+    const ses_token_logprob *prompt_logprobs; /* the same with "prompt_logprobs", in the first row */
+    size_t n_prompt_logprobs;
 } ses_result_row;
 
 typedef struct ses_result {

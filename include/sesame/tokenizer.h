@@ -57,6 +57,10 @@ const char *ses_tokenizer_id_to_token(const ses_tokenizer *t, int32_t id, size_t
 /* The id of a token string of n bytes. -1: not in the vocabulary. */
 int32_t ses_tokenizer_token_to_id(const ses_tokenizer *t, const char *token, size_t n);
 
+/* The id is a special token, which ses_decode leaves out. False: it is not, or it is outside the
+ * vocabulary. */
+bool ses_tokenizer_is_special(const ses_tokenizer *t, int32_t id);
+
 /* Properties of a tokenizer, and the truncation stored in its file. */
 typedef struct ses_tokenizer_traits {
     const char *model;       /* "WordPiece", "BPE", "Unigram", "WordLevel" or "SentencePiece" */

@@ -67,7 +67,8 @@ static bool run(call *c, const ses_prompt *prompt, ses_err *e)
     c->out->n = (int64_t)n;
     c->out->sequence = ses_alloc_array(n, sizeof *c->out->sequence, e);
     if (!c->out->sequence) return false;
-    c->g->is_one_call = true;
+    c->g->fails_together = true; /* the call fails if one prompt does */
+    ses_generator_allow_large_prompts(c->g);
     ses_generator_set_prefill_tokens(c->g, INT64_MAX);
     if (!add_prompts(c, prompt, e)) return false;
     while (ses_generator_step(c->g)) continue;

@@ -72,11 +72,10 @@ struct ses_generator {
     const char *logits_name; /* name of the model's output */
     int64_t vocab_size;
     int64_t cache_tokens, max_sequences, prefill_tokens;
-    /* ses_generate: a failed pass fails all its prompts; a prompt that needs more than cache_tokens runs
-     * alone */
-    bool is_one_call;
-    bool is_closing;  /* being freed */
-    ses_cache *cache; /* one of the two: keys and values, or Transformer-XL memories */
+    bool allows_large;   /* a prompt that needs more than cache_tokens runs alone */
+    bool fails_together; /* a failed pass fails all its prompts */
+    bool is_closing;     /* being freed */
+    ses_cache *cache;    /* one of the two: keys and values, or Transformer-XL memories */
     ses_mems *mems;
     int64_t cache_used; /* tokens reserved by prompts in progress */
     ses_tape *tape;

@@ -67,6 +67,8 @@ void ses_generator_set_prefill_tokens(ses_generator *g, int64_t tokens)
     g->prefill_tokens = tokens > 0 ? tokens : 1;
 }
 
+void ses_generator_allow_large_prompts(ses_generator *g) { g->allows_large = true; }
+
 /* ---- the end of a prompt ---- */
 
 /* Calls on_finish and frees p, which is in no list any more. */
@@ -170,7 +172,7 @@ static bool check_need(const ses_generator *g, const ses_prompt_state *p, ses_er
         return ses_fail(e, SES_EARG,
                         "the prompt needs %lld sequences (beams or samples), expected at most %lld",
                         (long long)p->n_hyps, (long long)g->max_sequences);
-    return g->is_one_call || p->cache_need <= g->cache_tokens ||
+    return g->allows_large || p->cache_need <= g->cache_tokens ||
            ses_fail(
                e, SES_EARG,
                "the prompt needs %lld tokens of KV cache, expected at most %lld: request fewer new tokens, "
@@ -281,7 +283,7 @@ static void start_prompts(ses_generator *g)
 {
     ses_err e = { 0 };
     if (!g->first_waiting) return;
-    if (!grow_cache(g, &e) && (g->is_one_call || !g->n_active)) { /* else when others have finished */
+    if (!grow_cache(g, &e) && (g->fails_together || !g->n_active)) { /* else when others have finished */
         ses_prompt_state *p = remove_waiting(g, NULL);
         p->error = e;
         finish_prompt(g, p);

@@ -215,7 +215,7 @@ void ses_generator_run_parts(ses_generator *g, const ses_pass_part *part, int64_
     ses_err e = { 0 };
     if (run_pass(g, part, n, &e)) {
         use_logits(g, part, n);
-    } else if (n == 1 || g->mems || g->is_one_call) {
+    } else if (n == 1 || g->mems || g->fails_together) {
         for (int64_t i = 0; i < n; i++) part[i].p->error = e;
     } else {
         for (int64_t i = 0; i < n; i++) ses_generator_run_parts(g, &part[i], 1);

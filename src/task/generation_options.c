@@ -138,10 +138,18 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
                                    "\"logprobs\"" },
     LIST(SES_GEN_FORCED_EOS_TOKEN_ID, "forced-eos-token-id", forced_eos, "ID,ID",
          "force one as last token at maximum length"),
+    COUNT(SES_GEN_TOP_LOGPROBS, "top-logprobs", top_logprobs, 0, 1000,
+          "the same, and the N most likely tokens at each position: key \"top_logprobs\""),
+    [SES_GEN_PROMPT_LOGPROBS] = { .name = "prompt-logprobs",
+                                  .type = SES_OPT_FLAG,
+                                  AT(prompt_logprobs),
+                                  .help = "output the log-probability of each token of the prompt: key "
+                                          "\"prompt_logprobs\"" },
 };
 
 const char ses_generation_item_settings[] =
     "max-new-tokens|max-length|min-new-tokens|min-length|num-beams|num-beam-groups|num-return-sequences|"
     "length-penalty|diversity-penalty|early-stopping|do-sample|temperature|top-k|top-p|min-p|typical-p|"
     "epsilon-cutoff|eta-cutoff|top-h|seed|repetition-penalty|encoder-repetition-penalty|no-repeat-ngram-size|"
-    "encoder-no-repeat-ngram-size|return-full-text|shots|renormalize-logits|logprobs";
+    "encoder-no-repeat-ngram-size|return-full-text|shots|renormalize-logits|logprobs|top-logprobs|"
+    "prompt-logprobs";

@@ -25,6 +25,7 @@ void ses_generation_settings_apply(const ses_generation_args *a, ses_generate_op
         if (x->was_set && a->was_set[i])
             memcpy((char *)o + (x->offset - base), (const char *)a + x->offset, value_size(x->type));
     }
+    if (a->prompt_logprobs) o->prompt_logprobs = true;
     if (a->do_sample >= 0) o->do_sample = a->do_sample;
     if (a->renormalize >= 0) o->renormalize_logits = a->renormalize;
     if (a->forced_bos >= 0) o->forced_bos = (int32_t)a->forced_bos;
@@ -168,8 +169,8 @@ static bool check_settings(ses_pipeline *p, const ses_generation_args *a, ses_er
     if (a->stream && o->num_beams > 1)
         return ses_fail(e, SES_EUSAGE,
                         "--stream and --num-beams exclude each other: beams are known only at the end");
-    if (a->stream && a->logprobs)
-        return ses_fail(e, SES_EUSAGE, "--stream and --logprobs exclude each other");
+    if (a->stream && (a->logprobs || o->top_logprobs || o->prompt_logprobs))
+        return ses_fail(e, SES_EUSAGE, "--stream and log-probabilities exclude each other");
     ses_err why = { 0 }; /* generating for no prompt checks the options only */
     ses_generated *nothing = ses_generate(p->model, NULL, 0, o, &why);
     if (!nothing) return ses_fail(e, why.code == SES_EARG ? SES_EUSAGE : why.code, "%s", why.msg);

@@ -5,7 +5,7 @@
 
 #include "pipeline_impl.h"
 #include "prompt_template.h"
-#include "sesame/generate.h"
+#include "sesame/generator.h"
 
 /* Indices into ses_generation_opt, in the order of the help. */
 typedef enum {
@@ -49,6 +49,8 @@ typedef enum {
     SES_GEN_STREAM,
     SES_GEN_RENORMALIZE_LOGITS,
     SES_GEN_LOGPROBS,
+    SES_GEN_TOP_LOGPROBS,
+    SES_GEN_PROMPT_LOGPROBS,
     SES_GEN_FORCED_EOS_TOKEN_ID,
     SES_GENERATION_OPTION_COUNT
 } ses_generation_option;
@@ -60,7 +62,7 @@ typedef struct ses_generation_args {
     ses_opt_list stop, bad_words, suppress, begin_suppress, eos, forced_eos;
     const char *prefix, *template, *task, *src_lang, *tgt_lang;
     int64_t shots, forced_bos;
-    bool stream, logprobs;
+    bool stream, logprobs, prompt_logprobs;
 } ses_generation_args;
 
 extern const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT];
@@ -74,11 +76,23 @@ typedef struct ses_generation_task {
     int32_t src_lang; /* language token of the source; -1: the tokenizer's default */
 } ses_generation_task;
 
+/* The end of a generated text: why, and after how many tokens. */
+typedef struct ses_generation_end {
+    ses_finish_reason finish;
+    int64_t tokens;
+} ses_generation_end;
+
+typedef struct ses_generation_run ses_generation_run;
+
 typedef struct ses_generation_request {
     ses_string prompt;
     const ses_generate_options *o; /* the pipeline's, or a copy with the item's settings */
-    ses_result_row *text;          /* [n] */
+    ses_generation_run *run;       /* NULL: not started, or finished */
+    /* results */
+    ses_result_row *text;    /* [n] */
+    ses_generation_end *end; /* [n] */
     size_t n;
+    bool cancelled; /* the texts are incomplete */
 } ses_generation_request;
 
 /* Hooks of a task; finish takes the schema, so that each task has a finish of its own. */
@@ -94,6 +108,38 @@ static inline bool ses_generation_has_one_text(const ses_generation_args *a)
 {
     return a->o.num_return_sequences <= 1 && !a->logprobs;
 }
+
+/* generation_run.c: requests on a generator, for programs that run requests of several clients together. */
+
+/* A generated token; borrowed during the callback. */
+typedef struct ses_generation_token {
+    const ses_token_event *event; /* sequence, log-probabilities, top tokens, end of the text */
+    int32_t id;
+    ses_string token; /* the tokenizer's spelling; n 0: the id is not in its vocabulary */
+    bool special;     /* a special token, which texts leave out */
+    /* Text that is final with this token: an incomplete character, and a space that clean-up may remove, wait
+     * for the next token. The pieces of a sequence add up to its text, without the prompt. */
+    ses_string text;
+} ses_generation_token;
+
+typedef struct ses_generation_callbacks {
+    /* After each token; returns false to cancel the request. NULL: none. A request with beams must have
+     * none. */
+    bool (*on_token)(void *ctx, ses_request *r, const ses_generation_token *t);
+    /* Once, after the last token. r->error: why the request failed; NULL: the task's finish can be called,
+     * also if it was cancelled. */
+    void (*on_finish)(void *ctx, ses_request *r);
+    void *ctx;
+} ses_generation_callbacks;
+
+/* Adds an encoded request to a generator of the same model. p decodes texts during ses_generator_step: it may
+ * be another pipeline than the one that has encoded r, with the same task and tokenizer. r, and the pipeline
+ * that encoded it, must stay until on_finish. False and an error: it was refused; on_finish is not called. */
+bool ses_generation_task_start(ses_pipeline *p, ses_request *r, ses_generator *g,
+                               const ses_generation_callbacks *callbacks, ses_err *e);
+/* Cancels it; on_finish follows in the current or next step. Returns false if it has finished. In the thread
+ * of the generator. */
+bool ses_generation_task_cancel(ses_request *r);
 
 /* generation_settings.c: fills task->o and the rest of the state; checks the settings. */
 bool ses_generation_settings_read(ses_pipeline *p, ses_err *e);

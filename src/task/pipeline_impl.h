@@ -132,6 +132,9 @@ struct ses_pipeline {
 
 /* runner.c: drops the queue and frees the runner. */
 void ses_pipeline_runner_free(ses_pipeline *p);
+/* Records the error *e of one item, so that the others can continue, and clears it. False: nothing handles
+ * failed items, or the error is not the item's; the work stops. */
+bool ses_request_fail(ses_pipeline *p, ses_request *r, ses_err *e);
 
 /* pipeline_settings.c */
 

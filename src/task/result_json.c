@@ -1,6 +1,8 @@
 /* Writes a result as JSON; the result's schema defines the keys and their order. */
 #include "pipeline_impl.h"
 
+#include <math.h>
+
 static void put_string(ses_json_writer *w, ses_string s)
 {
     if (s.p)
@@ -25,18 +27,36 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_result_
     }
 }
 
-static void put_logprobs(ses_json_writer *w, const ses_result_row *row)
+static void put_logprob(ses_json_writer *w, const ses_token_logprob *x)
 {
-    ses_json_member_array(w, "logprobs");
-    for (size_t i = 0; i < row->n_logprobs; i++) {
+    ses_json_begin_object(w);
+    ses_json_member_int(w, "id", x->id);
+    ses_json_put_key(w, "token");
+    put_string(w, x->token);
+    ses_json_put_key(w, "logprob");
+    if (isnan(x->logprob))
+        ses_json_put_null(w);
+    else
+        ses_json_put_float(w, x->logprob);
+    if (x->top) ses_json_member_array(w, "top_logprobs");
+    for (size_t i = 0; i < x->n_top; i++) {
         ses_json_begin_object(w);
-        ses_json_member_int(w, "id", row->logprobs[i].id);
+        ses_json_member_int(w, "id", x->top[i].id);
         ses_json_put_key(w, "token");
-        put_string(w, row->logprobs[i].token);
+        put_string(w, x->top[i].token);
         ses_json_put_key(w, "logprob");
-        ses_json_put_float(w, row->logprobs[i].logprob);
+        ses_json_put_float(w, x->top[i].logprob);
         ses_json_end_object(w);
     }
+    if (x->top) ses_json_end_array(w);
+    ses_json_end_object(w);
+}
+
+static void put_logprobs(ses_json_writer *w, const char *key, const ses_token_logprob *x, size_t n)
+{
+    if (!x) return;
+    ses_json_member_array(w, key);
+    for (size_t i = 0; i < n; i++) put_logprob(w, &x[i]);
     ses_json_end_array(w);
 }
 
@@ -47,7 +67,8 @@ static void put_row(ses_json_writer *w, const ses_result *r, const ses_result_ro
         ses_json_put_key(w, f->key);
         put_field(w, r, row, f->kind);
     }
-    if (row->logprobs) put_logprobs(w, row);
+    put_logprobs(w, "prompt_logprobs", row->prompt_logprobs, row->n_prompt_logprobs);
+    put_logprobs(w, "logprobs", row->logprobs, row->n_logprobs);
     ses_json_end_object(w);
 }
 

@@ -81,7 +81,7 @@ static bool drop_queue(ses_pipeline *p)
 
 /* Records an error that concerns one item only, so that the others can continue. Returns false if the error
  * stops the work: nothing handles failed items, or the error is not the item's. */
-static bool record_item_error(ses_pipeline *p, ses_request *r, ses_err *e)
+bool ses_request_fail(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     if (!p->settings.on_item_error || !e || e->code == SES_OK || e->code == SES_EIO) return false;
     if (!r->error) r->error = ses_arena_array(&r->mem, 1, sizeof *r->error, e);
@@ -194,7 +194,7 @@ static bool collect_batch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
     for (size_t s = 0; s < b->n; s++) {
         ses_request *r = b->request[s];
         runner->seq_index = (int64_t)s;
-        if (!r->error && !p->task->collect(p, r, b->seq[s], e) && !record_item_error(p, r, e)) return false;
+        if (!r->error && !p->task->collect(p, r, b->seq[s], e) && !ses_request_fail(p, r, e)) return false;
         runner->row_index += (int64_t)b->seq[s]->n_rows;
     }
     return true;
@@ -213,7 +213,7 @@ static bool run_one_by_one(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
         if (r->error) continue;
         bool ok = p->task->run_batch ? p->task->run_batch(p, one.request, one.seq, one.n, e)
                                      : forward(p, &one, e) && collect_batch(p, &one, e);
-        if (!ok && !record_item_error(p, r, e)) return false;
+        if (!ok && !ses_request_fail(p, r, e)) return false;
     }
     return true;
 }
@@ -250,7 +250,7 @@ static bool report(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     const ses_pipeline_settings *s = &p->settings;
     ses_result *result = &p->runner.result;
-    if (!r->error && !finish_request(p, r, result, e) && !record_item_error(p, r, e)) return false;
+    if (!r->error && !finish_request(p, r, result, e) && !ses_request_fail(p, r, e)) return false;
     if (!r->error) return !s->on_result || s->on_result(s->on_result_ctx, result, e);
     p->stats.failed++;
     return s->on_item_error(s->on_item_error_ctx, &r->item, r->error, e);
@@ -384,7 +384,7 @@ bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
     ses_request *r = prepare(p, item, &ok, e);
     if (!r) return false;
     if (!ok) {
-        if (!record_item_error(p, r, e)) {
+        if (!ses_request_fail(p, r, e)) {
             recycle(&p->runner, r);
             return false;
         }

@@ -32,6 +32,20 @@ static void reset_decoder(ses_encode_ctx *k)
     ses_arena_reset(&k->strings.mem);
 }
 
+/* Compares strings: some models have the string of a special token under a second id too. */
+static bool is_special(const ses_tokenizer *t, const char *s, size_t n)
+{
+    const ses_added_token *a = ses_added_by_name(&t->added, s, n);
+    return a && a->special;
+}
+
+bool ses_tokenizer_is_special(const ses_tokenizer *t, int32_t id)
+{
+    size_t n = 0;
+    const char *s = ses_tokenizer_id_to_token(t, id, &n);
+    return s && is_special(t, s, n);
+}
+
 bool ses_decode(ses_encode_ctx *k, const int32_t *id, size_t n, bool keep_special, const char **text,
                 size_t *len, ses_err *e)
 {
@@ -43,9 +57,7 @@ bool ses_decode(ses_encode_ctx *k, const int32_t *id, size_t n, bool keep_specia
         if (!s)
             return ses_fail(e, SES_EARG, "id %d at index %zu is not in the vocabulary of size %lld", id[i], i,
                             (long long)t->vocab_size);
-        /* by string: some models have the string of a special token under a second id too */
-        const ses_added_token *a = keep_special ? NULL : ses_added_by_name(&t->added, s, bytes);
-        if (a && a->special) continue;
+        if (!keep_special && is_special(t, s, bytes)) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
     }
     return run_decoder(k, text, len, e);

@@ -161,6 +161,20 @@ static bool show_numbers(const ses_result *r)
     return true;
 }
 
+/* One line for each token: log-probability, token, and the most likely tokens with theirs. */
+static void show_logprobs(const ses_token_logprob *x, size_t n)
+{
+    for (; n > 0; x++, n--) {
+        printf("%11.4f  ", (double)x->logprob);
+        put_bytes(x->token.p ? x->token.p : "", x->token.n);
+        for (size_t i = 0; i < x->n_top; i++) {
+            printf("\t%.4f ", (double)x->top[i].logprob);
+            put_bytes(x->top[i].token.p ? x->top[i].token.p : "", x->top[i].token.n);
+        }
+        putchar('\n');
+    }
+}
+
 static bool show_text(const ses_result *r)
 {
     bool score = has_field(r->schema, SES_FIELD_SCORE);
@@ -168,12 +182,8 @@ static bool show_text(const ses_result *r)
         if (score) printf("%11.4f  ", r->row[i].score);
         put_bytes(r->row[i].text.p, r->row[i].text.n);
         putchar('\n');
-        for (size_t k = 0; k < r->row[i].n_logprobs; k++) {
-            const ses_token_logprob *x = &r->row[i].logprobs[k];
-            printf("%11.4f  ", (double)x->logprob);
-            put_bytes(x->token.p ? x->token.p : "", x->token.n);
-            putchar('\n');
-        }
+        show_logprobs(r->row[i].prompt_logprobs, r->row[i].n_prompt_logprobs);
+        show_logprobs(r->row[i].logprobs, r->row[i].n_logprobs);
     }
     return true;
 }
