@@ -87,9 +87,41 @@ ok "finetune writes a report" test -s "$tmp/one/report.html"
 ok "report" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html"
 ok "does not overwrite" exits 3 "$sesame" report "$tmp/one" -o "$tmp/page.html"
 ok "--overwrite" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html" --overwrite
-for what in 'training loss' 'evaluation loss' 'learning rate' 'gradient norm' accuracy; do
-    ok "a chart: $what" grep -q "class=\"title\">$what</text>" "$tmp/page.html"
+for what in 'Training loss' 'Evaluation loss' 'Learning rate' 'Gradient norm' 'Evaluation: accuracy'; do
+    ok "a chart: $what" grep -q "class=\"title\">$what</span>" "$tmp/page.html"
 done
+ok "axes with units" test "$(grep -o 'class="x label">updates<' "$tmp/page.html" | wc -l)" -eq 5
+ok "the unit of the loss" grep -q 'class="label">cross-entropy loss (nats)<' "$tmp/page.html"
+ok "values of a smoothed line" test "$(grep -o 'class="raw"' "$tmp/page.html" | wc -l)" -eq 2
+ok "both color schemes" grep -q 'prefers-color-scheme:dark' "$tmp/page.html"
+ok "phones" grep -q 'name="viewport" content="width=device-width' "$tmp/page.html"
+ok "the best run first" sh -c "grep 'class=\"key\"' '$tmp/page.html' | head -1 | grep -q 'one<span class=\"mark\">best<'"
+ok "the meaning of the matrix" grep -q '<caption>rows: true label, columns: predicted</caption>' "$tmp/page.html"
+for next in "sesame text-classification --model $tmp/one 'some text'" "sesame predict $tmp/one $tmp/dev.tsv --task classify" \
+    "sesame eval $tmp/one $tmp/dev.tsv --task classify --bootstrap 1000" \
+    "sesame quantize $tmp/one $tmp/one-int8 --dtype int8 --task classify --eval $tmp/dev.tsv" \
+    "--output $tmp/one-search .* --grid lr=0.0015,0.003,0.006"; do
+    ok "a command: $next" sh -c "sed \"s/&#39;/'/g\" '$tmp/page.html' | grep -q -- \"<code>.*$next\""
+done
+# The suggested commands work.
+for line in predict eval; do
+    sed -n "s/.*<code>sesame \($line [^<]*\)<.code>.*/\1/p" "$tmp/one/report.html" >"$tmp/next"
+    # shellcheck disable=SC2046  # words of a command
+    ok "$line works" exits 0 "$sesame" $(cat "$tmp/next")
+done
+# Worst errors: an evaluation with wrong labels.
+sed '2,5s/\(neg\|pos\)$/x&/; s/xneg$/pos/; s/xpos$/neg/; 2s/^/<b>/' "$tmp/dev.tsv" >"$tmp/wrong.tsv"
+# shellcheck disable=SC2086
+ok "a run with errors" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/wrong.tsv" \
+    --epochs 3 -o "$tmp/errors"
+ok "errors of the evaluation" grep -q '"errors": [1-9]' "$tmp/errors/eval_errors.json"
+"$1/json_valid" <"$tmp/errors/eval_errors.json" >/dev/null
+ok "valid JSON" test $? -eq 0
+ok "their number" grep -q '[1-9][0-9]* of 20 examples of wrong.tsv are wrong' "$tmp/errors/report.html"
+ok "their texts" grep -q '<p>&lt;b&gt;the film was bad .</p>' "$tmp/errors/report.html"
+ok "their labels" grep -q 'true: <b class="good">pos</b>.*predicted: <b class="bad">neg</b>.*probability 0\.[0-9]*.*line 2<' \
+    "$tmp/errors/report.html"
+ok "by probability" sh -c "sed -n 's/^ *\"score\": \([0-9.]*\)$/\1/p' '$tmp/errors/eval_errors.json' | sort -rnc"
 ok "two lines each" test "$(grep -o 'class="line"' "$tmp/page.html" | wc -l)" -eq 10
 ok "matrices" test "$(grep -c 'class="matrix"' "$tmp/page.html")" -eq 2
 ok "intervals" grep -q 'accuracy</td><td class="n">1.0000</td><td class="dim">1.0000 to 1.0000' "$tmp/page.html"

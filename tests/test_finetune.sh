@@ -248,6 +248,28 @@ refused "an unseen label" 3 'other' --task classify --train "$tmp/train.tsv" --e
 refused "a wrong column" 3 'sentence' --task classify --train "$tmp/train.tsv" --text body
 printf 'sentence1\tsentence2\tscore\na\tb\tinf\n' >"$tmp/inf.tsv"
 refused "a target that is not finite" 3 'inf' --task stsb --train "$tmp/inf.tsv"
+# Errors of each kind, in evaluations of models that have learned nothing.
+errors() # kind, score, then options
+{
+    kind=$1 by=$2
+    shift 2
+    rm -rf "$tmp/errors"
+    # shellcheck disable=SC2086
+    ok "a $kind run" exits 0 "$sesame" finetune $small --steps 1 -o "$tmp/errors" "$@"
+    ok "errors of $kind" grep -q "\"kind\": \"$kind\"" "$tmp/errors/eval_errors.json"
+    ok "their score" grep -q "\"score\": \"$by\"" "$tmp/errors/eval_errors.json"
+    ok "a text of $kind" grep -q '"text": "[a-z]' "$tmp/errors/eval_errors.json"
+    ok "a report of $kind" grep -q '<h3>Worst errors</h3>' "$tmp/errors/report.html"
+}
+errors labels probability --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv"
+errors tags 'wrong words' --task tag --train "$tmp/tags.txt" --eval "$tmp/tags.txt"
+ok "wrong words" grep -q '<th>word</th><th>true</th><th>predicted</th>' "$tmp/errors/report.html"
+errors sets 'wrong labels' --task multi_label --train "$tmp/multi.tsv" --eval "$tmp/multi.tsv"
+errors texts f1 --task answer --train "$tmp/squad.json" --eval "$tmp/squad.json" --no-answers
+awk 'BEGIN { print "sentence\tscore"; for (i = 0; i < 20; i++) printf "the film was %s\t%g\n", i % 2 ? "good" : "bad", i / 4 }' \
+    >"$tmp/numbers.tsv"
+errors values 'absolute difference' --task regress --train "$tmp/numbers.tsv" --eval "$tmp/numbers.tsv"
+
 # Pipelines name the task that trains their models.
 ok "the name of a pipeline" exits 0 "$sesame" finetune $small --task text-classification --train "$tmp/train.tsv" \
     --eval "$tmp/dev.tsv" --steps 2 -o "$tmp/by-pipeline"

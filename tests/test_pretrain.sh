@@ -32,10 +32,11 @@ out_has 'BertForMaskedLM'
 err_has 'unigram baseline: mlm_loss'
 out_has 'mlm_perplexity'
 out_has 'baseline mlm_loss'
-there "$tmp/a/run.json" "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
+there "$tmp/a/run.json" "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md" "$tmp/a/report.html"
 first=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | head -n 1)
 last=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | tail -n 1)
 if awk "BEGIN { exit !($last < $first - 0.3) }"; then pass; else fail "loss $first to $last"; fi
+if grep -q "sesame fill-mask --model $tmp/a " "$tmp/a/report.html"; then pass; else fail 'report.html'; fi
 if grep -q "<svg" "$tmp/a/curve.svg" && grep -q "eval_mlm_loss" "$tmp/a/curve.svg"; then pass; else fail 'curve.svg'; fi
 if "$sesame" fill-mask -m "$tmp/a" 'w1 w10 [MASK] w4' >"$tmp/out" 2>"$tmp/err"; then pass; else fail 'fill-mask'; fi
 gives 3 $common -o "$tmp/a"

@@ -33,5 +33,7 @@ void ses_options_free(const ses_opt_group *group, size_t n_groups);
 void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
 /* Appends the options that differ from their defaults: " --name value", quoted for a shell if needed. */
 void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out);
+/* Appends a word, in single quotes if a shell would change it. */
+void ses_shell_word_put(ses_buf *out, const char *word, size_t n);
 
 #endif

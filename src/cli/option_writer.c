@@ -45,7 +45,7 @@ void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_js
 
 /* ---- a command line ---- */
 
-static void put_word(ses_buf *out, const char *word, size_t n)
+void ses_shell_word_put(ses_buf *out, const char *word, size_t n)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
     bool bare = n > 0;
@@ -62,7 +62,7 @@ static void put_word(ses_buf *out, const char *word, size_t n)
 static void put_option(ses_buf *out, const ses_opt *o, const char *value, size_t n)
 {
     ses_buf_appendf(out, " --%s ", o->name);
-    put_word(out, value, n);
+    ses_shell_word_put(out, value, n);
 }
 
 /* Writes the shortest text that reads back as x. */

@@ -14,6 +14,7 @@
 #define SES_RUN_PLAN "pretrain.json"
 /* Files written at its end: its settings (also in each checkpoint); the runs of a search. */
 #define SES_RUN_INFO "run.json"
+#define SES_RUN_ERRORS "eval_errors.json" /* the worst errors of the last evaluation */
 #define SES_GRID_FILE "grid.json"
 
 /* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. Both may be

@@ -56,6 +56,7 @@ struct ses_finetune {
     char *log_path, *tensorboard_dir;
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
     ses_eval_report report;
+    char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
     double eval_seconds;
     bool was_started; /* ses_finetune_run was called */
     bool is_stopped;  /* the callback has returned false */
@@ -85,6 +86,11 @@ bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);
 /* eval_report.c: r is overwritten. b->resamples 0: no intervals. */
 bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,
                           const ses_finetune_outputs *o, const ses_bootstrap *b, ses_err *e);
+
+/* eval_errors.c: the worst errors, as a JSON object. score: orders generated texts. *json: free it; NULL if
+ * the task has no errors to list. */
+bool ses_eval_errors_json(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
+                          const char *score, char **json, ses_err *e);
 
 /* Notices about truncated examples, split passages and dropped tokens. name: of the data, for the text. */
 void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,

@@ -7,6 +7,7 @@
 #include "train/training_events.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- results ---- */
 
@@ -78,6 +79,15 @@ static bool copy_generation_config(const ses_finetune *f, const char *dir, ses_e
            ses_train_folder_copy(f->o.model, "generation_config.json", dir, &exists, e);
 }
 
+static bool write_errors(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    if (!f->errors) return true;
+    char *path = ses_path_join(dir, SES_RUN_ERRORS, e);
+    bool ok = path && ses_file_write(path, f->errors, strlen(f->errors), false, e);
+    ses_free(path);
+    return ok;
+}
+
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
@@ -87,8 +97,8 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) && write_run_info(f, NULL, dir, e) &&
-              ses_model_card_write(f, dir, e);
+              write_results(f, dir, "all_results.json", true, true, e) && write_errors(f, dir, e) &&
+              write_run_info(f, NULL, dir, e) && ses_model_card_write(f, dir, e);
     ses_free(state);
     return ok;
 }

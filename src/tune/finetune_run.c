@@ -85,8 +85,11 @@ static bool run_evaluation(ses_finetune *f, bool last, ses_err *e)
     double begin = ses_seconds();
     ses_bootstrap b = { last ? f->o.bootstrap : 0, f->o.confidence / 100, (uint64_t)f->o.run.seed };
     ses_eval_report_free(&f->report);
+    ses_free(f->errors);
+    f->errors = NULL;
     bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e) &&
-              ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e);
+              ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
+              (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
     f->eval_seconds = ses_seconds() - begin;
     ses_finetune_outputs_free(&p);
     return ok;
@@ -361,6 +364,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_examples_free(f->own_eval);
     ses_examples_free(f->base_labels);
     ses_eval_report_free(&f->report);
+    ses_free(f->errors);
     ses_json_free(f->config);
     ses_free(f->model_dir);
     ses_free(f->settings);

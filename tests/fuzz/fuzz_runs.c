@@ -1,14 +1,16 @@
-/* Folder of a run: run.json, log.jsonl and all_results.json, separated by lines of "--"; and its curves. */
+/* Folder of a run: run.json, log.jsonl, all_results.json and eval_errors.json, separated by lines of "--"; its
+ * curves and its report. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 
+#include "cli/inspect/html_report.h"
 #include "cli/inspect/run_record.h"
 #include "cli/train/loss_curve_svg.h"
 
 #include <math.h>
 #include <unistd.h>
 
-static const char *const name[] = { "run.json", "log.jsonl", "all_results.json" };
+static const char *const name[] = { "run.json", "log.jsonl", "all_results.json", "eval_errors.json" };
 
 /* Start of the first line "--", or NULL. */
 static const char *border(const char *text, size_t n)
@@ -52,6 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         for (size_t k = 0; k < r->n_series; k++) MUST(r->series[k].n > 0);
         for (size_t k = 0; k < 4; k++) ses_run_records_setting(&l, k);
     }
+    snprintf(svg, sizeof svg, "%s/report.html", dir);
+    if (ok) MUST(ses_run_records_rank(&l, &e) && ses_html_report_write(&l, svg, true, &e));
+    unlink(svg);
     ses_run_records_free(&l);
     snprintf(path, sizeof path, "%s/%s", dir, name[1]);
     snprintf(svg, sizeof svg, "%s/curve.svg", dir);

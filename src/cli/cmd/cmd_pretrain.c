@@ -159,8 +159,8 @@ const ses_command ses_command_pretrain = {
         "and more: an unknown name lists them. Auxiliary objectives (nsp, sop, sbo) add labels and weighted "
         "losses. Primary objectives alternate between batches, with probabilities given by their weights.\n\n"
         "OUT holds the model and its tokenizer, for every other command and for transformers, the scores, "
-        "the "
-        "log and a picture of the loss, curve.svg. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save a checkpoint and "
+        "the log, report.html and a picture of the loss, curve.svg. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save "
+        "a checkpoint and "
         "stop (exit code 130, 143, 129, 138); the same command with --resume "
         "continues, with identical results.",
     .examples = examples,

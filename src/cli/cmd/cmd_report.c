@@ -27,7 +27,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_run_records l;
     bool ok = ses_run_records_open(&l, c->operands, (size_t)c->n_operands, e) &&
-              ses_html_report_write(&l, a->output, a->overwrite, e);
+              ses_run_records_rank(&l, e) && ses_html_report_write(&l, a->output, a->overwrite, e);
     if (ok && !c->quiet) fprintf(stderr, "%s: %zu run%s\n", a->output, l.n, l.n == 1 ? "" : "s");
     ses_run_records_free(&l);
     return ok;
@@ -43,9 +43,12 @@ const ses_command ses_command_report = {
     .usage = "RUN...",
     .summary = "write an HTML report of runs",
     .description =
-        "Writes one self-contained HTML file: curves of losses, scores and learning rates with a line "
-        "per run, settings, scores per class and confusion matrices. RUN is a folder as in compare. "
-        "finetune writes such a report into the folder of each run.",
+        "Writes one self-contained HTML file, for wide and narrow screens, light and dark: smoothed curves "
+        "of "
+        "losses, scores, learning rates and gradient norms with a line per run, scores per class, confusion "
+        "matrices, the worst errors with their texts, settings, and commands to run next. RUN is a folder as "
+        "in "
+        "compare. finetune and pretrain write such a report into the folder of each run.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

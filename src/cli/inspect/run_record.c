@@ -28,6 +28,7 @@ void ses_run_records_free(ses_run_records *l)
         ses_free(r->name);
         ses_json_free(r->run);
         ses_json_free(r->results);
+        ses_json_free(r->errors);
     }
     ses_free(l->item);
     *l = (ses_run_records){ 0 };
@@ -171,7 +172,8 @@ static bool add_run(ses_run_records *l, const char *dir, const char *name, ses_e
     bool ok = path && (r->dir = ses_strdup(dir, e)) && (r->name = ses_strdup(name, e)) &&
               (log ? read_log(r, path, e) : read_history(r, path, e)) &&
               load_if_present(dir, SES_RUN_INFO, &r->run, e) &&
-              load_if_present(dir, "all_results.json", &r->results, e);
+              load_if_present(dir, "all_results.json", &r->results, e) &&
+              load_if_present(dir, SES_RUN_ERRORS, &r->errors, e);
     ses_free(path);
     if (!ok) return ses_wrap(e, "%s", dir);
     r->options = r->run ? ses_json_get(ses_json_root(r->run), "options") : NULL;

@@ -15,9 +15,9 @@ typedef struct ses_series { /* a value over steps */
 } ses_series;
 
 typedef struct ses_run_record {
-    char *dir, *name;                  /* name: unique in the list */
-    ses_json_doc *run, *results;       /* run.json, all_results.json; or NULL */
-    const ses_json *options, *outcome; /* objects in them, or NULL */
+    char *dir, *name;                     /* name: unique in the list */
+    ses_json_doc *run, *results, *errors; /* run.json, all_results.json, eval_errors.json; or NULL */
+    const ses_json *options, *outcome;    /* objects in them, or NULL */
     ses_series *series;
     size_t n_series, cap;
     char metric[64]; /* "eval_accuracy", or "" */

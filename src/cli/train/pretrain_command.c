@@ -1,8 +1,9 @@
-/* The pretrain command as a client of sesame/pretrain.h: arguments, terminal output, curve.svg. */
+/* The pretrain command as a client of sesame/pretrain.h: arguments, terminal output, report and curve. */
 #include "pretrain_command.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "cli/inspect/html_report.h"
 #include "cli/ui/show_values.h"
 #include "command_text.h"
 #include "loss_curve_svg.h"
@@ -102,7 +103,8 @@ static void show_summary(const session *s, ses_run_end end)
                           r->baseline[i].loss);
     ses_train_monitor_show_summary(&s->monitor, ses_pretrain_trainer(s->run), &r->stats, &s->a->train.energy,
                                    t, end);
-    ses_show_line(t, "Curve", "%s/curve.svg", output);
+    ses_show_line(t, "Files", "in %s: README.md (model card), report.html, curve.svg, all_results.json",
+                  output);
 }
 
 static bool print_json(const session *s, ses_err *e)
@@ -148,6 +150,9 @@ static bool pretrain(session *s, ses_device *dev, ses_err *e)
     } else if (ok && end == SES_RUN_WAS_COMPLETE) {
         ok = !s->a->compute.json || ses_train_print_results(s->o.run.output, e);
     } else if (ok) {
+        ses_err ignored = { 0 };
+        if (!ses_html_report_write_run(s->o.run.output, &ignored))
+            fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
         if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
         if (s->a->compute.json) ok = print_json(s, e);
     }

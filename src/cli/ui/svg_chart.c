@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 640, HEIGHT = 250, LEFT = 62, RIGHT = 12, TOP = 30, BOTTOM = 30, POINTS = 320, DOTS = 40 };
+/* Sizes in CSS pixels at the usual width of a chart. POINTS: bins of a long line; DOTS: shorter lines have
+ * dots; SMOOTHED: lines of at least as many points are smoothed. */
+enum { WIDTH = 344, HEIGHT = 216, LEFT = 46, RIGHT = 16, TOP = 24, BOTTOM = 38, POINTS = 240, DOTS = 25 };
+enum { SMOOTHED = 30 };
 
 void ses_html_text(ses_buf *out, const char *s)
 {
@@ -25,17 +28,82 @@ typedef struct range {
     double low, high;
 } range;
 
-static range find_range(const ses_chart_line *line, size_t n, bool steps)
+/* A line in at most POINTS bins of neighboring points. */
+typedef struct bins {
+    double step[POINTS], mean[POINTS], low[POINTS], high[POINTS], smooth[POINTS]; /* NaN: no finite value */
+    size_t n, each;                                                               /* points per bin */
+    bool is_smoothed;
+} bins;
+
+static void fill_bins(bins *b, const ses_series *s)
 {
-    range r = { INFINITY, -INFINITY };
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; line[i].series && k < line[i].series->n; k++) {
-            double x = steps ? line[i].series->step[k] : line[i].series->value[k];
-            if (!isfinite(x)) continue;
-            r.low = fmin(r.low, x);
-            r.high = fmax(r.high, x);
+    b->each = s->n / POINTS + (s->n % POINTS != 0);
+    b->n = (s->n + b->each - 1) / b->each;
+    for (size_t i = 0; i < b->n; i++) {
+        double sum = 0, steps = 0, count = 0, all = 0;
+        b->low[i] = INFINITY, b->high[i] = -INFINITY;
+        for (size_t k = i * b->each; k < s->n && k < (i + 1) * b->each; k++, all++) {
+            steps += s->step[k];
+            if (!isfinite(s->value[k])) continue;
+            sum += s->value[k], count++;
+            b->low[i] = fmin(b->low[i], s->value[k]), b->high[i] = fmax(b->high[i], s->value[k]);
         }
-    return r;
+        b->step[i] = steps / all;
+        b->mean[i] = b->smooth[i] = count > 0 ? sum / count : NAN;
+    }
+}
+
+/* Weighted means of neighbors: a Gaussian of a fortieth of the line. Unlike an exponential mean, it has no
+ * lag. */
+static void smooth_bins(bins *b)
+{
+    double sigma = fmax(1.5, (double)b->n / 40);
+    long reach = (long)(3 * sigma), n = (long)b->n;
+    for (long i = 0; i < n; i++) {
+        double sum = 0, weights = 0;
+        for (long k = i - reach; k <= i + reach; k++) {
+            if (k < 0 || k >= n || isnan(b->mean[k])) continue;
+            double w = exp(-0.5 * (double)((k - i) * (k - i)) / (sigma * sigma));
+            sum += w * b->mean[k], weights += w;
+        }
+        b->smooth[i] = isnan(b->mean[i]) ? NAN : sum / weights;
+    }
+    b->is_smoothed = true;
+}
+
+static void prepare(bins *b, const ses_chart *c, const ses_series *s)
+{
+    b->is_smoothed = false;
+    fill_bins(b, s);
+    if (c->smooth && s->n >= SMOOTHED) smooth_bins(b);
+}
+
+/* ---- axes ---- */
+
+static void extend(range *r, double x)
+{
+    if (!isfinite(x)) return;
+    r->low = fmin(r->low, x);
+    r->high = fmax(r->high, x);
+}
+
+/* The faint values of a smoothed line count for half: outliers do not flatten the line. */
+static void find_ranges(const ses_chart *c, range *x, range *y)
+{
+    range faint = { INFINITY, -INFINITY };
+    *x = *y = faint;
+    for (size_t i = 0; i < c->n; i++) {
+        bins b;
+        if (!c->line[i].series || !c->line[i].series->n) continue;
+        prepare(&b, c, c->line[i].series);
+        for (size_t k = 0; k < b.n; k++) {
+            extend(x, b.step[k]);
+            extend(y, b.smooth[k]);
+            extend(&faint, b.low[k]), extend(&faint, b.high[k]);
+        }
+    }
+    double extent = y->high - y->low;
+    y->low = fmax(faint.low, y->low - extent / 2), y->high = fmin(faint.high, y->high + extent / 2);
 }
 
 double ses_chart_tick_step(double extent, int parts)
@@ -51,68 +119,129 @@ static double svg_x(range r, double x)
 
 static double svg_y(range r, double y)
 {
-    return HEIGHT - BOTTOM - (y - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
+    double inside = fmin(fmax(y, r.low), r.high);
+    return HEIGHT - BOTTOM - (inside - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Rounds values near zero to 0, never -0. */
-static double snap_zero(double x, double step) { return fabs(x) < 1e-9 * step ? 0 : x; }
+/* A short number: 0.25, 2e-5, 40k. Values near zero become 0, never -0. */
+static void put_tick(ses_buf *out, double x, double step)
+{
+    char text[40], *exponent;
+    bool thousands = fabs(x) >= 10000 && fmod(x, 100) == 0 && fabs(x) < 1e6;
+    snprintf(text, sizeof text, "%.4g", fabs(x) < 1e-9 * step ? 0 : thousands ? x / 1000 : x);
+    exponent = strchr(text, 'e');
+    if (exponent && exponent[1] && exponent[2] == '0')
+        memmove(exponent + 2, exponent + 3, strlen(exponent + 3) + 1);
+    ses_buf_appendf(out, "%s%s", text, thousands ? "k" : "");
+}
 
-static void put_axes(ses_buf *out, range x, range y)
+static void put_axes(ses_buf *out, const ses_chart *c, range x, range y)
 {
     double step = ses_chart_tick_step(y.high - y.low, 4);
     for (double v = ceil(y.low / step - 1e-9) * step; v <= y.high + 1e-9 * step; v += step) {
         double at = svg_y(y, v);
-        ses_buf_appendf(
-            out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">%.4g</text>",
-            LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, snap_zero(v, step));
+        ses_buf_appendf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">",
+                        LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4);
+        put_tick(out, v, step);
+        ses_buf_puts(out, "</text>");
     }
-    step = fmax(1, ses_chart_tick_step(x.high - x.low, 6));
-    for (double v = ceil(x.low / step - 1e-9) * step; v <= x.high + 1e-9 * step; v += step)
-        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">%.6g</text>", svg_x(x, v), HEIGHT - 10,
-                        snap_zero(v, step));
+    step = fmax(1, ses_chart_tick_step(x.high - x.low, 5));
+    for (double v = ceil(x.low / step - 1e-9) * step; v <= x.high + 1e-9 * step; v += step) {
+        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">", svg_x(x, v), HEIGHT - BOTTOM + 16);
+        put_tick(out, v, step);
+        ses_buf_puts(out, "</text>");
+    }
+    ses_buf_appendf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT);
+    ses_buf_appendf(out, "<text x=\"%d\" y=\"%d\" class=\"x label\">", (LEFT + WIDTH - RIGHT) / 2,
+                    HEIGHT - 4);
+    ses_html_text(out, c->x_label);
+    ses_buf_puts(out, "</text><text x=\"2\" y=\"12\" class=\"label\">");
+    ses_html_text(out, c->y_label);
+    ses_buf_puts(out, "</text>");
 }
 
-/* Neighboring points are averaged if there are more than POINTS. */
-static void put_line(ses_buf *out, const ses_chart_line *l, range x, range y)
+/* ---- lines ---- */
+
+static void put_point(ses_buf *out, bool *in_path, double x, double y)
 {
-    const ses_series *s = l->series;
-    size_t each = (s->n + POINTS - 1) / POINTS, color = l->color % SES_CHART_COLORS;
+    ses_buf_appendf(out, "%c%.1f %.1f", *in_path ? 'L' : 'M', x, y);
+    *in_path = true;
+}
+
+static void put_path(ses_buf *out, const char *class, const bins *b, bool smooth, range x, range y)
+{
     bool in_path = false;
-    ses_buf_appendf(out, "<g stroke=\"var(--c%zu)\" fill=\"var(--c%zu)\"><title>", color, color);
-    ses_html_text(out, l->name);
-    ses_buf_puts(out, "</title><path class=\"line\" d=\"");
-    for (size_t i = 0; i < s->n; i += each) {
-        double step = 0, value = 0, n = 0;
-        for (size_t k = i; k < s->n && k < i + each; k++, n++) step += s->step[k], value += s->value[k];
-        if (!isfinite(value)) {
+    ses_buf_appendf(out, "<path class=\"%s\" d=\"", class);
+    for (size_t i = 0; i < b->n; i++) {
+        if (isnan(b->mean[i])) {
             in_path = false;
             continue;
         }
-        ses_buf_appendf(out, "%c%.1f %.1f", in_path ? 'L' : 'M', svg_x(x, step / n), svg_y(y, value / n));
-        in_path = true;
+        double at = svg_x(x, b->step[i]);
+        if (smooth || b->each == 1) {
+            put_point(out, &in_path, at, svg_y(y, smooth ? b->smooth[i] : b->mean[i]));
+        } else { /* several values: their range */
+            put_point(out, &in_path, at, svg_y(y, b->low[i]));
+            put_point(out, &in_path, at, svg_y(y, b->high[i]));
+        }
     }
     ses_buf_puts(out, "\"/>");
-    for (size_t i = 0; s->n <= DOTS && i < s->n; i++)
-        if (isfinite(s->value[i]))
-            ses_buf_appendf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", svg_x(x, s->step[i]),
-                            svg_y(y, s->value[i]));
+}
+
+static void put_line(ses_buf *out, const ses_chart *c, const ses_chart_line *l, range x, range y)
+{
+    bins b;
+    size_t color = l->color % SES_CHART_COLORS;
+    prepare(&b, c, l->series);
+    ses_buf_appendf(out, "<g stroke=\"var(--c%zu)\" fill=\"var(--c%zu)\"><title>", color, color);
+    ses_html_text(out, l->name);
+    ses_buf_puts(out, "</title>");
+    if (b.is_smoothed) put_path(out, "raw", &b, false, x, y);
+    put_path(out, "line", &b, true, x, y);
+    for (size_t i = 0; l->series->n <= DOTS && i < b.n; i++)
+        if (!isnan(b.mean[i]))
+            ses_buf_appendf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.8\"/>", svg_x(x, b.step[i]),
+                            svg_y(y, b.mean[i]));
     ses_buf_puts(out, "</g>");
 }
 
-void ses_chart_put(ses_buf *out, const char *title, const ses_chart_line *line, size_t n)
+/* The title, and the last value of a single line. */
+static void put_caption(ses_buf *out, const ses_chart *c)
 {
-    range x = find_range(line, n, true), y = find_range(line, n, false);
+    ses_buf_puts(out, "<figcaption><span class=\"title\">");
+    ses_html_text(out, c->title);
+    ses_buf_puts(out, "</span>");
+    const ses_series *s = c->n == 1 ? c->line[0].series : NULL;
+    if (s && s->n) {
+        ses_buf_puts(out, "<span class=\"last\">last ");
+        put_tick(out, s->value[s->n - 1], 0);
+        ses_buf_puts(out, "</span>");
+    }
+    ses_buf_puts(out, "</figcaption>");
+}
+
+void ses_chart_put(ses_buf *out, const ses_chart *c)
+{
+    range x, y;
+    bool smoothed = false;
+    find_ranges(c, &x, &y);
     if (!(x.low <= x.high) || !(y.low <= y.high)) return;
     double pad = y.high > y.low ? 0.05 * (y.high - y.low) : fmax(fabs(y.high) * 0.1, 1e-6);
     y = (range){ y.low - pad, y.high + pad };
     x.low = fmin(x.low, 0);
     if (x.high <= x.low) x.high = x.low + 1;
-    ses_buf_appendf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><text x=\"%d\" y=\"16\" class=\"title\">",
-                    WIDTH, HEIGHT, LEFT);
-    ses_html_text(out, title);
-    ses_buf_puts(out, "</text>");
-    put_axes(out, x, y);
-    for (size_t i = 0; i < n; i++)
-        if (line[i].series) put_line(out, &line[i], x, y);
-    ses_buf_puts(out, "</svg>\n");
+    ses_buf_puts(out, "<figure>");
+    put_caption(out, c);
+    ses_buf_appendf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
+    ses_html_text(out, c->title);
+    ses_buf_puts(out, "\">");
+    put_axes(out, c, x, y);
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->line[i].series || !c->line[i].series->n) continue;
+        put_line(out, c, &c->line[i], x, y);
+        smoothed |= c->smooth && c->line[i].series->n >= SMOOTHED;
+    }
+    ses_buf_puts(out, "</svg>");
+    if (smoothed) ses_buf_puts(out, "<p class=\"note\">Line: smoothed. Faint: every update.</p>");
+    ses_buf_puts(out, "</figure>\n");
 }

@@ -1,5 +1,6 @@
-/* Line charts as SVG elements of an HTML page, with one line per run. The page defines the stroke colors
- * var(--c0) to var(--c7). Output goes to a buffer of the caller; nothing is shared between threads. */
+/* Line charts as figures of an HTML page, with one line per run. The page defines the stroke colors
+ * var(--c0) to var(--c7) and the styles of the classes. Output goes to a buffer of the caller; nothing is
+ * shared between threads. */
 #ifndef SES_CLI_SVG_CHART_H
 #define SES_CLI_SVG_CHART_H
 
@@ -9,13 +10,20 @@
 enum { SES_CHART_COLORS = 8 };
 
 typedef struct ses_chart_line {
-    const ses_series *series;
+    const ses_series *series; /* NULL: none */
     const char *name;
     size_t color; /* modulo SES_CHART_COLORS */
 } ses_chart_line;
 
+typedef struct ses_chart {
+    const char *title, *x_label, *y_label; /* labels with units */
+    bool smooth;                           /* long lines: faint values and a smoothed line */
+    const ses_chart_line *line;
+    size_t n;
+} ses_chart;
+
 /* Writes nothing if no line has a finite value. */
-void ses_chart_put(ses_buf *out, const char *title, const ses_chart_line *line, size_t n);
+void ses_chart_put(ses_buf *out, const ses_chart *c);
 
 /* Distance of axis ticks: 1, 2 or 5 times a power of ten, with about `parts` ticks in the extent. */
 double ses_chart_tick_step(double extent, int parts);
