@@ -2,6 +2,9 @@
 #ifndef SES_BASE_CLOCK_H
 #define SES_BASE_CLOCK_H
 
-double ses_seconds(void); /* since an arbitrary point in time */
+#include <stdint.h>
+
+double ses_seconds(void);    /* since an arbitrary point in time */
+uint64_t ses_clock_ns(void); /* the same in nanoseconds */
 
 #endif

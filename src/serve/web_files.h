@@ -1,4 +1,5 @@
-/* The files of the web page (src/serve/web), compressed by the build (cmake/web.cmake) and part of the library. */
+/* The files of the web page (src/serve/web), compressed by the build (cmake/web.cmake) and part of the
+ * library. */
 #ifndef SES_SERVE_WEB_FILES_H
 #define SES_SERVE_WEB_FILES_H
 

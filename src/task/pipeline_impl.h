@@ -115,7 +115,7 @@ struct ses_pipeline {
     const ses_model *model;
     const ses_sentence *encoder; /* embed, similarity: contains the model; else NULL */
     const ses_tokenizer *tokenizer;
-    const ses_pipeline *original; /* of a clone; else NULL */
+    const ses_pipeline *original; /* the pipeline this one is a clone of; NULL: none */
     ses_model *own_model;         /* loaded by the pipeline, or a view of a shared model; NULL: shared */
     ses_sentence *own_encoder;
     ses_tokenizer *own_tokenizer;

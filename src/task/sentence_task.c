@@ -36,6 +36,11 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_sentence_args, prompt_name),
       .value = "NAME",
       .help = "put the folder's prompt of this name before each text; default: the folder's default prompt" },
+    { .name = "truncation-side",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_sentence_args, truncation_side),
+      .choices = "left|right",
+      .help = "side at which tokens of a text that is too long are left out; default: the tokenizer's" },
 };
 
 const ses_opt_table ses_sentence_options_table = { opt, SES_LEN(opt) };
@@ -95,6 +100,7 @@ bool ses_sentence_task_open(ses_pipeline *p, ses_err *e)
     int64_t max_tokens = ses_sentence_max_tokens(p->encoder);
     if (a->prompt && a->prompt_name)
         return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
+    if (a->truncation_side >= 0) p->tokenizer_config.truncate_left = a->truncation_side == 0;
     const char *prompt = a->prompt ? a->prompt : ses_sentence_prompt(p->encoder, a->prompt_name);
     if (a->prompt_name && !prompt)
         return ses_fail(e, SES_EUSAGE, "--prompt-name: the folder has no prompt \"%s\"", a->prompt_name);

@@ -10,6 +10,7 @@ typedef struct ses_sentence_args {
     const char *pooling, *prompt, *prompt_name;
     int64_t layer;
     bool normalize, no_normalize;
+    int truncation_side; /* 0: left, 1: right, -1: the default of the tokenizer */
 } ses_sentence_args;
 
 extern const ses_opt_table ses_sentence_options_table; /* offsets relative to ses_sentence_args */

@@ -94,7 +94,10 @@ struct ses_task {
     bool uses_tokenizer_max_length; /* the tokenizer's model_max_length limits the sequences, too */
     bool generates;                 /* needs a head that predicts the next token: see ses_class_lm_head */
     bool needs_bidirectional;       /* does not work with a decoder-only model, whatever its head */
-    bool can_stream;                /* run_batch passes generated text to the stream callback */
+    /* The model suits the task, not only its head; NULL: every model with the head. For lists of tasks: a
+     * pipeline may be opened on others, too. */
+    bool (*suits)(const ses_model *m);
+    bool can_stream; /* run_batch passes generated text to the stream callback */
 
     /* Hooks of a pipeline; NULL: nothing to do. */
     bool (*load_model)(ses_pipeline *p, ses_err *e); /* sets p->model; NULL: the folder's model is opened */
@@ -153,6 +156,8 @@ bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, s
 bool ses_task_has_head(const ses_task *t, const ses_class *c); /* the class has a head for the task */
 /* It has, and the model meets the task's other needs. */
 bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_class *c);
+/* The same for a loaded model, with the task's `suits`. */
+bool ses_task_suits(const ses_task *t, const ses_model *m);
 /* Names of the tasks the class supports, "fill-mask, embed". */
 void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 

@@ -48,6 +48,8 @@ typedef struct item_state {
     float *score;
 } item_state;
 
+static bool suits(const ses_model *m) { return ses_model_label_count(m) == 1; }
+
 static bool open_task(ses_pipeline *p, ses_err *e)
 {
     task_state *task = p->state;
@@ -139,6 +141,7 @@ const ses_task ses_task_rerank = {
     .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "query", .list = "texts|documents", .requires_list = true },
+    .suits = suits,
     .open = open_task,
     .encode = encode,
     .collect = collect,

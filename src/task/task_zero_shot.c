@@ -54,6 +54,18 @@ static bool begins(const char *s, const char *with)
     return !*with;
 }
 
+/* Column of the label that begins with "entail"; -1: none. */
+static int64_t find_entailment(const ses_model *m)
+{
+    for (int64_t i = 0; i < ses_model_label_count(m); i++) {
+        const char *name = ses_model_label_name(m, i);
+        if (name && begins(name, "entail")) return i;
+    }
+    return -1;
+}
+
+static bool suits(const ses_model *m) { return find_entailment(m) >= 0; }
+
 /* As in transformers: entailment is the label that begins with "entail", else the last one; contradiction
  * is the first label, or the last if the first is entailment. */
 static bool find_columns(ses_pipeline *p, ses_err *e)
@@ -63,11 +75,7 @@ static bool find_columns(ses_pipeline *p, ses_err *e)
     if (n < 2)
         return ses_fail(e, SES_EUNSUPPORTED, "needs an NLI model with 2 or more labels, this one has %lld",
                         (long long)n);
-    task->entailment = -1;
-    for (int64_t i = 0; i < n && task->entailment < 0; i++) {
-        const char *name = ses_model_label_name(p->model, i);
-        if (name && begins(name, "entail")) task->entailment = i;
-    }
+    task->entailment = find_entailment(p->model);
     task->contradiction = task->entailment == 0 ? n - 1 : 0;
     if (task->entailment >= 0) return true;
     task->entailment = n - 1;
@@ -195,6 +203,7 @@ const ses_task ses_task_zero_shot = {
     .head = heads,
     .item_schema = { .text = "text|sequence", .list = "candidate_labels" },
     .uses_tokenizer_max_length = true,
+    .suits = suits,
     .open = open_task,
     .encode = encode,
     .collect = collect,

@@ -97,6 +97,11 @@ bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_cla
            !(t->needs_bidirectional && c->decoder_only);
 }
 
+bool ses_task_suits(const ses_task *t, const ses_model *m)
+{
+    return ses_task_supports(t, m->desc, m->class) && (!t->suits || t->suits(m));
+}
+
 void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)
 {
     size_t at = 0;

@@ -1,0 +1,172 @@
+/* Reads members of request bodies. */
+#include "body.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+const ses_json *ses_body_get(const ses_json *object, const char *key)
+{
+    const ses_json *v = ses_json_get(object, key);
+    return v && ses_json_type_of(v) != SES_JSON_NULL ? v : NULL;
+}
+
+bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const char *expected)
+{
+    return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" must be %s, not %s", key, expected,
+                        ses_json_type_name(ses_json_type_of(v)));
+}
+
+bool ses_body_missing(ses_job *j, const char *key)
+{
+    return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" is missing", key);
+}
+
+ses_string ses_body_text(const ses_json *v)
+{
+    ses_string s = { 0 };
+    s.p = ses_json_string(v, &s.n);
+    return s;
+}
+
+/* For names and options: a NUL inside would hide what follows. */
+bool ses_body_string(ses_job *j, const ses_json *object, const char *key, const char **out)
+{
+    const ses_json *v = ses_body_get(object, key);
+    if (!v) return true;
+    ses_string s = ses_body_text(v);
+    if (!s.p) return ses_body_wrong_type(j, key, v, "a string");
+    if (strlen(s.p) != s.n)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" contains a NUL character", key);
+    *out = s.p;
+    return true;
+}
+
+bool ses_body_bool(ses_job *j, const ses_json *object, const char *key, bool *out)
+{
+    const ses_json *v = ses_body_get(object, key);
+    return !v || ses_json_bool(v, out) || ses_body_wrong_type(j, key, v, "true or false");
+}
+
+bool ses_body_int(ses_job *j, const ses_json *object, const char *key, int64_t min, int64_t max, int64_t *out)
+{
+    const ses_json *v = ses_body_get(object, key);
+    int64_t x;
+    if (!v) return true;
+    if (!ses_json_int(v, &x)) return ses_body_wrong_type(j, key, v, "an integer");
+    if (x < min || x > max)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" must be from %lld to %lld", key,
+                            (long long)min, (long long)max);
+    *out = x;
+    return true;
+}
+
+bool ses_body_real(ses_job *j, const ses_json *object, const char *key, double min, double max, double *out)
+{
+    const ses_json *v = ses_body_get(object, key);
+    double x;
+    if (!v) return true;
+    if (!ses_json_real(v, &x)) return ses_body_wrong_type(j, key, v, "a number");
+    if (!(x >= min && x <= max))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" must be from %g to %g", key, min,
+                            max);
+    *out = x;
+    return true;
+}
+
+bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const char *choices, int *out)
+{
+    const char *s = NULL, *word;
+    size_t n;
+    if (!ses_body_string(j, object, key, &s)) return false;
+    if (!s) return true;
+    for (size_t i = 0; ses_list_at(choices, i, &word, &n); i++)
+        if (strlen(s) == n && !memcmp(s, word, n)) {
+            *out = (int)i;
+            return true;
+        }
+    ses_buf list = { 0 };
+    for (size_t i = 0; ses_list_at(choices, i, &word, &n); i++)
+        ses_buf_appendf(&list, "%s\"%.*s\"", i ? ", " : "", (int)n, word);
+    ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" must be one of %s", key,
+                 list.data ? list.data : choices);
+    ses_buf_free(&list);
+    return false;
+}
+
+bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n, bool *batch)
+{
+    if (!v) return ses_body_missing(j, key);
+    bool array = ses_json_type_of(v) == SES_JSON_ARRAY;
+    if (batch) *batch = array;
+    *n = array ? ses_json_len(v) : 1;
+    if (!*n) return ses_api_fail(&j->error, SES_API_EMPTY, key, "\"%s\" is empty", key);
+    *list = ses_job_alloc(j, *n, sizeof **list);
+    for (size_t i = 0; *list && i < *n; i++) {
+        const ses_json *at = array ? ses_json_at(v, i) : v;
+        (*list)[i] = ses_body_text(at);
+        if (!(*list)[i].p)
+            return array ? ses_api_fail(&j->error, SES_API_VALIDATION, key,
+                                        "\"%s\": element %zu must be a string, not %s", key, i,
+                                        ses_json_type_name(ses_json_type_of(at)))
+                         : ses_body_wrong_type(j, key, v, "a string or a list of strings");
+    }
+    return *list != NULL;
+}
+
+/* ---- settings ---- */
+
+bool ses_settings_begin(ses_job *j, ses_body_settings *s, size_t max)
+{
+    *s = (ses_body_settings){ .capacity = max };
+    s->pipeline = ses_job_alloc(j, max + 1, sizeof *s->pipeline);
+    s->item = ses_job_alloc(j, max + 1, sizeof *s->item);
+    return s->pipeline && s->item;
+}
+
+void ses_settings_add(ses_body_settings *s, const ses_task *t, const char *name, const char *value)
+{
+    char option[64];
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof option; n++) option[n] = name[n] == '_' ? '-' : name[n];
+    option[n] = 0;
+    ses_setting x = { name, value };
+    if (ses_task_allows_item_setting(t, option)) {
+        if (s->n_item < s->capacity) s->item[s->n_item++] = x;
+    } else if (s->n_pipeline < s->capacity) {
+        s->pipeline[s->n_pipeline++] = x;
+    }
+}
+
+static bool append_value(ses_buf *b, const ses_json *v)
+{
+    bool flag;
+    int64_t i;
+    double x;
+    ses_string s = ses_body_text(v);
+    if (s.p) return !memchr(s.p, 0, s.n) && ses_buf_append(b, s.p, s.n);
+    if (ses_json_bool(v, &flag)) return ses_buf_puts(b, flag ? "true" : "false");
+    if (ses_json_int(v, &i)) return ses_buf_appendf(b, "%lld", (long long)i);
+    return ses_json_real(v, &x) && ses_buf_appendf(b, "%.17g", x);
+}
+
+bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
+                           const ses_json *v)
+{
+    ses_buf b = { 0 };
+    bool ok = true;
+    if (ses_json_type_of(v) == SES_JSON_ARRAY)
+        for (size_t i = 0; ok && i < ses_json_len(v); i++)
+            ok = (!i || ses_buf_put(&b, ',')) && append_value(&b, ses_json_at(v, i));
+    else
+        ok = append_value(&b, v);
+    if (!ok)
+        ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
+                     "parameter \"%s\" must be a text, a number or a list of them",
+                     ses_quoted_of(name, strlen(name)).s);
+    ses_string value = ok ? ses_job_copy(j, b.data ? b.data : "", b.len) : (ses_string){ 0 };
+    ses_buf_free(&b);
+    if (!value.p) return false;
+    ses_settings_add(s, t, name, value.p);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* Reads members of request bodies. An absent or null member keeps the value; another type is an error of the
+ * request (j->error, false). Strings are borrowed from the body. */
+#ifndef SES_SERVE_BODY_H
+#define SES_SERVE_BODY_H
+
+#include "job.h"
+
+/* The member; NULL: absent or null. */
+const ses_json *ses_body_get(const ses_json *object, const char *key);
+
+bool ses_body_string(ses_job *j, const ses_json *object, const char *key, const char **out);
+bool ses_body_bool(ses_job *j, const ses_json *object, const char *key, bool *out);
+bool ses_body_int(ses_job *j, const ses_json *object, const char *key, int64_t min, int64_t max,
+                  int64_t *out);
+bool ses_body_real(ses_job *j, const ses_json *object, const char *key, double min, double max, double *out);
+/* Index of a string among "a|b|c". */
+bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const char *choices, int *out);
+
+/* A text, with the length it has in the body. */
+ses_string ses_body_text(const ses_json *v); /* p NULL: not a string */
+/* A text or an array of texts. Empty arrays are an error. batch (may be NULL): it is an array. */
+bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n,
+                    bool *batch);
+/* The error for a value of the wrong type. Returns false. */
+bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const char *expected);
+/* The error for a missing member. Returns false. */
+bool ses_body_missing(ses_job *j, const char *key);
+
+/* Settings of a pipeline, split into settings of the whole pipeline and of each item. */
+typedef struct ses_body_settings {
+    ses_setting *pipeline, *item; /* end with { 0 }; in the job's memory */
+    size_t n_pipeline, n_item, capacity;
+} ses_body_settings;
+bool ses_settings_begin(ses_job *j, ses_body_settings *s, size_t max);
+/* Adds name = value (a static string, or one in the job's memory), where the task expects it. */
+void ses_settings_add(ses_body_settings *s, const ses_task *t, const char *name, const char *value);
+/* Adds a value of the request as text; lists become texts separated by commas. */
+bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
+                           const ses_json *v);
+
+#endif

@@ -1,0 +1,116 @@
+/* Vectors: from texts to responses. */
+#include "embed_reply.h"
+
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool check_dimensions(ses_job *j, int64_t wanted)
+{
+    const ses_sentence *encoder = ses_pipeline_encoder(j->pipeline->compute);
+    int64_t width = ses_sentence_width(encoder);
+    return wanted <= width || ses_api_fail(&j->error, SES_API_VALIDATION, "dimensions",
+                                           "\"dimensions\" is %lld, but %s has vectors of %lld numbers",
+                                           (long long)wanted, j->model->name, (long long)width);
+}
+
+static bool check_truncation(ses_job *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const ses_request *r = j->item[i].request;
+        if (r && r->truncated)
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "truncate",
+                                "input %zu has %lld tokens, the model accepts %lld; set \"truncate\" to true",
+                                i, (long long)(r->tokens + r->truncated),
+                                (long long)ses_pipeline_max_seq_len(j->pipeline->compute));
+    }
+    return true;
+}
+
+bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
+                      ses_job_fn *done)
+{
+    const ses_task_entry *task = ses_task_find("embed");
+    ses_body_settings s;
+    if (!ses_settings_begin(j, &s, 4)) return false;
+    if (r->normalize >= 0)
+        ses_settings_add(&s, task->task, r->normalize ? "normalize" : "no-normalize", "true");
+    if (r->prompt_name) ses_settings_add(&s, task->task, "prompt-name", r->prompt_name);
+    if (r->left) ses_settings_add(&s, task->task, "truncation-side", "left");
+    if (!ses_job_open(w, j, r->model, task, s.pipeline) || !check_dimensions(j, r->dimensions)) return false;
+    r->normalized = ses_sentence_normalizes(ses_pipeline_encoder(j->pipeline->compute));
+    j->state = r;
+    for (size_t i = 0; i < n; i++)
+        if (!ses_job_add(w, j, &(ses_item){ .text = text[i] })) return false;
+    if (!ses_job_check_items(j) || (!r->truncate && !check_truncation(j))) return false;
+    return ses_job_submit(w, j, done);
+}
+
+const float *ses_embed_vector(ses_job *j, size_t i, int64_t *size)
+{
+    const ses_embed_request *r = j->state;
+    const ses_result *x = &j->item[i].result;
+    *size = x->vector_size;
+    if (!r->dimensions || r->dimensions == x->vector_size) return x->vectors;
+    *size = r->dimensions;
+    float *copy = ses_job_alloc(j, (size_t)*size, sizeof *copy);
+    double sum = 0;
+    for (int64_t k = 0; copy && k < *size; k++) {
+        copy[k] = x->vectors[k];
+        sum += (double)copy[k] * (double)copy[k];
+    }
+    double scale = r->normalized && sum > 0 ? 1 / sqrt(sum) : 1;
+    for (int64_t k = 0; copy && k < *size; k++) copy[k] = (float)((double)copy[k] * scale);
+    return copy;
+}
+
+void ses_embed_put_vector(ses_json_writer *json, const float *x, int64_t n, ses_vector_format format)
+{
+    if (format == SES_VECTORS_BASE64) { /* x86 and aarch64 are little-endian */
+        ses_buf b = { 0 };
+        size_t bytes = (size_t)n * sizeof *x, size = ses_base64_encoded_size(bytes);
+        if (ses_buf_reserve(&b, size)) {
+            ses_base64_encode(x, bytes, b.data);
+            ses_json_put_stringn(json, b.data, size);
+        }
+        ses_buf_free(&b);
+        return;
+    }
+    ses_json_begin_array(json);
+    for (int64_t i = 0; i < n; i++) ses_json_put_float(json, x[i]);
+    ses_json_end_array(json);
+}
+
+bool ses_embed_wants_bytes(const ses_job *j)
+{
+    ses_string accept = ses_http_header(j->x, "accept");
+    return accept.p && ses_equal(accept.p, accept.n, "application/octet-stream");
+}
+
+void ses_embed_reply_bytes(ses_worker *w, ses_job *j)
+{
+    int64_t size = 0;
+    char shape[64];
+    ses_embed_vector(j, 0, &size);
+    size_t row = (size_t)size * sizeof(float);
+    char *bytes = ses_alloc(j->n * row, NULL);
+    for (size_t i = 0; bytes && i < j->n; i++) {
+        const float *x = ses_embed_vector(j, i, &size);
+        if (!x) break;
+        memcpy(bytes + i * row, x, row);
+    }
+    if (!bytes || j->error.code) {
+        ses_free(bytes);
+        ses_api_fail(&j->error, SES_API_BACKEND, NULL, "out of memory");
+        ses_reply_error(w, j);
+        return;
+    }
+    snprintf(shape, sizeof shape, "%zu,%lld", j->n, (long long)size);
+    ses_http_add_header(j->x, "x-embedding-shape", shape);
+    ses_http_add_header(j->x, "x-embedding-dtype", "float32");
+    ses_reply_bytes(w, j, "application/octet-stream", bytes, j->n * row);
+}

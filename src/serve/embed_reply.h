@@ -1,0 +1,34 @@
+/* Shared by the routes that return vectors: inputs to items, vectors to a response. */
+#ifndef SES_SERVE_EMBED_REPLY_H
+#define SES_SERVE_EMBED_REPLY_H
+
+#include "body.h"
+#include "route.h"
+
+typedef enum { SES_VECTORS_FLOAT, SES_VECTORS_BASE64, SES_VECTORS_BYTES } ses_vector_format;
+
+typedef struct ses_embed_request {
+    const char *model;       /* NULL: the server's first encoder */
+    int64_t dimensions;      /* 0: all */
+    int normalize;           /* 1: on, 0: off, -1: as the folder specifies */
+    bool truncate;           /* false: a text that is too long is an error */
+    bool left;               /* truncate at the beginning */
+    const char *prompt_name; /* NULL: the default */
+    ses_vector_format format;
+    bool normalized; /* the vectors have length 1: filled by ses_embed_submit */
+} ses_embed_request;
+
+/* Encodes the texts and submits the job; j->state is the request. False: j->error. */
+bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
+                      ses_job_fn *done);
+
+/* Vector i of a computed job, with the requested dimensions; NULL and j->error: no memory. */
+const float *ses_embed_vector(ses_job *j, size_t i, int64_t *size);
+/* Writes a vector as an array of numbers or as base64 of little-endian f32. */
+void ses_embed_put_vector(ses_json_writer *json, const float *x, int64_t n, ses_vector_format format);
+/* Answers with the bytes of all vectors, and their shape in the headers. */
+void ses_embed_reply_bytes(ses_worker *w, ses_job *j);
+/* The client prefers bytes: Accept: application/octet-stream. */
+bool ses_embed_wants_bytes(const ses_job *j);
+
+#endif

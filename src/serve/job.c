@@ -1,0 +1,172 @@
+/* Jobs: memory, model, items. */
+#include "job.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/unicode/utf8.h"
+#include "serve_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Jobs above these sizes are bulk, unless the header x-priority decides. */
+enum { INTERACTIVE_INPUTS = 8, INTERACTIVE_TOKENS = 2048 };
+
+ses_job *ses_job_new(ses_http_exchange *x, const ses_route *route)
+{
+    ses_job *j = ses_alloc(sizeof *j, NULL);
+    if (!j) return NULL;
+    j->x = x;
+    j->route = route;
+    j->mem.min_block = 1024;
+    return j;
+}
+
+void ses_job_free(ses_job *j)
+{
+    for (size_t i = 0; i < j->n; i++) ses_request_free(j->item[i].request);
+    ses_free(j->item);
+    ses_served_model_release(j->model);
+    ses_json_free(j->doc);
+    ses_arena_free(&j->mem);
+    ses_free(j);
+}
+
+void *ses_job_alloc(ses_job *j, size_t n, size_t size)
+{
+    ses_err e = { 0 };
+    void *p = ses_arena_array(&j->mem, n, size, &e);
+    if (!p) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    return p;
+}
+
+ses_string ses_job_copy(ses_job *j, const char *s, size_t n)
+{
+    ses_err e = { 0 };
+    char *copy = ses_arena_strndup(&j->mem, s, n, &e);
+    if (!copy) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    return (ses_string){ copy, copy ? n : 0 };
+}
+
+/* ---- model and pipeline ---- */
+
+bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
+                  const ses_setting *settings)
+{
+    ses_err e = { 0 };
+    ses_registry *r = ses_server_registry(w->server);
+    if (!j->model) j->model = ses_registry_find(r, model, task);
+    if (!j->model && model && *model)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
+                            "no model \"%s\" is loaded; GET /v1/models lists them",
+                            ses_quoted_of(model, strlen(model)).s);
+    if (!j->model)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no loaded model supports %s", task->name);
+    if (!ses_served_model_supports(j->model, task))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "model", "%s does not support %s", j->model->name,
+                            task->name);
+    j->pipeline = ses_served_pipeline_get(j->model, task, settings, &e);
+    if (!j->pipeline) return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);
+    return ses_served_pipeline_encoder(j->pipeline, w->index, &e) ||
+           ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+}
+
+/* ---- items ---- */
+
+ses_api_code ses_api_code_of(const ses_err *why, bool computing)
+{
+    if (why->code == SES_ENOMEM) return SES_API_BACKEND;
+    if (!computing) return why->code == SES_EUSAGE ? SES_API_VALIDATION : SES_API_TOKENIZER;
+    return strstr(why->msg, "NaN") ? SES_API_NOT_FINITE : SES_API_BACKEND;
+}
+
+static size_t count_characters(const ses_item *item)
+{
+    size_t n = ses_utf8_count(item->text.p, item->text.n) + ses_utf8_count(item->pair.p, item->pair.n);
+    for (size_t i = 0; i < item->n_list; i++) n += ses_utf8_count(item->list[i].p, item->list[i].n);
+    return n;
+}
+
+bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item)
+{
+    ses_err e = { 0 };
+    uint64_t begin = ses_clock_ns();
+    const ses_server_options *o = ses_server_get_options(w->server);
+    if ((int64_t)j->n >= o->max_inputs)
+        return ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL, "the request has more than %lld inputs",
+                            (long long)o->max_inputs);
+    if (!ses_array_reserve(&j->item, &j->capacity, j->n + 1, sizeof *j->item, &e))
+        return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    ses_job_item *to = &j->item[j->n++];
+    *to = (ses_job_item){ 0 };
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    to->request = p ? ses_request_prepare(p, item, &e) : NULL;
+    if (to->request) {
+        j->tokens += to->request->tokens;
+        j->truncated += to->request->truncated;
+        j->sequences += (int64_t)to->request->n_seqs;
+    } else {
+        to->error = ses_job_alloc(j, 1, sizeof *to->error);
+        if (!to->error) return false;
+        *to->error = e;
+    }
+    j->characters += (int64_t)count_characters(item);
+    j->encode_ns += ses_clock_ns() - begin;
+    return true;
+}
+
+bool ses_job_check_items(ses_job *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const ses_job_item *x = &j->item[i];
+        const ses_err *why = x->error ? x->error : x->request ? x->request->error : NULL;
+        if (!why) continue;
+        ses_api_code code = ses_api_code_of(why, x->request != NULL);
+        return j->n == 1 ? ses_api_fail(&j->error, code, NULL, "%s", why->msg)
+                         : ses_api_fail(&j->error, code, NULL, "input %zu: %s", i, why->msg);
+    }
+    return true;
+}
+
+/* ---- lane and deadline ---- */
+
+static bool read_lane(ses_job *j)
+{
+    ses_string s = ses_http_header(j->x, "x-priority");
+    bool small = j->n <= INTERACTIVE_INPUTS && j->tokens <= INTERACTIVE_TOKENS;
+    j->lane = small ? SES_LANE_INTERACTIVE : SES_LANE_BULK;
+    if (!s.p) return true;
+    if (ses_equal(s.p, s.n, "interactive"))
+        j->lane = SES_LANE_INTERACTIVE;
+    else if (ses_equal(s.p, s.n, "bulk"))
+        j->lane = SES_LANE_BULK;
+    else
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "x-priority",
+                            "x-priority must be interactive or bulk");
+    return true;
+}
+
+static bool read_deadline(ses_job *j, double default_seconds)
+{
+    ses_string s = ses_http_header(j->x, "x-deadline-ms");
+    double ms = 1000 * default_seconds;
+    if (s.p) {
+        char *end;
+        ms = s.n < 16 ? strtod(s.p, &end) : -1;
+        if (!(ms > 0) || end != s.p + s.n || ms > 1e9)
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "x-deadline-ms",
+                                "x-deadline-ms must be a number of milliseconds above 0");
+    }
+    j->deadline_ns = ses_http_received_ns(j->x) + (uint64_t)(ms * 1e6);
+    return true;
+}
+
+bool ses_job_submit(ses_worker *w, ses_job *j, ses_job_fn *done)
+{
+    const ses_server_options *o = ses_server_get_options(w->server);
+    if (!j->n) return ses_api_fail(&j->error, SES_API_EMPTY, NULL, "the request has no input");
+    if (!read_lane(j) || !read_deadline(j, o->deadline_seconds)) return false;
+    j->done = done;
+    return ses_scheduler_submit(ses_server_scheduler(w->server), j);
+}

@@ -1,0 +1,306 @@
+/* Loads models once and opens pipelines on them as requests need them. */
+#include "registry.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+#include <string.h>
+#include <time.h>
+
+struct ses_registry {
+    ses_device *dev;
+    int64_t batch_tokens;
+    pthread_mutex_t lock;
+    ses_served_model **model; /* [n], in the order they were loaded */
+    size_t n, capacity;
+};
+
+/* ---- a model ---- */
+
+static void pipeline_free(ses_served_pipeline *p)
+{
+    for (size_t i = 0; i < SES_LEN(p->encoder); i++) ses_pipeline_free(p->encoder[i]);
+    ses_pipeline_free(p->compute);
+    ses_free(p->key);
+    ses_free(p);
+}
+
+static void model_free(ses_served_model *m)
+{
+    if (!m) return;
+    /* newest first: later pipelines share the tokenizer of the first */
+    for (ses_served_pipeline *p = m->pipelines, *next; p; p = next) next = p->next, pipeline_free(p);
+    ses_model_free(m->model);
+    pthread_mutex_destroy(&m->lock);
+    ses_free(m->name);
+    ses_free(m->dir);
+    ses_free(m);
+}
+
+void ses_served_model_retain(ses_served_model *m) { atomic_fetch_add(&m->refs, 1); }
+
+void ses_served_model_release(ses_served_model *m)
+{
+    if (m && atomic_fetch_sub(&m->refs, 1) == 1) model_free(m);
+}
+
+bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task)
+{
+    return ses_task_suits(task->task, m->model);
+}
+
+/* The task of the model's head: what "POST /" runs. */
+static const ses_task_entry *find_own_task(const ses_served_model *m)
+{
+    static const char *const first[] = { "rerank", "text-classification", "text-generation",
+                                         "summarization" };
+    const ses_task_entry *embed = ses_task_find("embed");
+    if (m->is_sentence_encoder || !m->model->class->head[0].head) return embed;
+    for (size_t i = 0; i < SES_LEN(first); i++) {
+        const ses_task_entry *t = ses_task_find(first[i]);
+        if (ses_served_model_supports(m, t)) return t;
+    }
+    for (const ses_task_entry *t = ses_task_entries(); t->name; t++)
+        if (t->summary && t->task->head && ses_served_model_supports(m, t)) return t;
+    return embed;
+}
+
+static ses_served_model *model_open(const char *name, const char *dir, ses_device *dev, ses_err *e)
+{
+    ses_served_model *m = ses_alloc(sizeof *m, e);
+    if (!m) return NULL;
+    pthread_mutex_init(&m->lock, NULL);
+    atomic_init(&m->refs, 1);
+    m->dev = dev;
+    m->created = (int64_t)time(NULL);
+    m->name = ses_strdup(name, e);
+    m->dir = m->name ? ses_model_resolve(dir, NULL, e) : NULL;
+    if (!m->dir) goto fail;
+    m->is_sentence_encoder = ses_sentence_is_encoder_dir(m->dir);
+    m->model = ses_model_open(m->dir, dev, &(ses_model_options){ .no_head = m->is_sentence_encoder }, e);
+    if (!m->model) goto fail;
+    m->own_task = find_own_task(m);
+    return m;
+fail:
+    model_free(m);
+    return NULL;
+}
+
+/* ---- pipelines of a model ---- */
+
+/* Task and settings as text: equal texts, equal pipelines. */
+static char *key_of(const ses_task_entry *task, const ses_setting *s, ses_err *e)
+{
+    ses_buf b = { 0 };
+    ses_buf_puts(&b, task->name);
+    for (; s && s->name; s++) ses_buf_appendf(&b, "\n%s=%s", s->name, s->value ? s->value : "");
+    if (ses_buf_ok(&b, e)) return b.data;
+    ses_buf_free(&b);
+    return NULL;
+}
+
+/* A failed item is stored in its request; the others of its batch continue. */
+static bool keep_going(void *ctx, const ses_item *item, const ses_err *why, ses_err *e)
+{
+    (void)ctx, (void)item, (void)why, (void)e;
+    return true;
+}
+
+/* A sentence encoder's tokenizer may lowercase, so that its tasks do not share with the others. */
+static const ses_tokenizer *shared_tokenizer(const ses_served_model *m, const ses_task *t)
+{
+    for (const ses_served_pipeline *p = m->pipelines; p; p = p->next)
+        if (!m->is_sentence_encoder || !p->task->task->load_model == !t->load_model)
+            return ses_pipeline_tokenizer(p->compute);
+    return NULL;
+}
+
+static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_entry *task,
+                                          const ses_setting *settings, char *key, ses_err *e)
+{
+    ses_served_pipeline *p = ses_alloc(sizeof *p, e);
+    if (!p) {
+        ses_free(key);
+        return NULL;
+    }
+    ses_pipeline_options o = { .settings = settings,
+                               .model = m->model,
+                               .tokenizer = shared_tokenizer(m, task->task) };
+    p->model = m, p->task = task, p->key = key;
+    p->compute = ses_pipeline_open_with(task->name, m->dir, m->dev, &o, e);
+    if (!p->compute) {
+        pipeline_free(p);
+        return NULL;
+    }
+    ses_pipeline_set_error_callback(p->compute, keep_going, NULL);
+    p->next = m->pipelines;
+    m->pipelines = p;
+    m->n_pipelines++;
+    if (!m->tokenizer) m->tokenizer = ses_pipeline_tokenizer(p->compute);
+    return p;
+}
+
+ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
+                                             const ses_setting *settings, ses_err *e)
+{
+    char *key = key_of(task, settings, e);
+    if (!key) return NULL;
+    pthread_mutex_lock(&m->lock);
+    ses_served_pipeline *p = m->pipelines;
+    while (p && strcmp(p->key, key)) p = p->next;
+    if (p)
+        ses_free(key);
+    else if (m->n_pipelines < SES_MAX_SERVED_PIPELINES)
+        p = pipeline_open(m, task, settings, key, e);
+    else {
+        ses_free(key);
+        ses_fail(e, SES_ENOMEM, "%s: requests have used %d combinations of settings, which is the limit",
+                 m->name, SES_MAX_SERVED_PIPELINES);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return p;
+}
+
+ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, ses_err *e)
+{
+    if (!p->encoder[worker]) p->encoder[worker] = ses_pipeline_clone(p->compute, e);
+    return p->encoder[worker];
+}
+
+/* ---- the registry ---- */
+
+ses_registry *ses_registry_new(ses_device *dev, int64_t batch_tokens, ses_err *e)
+{
+    ses_registry *r = ses_alloc(sizeof *r, e);
+    if (!r) return NULL;
+    r->dev = dev;
+    r->batch_tokens = batch_tokens;
+    pthread_mutex_init(&r->lock, NULL);
+    return r;
+}
+
+void ses_registry_free(ses_registry *r)
+{
+    if (!r) return;
+    for (size_t i = 0; i < r->n; i++) ses_served_model_release(r->model[i]);
+    pthread_mutex_destroy(&r->lock);
+    ses_free(r->model);
+    ses_free(r);
+}
+
+/* Index of a name; n: none. The lock is held. */
+static size_t find_index(const ses_registry *r, const char *name)
+{
+    size_t i = 0;
+    while (i < r->n && strcmp(r->model[i]->name, name)) i++;
+    return i;
+}
+
+/* Takes the caller's reference. */
+static bool insert(ses_registry *r, ses_served_model *m, ses_err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t i = find_index(r, m->name);
+    ses_served_model *old = i < r->n ? r->model[i] : NULL;
+    bool ok = old || ses_array_reserve(&r->model, &r->capacity, r->n + 1, sizeof *r->model, e);
+    if (ok) {
+        r->model[i] = m;
+        r->n += !old;
+    }
+    pthread_mutex_unlock(&r->lock);
+    ses_served_model_release(ok ? old : m);
+    return ok;
+}
+
+/* The last component of a path; "a/b/" is b. */
+static ses_string base_name(const char *path)
+{
+    size_t n = strlen(path), first;
+    while (n > 1 && path[n - 1] == '/') n--;
+    for (first = n; first && path[first - 1] != '/'; first--) continue;
+    return (ses_string){ path + first, n - first };
+}
+
+/* The folder in NAME=FOLDER; NULL: the spec has no name. */
+static const char *folder_of(const char *spec)
+{
+    const char *equals = strchr(spec, '='), *slash = strchr(spec, '/');
+    return equals && equals > spec && (!slash || equals < slash) ? equals + 1 : NULL;
+}
+
+bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)
+{
+    const char *folder = folder_of(spec);
+    ses_string s = folder ? (ses_string){ spec, (size_t)(folder - 1 - spec) } : base_name(spec);
+    if (!s.n || s.n >= n) return ses_fail(e, SES_EARG, "model \"%s\": its name is empty or too long", spec);
+    memcpy(buf, s.p, s.n);
+    buf[s.n] = 0;
+    return true;
+}
+
+bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e)
+{
+    const char *folder = folder_of(spec);
+    char name[256];
+    if (!ses_registry_spec_name(spec, name, sizeof name, e)) return false;
+    ses_served_model *m = model_open(name, folder ? folder : spec, r->dev, e);
+    if (!m) return false;
+    /* the first pipeline loads the tokenizer: a broken one is found now, not by a request */
+    if (!ses_served_pipeline_get(m, m->own_task, NULL, e)) {
+        ses_served_model_release(m);
+        return false;
+    }
+    return insert(r, m, e);
+}
+
+bool ses_registry_reload(ses_registry *r, const char *name, ses_err *e)
+{
+    ses_served_model *old = ses_registry_find(r, name, NULL);
+    if (!old) return ses_fail(e, SES_EARG, "no model \"%s\" is loaded", name);
+    ses_buf spec = { 0 };
+    ses_buf_appendf(&spec, "%s=%s", old->name, old->dir);
+    ses_served_model_release(old);
+    bool ok = ses_buf_ok(&spec, e) && ses_registry_load(r, spec.data, e);
+    ses_buf_free(&spec);
+    return ok;
+}
+
+bool ses_registry_unload(ses_registry *r, const char *name, ses_err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t i = find_index(r, name);
+    ses_served_model *m = i < r->n ? r->model[i] : NULL;
+    if (m) memmove(r->model + i, r->model + i + 1, (--r->n - i) * sizeof *r->model);
+    pthread_mutex_unlock(&r->lock);
+    ses_served_model_release(m);
+    return m || ses_fail(e, SES_EARG, "no model \"%s\" is loaded", name);
+}
+
+ses_served_model *ses_registry_find(ses_registry *r, const char *name, const ses_task_entry *task)
+{
+    ses_served_model *found = NULL;
+    pthread_mutex_lock(&r->lock);
+    /* a model made for the task before one that merely supports it (embed works with every encoder) */
+    for (int pass = 0; pass < 2 && !found; pass++)
+        for (size_t i = 0; i < r->n && !found; i++) {
+            ses_served_model *m = r->model[i];
+            bool fits = name && *name ? !strcmp(m->name, name)
+                        : !task       ? true
+                        : pass        ? ses_served_model_supports(m, task)
+                                      : m->own_task && m->own_task->task == task->task;
+            if (fits) found = m;
+        }
+    if (found) ses_served_model_retain(found);
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    ses_served_model **list = ses_alloc_array(r->n + 1, sizeof *list, e);
+    *n = list ? r->n : 0;
+    for (size_t i = 0; i < *n; i++) ses_served_model_retain(list[i] = r->model[i]);
+    pthread_mutex_unlock(&r->lock);
+    return list;
+}

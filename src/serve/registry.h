@@ -1,0 +1,72 @@
+/* The models a server has loaded, by name, and pipelines that share their weights.
+ *
+ * Ownership: the registry and every job hold references; a model is freed with its last reference, so that
+ * requests in progress keep a model that has been unloaded or replaced. Threads: all functions lock. */
+#ifndef SES_SERVE_REGISTRY_H
+#define SES_SERVE_REGISTRY_H
+
+#include "task/prepared.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SES_MAX_WORKERS = 64, SES_MAX_SERVED_PIPELINES = 32 };
+
+typedef struct ses_served_model ses_served_model;
+
+/* A task with pipeline settings on a model. */
+typedef struct ses_served_pipeline {
+    struct ses_served_pipeline *next;
+    ses_served_model *model; /* borrowed: the model owns its pipelines */
+    const ses_task_entry *task;
+    char *key;                              /* task and settings, canonical */
+    ses_pipeline *compute;                  /* used by the thread that computes */
+    ses_pipeline *encoder[SES_MAX_WORKERS]; /* clones, by worker; NULL: not used yet */
+    void *generator; /* used by the thread that computes: see generation.c; NULL: none */
+} ses_served_pipeline;
+
+struct ses_served_model {
+    char *name, *dir;
+    ses_device *dev;
+    ses_model *model;
+    const ses_tokenizer *tokenizer; /* that of the first pipeline */
+    bool is_sentence_encoder;       /* the folder has a modules.json */
+    const ses_task_entry *own_task; /* the task of the model's head; NULL: none */
+    int64_t created;                /* Unix time */
+    pthread_mutex_t lock;           /* guards the pipelines */
+    ses_served_pipeline *pipelines;
+    size_t n_pipelines;
+    atomic_int refs;
+};
+
+typedef struct ses_registry ses_registry;
+
+ses_registry *ses_registry_new(ses_device *dev, int64_t batch_tokens, ses_err *e);
+void ses_registry_free(ses_registry *r); /* r may be NULL */
+
+/* Loads a model under a name, or replaces the model of this name. spec: FOLDER, NAME or NAME=FOLDER. */
+bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e);
+/* The name under which a spec is loaded. */
+bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e);
+bool ses_registry_unload(ses_registry *r, const char *name, ses_err *e);
+/* Loads the model of a name again from its folder. */
+bool ses_registry_reload(ses_registry *r, const char *name, ses_err *e);
+
+/* A reference to a model: by name, or with name NULL or "" the first that supports the task (NULL: any).
+ * NULL: none. Release it with ses_served_model_release. */
+ses_served_model *ses_registry_find(ses_registry *r, const char *name, const ses_task_entry *task);
+void ses_served_model_retain(ses_served_model *m);
+void ses_served_model_release(ses_served_model *m); /* m may be NULL */
+/* References to all models, in the order they were loaded; free the array with ses_free. NULL: no memory. */
+ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
+
+bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);
+
+/* The pipeline of a task with settings that belong to the whole pipeline (NULL: defaults). Opened when it is
+ * first used. Valid while a reference to the model is held. */
+ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
+                                             const ses_setting *settings, ses_err *e);
+/* The clone of a worker. */
+ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, ses_err *e);
+
+#endif

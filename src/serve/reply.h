@@ -1,0 +1,37 @@
+/* Responses: JSON, errors in the style of the route, timing headers. Each function that answers frees the
+ * job. */
+#ifndef SES_SERVE_REPLY_H
+#define SES_SERVE_REPLY_H
+
+#include "job.h"
+
+/* Format of error bodies, and the status of each ses_api_code. */
+typedef enum {
+    SES_STYLE_OPENAI, /* {"error": {"message", "type", "param", "code"}} */
+    SES_STYLE_TEI,    /* {"error", "error_type"} */
+    SES_STYLE_PLAIN   /* {"error": "..."} */
+} ses_error_style;
+
+int ses_api_status(ses_error_style style, ses_api_code code);
+const char *ses_api_error_type(ses_error_style style, ses_api_code code);
+
+/* Answers with j->error. */
+void ses_reply_error(ses_worker *w, ses_job *j);
+/* Answers with the writer's text, status 200, and frees the writer. A writer that has failed: status 500. */
+void ses_reply_json(ses_worker *w, ses_job *j, ses_json_writer *json);
+/* Answers with bytes, which the server frees with ses_free. */
+void ses_reply_bytes(ses_worker *w, ses_job *j, const char *content_type, char *bytes, size_t n);
+/* Answers with a static or copied text. */
+void ses_reply_text(ses_worker *w, ses_job *j, int status, const char *content_type, const char *text,
+                    size_t n);
+
+/* Adds the timing headers of a computed job: x-total-time and others, in milliseconds, and
+ * x-truncated-tokens. */
+void ses_reply_add_timings(ses_job *j);
+
+/* A new writer without whitespace; NULL and j->error: no memory. */
+ses_json_writer *ses_reply_writer(ses_job *j);
+/* "usage": {"prompt_tokens": N, "total_tokens": N} */
+void ses_reply_put_usage(ses_json_writer *w, const ses_job *j, int64_t completion_tokens);
+
+#endif

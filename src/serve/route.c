@@ -1,0 +1,37 @@
+/* Finds the route of a request. */
+#include "route.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+static const ses_route *const list[] = {
+#define SES_ROUTE(id) &ses_route_##id,
+#include "serve/route/routes.def"
+#undef SES_ROUTE
+    NULL
+};
+
+const ses_route *const *ses_routes(void) { return list; }
+
+static bool matches(const ses_route *r, ses_string path, ses_string *rest)
+{
+    size_t n = strlen(r->path);
+    if (r->path[n - 1] != '*') return ses_equal(path.p, path.n, r->path);
+    if (path.n < n - 1 || memcmp(path.p, r->path, n - 1) != 0) return false;
+    *rest = (ses_string){ path.p + n - 1, path.n - (n - 1) };
+    return true;
+}
+
+const ses_route *ses_route_find(ses_string method, ses_string path, ses_string *rest, const char **allowed)
+{
+    const char *other = NULL;
+    for (const ses_route *const *r = list; *r; r++) {
+        if (!matches(*r, path, rest)) continue;
+        bool head = ses_equal(method.p, method.n, "HEAD") && !strcmp((*r)->method, "GET");
+        if (head || ses_equal(method.p, method.n, (*r)->method)) return *r;
+        other = (*r)->method;
+    }
+    if (allowed) *allowed = other;
+    return NULL;
+}

@@ -1,0 +1,42 @@
+/* POST /admin/models/NAME/reload and /unload: with the option --admin. Models are loaded from the folders of
+ * the command line and of the models file only: no request names a path. */
+#include "base/str.h"
+#include "serve/route.h"
+#include "serve/serve_impl.h"
+
+#include <string.h>
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    ses_err e = { 0 };
+    ses_registry *r = ses_server_registry(w->server);
+    ses_string path = ses_job_copy(j, j->path_rest.p, j->path_rest.n);
+    if (!path.p) return false;
+    char *name = (char *)(uintptr_t)path.p, *action = strrchr(name, '/');
+    bool reload = action && !strcmp(action, "/reload"), unload = action && !strcmp(action, "/unload");
+    if (!reload && !unload)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL,
+                            "the path must be /admin/models/NAME/reload or /unload");
+    *action = 0;
+    ses_served_model *m = ses_registry_find(r, name, NULL);
+    if (!m || !*name) {
+        ses_served_model_release(m);
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no model \"%s\" is loaded",
+                            ses_quoted_of(name, strlen(name)).s);
+    }
+    ses_served_model_release(m);
+    if (reload ? !ses_registry_reload(r, name, &e) : !ses_registry_unload(r, name, &e))
+        return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    ses_reply_text(w, j, 200, "application/json", "{\"status\":\"ok\"}", 15);
+    return true;
+}
+
+const ses_route ses_route_admin = {
+    .method = "POST",
+    .path = "/admin/models/*",
+    .style = SES_STYLE_PLAIN,
+    .handle = handle,
+    .tag = "Operation",
+    .summary = "Reloads or unloads a model: /admin/models/NAME/reload, /admin/models/NAME/unload",
+    .response = "{\"type\":\"object\"}",
+};

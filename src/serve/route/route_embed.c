@@ -1,0 +1,159 @@
+/* POST /embed, /embed_all, /embed_sparse: the embedding routes of text-embeddings-inference. */
+#include "serve/embed_reply.h"
+
+/* ---- /embed ---- */
+
+static void embed_done(ses_worker *w, ses_job *j)
+{
+    const ses_embed_request *r = j->state;
+    ses_json_writer *json = NULL;
+    if (!ses_job_check_items(j)) goto fail;
+    if (r->format == SES_VECTORS_BYTES) {
+        ses_embed_reply_bytes(w, j);
+        return;
+    }
+    if (!(json = ses_reply_writer(j))) goto fail;
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < j->n; i++) {
+        int64_t size = 0;
+        const float *x = ses_embed_vector(j, i, &size);
+        ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
+    }
+    ses_json_end_array(json);
+    ses_reply_json(w, j, json);
+    return;
+fail:
+    ses_reply_error(w, j);
+}
+
+static bool embed_handle(ses_worker *w, ses_job *j)
+{
+    ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
+    ses_string *text = NULL;
+    size_t n = 0;
+    bool normalize = true;
+    int direction = 1;
+    if (!r) return false;
+    *r = (ses_embed_request){ .truncate = true };
+    if (!ses_body_string(j, j->body, "model", &r->model) ||
+        !ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) ||
+        !ses_body_bool(j, j->body, "normalize", &normalize) ||
+        !ses_body_bool(j, j->body, "truncate", &r->truncate) ||
+        !ses_body_string(j, j->body, "prompt_name", &r->prompt_name) ||
+        !ses_body_choice(j, j->body, "truncation_direction", "Left|Right", &direction) ||
+        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, NULL))
+        return false;
+    r->normalize = normalize;
+    r->left = direction == 0;
+    if (ses_embed_wants_bytes(j)) r->format = SES_VECTORS_BYTES;
+    return ses_embed_submit(w, j, r, text, n, embed_done);
+}
+
+/* ---- /embed_all: vectors of all tokens; /embed_sparse: weights of vocabulary tokens ---- */
+
+static void put_tokens(ses_json_writer *json, const ses_result *x)
+{
+    ses_json_begin_array(json);
+    for (int64_t i = 0; i < x->n_vectors; i++)
+        ses_embed_put_vector(json, x->vectors + i * x->vector_size, x->vector_size, SES_VECTORS_FLOAT);
+    ses_json_end_array(json);
+}
+
+static void put_weights(ses_json_writer *json, const ses_result *x)
+{
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < x->n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_int(json, "index", x->row[i].token);
+        ses_json_put_key(json, "value");
+        ses_json_put_float(json, (float)x->row[i].score);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+}
+
+static void reply_each(ses_worker *w, ses_job *j, void (*put)(ses_json_writer *json, const ses_result *x))
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < j->n; i++) put(json, &j->item[i].result);
+    ses_json_end_array(json);
+    ses_reply_json(w, j, json);
+}
+
+static void tokens_done(ses_worker *w, ses_job *j) { reply_each(w, j, put_tokens); }
+static void sparse_done(ses_worker *w, ses_job *j) { reply_each(w, j, put_weights); }
+
+static bool handle_task(ses_worker *w, ses_job *j, const char *task, ses_job_fn *done)
+{
+    const char *model = NULL;
+    ses_string *text = NULL;
+    size_t n = 0;
+    bool truncate = true;
+    if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "truncate", &truncate) ||
+        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, NULL) ||
+        !ses_job_open(w, j, model, ses_task_find(task), NULL))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!ses_job_add(w, j, &(ses_item){ .text = text[i] })) return false;
+    if (!truncate && j->truncated)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "truncate",
+                            "the inputs are %lld tokens too long; set \"truncate\" to true",
+                            (long long)j->truncated);
+    return ses_job_check_items(j) && ses_job_submit(w, j, done);
+}
+
+static bool all_handle(ses_worker *w, ses_job *j)
+{
+    return handle_task(w, j, "feature-extraction", tokens_done);
+}
+static bool sparse_handle(ses_worker *w, ses_job *j)
+{
+    return handle_task(w, j, "sparse-embed", sparse_done);
+}
+
+#define INPUTS                                                                                              \
+    "\"inputs\":{\"oneOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":" \
+    "\"string\",\"minLength\":1},"                                                                          \
+    "\"minItems\":1,\"maxItems\":2048}]},\"model\":{\"type\":\"string\"},\"truncate\":{\"type\":"           \
+    "\"boolean\"}"
+
+const ses_route ses_route_embed = {
+    .method = "POST",
+    .path = "/embed",
+    .style = SES_STYLE_TEI,
+    .handle = embed_handle,
+    .tag = "TEI",
+    .summary = "Embeddings of texts, as lists of numbers",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS
+               ",\"normalize\":{\"type\":\"boolean\",\"default\":true},\"truncation_direction\":{\"enum\":["
+               "\"Left\",\"Right\"]},"
+               "\"prompt_name\":{\"type\":\"string\"},\"dimensions\":{\"type\":\"integer\",\"minimum\":1}}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}}}",
+};
+
+const ses_route ses_route_embed_all = {
+    .method = "POST",
+    .path = "/embed_all",
+    .style = SES_STYLE_TEI,
+    .handle = all_handle,
+    .tag = "TEI",
+    .summary = "Vectors of all tokens, without pooling",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}",
+};
+
+const ses_route ses_route_embed_sparse = {
+    .method = "POST",
+    .path = "/embed_sparse",
+    .style = SES_STYLE_TEI,
+    .handle = sparse_handle,
+    .tag = "TEI",
+    .summary = "Sparse embeddings over the vocabulary (SPLADE), of a masked language model",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}",
+};

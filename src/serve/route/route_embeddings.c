@@ -1,0 +1,147 @@
+/* POST /v1/embeddings: OpenAI's embeddings. Input is a text, a list of texts, or, if the server allows it,
+ * token ids. Vectors come as numbers, base64 or bytes. */
+#include "base/str.h"
+#include "serve/embed_reply.h"
+#include "serve/serve_impl.h"
+
+#include <string.h>
+
+static void done(ses_worker *w, ses_job *j)
+{
+    const ses_embed_request *r = j->state;
+    if (!ses_job_check_items(j)) {
+        ses_reply_error(w, j);
+        return;
+    }
+    if (r->format == SES_VECTORS_BYTES) {
+        ses_embed_reply_bytes(w, j);
+        return;
+    }
+    ses_json_writer *json = ses_reply_writer(j);
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "object", "list");
+    ses_json_member_array(json, "data");
+    for (size_t i = 0; i < j->n; i++) {
+        int64_t size = 0;
+        const float *x = ses_embed_vector(j, i, &size);
+        ses_json_begin_object(json);
+        ses_json_member_string(json, "object", "embedding");
+        ses_json_member_uint(json, "index", i);
+        ses_json_put_key(json, "embedding");
+        ses_embed_put_vector(json, x, x ? size : 0, r->format);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+    ses_json_member_string(json, "model", j->model->name);
+    ses_reply_put_usage(json, j, -1);
+    ses_json_end_object(json);
+    ses_reply_json(w, j, json);
+}
+
+/* ---- token ids ---- */
+
+static bool is_ids(const ses_json *v)
+{
+    int64_t x;
+    return ses_json_type_of(v) == SES_JSON_ARRAY && ses_json_len(v) && ses_json_int(ses_json_at(v, 0), &x);
+}
+
+static bool reject_ids(ses_job *j, const char *why)
+{
+    return ses_api_fail(&j->error, SES_API_VALIDATION, "input",
+                        "%s: send texts (LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))",
+                        why);
+}
+
+/* The text of token ids. Encoding it must give the same ids: else they come from another tokenizer. */
+static bool decode_ids(ses_worker *w, ses_job *j, const ses_json *v, ses_string *out)
+{
+    ses_err e = { 0 };
+    size_t n = ses_json_len(v), len = 0;
+    const ses_tokenizer *t = ses_pipeline_tokenizer(j->pipeline->compute);
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    int32_t *id = ses_job_alloc(j, n, sizeof *id);
+    const char *text = NULL;
+    if (!id || !p) return false;
+    for (size_t i = 0; i < n; i++) {
+        int64_t x;
+        if (!ses_json_int(ses_json_at(v, i), &x) || x < 0 || x >= ses_tokenizer_vocab_size(t))
+            return reject_ids(j, "a token id is not in the model's vocabulary");
+        id[i] = (int32_t)x;
+    }
+    const int32_t *again = NULL;
+    size_t n_again = 0;
+    if (!ses_decode(p->tokens, id, n, false, &text, &len, &e)) return reject_ids(j, e.msg);
+    *out = ses_job_copy(j, text, len);
+    if (!out->p) return false;
+    if (!ses_encode_ids(p->tokens, out->p, out->n, false, &again, &n_again, &e)) return reject_ids(j, e.msg);
+    bool same = n_again == n && !memcmp(again, id, n * sizeof *id);
+    return same || reject_ids(j, "the token ids come from another tokenizer than the model's");
+}
+
+static bool read_ids(ses_worker *w, ses_job *j, const ses_json *input, const char *model, ses_string **text,
+                     size_t *n)
+{
+    bool one = is_ids(input);
+    if (!ses_server_get_options(w->server)->token_ids)
+        return reject_ids(j, "this server does not accept token ids");
+    if (!ses_job_open(w, j, model, ses_task_find("embed"), NULL)) return false;
+    *n = one ? 1 : ses_json_len(input);
+    *text = ses_job_alloc(j, *n, sizeof **text);
+    for (size_t i = 0; *text && i < *n; i++) {
+        const ses_json *v = one ? input : ses_json_at(input, i);
+        if (!is_ids(v)) return ses_body_wrong_type(j, "input", v, "a list of token ids");
+        if (!decode_ids(w, j, v, &(*text)[i])) return false;
+    }
+    return *text != NULL;
+}
+
+/* ---- the request ---- */
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
+    ses_string *text = NULL;
+    size_t n = 0;
+    int format = SES_VECTORS_FLOAT;
+    if (!r) return false;
+    *r = (ses_embed_request){ .normalize = -1, .truncate = true };
+    if (!ses_body_string(j, j->body, "model", &r->model) ||
+        !ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) ||
+        !ses_body_choice(j, j->body, "encoding_format", "float|base64|bytes", &format))
+        return false;
+    r->format = ses_embed_wants_bytes(j) ? SES_VECTORS_BYTES : (ses_vector_format)format;
+    const ses_json *input = ses_body_get(j->body, "input");
+    bool ids = is_ids(input) || is_ids(ses_json_at(input, 0));
+    if (ids ? !read_ids(w, j, input, r->model, &text, &n)
+            : !ses_body_texts(j, input, "input", &text, &n, NULL))
+        return false;
+    return ses_embed_submit(w, j, r, text, n, done);
+}
+
+#define EMBEDDINGS(path_)                                                                              \
+    {                                                                                                  \
+        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .handle = handle, .tag = "OpenAI", \
+        .summary = "Embeddings of texts", .request = request_schema, .response = response_schema       \
+    }
+
+static const char request_schema[] =
+    "{\"type\":\"object\",\"required\":[\"input\"],\"properties\":{"
+    "\"input\":{\"description\":\"a text or a list of "
+    "texts\",\"oneOf\":[{\"type\":\"string\",\"minLength\":1},"
+    "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":2048}]},"
+    "\"model\":{\"type\":\"string\",\"description\":\"name of a loaded model; default: the first encoder\"},"
+    "\"encoding_format\":{\"enum\":[\"float\",\"base64\",\"bytes\"]},"
+    "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"user\":{\"type\":\"string\"}}}";
+static const char response_schema[] =
+    "{\"type\":\"object\",\"required\":[\"object\",\"data\",\"model\",\"usage\"],\"properties\":{"
+    "\"object\":{\"const\":\"list\"},\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+    "\"required\":[\"index\","
+    "\"embedding\"]}},\"model\":{\"type\":\"string\"},\"usage\":{\"type\":\"object\"}}}";
+
+const ses_route ses_route_openai_embeddings = EMBEDDINGS("/v1/embeddings");
+const ses_route ses_route_embeddings = EMBEDDINGS("/embeddings");

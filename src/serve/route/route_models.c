@@ -1,0 +1,251 @@
+/* POST /models/NAME and /models/NAME/pipeline/TASK: the requests of huggingface_hub.InferenceClient,
+ * {"inputs": ..., "parameters": {...}}. POST /: the same for the first model, unless the body has the shape
+ * of text-embeddings-inference. */
+#include "serve/body.h"
+#include "serve/generate_reply.h"
+#include "serve/route.h"
+#include "serve/serve_impl.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct state {
+    bool batch; /* inputs is a list */
+    const struct shape *shape;
+} state;
+
+/* Differences from the pipeline's own form. */
+typedef struct shape {
+    const char *task;        /* the client's name */
+    const char *name;        /* name of the pipeline; NULL: the same */
+    const char *defaults[2]; /* a setting that differs from the command's default */
+    bool nested;             /* a single result is in a list */
+    void (*put)(ses_json_writer *json, const ses_result *r); /* NULL: ses_result_write_json */
+} shape;
+
+static void put_labels(ses_json_writer *json, const ses_result *r)
+{
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < r->n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_stringn(json, "label", r->row[i].label.p, r->row[i].label.n);
+        ses_json_put_key(json, "score");
+        ses_json_put_float(json, (float)r->row[i].score);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+}
+
+static const shape shapes[] = {
+    { "text-classification", NULL, { "top_k", "all" }, true, put_labels },
+    { "sentiment-analysis", "text-classification", { "top_k", "all" }, true, put_labels },
+    { "token-classification", NULL, { "aggregation_strategy", "simple" }, false, NULL },
+    { "ner", "token-classification", { "aggregation_strategy", "simple" }, false, NULL },
+    { "zero-shot-classification", NULL, { NULL, NULL }, false, put_labels },
+    { "sentence-similarity", "similarity", { NULL, NULL }, false, NULL },
+};
+
+/* ---- the path ---- */
+
+static const ses_task_entry *find_task(const ses_job *j, const char *name, const shape **s)
+{
+    const char *own = name ? name : j->model->own_task->name;
+    static const shape plain = { 0 };
+    *s = &plain;
+    for (size_t i = 0; i < SES_LEN(shapes); i++)
+        if (!strcmp(shapes[i].task, own)) *s = &shapes[i];
+    /* sentence encoders answer with one vector for each text */
+    if (j->model->is_sentence_encoder && !strcmp(own, "feature-extraction")) return ses_task_find("embed");
+    return ses_task_find((*s)->name ? (*s)->name : own);
+}
+
+/* NAME or NAME/pipeline/TASK: *task NULL without one. */
+static bool split_path(ses_job *j, const char **model, const char **task)
+{
+    static const char middle[] = "/pipeline/";
+    ses_string rest = ses_job_copy(j, j->path_rest.p, j->path_rest.n);
+    if (!rest.p) return false;
+    char *s = (char *)(uintptr_t)rest.p, *at = strstr(s, middle);
+    *task = NULL;
+    if (at) *at = 0, *task = at + sizeof middle - 1;
+    *model = s;
+    return *s || ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "the path has no model: /models/NAME");
+}
+
+/* ---- settings ---- */
+
+/* Names of parameters that differ from the names of settings; NULL: ignored. */
+static const struct {
+    const char *parameter, *setting;
+} renamed[] = {
+    { "stop", "stop_strings" },      { "details", NULL },     { "decoder_input_details", NULL },
+    { "watermark", NULL },           { "best_of", NULL },     { "truncation", NULL },
+    { "adapter_id", NULL },          { "grammar", NULL },     { "clean_up_tokenization_spaces", NULL },
+    { "generate_parameters", NULL }, { "return_type", NULL }, { "candidate_labels", NULL },
+    { "normalize", NULL },           { "prompt_name", NULL }, { "stream", NULL },
+};
+
+static bool setting_name(const char *parameter, const char **setting)
+{
+    *setting = parameter;
+    for (size_t i = 0; i < SES_LEN(renamed); i++)
+        if (!strcmp(renamed[i].parameter, parameter)) *setting = renamed[i].setting;
+    return *setting != NULL;
+}
+
+static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *task, ses_body_settings *out)
+{
+    const ses_json *p = ses_body_get(j->body, "parameters");
+    const char *name;
+    if (p && ses_json_type_of(p) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "parameters", p, "an object");
+    if (!ses_settings_begin(j, out, ses_json_len(p) + 4)) return false;
+    if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
+        ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
+    if (task->task->generates) ses_generate_add_defaults(j, out, task->task, p);
+    for (size_t i = 0; i < ses_json_len(p); i++) {
+        const ses_json *v = ses_json_at(p, i);
+        if (ses_json_type_of(v) == SES_JSON_NULL || !setting_name(ses_json_key(p, i, NULL), &name)) continue;
+        if (!ses_settings_add_json(j, out, task->task, name, v)) return false;
+    }
+    return true;
+}
+
+/* ---- inputs ---- */
+
+/* candidate_labels of the parameters are the list of every item. */
+static bool read_labels(ses_job *j, ses_string **list, size_t *n)
+{
+    const ses_json *v = ses_body_get(ses_body_get(j->body, "parameters"), "candidate_labels");
+    return !v || ses_body_texts(j, v, "candidate_labels", list, n, NULL);
+}
+
+static bool add_input(ses_worker *w, ses_job *j, const ses_json *v, ses_item *common)
+{
+    ses_err e = { 0 };
+    ses_string *list = NULL;
+    ses_item item = *common;
+    const ses_pipeline *p = j->pipeline->compute;
+    bool ok = ses_pipeline_item_from_json(p, v, &item, &list, &e);
+    if (!ok) ses_api_fail_with(&j->error, SES_API_VALIDATION, "inputs", &e);
+    ok = ok && ses_job_add(w, j, &item);
+    free(list);
+    return ok;
+}
+
+static void done(ses_worker *w, ses_job *j)
+{
+    const state *s = j->state;
+    ses_json_writer *json = s->batch || ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    bool list = s->batch || s->shape->nested;
+    if (list) ses_json_begin_array(json);
+    for (size_t i = 0; i < j->n; i++) {
+        const ses_job_item *x = &j->item[i];
+        const ses_err *why = x->error ? x->error : x->request->error;
+        if (why) {
+            ses_json_begin_object(json);
+            ses_json_member_string(json, "error", why->msg);
+            ses_json_end_object(json);
+        } else if (s->shape->put) {
+            s->shape->put(json, &x->result);
+        } else {
+            ses_result_write_json(&x->result, json);
+        }
+    }
+    if (list) ses_json_end_array(json);
+    ses_reply_json(w, j, json);
+}
+
+static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *name)
+{
+    ses_body_settings settings;
+    ses_item common = { 0 };
+    ses_string *labels = NULL;
+    bool stream = false;
+    state *s = ses_job_alloc(j, 1, sizeof *s);
+    const ses_json *inputs = ses_body_get(j->body, "inputs");
+    j->model = ses_registry_find(ses_server_registry(w->server), model, NULL);
+    if (!j->model)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
+                            "no model \"%s\" is loaded; GET /v1/models lists them",
+                            model ? ses_quoted_of(model, strlen(model)).s : "");
+    if (!s) return false;
+    const ses_task_entry *task = find_task(j, name, &s->shape);
+    if (!task)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no task \"%s\"",
+                            ses_quoted_of(name, strlen(name)).s);
+    if (!inputs) return ses_body_missing(j, "inputs");
+    if (!ses_body_bool(j, j->body, "stream", &stream) || !read_parameters(j, s->shape, task, &settings) ||
+        !read_labels(j, &labels, &common.n_list) || !ses_job_open(w, j, model, task, settings.pipeline))
+        return false;
+    common.list = labels, common.settings = settings.item;
+    s->batch = ses_json_type_of(inputs) == SES_JSON_ARRAY;
+    if (s->batch && !ses_json_len(inputs))
+        return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
+    for (size_t i = 0; i < (s->batch ? ses_json_len(inputs) : 1); i++)
+        if (!add_input(w, j, s->batch ? ses_json_at(inputs, i) : inputs, &common)) return false;
+    j->state = s;
+    if (!s->batch && !ses_job_check_items(j)) return false;
+    if (stream && task->task->generates) return ses_generate_stream(w, j);
+    return ses_job_submit(w, j, done);
+}
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    const char *model, *task;
+    return split_path(j, &model, &task) && run_task(w, j, model, task);
+}
+
+/* The first model's own task. Embedding, classification and ranking have the shape of
+ * text-embeddings-inference, unless there are "parameters". */
+static bool root_handle(ses_worker *w, ses_job *j)
+{
+    static const struct {
+        const char *task;
+        const ses_route *route;
+    } tei[] = { { "embed", &ses_route_embed },
+                { "rerank", &ses_route_rerank },
+                { "text-classification", &ses_route_predict } };
+    ses_served_model *m = ses_registry_find(ses_server_registry(w->server), NULL, NULL);
+    const ses_task_entry *task = m ? m->own_task : NULL;
+    ses_served_model_release(m);
+    for (size_t i = 0; task && i < SES_LEN(tei); i++)
+        if (!strcmp(tei[i].task, task->name) && !ses_body_get(j->body, "parameters")) {
+            j->route = tei[i].route;
+            return j->route->handle(w, j);
+        }
+    return run_task(w, j, NULL, NULL);
+}
+
+static const char request_schema[] =
+    "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":[\"string\","
+    "\"array\",\"object\"]},"
+    "\"parameters\":{\"type\":\"object\"},\"stream\":{\"type\":\"boolean\"}}}";
+
+const ses_route ses_route_models = {
+    .method = "POST",
+    .path = "/models/*",
+    .style = SES_STYLE_PLAIN,
+    .handle = handle,
+    .tag = "Hugging Face",
+    .summary = "Runs a model: its own task, or TASK in /models/NAME/pipeline/TASK",
+    .request = request_schema,
+    .response = "{}",
+};
+
+const ses_route ses_route_root = {
+    .method = "POST",
+    .path = "/",
+    .style = SES_STYLE_PLAIN,
+    .handle = root_handle,
+    .tag = "TEI",
+    .summary = "Runs the first model's own task",
+    .request = request_schema,
+    .response = "{}",
+};

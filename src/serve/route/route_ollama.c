@@ -1,0 +1,93 @@
+/* POST /api/embed, /api/embeddings: Ollama's embedding routes. */
+#include "base/clock.h"
+#include "serve/embed_reply.h"
+
+static void put_durations(ses_json_writer *json, const ses_job *j)
+{
+    ses_json_member_uint(json, "total_duration", ses_clock_ns() - ses_http_received_ns(j->x));
+    ses_json_member_uint(json, "load_duration", 0);
+    ses_json_member_int(json, "prompt_eval_count", j->tokens);
+}
+
+static void put_vector(ses_json_writer *json, ses_job *j, size_t i)
+{
+    int64_t size = 0;
+    const float *x = ses_embed_vector(j, i, &size);
+    ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
+}
+
+static void embed_done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "model", j->model->name);
+    ses_json_member_array(json, "embeddings");
+    for (size_t i = 0; i < j->n; i++) put_vector(json, j, i);
+    ses_json_end_array(json);
+    put_durations(json, j);
+    ses_json_end_object(json);
+    ses_reply_json(w, j, json);
+}
+
+static void embeddings_done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_json_begin_object(json);
+    ses_json_put_key(json, "embedding");
+    put_vector(json, j, 0);
+    ses_json_end_object(json);
+    ses_reply_json(w, j, json);
+}
+
+static bool handle(ses_worker *w, ses_job *j, const char *key, ses_job_fn *done)
+{
+    ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
+    ses_string *text = NULL;
+    size_t n = 0;
+    if (!r) return false;
+    *r = (ses_embed_request){ .normalize = 1, .truncate = true };
+    return ses_body_string(j, j->body, "model", &r->model) &&
+           ses_body_bool(j, j->body, "truncate", &r->truncate) &&
+           ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) &&
+           ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, NULL) &&
+           ses_embed_submit(w, j, r, text, n, done);
+}
+
+static bool embed_handle(ses_worker *w, ses_job *j) { return handle(w, j, "input", embed_done); }
+static bool embeddings_handle(ses_worker *w, ses_job *j) { return handle(w, j, "prompt", embeddings_done); }
+
+const ses_route ses_route_ollama_embed = {
+    .method = "POST",
+    .path = "/api/embed",
+    .style = SES_STYLE_PLAIN,
+    .handle = embed_handle,
+    .tag = "Ollama",
+    .summary = "Embeddings of texts",
+    .request = "{\"type\":\"object\",\"required\":[\"input\"],\"properties\":{\"model\":{\"type\":\"string\"}"
+               ",\"input\":{\"oneOf\":[{\"type\":"
+               "\"string\",\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":"
+               "1},\"minItems\":1}]},\"truncate\":{\"type\":\"boolean\"},"
+               "\"dimensions\":{\"type\":\"integer\",\"minimum\":1}}}",
+    .response = "{\"type\":\"object\",\"required\":[\"embeddings\"]}",
+};
+
+const ses_route ses_route_ollama_embeddings = {
+    .method = "POST",
+    .path = "/api/embeddings",
+    .style = SES_STYLE_PLAIN,
+    .handle = embeddings_handle,
+    .tag = "Ollama",
+    .summary = "Embedding of one text (older form)",
+    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],\"properties\":{\"model\":{\"type\":"
+               "\"string\"},\"prompt\":{\"type\":"
+               "\"string\",\"minLength\":1}}}",
+    .response = "{\"type\":\"object\",\"required\":[\"embedding\"]}",
+};

@@ -1,0 +1,213 @@
+/* POST /rerank, /v1/rerank, /v2/rerank: ranks texts by relevance to a query. With "texts" the response has
+ * the shape of text-embeddings-inference, with "documents" that of Cohere and Jina. POST /score: scores of
+ * pairs. */
+#include "serve/body.h"
+#include "serve/route.h"
+
+#include <string.h>
+
+typedef struct state {
+    bool cohere, return_text;
+    size_t top_n;
+    ses_string *text;
+} state;
+
+/* ---- responses ---- */
+
+static void put_tei(ses_json_writer *json, const state *s, const ses_result *r)
+{
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < r->n && i < s->top_n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_int(json, "index", r->row[i].index);
+        if (s->return_text) ses_json_member_stringn(json, "text", r->row[i].text.p, r->row[i].text.n);
+        ses_json_put_key(json, "score");
+        ses_json_put_float(json, (float)r->row[i].score);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+}
+
+static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, const ses_result *r)
+{
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "id", "rerank-1");
+    ses_json_member_string(json, "model", j->model->name);
+    ses_json_member_array(json, "results");
+    for (size_t i = 0; i < r->n && i < s->top_n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_int(json, "index", r->row[i].index);
+        ses_json_put_key(json, "relevance_score");
+        ses_json_put_float(json, (float)r->row[i].score);
+        if (s->return_text) {
+            ses_json_member_object(json, "document");
+            ses_json_member_stringn(json, "text", r->row[i].text.p, r->row[i].text.n);
+            ses_json_end_object(json);
+        }
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+    ses_reply_put_usage(json, j, -1);
+    ses_json_end_object(json);
+}
+
+static void rerank_done(ses_worker *w, ses_job *j)
+{
+    const state *s = j->state;
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    if (s->cohere)
+        put_cohere(json, j, s, &j->item[0].result);
+    else
+        put_tei(json, s, &j->item[0].result);
+    ses_reply_json(w, j, json);
+}
+
+/* ---- requests ---- */
+
+/* Cohere's documents are texts or objects with a "text". */
+static bool read_documents(ses_job *j, const ses_json *v, ses_string **list, size_t *n)
+{
+    *n = ses_json_len(v);
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) return ses_body_wrong_type(j, "documents", v, "a list");
+    if (!*n) return ses_api_fail(&j->error, SES_API_EMPTY, "documents", "\"documents\" is empty");
+    *list = ses_job_alloc(j, *n, sizeof **list);
+    for (size_t i = 0; *list && i < *n; i++) {
+        const ses_json *x = ses_json_at(v, i);
+        (*list)[i] = ses_body_text(ses_json_type_of(x) == SES_JSON_OBJECT ? ses_json_get(x, "text") : x);
+        if (!(*list)[i].p)
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "documents",
+                                "document %zu must be a text or an object with a \"text\"", i);
+    }
+    return *list != NULL;
+}
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    state *s = ses_job_alloc(j, 1, sizeof *s);
+    const char *model = NULL;
+    bool raw = false;
+    int64_t top_n = INT32_MAX;
+    ses_item item = { 0 };
+    const ses_task_entry *task = ses_task_find("rerank");
+    if (!s) return false;
+    const ses_json *query = ses_body_get(j->body, "query"), *documents = ses_body_get(j->body, "documents");
+    s->cohere = documents != NULL;
+    if (!query) return ses_body_missing(j, "query");
+    item.text = ses_body_text(query);
+    if (!item.text.p) return ses_body_wrong_type(j, "query", query, "a string");
+    if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "raw_scores", &raw) ||
+        !ses_body_bool(j, j->body, s->cohere ? "return_documents" : "return_text", &s->return_text) ||
+        !ses_body_int(j, j->body, "top_n", 1, INT32_MAX, &top_n))
+        return false;
+    if (s->cohere ? !read_documents(j, documents, &s->text, &item.n_list)
+                  : !ses_body_texts(j, ses_body_get(j->body, "texts"), "texts", &s->text, &item.n_list, NULL))
+        return false;
+    item.list = s->text;
+    s->top_n = (size_t)top_n;
+    j->state = s;
+    static const ses_setting raw_scores[] = { { "raw_scores", "true" }, { 0 } };
+    if (raw) item.settings = raw_scores;
+    return ses_job_open(w, j, model, task, NULL) && ses_job_add(w, j, &item) && ses_job_check_items(j) &&
+           ses_job_submit(w, j, rerank_done);
+}
+
+/* ---- /score ---- */
+
+static void score_done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "object", "list");
+    ses_json_member_string(json, "model", j->model->name);
+    ses_json_member_array(json, "data");
+    for (size_t i = 0; i < j->n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_uint(json, "index", i);
+        ses_json_member_string(json, "object", "score");
+        ses_json_put_key(json, "score");
+        ses_json_put_float(json, (float)j->item[i].result.row[0].score);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+    ses_reply_put_usage(json, j, -1);
+    ses_json_end_object(json);
+    ses_reply_json(w, j, json);
+}
+
+static const ses_json *either(const ses_job *j, const char *a, const char *b)
+{
+    const ses_json *v = ses_body_get(j->body, a);
+    return v ? v : ses_body_get(j->body, b);
+}
+
+/* A cross-encoder if the model is one, else the similarity of embeddings. */
+static bool open_scorer(ses_worker *w, ses_job *j, const char *model)
+{
+    const ses_task_entry *rerank = ses_task_find("rerank"), *similarity = ses_task_find("similarity");
+    if (ses_job_open(w, j, model, rerank, NULL)) return true;
+    if (j->error.code == SES_API_NOT_FOUND && model && *model) return false;
+    j->error = (ses_api_error){ 0 };
+    return ses_job_open(w, j, model, similarity, NULL);
+}
+
+static bool score_handle(ses_worker *w, ses_job *j)
+{
+    const char *model = NULL;
+    ses_string *query = NULL, *document = NULL;
+    size_t n_queries = 0, n = 0;
+    if (!ses_body_string(j, j->body, "model", &model) ||
+        !ses_body_texts(j, either(j, "queries", "text_1"), "queries", &query, &n_queries, NULL) ||
+        !ses_body_texts(j, either(j, "documents", "text_2"), "documents", &document, &n, NULL))
+        return false;
+    if (n_queries != 1 && n_queries != n)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "queries",
+                            "\"queries\" must have one text or as many as \"documents\" (%zu), not %zu", n,
+                            n_queries);
+    if (!open_scorer(w, j, model)) return false;
+    for (size_t i = 0; i < n; i++) {
+        ses_item item = { .text = query[n_queries == 1 ? 0 : i], .list = &document[i], .n_list = 1 };
+        if (!ses_job_add(w, j, &item)) return false;
+    }
+    return ses_job_check_items(j) && ses_job_submit(w, j, score_done);
+}
+
+static const char request_schema[] =
+    "{\"type\":\"object\",\"required\":[\"query\"],\"properties\":{\"query\":{\"type\":\"string\","
+    "\"minLength\":1},\"texts\":{\"type\":\"array\","
+    "\"items\":{\"type\":\"string\"},\"minItems\":1},\"documents\":{\"type\":\"array\",\"minItems\":1},\"top_"
+    "n\":{\"type\":\"integer\","
+    "\"minimum\":1},\"raw_scores\":{\"type\":\"boolean\"},\"return_text\":{\"type\":\"boolean\"},\"return_"
+    "documents\":{\"type\":"
+    "\"boolean\"},\"model\":{\"type\":\"string\"}}}";
+
+#define RERANK(path_, style_, tag_)                                                      \
+    {                                                                                    \
+        .method = "POST", .path = path_, .style = style_, .handle = handle, .tag = tag_, \
+        .summary = "Ranks texts by relevance to a query", .request = request_schema,     \
+        .response = "{\"type\":[\"array\",\"object\"]}"                                  \
+    }
+
+const ses_route ses_route_rerank = RERANK("/rerank", SES_STYLE_TEI, "TEI");
+const ses_route ses_route_rerank_v1 = RERANK("/v1/rerank", SES_STYLE_OPENAI, "Classification and ranking");
+const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_OPENAI, "Classification and ranking");
+
+#define SCORE(path_)                                                                                     \
+    {                                                                                                    \
+        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .handle = score_handle,              \
+        .tag = "Classification and ranking", .summary = "Scores of pairs of texts",                      \
+        .request = "{\"type\":\"object\",\"properties\":{\"queries\":{\"type\":[\"string\",\"array\"]}," \
+                   "\"documents\":"                                                                      \
+                   "{\"type\":[\"string\",\"array\"]},\"model\":{\"type\":\"string\"}}}",                \
+        .response = "{\"type\":\"object\",\"required\":[\"data\"]}"                                      \
+    }
+
+const ses_route ses_route_score = SCORE("/score");
+const ses_route ses_route_score_v1 = SCORE("/v1/score");

@@ -1,0 +1,50 @@
+/* POST /similarity: similarity of a text to others. */
+#include "serve/body.h"
+#include "serve/route.h"
+
+static void done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_result_write_json(&j->item[0].result, json);
+    ses_reply_json(w, j, json);
+}
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    const char *model = NULL;
+    const ses_json *inputs = ses_body_get(j->body, "inputs");
+    ses_item item = { 0 };
+    ses_string *list = NULL;
+    if (!inputs) return ses_body_missing(j, "inputs");
+    if (ses_json_type_of(inputs) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "inputs", inputs, "an object");
+    item.text = ses_body_text(ses_body_get(inputs, "source_sentence"));
+    if (!item.text.p)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"source_sentence\" must be a string");
+    if (!ses_body_string(j, j->body, "model", &model) ||
+        !ses_body_texts(j, ses_body_get(inputs, "sentences"), "sentences", &list, &item.n_list, NULL) ||
+        !ses_job_open(w, j, model, ses_task_find("similarity"), NULL))
+        return false;
+    item.list = list;
+    return ses_job_add(w, j, &item) && ses_job_check_items(j) && ses_job_submit(w, j, done);
+}
+
+const ses_route ses_route_similarity = {
+    .method = "POST",
+    .path = "/similarity",
+    .style = SES_STYLE_TEI,
+    .handle = handle,
+    .tag = "TEI",
+    .summary = "Similarity of a text to others",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
+               "\"object\",\"required\":"
+               "[\"source_sentence\",\"sentences\"],\"properties\":{\"source_sentence\":{\"type\":\"string\","
+               "\"minLength\":1},\"sentences\":"
+               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1}}},"
+               "\"model\":{\"type\":\"string\"}}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}",
+};

@@ -1,0 +1,51 @@
+/* Queues of jobs and the choice of batches. Two lanes: interactive jobs run before bulk jobs. The scheduler
+ * has no thread: a worker that submits a job computes until the lanes are empty, unless another one is
+ * computing already; the others encode and answer meanwhile. A batch starts as soon as compute is free and
+ * takes the queued sequences, up to batch_tokens.
+ *
+ * A job is admitted whole or rejected. Jobs whose client has left or whose deadline has passed are dropped
+ * before their next batch.
+ *
+ * Ownership: a job belongs to the scheduler from submit until it is passed to `finished`. Threads: all
+ * functions may be called from any thread. */
+#ifndef SES_SERVE_SCHEDULER_H
+#define SES_SERVE_SCHEDULER_H
+
+#include "job.h"
+
+typedef struct ses_scheduler ses_scheduler;
+
+typedef struct ses_scheduler_options {
+    int64_t batch_tokens, queue_inputs, queue_tokens;
+    /* A job has been computed, or has j->error; w is the computing worker. more: it continues with another
+     * batch. */
+    void (*finished)(void *ctx, ses_worker *w, ses_job *j, bool more);
+    /* After each batch, in the computing thread. */
+    void (*on_batch)(void *ctx, size_t sequences, int64_t tokens, uint64_t ns);
+    void *ctx;
+} ses_scheduler_options;
+
+ses_scheduler *ses_scheduler_new(const ses_scheduler_options *o, ses_err *e);
+void ses_scheduler_free(ses_scheduler *s); /* all jobs have been finished; s may be NULL */
+
+/* Queues a prepared job. False and j->error: overloaded. */
+bool ses_scheduler_submit(ses_scheduler *s, ses_job *j);
+/* Computes batches until no job is queued; returns at once if another thread is computing. */
+void ses_scheduler_run(ses_scheduler *s, ses_worker *w);
+/* Seconds until the queue will probably have been worked off, at least 1. */
+int ses_scheduler_retry_after(ses_scheduler *s);
+
+typedef struct ses_lane_stats {
+    int64_t jobs, inputs, tokens; /* queued, not dispatched completely */
+    double age;                   /* seconds since the oldest was queued */
+} ses_lane_stats;
+typedef struct ses_scheduler_stats {
+    ses_lane_stats lane[SES_LANES];
+    int64_t admitted_inputs, admitted_tokens; /* queued or computing */
+    size_t last_sequences;
+    int64_t last_tokens, batch_tokens;
+    double seconds_since_progress; /* while jobs are queued; else 0 */
+} ses_scheduler_stats;
+ses_scheduler_stats ses_scheduler_get_stats(ses_scheduler *s);
+
+#endif

@@ -1,0 +1,18 @@
+/* Inside of the server, for src/serve. */
+#ifndef SES_SERVE_SERVE_IMPL_H
+#define SES_SERVE_SERVE_IMPL_H
+
+#include "metrics.h"
+#include "scheduler.h"
+#include "server.h"
+
+const ses_server_options *ses_server_get_options(const ses_server *s);
+ses_registry *ses_server_registry(ses_server *s);
+ses_scheduler *ses_server_scheduler(ses_server *s);
+ses_metrics *ses_server_metrics(ses_server *s);
+const ses_http_server *ses_server_http(const ses_server *s);
+int ses_server_retry_after(ses_server *s);
+double ses_server_uptime(const ses_server *s);
+bool ses_server_is_draining(const ses_server *s);
+
+#endif

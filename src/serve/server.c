@@ -1,0 +1,273 @@
+/* The server: connects HTTP, routes, workers and the scheduler. */
+#define _POSIX_C_SOURCE 200809L
+#include "server.h"
+
+#include "access_log.h"
+#include "api_keys.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "model_list.h"
+#include "route.h"
+#include "serve_impl.h"
+#include "tensor/device_impl.h"
+#include "workers.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct ses_server {
+    ses_server_options o;
+    ses_registry *registry;
+    ses_scheduler *scheduler;
+    ses_metrics *metrics;
+    ses_workers *workers;
+    ses_http_server *http;
+    ses_api_keys *keys;     /* NULL: none are needed */
+    ses_model_list *models; /* options.models and models_file */
+    ses_access_log *log;
+    double started;
+    atomic_bool draining, reload_requested;
+};
+
+const ses_server_options *ses_server_get_options(const ses_server *s) { return &s->o; }
+ses_registry *ses_server_registry(ses_server *s) { return s->registry; }
+ses_scheduler *ses_server_scheduler(ses_server *s) { return s->scheduler; }
+ses_metrics *ses_server_metrics(ses_server *s) { return s->metrics; }
+const ses_http_server *ses_server_http(const ses_server *s) { return s->http; }
+int ses_server_retry_after(ses_server *s) { return ses_scheduler_retry_after(s->scheduler); }
+double ses_server_uptime(const ses_server *s) { return ses_seconds() - s->started; }
+bool ses_server_is_draining(const ses_server *s) { return atomic_load(&s->draining); }
+int ses_server_port(const ses_server *s) { return ses_http_server_port(s->http); }
+
+/* ---- in the workers ---- */
+
+/* Finishes the items of a computed job and answers. */
+static void finish_job(ses_worker *w, ses_job *j)
+{
+    ses_err e = { 0 };
+    if (j->error.code) {
+        ses_reply_error(w, j);
+        return;
+    }
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    for (size_t i = 0; i < j->n; i++) {
+        ses_job_item *x = &j->item[i];
+        if (x->error || x->request->error) continue;
+        if (p && ses_request_finish(p, x->request, &x->result, &e)) continue;
+        x->request->error = ses_job_alloc(j, 1, sizeof e);
+        if (!x->request->error) {
+            ses_reply_error(w, j);
+            return;
+        }
+        *x->request->error = e;
+        e = (ses_err){ 0 };
+    }
+    j->done(w, j);
+}
+
+static bool parse_body(ses_job *j)
+{
+    ses_err e = { 0 };
+    ses_string body = ses_http_body(j->x), type = ses_http_header(j->x, "content-type");
+    static const char json[] = "application/json";
+    bool is_json = !type.p || (type.n >= sizeof json - 1 && !memcmp(type.p, json, sizeof json - 1));
+    if (!is_json)
+        return ses_api_fail(&j->error, SES_API_MEDIA_TYPE, NULL, "the body must be application/json, not %s",
+                            ses_quoted_of(type.p, type.n).s);
+    j->doc = ses_json_parse(body.p, body.n, &e);
+    if (!j->doc)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, NULL, "the body is not valid JSON: %s", e.msg);
+    j->body = ses_json_root(j->doc);
+    return ses_json_type_of(j->body) == SES_JSON_OBJECT ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, NULL, "the body must be a JSON object, not %s",
+                        ses_json_type_name(ses_json_type_of(j->body)));
+}
+
+static void handle_job(ses_worker *w, ses_job *j)
+{
+    if (ses_http_is_cancelled(j->x)) {
+        ses_api_fail(&j->error, SES_API_CANCELLED, NULL, "the client has disconnected");
+        ses_reply_error(w, j);
+        return;
+    }
+    bool ok = (!j->route->request || parse_body(j)) && j->route->handle(w, j);
+    if (!ok) ses_reply_error(w, j);
+    ses_scheduler_run(w->server->scheduler, w); /* unless another worker is computing */
+}
+
+/* ---- in the computing thread ---- */
+
+/* The computing worker answers itself if no other batch waits: this saves a hand-over. */
+static void on_computed(void *ctx, ses_worker *w, ses_job *j, bool more)
+{
+    ses_server *s = ctx;
+    if (more)
+        ses_workers_push_computed(s->workers, j);
+    else
+        finish_job(w, j);
+}
+
+static void on_batch(void *ctx, size_t sequences, int64_t tokens, uint64_t ns)
+{
+    ses_server *s = ctx;
+    ses_metrics_count_batch(s->metrics, sequences, tokens, ns);
+}
+
+/* ---- in the I/O thread ---- */
+
+static bool is_allowed(ses_server *s, ses_http_exchange *x, const ses_route *route)
+{
+    return !s->keys || (route && route->public) ||
+           ses_api_keys_check(s->keys, ses_http_header(x, "authorization"));
+}
+
+static void on_request(void *ctx, ses_http_exchange *x)
+{
+    ses_server *s = ctx;
+    const char *allowed = NULL;
+    ses_string rest = { 0 }, path = ses_http_path(x);
+    const ses_route *route = ses_route_find(ses_http_method(x), path, &rest, &allowed);
+    ses_job *j = ses_job_new(x, route);
+    ses_worker io = { .server = s, .index = -1 };
+    if (!j) {
+        ses_http_reply(x, 503, NULL, NULL, 0, NULL);
+        return;
+    }
+    ses_http_set_user(x, (void *)(uintptr_t)route);
+    j->path_rest = rest;
+    if (!is_allowed(s, x, route)) {
+        ses_api_fail(&j->error, SES_API_UNAUTHORIZED, NULL,
+                     "an API key is needed: Authorization: Bearer KEY");
+    } else if (allowed && !route) {
+        ses_http_add_header(x, "Allow", allowed);
+        ses_api_fail(&j->error, SES_API_METHOD, NULL, "%s needs the method %s",
+                     ses_quoted_of(path.p, path.n).s, allowed);
+    } else if (!route || (strstr(route->path, "/admin") && !s->o.admin)) {
+        ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no route %s; /openapi.json lists them",
+                     ses_quoted_of(path.p, path.n).s);
+    } else if (route->immediate) {
+        if (route->handle(&io, j)) return;
+    } else if (ses_workers_push(s->workers, j)) {
+        return;
+    } else {
+        ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many requests are waiting; try again later");
+    }
+    ses_reply_error(&io, j);
+}
+
+static void on_done(void *ctx, const ses_http_exchange *x)
+{
+    ses_server *s = ctx;
+    const ses_route *route = ses_http_user(x);
+    ses_metrics_count_response(s->metrics, route ? route->path : "", ses_http_status(x),
+                               ses_http_duration_ns(x));
+    ses_access_log_write(s->log, x);
+}
+
+static void on_rejected(void *ctx, int status, const char *reason)
+{
+    ses_server *s = ctx;
+    (void)reason;
+    ses_metrics_count_response(s->metrics, "", status, 0);
+}
+
+/* ---- models ---- */
+
+static void reload_models(void *ctx)
+{
+    ses_server *s = ctx;
+    ses_err e = { 0 };
+    bool ok = ses_model_list_apply(s->models, s->registry, true, &e);
+    if (!s->o.log) return;
+    if (ok)
+        fprintf(s->o.log, "sesame serve: models reloaded\n");
+    else
+        fprintf(s->o.log, "sesame serve: reload: %s; the loaded models stay\n", e.msg);
+    fflush(s->o.log);
+}
+
+/* ---- life ---- */
+
+static void set_defaults(ses_server_options *o)
+{
+    bool host = o->dev->is_host;
+    if (o->workers < 1) o->workers = host ? 2 : 4;
+    if (o->workers > SES_MAX_WORKERS) o->workers = SES_MAX_WORKERS;
+    if (o->batch_tokens < 1) o->batch_tokens = host ? 2048 : 16384;
+    if (o->max_inputs < 1) o->max_inputs = 2048;
+    if (o->queue_inputs < 1) o->queue_inputs = 4096;
+    if (o->queue_tokens < 1) o->queue_tokens = 1 << 20;
+    if (o->max_new_tokens < 1) o->max_new_tokens = 1024;
+    if (!(o->deadline_seconds > 0)) o->deadline_seconds = 300;
+    if (!(o->drain_seconds > 0)) o->drain_seconds = 30;
+}
+
+static bool open_parts(ses_server *s, ses_err *e)
+{
+    ses_server_options *o = &s->o;
+    s->registry = ses_registry_new(o->dev, o->batch_tokens, e);
+    s->models = s->registry ? ses_model_list_new(o->models, o->n_models, o->models_file, e) : NULL;
+    if (!s->models || !ses_model_list_apply(s->models, s->registry, false, e)) return false;
+    if (o->api_key_file && !(s->keys = ses_api_keys_open(o->api_key_file, e))) return false;
+    s->metrics = ses_metrics_new(e);
+    s->log = ses_access_log_new(o->log, o->log_format, e);
+    s->scheduler = ses_scheduler_new(&(ses_scheduler_options){ .batch_tokens = o->batch_tokens,
+                                                               .queue_inputs = o->queue_inputs,
+                                                               .queue_tokens = o->queue_tokens,
+                                                               .finished = on_computed,
+                                                               .on_batch = on_batch,
+                                                               .ctx = s },
+                                     e);
+    if (!s->metrics || !s->log || !s->scheduler) return false;
+    ses_workers_options w = {
+        .server = s, .n = o->workers, .max_pending = 4096, .handle = handle_job, .finish = finish_job
+    };
+    s->workers = ses_workers_new(&w, e);
+    if (!s->workers) return false;
+    ses_http_options http = o->http;
+    http.on_request = on_request, http.on_done = on_done, http.on_rejected = on_rejected, http.ctx = s;
+    s->http = ses_http_server_new(&http, e);
+    if (s->http) ses_http_server_set_drain_seconds(s->http, o->drain_seconds);
+    return s->http != NULL;
+}
+
+ses_server *ses_server_new(const ses_server_options *o, ses_err *e)
+{
+    ses_server *s = ses_alloc(sizeof *s, e);
+    if (!s) return NULL;
+    s->o = *o;
+    s->started = ses_seconds();
+    set_defaults(&s->o);
+    if (open_parts(s, e)) return s;
+    ses_server_free(s);
+    return NULL;
+}
+
+bool ses_server_run(ses_server *s, ses_err *e) { return ses_http_server_run(s->http, e); }
+
+void ses_server_drain(ses_server *s)
+{
+    atomic_store(&s->draining, true);
+    ses_http_server_drain(s->http);
+}
+
+void ses_server_stop(ses_server *s) { ses_http_server_stop(s->http); }
+
+void ses_server_reload(ses_server *s) { ses_workers_call(s->workers, reload_models, s); }
+
+void ses_server_free(ses_server *s)
+{
+    if (!s) return;
+    ses_workers_free(s->workers);
+    ses_http_server_free(s->http);
+    ses_scheduler_free(s->scheduler);
+    ses_registry_free(s->registry);
+    ses_model_list_free(s->models);
+    ses_api_keys_free(s->keys);
+    ses_access_log_free(s->log);
+    ses_metrics_free(s->metrics);
+    ses_free(s);
+}

@@ -1,0 +1,28 @@
+/* Worker threads: they take new requests and computed jobs from a queue. Computed jobs come first.
+ *
+ * Threads: push functions from any thread. */
+#ifndef SES_SERVE_WORKERS_H
+#define SES_SERVE_WORKERS_H
+
+#include "job.h"
+
+typedef struct ses_workers ses_workers;
+
+typedef struct ses_workers_options {
+    struct ses_server *server;
+    int n;
+    size_t max_pending;                        /* new requests in the queue */
+    void (*handle)(ses_worker *w, ses_job *j); /* a new request */
+    void (*finish)(ses_worker *w, ses_job *j); /* a computed job */
+} ses_workers_options;
+
+ses_workers *ses_workers_new(const ses_workers_options *o, ses_err *e);
+void ses_workers_free(ses_workers *p); /* finishes the queued jobs, joins the threads; p may be NULL */
+
+bool ses_workers_push(ses_workers *p, ses_job *j); /* false: the queue is full */
+void ses_workers_push_computed(ses_workers *p, ses_job *j);
+/* One worker will call fn(ctx). Returns false if a call is waiting already. */
+bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx), void *ctx);
+size_t ses_workers_pending(ses_workers *p);
+
+#endif
