@@ -14,6 +14,28 @@ ok "of each class" out_has '^pos  *0.9000  *0.7826  *0.8372  *46$' # 36 of 40 th
 ok "confusion matrix" out_has '^true \\ predicted  neg  pos$'
 ok "second row" out_has '^pos  *10   36$'
 cp "$tmp/out" "$tmp/first"
+# task and columns of the run that trained the model
+evaluate --json && cp "$tmp/out" "$tmp/with-task"
+ok "eval without --task" exits 0 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --json
+ok "the same scores" cmp "$tmp/out" "$tmp/with-task"
+ok "predict without --task" exits 0 "$sesame" predict "$tmp/one" "$tmp/mixed.tsv"
+cp "$tmp/out" "$tmp/rows"
+ok "predict with --task" exits 0 "$sesame" predict "$tmp/one" "$tmp/mixed.tsv" --task classify
+ok "the same rows" cmp "$tmp/out" "$tmp/rows"
+ok "quantize --eval without --task" exits 0 "$sesame" quantize "$tmp/one" "$tmp/one-f16" --dtype f16 --eval "$tmp/mixed.tsv" --max-drop 100
+ok "its line" grep -q '^Evaluated  ' "$tmp/out" "$tmp/err"
+ok "a folder without run.json" exits 2 "$sesame" eval "$tmp/one-f16" "$tmp/mixed.tsv"
+ok "its message" grep -q -e '--task TASK is required: .*one-f16 has no run.json of a fine-tuning run' "$tmp/err"
+mkdir "$tmp/odd" && cp -r "$tmp/one/." "$tmp/odd"
+rm -rf "$tmp/odd"/checkpoint-*
+echo '{"options": {"task": 5}}' >"$tmp/odd/run.json"
+ok "a number as task" exits 3 "$sesame" eval "$tmp/odd" "$tmp/mixed.tsv"
+ok "its option" grep -q -e 'stored option task: unexpected value; give --task on the command line' "$tmp/err"
+echo '[' >"$tmp/odd/run.json"
+ok "a damaged run.json" exits 3 "$sesame" eval "$tmp/odd" "$tmp/mixed.tsv"
+ok "its file" grep -q 'run.json' "$tmp/err"
+ok "not read with --task" exits 0 "$sesame" eval "$tmp/odd" "$tmp/mixed.tsv" --task classify
+
 ok "--model is the first argument, too" exits 0 "$sesame" eval --model="$tmp/one" "$tmp/mixed.tsv" --task classify
 ok "the same" cmp -s "$tmp/out" "$tmp/first"
 ok "not both" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" -m "$tmp/one" --task classify

@@ -38,9 +38,9 @@ struct ses_command {
     /* the bundled model of this pipeline is the default of --model; NULL: a pipeline's own, otherwise none */
     const char *default_model_of;
     const struct ses_task *task; /* pipelines: provides more options, the description and examples */
-    /* Opens the options of an earlier call that this call continues: an object with a member "options".
-     * NULL without an error: the call has its own. The pointer itself may be NULL. */
-    ses_json_doc *(*open_stored)(const void *args, ses_err *e);
+    /* Opens the options of an earlier call that are the defaults of this one: an object with a member
+     * "options". NULL without an error: there are none. The pointer itself may be NULL. */
+    ses_json_doc *(*open_stored)(const ses_call *c, ses_err *e);
     /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks
      * the exit code; false without one: the command has reported the failure (exit 1), or
      * a signal has stopped it (128 + its number). */

@@ -53,7 +53,7 @@ static bool parse(const ses_command *cmd, const ses_opt_group *group, size_t n_g
     if (!words) return false;
     memcpy(words, call->operands, (n + 1) * sizeof *words);
     bool ok = ses_options_parse(group, n_groups, call->operands, false, &call->n_operands, e);
-    *stored = ok ? cmd->open_stored(call->args, e) : NULL;
+    *stored = ok ? cmd->open_stored(call, e) : NULL;
     if (*stored) {
         memcpy(call->operands, words, (n + 1) * sizeof *words);
         ses_opt_free(cmd->opt, cmd->n_opt, group->args);

@@ -7,7 +7,7 @@
 #define AT(field) offsetof(ses_predictor_args, field)
 
 static const ses_opt opt[] = {
-    SES_OPT_TASK(ses_predictor_args, data, true),
+    SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     SES_OPT_INCLUDE(ses_predictor_args, bootstrap, ses_bootstrap_option_table),
@@ -22,6 +22,11 @@ static const ses_opt opt[] = {
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
+
+static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
+{
+    return ses_predictor_args_open_stored(c->args, c, e);
+}
 
 static bool print_json(const ses_eval_report *r, ses_err *e)
 {
@@ -54,8 +59,9 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame eval sst2 --task classify SST-2/dev.tsv", "loss, accuracy and F1, also per class" },
-    { "sesame eval sst2 --task classify SST-2/dev.tsv --bootstrap 1000", "with confidence intervals" },
+    { "sesame eval sst2 SST-2/dev.tsv", "loss, accuracy and F1, also per class" },
+    { "sesame eval bert-sst2 SST-2/dev.tsv --task classify --bootstrap 1000",
+      "a model of another program, with confidence intervals" },
     { "sesame eval mini --task blimp blimp.tsv", "how often the grammatical sentence is more likely" },
     { 0 },
 };
@@ -64,17 +70,19 @@ const ses_command ses_command_eval = {
     .name = "eval",
     .usage = "DIR FILE",
     .summary = "evaluate a model on labeled data",
-    .description = "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the "
-                   "task's scores, "
-                   "the scores of each class and the confusion matrix. Files are read as by finetune.\n\n"
-                   "Two tasks need no fine-tuning: minimal pairs (--task blimp; --task agreement for the "
-                   "tables of Marvin "
-                   "and Linzen and of Gulordava et al.) count how often the model gives the acceptable "
-                   "sentence a higher "
-                   "probability; masked models by pseudo-log-likelihood.\n\n"
-                   "Confidence intervals are percentiles of the scores of examples drawn with replacement. "
-                   "The same seed "
-                   "gives the same intervals on every machine.",
+    .description =
+        "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the "
+        "task's scores, "
+        "the scores of each class and the confusion matrix. Files are read as by finetune; if --task is not "
+        "given, with the task, the columns and the format of the run that trained the model.\n\n"
+        "Two tasks need no fine-tuning: minimal pairs (--task blimp; --task agreement for the "
+        "tables of Marvin "
+        "and Linzen and of Gulordava et al.) count how often the model gives the acceptable "
+        "sentence a higher "
+        "probability; masked models by pseudo-log-likelihood.\n\n"
+        "Confidence intervals are percentiles of the scores of examples drawn with replacement. "
+        "The same seed "
+        "gives the same intervals on every machine.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
@@ -82,5 +90,6 @@ const ses_command ses_command_eval = {
     .min_operands = 2,
     .max_operands = 2,
     .has_model_operand = true,
+    .open_stored = open_stored,
     .run = run,
 };

@@ -6,13 +6,18 @@
 #include "cli/ui/show_values.h"
 
 static const ses_opt opt[] = {
-    SES_OPT_TASK(ses_predictor_args, data, true),
+    SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
+
+static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
+{
+    return ses_predictor_args_open_stored(c->args, c, e);
+}
 
 typedef struct job {
     ses_row_writer rows;
@@ -98,7 +103,8 @@ const ses_command ses_command_predict = {
     .description =
         "Runs the model in folder DIR over the rows of FILE and prints one JSON object per row: "
         "the label with "
-        "its probability, the number, the labels, the tags, or the answer. FILE needs no labels.\n\n"
+        "its probability, the number, the labels, the tags, or the answer. FILE needs no labels. "
+        "If --task is not given, task, columns and format come from the run that trained the model.\n\n"
         "Rows of CSV, TSV and JSON lines are read and predicted in groups, so that memory does not "
         "depend on their number. --keep writes each row with all its fields and its prediction.",
     .examples = examples,
@@ -108,5 +114,6 @@ const ses_command ses_command_predict = {
     .min_operands = 2,
     .max_operands = 2,
     .has_model_operand = true,
+    .open_stored = open_stored,
     .run = run,
 };

@@ -132,9 +132,9 @@ static const ses_opt opt[] = {
 };
 
 /* --resume without --corpus: the options are in OUT. */
-static ses_json_doc *open_stored(const void *args, ses_err *e)
+static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 {
-    const ses_pretrain_args *a = args;
+    const ses_pretrain_args *a = c->args;
     const ses_training_options *r = &a->train.run;
     return r->resume && r->output && !a->corpora.n ? ses_train_args_open_stored(&a->train, e) : NULL;
 }

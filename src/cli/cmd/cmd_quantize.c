@@ -48,6 +48,13 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, tune.compute, ses_compute_options),
 };
 
+/* --eval without --task: as in the run that trained the model. */
+static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    return a->eval ? ses_predictor_args_open_stored(&a->tune, c, e) : NULL;
+}
+
 /* Scores the model with weights of this dtype (index in --dtype; 0: unquantized). */
 static bool evaluate(const args *a, const ses_call *c, int dtype, double *score, const char **name,
                      ses_err *e)
@@ -72,7 +79,6 @@ static bool check_drop(const args *a, const ses_call *c, ses_quantize_scores *s,
 {
     double original, quantized;
     const char *name;
-    if (!a->tune.data.task) return ses_fail(e, SES_EUSAGE, "--eval requires --task");
     if (!evaluate(a, c, 0, &original, &name, e) ||
         !evaluate(a, c, a->tune.compute.dtype, &quantized, &name, e))
         return false;
@@ -80,7 +86,10 @@ static bool check_drop(const args *a, const ses_call *c, ses_quantize_scores *s,
     double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
     const char *unit = lower ? "%" : "points";
     *s = (ses_quantize_scores){ name, original, quantized, drop };
-    if (!c->quiet)
+    if (!c->quiet && drop == 0)
+        ses_show_line(&c->err, "Evaluated", "%s %.4f original, %.4f quantized: no change", name, original,
+                      quantized);
+    else if (!c->quiet)
         ses_show_line(&c->err, "Evaluated", "%s %.4f original, %.4f quantized: %s %.2f %s", name, original,
                       quantized, drop > 0 ? "loses" : "gains", fabs(drop), unit);
     if (drop <= a->max_drop) return true;
@@ -129,6 +138,7 @@ const ses_command ses_command_quantize = {
     .args_size = sizeof(args),
     .min_operands = 2,
     .max_operands = 2,
+    .open_stored = open_stored,
     .has_model_operand = true,
     .run = run,
 };

@@ -1,11 +1,50 @@
 /* Opening of fine-tuned models for eval, predict and quantize. */
 #include "predictor_args.h"
 
+#include "train/train_folder.h"
+
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_predictor_args, data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_predictor_args, task, ses_task_option_table),
 };
 const ses_opt_table ses_predictor_option_table = { opt, SES_LEN(opt) };
+
+static void put_option(const ses_json *stored, const char *name, ses_json_writer *w)
+{
+    const ses_json *v = ses_json_get(stored, name);
+    if (!v || ses_json_type_of(v) == SES_JSON_NULL) return;
+    ses_json_put_key(w, name);
+    ses_json_put_value(w, v);
+}
+
+/* The stored options that describe task and data, not those of training and computation. */
+static ses_json_doc *copy_data_options(const ses_json *stored, ses_err *e)
+{
+    const ses_opt *o;
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    ses_json_member_object(w, "options");
+    put_option(stored, "task", w);
+    for (ses_opt_iter it = ses_opt_begin(opt, SES_LEN(opt)); (o = ses_opt_next(&it));)
+        put_option(stored, o->name, w);
+    ses_json_end_object(w);
+    ses_json_end_object(w);
+    const char *text = ses_json_writer_text(w, &n, e);
+    ses_json_doc *copy = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return copy;
+}
+
+ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c, ses_err *e)
+{
+    const char *dir = a->adapter ? a->adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
+    ses_json_doc *run = dir && !a->data.task ? ses_run_info_open(dir, e) : NULL;
+    ses_json_doc *copy = run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), e) : NULL;
+    ses_json_free(run);
+    return copy;
+}
 
 static bool on_event(void *ctx, const ses_training_event *ev)
 {
@@ -33,6 +72,10 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
                                 .ctx = r };
     *r = (ses_open_predictor){ .call = c,
                                .line = ses_progress_start(stderr, &c->err, c->quiet, "sequences", 0) };
+    if (!a->data.task)
+        return ses_fail(e, SES_EUSAGE,
+                        "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run",
+                        a->adapter ? a->adapter : dir);
     r->dev = ses_device_open(a->compute.device, &d, e);
     r->predictor = r->dev ? ses_predictor_open(a->adapter ? a->adapter : dir, &o, r->dev, e) : NULL;
     return r->predictor != NULL;
