@@ -21,8 +21,9 @@ SES_BEGIN_DECLS
 
 typedef struct ses_cache ses_cache;
 
-/* Makes a cache with `slots` empty slots of `length` tokens each. NULL and an error: out of memory, or the
- * model is not a causal decoder (SES_EUNSUPPORTED). */
+/* Makes a cache with `slots` empty slots of `length` tokens each. NULL and an error: out of memory, or a
+ * model that cannot have one (SES_EUNSUPPORTED): not a causal decoder, positions that skip padding (RoBERTa),
+ * states of earlier tokens instead (XLNet). */
 ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e);
 
 /* Frees a cache; c may be NULL. */

@@ -279,13 +279,28 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     return ok;
 }
 
+/* Why the model cannot have a KV cache; NULL: it can. */
+static const char *no_cache_reason(const ses_model *m)
+{
+    const ses_stack *k = &m->stack[has_decoder(m)];
+    if (m->desc->vtable && m->desc->vtable->run)
+        return "it keeps hidden states of earlier tokens (mems) instead";
+    if (!k->causal) return "it is an encoder, not a causal decoder";
+    if (m->stack[0].vtable) return "its attention is not implemented for cached keys and values";
+    if (m->c.decoder.input_from_source) return "its decoder reads the source text, it does not generate";
+    if (m->c.position.skips_pad)
+        return "its positions skip padding tokens, so a position is not the number of cached tokens";
+    return NULL;
+}
+
 /* length -1: a cache whose slots have rooms of different sizes. */
 static ses_cache *new_cache(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
-    if (m->stack[0].vtable || !k->causal || m->c.decoder.input_from_source || m->c.position.skips_pad) {
-        ses_fail(e, SES_EUNSUPPORTED, "%s (%s) does not support a KV cache: it is not a causal decoder",
-                 m->class->name, m->desc->name);
+    const char *reason = no_cache_reason(m);
+    if (reason) {
+        ses_fail(e, SES_EUNSUPPORTED, "%s (%s) does not support a KV cache: %s", m->class->name,
+                 m->desc->name, reason);
         return NULL;
     }
     int64_t width = m->c.attention.head_size ? m->c.attention.head_size * k->heads : m->c.hidden;
