@@ -1,5 +1,5 @@
-/* The HTTP parser: accepted and rejected heads, chunked bodies, paths, host names; and that portions of bytes do
- * not matter. */
+/* The HTTP parser: accepted and rejected heads, chunked bodies, paths, host names; the portions in which
+ * bytes arrive do not matter. */
 #include "check.h"
 #include "serve/http/http_parser.h"
 

@@ -161,14 +161,19 @@ static void do_work(ses_http_server *s)
     }
 }
 
-/* Closed connections may still be in the work list or among the events of a round. */
+/* Frees closed connections at the end of a round, when no event refers to them, unless they are in the
+ * work list. */
 static void free_closed(ses_http_server *s)
 {
+    ses_http_connection *kept = NULL;
     for (ses_http_connection *c = s->closed, *next; c; c = next) {
         next = c->next;
-        ses_free(c);
+        if (c->has_work)
+            c->next = kept, kept = c;
+        else
+            ses_free(c);
     }
-    s->closed = NULL;
+    s->closed = kept;
 }
 
 /* ---- limits of connections ---- */
@@ -277,7 +282,7 @@ bool ses_http_server_run(ses_http_server *s, ses_err *e)
     }
     ses_http_close_listeners(s);
     while (s->connections) ses_http_connection_close(s->connections, false);
-    s->work = s->last_work = NULL;
+    while (s->work) do_work(s);
     free_closed(s);
     return ok;
 }
