@@ -322,6 +322,30 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     ses_tokenizer_free(t);
 }
 
+/* A text that is one chunk but has many words after normalization: longer than the parts it is encoded in. */
+static void compare_long(size_t number)
+{
+    static const char *const unit[] = { "\u00bdthe", "\u00bd\u65e5x", "\u00bd\u2581\u2581ta", "thetea",
+                                        "zq" };
+    ses_tokenizer *t = make(number, false);
+    ses_err e = { 0 };
+    ses_tokenizer plain = t ? *t : (ses_tokenizer){ 0 };
+    plain.fast_path = NULL;
+    ses_encode_ctx *a = t ? ses_encode_ctx_new(t, &e) : NULL, *b = a ? ses_encode_ctx_new(&plain, &e) : NULL;
+    dice d = { { .seed = 77 + number }, 0 };
+    for (uint32_t kinds = 1; b && kinds <= SES_LEN(unit); kinds++) {
+        ses_buf text = { 0 };
+        while (text.len < 300000) ses_buf_puts(&text, unit[roll(&d, kinds)]);
+        ses_input in = { .text = { text.data, text.len } };
+        CHECK_MSG(ses_encode(a, &in, NULL, &e) && ses_encode(b, &in, NULL, &e) && same(a, b),
+                  "setup %zu, %u kinds of words: %s", number, kinds, e.msg);
+        ses_buf_free(&text);
+    }
+    ses_encode_ctx_free(a);
+    ses_encode_ctx_free(b);
+    ses_tokenizer_free(t);
+}
+
 /* Texts without split positions, so long that quadratic time would exceed the time limit. */
 static void check_long(size_t number)
 {
@@ -401,6 +425,7 @@ int main(void)
         compare(i, false, SES_ISA_REF);
         compare(i, true, SES_ISA_REF);
         check_long(i);
+        compare_long(i);
 #if defined __x86_64__ && !defined SES_REF_ONLY
         if (__builtin_cpu_supports("avx2")) compare(i, false, SES_ISA_AVX2);
 #endif

@@ -212,6 +212,10 @@ static bool run(const opened *o, ses_pieces *in, ses_pieces *out, ses_err *e)
     for (size_t i = 0; ok && i < steps; i++) {
         ses_pieces next = { 0 };
         ok = step[i].stage->split(step[i].self, in, &next, e);
+        if (!next.text.n) { /* the stage only split: its pieces refer to the text of `in` */
+            next.text = in->text;
+            in->text = (ses_text){ 0 };
+        }
         ses_pieces_free(in);
         *in = next;
     }

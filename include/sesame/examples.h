@@ -54,10 +54,12 @@ typedef struct ses_data_spec {
     bool no_header, ragged;
     int token_column, tag_column; /* CoNLL columns; 0: the first, the last */
     bool conllu;
-    bool no_labels;           /* the file has no labels, or they are ignored: for prediction */
-    bool skip_bad_answers;    /* SQuAD: skip answers that are not in their context; default: fail */
-    const char *label_values; /* list of labels as in the file, in id order; NULL: all that occur, sorted */
-    const char *label_names;  /* list of label names; NULL: the values */
+    bool no_labels;        /* the file has no labels, or they are ignored: for prediction */
+    bool skip_bad_answers; /* SQuAD: skip answers that are not in their context; default: fail */
+    /* list of labels as in the file, in id order; or pairs with names, "0=negative,1=positive", in which labels
+     * with the same name are one. NULL: all labels that occur, sorted */
+    const char *label_values;
+    const char *label_names; /* list of label names; NULL: the values */
     const char *metrics,
         *best_metric; /* metric names of sesame/metric.h; the score that selects the best model */
 } ses_data_spec;

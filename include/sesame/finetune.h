@@ -265,7 +265,8 @@ typedef struct ses_predictor ses_predictor;
 typedef struct ses_predictor_options {
     ses_data_options data; /* task must be set */
     ses_finetune_task_options task;
-    const char *base; /* folder of the base model, if dir is an adapter and names another; or NULL */
+    const char *base;   /* folder of the base model, if dir is an adapter and names another; or NULL */
+    const char *rename; /* names of predicted labels, by name or number: "0=negative,1=positive"; or NULL */
     int64_t bootstrap, seed;
     double confidence; /* see ses_finetune_options */
     ses_training_fn *on_event;

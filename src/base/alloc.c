@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { LARGE = 4 << 20 }; /* bytes from which an array is placed on huge pages */
+
 static void *fail_no_memory(size_t size, ses_err *e)
 {
     ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes requested)", size);
@@ -47,6 +49,18 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
     if (!ses_mul_size(n, size, &total)) return fail_no_memory(SIZE_MAX, e);
     void *q = realloc(p, total ? total : 1);
     return q ? q : fail_no_memory(total, e);
+}
+
+void *ses_grow_array(void *p, size_t used, size_t n, size_t size, ses_err *e)
+{
+    size_t total;
+    if (!ses_mul_size(n, size, &total)) return fail_no_memory(SIZE_MAX, e);
+    if (total < LARGE) return ses_realloc_array(p, n, size, e);
+    void *q = ses_alloc_aligned(total, e);
+    if (!q) return NULL;
+    if (used) memcpy(q, p, used * size);
+    free(p);
+    return q;
 }
 
 bool ses_array_reserve(void *array, size_t *capacity, size_t n, size_t size, ses_err *e)

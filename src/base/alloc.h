@@ -14,6 +14,9 @@ void *ses_alloc_array(size_t n, size_t size, ses_err *e); /* n * size bytes, zer
 void *ses_alloc_huge(size_t n, size_t size, ses_err *e);
 /* New bytes are not zeroed. On failure p stays valid. */
 void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e);
+/* The same for an array whose first `used` elements hold data: a large one moves to transparent huge pages,
+ * because filling fresh small pages can take longer than computing their contents. */
+void *ses_grow_array(void *p, size_t used, size_t n, size_t size, ses_err *e);
 /* Makes the capacity of a growing array at least n elements, with geometric growth. array: address of the
  * pointer to its first element. On failure array and *capacity are unchanged. */
 bool ses_array_reserve(void *array, size_t *capacity, size_t n, size_t size, ses_err *e);

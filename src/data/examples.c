@@ -2,6 +2,7 @@
 #include "examples_impl.h"
 
 #include "base/alloc.h"
+#include "base/label_pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +70,9 @@ static bool fail_unknown_label(const ses_examples *d, const char *s, size_t n, s
     ses_buf list = { 0 };
     append_names(&list, d->value, d->n_labels);
     if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "unknown label \"%s\"; expected one of: %s", ses_quoted_of(s, n).s,
-                 list.data ? list.data : "none");
+        ses_fail(e, SES_EARG,
+                 "unknown label \"%s\"; expected one of: %s; correct the label or add it to the label set",
+                 ses_quoted_of(s, n).s, list.data ? list.data : "none");
     ses_buf_free(&list);
     return false;
 }
@@ -90,20 +92,72 @@ bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *
     return true;
 }
 
+/* Another value of label `at`. */
+static bool add_value(ses_examples *d, const char *s, size_t n, int64_t at, ses_err *e)
+{
+    bool fresh;
+    char *copy = ses_arena_strndup(&d->arena, s, n, e);
+    return copy && ses_strmap_insert(&d->map, copy, n, at, &fresh, e);
+}
+
+/* Labels with names, VALUE=NAME; values with the same name are one label. */
+static bool add_pairs(ses_examples *d, const char *pairs, ses_err *e)
+{
+    ses_string value, name;
+    bool ok = ses_label_pairs_check(pairs, e);
+    for (size_t k = 0; ok && ses_label_pairs_at(pairs, k, &value, &name); k++) {
+        size_t at = 0;
+        while (at < d->n_labels && !ses_equal(name.p, name.n, d->name[at])) at++;
+        ok = at < d->n_labels ? add_value(d, value.p, value.n, (int64_t)at, e)
+                              : add_label(d, value.p, value.n, name.p, name.n, e);
+    }
+    return ok;
+}
+
+static bool fail_no_name(const ses_examples *d, ses_string name, ses_err *e)
+{
+    ses_buf list = { 0 };
+    append_names(&list, d->name, d->n_labels);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EARG, "labels: no label is named \"%s\"; the names are %s",
+                 ses_quoted_of(name.p, name.n).s, list.data ? list.data : "none");
+    ses_buf_free(&list);
+    return false;
+}
+
+/* The labels of another set, with all values that stand for them. Pairs give more values of the same names. */
+static bool copy_labels(ses_examples *d, const ses_examples *like, const char *pairs, ses_err *e)
+{
+    ses_string value, name;
+    for (size_t k = 0; k < like->n_labels; k++)
+        if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
+            return false;
+    for (size_t k = 0; k < like->map.count; k++)
+        if (!add_value(d, like->map.entry[k].key, like->map.entry[k].len, like->map.entry[k].value, e))
+            return false;
+    for (size_t k = 0; pairs && ses_label_pairs_at(pairs, k, &value, &name); k++) {
+        size_t at = 0;
+        while (at < d->n_labels && !ses_equal(name.p, name.n, d->name[at])) at++;
+        if (at == d->n_labels) return fail_no_name(d, name, e);
+        if (!add_value(d, value.p, value.n, (int64_t)at, e)) return false;
+    }
+    return true;
+}
+
 static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_examples *like, ses_err *e)
 {
     const char *s, *name;
     size_t n, name_len;
     bool numbered = spec->kind == SES_DATA_CHOICE && !spec->label_values; /* indices of the choices */
     d->fixed = like || spec->label_values || numbered;
-    for (size_t k = 0; like && k < like->n_labels; k++)
-        if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
-            return false;
-    for (size_t k = 0; !like && ses_list_at(spec->label_values, k, &s, &n); k++) {
+    const char *pairs = ses_is_label_pairs(spec->label_values) ? spec->label_values : NULL;
+    if (like) return copy_labels(d, like, pairs, e);
+    if (pairs) return add_pairs(d, pairs, e);
+    for (size_t k = 0; ses_list_at(spec->label_values, k, &s, &n); k++) {
         if (!ses_list_at(spec->label_names, k, &name, &name_len)) name = NULL, name_len = 0;
         if (!add_label(d, s, n, name, name_len, e)) return false;
     }
-    for (size_t k = 0; !like && numbered && k < ses_list_len(spec->choices); k++) {
+    for (size_t k = 0; numbered && k < ses_list_len(spec->choices); k++) {
         char number[24];
         if (!add_label(d, number, (size_t)snprintf(number, sizeof number, "%zu", k), NULL, 0, e))
             return false;

@@ -1,4 +1,5 @@
 /* text-classification: scores the labels of a classifier for a text or a pair of texts. */
+#include "base/label_pairs.h"
 #include "pipeline_impl.h"
 
 typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTION_NONE } score_function;
@@ -6,7 +7,7 @@ typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTI
 typedef struct args {
     int64_t top_k; /* 0: all */
     int function;  /* a score_function */
-    const char *pair;
+    const char *pair, *labels;
 } args;
 
 static const ses_opt opt[] = {
@@ -31,16 +32,50 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, pair),
       .value = "TEXT",
       .help = "second text, for all pairs" },
+    { .name = "labels",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, labels),
+      .value = "LABEL=NAME,...",
+      .help = "names of labels, by name or number: 0=negative,1=positive; default: config.json" },
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,
                                           SES_VIEW_BARS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
+typedef struct task_state {
+    ses_string *name; /* new names of labels; NULL: none */
+} task_state;
+
 typedef struct item_state {
     float *score; /* [n], one for each label */
     int64_t n;
 } item_state;
+
+static const char *label_name(const void *labels, size_t i) { return ((const ses_string *)labels)[i].p; }
+
+static bool open(ses_pipeline *p, ses_err *e)
+{
+    const args *a = p->settings.args;
+    task_state *s = p->state;
+    size_t n = (size_t)p->model->c.labels;
+    if (!a->labels) return true;
+    s->name = ses_arena_array(&p->mem, n, sizeof *s->name, e);
+    ses_string *now = s->name ? ses_arena_array(&p->mem, n, sizeof *now, e) : NULL;
+    for (size_t i = 0; now && i < n; i++) {
+        now[i] = ses_pipeline_label(p, &p->mem, (int64_t)i, e);
+        if (!now[i].p) return false;
+    }
+    return now && ses_label_pairs_rename(a->labels, label_name, now, n, s->name, e);
+}
+
+static ses_string label_of(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e)
+{
+    const task_state *s = p->state;
+    if (!s->name || !s->name[i].p) return ses_pipeline_label(p, mem, i, e);
+    char *copy = ses_arena_strndup(mem, s->name[i].p, s->name[i].n, e);
+    return (ses_string){ copy, s->name[i].n };
+}
 
 /* Text to tokens. An empty second text counts as none, as in transformers. */
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
@@ -88,7 +123,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     for (int64_t i = 0; i < k; i++) {
         ses_result_row *row = ses_request_add_row(r, e);
         if (!row) return false;
-        row->label = ses_pipeline_label(p, &r->mem, best[i], e);
+        row->label = label_of(p, &r->mem, best[i], e);
         if (!row->label.p) return false;
         row->score = (double)s->score[best[i]];
         row->index = best[i];
@@ -122,9 +157,11 @@ const ses_task ses_task_text_classification = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
     .item_settings = "top-k|function-to-apply|text-pair",
+    .state_size = sizeof(task_state),
     .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair" },
+    .open = open,
     .encode = encode,
     .collect = collect,
     .finish = finish,

@@ -5,27 +5,48 @@
 
 #include <string.h>
 
-/* Run bytes [begin, end) of k->raw through all normalizers; append the result to out. */
+static void swap_texts(ses_text *a, ses_text *b)
+{
+    ses_text t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Append in[begin, end) to out; if out is empty, it takes the buffers of `in` instead. */
+static bool hand_over(ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    if (out->n || begin || end != in->n) return ses_text_copy(out, in, begin, end, e);
+    swap_texts(in, out);
+    return true;
+}
+
+/* Run bytes [begin, end) of k->raw through all normalizers; append the result to out. A normalizer that
+ * changes nothing is skipped: copying a long text takes longer than most of them. */
 static bool normalize(ses_encode_ctx *k, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
     const ses_stage_list *steps = &k->t->steps[SES_NORMALIZER];
-    if (!steps->n) return ses_text_copy(out, &k->raw, begin, end, e);
-    ses_text *in = &k->raw;
+    ses_text *in = &k->raw, *spare = &k->normalized[0];
     uint32_t base = begin < end ? k->raw.from[begin].begin : 0;
     /* bounds the memory that a malicious tokenizer.json can request */
     size_t max_bytes = 64 * (end - begin) + (1 << 20);
     for (size_t i = 0; i < steps->n; i++) {
-        ses_text *to = i + 1 == steps->n ? out : &k->normalized[i & 1];
-        if (to != out) to->n = 0;
+        const ses_stage_instance *step = &steps->step[i];
+        if (step->stage->changes && !step->stage->changes(step->self, in->byte + begin, end - begin))
+            continue;
+        bool last = i + 1 == steps->n;
+        ses_text *to = last ? out : spare;
+        if (!last) to->n = 0;
         in->base = base;
-        if (!steps->step[i].stage->normalize(steps->step[i].self, in, begin, end, to, e)) return false;
-        if (to != out && to->n > max_bytes)
+        if (!step->stage->normalize(step->self, in, begin, end, to, e)) return false;
+        if (last) return true;
+        if (to->n > max_bytes)
             return ses_fail(e, SES_EARG, "normalizer output exceeds 64 times the input length");
+        spare = &k->normalized[to == &k->normalized[0]];
         in = to;
         begin = 0;
         end = to->n;
     }
-    return true;
+    return hand_over(in, begin, end, out, e);
 }
 
 /* Split the text at added tokens, normalize the parts between them, split these parts at normalized added
@@ -145,8 +166,11 @@ static const ses_pieces *pre_tokenize(ses_encode_ctx *k, ses_err *e)
     const ses_stage_list *steps = &k->t->steps[SES_PRE_TOKENIZER];
     ses_pieces *in = &k->pieces[0], *out = &k->pieces[1];
     for (size_t i = 0; i < steps->n; i++) {
+        /* the buffers of the normalizers are free, and their memory is in use already */
+        if (out->text.cap < k->normalized[0].cap) swap_texts(&out->text, &k->normalized[0]);
         out->n = out->text.n = 0;
         if (!steps->step[i].stage->split(steps->step[i].self, in, out, e)) return NULL;
+        if (!out->text.n) swap_texts(&in->text, &out->text);
         ses_pieces *swap = in;
         in = out;
         out = swap;

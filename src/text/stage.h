@@ -128,8 +128,12 @@ struct ses_stage {
     bool (*normalize)(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e);
 
+    /* Normalizer: false if normalize would copy these n bytes with their source ranges; may stop at the first
+     * change. NULL: unknown. */
+    bool (*changes)(const void *self, const char *p, size_t n);
+
     /* Pre-tokenizer: split or edit every piece of `in` with id < 0; append all pieces and their text to
-     * out. */
+     * out. A stage that only splits leaves out->text empty: the pieces refer to the text of `in`. */
     bool (*split)(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e);
 
     /* Model: append the tokens of one piece. Stateless and thread-safe. scratch belongs to the caller and

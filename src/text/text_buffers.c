@@ -24,10 +24,10 @@ bool ses_text_reserve(ses_text *t, size_t n, ses_err *e)
     if (n <= t->cap - t->n) return true;
     size_t cap = grown_capacity(t->cap, t->n, n, e);
     if (!cap) return false;
-    char *byte = ses_realloc_array(t->byte, cap, 1, e);
+    char *byte = ses_grow_array(t->byte, t->n, cap, 1, e);
     if (!byte) return false;
     t->byte = byte;
-    ses_offset *from = ses_realloc_array(t->from, cap, sizeof *from, e);
+    ses_offset *from = ses_grow_array(t->from, t->n, cap, sizeof *from, e);
     if (!from) return false;
     t->from = from;
     t->cap = cap;
@@ -93,7 +93,7 @@ bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e)
     if (n <= p->cap - p->n) return true;
     size_t cap = grown_capacity(p->cap, p->n, n, e);
     if (!cap) return false;
-    ses_piece *piece = ses_realloc_array(p->piece, cap, sizeof *piece, e);
+    ses_piece *piece = ses_grow_array(p->piece, p->n, cap, sizeof *piece, e);
     if (!piece) return false;
     p->piece = piece;
     p->cap = cap;
@@ -119,7 +119,7 @@ bool ses_token_list_reserve(ses_token_list *l, size_t n, ses_err *e)
     if (n <= l->cap - l->n) return true;
     size_t cap = grown_capacity(l->cap, l->n, n, e);
     if (!cap) return false;
-    ses_token *token = ses_realloc_array(l->token, cap, sizeof *token, e);
+    ses_token *token = ses_grow_array(l->token, l->n, cap, sizeof *token, e);
     if (!token) return false;
     l->token = token;
     l->cap = cap;

@@ -10,13 +10,13 @@ bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e)
         return ses_fail(e, SES_EARG, "more than 2^31 tokens");
     if (cap < 2 * r->cap) cap = 2 * r->cap;
     if (cap < 256) cap = 256;
-    int32_t *id = ses_realloc_array(r->id, cap, sizeof *id, e);
+    int32_t *id = ses_grow_array(r->id, r->n, cap, sizeof *id, e);
     if (!id) return false;
     r->id = id;
-    int32_t *word = ses_realloc_array(r->word_id, cap, sizeof *word, e);
+    int32_t *word = ses_grow_array(r->word_id, r->n, cap, sizeof *word, e);
     if (!word) return false;
     r->word_id = word;
-    ses_offset *byte = ses_realloc_array(r->byte_offset, cap, sizeof *byte, e);
+    ses_offset *byte = ses_grow_array(r->byte_offset, r->n, cap, sizeof *byte, e);
     if (!byte) return false;
     r->byte_offset = byte;
     r->cap = cap;
@@ -34,9 +34,17 @@ bool ses_token_override_put(ses_encode_ctx *k, const char *p, size_t n, bool add
     return true;
 }
 
+/* Overrides are usually spread evenly: start where index would be then, and double the distance until the
+ * range contains it. Tokens visited in order thus cost a few steps each, not a search of the whole list. */
 const ses_token_override *ses_token_override_find(const ses_encode_ctx *k, size_t index)
 {
-    size_t low = 0, high = k->n_overrides;
+    const ses_token_override *list = k->override;
+    size_t n = k->n_overrides, step = 1;
+    if (!n || index < list[0].index || index > list[n - 1].index) return NULL;
+    double share = (double)(index - list[0].index) / (double)(list[n - 1].index - list[0].index + 1);
+    size_t low = (size_t)(share * (double)n), high = low;
+    while (low && list[low].index > index) low -= low < step ? low : step, step *= 2;
+    while (high < n && list[high].index < index) high += n - high < step ? n - high : step, step *= 2;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (k->override[mid].index < index)

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "finetune_data.h"
 
+#include "base/label_pairs.h"
 #include "base/str.h"
 #include "io/input_stream.h"
 
@@ -72,6 +73,7 @@ bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const
     set_format(o->format, spec);
     if (!set_columns(o, spec, e)) return false;
     if (o->choices) spec->choices = o->choices;
+    if (ses_is_label_pairs(o->labels) && !ses_label_pairs_check(o->labels, e)) return false;
     if (o->labels) spec->label_values = o->labels, spec->label_names = NULL;
     if (o->no_header) spec->no_header = true;
     if (o->quotes) spec->quotes = (ses_quotes)o->quotes;

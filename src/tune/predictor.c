@@ -2,6 +2,7 @@
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
+#include "base/label_pairs.h"
 #include "data/examples_impl.h"
 #include "text/tokenizer_files.h"
 
@@ -68,6 +69,26 @@ void ses_predictor_free(ses_predictor *p)
     ses_free(p);
 }
 
+static const char *label_name(const void *tuner, size_t i)
+{
+    return ((const ses_finetuner *)tuner)->label[i];
+}
+
+static bool rename_labels(ses_predictor *p, ses_err *e)
+{
+    ses_finetuner *t = p->tuner;
+    if (!p->o.rename) return true;
+    if (!t->n_labels) return ses_fail(e, SES_EARG, "labels: task %s has none", t->task->name);
+    ses_string *name = ses_arena_array(&t->mem, t->n_labels, sizeof *name, e);
+    if (!name || !ses_label_pairs_rename(p->o.rename, label_name, t, t->n_labels, name, e)) return false;
+    for (size_t i = 0; i < t->n_labels; i++) {
+        char *copy = name[i].p ? ses_arena_strndup(&t->mem, name[i].p, name[i].n, e) : NULL;
+        if (name[i].p && !copy) return false;
+        if (copy) t->label[i] = copy;
+    }
+    return true;
+}
+
 /* Label names come from the model, or from the first examples if config.json has none. */
 static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 {
@@ -81,7 +102,7 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
     bool use_own = p->labels && (p->has_label_names || !ses_examples_label_count(rows));
     if (p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e) &&
         ses_finetuner_build_config(p->tuner, config, 0, e) &&
-        ses_finetuner_open_model(p->tuner, p->dir, false, 0, e))
+        ses_finetuner_open_model(p->tuner, p->dir, false, 0, e) && rename_labels(p, e))
         return true;
     ses_finetuner_free(p->tuner);
     p->tuner = NULL;
@@ -94,9 +115,11 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, ses_err *e)
 {
     ses_data_spec s = p->spec;
+    bool pairs = ses_is_label_pairs(s.label_values) && p->has_label_names; /* names of the model's labels */
     s.no_labels = !labels;
-    ses_examples *rows = ses_data_open(&s, path, s.label_values ? NULL : p->labels, e);
-    if (!rows || !s.label_values || !p->has_label_names || ses_examples_align_labels(rows, p->labels, e))
+    ses_examples *rows = ses_data_open(&s, path, s.label_values && !pairs ? NULL : p->labels, e);
+    if (!rows || !s.label_values || pairs || !p->has_label_names ||
+        ses_examples_align_labels(rows, p->labels, e))
         return rows;
     ses_wrap(e, "%s", path);
     ses_examples_free(rows);

@@ -52,6 +52,9 @@ static void run(const ses_stage_instance *step, const char *text, size_t n)
     MUST(step->stage->normalize(step->self, &in, 0, n, &out, NULL));
     MUST(step->stage->normalize(step->self, &wide, 1, 1 + n, &part, NULL));
     check(&out, n);
+    if (step->stage->changes && !step->stage->changes(step->self, text, n)) /* then normalizing copies */
+        MUST(out.n == n &&
+             (!n || (!memcmp(out.byte, text, n) && !memcmp(out.from, in.from, n * sizeof *in.from))));
     MUST(part.n == out.n && (!out.n || !memcmp(part.byte, out.byte, out.n)));
     for (size_t i = 0; i < out.n; i++)
         MUST(part.from[i].begin == out.from[i].begin + 1 && part.from[i].end == out.from[i].end + 1);

@@ -80,7 +80,9 @@ static bool run(ses_call *c, ses_err *e)
     ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
                              .on_predictions = on_predictions,
                              .ctx = &j };
-    bool ok = ses_open_predictor_open(&p, a, c->operands[0], c, e) &&
+    ses_predictor_args named = *a;
+    named.renames_labels = true;
+    bool ok = ses_open_predictor_open(&p, &named, c->operands[0], c, e) &&
               ses_predictor_predict_stream(p.predictor, c->operands[1], &s, e) &&
               (!to || ses_atomic_output_commit(&j.to, e));
     if (to) ses_atomic_output_end(&j.to, e);

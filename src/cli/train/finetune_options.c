@@ -29,7 +29,8 @@ static const ses_opt data_opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(labels),
       .value = "A|B...",
-      .help = "label set in order; default: the labels that occur, sorted; choose: numbers from 0" },
+      .help = "label set in order, or with names, 0=negative,1=positive; default: the labels that occur, "
+              "sorted; choose: numbers from 0" },
     { .name = "format",
       .type = SES_OPT_CHOICE,
       .offset = AT(format),

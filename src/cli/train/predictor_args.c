@@ -1,6 +1,7 @@
 /* Opening of fine-tuned models for eval, predict and quantize. */
 #include "predictor_args.h"
 
+#include "base/label_pairs.h"
 #include "train/train_folder.h"
 
 static const ses_opt opt[] = {
@@ -62,7 +63,9 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
                              const ses_call *c, ses_err *e)
 {
     ses_device_options d = ses_compute_device_options(&a->compute);
+    bool rename = a->renames_labels && ses_is_label_pairs(a->data.labels);
     ses_predictor_options o = { .data = a->data,
+                                .rename = rename ? a->data.labels : NULL,
                                 .task = a->task,
                                 .base = a->adapter ? dir : NULL,
                                 .bootstrap = a->bootstrap.resamples,
@@ -70,6 +73,7 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
                                 .seed = a->bootstrap.seed,
                                 .on_event = on_event,
                                 .ctx = r };
+    if (rename) o.data.labels = NULL; /* the file has none */
     *r = (ses_open_predictor){ .call = c,
                                .line = ses_progress_start(stderr, &c->err, c->quiet, "sequences", 0) };
     if (!a->data.task)

@@ -14,6 +14,7 @@ typedef struct ses_predictor_args {
     ses_finetune_task_options task;
     ses_bootstrap_args bootstrap;
     ses_row_args rows;   /* predict */
+    bool renames_labels; /* predict: --labels 0=negative are names of predictions, not of labels in a file */
     const char *adapter; /* folder of a LoRA adapter; NULL: none */
     const char *model;   /* --model; main moves it to the first operand */
 } ses_predictor_args;

@@ -137,43 +137,84 @@ bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_encode_ct
     return true;
 }
 
-/* Tokens of normalized text to k->piece_tokens. *certain: independent of the text before. */
-static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const ses_text *t,
-                     bool first, bool *certain, ses_err *e)
+/* The part of a normalized text that is tokenized at once. */
+typedef struct part {
+    const ses_text *t;
+    size_t begin, end;
+} part;
+
+/* End of the next part of t: the start of a word, which no piece crosses. Long texts thus need memory for the
+ * search of one part only. */
+static size_t part_end(const ses_text *t, size_t begin)
+{
+    enum { PART = 1 << 16 };
+    if (t->n - begin <= PART) return t->n;
+    for (size_t at = begin + PART; at > begin + 3; at--)
+        if (!memcmp(t->byte + at, override, 3) && memcmp(t->byte + at - 3, override, 3)) return at;
+    for (size_t at = begin + PART; at + 3 <= t->n; at++)
+        if (!memcmp(t->byte + at, override, 3) && memcmp(t->byte + at - 3, override, 3)) return at;
+    return t->n;
+}
+
+/* Tokens of a part to k->piece_tokens. *gap: as of ses_spm_unigram_encode_part; NULL: not needed. *bytes is
+ * set if there are tokens of bytes. */
+static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, part s, float *gap,
+                     bool *bytes, ses_err *e)
 {
     const ses_spm_model *m = f->spm;
+    const char *p = s.t->byte + s.begin;
+    size_t n = s.end - s.begin;
     k->piece_tokens.n = 0;
-    *certain = true;
     if (m->kind != SES_SPM_UNIGRAM)
-        return k->t->model.stage->tokenize(m, t->byte, t->n, &k->piece_tokens, &k->scratch, e);
-    float gap = INFINITY, *sum = &w->sum.sum;
-    double bound = w->inner == SES_CHUNK_LARGE_SUM ? max_sum : near_sum;
+        return k->t->model.stage->tokenize(m, p, n, &k->piece_tokens, &k->scratch, e);
     w->raw.n = 0;
-    if (!ses_spm_unigram_encode_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
-        return false;
+    if (!ses_spm_unigram_encode_part(m, p, n, &w->sum.sum, gap, &w->raw, &k->scratch, e)) return false;
+    for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *bytes |= w->raw.token[i].id == m->unk_id;
+    return ses_spm_resolve_unknown(m, p, &w->raw, &k->piece_tokens, e);
+}
+
+static bool put_tokens(const ses_words_fast *f, ses_encode_ctx *k, part s, ses_err *e)
+{
+    ses_token_buf *r = &k->tokens;
+    const char *p = s.t->byte + s.begin;
+    const ses_offset *from = s.t->from + s.begin;
+    size_t count = k->piece_tokens.n, parts = (s.t->n - s.begin) / (s.end - s.begin) + 1;
+    if (parts > 2 && count < INT32_MAX / 2 / parts) count *= parts; /* the other parts are probably alike */
+    if (!ses_token_buf_reserve(r, count > r->cap ? count : k->piece_tokens.n, e)) return false;
+    for (size_t i = 0; i < k->piece_tokens.n; i++) {
+        const ses_token *x = &k->piece_tokens.token[i];
+        if (x->id == f->surface && !ses_token_override_put(k, p + x->begin, x->end - x->begin, false, e))
+            return false;
+        r->id[r->n] = x->id;
+        r->byte_offset[r->n] = (ses_offset){ from[x->begin].begin, from[x->end - 1].end };
+        r->word_id[r->n++] = (int32_t)r->n_words;
+    }
+    return true;
+}
+
+/* Append the tokens of normalized text. *certain: independent of the text before. */
+static bool put_text(const ses_words_fast *f, ses_words_work *w, ses_encode_ctx *k, const ses_text *t,
+                     bool first, bool *certain, ses_err *e)
+{
+    float least = INFINITY, gap = INFINITY;
+    bool bytes = false;
+    for (part s = { t, 0, 0 }; s.begin < t->n; s.begin = s.end) {
+        s.end = part_end(t, s.begin);
+        ses_mark mark = ses_arena_mark(&k->scratch);
+        bool ok = tokenize(f, w, k, s, first ? NULL : &gap, &bytes, e) && put_tokens(f, k, s, e);
+        ses_arena_rewind(&k->scratch, mark);
+        if (!ok) return false;
+        least = fminf(least, gap);
+    }
+    if (f->spm->kind != SES_SPM_UNIGRAM) return *certain = true;
     /* A path has at most one addition per character, each off by half of FLT_EPSILON; two paths are
      * compared, here and in the full text. The first chunk starts at sum 0 and needs no margin, but the
      * library must not have restarted the sum. */
+    double bound = w->inner == SES_CHUNK_LARGE_SUM ? max_sum : near_sum;
     *certain = first ? (double)t->n * f->max_abs_score < max_sum
-                     : (double)gap > 2.0 * (double)ses_utf8_count(t->byte, t->n) * bound * FLT_EPSILON &&
-                           fabs((double)*sum) < bound;
-    for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *certain &= w->raw.token[i].id != m->unk_id;
-    return ses_spm_resolve_unknown(m, t->byte, &w->raw, &k->piece_tokens, e);
-}
-
-static bool put_tokens(const ses_words_fast *f, ses_encode_ctx *k, const ses_text *t, ses_err *e)
-{
-    ses_token_buf *r = &k->tokens;
-    if (!ses_token_buf_reserve(r, k->piece_tokens.n, e)) return false;
-    for (size_t i = 0; i < k->piece_tokens.n; i++) {
-        const ses_token *x = &k->piece_tokens.token[i];
-        if (x->id == f->surface &&
-            !ses_token_override_put(k, t->byte + x->begin, x->end - x->begin, false, e))
-            return false;
-        r->id[r->n] = x->id;
-        r->byte_offset[r->n] = (ses_offset){ t->from[x->begin].begin, t->from[x->end - 1].end };
-        r->word_id[r->n++] = (int32_t)r->n_words;
-    }
+                     : (double)least > 2.0 * (double)ses_utf8_count(t->byte, t->n) * bound * FLT_EPSILON &&
+                           fabs((double)w->sum.sum) < bound;
+    *certain &= !bytes;
     return true;
 }
 
@@ -219,9 +260,7 @@ bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_encode_
     *dependent =
         !t->n || (ends_in_space && end < ends[1]) || (inner && sum_bound(f, w, k, begin, t->n) > max_sum);
     if (*dependent) return true;
-    ses_mark m = ses_arena_mark(&k->scratch);
-    bool ok = tokenize(f, w, k, t, !inner, certain, e) && put_tokens(f, k, t, e);
-    ses_arena_rewind(&k->scratch, m);
+    bool ok = put_text(f, w, k, t, !inner, certain, e);
     *certain &= !ends_in_space;
     w->sum.token = k->tokens.n;
     w->sum.override = k->n_overrides;

@@ -195,6 +195,10 @@ bool ses_spm_resolve_unknown(const ses_spm_model *m, const char *p, const ses_to
                              ses_token_list *out, ses_err *e)
 {
     bool after_unk = false;
+    size_t count = raw->n;
+    for (size_t i = 0; m->byte_fallback && i < raw->n; i++)
+        if (raw->token[i].id == m->unk_id) count += raw->token[i].end - raw->token[i].begin;
+    if (!ses_token_list_reserve(out, count, e)) return false; /* once: growing a long list copies it often */
     for (size_t i = 0; i < raw->n; i++) {
         const ses_token *t = &raw->token[i];
         bool unk = t->id == m->unk_id, ok = true;

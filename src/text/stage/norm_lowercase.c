@@ -28,6 +28,17 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     return true;
 }
 
+static bool changes(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp, low[2];
+        i += ses_utf8_next(p + i, &cp);
+        if (cp < 0x80 ? cp >= 'A' && cp <= 'Z' : ses_cp_lower(cp, low) != 1 || low[0] != cp) return true;
+    }
+    return false;
+}
+
 const ses_stage ses_stage_norm_lowercase = {
-    .type = "Lowercase", .kind = SES_NORMALIZER, .open = open, .normalize = normalize
+    .type = "Lowercase", .kind = SES_NORMALIZER, .open = open, .normalize = normalize, .changes = changes
 };

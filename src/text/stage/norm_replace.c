@@ -38,9 +38,21 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     return ok && ses_text_copy(out, in, begin + done, end, e);
 }
 
+/* Failures count as a change: normalize reports them. */
+static bool changes(const void *self, const char *p, size_t n)
+{
+    const ses_replace *r = self;
+    ses_err own = { 0 };
+    ses_regex_scan s;
+    bool found = !ses_regex_start(&s, r->pattern.regex, p, n, &own) || !ses_regex_next(&s, &own) || s.found;
+    ses_regex_stop(&s);
+    return found;
+}
+
 const ses_stage ses_stage_norm_replace = { .type = "Replace",
                                            .kind = SES_NORMALIZER,
                                            .open = open,
                                            .close = close,
                                            .save = save,
-                                           .normalize = normalize };
+                                           .normalize = normalize,
+                                           .changes = changes };

@@ -28,6 +28,17 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     return ses_text_copy(out, in, copied, end, e);
 }
 
+static bool changes(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        i += ses_utf8_next(p + i, &cp);
+        if (cp >= 0x80 && ses_cp_is(cp, SES_CP_MARK9)) return true;
+    }
+    return false;
+}
+
 const ses_stage ses_stage_norm_strip_accents = {
-    .type = "StripAccents", .kind = SES_NORMALIZER, .open = open, .normalize = normalize
+    .type = "StripAccents", .kind = SES_NORMALIZER, .open = open, .normalize = normalize, .changes = changes
 };

@@ -49,15 +49,40 @@ static bool nfkd(const void *self, const ses_text *in, size_t begin, size_t end,
     return run(SES_NFKD9, in, begin, end, out, e);
 }
 
+/* The first part that is not normalized may still normalize to itself: then this counts as a change. */
+static bool changes_nfc(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    return ses_nf_normalized_prefix(SES_NFC9, p, n) < n;
+}
+
+static bool changes_nfd(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    return ses_nf_normalized_prefix(SES_NFD9, p, n) < n;
+}
+
+static bool changes_nfkc(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    return ses_nf_normalized_prefix(SES_NFKC9, p, n) < n;
+}
+
+static bool changes_nfkd(const void *self, const char *p, size_t n)
+{
+    (void)self;
+    return ses_nf_normalized_prefix(SES_NFKD9, p, n) < n;
+}
+
 const ses_stage ses_stage_norm_nfc = {
-    .type = "NFC", .kind = SES_NORMALIZER, .open = open, .normalize = nfc
+    .type = "NFC", .kind = SES_NORMALIZER, .open = open, .normalize = nfc, .changes = changes_nfc
 };
 const ses_stage ses_stage_norm_nfd = {
-    .type = "NFD", .kind = SES_NORMALIZER, .open = open, .normalize = nfd
+    .type = "NFD", .kind = SES_NORMALIZER, .open = open, .normalize = nfd, .changes = changes_nfd
 };
 const ses_stage ses_stage_norm_nfkc = {
-    .type = "NFKC", .kind = SES_NORMALIZER, .open = open, .normalize = nfkc
+    .type = "NFKC", .kind = SES_NORMALIZER, .open = open, .normalize = nfkc, .changes = changes_nfkc
 };
 const ses_stage ses_stage_norm_nfkd = {
-    .type = "NFKD", .kind = SES_NORMALIZER, .open = open, .normalize = nfkd
+    .type = "NFKD", .kind = SES_NORMALIZER, .open = open, .normalize = nfkd, .changes = changes_nfkd
 };

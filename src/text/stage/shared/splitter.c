@@ -76,7 +76,6 @@ bool ses_splitter_finish(ses_splitter *c, ses_err *e)
 bool ses_pieces_split(const ses_pieces *in, ses_pieces *out, ses_split_fn *split, const void *self,
                       ses_err *e)
 {
-    if (!ses_text_copy(&out->text, &in->text, 0, in->text.n, e)) return false;
     for (size_t i = 0; i < in->n; i++) {
         const ses_piece *p = &in->piece[i];
         bool ok = p->id >= 0 ? ses_pieces_put(out, p->begin, p->end, p->id, e)
