@@ -11,7 +11,7 @@ export class ApiError extends Error {
 let key = '';
 try {
   key = sessionStorage.getItem('sesame-key') || '';
-} catch (error) {
+} catch {
   // storage is not available: the key lives as long as the page
 }
 
@@ -23,7 +23,7 @@ function askKey() {
       key = input.value.trim();
       try {
         sessionStorage.setItem('sesame-key', key);
-      } catch (error) {
+      } catch {
         // as above
       }
       resolve(key !== '');
@@ -35,7 +35,7 @@ function askKey() {
 
 export const hasKey = () => key !== '';
 
-// The message of an error response: OpenAI's {"error": {"message"}}, TEI's {"error", "error_type"}, or plain text.
+// The message of an error response: OpenAI's {"error": {"message"}}, TEI's {"error"}, or plain text.
 function errorOf(status, text, headers) {
   let message = text.trim() || `status ${status}`;
   let param = null;
@@ -43,8 +43,8 @@ function errorOf(status, text, headers) {
     const value = JSON.parse(text);
     const error = value.error ?? value.message ?? value.detail;
     message = typeof error === 'string' ? error : error.message;
-    param = (error && error.param) || null;
-  } catch (error) {
+    param = error?.param || null;
+  } catch {
     // not JSON: the text is the message
   }
   const wait = headers.get('retry-after');
@@ -90,7 +90,7 @@ export async function call(method, path, body, signal) {
   let data;
   try {
     data = JSON.parse(text);
-  } catch (error) {
+  } catch {
     throw new ApiError(`${path} did not answer with JSON: ${text.slice(0, 100)}`, response.status);
   }
   return { data, timings };
@@ -111,8 +111,11 @@ export async function stream(path, body, signal, onEvent) {
     const events = rest.split(/\r?\n\r?\n/);
     rest = done ? '' : events.pop();
     for (const event of events) {
-      const data = event.split(/\r?\n/).filter((line) => line.startsWith('data:'))
-        .map((line) => line.slice(5).trim()).join('\n');
+      const data = event
+        .split(/\r?\n/)
+        .filter((line) => line.startsWith('data:'))
+        .map((line) => line.slice(5).trim())
+        .join('\n');
       if (!data || data === '[DONE]') continue;
       const json = JSON.parse(data);
       if (json.error) throw new ApiError(json.error.message || json.error, 200);

@@ -11,31 +11,83 @@ const $ = (id) => document.getElementById(id);
 let models = [];
 let current = null; // the context of the panel that is shown
 
-const usable = (panel) => !panel.tasks.length || models.some((m) => panel.tasks.some((t) => (m.tasks || []).includes(t)));
+const usable = (panel) =>
+  !panel.tasks.length || models.some((m) => panel.tasks.some((t) => (m.tasks || []).includes(t)));
 
 // ---- list of panels ----
 
 function drawNav(id) {
   const groups = [...new Set(panels.map((p) => p.group))];
-  replace($('nav'), groups.map((group) => h('div', { class: 'nav-group' },
-    h('h2', null, group),
-    h('ul', null, panels.filter((p) => p.group === group).map((p) => h('li', null,
-      h('a', {
-        href: `#/${p.id}`, 'aria-current': p.id === id ? 'page' : null, class: usable(p) ? null : 'unavailable',
-        'data-panel': p.id,
-      }, p.title, usable(p) ? null : h('span', { class: 'badge' }, 'no model'))))))));
+  replace(
+    $('nav'),
+    groups.map((group) =>
+      h(
+        'div',
+        { class: 'nav-group' },
+        h('h2', null, group),
+        h(
+          'ul',
+          null,
+          panels
+            .filter((p) => p.group === group)
+            .map((p) =>
+              h(
+                'li',
+                null,
+                h(
+                  'a',
+                  {
+                    href: `#/${p.id}`,
+                    'aria-current': p.id === id ? 'page' : null,
+                    class: usable(p) ? null : 'unavailable',
+                    'data-panel': p.id,
+                  },
+                  p.title,
+                  usable(p) ? null : h('span', { class: 'badge' }, 'no model'),
+                ),
+              ),
+            ),
+        ),
+      ),
+    ),
+  );
+}
+
+function setModels(list) {
+  models = list;
+  $('server-state').textContent = `${plural(models.length, 'model')} loaded`;
 }
 
 function showUnavailable(panel) {
   const name = panel.bundled || 'DIR';
-  return h('article', { class: 'panel' },
-    h('header', { class: 'panel-head' }, h('h1', null, panel.title), h('p', { class: 'lead' }, panel.summary)),
-    h('section', { class: 'card', 'aria-label': 'No model' },
+  return h(
+    'article',
+    { class: 'panel' },
+    h(
+      'header',
+      { class: 'panel-head' },
+      h('h1', null, panel.title),
+      h('p', { class: 'lead' }, panel.summary),
+    ),
+    h(
+      'section',
+      { class: 'card', 'aria-label': 'No model' },
       h('h2', null, 'No loaded model does this'),
-      h('p', null, panel.bundled ? 'Start the server with a model for this task. One is bundled:'
-        : 'Start the server with the folder of a model for this task:'),
-      h('div', { class: 'code' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, `sesame serve -m ${name}`)),
-      panel.bundled ? null : h('p', { class: 'note' }, panel.hint || '')));
+      h(
+        'p',
+        null,
+        panel.bundled
+          ? 'Start the server with a model for this task. One is bundled:'
+          : 'Start the server with the folder of a model for this task:',
+      ),
+      h(
+        'div',
+        { class: 'code' },
+        h('pre', { tabindex: '0', 'aria-label': 'Command' }, `sesame serve -m ${name}`),
+      ),
+      panel.bundled ? null : h('p', { class: 'note' }, panel.hint || ''),
+    ),
+  );
 }
 
 // ---- address ----
@@ -80,7 +132,11 @@ function toggleMenu() {
 // ---- theme ----
 
 const themes = ['auto', 'light', 'dark'];
-const themeNames = { auto: ['◐', 'Theme: as the system'], light: ['☀', 'Theme: light'], dark: ['☾', 'Theme: dark'] };
+const themeNames = {
+  auto: ['◐', 'Theme: as the system'],
+  light: ['☀', 'Theme: light'],
+  dark: ['☾', 'Theme: dark'],
+};
 
 function drawTheme() {
   const theme = document.documentElement.dataset.theme || 'auto';
@@ -97,7 +153,7 @@ function nextTheme() {
   else document.documentElement.dataset.theme = next;
   try {
     localStorage.setItem('sesame-theme', next);
-  } catch (error) {
+  } catch {
     // storage is not available: the choice lasts until the page is left
   }
   drawTheme();
@@ -106,7 +162,7 @@ function nextTheme() {
 }
 
 function themeChanged() {
-  if (current && current.panel.themed) current.redraw();
+  if (current?.panel.themed) current.redraw();
 }
 
 // ---- shortcuts ----
@@ -160,7 +216,10 @@ async function start() {
   $('help-button').addEventListener('click', () => $('help-dialog').showModal());
   $('menu-button').addEventListener('click', toggleMenu);
   $('nav').addEventListener('keydown', navKeys);
-  document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); $('main').focus(); });
+  document.querySelector('.skip').addEventListener('click', (event) => {
+    event.preventDefault();
+    $('main').focus();
+  });
   document.addEventListener('keydown', shortcut);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', themeChanged);
   await load();
@@ -169,16 +228,26 @@ async function start() {
 async function load() {
   replace($('main'), empty('Asking the server for its models …'));
   try {
-    models = (await get('/v1/models')).data.data;
+    setModels((await get('/v1/models')).data.data);
   } catch (error) {
     $('server-state').textContent = 'not connected';
-    replace($('main'), h('section', { class: 'card', 'aria-label': 'Error' }, h('h1', null, 'No connection'),
-      h('p', { role: 'alert' }, error.message),
-      h('p', null, h('button', { type: 'button', class: 'primary', onclick: load }, 'Try again'))));
+    replace(
+      $('main'),
+      h(
+        'section',
+        { class: 'card', 'aria-label': 'Error' },
+        h('h1', null, 'No connection'),
+        h('p', { role: 'alert' }, error.message),
+        h('p', null, h('button', { type: 'button', class: 'primary', onclick: load }, 'Try again')),
+      ),
+    );
     return;
   }
-  $('server-state').textContent = `${plural(models.length, 'model')} loaded`;
   window.addEventListener('hashchange', route);
+  document.addEventListener('models', (event) => {
+    setModels(event.detail);
+    drawNav(parseHash(location.hash).id || panels[0].id);
+  });
   route();
 }
 

@@ -1,10 +1,10 @@
 // What a panel works with: its state (kept in the address), fields bound to it, requests, result and errors.
 //
 // A panel is {id, title, group, tasks, summary, state, build(ctx), fetch(ctx), render(ctx, data)}. build adds
-// fields to the form; fetch asks the server; render turns the answer into nodes. A field changes the state; the
-// panel is then run again, or only rendered if the field says so.
+// fields to the form, fetch asks the server, render turns the answer into nodes. A field changes the state;
+// the panel then runs again, or only renders its data again if the field says so.
 
-import { h, replace, debounce, announce, newId } from './dom.js';
+import { h, replace, debounce, announce, newId, large, count } from './dom.js';
 import { post, get, stream, ApiError } from './api.js';
 import { writeHash, readState } from './state.js';
 import { Details } from './details.js';
@@ -15,6 +15,17 @@ export class FieldError extends Error {
     super(message);
     this.field = field;
   }
+}
+
+// One line about a model, below its name in a list of choices.
+function aboutModel(model) {
+  if (!model) return '\u00a0';
+  const parts = [
+    model.model_type || model.architecture,
+    Number.isFinite(model.parameters) ? `${large(model.parameters)} parameters` : '',
+    Number.isFinite(model.max_input_tokens) ? `${count(model.max_input_tokens)} tokens` : '',
+  ];
+  return parts.filter(Boolean).join(', ') || '\u00a0';
 }
 
 export class Context {
@@ -32,7 +43,10 @@ export class Context {
     this.data = null;
     this.requests = [];
     this.lastMs = 0;
-    this.later = debounce(() => this.run(), () => Math.min(1500, Math.max(300, 1.5 * this.lastMs)));
+    this.later = debounce(
+      () => this.run(),
+      () => Math.min(1500, Math.max(300, 1.5 * this.lastMs)),
+    );
     this.layout();
     panel.build(this);
     if (!panel.live) this.addRun();
@@ -42,22 +56,47 @@ export class Context {
     const { panel } = this;
     const title = newId('title');
     this.form = h('form', {
-      class: 'card input', novalidate: true, 'aria-label': `${panel.title}: input`,
-      onsubmit: (event) => { event.preventDefault(); this.run(); },
+      class: 'card input',
+      novalidate: true,
+      'aria-label': `${panel.title}: input`,
+      onsubmit: (event) => {
+        event.preventDefault();
+        this.run();
+      },
     });
     this.result = h('div', { class: 'result' }, empty(panel.placeholder || 'The result appears here.'));
     this.progress = h('div', { class: 'progress', 'aria-hidden': 'true' });
-    this.output = h('section', { class: 'card output', 'aria-labelledby': title },
-      this.progress, h('h2', { id: title }, panel.resultTitle || 'Result'), this.result);
-    this.root = h('article', { class: `panel panel-${panel.id}` },
-      h('header', { class: 'panel-head' }, h('h1', null, panel.title), h('p', { class: 'lead' }, panel.summary)),
-      h('div', { class: panel.wide ? 'io wide' : 'io' }, this.form, this.output), this.details.element);
+    this.output = h(
+      'section',
+      { class: 'card output', 'aria-labelledby': title },
+      this.progress,
+      h('h2', { id: title }, panel.resultTitle || 'Result'),
+      this.result,
+    );
+    this.root = h(
+      'article',
+      { class: `panel panel-${panel.id}` },
+      h(
+        'header',
+        { class: 'panel-head' },
+        h('h1', null, panel.title),
+        h('p', { class: 'lead' }, panel.summary),
+      ),
+      h('div', { class: panel.wide ? 'io wide' : 'io' }, this.form, this.output),
+      this.details.element,
+    );
   }
 
   addRun() {
     this.runButton = h('button', { class: 'primary' }, this.panel.runLabel || 'Run');
-    this.form.append(h('div', { class: 'actions' }, this.runButton,
-      h('span', { class: 'hint keys-hint' }, h('kbd', null, 'Ctrl'), ' ', h('kbd', null, 'Enter'))));
+    this.form.append(
+      h(
+        'div',
+        { class: 'actions' },
+        this.runButton,
+        h('span', { class: 'hint keys-hint' }, h('kbd', null, 'Ctrl'), ' ', h('kbd', null, 'Enter')),
+      ),
+    );
   }
 
   // ---- models ----
@@ -66,9 +105,17 @@ export class Context {
     return this.models.filter((m) => tasks.length === 0 || tasks.some((t) => (m.tasks || []).includes(t)));
   }
 
-  defaultModel(tasks, name) {
+  // First the models whose own task this is: others may do it too, as every encoder gives embeddings.
+  modelChoices(tasks) {
     const list = this.modelsFor(tasks);
-    const choose = this.panel.prefer && this.panel.prefer[name];
+    const own = list.filter((m) => !m.task || !tasks.length || tasks.includes(m.task));
+    return { own, others: list.filter((m) => !own.includes(m)) };
+  }
+
+  defaultModel(tasks, name) {
+    const { own, others } = this.modelChoices(tasks);
+    const list = [...own, ...others];
+    const choose = this.panel.prefer?.[name];
     const chosen = choose ? choose(list) : list[0];
     return chosen ? chosen.id : '';
   }
@@ -94,7 +141,7 @@ export class Context {
     for (const [name, value] of Object.entries(values)) {
       this.state[name] = value;
       const field = this.fields.get(name);
-      if (field && field.set) field.set(value);
+      if (field?.set) field.set(value);
       this.clearError(name);
     }
     this.remember();
@@ -111,10 +158,15 @@ export class Context {
     const error = h('p', { class: 'field-error', id: newId('error'), hidden: true });
     const hintId = options.hint ? newId('hint') : '';
     const describe = [hintId, error.id].filter(Boolean).join(' ');
-    if (control.matches && control.matches('input, textarea, select')) control.setAttribute('aria-describedby', describe);
-    const element = h('div', { class: `field ${options.class || ''}` },
-      label ? h('label', { for: options.for || control.id }, label) : null, control,
-      options.hint ? h('p', { class: 'hint', id: hintId }, options.hint) : null, error);
+    if (control.matches?.('input, textarea, select')) control.setAttribute('aria-describedby', describe);
+    const element = h(
+      'div',
+      { class: `field ${options.class || ''}` },
+      label ? h('label', { for: options.for || control.id }, label) : null,
+      control,
+      options.hint ? h('p', { class: 'hint', id: hintId }, options.hint) : null,
+      error,
+    );
     (options.into || this.form).append(element);
     this.fields.set(name, { element, control, error, set: options.set });
     return element;
@@ -122,21 +174,48 @@ export class Context {
 
   textField(name, label, options = {}) {
     const area = h(options.rows === 1 ? 'input' : 'textarea', {
-      id: newId(name), rows: options.rows > 1 ? options.rows : null, type: options.rows === 1 ? 'text' : null,
-      placeholder: options.placeholder, spellcheck: 'false', autocomplete: 'off', value: this.state[name],
+      id: newId(name),
+      rows: options.rows > 1 ? options.rows : null,
+      type: options.rows === 1 ? 'text' : null,
+      placeholder: options.placeholder,
+      spellcheck: 'false',
+      autocomplete: 'off',
+      value: this.state[name],
       oninput: () => this.set(name, area.value, options.how || 'run'),
     });
-    this.addField(name, label, area, { ...options, set: (v) => { area.value = v; } });
+    this.addField(name, label, area, {
+      ...options,
+      set: (v) => {
+        area.value = v;
+      },
+    });
     return area;
   }
 
   modelField(name, tasks, options = {}) {
-    const list = this.modelsFor(tasks);
+    const { own, others } = this.modelChoices(tasks);
+    const list = [...own, ...others];
+    const items = (models) => models.map((m) => h('option', { value: m.id }, m.id));
     const none = options.none ? [h('option', { value: '' }, options.none)] : [];
     const extra = (options.extra || []).map(([value, text]) => h('option', { value }, text));
-    const select = h('select', {
-      id: newId(name), onchange: () => { if (options.onchange) options.onchange(select.value); this.set(name, select.value, 'now'); },
-    }, none, extra, list.map((m) => h('option', { value: m.id }, m.id)));
+    const about = h('p', { class: 'hint model-about' });
+    const show = () => {
+      about.textContent = aboutModel(list.find((m) => m.id === select.value));
+    };
+    const select = h(
+      'select',
+      {
+        id: newId(name),
+        onchange: () => {
+          show();
+          this.set(name, select.value, 'now');
+        },
+      },
+      none,
+      extra,
+      items(own),
+      others.length ? h('optgroup', { label: 'Other models' }, items(others)) : null,
+    );
     select.value = this.state[name];
     if (select.selectedIndex < 0 && (list.length || none.length || extra.length)) {
       select.selectedIndex = 0;
@@ -144,30 +223,57 @@ export class Context {
       this.state[name] = select.value;
       this.notice = missing ? `Model ${missing} is not loaded; ${select.value} is used instead.` : '';
     }
-    this.addField(name, options.label || 'Model', select, {
-      ...options, set: (v) => { select.value = v; },
+    const element = this.addField(name, options.label || 'Model', select, {
+      ...options,
+      set: (v) => {
+        select.value = v;
+        show();
+      },
     });
+    element.insertBefore(about, select.nextSibling);
+    show();
     if (this.notice) this.showError(name, this.notice);
     this.notice = '';
     return select;
   }
 
   selectField(name, label, choices, options = {}) {
-    const select = h('select', { id: newId(name), onchange: () => this.set(name, select.value, options.how || 'now') },
-      choices.map(([value, text]) => h('option', { value }, text)));
+    const select = h(
+      'select',
+      { id: newId(name), onchange: () => this.set(name, select.value, options.how || 'now') },
+      choices.map(([value, text]) => h('option', { value }, text)),
+    );
     select.value = this.state[name];
-    this.addField(name, label, select, { ...options, set: (v) => { select.value = v; } });
+    this.addField(name, label, select, {
+      ...options,
+      set: (v) => {
+        select.value = v;
+      },
+    });
     return select;
   }
 
   switchField(name, label, options = {}) {
     const box = h('input', {
-      id: newId(name), type: 'checkbox', role: 'switch', checked: this.state[name],
-      onchange: () => { this.set(name, box.checked, options.how || 'now'); if (options.onchange) options.onchange(box.checked); },
+      id: newId(name),
+      type: 'checkbox',
+      role: 'switch',
+      checked: this.state[name],
+      onchange: () => {
+        this.set(name, box.checked, options.how || 'now');
+        if (options.onchange) options.onchange(box.checked);
+      },
     });
     const element = h('div', { class: 'field switch' }, box, h('label', { for: box.id }, label));
     (options.into || this.form).append(element);
-    this.fields.set(name, { element, control: box, set: (v) => { box.checked = v; if (options.onchange) options.onchange(v); } });
+    this.fields.set(name, {
+      element,
+      control: box,
+      set: (v) => {
+        box.checked = v;
+        if (options.onchange) options.onchange(v);
+      },
+    });
     return box;
   }
 
@@ -175,20 +281,43 @@ export class Context {
     const show = options.format || String;
     const out = h('output', null, show(this.state[name]));
     const range = h('input', {
-      id: newId(name), type: 'range', min: options.min, max: options.max, step: options.step, value: this.state[name],
-      oninput: () => { out.textContent = show(Number(range.value)); this.set(name, Number(range.value), options.how || 'run'); },
+      id: newId(name),
+      type: 'range',
+      min: options.min,
+      max: options.max,
+      step: options.step,
+      value: this.state[name],
+      oninput: () => {
+        out.textContent = show(Number(range.value));
+        this.set(name, Number(range.value), options.how || 'run');
+      },
     });
     range.value = this.state[name];
-    const element = h('div', { class: 'field range' },
-      h('div', { class: 'range-label' }, h('label', { for: range.id }, label), out), range);
+    const element = h(
+      'div',
+      { class: 'field range' },
+      h('div', { class: 'range-label' }, h('label', { for: range.id }, label), out),
+      range,
+    );
     (options.into || this.form).append(element);
-    this.fields.set(name, { element, control: range, set: (v) => { range.value = v; out.textContent = show(v); } });
+    this.fields.set(name, {
+      element,
+      control: range,
+      set: (v) => {
+        range.value = v;
+        out.textContent = show(v);
+      },
+    });
     return range;
   }
 
   chipsField(name, label, options = {}) {
     const id = newId(name);
-    const c = chips(this.state[name], (list) => this.set(name, list, 'now'), { id, label, placeholder: options.placeholder });
+    const c = chips(this.state[name], (list) => this.set(name, list, 'now'), {
+      id,
+      label,
+      placeholder: options.placeholder,
+    });
     this.addField(name, label, c.box, { ...options, for: id, set: c.set });
     return c;
   }
@@ -201,16 +330,24 @@ export class Context {
 
   // list: [name, values]
   examples(list) {
-    this.form.append(h('div', { class: 'examples', role: 'group', 'aria-label': 'Examples' },
-      h('span', { class: 'examples-label' }, 'Examples'),
-      list.map(([name, values]) => h('button', { type: 'button', class: 'quiet', onclick: () => this.assign(values) }, name))));
+    this.form.append(
+      h(
+        'div',
+        { class: 'examples', role: 'group', 'aria-label': 'Examples' },
+        h('span', { class: 'examples-label' }, 'Examples'),
+        list.map(([name, values]) =>
+          h('button', { type: 'button', class: 'quiet', onclick: () => this.assign(values) }, name),
+        ),
+      ),
+    );
   }
 
   // ---- requests ----
 
   async request(method, path, body, options) {
     const sent = performance.now();
-    const { data, timings } = method === 'GET' ? await get(path, this.signal) : await post(path, body, this.signal);
+    const { data, timings } =
+      method === 'GET' ? await get(path, this.signal) : await post(path, body, this.signal);
     this.lastMs = performance.now() - sent;
     this.requests.push({ method, path, body, data, timings, ...options });
     return data;
@@ -227,7 +364,10 @@ export class Context {
 
   async stream(path, body, options, onEvent) {
     const events = [];
-    const timings = await stream(path, body, this.signal, (event) => { events.push(event); onEvent(event); });
+    const timings = await stream(path, body, this.signal, (event) => {
+      events.push(event);
+      onEvent(event);
+    });
     this.requests.push({ method: 'POST', path, body, data: events, timings, ...options });
   }
 
@@ -269,8 +409,18 @@ export class Context {
 
   failed(error) {
     if (!(error instanceof FieldError) && !(error instanceof ApiError)) console.error(error);
-    const names = { inputs: 'text', input: 'text', prompt: 'text', query: 'query', texts: 'texts', model: 'model',
-      candidate_labels: 'labels', question: 'question', context: 'context', ...(this.panel.params || {}) };
+    const names = {
+      inputs: 'text',
+      input: 'text',
+      prompt: 'text',
+      query: 'query',
+      texts: 'texts',
+      model: 'model',
+      candidate_labels: 'labels',
+      question: 'question',
+      context: 'context',
+      ...(this.panel.params || {}),
+    };
     const field = error.field || (error.param && names[error.param]) || this.panel.errorField || 'text';
     const place = this.fields.has(field) ? field : this.fields.keys().next().value;
     const status = error.status ? `${error.status}: ` : '';
@@ -278,8 +428,14 @@ export class Context {
     if (error.status !== undefined || !this.showError(place, error.message)) {
       if (place) this.showError(place, status + error.message);
     }
-    replace(this.result, empty(error instanceof FieldError ? (this.panel.placeholder || 'The result appears here.')
-      : 'No result: see the message next to the field.'));
+    replace(
+      this.result,
+      empty(
+        error instanceof FieldError
+          ? this.panel.placeholder || 'The result appears here.'
+          : 'No result: see the message next to the field.',
+      ),
+    );
     announce(`Error: ${error.message}`);
   }
 

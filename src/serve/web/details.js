@@ -1,4 +1,4 @@
-// Below every panel: timings, the link to this state, the JSON, and the request as curl, Python and a command.
+// Below every panel: timings, a link to this state, the JSON, and the request as curl, Python and a command.
 
 import { h, replace, milliseconds, copyText, count, plural, announce } from './dom.js';
 import { tabs } from './widgets.js';
@@ -10,9 +10,12 @@ function readable(value, indent = '') {
   if (Array.isArray(value)) {
     const numbers = value.every((v) => typeof v === 'number');
     if (numbers && value.length > 8) {
-      return `[${value.slice(0, 6).map((v) => +v.toPrecision(6)).join(', ')}, … ${count(value.length - 6)} more]`;
+      return `[${value
+        .slice(0, 6)
+        .map((v) => +v.toPrecision(6))
+        .join(', ')}, … ${count(value.length - 6)} more]`;
     }
-    const shown = value.slice(0, 50).map((v) => `${indent}  ${readable(v, indent + '  ')}`);
+    const shown = value.slice(0, 50).map((v) => `${indent}  ${readable(v, `${indent}  `)}`);
     if (value.length > 50) shown.push(`${indent}  … ${count(value.length - 50)} more`);
     return value.length ? `[\n${shown.join(',\n')}\n${indent}]` : '[]';
   }
@@ -20,9 +23,9 @@ function readable(value, indent = '') {
     const items = Object.entries(value);
     const line = `{${items.map(([k, v]) => `${JSON.stringify(k)}: ${JSON.stringify(v)}`).join(', ')}}`;
     if (line.length <= 108) return line;
-    return items.length
-      ? `{\n${items.map(([k, v]) => `${indent}  ${JSON.stringify(k)}: ${readable(v, indent + '  ')}`).join(',\n')}\n${indent}}`
-      : '{}';
+    const inner = `${indent}  `;
+    const members = items.map(([k, v]) => `${inner}${JSON.stringify(k)}: ${readable(v, inner)}`);
+    return `{\n${members.join(',\n')}\n${indent}}`;
   }
   if (typeof value === 'string' && value.length > 2000) return `${JSON.stringify(value.slice(0, 2000))} …`;
   return JSON.stringify(value);
@@ -38,14 +41,22 @@ export function timingText(t) {
 }
 
 function codeBlock(text, full, label) {
-  const button = h('button', {
-    type: 'button', class: 'copy', onclick: async () => {
-      const ok = await copyText(full || text);
-      button.textContent = ok ? 'Copied' : 'Not copied';
-      announce(ok ? `${label} copied` : 'Copying failed');
-      setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'copy',
+      onclick: async () => {
+        const ok = await copyText(full || text);
+        button.textContent = ok ? 'Copied' : 'Not copied';
+        announce(ok ? `${label} copied` : 'Copying failed');
+        setTimeout(() => {
+          button.textContent = 'Copy';
+        }, 1500);
+      },
     },
-  }, 'Copy');
+    'Copy',
+  );
   return h('div', { class: 'code' }, button, h('pre', { tabindex: '0', 'aria-label': label }, text));
 }
 
@@ -58,16 +69,30 @@ export class Details {
     this.warning = h('p', { class: 'warning', role: 'status', hidden: true });
     this.picker = h('div', { class: 'request-picker' });
     this.body = h('div', { class: 'details-body' });
-    const link = h('button', {
-      type: 'button', class: 'quiet', onclick: async () => {
-        const ok = await copyText(location.href);
-        link.textContent = ok ? 'Link copied' : 'Copy the address of this page';
-        announce(link.textContent);
-        setTimeout(() => { link.textContent = 'Copy link'; }, 1500);
+    const link = h(
+      'button',
+      {
+        type: 'button',
+        class: 'quiet',
+        onclick: async () => {
+          const ok = await copyText(location.href);
+          link.textContent = ok ? 'Link copied' : 'Copy the address of this page';
+          announce(link.textContent);
+          setTimeout(() => {
+            link.textContent = 'Copy link';
+          }, 1500);
+        },
       },
-    }, 'Copy link');
-    this.element = h('section', { class: 'card details', 'aria-label': 'Request and response' },
-      h('div', { class: 'details-head' }, this.timing, link), this.warning, this.picker, this.body);
+      'Copy link',
+    );
+    this.element = h(
+      'section',
+      { class: 'card details', 'aria-label': 'Request and response' },
+      h('div', { class: 'details-head' }, this.timing, link),
+      this.warning,
+      this.picker,
+      this.body,
+    );
     this.show([]);
   }
 
@@ -80,33 +105,61 @@ export class Details {
 
   draw() {
     const request = this.requests[this.current];
-    const t = request && request.timings;
-    replace(this.timing, (t ? timingText(t) : ['No request yet']).map((text) => h('li', null, text)));
-    const cut = this.requests.reduce((n, r) => n + ((r.timings && r.timings.truncated) || 0), 0);
+    const t = request?.timings;
+    replace(
+      this.timing,
+      (t ? timingText(t) : ['No request yet']).map((text) => h('li', null, text)),
+    );
+    const cut = this.requests.reduce((n, r) => n + (r.timings?.truncated || 0), 0);
     this.warning.hidden = !cut;
-    this.warning.textContent = cut ? `The text is longer than the model accepts: ${plural(cut, 'token')} truncated.` : '';
+    this.warning.textContent = cut
+      ? `The text is longer than the model accepts: ${plural(cut, 'token')} truncated.`
+      : '';
     this.drawPicker();
     this.drawBody(request);
   }
 
   drawPicker() {
     if (this.requests.length < 2) return replace(this.picker);
-    const select = h('select', {
-      'aria-label': 'Request', onchange: () => { this.current = select.selectedIndex; this.draw(); },
-    }, this.requests.map((r, i) => h('option', { selected: i === this.current }, r.label || r.path)));
+    const select = h(
+      'select',
+      {
+        'aria-label': 'Request',
+        onchange: () => {
+          this.current = select.selectedIndex;
+          this.draw();
+        },
+      },
+      this.requests.map((r, i) => h('option', { selected: i === this.current }, r.label || r.path)),
+    );
     return replace(this.picker, select);
   }
 
   drawBody(request) {
-    if (!request) return replace(this.body, h('p', { class: 'empty' }, 'The request and its response appear here.'));
+    if (!request)
+      return replace(this.body, h('p', { class: 'empty' }, 'The request and its response appear here.'));
     const python = request.python || urllib(request, hasKey());
     const items = [
-      { id: 'json', label: 'JSON', content: () => codeBlock(readable(request.data), JSON.stringify(request.data), 'JSON of the response') },
+      {
+        id: 'json',
+        label: 'JSON',
+        content: () =>
+          codeBlock(readable(request.data), JSON.stringify(request.data), 'JSON of the response'),
+      },
       { id: 'curl', label: 'curl', content: () => codeBlock(curl(request, hasKey()), null, 'curl command') },
       { id: 'python', label: 'Python', content: () => codeBlock(python, null, 'Python program') },
-      { id: 'cli', label: 'CLI', content: () => codeBlock(request.cli || '# no command does this', null, 'sesame command') },
+      {
+        id: 'cli',
+        label: 'CLI',
+        content: () => codeBlock(request.cli || '# no command does this', null, 'sesame command'),
+      },
     ];
-    const t = tabs('Copy as', items, { selected: this.tab, onselect: (id) => { this.tab = id; } });
+    const t = tabs('Copy as', items, {
+      selected: this.tab,
+      onselect: (id) => {
+        this.tab = id;
+      },
+    });
     return replace(this.body, t.bar, t.panel);
   }
 }

@@ -52,7 +52,11 @@ export function milliseconds(ms) {
 
 export function bytes(n) {
   if (!Number.isFinite(n)) return '–';
-  for (const [unit, size] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 1024]]) {
+  for (const [unit, size] of [
+    ['GiB', 2 ** 30],
+    ['MiB', 2 ** 20],
+    ['KiB', 1024],
+  ]) {
     if (n >= size) return `${fixed(n / size, 1)} ${unit}`;
   }
   return `${count(n)} bytes`;
@@ -68,10 +72,14 @@ export function large(n) {
 // The server counts code points; JavaScript strings count UTF-16 units.
 export const codePoints = (text) => Array.from(text);
 export const utf8 = (text) => new TextEncoder().encode(text);
-export const lines = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean);
+export const lines = (text) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);
 
 export function plural(n, one, many) {
-  return `${count(n)} ${n === 1 ? one : many || one + 's'}`;
+  return `${count(n)} ${n === 1 ? one : many || `${one}s`}`;
 }
 
 export function announce(text) {
@@ -90,7 +98,7 @@ export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch (error) {
+  } catch {
     // not a secure origin (plain HTTP on another host): the older way
     const area = h('textarea', { class: 'visually-hidden', value: text });
     document.body.append(area);

@@ -1,4 +1,4 @@
-// Vectors in the browser: cosine, principal components, t-SNE, an order that puts similar rows together, BM25.
+// Vectors in the browser: cosine, principal components, t-SNE, an order with similar rows together, BM25.
 
 export const dot = (a, b) => {
   let sum = 0;
@@ -29,7 +29,8 @@ export function random(seed) {
 
 // The first two principal components, by power iteration on the Gram matrix of the centered rows.
 export function pca(vectors) {
-  const n = vectors.length, d = vectors[0].length;
+  const n = vectors.length,
+    d = vectors[0].length;
   const mean = new Float64Array(d);
   for (const v of vectors) for (let i = 0; i < d; i++) mean[i] += v[i] / n;
   const rows = vectors.map((v) => Float64Array.from(v, (x, i) => x - mean[i]));
@@ -65,9 +66,12 @@ function affinities(distances, perplexity) {
   const target = Math.log(perplexity);
   const P = distances.map(() => new Float64Array(n));
   for (let i = 0; i < n; i++) {
-    let low = 0, high = Infinity, beta = 1;
+    let low = 0,
+      high = Infinity,
+      beta = 1;
     for (let step = 0; step < 50; step++) {
-      let sum = 0, weighted = 0;
+      let sum = 0,
+        weighted = 0;
       for (let j = 0; j < n; j++) {
         const p = j === i ? 0 : Math.exp(-beta * distances[i][j]);
         P[i][j] = p;
@@ -77,8 +81,13 @@ function affinities(distances, perplexity) {
       const entropy = Math.log(sum || 1e-300) + (beta * weighted) / (sum || 1e-300);
       for (let j = 0; j < n; j++) P[i][j] /= sum || 1e-300;
       if (Math.abs(entropy - target) < 1e-5) break;
-      if (entropy > target) { low = beta; beta = high === Infinity ? beta * 2 : (beta + high) / 2; }
-      else { high = beta; beta = (beta + low) / 2; }
+      if (entropy > target) {
+        low = beta;
+        beta = high === Infinity ? beta * 2 : (beta + high) / 2;
+      } else {
+        high = beta;
+        beta = (beta + low) / 2;
+      }
     }
   }
   for (let i = 0; i < n; i++) {
@@ -95,7 +104,8 @@ export function tsne(vectors, perplexity, start, steps = 400) {
   const P = affinities(distances, Math.min(perplexity, Math.max(1.1, (n - 1) / 3)));
   const scale = Math.max(...start.flat().map(Math.abs), 1e-9);
   const y = start.map((p) => p.map((x) => (1e-2 * x) / scale));
-  const speed = y.map(() => [0, 0]), gain = y.map(() => [1, 1]);
+  const speed = y.map(() => [0, 0]),
+    gain = y.map(() => [1, 1]);
   const q = u.map(() => new Float64Array(n));
   for (let step = 0; step < steps; step++) {
     const early = step < 100 ? 4 : 1;
@@ -103,7 +113,8 @@ export function tsne(vectors, perplexity, start, steps = 400) {
     let sum = 0;
     for (let i = 0; i < n; i++) {
       for (let j = 0; j < i; j++) {
-        const a = y[i][0] - y[j][0], b = y[i][1] - y[j][1];
+        const a = y[i][0] - y[j][0],
+          b = y[i][1] - y[j][1];
         q[i][j] = q[j][i] = 1 / (1 + a * a + b * b);
         sum += 2 * q[i][j];
       }
@@ -117,7 +128,10 @@ export function tsne(vectors, perplexity, start, steps = 400) {
         g[1] += f * (y[i][1] - y[j][1]);
       }
       for (let c = 0; c < 2; c++) {
-        gain[i][c] = Math.max(0.01, Math.sign(g[c]) === Math.sign(speed[i][c]) ? gain[i][c] * 0.8 : gain[i][c] + 0.2);
+        gain[i][c] = Math.max(
+          0.01,
+          Math.sign(g[c]) === Math.sign(speed[i][c]) ? gain[i][c] * 0.8 : gain[i][c] + 0.2,
+        );
         speed[i][c] = momentum * speed[i][c] - Math.max(1, n / 10) * gain[i][c] * g[c];
       }
     }

@@ -5,14 +5,24 @@ import { bars, highlighted, table } from './widgets.js';
 import { cli, inferenceClient } from './snippets.js';
 import { hasKey } from './api.js';
 
-const context = 'The Amazon rainforest covers most of the Amazon basin of South America. The basin spans seven million square kilometres, of which the forest covers five and a half million. It includes territory of nine nations, and Brazil holds sixty percent of it. About 390 billion trees grow there, of 16,000 species.';
+const context = [
+  'The Amazon rainforest covers most of the Amazon basin of South America. The basin spans seven',
+  'million square kilometres, of which the forest covers five and a half million. It includes',
+  'territory of nine nations, and Brazil holds sixty percent of it. About 390 billion trees grow',
+  'there, of 16,000 species.',
+].join(' ');
 
 // Spans that do not overlap a better one.
 function spansOf(answers) {
   const taken = [];
   answers.forEach((a, rank) => {
     if (taken.some((b) => a.start < b.end && b.start < a.end)) return;
-    taken.push({ start: a.start, end: a.end, class: rank ? 'answer other' : 'answer best', title: `score ${fixed(a.score, 3)}` });
+    taken.push({
+      start: a.start,
+      end: a.end,
+      class: rank ? 'answer other' : 'answer best',
+      title: `score ${fixed(a.score, 3)}`,
+    });
   });
   return taken.sort((a, b) => a.start - b.start);
 }
@@ -46,9 +56,26 @@ export default {
     const parameters = { top_k: ctx.state.top + 1, handle_impossible_answer: true };
     const path = `/models/${encodeURIComponent(ctx.state.model)}/pipeline/question-answering`;
     const data = await ctx.pipeline('question-answering', { question, context: text }, parameters, {
-      python: inferenceClient(path, 'question_answering', [['question', question], ['context', text], ['top_k', parameters.top_k],
-        ['handle_impossible_answer', true]], hasKey()),
-      cli: cli('question-answering', ctx.state.model, [['--top-k', parameters.top_k], ['--handle-impossible-answer', true]], [question, text]),
+      python: inferenceClient(
+        path,
+        'question_answering',
+        [
+          ['question', question],
+          ['context', text],
+          ['top_k', parameters.top_k],
+          ['handle_impossible_answer', true],
+        ],
+        hasKey(),
+      ),
+      cli: cli(
+        'question-answering',
+        ctx.state.model,
+        [
+          ['--top-k', parameters.top_k],
+          ['--handle-impossible-answer', true],
+        ],
+        [question, text],
+      ),
     });
     return { text, list: Array.isArray(data) ? data : [data] };
   },
@@ -58,15 +85,36 @@ export default {
     const best = answers[0];
     const isNone = !best || (none && none.score > best.score);
     return [
-      isNone ? h('p', { class: 'headline none' }, 'no answer in this text', none ? h('span', { class: 'headline-score' }, percent(none.score)) : null)
-        : h('p', { class: 'headline' }, best.answer, h('span', { class: 'headline-score' }, percent(best.score))),
+      isNone
+        ? h(
+            'p',
+            { class: 'headline none' },
+            'no answer in this text',
+            none ? h('span', { class: 'headline-score' }, percent(none.score)) : null,
+          )
+        : h(
+            'p',
+            { class: 'headline' },
+            best.answer,
+            h('span', { class: 'headline-score' }, percent(best.score)),
+          ),
       bars('Answer or none', [
         { label: 'Best answer', value: best ? best.score : 0, strong: !isNone },
-        { label: 'No answer', value: none ? none.score : 0, text: none ? null : `below ${percent(list.length ? list[list.length - 1].score : 0)}`, strong: isNone },
+        {
+          label: 'No answer',
+          value: none ? none.score : 0,
+          text: none ? null : `below ${percent(list.length ? list[list.length - 1].score : 0)}`,
+          strong: isNone,
+        },
       ]),
       highlighted(text, spansOf(answers)),
-      answers.length > 1 ? table('Answers', [{ label: 'Answer' }, { label: 'Score', class: 'num' }, { label: 'Characters', class: 'num' }],
-        answers.map((a) => [a.answer, fixed(a.score, 4), `${a.start}–${a.end}`])) : null,
+      answers.length > 1
+        ? table(
+            'Answers',
+            [{ label: 'Answer' }, { label: 'Score', class: 'num' }, { label: 'Characters', class: 'num' }],
+            answers.map((a) => [a.answer, fixed(a.score, 4), `${a.start}–${a.end}`]),
+          )
+        : null,
     ];
   },
 };

@@ -13,13 +13,18 @@ function tokensOf(choice, prompt) {
   const p = choice.logprobs;
   const length = codePoints(prompt).length;
   return p.tokens.map((text, i) => ({
-    text, start: p.text_offset[i], end: i + 1 < p.tokens.length ? p.text_offset[i + 1] : length,
+    text,
+    start: p.text_offset[i],
+    end: i + 1 < p.tokens.length ? p.text_offset[i + 1] : length,
     bits: p.token_logprobs[i] === null ? NaN : -p.token_logprobs[i] * BITS,
-    top: Object.entries((p.top_logprobs && p.top_logprobs[i]) || {}).map(([t, lp]) => [t, Math.exp(lp)]).sort((a, b) => b[1] - a[1]),
+    top: Object.entries(p.top_logprobs?.[i] || {})
+      .map(([t, lp]) => [t, Math.exp(lp)])
+      .sort((a, b) => b[1] - a[1]),
   }));
 }
 
-const tint = (bits) => (Number.isFinite(bits) ? `${Math.round((60 * Math.min(bits, MAX_BITS)) / MAX_BITS)}%` : '0%');
+const tint = (bits) =>
+  Number.isFinite(bits) ? `${Math.round((60 * Math.min(bits, MAX_BITS)) / MAX_BITS)}%` : '0%';
 const visible = (text) => text.replaceAll(' ', '␣').replaceAll('\n', '↵') || '∅';
 
 class Editor {
@@ -33,11 +38,27 @@ class Editor {
     this.listId = newId('offers');
     this.backdrop = h('div', { class: 'backdrop', 'aria-hidden': 'true' });
     this.area = h('textarea', {
-      id, rows: 5, spellcheck: 'false', value: ctx.state.text, 'aria-controls': this.listId, 'aria-autocomplete': 'list',
-      onkeydown: (e) => this.key(e), oninput: () => this.typed(), onclick: () => this.moved(), onkeyup: () => this.moved(),
-      onscroll: () => { this.backdrop.scrollTop = this.area.scrollTop; },
+      id,
+      rows: 5,
+      spellcheck: 'false',
+      value: ctx.state.text,
+      'aria-controls': this.listId,
+      'aria-autocomplete': 'list',
+      onkeydown: (e) => this.key(e),
+      oninput: () => this.typed(),
+      onclick: () => this.moved(),
+      onkeyup: () => this.moved(),
+      onscroll: () => {
+        this.backdrop.scrollTop = this.area.scrollTop;
+      },
     });
-    this.list = h('ul', { class: 'offers', id: this.listId, role: 'listbox', 'aria-label': 'Continuations', hidden: true });
+    this.list = h('ul', {
+      class: 'offers',
+      id: this.listId,
+      role: 'listbox',
+      'aria-label': 'Continuations',
+      hidden: true,
+    });
     this.box = h('div', { class: 'editor' }, this.backdrop, this.area);
     this.more = debounce(() => ctx.run(), 500);
   }
@@ -68,12 +89,17 @@ class Editor {
       this.close();
     } else if (event.key === 'Tab' && !event.shiftKey && !event.altKey && !event.ctrlKey) {
       if (open) this.accept(this.chosen, event);
-      else if (!this.leave) { event.preventDefault(); this.ask(); }
+      else if (!this.leave) {
+        event.preventDefault();
+        this.ask();
+      }
     } else if (open && event.key === 'Enter') {
       this.accept(this.chosen, event);
     } else if (open && (event.key === 'ArrowDown' || event.key === 'ArrowUp')) {
       event.preventDefault();
-      this.choose((this.chosen + (event.key === 'ArrowDown' ? 1 : -1) + this.offers.length) % this.offers.length);
+      this.choose(
+        (this.chosen + (event.key === 'ArrowDown' ? 1 : -1) + this.offers.length) % this.offers.length,
+      );
     }
   }
 
@@ -85,7 +111,12 @@ class Editor {
     const asking = new AbortController();
     this.asking = asking;
     const body = {
-      model: ctx.state.model, prompt, max_tokens: ctx.state.length, n: 3, temperature: ctx.state.temperature, top_p: 0.95,
+      model: ctx.state.model,
+      prompt,
+      max_tokens: ctx.state.length,
+      n: 3,
+      temperature: ctx.state.temperature,
+      top_p: 0.95,
       seed: ctx.state.seed,
     };
     try {
@@ -93,8 +124,19 @@ class Editor {
       ctx.requests = [];
       const data = await ctx.post('/v1/completions', body, {
         python: openai({ body }, hasKey()),
-        cli: cli('text-generation', ctx.state.model, [['--do-sample', 'true'], ['--num-return-sequences', 3], ['--temperature', body.temperature],
-          ['--top-p', body.top_p], ['--seed', body.seed], ['--max-new-tokens', body.max_tokens]], [prompt]),
+        cli: cli(
+          'text-generation',
+          ctx.state.model,
+          [
+            ['--do-sample', 'true'],
+            ['--num-return-sequences', 3],
+            ['--temperature', body.temperature],
+            ['--top-p', body.top_p],
+            ['--seed', body.seed],
+            ['--max-new-tokens', body.max_tokens],
+          ],
+          [prompt],
+        ),
       });
       if (asking.signal.aborted) return;
       ctx.details.show(ctx.requests);
@@ -112,11 +154,24 @@ class Editor {
     this.offers = texts;
     this.chosen = 0;
     this.list.hidden = !texts.length && !message;
-    replace(this.list, message ? h('li', { class: 'offer message', role: 'option', 'aria-disabled': 'true' }, message) : null,
-      texts.map((text, i) => h('li', {
-        class: 'offer', role: 'option', id: `${this.listId}-${i}`, 'aria-selected': 'false',
-        onclick: (event) => this.accept(i, event), onpointerenter: () => this.choose(i),
-      }, text)));
+    replace(
+      this.list,
+      message ? h('li', { class: 'offer message', role: 'option', 'aria-disabled': 'true' }, message) : null,
+      texts.map((text, i) =>
+        h(
+          'li',
+          {
+            class: 'offer',
+            role: 'option',
+            id: `${this.listId}-${i}`,
+            'aria-selected': 'false',
+            onclick: (event) => this.accept(i, event),
+            onpointerenter: () => this.choose(i),
+          },
+          text,
+        ),
+      ),
+    );
     if (texts.length) {
       this.choose(0);
       announce(`${texts.length} continuations. Arrow keys choose, Enter accepts, Escape rejects.`);
@@ -125,7 +180,9 @@ class Editor {
 
   choose(i) {
     this.chosen = i;
-    [...this.list.querySelectorAll('[role=option]')].forEach((item, j) => item.setAttribute('aria-selected', String(i === j)));
+    [...this.list.querySelectorAll('[role=option]')].forEach((item, j) =>
+      item.setAttribute('aria-selected', String(i === j)),
+    );
     this.area.setAttribute('aria-activedescendant', `${this.listId}-${i}`);
   }
 
@@ -154,9 +211,15 @@ class Editor {
   paint(tokens) {
     this.tokens = tokens;
     const points = codePoints(this.area.value);
-    replace(this.backdrop, tokens.length
-      ? tokens.map((t) => h('span', { vars: { '--v': tint(t.bits) } }, points.slice(t.start, t.end).join('')))
-      : this.area.value, '\u200b');
+    replace(
+      this.backdrop,
+      tokens.length
+        ? tokens.map((t) =>
+            h('span', { vars: { '--v': tint(t.bits) } }, points.slice(t.start, t.end).join('')),
+          )
+        : this.area.value,
+      '\u200b',
+    );
     this.backdrop.scrollTop = this.area.scrollTop;
   }
 
@@ -176,19 +239,42 @@ async function writeOn(ctx, editor, button) {
   ctx.writing = new AbortController();
   button.textContent = 'Stop';
   const prompt = editor.area.value;
-  const body = { model: ctx.state.model, prompt, max_tokens: 60, temperature: ctx.state.temperature, top_p: 0.95, seed: ctx.state.seed, stream: true };
+  const body = {
+    model: ctx.state.model,
+    prompt,
+    max_tokens: 60,
+    temperature: ctx.state.temperature,
+    top_p: 0.95,
+    seed: ctx.state.seed,
+    stream: true,
+  };
   try {
     ctx.signal = ctx.writing.signal;
     ctx.requests = [];
-    await ctx.stream('/v1/completions', body, { python: openai({ body }, hasKey()),
-      cli: cli('text-generation', ctx.state.model, [['--do-sample', 'true'], ['--temperature', body.temperature], ['--max-new-tokens', 60]], [prompt]) },
-    (event) => {
-      const choice = event.choices && event.choices[0];
-      if (!choice || !choice.text) return;
-      editor.area.value += choice.text;
-      editor.paint([]);
-      editor.fit();
-    });
+    await ctx.stream(
+      '/v1/completions',
+      body,
+      {
+        python: openai({ body }, hasKey()),
+        cli: cli(
+          'text-generation',
+          ctx.state.model,
+          [
+            ['--do-sample', 'true'],
+            ['--temperature', body.temperature],
+            ['--max-new-tokens', 60],
+          ],
+          [prompt],
+        ),
+      },
+      (event) => {
+        const choice = event.choices?.[0];
+        if (!choice || !choice.text) return;
+        editor.area.value += choice.text;
+        editor.paint([]);
+        editor.fit();
+      },
+    );
     ctx.details.show(ctx.requests);
   } catch (error) {
     if (error.name !== 'AbortError') ctx.showError('text', error.message);
@@ -201,10 +287,26 @@ async function writeOn(ctx, editor, button) {
 
 function caretView(editor) {
   const token = editor.tokens[editor.atCaret()];
-  if (!token) return h('p', { class: 'note' }, 'Move the caret to a token to see what the model expected there.');
-  if (!Number.isFinite(token.bits)) return h('p', { class: 'note' }, `“${visible(token.text)}” is the first token: nothing precedes it.`);
-  return [h('p', { class: 'note' }, 'At the caret: ', h('strong', null, `“${visible(token.text)}”`), `, ${fixed(token.bits, 1)} bits. The model expected:`),
-    token.top.length ? bars('Expected at the caret', token.top.map(([t, p]) => ({ label: visible(t), value: p, strong: t === token.text })), { head: 'Token' }) : null];
+  if (!token)
+    return h('p', { class: 'note' }, 'Move the caret to a token to see what the model expected there.');
+  if (!Number.isFinite(token.bits))
+    return h('p', { class: 'note' }, `“${visible(token.text)}” is the first token: nothing precedes it.`);
+  return [
+    h(
+      'p',
+      { class: 'note' },
+      'At the caret: ',
+      h('strong', null, `“${visible(token.text)}”`),
+      `, ${fixed(token.bits, 1)} bits. The model expected:`,
+    ),
+    token.top.length
+      ? bars(
+          'Expected at the caret',
+          token.top.map(([t, p]) => ({ label: visible(t), value: p, strong: t === token.text })),
+          { head: 'Token' },
+        )
+      : null,
+  ];
 }
 
 export default {
@@ -215,23 +317,75 @@ export default {
   bundled: 'sesame-gpt',
   models: { model: ['text-generation'] },
   live: true,
-  summary: 'Write with a language model: Tab offers three continuations; the tint shows how surprising each token is.',
+  summary: 'Tab offers three continuations of the text; the tint shows how surprising each token is.',
   resultTitle: 'Surprisal',
-  state: { text: 'The little girl went to the park with her mother. She saw a', length: 12, temperature: 0.8, seed: 1 },
+  state: {
+    text: 'The little girl went to the park with her mother. She saw a',
+    length: 12,
+    temperature: 0.8,
+    seed: 1,
+  },
   build(ctx) {
     const editor = new Editor(ctx);
     ctx.editor = editor;
     ctx.addField('text', 'Text', editor.box, {
-      for: editor.area.id, class: 'editor-field', set: (v) => { editor.area.value = v; editor.fit(); editor.paint([]); } });
+      for: editor.area.id,
+      class: 'editor-field',
+      set: (v) => {
+        editor.area.value = v;
+        editor.fit();
+        editor.paint([]);
+      },
+    });
     ctx.fields.get('text').element.insertBefore(editor.list, ctx.fields.get('text').error);
     const on = h('button', { type: 'button', onclick: () => writeOn(ctx, editor, on) }, 'Write on');
-    ctx.form.append(h('div', { class: 'actions' },
-      h('button', { type: 'button', class: 'primary', onclick: () => { editor.area.focus(); editor.ask(); } }, 'Offer three'), on),
-    h('p', { class: 'hint' }, h('kbd', null, 'Tab'), ' offers, ', h('kbd', null, '↑'), ' ', h('kbd', null, '↓'), ' choose, ',
-      h('kbd', null, 'Enter'), ' accepts, ', h('kbd', null, 'Esc'), ' rejects; ', h('kbd', null, 'Esc'), ' ', h('kbd', null, 'Tab'), ' leaves the editor.'));
+    ctx.form.append(
+      h(
+        'div',
+        { class: 'actions' },
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'primary',
+            onclick: () => {
+              editor.area.focus();
+              editor.ask();
+            },
+          },
+          'Offer three',
+        ),
+        on,
+      ),
+      h(
+        'p',
+        { class: 'hint' },
+        h('kbd', null, 'Tab'),
+        ' offers, ',
+        h('kbd', null, '↑'),
+        ' ',
+        h('kbd', null, '↓'),
+        ' choose, ',
+        h('kbd', null, 'Enter'),
+        ' accepts, ',
+        h('kbd', null, 'Esc'),
+        ' rejects; ',
+        h('kbd', null, 'Esc'),
+        ' ',
+        h('kbd', null, 'Tab'),
+        ' leaves the editor.',
+      ),
+    );
     const row = ctx.row();
     ctx.rangeField('length', 'Tokens offered', { min: 1, max: 40, step: 1, how: 'none', into: row });
-    ctx.rangeField('temperature', 'Temperature', { min: 0, max: 1.5, step: 0.05, how: 'none', format: (v) => fixed(v, 2), into: row });
+    ctx.rangeField('temperature', 'Temperature', {
+      min: 0,
+      max: 1.5,
+      step: 0.05,
+      how: 'none',
+      format: (v) => fixed(v, 2),
+      into: row,
+    });
     ctx.modelField('model', ['text-generation']);
     ctx.examples([
       ['Park', { text: 'The little girl went to the park with her mother. She saw a' }],
@@ -246,7 +400,17 @@ export default {
     if (!prompt) return { tokens: [] };
     const body = { model: ctx.state.model, prompt, max_tokens: 0, echo: true, logprobs: 5 };
     const data = await ctx.post('/v1/completions', body, {
-      python: openai({ body }, hasKey()), cli: cli('perplexity', ctx.state.model, [['--json', true], ['--tokens', true], ['--text', prompt]], []),
+      python: openai({ body }, hasKey()),
+      cli: cli(
+        'perplexity',
+        ctx.state.model,
+        [
+          ['--json', true],
+          ['--tokens', true],
+          ['--text', prompt],
+        ],
+        [],
+      ),
     });
     if (!data.choices[0].logprobs) return { tokens: [] };
     return { tokens: tokensOf(data.choices[0], prompt) };
@@ -259,15 +423,51 @@ export default {
     const mean = scored.reduce((sum, t) => sum + t.bits, 0) / scored.length;
     const most = scored.reduce((a, b) => (b.bits > a.bits ? b : a));
     return [
-      h('dl', { class: 'stats' },
+      h(
+        'dl',
+        { class: 'stats' },
         h('div', null, h('dt', null, 'Perplexity'), h('dd', null, fixed(2 ** mean, 1))),
         h('div', null, h('dt', null, 'Bits per token'), h('dd', null, fixed(mean, 2))),
-        h('div', null, h('dt', null, 'Most surprising'), h('dd', null, visible(most.text.trim()), h('small', null, `${fixed(most.bits, 1)} bits`)))),
-      h('div', { class: 'scale', role: 'img', 'aria-label': `Tint: from expected, 0 bits, to surprising, ${MAX_BITS} bits or more` },
-        h('span', null, 'expected'), h('span', { class: 'scale-bar' }), h('span', null, `${MAX_BITS} bits`)),
+        h(
+          'div',
+          null,
+          h('dt', null, 'Most surprising'),
+          h('dd', null, visible(most.text.trim()), h('small', null, `${fixed(most.bits, 1)} bits`)),
+        ),
+      ),
+      h(
+        'div',
+        {
+          class: 'scale',
+          role: 'img',
+          'aria-label': `Tint: from expected, 0 bits, to surprising, ${MAX_BITS} bits or more`,
+        },
+        h('span', null, 'expected'),
+        h('span', { class: 'scale-bar' }),
+        h('span', null, `${MAX_BITS} bits`),
+      ),
       caretView(editor),
-      h('details', null, h('summary', null, 'All tokens'), h('ol', { class: 'token-list' }, tokens.map((t) => h('li', { vars: { '--v': tint(t.bits) } },
-        visible(t.text), h('span', { class: 'number' }, Number.isFinite(t.bits) ? `${fixed(t.bits, 1)} bits, ${percent(2 ** -t.bits)}` : 'first'))))),
+      h(
+        'details',
+        null,
+        h('summary', null, 'All tokens'),
+        h(
+          'ol',
+          { class: 'token-list' },
+          tokens.map((t) =>
+            h(
+              'li',
+              { vars: { '--v': tint(t.bits) } },
+              visible(t.text),
+              h(
+                'span',
+                { class: 'number' },
+                Number.isFinite(t.bits) ? `${fixed(t.bits, 1)} bits, ${percent(2 ** -t.bits)}` : 'first',
+              ),
+            ),
+          ),
+        ),
+      ),
     ];
   },
   destroy(ctx) {

@@ -28,40 +28,72 @@ export function python(value, indent = '') {
 export function curl(request, withKey) {
   const key = withKey ? ' \\\n  -H "Authorization: Bearer $SESAME_KEY"' : '';
   if (request.method === 'GET') return `curl ${shell(origin() + request.path)}${key}`;
-  const no = request.body && request.body.stream ? '-N ' : '';
-  return `curl ${no}${shell(origin() + request.path)}${key} \\\n  -H 'Content-Type: application/json' \\\n  -d ${shell(JSON.stringify(request.body))}`;
+  const no = request.body?.stream ? '-N ' : '';
+  return [
+    `curl ${no}${shell(origin() + request.path)}${key}`,
+    "-H 'Content-Type: application/json'",
+    `-d ${shell(JSON.stringify(request.body))}`,
+  ].join(' \\\n  ');
 }
 
 export function urllib(request, withKey) {
   const headers = { 'Content-Type': 'application/json' };
   if (withKey) headers.Authorization = 'Bearer KEY';
-  const data = request.method === 'GET' ? '' : `,\n    data=json.dumps(body).encode(),\n    headers=${python(headers, '    ')}`;
-  return [
+  const data =
+    request.method === 'GET'
+      ? ''
+      : `,\n    data=json.dumps(body).encode(),\n    headers=${python(headers, '    ')}`;
+  return `${[
     'import json, urllib.request',
     '',
     request.method === 'GET' ? '' : `body = ${python(request.body)}\n`,
     `request = urllib.request.Request(\n    ${python(origin() + request.path)}${data})`,
     'with urllib.request.urlopen(request) as response:',
     '    print(json.load(response))',
-  ].filter((line, i) => line !== '' || i === 1).join('\n') + '\n';
+  ]
+    .filter((line, i) => line !== '' || i === 1)
+    .join('\n')}\n`;
 }
 
 // huggingface_hub: method and arguments as of InferenceClient.
 export function inferenceClient(path, method, args, withKey) {
-  const list = args.map(([name, value]) => (name ? `${name}=${python(value, '    ')}` : python(value, '    ')));
+  const list = args.map(([name, value]) =>
+    name ? `${name}=${python(value, '    ')}` : python(value, '    '),
+  );
   const one = `client.${method}(${list.join(', ')})`;
-  const call = one.length <= 72 && !one.includes('\n') ? one
-    : `client.${method}(\n${list.map((a) => `    ${a},\n`).join('')})`;
+  const call =
+    one.length <= 72 && !one.includes('\n')
+      ? one
+      : `client.${method}(\n${list.map((a) => `    ${a},\n`).join('')})`;
   const key = withKey ? ', api_key="KEY"' : '';
-  return `from huggingface_hub import InferenceClient\n\nclient = InferenceClient(base_url=${python(origin() + path)}${key})\nprint(${call})\n`;
+  return [
+    'from huggingface_hub import InferenceClient',
+    '',
+    `client = InferenceClient(base_url=${python(origin() + path)}${key})`,
+    `print(${call})`,
+    '',
+  ].join('\n');
 }
 
 export function openai(request, withKey) {
-  const args = Object.entries(request.body).map(([name, value]) => `    ${name}=${python(value, '    ')},\n`);
+  const args = Object.entries(request.body).map(([name, value]) => `    ${name}=${python(value, '    ')},`);
   const show = request.body.stream
-    ? 'for chunk in result:\n    for choice in chunk.choices:\n        print(choice.text, end="", flush=True)\n'
-    : 'print(result)\n';
-  return `from openai import OpenAI\n\nclient = OpenAI(base_url=${python(`${origin()}/v1`)}, api_key="${withKey ? 'KEY' : 'none'}")\nresult = client.completions.create(\n${args.join('')})\n${show}`;
+    ? [
+        'for chunk in result:',
+        '    for choice in chunk.choices:',
+        '        print(choice.text, end="", flush=True)',
+      ]
+    : ['print(result)'];
+  return [
+    'from openai import OpenAI',
+    '',
+    `client = OpenAI(base_url=${python(`${origin()}/v1`)}, api_key="${withKey ? 'KEY' : 'none'}")`,
+    'result = client.completions.create(',
+    ...args,
+    ')',
+    ...show,
+    '',
+  ].join('\n');
 }
 
 // sesame COMMAND -m MODEL [option, value]... text...
@@ -74,6 +106,7 @@ export function cli(command, model, options, texts) {
     if (value !== true) words.push(shell(value));
   }
   const quoted = (texts || []).map(shell);
+  if (quoted.some((text) => text.startsWith('-'))) words.push('--');
   const line = [...words, ...quoted].join(' ');
   return line.length <= 90 ? line : [words.join(' '), ...quoted].join(' \\\n  ');
 }

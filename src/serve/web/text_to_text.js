@@ -20,13 +20,32 @@ export async function fetchText(ctx, options) {
 }
 
 export function renderText({ source, result }) {
-  const button = h('button', {
-    type: 'button', class: 'quiet', onclick: async () => {
-      button.textContent = (await copyText(result)) ? 'Copied' : 'Not copied';
-      announce(button.textContent);
-      setTimeout(() => { button.textContent = 'Copy text'; }, 1500);
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet',
+      onclick: async () => {
+        button.textContent = (await copyText(result)) ? 'Copied' : 'Not copied';
+        announce(button.textContent);
+        setTimeout(() => {
+          button.textContent = 'Copy text';
+        }, 1500);
+      },
     },
-  }, 'Copy text');
-  return [h('p', { class: 'generated' }, result),
-    h('div', { class: 'buttons spread' }, h('span', { class: 'note' }, `${plural(words(source), 'word')} in, ${plural(words(result), 'word')} out`), button)];
+    'Copy text',
+  );
+  return [
+    h('p', { class: 'generated' }, result),
+    h(
+      'div',
+      { class: 'buttons spread' },
+      h(
+        'span',
+        { class: 'note' },
+        `${plural(words(source), 'word')} in, ${plural(words(result), 'word')} out`,
+      ),
+      button,
+    ),
+  ];
 }

@@ -3,7 +3,7 @@
   let theme = 'auto';
   try {
     theme = localStorage.getItem('sesame-theme') || 'auto';
-  } catch (error) {
+  } catch {
     // storage is not available: the system's theme
   }
   if (theme !== 'auto') document.documentElement.dataset.theme = theme;

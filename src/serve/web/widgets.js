@@ -7,16 +7,40 @@ export function bars(caption, rows, options = {}) {
   const max = options.relative ? Math.max(...rows.map((r) => r.value), 1e-9) : 1;
   const show = options.show || percent;
   const longest = Math.max(4, ...rows.map((r) => codePoints(String(r.label)).length));
-  return h('table', { class: 'bars', vars: { '--label': Math.min(15, longest + 1) } },
+  return h(
+    'table',
+    { class: 'bars', vars: { '--label': `${Math.min(132, 8 * longest + 20)}px` } },
     h('caption', { class: options.showCaption ? 'bars-caption' : 'visually-hidden' }, caption),
-    h('thead', { class: 'visually-hidden' },
-      h('tr', null, h('th', { scope: 'col' }, options.head || 'Label'), h('th', { scope: 'col' }, 'Score'))),
-    h('tbody', null, rows.map((row) => h('tr', { class: row.strong ? 'strong' : null, title: row.note },
-      h('th', { scope: 'row' }, row.label),
-      h('td', null,
-        h('span', { class: 'track', 'aria-hidden': 'true' },
-          h('span', { class: 'fill', vars: { '--v': `${Math.max(0, Math.min(100, (100 * row.value) / max))}%` } })),
-        h('span', { class: 'number' }, row.text || show(row.value)))))));
+    h(
+      'thead',
+      { class: 'visually-hidden' },
+      h('tr', null, h('th', { scope: 'col' }, options.head || 'Label'), h('th', { scope: 'col' }, 'Score')),
+    ),
+    h(
+      'tbody',
+      null,
+      rows.map((row) =>
+        h(
+          'tr',
+          { class: row.strong ? 'strong' : null, title: row.note },
+          h('th', { scope: 'row' }, row.label),
+          h(
+            'td',
+            null,
+            h(
+              'span',
+              { class: 'track', 'aria-hidden': 'true' },
+              h('span', {
+                class: 'fill',
+                vars: { '--v': `${Math.max(0, Math.min(100, (100 * row.value) / max))}%` },
+              }),
+            ),
+            h('span', { class: 'number' }, row.text || show(row.value)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 export function meter(label, value, text) {
@@ -28,10 +52,22 @@ export function tabs(name, items, options = {}) {
   const prefix = newId('tabs');
   const panel = h('div', { role: 'tabpanel', id: `${prefix}-panel`, tabindex: '0' });
   let current = -1;
-  const buttons = items.map((item, i) => h('button', {
-    type: 'button', role: 'tab', id: `${prefix}-${item.id}`, 'aria-controls': panel.id, 'aria-selected': 'false',
-    tabindex: '-1', onclick: () => select(i), onkeydown: (event) => key(event, i),
-  }, item.label));
+  const buttons = items.map((item, i) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `${prefix}-${item.id}`,
+        'aria-controls': panel.id,
+        'aria-selected': 'false',
+        tabindex: '-1',
+        onclick: () => select(i),
+        onkeydown: (event) => key(event, i),
+      },
+      item.label,
+    ),
+  );
   function select(i) {
     current = i;
     buttons.forEach((button, j) => {
@@ -51,7 +87,12 @@ export function tabs(name, items, options = {}) {
     buttons[next].focus();
   }
   const bar = h('div', { role: 'tablist', class: 'tabs', 'aria-label': name }, buttons);
-  select(Math.max(0, items.findIndex((item) => item.id === options.selected)));
+  select(
+    Math.max(
+      0,
+      items.findIndex((item) => item.id === options.selected),
+    ),
+  );
   return { bar, panel, refresh: () => select(current) };
 }
 
@@ -60,8 +101,16 @@ export function chips(values, onchange, options = {}) {
   const id = options.id || newId('chips');
   const box = h('div', { class: 'chips' });
   const input = h('input', {
-    id, type: 'text', class: 'chip-input', autocomplete: 'off', spellcheck: 'false',
-    placeholder: options.placeholder || 'Add a label', 'aria-describedby': options.describedby, onkeydown: keydown, onblur: take, onpaste: () => setTimeout(take),
+    id,
+    type: 'text',
+    class: 'chip-input',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    placeholder: options.placeholder || 'Add a label',
+    'aria-describedby': options.describedby,
+    onkeydown: keydown,
+    onblur: take,
+    onpaste: () => setTimeout(take),
   });
   let list = [...values];
   function set(next, focus) {
@@ -71,7 +120,10 @@ export function chips(values, onchange, options = {}) {
     onchange([...list]);
   }
   function take() {
-    const names = input.value.split(/[,\n]/).map((s) => s.trim()).filter(Boolean);
+    const names = input.value
+      .split(/[,\n]/)
+      .map((s) => s.trim())
+      .filter(Boolean);
     const fresh = names.filter((name, i) => !list.includes(name) && names.indexOf(name) === i);
     input.value = '';
     if (fresh.length) set([...list, ...fresh], document.activeElement === input);
@@ -88,17 +140,44 @@ export function chips(values, onchange, options = {}) {
     }
   }
   function draw() {
-    const items = list.map((name) => h('li', { class: 'chip' }, h('span', null, name),
-      h('button', {
-        type: 'button', 'aria-label': `Remove ${name}`, title: 'Remove',
-        onclick: () => set(list.filter((x) => x !== name), true),
-      }, '×')));
+    const items = list.map((name) =>
+      h(
+        'li',
+        { class: 'chip' },
+        h('span', null, name),
+        h(
+          'button',
+          {
+            type: 'button',
+            'aria-label': `Remove ${name}`,
+            title: 'Remove',
+            onclick: () =>
+              set(
+                list.filter((x) => x !== name),
+                true,
+              ),
+          },
+          '×',
+        ),
+      ),
+    );
     const typed = input.value;
-    replace(box, items.length ? h('ul', { class: 'chip-list', 'aria-label': options.label || 'Labels' }, items) : null, input);
+    replace(
+      box,
+      items.length ? h('ul', { class: 'chip-list', 'aria-label': options.label || 'Labels' }, items) : null,
+      input,
+    );
     input.value = typed;
   }
   draw();
-  return { box, input, set: (next) => { list = [...next]; draw(); } };
+  return {
+    box,
+    input,
+    set: (next) => {
+      list = [...next];
+      draw();
+    },
+  };
 }
 
 // Text with marked parts; spans: {start, end (code points), class, label?, title?}, not overlapping, sorted.
@@ -109,21 +188,56 @@ export function highlighted(text, spans) {
   for (const span of spans) {
     if (span.start < at) continue;
     append(out, points.slice(at, span.start).join(''));
-    append(out, h('mark', { class: span.class, title: span.title },
-      points.slice(span.start, span.end).join(''),
-      span.label ? h('span', { class: 'mark-label' }, span.label) : null));
+    append(
+      out,
+      h(
+        'mark',
+        { class: span.class, title: span.title },
+        points.slice(span.start, span.end).join(''),
+        span.label ? h('span', { class: 'mark-label' }, span.label) : null,
+      ),
+    );
     at = span.end;
   }
   return append(out, points.slice(at).join(''));
 }
 
 export function table(caption, head, rows, options = {}) {
-  return h('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption },
-    h('table', { class: `plain ${options.class || ''}` },
+  return h(
+    'div',
+    { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption },
+    h(
+      'table',
+      { class: `plain ${options.class || ''}` },
       h('caption', { class: 'visually-hidden' }, caption),
-      h('thead', null, h('tr', null, head.map((c) => h('th', { scope: 'col', class: c.class }, c.label ?? c)))),
-      h('tbody', null, rows.map((cells) => h('tr', null, cells.map((cell, i) =>
-        h(i === 0 && !options.noRowHead ? 'th' : 'td', { scope: i === 0 && !options.noRowHead ? 'row' : null, class: head[i].class }, cell)))))));
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          head.map((c) => h('th', { scope: 'col', class: c.class }, c.label ?? c)),
+        ),
+      ),
+      h(
+        'tbody',
+        null,
+        rows.map((cells) =>
+          h(
+            'tr',
+            null,
+            cells.map((cell, i) =>
+              h(
+                i === 0 && !options.noRowHead ? 'th' : 'td',
+                { scope: i === 0 && !options.noRowHead ? 'row' : null, class: head[i].class },
+                cell,
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 export const empty = (text) => h('p', { class: 'empty' }, text);
@@ -131,23 +245,37 @@ export const note = (text) => h('p', { class: 'note' }, text);
 
 export function segmented(label, options, value, onchange) {
   const name = newId('segment');
-  return h('fieldset', { class: 'segmented' }, h('legend', { class: 'visually-hidden' }, label),
-    options.map(([id, text]) => h('label', null,
-      h('input', { type: 'radio', name, value: id, checked: id === value, onchange: () => onchange(id) }),
-      h('span', null, text))));
+  return h(
+    'fieldset',
+    { class: 'segmented' },
+    h('legend', { class: 'visually-hidden' }, label),
+    options.map(([id, text]) =>
+      h(
+        'label',
+        null,
+        h('input', { type: 'radio', name, value: id, checked: id === value, onchange: () => onchange(id) }),
+        h('span', null, text),
+      ),
+    ),
+  );
 }
 
 // A small line chart of recent values.
 export function sparkline(values, options = {}) {
-  const width = 240, height = 48;
+  const width = 240,
+    height = 48;
   const max = Math.max(options.min || 0, ...values, 1e-9);
   const n = options.points || 60;
   const x = (i) => width - (values.length - 1 - i) * (width / (n - 1));
   const y = (v) => height - 2 - (height - 6) * (v / max);
   const path = values.map((v, i) => `${i ? 'L' : 'M'}${x(i).toFixed(1)} ${y(v).toFixed(1)}`).join('');
   const area = values.length > 1 ? `${path}L${width} ${height}L${x(0).toFixed(1)} ${height}Z` : '';
-  return svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-    svg('path', { class: 'spark-area', d: area }), svg('path', { class: 'spark-line', d: path }));
+  return svg(
+    'svg',
+    { class: 'spark', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('path', { class: 'spark-area', d: area }),
+    svg('path', { class: 'spark-line', d: path }),
+  );
 }
 
 // Colors of categories: c1..c8 of the style sheet, in the order of first use.
