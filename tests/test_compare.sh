@@ -132,6 +132,16 @@ sed 's/"command": "/&<u>/' "$tmp/one/run.json" >"$tmp/<b>&\"x\"/run.json"
 ok "odd names" exits 0 "$sesame" report "$tmp/<b>&\"x\"" -o "$tmp/odd.html"
 ok "escaped" sh -c "! grep -q '<b>\|<i>\|<u>' '$tmp/odd.html'"
 ok "escaped name" grep -q '&lt;b&gt;&amp;&quot;x&quot;' "$tmp/odd.html"
+# Energy of CPU and GPU.
+cp -r "$tmp/one" "$tmp/gpu"
+sed 's|"train_energy_source": .*|"train_energy_cpu_kwh": 0.001, "train_energy_gpu_kwh": 0.01, "train_energy_source": "RAPL: package-0; NVML: GPU x",|' \
+    "$tmp/one/all_results.json" >"$tmp/gpu/all_results.json"
+ok "a run on a GPU" exits 0 "$sesame" report "$tmp/gpu" -o "$tmp/gpu.html"
+ok "parts of the energy" grep -q 'Energy: CPU 1 Wh, GPU 10 Wh; RAPL: package-0; NVML: GPU x' "$tmp/gpu.html"
+sed 's|"train_energy_source": .*|"train_energy_source": "estimate; the GPU is not included: libnvidia-ml.so.1 is missing",|' \
+    "$tmp/one/all_results.json" >"$tmp/gpu/all_results.json"
+ok "a GPU that is not counted" exits 0 "$sesame" report "$tmp/gpu" -o "$tmp/gpu.html" --overwrite
+ok "is stated" grep -q 'the GPU is not included: libnvidia-ml.so.1 is missing' "$tmp/gpu.html"
 ok "runs without curves" exits 0 "$sesame" report "$tmp/dead" "$tmp/theirs" -o "$tmp/bare.html"
 ok "well formed" sh -c "awk 'BEGIN { RS = \"<\" } /^svg|^table|^g |^div/ { n++ } /^\/(svg|table|g|div)>/ { n-- } END { exit n }' '$tmp/page.html'"
 

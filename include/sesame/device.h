@@ -37,6 +37,8 @@ void ses_device_free(ses_device *d);
 
 /* The name the device was opened with. Borrowed; valid until the device is freed. */
 const char *ses_device_name(const ses_device *d);
+/* PCI bus id of a GPU, "0000:65:00.0"; "" for a CPU. Borrowed from d. */
+const char *ses_device_pci_bus_id(const ses_device *d);
 
 /* Number of CPU threads, at least 1; on a GPU they prepare batches. */
 int ses_device_threads(const ses_device *d);

@@ -92,9 +92,9 @@ typedef struct ses_training_stats {
     double seconds, train_loss;         /* train_loss: mean over updates; NaN: none */
     int64_t first_update;               /* first update counted; not 0: its checkpoint had no figures */
     int64_t updates, sequences, tokens; /* trained */
-    double joules;
-    bool energy_is_measured;
-    char energy_source[160]; /* counters read, or the reason for an estimate */
+    double joules, gpu_joules;          /* gpu_joules: part of joules; 0: no GPU, or not measured */
+    bool energy_is_measured;            /* the CPU's part; false: estimated */
+    char energy_source[256];            /* counters read, the reason for an estimate or for a missing GPU */
 } ses_training_stats;
 
 SES_END_DECLS

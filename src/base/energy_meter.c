@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/nvml_energy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,14 +92,23 @@ static bool add_zone(void *ctx, const char *entry)
     return true;
 }
 
-void ses_energy_meter_start(ses_energy_meter *m, const char *root)
+static bool uses_gpu(const ses_energy_meter *m) { return m->sources.gpu && *m->sources.gpu; }
+
+static bool read_gpu(ses_energy_meter *m, double *joules)
 {
-    *m = (ses_energy_meter){ 0 };
-    search s = { m, root ? root : "/sys/class/powercap" };
+    return ses_nvml_energy(m->sources.nvml, m->sources.gpu, joules, m->gpu_unreadable,
+                           sizeof m->gpu_unreadable);
+}
+
+void ses_energy_meter_start(ses_energy_meter *m, const ses_energy_sources *sources)
+{
+    *m = (ses_energy_meter){ .sources = *sources };
+    search s = { m, sources->rapl ? sources->rapl : "/sys/class/powercap" };
     ses_dir_each(s.root, add_zone, &s, NULL);
     if (!m->n && !*m->unreadable)
         snprintf(m->unreadable, sizeof m->unreadable, "the machine has no RAPL counters");
     if (*m->unreadable) m->n = 0; /* a subset of the counters would be misleading */
+    if (uses_gpu(m)) read_gpu(m, &m->gpu_start);
     m->wall = m->read = ses_seconds();
     m->cpu = ses_cpu_seconds();
 }
@@ -126,6 +136,26 @@ void ses_energy_meter_update(ses_energy_meter *m)
     read_all(m);
 }
 
+static void add_gpu(ses_energy_meter *m, ses_energy *x)
+{
+    double now = 0;
+    size_t used = strlen(x->source);
+    bool ok = !*m->gpu_unreadable && read_gpu(m, &now);
+    if (ok && now < m->gpu_start) {
+        ok = false;
+        snprintf(m->gpu_unreadable, sizeof m->gpu_unreadable, "its counter was reset");
+    }
+    x->gpu = ok ? SES_GPU_MEASURED : SES_GPU_NOT_INCLUDED;
+    if (ok) {
+        x->gpu_joules = now - m->gpu_start;
+        x->joules += x->gpu_joules;
+        snprintf(x->source + used, sizeof x->source - used, "; NVML: GPU %s", m->sources.gpu);
+    } else {
+        snprintf(x->source + used, sizeof x->source - used, "; the GPU is not included: %s",
+                 m->gpu_unreadable);
+    }
+}
+
 ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
 {
     ses_energy x = { 0 };
@@ -134,12 +164,26 @@ ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
     if (x.measured) {
         x.joules = m->joules;
         snprintf(x.source, sizeof x.source, "RAPL: %s", m->names);
-        return x;
+    } else {
+        double gib = (double)ses_peak_memory() / (1 << 30);
+        x.joules = (ses_cpu_seconds() - m->cpu) * core_watts + (ses_seconds() - m->wall) * gib * MEMORY_WATTS;
+        snprintf(x.source, sizeof x.source, "estimate; %s", m->unreadable);
     }
-    double gib = (double)ses_peak_memory() / (1 << 30);
-    x.joules = (ses_cpu_seconds() - m->cpu) * core_watts + (ses_seconds() - m->wall) * gib * MEMORY_WATTS;
-    snprintf(x.source, sizeof x.source, "estimate; %s", m->unreadable);
+    if (uses_gpu(m)) add_gpu(m, &x);
     return x;
+}
+
+/* ---- results ---- */
+
+void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, ses_json_writer *w)
+{
+    ses_json_member_real(w, "train_energy_kwh", ses_energy_kwh(x));
+    if (x->gpu == SES_GPU_MEASURED) {
+        ses_json_member_real(w, "train_energy_cpu_kwh", (x->joules - x->gpu_joules) / 3.6e6);
+        ses_json_member_real(w, "train_energy_gpu_kwh", x->gpu_joules / 3.6e6);
+    }
+    ses_json_member_real(w, "train_co2_kg", ses_energy_co2(x, a));
+    ses_json_member_string(w, "train_energy_source", x->source);
 }
 
 /* ---- texts ---- */
@@ -170,11 +214,16 @@ const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules)
 
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a)
 {
-    char energy[SES_WATT_HOURS_TEXT], gas[48], how[96] = "";
+    char energy[SES_WATT_HOURS_TEXT], cpu[SES_WATT_HOURS_TEXT], gpu[SES_WATT_HOURS_TEXT], gas[48],
+        how[96] = "", parts[80] = "";
     ses_watt_hours_text(energy, x->joules);
+    if (x->gpu == SES_GPU_MEASURED)
+        snprintf(parts, sizeof parts, " (CPU %s, GPU %s)",
+                 ses_watt_hours_text(cpu, x->joules - x->gpu_joules),
+                 ses_watt_hours_text(gpu, x->gpu_joules));
     put(gas, sizeof gas, 1000 * ses_energy_co2(x, a), "mg", "g", "kg");
     if (!x->measured) snprintf(how, sizeof how, ", %g W per core", a->core_watts);
-    snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g per kWh)", energy, gas, x->source, how,
+    snprintf(buf, SES_ENERGY_TEXT, "%s%s, %s CO2 (%s%s, %g g per kWh)", energy, parts, gas, x->source, how,
              a->co2_per_kwh);
     return buf;
 }

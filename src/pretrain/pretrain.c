@@ -320,6 +320,7 @@ static ses_run_log_options log_options(const ses_pretrain *p)
                                   .append = r->resume,
                                   .tensorboard_dir = p->tensorboard,
                                   .energy = { r->core_watts, r->co2_per_kwh },
+                                  .counters = { .gpu = ses_device_pci_bus_id(p->dev) },
                                   .before = p->resumed.before };
 }
 

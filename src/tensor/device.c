@@ -31,6 +31,7 @@ void ses_device_free(ses_device *d)
 }
 
 const char *ses_device_name(const ses_device *d) { return d->name; }
+const char *ses_device_pci_bus_id(const ses_device *d) { return d->pci_bus_id; }
 int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_thread_pool_size(d->exec.pool) : 1; }
 ses_isa ses_device_isa(const ses_device *d) { return d->isa; }
 ses_dtype ses_device_dtype(const ses_device *d) { return d->weight_dtype; }

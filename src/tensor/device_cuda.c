@@ -232,6 +232,8 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     d->k_f32 = ses_kernels_cuda(false);
     const char *missing = ses_kernels_missing(&d->k);
     if (missing) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", missing);
+    if (cudaDeviceGetPCIBusId(d->pci_bus_id, sizeof d->pci_bus_id, index) != cudaSuccess)
+        snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "unknown");
     d->exec.cuda = ses_cuda_new(index, o->autotune_eagerly, e);
     if (!d->exec.cuda || !open_staging(d, e)) return false;
     /* for host-side preparation of batches */

@@ -41,7 +41,8 @@ typedef struct ses_device_extra ses_device_extra; /* private data of the backend
 struct ses_device {
     const ses_device_memory *mem;
     char name[16];
-    bool is_host; /* host memory: files can be mapped, tensors read in place */
+    char pci_bus_id[32]; /* the GPU's, "0000:65:00.0"; "": a CPU */
+    bool is_host;        /* host memory: files can be mapped, tensors read in place */
     ses_isa isa;
     ses_dtype weight_dtype;     /* dense weights; SES_REAL: unchanged */
     ses_dtype embedding_dtype;  /* embedding tables; SES_I8, or unchanged */

@@ -51,8 +51,17 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
         !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
         return false;
     l->start = ses_seconds() - o->before.seconds;
-    ses_energy_meter_start(&l->meter, NULL);
+    ses_energy_meter_start(&l->meter, &o->counters);
     return true;
+}
+
+/* Adds the energy before a resume. */
+static ses_energy add_before(ses_energy x, const ses_run_totals *before)
+{
+    x.joules += before->joules;
+    x.gpu_joules += before->gpu_joules;
+    if (before->gpu_joules > 0) x.gpu = SES_GPU_MEASURED;
+    return x;
 }
 
 void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t)
@@ -63,7 +72,8 @@ void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_train
                         .seconds = fmax(o->before.seconds, 1e-9),
                         .loss_sum = o->before.loss_sum,
                         .loss_count = o->before.loss_count,
-                        .energy = { .joules = o->before.joules, .source = "totals of the last checkpoint" } };
+                        .energy = add_before((ses_energy){ .source = "totals of the last checkpoint" },
+                                             &o->before) };
     if (o->before.loss_count) return;
     l->first_update = at->updates;
     l->first_tokens = at->tokens;
@@ -82,9 +92,11 @@ double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->sta
 ses_run_totals ses_run_log_totals(const ses_run_log *l)
 {
     ses_energy_meter meter = l->meter; /* the measurement continues */
+    ses_energy x =
+        add_before(ses_energy_meter_stop(&meter, l->options.energy.core_watts), &l->options.before);
     return (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
-                             .joules = l->options.before.joules +
-                                       ses_energy_meter_stop(&meter, l->options.energy.core_watts).joules,
+                             .joules = x.joules,
+                             .gpu_joules = x.gpu_joules,
                              .loss_sum = l->loss_sum + l->recent_sum,
                              .loss_count = l->loss_count + l->recent_count };
 }
@@ -93,8 +105,8 @@ void ses_run_log_close(ses_run_log *l)
 {
     if (!l->trainer || l->seconds > 0) return; /* never opened, or closed already */
     l->seconds = fmax(ses_run_log_elapsed(l), 1e-9);
-    l->energy = ses_energy_meter_stop(&l->meter, l->options.energy.core_watts);
-    l->energy.joules += l->options.before.joules;
+    l->energy =
+        add_before(ses_energy_meter_stop(&l->meter, l->options.energy.core_watts), &l->options.before);
     bool bad = l->file && ferror(l->file) != 0;
     if (l->file && (fclose(l->file) || bad) && !l->error.code)
         ses_fail(&l->error, SES_EIO, "%s: write error", l->options.path);
@@ -222,6 +234,7 @@ ses_training_stats ses_run_log_stats(const ses_run_log *l)
                              .sequences = at->sequences - l->first_sequences,
                              .tokens = at->tokens - l->first_tokens,
                              .joules = l->energy.joules,
+                             .gpu_joules = l->energy.gpu_joules,
                              .energy_is_measured = l->energy.measured };
     snprintf(s.energy_source, sizeof s.energy_source, "%s", l->energy.source);
     return s;
@@ -238,9 +251,7 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
                          (double)(at->sequences - l->first_sequences) / l->seconds);
     ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
     ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
-    ses_json_member_real(out, "train_energy_kwh", ses_energy_kwh(&l->energy));
-    ses_json_member_real(out, "train_co2_kg", ses_energy_co2(&l->energy, &l->options.energy));
-    ses_json_member_string(out, "train_energy_source", l->energy.source);
+    ses_energy_put_results(&l->energy, &l->options.energy, out);
     ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
 }

@@ -21,6 +21,7 @@
 /* Sums over a run up to an update. */
 typedef struct ses_run_totals {
     double seconds, joules, loss_sum;
+    double gpu_joules;  /* part of joules; 0: no GPU, or not measured */
     int64_t loss_count; /* updates; 0: the totals are unknown */
 } ses_run_totals;
 
@@ -29,6 +30,7 @@ typedef struct ses_run_log_options {
     bool append;                 /* to an existing file, for a resumed run */
     const char *tensorboard_dir; /* folder of the event files; NULL: none */
     ses_energy_args energy;
+    ses_energy_sources counters;
     ses_run_totals before; /* resumed run: totals up to its checkpoint */
 } ses_run_log_options;
 

@@ -157,6 +157,7 @@ static void put_totals(const ses_run_totals *t, ses_json_writer *w)
     ses_json_member_object(w, "totals");
     ses_json_member_real(w, "seconds", t->seconds);
     ses_json_member_real(w, "joules", t->joules);
+    if (t->gpu_joules > 0) ses_json_member_real(w, "gpu_joules", t->gpu_joules);
     ses_json_member_real(w, "loss_sum", t->loss_sum);
     ses_json_member_int(w, "updates", t->loss_count);
     ses_json_end_object(w);
@@ -210,6 +211,9 @@ ses_run_totals ses_run_totals_read(const char *dir)
               ses_json_real(ses_json_get(x, "loss_sum"), &t.loss_sum) &&
               ses_json_int(ses_json_get(x, "updates"), &t.loss_count) && t.seconds >= 0 && t.joules >= 0 &&
               t.loss_count > 0 && isfinite(t.seconds) && isfinite(t.joules) && isfinite(t.loss_sum);
+    double gpu;
+    if (ok && ses_json_real(ses_json_get(x, "gpu_joules"), &gpu) && gpu >= 0 && gpu <= t.joules)
+        t.gpu_joules = gpu;
     ses_json_free(d);
     return ok ? t : (ses_run_totals){ 0 };
 }

@@ -402,6 +402,7 @@ static ses_run_log_options log_options(const ses_finetune *f)
                                   .append = r->resume,
                                   .tensorboard_dir = f->tensorboard_dir,
                                   .energy = { r->core_watts, r->co2_per_kwh },
+                                  .counters = { .gpu = ses_device_pci_bus_id(f->dev) },
                                   .before = f->resumed.before };
 }
 

@@ -1,5 +1,5 @@
-/* Folder of a run: run.json, log.jsonl, all_results.json and eval_errors.json, separated by lines of "--"; its
- * curves and its report. */
+/* Folder of a run: run.json, log.jsonl, all_results.json and eval_errors.json, separated by lines of "--";
+ * its curves and its report. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 

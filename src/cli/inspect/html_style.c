@@ -40,7 +40,8 @@ const char *const ses_html_style[] = {
     "td:first-child{font-weight:600}.mark{color:var(--good);font-size:.8rem;font-weight:600;"
     "margin-left:.4em}"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20.5rem,100%),1fr));gap:1.1rem;"
-    "align-items:start;margin-top:1.1rem}",
+    "align-items:start;margin-top:1.1rem}.pair td,.pair th{padding-right:.55rem}"
+    ".pair td:last-child,.pair th:last-child{padding-right:0}",
     /* confusion matrix */
     ".matrix{border-spacing:3px;border-collapse:separate}.matrix caption{caption-side:bottom;text-align:left;"
     "color:var(--dim);font-size:.85rem;padding-top:.5rem}.matrix td{min-width:2.5rem;padding:.45rem .3rem;"

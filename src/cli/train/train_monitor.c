@@ -134,7 +134,10 @@ void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_traine
 {
     char time[SES_NUMBER_TEXT], rate[SES_NUMBER_TEXT], memory[SES_NUMBER_TEXT], spark[SES_BAR_SIZE],
         energy_text[SES_ENERGY_TEXT], since[64] = "";
-    ses_energy used = { .joules = s->joules, .measured = s->energy_is_measured };
+    ses_energy used = { .joules = s->joules,
+                        .gpu_joules = s->gpu_joules,
+                        .gpu = s->gpu_joules > 0 ? SES_GPU_MEASURED : SES_GPU_UNUSED,
+                        .measured = s->energy_is_measured };
     snprintf(used.source, sizeof used.source, "%s", s->energy_source);
     if (s->first_update) snprintf(since, sizeof since, " since update %" PRId64, s->first_update);
     ses_show_line(out, "Trained", "%" PRId64 " updates%s, loss %.4f  %s", ses_trainer_state(t)->updates,
