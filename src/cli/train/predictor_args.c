@@ -18,7 +18,7 @@ static void put_option(const ses_json *stored, const char *name, ses_json_writer
     ses_json_put_value(w, v);
 }
 
-/* The stored options that describe task and data, not those of training and computation. */
+/* A copy of the stored options without the options of training and computation. */
 static ses_json_doc *copy_data_options(const ses_json *stored, ses_err *e)
 {
     const ses_opt *o;
