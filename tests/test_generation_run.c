@@ -103,7 +103,6 @@ static void *encode_all(void *ctx)
     for (int i = 0; i < CLIENTS; i++) {
         ses_err e = { 0 };
         ses_request *r = ses_request_prepare(q->p, &q->c[i].item, &e);
-        CHECK_MSG(r, "%s", e.msg);
         pthread_mutex_lock(&q->lock);
         q->c[i].r = r, q->n++;
         pthread_mutex_unlock(&q->lock);
@@ -125,6 +124,7 @@ static void serve(ses_pipeline *p, queue *q)
         for (; started < ready; started++) {
             client *c = &q->c[started];
             ses_generation_callbacks callbacks = { c->streams ? on_token : NULL, on_finish, c };
+            if (!CHECK(c->r)) exit(1);
             CHECK_MSG(ses_generation_task_start(p, c->r, g, &callbacks, &e), "%s", e.msg);
             if (started == 12) CHECK(ses_generation_task_cancel(c->r));
         }
@@ -210,6 +210,70 @@ static void test_refused(ses_device *dev)
     ses_request_free(r), ses_generator_free(g), ses_pipeline_free(p), ses_tokenizer_free(t);
 }
 
+/* ---- settings of a request ---- */
+
+static void run_one(ses_pipeline *p, client *c)
+{
+    ses_err e = { 0 };
+    ses_generator *g = ses_generator_new(ses_pipeline_model(p), 0, 0, &e);
+    ses_generation_callbacks callbacks = { on_token, on_finish, c };
+    CHECK_MSG(c->r && ses_generation_task_start(p, c->r, g, &callbacks, &e), "%s", e.msg);
+    while (ses_generator_step(g)) continue;
+    ses_generator_free(g);
+}
+
+/* Ends a request: its text without the prompt must be the stream, and `want` with its spaces removed. */
+static void check_text(ses_pipeline *p, client *c, size_t prompt, const char *want)
+{
+    ses_result r;
+    char text[256] = "";
+    size_t n = 0;
+    CHECK(ses_request_finish(p, c->r, &r, NULL) && r.row->text.n - prompt == c->stream->len);
+    CHECK(!memcmp(r.row->text.p + prompt, c->stream->data ? c->stream->data : "", c->stream->len));
+    for (size_t i = 0; i < c->stream->len && n < sizeof text - 1; i++)
+        if (c->stream->data[i] != ' ') text[n++] = c->stream->data[i];
+    CHECK_STR(text, want);
+    ses_buf_free(c->stream);
+    ses_request_free(c->r);
+    *c = (client){ 0 };
+}
+
+static void test_request_settings(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_tokenizer *t = word_tokenizer(WORDS);
+    const ses_setting settings[] = { { "max_new_tokens", "6" }, { "eos_token_id", "2" }, { 0 } };
+    ses_pipeline_options o = { .settings = settings, .tokenizer = t };
+    ses_pipeline *p = ses_pipeline_open_with("text-generation", "tests/golden/gpt2-lm", dev, &o, &e);
+    if (!CHECK_MSG(p, "%s", e.msg)) return;
+    const ses_item item = { .text = ses_str("w13 w48 w9") };
+    const int32_t id[] = { 13, 48, 9 }, bad[] = { 13, 71 };
+    const char *whole = "w19w7w7w19w19";
+    size_t prompt = item.text.n;
+    client c = { .r = ses_request_prepare(p, &item, &e) };
+    run_one(p, &c), check_text(p, &c, prompt, whole);
+    c.r = ses_generation_request_from_ids(p, &(ses_item){ 0 }, id, 3, &e);
+    run_one(p, &c), check_text(p, &c, prompt, whole);
+    CHECK(!ses_generation_request_from_ids(p, &item, bad, 2, &e) && strstr(e.msg, "token id 71 at index 1"));
+    e = (ses_err){ 0 };
+    for (int hides = 0; hides < 2; hides++) { /* "w7 w" may begin the first stop string */
+        c.r = ses_request_prepare(p, &item, &e);
+        ((ses_generation_request *)c.r->state)->hides_stop = hides;
+        CHECK(ses_generation_request_add_stop(c.r, ses_str("w7 w8"), &e) &&
+              ses_generation_request_add_stop(c.r, ses_str("7 w7 w1"), &e) &&
+              !ses_generation_request_add_stop(c.r, ses_str(""), &e));
+        e = (ses_err){ 0 };
+        run_one(p, &c), check_text(p, &c, prompt, hides ? "w19w" : "w19w7w7w19");
+    }
+    c.r = ses_request_prepare(p, &item, &e);
+    CHECK(ses_generation_request_add_bias(c.r, 30, 100, &e) &&
+          ses_generation_request_add_bias(c.r, 31, 90, &e));
+    run_one(p, &c), check_text(p, &c, prompt, "w30w30w30w30w30w30");
+    c.r = ses_request_prepare(p, &item, &e);
+    run_one(p, &c), check_text(p, &c, prompt, whole); /* the pipeline's options are unchanged */
+    ses_pipeline_free(p), ses_tokenizer_free(t);
+}
+
 /* ---- failing items ---- */
 
 typedef struct outcome {
@@ -280,6 +344,7 @@ int main(void)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
     test_clients(dev);
     test_refused(dev);
+    test_request_settings(dev);
     test_failing_items(dev);
     ses_device_free(dev);
     return check_report();

@@ -1,6 +1,7 @@
 /* Runs prompts on a generator: texts of tokens as they are generated, texts of results. */
 #include "base/alloc.h"
 #include "generation_task.h"
+#include "stop_text.h"
 
 /* The run of one request, in its memory. */
 struct ses_generation_run {
@@ -107,6 +108,8 @@ static bool keep_sequences(ses_pipeline *p, ses_request *r, const ses_generated 
         const ses_generated_sequence *x = &from->sequence[i];
         int64_t first = x->ids.n ? first_token(p, x->prompt_len) : 0;
         ses_string text = decode(p, r, x->ids.id + first, x->ids.n - first, e);
+        if (text.p && s->hides_stop && x->finish == SES_FINISH_STOP)
+            text.n = ses_stop_text_find(s->o, text.p, text.n, 0), ((char *)(uintptr_t)text.p)[text.n] = 0;
         if (text.p && returns_full_text(p, r)) text = ses_request_join_strings(r, s->prompt, text, e);
         if (!text.p) return false;
         s->text[i] = (ses_result_row){ .text = text, .score = x->score };
@@ -138,8 +141,12 @@ static bool new_text(ses_generation_run *run, const ses_token_event *t, ses_stri
     ses_string text = decode(p, run->r, t->id + first, t->n - first, &run->error);
     size_t end = text.n, sent = run->sent[t->sequence];
     if (!text.p) return false;
+    const ses_generation_request *s = run->r->state;
     while (!t->last && end >= 3 && !memcmp(text.p + end - 3, "\xEF\xBF\xBD", 3)) end -= 3;
     if (!t->last && p->tokenizer_config.clean_up_spaces) end = final_length(text.p, end);
+    if (s->hides_stop && !t->last) end = ses_stop_text_final(s->o, text.p, end, sent);
+    if (s->hides_stop && t->last && t->finish == SES_FINISH_STOP)
+        end = ses_stop_text_find(s->o, text.p, end, sent);
     *piece = (ses_string){ text.p + sent, end > sent ? end - sent : 0 };
     if (end > sent) run->sent[t->sequence] = end;
     return true;

@@ -80,7 +80,7 @@ static const ses_generate_options *item_options(ses_pipeline *p, ses_request *r,
     if (!o) return NULL;
     *o = task->o;
     ses_generation_settings_apply(r->args, o);
-    return o;
+    return ((ses_generation_request *)r->state)->own = o;
 }
 
 bool ses_generation_task_encode(ses_pipeline *p, ses_request *r, ses_err *e)

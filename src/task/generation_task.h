@@ -87,6 +87,8 @@ typedef struct ses_generation_run ses_generation_run;
 typedef struct ses_generation_request {
     ses_string prompt;
     const ses_generate_options *o; /* the pipeline's, or a copy with the item's settings */
+    ses_generate_options *own;     /* o, if it is the request's; else NULL */
+    bool hides_stop;               /* texts end before the stop string; default: after it */
     ses_generation_run *run;       /* NULL: not started, or finished */
     /* results */
     ses_result_row *text;    /* [n] */
@@ -108,6 +110,21 @@ static inline bool ses_generation_has_one_text(const ses_generation_args *a)
 {
     return a->o.num_return_sequences <= 1 && !a->logprobs;
 }
+
+/* generation_request.c: settings of a request that are not options of the task. Call them before it
+ * starts. */
+
+/* The request's own options: a copy of the pipeline's. Lists in them must live as long as the request; r->mem
+ * may own them. NULL: no memory. */
+ses_generate_options *ses_generation_request_own_options(ses_request *r, ses_err *e);
+/* Adds a stop string, copied. Fails if it is empty or contains NUL. */
+bool ses_generation_request_add_stop(ses_request *r, ses_string stop, ses_err *e);
+/* Adds to the score of a token at each position ("logit_bias"). */
+bool ses_generation_request_add_bias(ses_request *r, int32_t id, double bias, ses_err *e);
+/* A request whose prompt is given as token ids instead of item->text. NULL: an id is outside the vocabulary,
+ * or the prompt is too long. */
+ses_request *ses_generation_request_from_ids(ses_pipeline *p, const ses_item *item, const int32_t *id,
+                                             size_t n, ses_err *e);
 
 /* generation_run.c: requests on a generator, for programs that run requests of several clients together. */
 
