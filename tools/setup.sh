@@ -9,6 +9,7 @@ have() {
     liblzma-dev) [ -f /usr/include/lzma.h ] || [ -f /usr/local/include/lzma.h ] ;;
     libzstd-dev) [ -f /usr/include/zstd.h ] || [ -f /usr/local/include/zstd.h ] ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
+    nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
