@@ -48,6 +48,10 @@ ok "stars" exits 0 "$sesame" finetune $small $task --labels '1=bad,2=bad,4=good,
 ok "stars: two classes" test "$(grep -c '"[0-9]*": "[a-z]*"' "$tmp/stars/config.json")" -eq 2
 ok "stars: accuracy" above "$(score eval_accuracy "$tmp/stars/eval_results.json")" 0.95
 
+ok "stars: predict by run.json" exits 0 "$sesame" predict "$tmp/stars" "$tmp/stars.tsv" -q
+ok "stars: names" out_has '"label": "good"'
+ok "stars: eval by run.json" exits 0 "$sesame" eval "$tmp/stars" "$tmp/stars.tsv" -q --json
+
 # labels that do not cover the data: the label, its line, what to do; nothing is written
 printf 'it was not good .\t2\n' | cat "$tmp/train.num.tsv" - >"$tmp/three.tsv"
 for set in '0=negative,1=positive' '0|1'; do

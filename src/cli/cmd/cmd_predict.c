@@ -16,7 +16,7 @@ static const ses_opt opt[] = {
 
 static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 {
-    return ses_predictor_args_open_stored(c->args, c, e);
+    return ses_predictor_args_open_stored(c->args, c, "labels", e); /* they describe another file */
 }
 
 typedef struct job {

@@ -52,7 +52,7 @@ static const ses_opt opt[] = {
 static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    return a->eval ? ses_predictor_args_open_stored(&a->tune, c, e) : NULL;
+    return a->eval ? ses_predictor_args_open_stored(&a->tune, c, NULL, e) : NULL;
 }
 
 /* Scores the model with weights of this dtype (index in --dtype; 0: unquantized). */

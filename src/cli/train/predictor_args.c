@@ -4,6 +4,8 @@
 #include "base/label_pairs.h"
 #include "train/train_folder.h"
 
+#include <string.h>
+
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_predictor_args, data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_predictor_args, task, ses_task_option_table),
@@ -19,7 +21,7 @@ static void put_option(const ses_json *stored, const char *name, ses_json_writer
 }
 
 /* A copy of the stored options without the options of training and computation. */
-static ses_json_doc *copy_data_options(const ses_json *stored, ses_err *e)
+static ses_json_doc *copy_data_options(const ses_json *stored, const char *except, ses_err *e)
 {
     const ses_opt *o;
     size_t n;
@@ -29,7 +31,7 @@ static ses_json_doc *copy_data_options(const ses_json *stored, ses_err *e)
     ses_json_member_object(w, "options");
     put_option(stored, "task", w);
     for (ses_opt_iter it = ses_opt_begin(opt, SES_LEN(opt)); (o = ses_opt_next(&it));)
-        put_option(stored, o->name, w);
+        if (!except || strcmp(o->name, except)) put_option(stored, o->name, w);
     ses_json_end_object(w);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, &n, e);
@@ -38,11 +40,12 @@ static ses_json_doc *copy_data_options(const ses_json *stored, ses_err *e)
     return copy;
 }
 
-ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c, ses_err *e)
+ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c,
+                                             const char *except, ses_err *e)
 {
     const char *dir = a->adapter ? a->adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
     ses_json_doc *run = dir && !a->data.task ? ses_run_info_open(dir, e) : NULL;
-    ses_json_doc *copy = run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), e) : NULL;
+    ses_json_doc *copy = run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), except, e) : NULL;
     ses_json_free(run);
     return copy;
 }

@@ -22,8 +22,9 @@ typedef struct ses_predictor_args {
 extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */
 
 /* The task and data options of the run that trained the model, if this call has no --task: an object as
- * ses_command.open_stored returns it. Free with ses_json_free. */
-ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c, ses_err *e);
+ * ses_command.open_stored returns it, without option `except` (or NULL). Free with ses_json_free. */
+ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c,
+                                             const char *except, ses_err *e);
 
 /* An open model with its device and progress line. */
 typedef struct ses_open_predictor {
