@@ -261,7 +261,7 @@ static void check_paths(void)
     ses_err e = { 0 };
     CHECK(ses_dir_make(in_dir("x/y//z/"), NULL) && ses_path_is_dir(in_dir("x/y/z")));
     CHECK(ses_dir_make(in_dir("x/y"), NULL));
-    CHECK(!ses_dir_make(in_dir("five/y"), &e) && strstr(e.msg, "cannot create the folder: Not a directory"));
+    CHECK(!ses_dir_make(in_dir("five/y"), &e) && strstr(e.msg, "cannot be written: Not a directory"));
     ses_err_clear(&e);
     CHECK(!ses_dir_make(in_dir("five"), &e) && strstr(e.msg, "five: Not a directory"));
     ses_err_clear(&e);

@@ -56,8 +56,8 @@ typedef struct ses_data_spec {
     bool conllu;
     bool no_labels;        /* the file has no labels, or they are ignored: for prediction */
     bool skip_bad_answers; /* SQuAD: skip answers that are not in their context; default: fail */
-    /* list of labels as in the file, in id order; or pairs with names, "0=negative,1=positive", in which labels
-     * with the same name are one. NULL: all labels that occur, sorted */
+    /* list of labels as in the file, in id order; or pairs with names, "0=negative,1=positive", in which
+     * labels with the same name are one. NULL: all labels that occur, sorted */
     const char *label_values;
     const char *label_names; /* list of label names; NULL: the values */
     const char *metrics,

@@ -25,7 +25,7 @@ bool ses_dir_sync(const char *path, ses_err *e)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return failed(path, "cannot open", e);
     bool ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to sync */
-    if (!ok) failed(path, "cannot sync", e);
+    if (!ok) ses_fail_write(path, errno, e);
     close(fd);
     return ok;
 }
@@ -62,11 +62,11 @@ bool ses_dir_replace(const char *from, const char *to, ses_err *e)
     if (!above || !ses_buf_ok(&backup, e) || !ses_dir_sync(from, e)) goto done;
     if (exists && !ses_dir_remove(backup.data, e)) goto done;
     if (exists && rename(to, backup.data)) {
-        failed(to, "cannot rename", e);
+        ses_fail_write(to, errno, e);
         goto done;
     }
     if (rename(from, to)) {
-        failed(to, "cannot rename a folder to it", e);
+        ses_fail_write(to, errno, e);
         if (exists) rename(backup.data, to);
         goto done;
     }
@@ -93,7 +93,7 @@ bool ses_dir_recover(const char *dir, ses_err *e)
         if (ok && ses_path_exists(to))
             ok = ses_dir_remove(old, e);
         else if (ok && rename(old, to))
-            ok = failed(old, "cannot rename", e);
+            ok = ses_fail_write(to, errno, e);
         ses_free(old);
         ses_free(to);
     }
@@ -106,7 +106,7 @@ static bool move_file(const char *from, const char *to, const char *name, ses_er
     char *a = ses_path_join(from, name, e), *b = a ? ses_path_join(to, name, e) : NULL;
     if (b && ses_path_is_dir(b) && !ses_dir_remove(b, e))
         ses_free(b), b = NULL; /* rename cannot replace a folder */
-    bool ok = b && (rename(a, b) == 0 || failed(b, "cannot rename a file to it", e));
+    bool ok = b && (rename(a, b) == 0 || ses_fail_write(b, errno, e));
     ses_free(a);
     ses_free(b);
     return ok;
@@ -139,7 +139,7 @@ ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e)
     if (!path) goto fail;
     l->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (l->fd < 0) {
-        failed(path, "cannot create", e);
+        ses_fail_write(path, errno, e);
         goto fail;
     }
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {

@@ -184,7 +184,7 @@ bool ses_dir_make(const char *path, ses_err *e)
         *at = end;
     }
     ses_free(part);
-    if (why) return ses_fail(e, SES_EIO, "%s: cannot create the folder: %s", path, strerror(why));
+    if (why) return ses_fail_write(path, why, e);
     return ses_dir_check(path, e);
 }
 

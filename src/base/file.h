@@ -63,6 +63,8 @@ void ses_file_writer_free(ses_file_writer *w);               /* before a commit:
 /* The error of every failed write, "NAME: cannot be written: REASON"; why: the errno, 0: unknown. Returns
  * false. */
 bool ses_fail_write(const char *name, int why, ses_err *e);
+/* Writes n bytes to an open file; name: for the error. */
+bool ses_fd_write(int fd, const void *p, size_t n, const char *name, ses_err *e);
 
 /* Replaces a file by n bytes at p. */
 bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e);

@@ -31,6 +31,17 @@ bool ses_fail_write(const char *name, int why, ses_err *e)
                     full ? "; free disk space and run the command again" : "");
 }
 
+bool ses_fd_write(int fd, const void *p, size_t n, const char *name, ses_err *e)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(fd, (const char *)p + done, n - done);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return ses_fail_write(name, k ? errno : ENOSPC, e);
+        done += (size_t)k;
+    }
+    return true;
+}
+
 static bool failed(ses_file_writer *w, ses_err *e)
 {
     int why = errno;
@@ -106,16 +117,11 @@ bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e)
                     w->path, bytes, available);
 }
 
-static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
+static bool write_all(ses_file_writer *w, const void *p, size_t n, ses_err *e)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t k = write(w->fd, p + done, n - done);
-        if (k < 0 && errno == EINTR) continue;
-        if (k == 0) errno = ENOSPC;
-        if (k <= 0) return failed(w, e);
-        done += (size_t)k;
-    }
-    return true;
+    bool ok = ses_fd_write(w->fd, p, n, w->path, e);
+    w->failed = w->failed || !ok;
+    return ok;
 }
 
 static bool usable(ses_file_writer *w, ses_err *e)

@@ -13,8 +13,8 @@ bool ses_label_pairs_at(const char *list, size_t i, ses_string *label, ses_strin
 
 /* Name of label `index` of a model. */
 typedef const char *ses_label_name_fn(const void *ctx, size_t index);
-/* The new names of the n labels of a model; name[i].p is NULL: unchanged. A label in the list is a name or, if no
- * label has this name, a number from 0; another label is an error. */
+/* The new names of the n labels of a model; name[i].p is NULL: unchanged. A label in the list is a name or,
+ * if no label has this name, a number from 0; another label is an error. */
 bool ses_label_pairs_rename(const char *list, ses_label_name_fn *name_of, const void *ctx, size_t n,
                             ses_string *name, ses_err *e);
 

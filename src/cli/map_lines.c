@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "io/input_stream.h"
 #include "line_limit.h"
+#include "standard_output.h"
 #include "text_operands.h"
 
 #include <stdio.h>
@@ -66,13 +67,13 @@ static bool run(stream *s, const char *p, const char *end, ses_err *e)
     ses_parallel_for(s->pool, parts, work, s);
     for (int i = 0; i < parts; i++) {
         worker *w = &s->worker[i];
-        if (fwrite(w->out.data ? w->out.data : "", 1, w->out.len, stdout) != w->out.len) return false;
+        if (w->out.len && !ses_stdout_write(w->out.data, w->out.len, e)) return false;
         s->lines += w->lines;
         if (!w->failed) continue;
         *e = w->e;
         return ses_wrap(e, "line %lld", (long long)s->lines);
     }
-    return fflush(stdout) == 0; /* main reports why */
+    return ses_stdout_flush(e);
 }
 
 /* Reads until a chunk is full, a line is complete and no more input is ready, or the input ends (*done). */
@@ -126,7 +127,8 @@ static bool open_and_run(stream *s, const char *path, ses_err *e)
     ses_input_stream *file = ses_input_stream_open(path, e);
     bool ok = file && run_file(s, file, e);
     ses_input_stream_free(file);
-    return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
+    if (!ok && !ses_stdout_is_cause(e)) ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
+    return ok;
 }
 
 /* Processes an argument: one text, even if it contains line ends. */
@@ -136,7 +138,7 @@ static bool run_text(stream *s, const char *text, ses_err *e)
     out->len = 0;
     if (!s->fn(s->ctx, 0, text, strlen(text), out, e) || !ses_buf_ok(out, e))
         return ses_wrap(e, "%s", ses_quoted_of(text, strlen(text)).s);
-    return fwrite(out->data ? out->data : "", 1, out->len, stdout) == out->len && fflush(stdout) == 0;
+    return (!out->len || ses_stdout_write(out->data, out->len, e)) && ses_stdout_flush(e);
 }
 
 static bool start(stream *s, ses_err *e)

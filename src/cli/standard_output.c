@@ -9,6 +9,8 @@
 
 static const char name[] = "standard output";
 
+bool ses_stdout_fail(int why, ses_err *e) { return ses_fail_write(name, why, e); }
+
 bool ses_stdout_write(const void *p, size_t n, ses_err *e)
 {
     errno = 0;

@@ -80,11 +80,19 @@ static bool get_checksum(const ses_json *object, const char *key, uint64_t *sum)
     return hex && strlen(hex) == 16 && strspn(hex, "0123456789abcdef") == 16 && sscanf(hex, "%" SCNx64, sum);
 }
 
+static bool fail_part(const ses_spool *s, int part, int why, ses_err *e)
+{
+    char *path = ses_path_join(s->dir, name[part], e);
+    bool ok = path && ses_fail_write(path, why, e);
+    ses_free(path);
+    return ok;
+}
+
 bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e)
 {
     for (int i = 0; i < CORPUS_PARTS; i++) {
         if (!ses_spool_put(s, i, NULL, 0, e)) return false;
-        if (fsync(s->fd[i]) != 0) return ses_fail(e, SES_EIO, "%s/%s: %s", s->dir, name[i], strerror(errno));
+        if (fsync(s->fd[i]) != 0) return fail_part(s, i, errno, e);
     }
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -165,16 +173,11 @@ bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e)
     s->sum[part] = checksum(s->sum[part], p, n);
     if (n && !ses_buf_append(b, p, n)) return ses_buf_ok(b, e);
     if (n && b->len < BUFFER) return true;
-    for (size_t done = 0; done < b->len;) {
-        ssize_t k = write(s->fd[part], b->data + done, b->len - done);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0)
-            return ses_fail(e, SES_EIO, "%s/%s: cannot write: %s", s->dir, name[part],
-                            strerror(k ? errno : ENOSPC));
-        done += (size_t)k;
-    }
-    b->len = 0;
-    return true;
+    char *path = b->len ? ses_path_join(s->dir, name[part], e) : NULL;
+    bool ok = !b->len || (path && ses_fd_write(s->fd[part], b->data, b->len, path, e));
+    ses_free(path);
+    if (ok) b->len = 0;
+    return ok;
 }
 
 /* Compares the first `size` bytes of a part with the checksum in the journal. */
@@ -223,7 +226,7 @@ static bool truncate_part(ses_spool *s, int part, ses_err *e)
 {
     off_t size = (off_t)s->size[part];
     if (ftruncate(s->fd[part], size) == 0 && lseek(s->fd[part], size, SEEK_SET) >= 0) return true;
-    return ses_fail(e, SES_EIO, "%s/%s: %s", s->dir, name[part], strerror(errno));
+    return fail_part(s, part, errno, e);
 }
 
 static bool remove_parts(const char *dir, ses_err *e)
@@ -317,9 +320,8 @@ static bool rename_result(const ses_spool *s, const char *path, bool overwrite, 
 {
     char *from = ses_path_join(s->dir, name[PART_TOKENS], e);
     bool ok = from != NULL;
-    if (ok && !overwrite && ses_path_exists(path))
-        ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
-    if (ok && rename(from, path) != 0) ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    if (ok && !overwrite && ses_path_exists(path)) ok = ses_fail_write(path, EEXIST, e);
+    if (ok && rename(from, path) != 0) ok = ses_fail_write(path, errno, e);
     ses_free(from);
     if (!ok) return false;
     char *dir = ses_path_parent(path, e);
@@ -341,6 +343,6 @@ bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus
     memcpy(block, h, sizeof *h);
     if (pwrite(s->fd[PART_TOKENS], block, sizeof block, 0) != (ssize_t)sizeof block ||
         fsync(s->fd[PART_TOKENS]) != 0)
-        return ses_fail(e, SES_EIO, "%s: cannot write: %s", path, strerror(errno));
+        return ses_fail_write(path, errno, e);
     return rename_result(s, path, overwrite, e) && remove_parts(s->dir, e) && ses_dir_remove(s->dir, e);
 }

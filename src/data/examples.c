@@ -125,7 +125,7 @@ static bool fail_no_name(const ses_examples *d, ses_string name, ses_err *e)
     return false;
 }
 
-/* The labels of another set, with all values that stand for them. Pairs give more values of the same names. */
+/* The labels of another set with all their values. Pairs give more values of the same names. */
 static bool copy_labels(ses_examples *d, const ses_examples *like, const char *pairs, ses_err *e)
 {
     ses_string value, name;

@@ -77,18 +77,6 @@ static void begin_event(ses_buf *b, double wall, int64_t step)
 
 /* ---- files ---- */
 
-static bool write_all(ses_event_file *f, const char *p, size_t n, ses_err *e)
-{
-    while (n) {
-        ssize_t got = write(f->fd, p, n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return ses_fail(e, SES_EIO, "%s: %s", f->path, strerror(errno));
-        p += got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
 static bool write_event(ses_event_file *f, ses_err *e)
 {
     ses_buf *r = &f->record;
@@ -98,7 +86,7 @@ static bool write_event(ses_event_file *f, ses_err *e)
     put_little(r, r->data ? masked(r->data, 8) : 0, 4);
     ses_buf_append(r, f->event.data, f->event.len);
     put_little(r, masked(f->event.data, f->event.len), 4);
-    return ses_buf_ok(r, e) && write_all(f, r->data, r->len, e);
+    return ses_buf_ok(r, e) && ses_fd_write(f->fd, r->data, r->len, f->path, e);
 }
 
 /* Readers sort files by name, which contains the time in microseconds. An existing file is never reused. */
@@ -116,7 +104,7 @@ static bool create(ses_event_file *f, const char *dir, double wall, ses_err *e)
         if (f->fd >= 0) return true;
         if (errno != EEXIST) break;
     }
-    return ses_fail(e, SES_EIO, "%s: cannot create: %s", f->path, strerror(errno));
+    return ses_fail_write(f->path, errno, e);
 }
 
 ses_event_file *ses_event_file_new(const char *dir, double wall, int64_t step, ses_err *e)

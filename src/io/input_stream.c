@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef SES_ZLIB
 #include <zlib.h>
@@ -49,6 +50,7 @@ struct ses_input_stream {
     unsigned char *buf; /* [INPUT] */
     window w;
     uint64_t taken;
+    uint64_t size;     /* when it was opened; 0: not a regular file */
     bool end, between; /* end of the file; between two streams */
 };
 
@@ -191,6 +193,13 @@ bool ses_input_stream_has_suffix(const char *path, const char *end)
 
 /* ---- reading ---- */
 
+/* The size of a regular file; 0: another kind of input. */
+static uint64_t size_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
 static bool fill(ses_input_stream *p, ses_err *e)
 {
     ssize_t got;
@@ -198,6 +207,9 @@ static bool fill(ses_input_stream *p, ses_err *e)
     do got = read(p->fd, p->buf + p->w.n_in, INPUT - p->w.n_in);
     while (got < 0 && errno == EINTR);
     if (got < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
+    if (got == 0 && p->size && size_of(p->fd) < p->size) /* other files may end before their size: /sys */
+        return ses_fail(e, SES_EIO, "only %llu of %llu bytes: the file was truncated while it was read",
+                        (unsigned long long)p->taken, (unsigned long long)p->size);
     p->end = got == 0;
     p->taken += (uint64_t)got;
     p->w.in = p->buf;
@@ -242,7 +254,7 @@ ses_input_stream *ses_input_stream_open(const char *path, ses_err *e)
     while (p->fd < 0 && errno == EINTR);
     if (p->fd < 0)
         ses_fail(e, SES_EIO, "%s", strerror(errno));
-    else if ((p->buf = ses_alloc(INPUT, e)) && detect_format(p, e))
+    else if (p->size = size_of(p->fd), (p->buf = ses_alloc(INPUT, e)) && detect_format(p, e))
         return p;
     ses_input_stream_free(p);
     return NULL;

@@ -62,7 +62,7 @@ char *ses_checkpoint_dir_path(const char *dir, ses_checkpoint_dir p, ses_err *e)
 
 static bool rename_to(const char *path, const char *to, ses_err *e)
 {
-    return rename(path, to) == 0 || ses_fail(e, SES_EIO, "%s: cannot rename: %s", path, strerror(errno));
+    return rename(path, to) == 0 || ses_fail_write(to, errno, e);
 }
 
 bool ses_checkpoint_remove(const char *path, ses_err *e)

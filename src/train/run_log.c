@@ -4,7 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -45,8 +47,7 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
         l->first_tokens = at->tokens;
         l->first_sequences = at->sequences;
     }
-    if (o->path && !(l->file = open_file(o->path, o->append)))
-        return ses_fail(e, SES_EIO, "%s: cannot be written", o->path);
+    if (o->path && !(l->file = open_file(o->path, o->append))) return ses_fail_write(o->path, errno, e);
     if (o->tensorboard_dir &&
         !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
         return false;
@@ -109,7 +110,7 @@ void ses_run_log_close(ses_run_log *l)
         add_before(ses_energy_meter_stop(&l->meter, l->options.energy.core_watts), &l->options.before);
     bool bad = l->file && ferror(l->file) != 0;
     if (l->file && (fclose(l->file) || bad) && !l->error.code)
-        ses_fail(&l->error, SES_EIO, "%s: write error", l->options.path);
+        ses_fail_write(l->options.path, bad ? 0 : errno, &l->error);
     l->file = NULL;
     ses_event_file_free(l->events);
     l->events = NULL;
@@ -124,7 +125,8 @@ static bool put_entry(ses_run_log *l, ses_json_writer *j, bool line, bool histor
     size_t n;
     ses_json_end_object(j);
     const char *text = ses_json_writer_text(j, &n, e);
-    if (text && line && l->file) fprintf(l->file, "%s\n", text);
+    if (text && line && l->file && fprintf(l->file, "%s\n", text) < 0 && !l->error.code)
+        ses_fail_write(l->options.path, errno, &l->error);
     bool ok = text != NULL;
     if (ok && history) {
         char *members = ses_strndup(text + 1, n - 2, e);

@@ -1,6 +1,7 @@
 /* bench gemm: matrix products in the shapes of BERT, forward and backward, compared with other libraries. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "cli/standard_output.h"
 #include "cli/ui/text_table.h"
 #include "gemm_peers.h"
 
@@ -375,7 +376,7 @@ static bool show(const ses_bench *b, const weights *v, const ses_gemm_peer *peer
                       v->s.n, v->s.k, ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
     bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
-    fflush(stdout);
+    ok = ok && ses_stdout_flush(e);
     ses_text_table_free(t);
     return ok;
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "bench.h"
+#include "cli/standard_output.h"
 #include "cli/ui/text_table.h"
 #include "sesame/pipeline.h"
 #include "task/task.h"
@@ -181,7 +182,7 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
                       b->threads, b->threads == 1 ? "" : "s");
     bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
-    fflush(stdout);
+    ok = ok && ses_stdout_flush(e);
     ses_text_table_free(t);
     return ok;
 }

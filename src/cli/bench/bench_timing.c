@@ -1,5 +1,6 @@
 /* Timing rounds and result rows of the benchmarks. */
 #include "bench.h"
+#include "cli/standard_output.h"
 
 #include "cli/machine.h"
 #include "cli/ui/show_values.h"
@@ -94,9 +95,7 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
     else
         ses_json_put_float(w, (float)fraction);
     ses_json_end_object(w);
-    bool ok = ses_json_writer_print(w, e);
-    fflush(stdout);
-    return ok;
+    return ses_json_writer_print(w, e) && ses_stdout_flush(e);
 }
 
 double ses_bench_fraction(const ses_bench *b, double rate) { return b->peak > 0 ? rate / b->peak : -1; }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "bench.h"
+#include "cli/standard_output.h"
 #include "cli/ui/text_table.h"
 #include "sesame/tokenizer.h"
 
@@ -224,7 +225,7 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
                       b->threads == 1 ? "" : "s");
     bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
-    fflush(stdout);
+    ok = ok && ses_stdout_flush(e);
     ses_text_table_free(t);
     return ok;
 }

@@ -125,9 +125,10 @@ static void put_exit_status(void)
 {
     puts(".SH EXIT STATUS");
     put_item("0", "Success.");
-    put_item("1", "The command failed.");
+    put_item("1", "The command failed, or standard output cannot be written.");
     put_item("2", "Usage error: an unknown option, a value out of range, a missing argument.");
-    put_item("3", "An input file cannot be read or has an unexpected format.");
+    put_item("3", "An input file cannot be read or has an unexpected format, or a file cannot be written.");
+    put_item("128 + N", "Signal N ended the command; 141: the pipe on standard output was closed.");
 }
 
 static void put_command_page(const ses_command *c)

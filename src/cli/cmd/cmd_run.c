@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/input_size.h"
 #include "cli/inspect/run_model.h"
+#include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
@@ -313,7 +314,7 @@ static bool run_batch(ses_run_view *r, const char *dir, ses_err *e)
     r->sequences += l->seqs;
     r->tokens += l->text.n;
     ses_id_batch_clear(&r->batch);
-    return fflush(stdout) == 0; /* main reports why */
+    return ses_stdout_flush(e);
 }
 
 /* ---- all input ---- */

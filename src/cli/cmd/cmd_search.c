@@ -1,6 +1,7 @@
 /* search: finds the texts of a file that are closest in meaning to a query. */
 #include "base/alloc.h"
 #include "cli/pipeline/text_index.h"
+#include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -212,7 +213,7 @@ static bool run_queries(const ses_call *c, ses_text_index *t, ses_pipeline *cros
     double seconds = ses_seconds() - start;
     for (size_t i = 0; ok && i < q->n; i++) ok = run_query(c, t, cross, q, i, hits + i * (size_t)k, k, e);
     char b[SES_NUMBER_TEXT], s[SES_NUMBER_TEXT];
-    fflush(stdout); /* the results first, if both go to one file */
+    ok = ok && ses_stdout_flush(e); /* the results first, if both go to one file */
     if (ok && !c->quiet)
         fprintf(stderr, "%s text%s searched in %s\n", ses_grouped_text(b, count), count == 1 ? "" : "s",
                 ses_elapsed_text(s, seconds));

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/standard_output.h"
 #include "cli/ui/show_values.h"
 #include "kernel/kernel.h"
 #include "op/op_check.h"
@@ -110,7 +111,7 @@ static bool run(ses_call *c, ses_err *e)
     if (!ref) return false;
     int failed = check_device(&a->compute, ref, e);
     ses_device_free(ref);
-    fflush(stdout); /* the table first, if both go to one file */
+    if (failed >= 0 && !ses_stdout_flush(e)) return false; /* the table first, if both go to one file */
     if (failed > 0 && !c->quiet) fprintf(stderr, "%d failed\n", failed);
     if (failed == 0 && !c->quiet) fputs("all passed\n", stderr);
     return failed == 0;

@@ -48,7 +48,7 @@ bool ses_convert_output_close(ses_convert_output *o, bool ok, ses_err *e)
         ok =
             errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
                 ? ses_fail(e, SES_EIO, "%s: another program created it meanwhile; nothing was written", o->to)
-                : ses_fail(e, SES_EIO, "%s: %s", o->to, strerror(errno));
+                : ses_fail_write(o->to, errno, e);
     if (o->stage && !ok && ses_path_is_dir(o->stage)) {
         ses_dir_each(o->stage, remove_module, o->stage, NULL);
         ses_dir_remove(o->stage, NULL);

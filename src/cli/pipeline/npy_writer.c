@@ -2,6 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "npy_writer.h"
 
+#include "cli/standard_output.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -41,22 +44,23 @@ bool ses_npy_add(ses_npy *n, const float *x, int64_t cols, ses_err *e)
     n->cols = cols;
     if (!n->begun) begin(n);
     n->rows++;
-    if (n->patch) return fwrite(x, sizeof *x, (size_t)cols, n->f) == (size_t)cols;
+    if (n->patch)
+        return fwrite(x, sizeof *x, (size_t)cols, n->f) == (size_t)cols || ses_stdout_fail(errno, e);
     ses_buf_append(&n->buf, x, (size_t)cols * sizeof *x);
     return ses_buf_ok(&n->buf, e);
 }
 
 bool ses_npy_end(ses_npy *n, ses_err *e)
 {
-    (void)e;
     if (!n->begun) begin(n);
     if (n->patch) {
-        if (fseek(n->f, n->start, SEEK_SET)) return false;
+        if (fseek(n->f, n->start, SEEK_SET)) return ses_stdout_fail(errno, e);
         put_header(n);
-        return fseek(n->f, 0, SEEK_END) == 0;
+        return fseek(n->f, 0, SEEK_END) == 0 || ses_stdout_fail(errno, e);
     }
     put_header(n);
-    return fwrite(n->buf.data ? n->buf.data : "", 1, n->buf.len, n->f) == n->buf.len;
+    return fwrite(n->buf.data ? n->buf.data : "", 1, n->buf.len, n->f) == n->buf.len ||
+           ses_stdout_fail(errno, e);
 }
 
 void ses_npy_free(ses_npy *n) { ses_buf_free(&n->buf); }
