@@ -45,7 +45,8 @@ ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const 
 {
     const char *dir = a->adapter ? a->adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
     ses_json_doc *run = dir && !a->data.task ? ses_run_info_open(dir, e) : NULL;
-    ses_json_doc *copy = run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), except, e) : NULL;
+    ses_json_doc *copy =
+        run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), except, e) : NULL;
     ses_json_free(run);
     return copy;
 }
