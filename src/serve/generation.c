@@ -1,50 +1,121 @@
-/* Runs prompts one after another. */
+/* Continuous batching of generated texts: one generator per model, and one token for every text in each
+ * step. */
 #include "generation.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "task/generation_task.h"
+
+enum { CACHE_TOKENS = 32768, MAX_SEQUENCES = 64, PREFILL_TOKENS = 1024 };
+
+/* A prompt in progress. */
+typedef struct text {
+    struct text *next;
+    struct ses_generations *all;
+    ses_job *job;
+    ses_request *request;
+    size_t item;
+    bool finished;
+} text;
 
 struct ses_generations {
-    ses_job **finished;
-    size_t n, capacity;
+    text *first;
 };
 
 ses_generations *ses_generations_new(ses_err *e) { return ses_alloc(sizeof(ses_generations), e); }
 
-void ses_generations_free(ses_generations *g)
+void ses_generations_free(ses_generations *g) { ses_free(g); }
+
+static bool on_token(void *ctx, ses_request *r, const ses_generation_token *t)
 {
-    if (!g) return;
-    ses_free(g->finished);
-    ses_free(g);
+    text *x = ctx;
+    (void)r;
+    return !x->job->on_token || x->job->on_token(x->job, x->item, t);
 }
 
-typedef struct stream {
-    ses_job *job;
-    size_t item;
-} stream;
-
-static bool send_text(void *ctx, const char *piece, size_t n)
+static void on_finish(void *ctx, ses_request *r)
 {
-    stream *s = ctx;
-    return !ses_http_is_cancelled(s->job->x) && s->job->on_text(s->job, s->item, piece, n);
+    text *x = ctx;
+    (void)r;
+    x->finished = true;
 }
 
-void ses_generations_start(ses_generations *g, ses_job *const *job, ses_request **request, ses_seq **seq,
-                           size_t n)
+static size_t find_item(const ses_job *j, const ses_request *r)
 {
-    if (!ses_array_reserve(&g->finished, &g->capacity, n, sizeof *g->finished, NULL)) return;
+    size_t i = 0;
+    while (i + 1 < j->n && j->item[i].request != r) i++;
+    return i;
+}
+
+static bool start(ses_generations *g, ses_job *j, ses_request *r, ses_err *e)
+{
+    ses_served_model *m = j->model;
+    if (!m->generator) {
+        m->generator = ses_generator_new(m->model, CACHE_TOKENS, MAX_SEQUENCES, e);
+        if (!m->generator) return false;
+        ses_generator_set_prefill_tokens(m->generator, PREFILL_TOKENS);
+    }
+    text *x = ses_alloc(sizeof *x, e);
+    if (!x) return false;
+    *x = (text){ .all = g, .job = j, .request = r, .item = find_item(j, r), .next = g->first };
+    ses_generation_callbacks c = { .on_token = j->on_token ? on_token : NULL,
+                                   .on_finish = on_finish,
+                                   .ctx = x };
+    if (!ses_generation_task_start(j->pipeline->compute, r, m->generator, &c, e)) {
+        ses_free(x);
+        return false;
+    }
+    g->first = x;
+    return true;
+}
+
+/* A prompt that cannot start is an item with an error: it counts as finished. */
+void ses_generations_start(ses_generations *g, ses_job *const *job, ses_request **request, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         ses_err e = { 0 };
-        stream s = { .job = job[i] };
-        for (size_t k = 0; k < job[i]->n; k++)
-            if (job[i]->item[k].request == request[i]) s.item = k;
-        ses_pipeline *p = job[i]->pipeline->compute;
-        ses_pipeline_set_stream(p, job[i]->on_text ? send_text : NULL, &s);
-        if (!ses_pipeline_run_sequences(p, request + i, seq + i, 1, &e))
-            ses_api_fail_with(&job[i]->error, SES_API_BACKEND, NULL, &e);
-        g->finished[g->n++] = job[i];
+        if (start(g, job[i], request[i], &e)) continue;
+        text *x = ses_alloc(sizeof *x, NULL);
+        ses_err *why = ses_arena_array(&request[i]->mem, 1, sizeof *why, NULL);
+        if (why) *why = e, request[i]->error = why;
+        if (!why) ses_api_fail_with(&job[i]->error, SES_API_BACKEND, NULL, &e);
+        if (!x) continue; /* the job ends by its deadline */
+        *x = (text){ .job = job[i], .request = request[i], .finished = true, .next = g->first };
+        g->first = x;
     }
 }
 
-void ses_generations_step(ses_generations *g) { (void)g; }
-bool ses_generations_active(const ses_generations *g) { return g->n > 0; }
-ses_job *ses_generations_take_finished(ses_generations *g) { return g->n ? g->finished[--g->n] : NULL; }
+/* Cancels texts whose client has left or whose deadline has passed. */
+static void cancel_dropped(ses_generations *g)
+{
+    uint64_t now = ses_clock_ns();
+    for (text *x = g->first; x; x = x->next)
+        if (!x->finished && (ses_http_is_cancelled(x->job->x) || now > x->job->deadline_ns))
+            ses_generation_task_cancel(x->request);
+}
+
+void ses_generations_step(ses_generations *g)
+{
+    cancel_dropped(g);
+    for (text *x = g->first; x; x = x->next) { /* one step for each generator */
+        bool done = x->finished;
+        for (text *before = g->first; before != x && !done; before = before->next)
+            done = !before->finished && before->job->model == x->job->model;
+        if (!done) ses_generator_step(x->job->model->generator);
+    }
+}
+
+bool ses_generations_active(const ses_generations *g) { return g->first != NULL; }
+
+ses_job *ses_generations_take_finished(ses_generations *g)
+{
+    for (text **at = &g->first; *at; at = &(*at)->next) {
+        text *x = *at;
+        if (!x->finished) continue;
+        ses_job *j = x->job;
+        *at = x->next;
+        ses_free(x);
+        return j;
+    }
+    return NULL;
+}

@@ -27,6 +27,7 @@ void ses_job_free(ses_job *j)
 {
     for (size_t i = 0; i < j->n; i++) ses_request_free(j->item[i].request);
     ses_free(j->item);
+    ses_served_pipeline_release(j->pipeline);
     ses_served_model_release(j->model);
     ses_json_free(j->doc);
     ses_arena_free(&j->mem);
@@ -66,6 +67,7 @@ bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_e
     if (!ses_served_model_supports(j->model, task))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "model", "%s does not support %s", j->model->name,
                             task->name);
+    ses_served_pipeline_release(j->pipeline);
     j->pipeline = ses_served_pipeline_get(j->model, task, settings, &e);
     if (!j->pipeline) return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);
     return ses_served_pipeline_encoder(j->pipeline, w->index, &e) ||

@@ -14,6 +14,7 @@
 
 typedef struct ses_job ses_job;
 typedef struct ses_route ses_route;
+struct ses_generation_token; /* task/generation_task.h */
 
 typedef struct ses_worker {
     struct ses_server *server;
@@ -85,9 +86,10 @@ struct ses_job {
     void *state; /* the route's, in mem */
     int64_t tokens, truncated, characters, sequences;
 
-    /* Generation: called in the computing thread for each new token; NULL: no stream. */
-    bool (*on_text)(ses_job *j, size_t item, const char *text, size_t n);
-    bool streaming; /* ses_http_stream_begin has been called */
+    /* Generation: called in the computing thread after each token; false ends the text. NULL: none. */
+    bool (*on_token)(ses_job *j, size_t item, const struct ses_generation_token *t);
+    void *generation; /* state of generate_reply.c */
+    bool streaming;   /* ses_http_stream_begin has been called */
 
     /* Owned by the scheduler between submit and done. */
     ses_lane lane;

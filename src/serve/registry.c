@@ -2,6 +2,7 @@
 #include "registry.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -30,6 +31,7 @@ static void model_free(ses_served_model *m)
     if (!m) return;
     /* newest first: later pipelines share the tokenizer of the first */
     for (ses_served_pipeline *p = m->pipelines, *next; p; p = next) next = p->next, pipeline_free(p);
+    ses_generator_free(m->generator);
     ses_model_free(m->model);
     pthread_mutex_destroy(&m->lock);
     ses_free(m->name);
@@ -140,6 +142,41 @@ static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_en
     return p;
 }
 
+/* Closes the pipeline that has not been used for the longest time. Pipelines that own a tokenizer stay:
+ * others share it. False: all are in use. The lock is held. */
+static bool close_unused(ses_served_model *m)
+{
+    ses_served_pipeline **oldest = NULL;
+    for (ses_served_pipeline **p = &m->pipelines; *p; p = &(*p)->next)
+        if (!(*p)->users && !(*p)->compute->own_tokenizer &&
+            (!oldest || (*p)->last_used < (*oldest)->last_used))
+            oldest = p;
+    if (!oldest) return false;
+    ses_served_pipeline *p = *oldest;
+    *oldest = p->next;
+    m->n_pipelines--;
+    pipeline_free(p);
+    return true;
+}
+
+ses_served_pipeline *ses_served_model_pipeline(ses_served_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    ses_served_pipeline *p = m->pipelines;
+    while (p && p->next) p = p->next; /* the first that was opened */
+    pthread_mutex_unlock(&m->lock);
+    return p;
+}
+
+void ses_served_pipeline_release(ses_served_pipeline *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->model->lock);
+    p->users--;
+    p->last_used = ses_clock_ns();
+    pthread_mutex_unlock(&p->model->lock);
+}
+
 ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
                                              const ses_setting *settings, ses_err *e)
 {
@@ -150,13 +187,14 @@ ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task
     while (p && strcmp(p->key, key)) p = p->next;
     if (p)
         ses_free(key);
-    else if (m->n_pipelines < SES_MAX_SERVED_PIPELINES)
+    else if (m->n_pipelines < SES_MAX_SERVED_PIPELINES || close_unused(m))
         p = pipeline_open(m, task, settings, key, e);
     else {
         ses_free(key);
-        ses_fail(e, SES_ENOMEM, "%s: requests have used %d combinations of settings, which is the limit",
-                 m->name, SES_MAX_SERVED_PIPELINES);
+        ses_fail(e, SES_ENOMEM, "%s: %d combinations of settings are in use, which is the limit", m->name,
+                 SES_MAX_SERVED_PIPELINES);
     }
+    if (p) p->users++;
     pthread_mutex_unlock(&m->lock);
     return p;
 }
@@ -246,7 +284,9 @@ bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e)
     ses_served_model *m = model_open(name, folder ? folder : spec, r->dev, e);
     if (!m) return false;
     /* the first pipeline loads the tokenizer: a broken one is found now, not by a request */
-    if (!ses_served_pipeline_get(m, m->own_task, NULL, e)) {
+    ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, e);
+    ses_served_pipeline_release(p);
+    if (!p) {
         ses_served_model_release(m);
         return false;
     }

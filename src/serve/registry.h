@@ -5,6 +5,7 @@
 #ifndef SES_SERVE_REGISTRY_H
 #define SES_SERVE_REGISTRY_H
 
+#include "sesame/generator.h"
 #include "task/prepared.h"
 
 #include <pthread.h>
@@ -22,7 +23,8 @@ typedef struct ses_served_pipeline {
     char *key;                              /* task and settings, canonical */
     ses_pipeline *compute;                  /* used by the thread that computes */
     ses_pipeline *encoder[SES_MAX_WORKERS]; /* clones, by worker; NULL: not used yet */
-    void *generator; /* used by the thread that computes: see generation.c; NULL: none */
+    int users;                              /* jobs that use it; guarded by the model's lock */
+    uint64_t last_used;
 } ses_served_pipeline;
 
 struct ses_served_model {
@@ -36,6 +38,7 @@ struct ses_served_model {
     pthread_mutex_t lock;           /* guards the pipelines */
     ses_served_pipeline *pipelines;
     size_t n_pipelines;
+    ses_generator *generator; /* used by the thread that computes; NULL: no text has been generated */
     atomic_int refs;
 };
 
@@ -63,9 +66,13 @@ ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);
 
 /* The pipeline of a task with settings that belong to the whole pipeline (NULL: defaults). Opened when it is
- * first used. Valid while a reference to the model is held. */
+ * first used. Release it with ses_served_pipeline_release, before the model. If a model has too many, one
+ * that is not used is closed. */
 ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
                                              const ses_setting *settings, ses_err *e);
+void ses_served_pipeline_release(ses_served_pipeline *p); /* p may be NULL */
+/* The pipeline of the model's own task: opened with the model, never closed before it. */
+ses_served_pipeline *ses_served_model_pipeline(ses_served_model *m);
 /* The clone of a worker. */
 ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, ses_err *e);
 

@@ -261,7 +261,7 @@ static ses_job *run_once(ses_scheduler *s)
     bool generates = s->n && s->job[0]->pipeline->compute->task->generates;
     pthread_mutex_unlock(&s->lock);
     if (generates)
-        ses_generations_start(s->generations, s->job, s->request, s->seq, s->n);
+        ses_generations_start(s->generations, s->job, s->request, s->n);
     else if (s->n)
         compute(s);
     ses_generations_step(s->generations);
@@ -272,6 +272,7 @@ static ses_job *run_once(ses_scheduler *s)
         end_batch(s, &ended);
     for (ses_job *j; (j = ses_generations_take_finished(s->generations));) {
         if (--j->in_flight || !j->dispatched) continue;
+        is_dropped(j, ses_clock_ns()); /* the text is incomplete then */
         j->next = ended, ended = j;
     }
     s->progress_ns = ses_clock_ns();

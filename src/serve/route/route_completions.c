@@ -1,10 +1,348 @@
-/* POST /v1/completions: OpenAI's text completion. */
+/* POST /v1/completions: OpenAI's text completion, at once or as a stream. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/unicode/utf8.h"
 #include "serve/generate_reply.h"
+#include "serve/serve_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_CHOICES = 64, MAX_LOGPROBS = 20 };
+
+typedef struct state {
+    ses_stops stops;
+    int64_t n, max_tokens, logprobs; /* logprobs -1: none */
+    bool echo, stream, include_usage;
+    int64_t created;
+    ses_text_stream *text; /* [items * n] */
+} state;
+
+/* ---- response ---- */
+
+static void begin_response(ses_json_writer *json, const ses_job *j)
+{
+    const state *s = j->state;
+    char id[32];
+    snprintf(id, sizeof id, "cmpl-%llx", (unsigned long long)ses_http_received_ns(j->x));
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "id", id);
+    ses_json_member_string(json, "object", "text_completion");
+    ses_json_member_int(json, "created", s->created);
+    ses_json_member_string(json, "model", j->model->name);
+}
+
+static const char *finish_name(const state *s, const ses_generation_request *g, size_t i, bool stopped)
+{
+    if (stopped) return "stop";
+    return s->max_tokens && g->end[i].finish != SES_FINISH_LENGTH ? "stop" : "length";
+}
+
+/* The text of a token alone. */
+static ses_string token_text(ses_job *j, ses_worker *w, const ses_token_logprob *t)
+{
+    const char *text = NULL;
+    size_t n = 0;
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, NULL);
+    if (p && ses_decode(p->tokens, &t->id, 1, true, &text, &n, NULL) && n) return ses_job_copy(j, text, n);
+    return t->token;
+}
+
+/* Tokens of the prompt, then of the new text. */
+typedef struct token_list {
+    const ses_token_logprob *prompt, *text;
+    size_t n_prompt, n_text;
+} token_list;
+
+/* Token i; NULL: past the end. */
+static const ses_token_logprob *token_at(const token_list *l, size_t i)
+{
+    if (i < l->n_prompt) return &l->prompt[i];
+    return i - l->n_prompt < l->n_text ? &l->text[i - l->n_prompt] : NULL;
+}
+
+static void put_logprob(ses_json_writer *json, float x)
+{
+    if (isfinite(x))
+        ses_json_put_float(json, x);
+    else
+        ses_json_put_null(json); /* the first token of a prompt has none */
+}
+
+static void put_top(ses_json_writer *json, ses_worker *w, ses_job *j, const ses_token_logprob *t)
+{
+    if (!t->n_top || !isfinite(t->logprob)) {
+        ses_json_put_null(json);
+        return;
+    }
+    ses_json_begin_object(json);
+    for (size_t i = 0; i < t->n_top; i++) {
+        ses_string text = token_text(j, w, &t->top[i]);
+        bool repeated = false; /* two tokens may decode to the same text; keys are unique */
+        for (size_t k = 0; k < i && !repeated; k++) {
+            ses_string other = token_text(j, w, &t->top[k]);
+            repeated = other.n == text.n && !memcmp(other.p, text.p, text.n);
+        }
+        if (repeated) continue;
+        ses_json_put_keyn(json, text.p, text.n);
+        ses_json_put_float(json, t->top[i].logprob);
+    }
+    ses_json_end_object(json);
+}
+
+static void put_logprobs(ses_json_writer *json, ses_worker *w, ses_job *j, const token_list *list)
+{
+    const ses_token_logprob *t;
+    int64_t offset = 0;
+    ses_json_member_object(json, "logprobs");
+    ses_json_member_array(json, "tokens");
+    for (size_t i = 0; (t = token_at(list, i)); i++) {
+        ses_string text = token_text(j, w, t);
+        ses_json_put_stringn(json, text.p, text.n);
+    }
+    ses_json_end_array(json);
+    ses_json_member_array(json, "token_logprobs");
+    for (size_t i = 0; (t = token_at(list, i)); i++) put_logprob(json, t->logprob);
+    ses_json_end_array(json);
+    ses_json_member_array(json, "top_logprobs");
+    for (size_t i = 0; (t = token_at(list, i)); i++) put_top(json, w, j, t);
+    ses_json_end_array(json);
+    ses_json_member_array(json, "text_offset");
+    for (size_t i = 0; (t = token_at(list, i)); i++) {
+        ses_string text = token_text(j, w, t);
+        ses_json_put_int(json, offset);
+        offset += (int64_t)ses_utf8_count(text.p, text.n);
+    }
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+}
+
+/* The new text of a row, without a stop string and what follows it. */
+static ses_string new_text(const state *s, const ses_result_row *row, bool *stopped)
+{
+    size_t n = ses_stops_find(&s->stops, row->text.p, row->text.n);
+    *stopped = n < row->text.n;
+    return (ses_string){ row->text.p, s->max_tokens ? n : 0 };
+}
+
+static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t item, size_t i)
+{
+    const state *s = j->state;
+    const ses_result *r = &j->item[item].result;
+    const ses_generation_request *g = j->item[item].request->state;
+    const ses_result_row *row = &r->row[i], *first = &r->row[0];
+    bool stopped;
+    ses_string text = new_text(s, row, &stopped);
+    ses_buf b = { 0 };
+    if (s->echo) ses_buf_append(&b, r->item->text.p, r->item->text.n);
+    ses_buf_append(&b, text.p, text.n);
+    ses_json_begin_object(json);
+    ses_json_member_uint(json, "index", item * (size_t)s->n + i);
+    ses_json_member_stringn(json, "text", b.data ? b.data : "", b.len);
+    if (s->logprobs >= 0) {
+        token_list list = { .text = row->logprobs, .n_text = s->max_tokens ? row->n_logprobs : 0 };
+        if (s->echo) list.prompt = first->prompt_logprobs, list.n_prompt = first->n_prompt_logprobs;
+        put_logprobs(json, w, j, &list);
+    } else {
+        ses_json_member_string(json, "logprobs", NULL);
+    }
+    ses_json_member_string(json, "finish_reason", finish_name(s, g, i, stopped));
+    ses_json_end_object(json);
+    ses_buf_free(&b);
+}
+
+static int64_t count_new_tokens(const ses_job *j)
+{
+    int64_t n = 0;
+    const state *s = j->state;
+    for (size_t i = 0; i < j->n && s->max_tokens; i++) {
+        const ses_generation_request *g = j->item[i].request->state;
+        for (size_t k = 0; k < g->n; k++) n += g->end[k].tokens;
+    }
+    return n;
+}
+
+static void done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    begin_response(json, j);
+    ses_json_member_array(json, "choices");
+    for (size_t i = 0; i < j->n; i++)
+        for (size_t k = 0; k < j->item[i].result.n; k++) put_choice(json, w, j, i, k);
+    ses_json_end_array(json);
+    ses_reply_put_usage(json, j, count_new_tokens(j));
+    ses_json_end_object(json);
+    ses_metrics_count_generated(ses_server_metrics(w->server), count_new_tokens(j));
+    ses_reply_json(w, j, json);
+}
+
+/* ---- stream ---- */
+
+static bool send_chunk(ses_job *j, size_t choice, const char *text, size_t n, const char *finish)
+{
+    ses_json_writer *json = ses_json_writer_new(-1, NULL);
+    if (!json) return false;
+    begin_response(json, j);
+    ses_json_member_array(json, "choices");
+    ses_json_begin_object(json);
+    ses_json_member_uint(json, "index", choice);
+    ses_json_member_stringn(json, "text", text, n);
+    ses_json_member_string(json, "logprobs", NULL);
+    ses_json_member_string(json, "finish_reason", finish);
+    ses_json_end_object(json);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+    bool ok = ses_event_send(j, json);
+    ses_json_writer_free(json);
+    return ok;
+}
+
+static bool on_token(ses_job *j, size_t item, const ses_generation_token *t)
+{
+    state *s = j->state;
+    size_t choice = item * (size_t)s->n + (size_t)t->event->sequence;
+    ses_buf b = { 0 };
+    bool more = ses_text_stream_add(&s->text[choice], t->text, &b), ok = true;
+    if (s->stream && b.len) ok = send_chunk(j, choice, b.data, b.len, NULL);
+    ses_buf_free(&b);
+    return ok && (more || s->n > 1); /* the other texts of the prompt continue */
+}
+
+static void stream_done(ses_worker *w, ses_job *j)
+{
+    const state *s = j->state;
+    bool ok = ses_job_check_items(j);
+    if (!ok) {
+        ses_reply_error(w, j);
+        return;
+    }
+    for (size_t i = 0; ok && i < j->n; i++) {
+        const ses_generation_request *g = j->item[i].request->state;
+        for (size_t k = 0; ok && k < j->item[i].result.n; k++) {
+            ses_text_stream *t = &s->text[i * (size_t)s->n + k];
+            bool stopped = t->stopped;
+            ses_buf rest = { 0 };
+            ses_text_stream_end(t, &rest);
+            ok = send_chunk(j, i * (size_t)s->n + k, rest.data ? rest.data : "", rest.len,
+                            finish_name(s, g, k, stopped));
+            ses_buf_free(&rest);
+        }
+    }
+    ses_json_writer *json = s->include_usage ? ses_json_writer_new(-1, NULL) : NULL;
+    if (json) {
+        begin_response(json, j);
+        ses_json_member_array(json, "choices");
+        ses_json_end_array(json);
+        ses_reply_put_usage(json, j, count_new_tokens(j));
+        ses_json_end_object(json);
+        ses_event_send(j, json);
+        ses_json_writer_free(json);
+    }
+    ses_event_send_text(j, "[DONE]");
+    ses_metrics_count_generated(ses_server_metrics(w->server), count_new_tokens(j));
+    ses_metrics_count_job(ses_server_metrics(w->server), j);
+    ses_http_stream_end(j->x);
+    ses_job_free(j);
+}
+
+/* ---- request ---- */
+
+/* Options of OpenAI that have no counterpart: accepted with the value that turns them off. */
+static bool check_unsupported(ses_job *j)
+{
+    double x = 0;
+    int64_t best_of = 1;
+    if (!ses_body_real(j, j->body, "presence_penalty", 0, 0, &x) ||
+        !ses_body_real(j, j->body, "frequency_penalty", 0, 0, &x) ||
+        !ses_body_int(j, j->body, "best_of", 1, MAX_CHOICES, &best_of))
+        return false;
+    if (ses_json_len(ses_body_get(j->body, "logit_bias")))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "logit_bias", "\"logit_bias\" is not supported");
+    return !ses_body_get(j->body, "suffix") ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, "suffix", "\"suffix\" is not supported");
+}
+
+static bool read_options(ses_job *j, state *s)
+{
+    const ses_json *options = ses_body_get(j->body, "stream_options");
+    if (options && ses_json_type_of(options) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "stream_options", options, "an object");
+    if (!ses_body_int(j, j->body, "n", 1, MAX_CHOICES, &s->n) ||
+        !ses_body_int(j, j->body, "max_tokens", 0, INT32_MAX, &s->max_tokens) ||
+        !ses_body_int(j, j->body, "logprobs", 0, MAX_LOGPROBS, &s->logprobs) ||
+        !ses_body_bool(j, j->body, "echo", &s->echo) || !ses_body_bool(j, j->body, "stream", &s->stream) ||
+        !ses_body_bool(j, options, "include_usage", &s->include_usage) ||
+        !ses_stops_read(j, ses_body_get(j->body, "stop"), &s->stops) || !check_unsupported(j))
+        return false;
+    if (!s->max_tokens && !s->echo)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "max_tokens",
+                            "\"max_tokens\" is 0: set \"echo\" to true");
+    if (s->stream && (s->logprobs >= 0 || s->echo))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "stream",
+                            "\"stream\" excludes \"logprobs\" and \"echo\"");
+    return true;
+}
+
+/* Settings of the pipeline. Options that are absent keep the values of the model's folder. */
+static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_task *t, ses_body_settings *out)
+{
+    static const char *const given[] = {
+        "top_p", "top_k", "seed", "repetition_penalty", "num_beams", "min_p"
+    };
+    double temperature = -1;
+    if (!ses_settings_begin(j, out, 16) || !ses_body_real(j, j->body, "temperature", 0, 100, &temperature) ||
+        !ses_generate_add_max_tokens(w, j, out, t, s->max_tokens ? s->max_tokens : 1))
+        return false;
+    ses_settings_add(out, t, "return_full_text", "false");
+    if (temperature == 0) ses_settings_add(out, t, "do_sample", "false");
+    if (temperature > 0) {
+        ses_settings_add(out, t, "do_sample", "true");
+        if (!ses_settings_add_json(j, out, t, "temperature", ses_body_get(j->body, "temperature")))
+            return false;
+    } else if (s->n > 1) {
+        ses_settings_add(out, t, "do_sample", "true");
+    }
+    for (size_t i = 0; i < SES_LEN(given); i++) {
+        const ses_json *v = ses_body_get(j->body, given[i]);
+        if (v && !ses_settings_add_json(j, out, t, given[i], v)) return false;
+    }
+    if (s->n > 1 && !ses_settings_add_json(j, out, t, "num_return_sequences", ses_body_get(j->body, "n")))
+        return false;
+    if (s->logprobs < 0) return true;
+    ses_settings_add(out, t, "logprobs", "true");
+    if (s->echo) ses_settings_add(out, t, "prompt_logprobs", "true");
+    return !s->logprobs ||
+           ses_settings_add_json(j, out, t, "top_logprobs", ses_body_get(j->body, "logprobs"));
+}
 
 static bool handle(ses_worker *w, ses_job *j)
 {
-    (void)w;
-    return ses_api_fail(&j->error, SES_API_VALIDATION, NULL, "not yet");
+    const char *model = NULL;
+    ses_string *prompt = NULL;
+    size_t n = 0;
+    ses_body_settings settings;
+    const ses_task_entry *task = ses_task_find("text-generation");
+    state *s = ses_job_alloc(j, 1, sizeof *s);
+    if (!s) return false;
+    *s = (state){ .n = 1, .max_tokens = 16, .logprobs = -1, .created = (int64_t)time(NULL) };
+    if (!ses_body_string(j, j->body, "model", &model) || !read_options(j, s) ||
+        !ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, NULL) ||
+        !add_settings(w, j, s, task->task, &settings) || !ses_job_open(w, j, model, task, NULL))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!ses_job_add(w, j, &(ses_item){ .text = prompt[i], .settings = settings.item })) return false;
+    s->text = ses_job_alloc(j, n * (size_t)s->n, sizeof *s->text);
+    for (size_t i = 0; s->text && i < n * (size_t)s->n; i++) s->text[i].stops = &s->stops;
+    if (!s->text || !ses_job_check_items(j)) return false;
+    j->state = s;
+    j->on_token = s->stream || s->stops.n ? on_token : NULL;
+    return ses_job_submit(w, j, s->stream ? stream_done : done);
 }
 
 const ses_route ses_route_openai_completions = {
@@ -13,7 +351,19 @@ const ses_route ses_route_openai_completions = {
     .style = SES_STYLE_OPENAI,
     .handle = handle,
     .tag = "OpenAI",
-    .summary = "Continues a text",
-    .request = "{\"type\":\"object\"}",
-    .response = "{\"type\":\"object\"}",
+    .summary = "Continues texts; with \"stream\" as Server-Sent Events",
+    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],\"properties\":{\"prompt\":{\"oneOf\":[{"
+               "\"type\":\"string\","
+               "\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},"
+               "\"minItems\":1}]},\"model\":{"
+               "\"type\":\"string\"},\"max_tokens\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":1024},"
+               "\"n\":{\"type\":\"integer\","
+               "\"minimum\":1,\"maximum\":64},\"temperature\":{\"type\":\"number\",\"minimum\":0},\"top_p\":{"
+               "\"type\":\"number\"},"
+               "\"seed\":{\"type\":\"integer\",\"minimum\":0},\"stop\":{\"type\":[\"string\",\"array\"]},"
+               "\"logprobs\":{\"type\":"
+               "\"integer\",\"minimum\":0,\"maximum\":20},\"echo\":{\"type\":\"boolean\"},\"stream\":{"
+               "\"type\":\"boolean\"},"
+               "\"stream_options\":{\"type\":\"object\"}}}",
+    .response = "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"created\",\"model\",\"choices\"]}",
 };

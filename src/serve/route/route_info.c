@@ -44,7 +44,7 @@ static int64_t count_parameters(const ses_model *m)
 static void put_model(ses_json_writer *json, ses_served_model *m)
 {
     const ses_model *x = m->model;
-    ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, NULL);
+    ses_served_pipeline *p = ses_served_model_pipeline(m);
     const ses_pipeline *pipeline = p ? p->compute : NULL;
     ses_json_begin_object(json);
     ses_json_member_string(json, "id", m->name);
@@ -118,7 +118,7 @@ static bool info(ses_worker *w, ses_job *j)
     j->model = ses_registry_find(ses_server_registry(w->server), NULL, NULL);
     ses_json_writer *json = j->model ? ses_reply_writer(j) : NULL;
     if (!json) return ses_api_fail(&j->error, SES_API_UNAVAILABLE, NULL, "no model is loaded");
-    ses_served_pipeline *p = ses_served_pipeline_get(j->model, j->model->own_task, NULL, NULL);
+    ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_json_begin_object(json);
     ses_json_member_string(json, "model_id", j->model->name);
     ses_json_member_string(json, "model_dtype", ses_dtype_name(ses_model_dtype(j->model->model)));

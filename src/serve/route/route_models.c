@@ -80,11 +80,21 @@ static bool split_path(ses_job *j, const char **model, const char **task)
 static const struct {
     const char *parameter, *setting;
 } renamed[] = {
-    { "stop", "stop_strings" },      { "details", NULL },     { "decoder_input_details", NULL },
-    { "watermark", NULL },           { "best_of", NULL },     { "truncation", NULL },
-    { "adapter_id", NULL },          { "grammar", NULL },     { "clean_up_tokenization_spaces", NULL },
-    { "generate_parameters", NULL }, { "return_type", NULL }, { "candidate_labels", NULL },
-    { "normalize", NULL },           { "prompt_name", NULL }, { "stream", NULL },
+    { "stop", NULL },
+    { "details", NULL },
+    { "decoder_input_details", NULL },
+    { "watermark", NULL },
+    { "best_of", NULL },
+    { "truncation", NULL },
+    { "adapter_id", NULL },
+    { "grammar", NULL },
+    { "clean_up_tokenization_spaces", NULL },
+    { "generate_parameters", NULL },
+    { "return_type", NULL },
+    { "candidate_labels", NULL },
+    { "normalize", NULL },
+    { "prompt_name", NULL },
+    { "stream", NULL },
 };
 
 static bool setting_name(const char *parameter, const char **setting)
@@ -104,7 +114,7 @@ static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *ta
     if (!ses_settings_begin(j, out, ses_json_len(p) + 4)) return false;
     if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
         ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
-    if (task->task->generates) ses_generate_add_defaults(j, out, task->task, p);
+    if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
     for (size_t i = 0; i < ses_json_len(p); i++) {
         const ses_json *v = ses_json_at(p, i);
         if (ses_json_type_of(v) == SES_JSON_NULL || !setting_name(ses_json_key(p, i, NULL), &name)) continue;
@@ -192,8 +202,8 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
         if (!add_input(w, j, s->batch ? ses_json_at(inputs, i) : inputs, &common)) return false;
     j->state = s;
     if (!s->batch && !ses_job_check_items(j)) return false;
-    if (stream && task->task->generates) return ses_generate_stream(w, j);
-    return ses_job_submit(w, j, done);
+    if (!task->task->generates) return ses_job_submit(w, j, done);
+    return ses_generate_submit(w, j, stream, done);
 }
 
 static bool handle(ses_worker *w, ses_job *j)

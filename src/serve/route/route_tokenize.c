@@ -20,7 +20,7 @@ static ses_pipeline *open_tokenizer(ses_worker *w, ses_job *j)
                      model ? ses_quoted_of(model, strlen(model)).s : "");
         return NULL;
     }
-    ses_served_pipeline *p = ses_served_pipeline_get(j->model, j->model->own_task, NULL, &e);
+    ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_pipeline *clone = p ? ses_served_pipeline_encoder(p, w->index, &e) : NULL;
     if (!clone) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
     return clone;
