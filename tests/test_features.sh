@@ -42,6 +42,11 @@ ok "nor half of one" test -z "$(find "$tmp" -name '.sesame*')"
 ok "no such layer" exits 2 "$sesame" features -m $m --layer 9 "a"
 ok "the existing layers" err_has 'layers 0 to 1'
 ok "no list of layers" exits 2 "$sesame" features -m $m --layer one "a"
+if command -v script >/dev/null 2>&1; then
+    ok "npy on a terminal" sh -c 'script -qec "$1 features -m $2 -o npy a; echo code \$?" /dev/null </dev/null >"$3"' - "$sesame" "$m" "$tmp/tty"
+    ok "is refused" grep -q 'npy is binary: write it to a file with --to FILE, or to a pipe' "$tmp/tty"
+    ok "as a usage error" grep -q '^code 2' "$tmp/tty"
+fi
 ok "no such folder" exits 3 "$sesame" features -m $m -o npy --to "$tmp/none/x.npy" "a"
 
 # Vectors, then logistic regression.

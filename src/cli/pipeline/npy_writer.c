@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { HEADER = 128 };
 
@@ -28,21 +29,24 @@ static void put_header(const ses_npy *n)
     fwrite(h, 1, HEADER, n->f);
 }
 
-static void begin(ses_npy *n)
+static bool begin(ses_npy *n, ses_err *e)
 {
     struct stat st;
     int fd = fileno(n->f);
+    if (isatty(fd))
+        return ses_fail(e, SES_EUSAGE, "npy is binary: write it to a file with --to FILE, or to a pipe");
     n->begun = true;
     n->start = ftell(n->f);
     n->patch =
         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && n->start >= 0 && !(fcntl(fd, F_GETFL) & O_APPEND);
     if (n->patch) put_header(n);
+    return true;
 }
 
 bool ses_npy_add(ses_npy *n, const float *x, int64_t cols, ses_err *e)
 {
     n->cols = cols;
-    if (!n->begun) begin(n);
+    if (!n->begun && !begin(n, e)) return false;
     n->rows++;
     if (n->patch)
         return fwrite(x, sizeof *x, (size_t)cols, n->f) == (size_t)cols || ses_stdout_fail(errno, e);
@@ -52,7 +56,7 @@ bool ses_npy_add(ses_npy *n, const float *x, int64_t cols, ses_err *e)
 
 bool ses_npy_end(ses_npy *n, ses_err *e)
 {
-    if (!n->begun) begin(n);
+    if (!n->begun && !begin(n, e)) return false;
     if (n->patch) {
         if (fseek(n->f, n->start, SEEK_SET)) return ses_stdout_fail(errno, e);
         put_header(n);
