@@ -67,6 +67,9 @@ usage 'no command given' '--help'
 usage "unknown command 'docotr'; did you mean 'doctor'?" '--help' docotr
 usage "unknown command 'xyzzy'" '--help' xyzzy
 usage "unknown command 'docto'; did you mean 'doctor'?" 'help --help' help docto
+usage "unknown command 'classfy'; did you mean 'classify'?" '--help' classfy
+usage '--model DIR or --config FILE is required; --model sesame-small is the bundled encoder' 'finetune --help' \
+    finetune --task classify --train LICENSE -o "$tmp/none"
 usage "unknown command 'version'; did you mean '--version'?" '--help' version
 for pair in qa:question-answering classify:text-classification sentiment:text-classification generate:text-generation \
     summarize:summarization translate:translation; do

@@ -93,6 +93,8 @@ const ses_command *ses_command_require(const char *name, ses_err *e)
     ses_suggestion s = { .word = name };
     for (size_t i = 0; list[i]; i++)
         if (!list[i]->hidden) ses_suggest_offer(&s, list[i]->name, strlen(list[i]->name));
+    for (size_t i = 0; i < SES_LEN(aliases); i++)
+        ses_suggest_offer(&s, aliases[i].alias, strlen(aliases[i].alias));
     ses_fail(e, SES_EUSAGE, "unknown command '%s'", name);
     if (!strcmp(name, "version")) s.best = "--version", s.best_len = strlen(s.best);
     ses_suggest_add(&s, "", e);
