@@ -6,7 +6,7 @@
 #include "sesame/types.h"
 
 typedef struct ses_web_file {
-    const char *path;         /* of the URL: "/" or "/ui/NAME"; NULL: the end of the table */
+    const char *path;         /* URL path, "/" or "/ui/NAME"; NULL: end of the table */
     const char *content_type; /* with the charset */
     const unsigned char *bytes;
     size_t size;

@@ -15,9 +15,21 @@ try {
   // storage is not available: the key lives as long as the page
 }
 
+// Asks for a key; several requests that fail at once share one question.
+let asking = null;
+
 function askKey() {
+  asking ??= showKeyDialog().finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+function showKeyDialog() {
   const dialog = document.getElementById('key-dialog');
   const input = document.getElementById('key-input');
+  document.getElementById('key-refused').hidden = key === '';
+  input.value = '';
   return new Promise((resolve) => {
     const closed = () => {
       key = input.value.trim();

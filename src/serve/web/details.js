@@ -31,7 +31,7 @@ function readable(value, indent = '') {
   return JSON.stringify(value);
 }
 
-export function timingText(t) {
+function timingText(t) {
   const parts = [];
   if (Number.isFinite(t.tokenization)) parts.push(`tokenization ${milliseconds(t.tokenization)}`);
   if (Number.isFinite(t.queue)) parts.push(`queue ${milliseconds(t.queue)}`);

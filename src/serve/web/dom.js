@@ -64,8 +64,8 @@ export function bytes(n) {
 
 export function large(n) {
   if (!Number.isFinite(n)) return '–';
-  if (n >= 1e9) return `${fixed(n / 1e9, 2)} billion`;
-  if (n >= 1e6) return `${fixed(n / 1e6, 1)} million`;
+  if (n >= 1e9) return `${fixed(n / 1e9, 2)} B`;
+  if (n >= 1e6) return `${fixed(n / 1e6, 1)} M`;
   return count(n);
 }
 

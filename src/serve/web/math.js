@@ -17,7 +17,7 @@ export const cosines = (vectors) => {
 };
 
 // Random numbers that are the same in every run.
-export function random(seed) {
+function random(seed) {
   let s = seed >>> 0;
   return () => {
     s = (s + 0x6d2b79f5) >>> 0;

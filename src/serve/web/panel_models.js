@@ -20,6 +20,9 @@ const panelOf = {
   translation: 'translate',
 };
 
+// Types as the command names them.
+const typeName = (type) => (type === 'I8' ? 'int8' : type?.toLowerCase());
+
 function fact(name, value) {
   return value === undefined || value === null || value === ''
     ? null
@@ -62,7 +65,7 @@ function card(model) {
           ? h('span', { title: count(model.parameters) }, large(model.parameters))
           : null,
       ),
-      fact('Weights', model.dtype),
+      fact('Weights', typeName(model.dtype)),
       fact(
         'Longest input',
         Number.isFinite(model.max_input_tokens) ? `${count(model.max_input_tokens)} tokens` : null,

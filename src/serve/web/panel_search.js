@@ -66,7 +66,7 @@ function slopes(left, right) {
 }
 
 function mark(root, index) {
-  root.querySelectorAll('[data-index]').forEach((e) => e.classList.toggle('hot', e.dataset.index === index));
+  for (const e of root.querySelectorAll('[data-index]')) e.classList.toggle('hot', e.dataset.index === index);
 }
 
 export default {

@@ -1,6 +1,6 @@
 // Live statistics of the server: rates, latency, queues, batches, memory.
 
-import { h, fixed, count, bytes, milliseconds, replace } from './dom.js';
+import { h, fixed, count, bytes, milliseconds, replace, plural } from './dom.js';
 import { sparkline, bars, table } from './widgets.js';
 import { get } from './api.js';
 
@@ -82,7 +82,7 @@ function draw(ctx) {
         { 'aria-label': 'Last batch' },
         h('h3', null, 'Last batch'),
         bars('Last batch', [{ label: 'Filled', value: batch.fill || 0, strong: true }]),
-        h('p', { class: 'note' }, `${count(batch.sequences)} sequences, ${count(batch.tokens)} tokens`),
+        h('p', { class: 'note' }, `${plural(batch.sequences, 'sequence')}, ${plural(batch.tokens, 'token')}`),
       ),
     ),
   ];

@@ -180,9 +180,9 @@ class Editor {
 
   choose(i) {
     this.chosen = i;
-    [...this.list.querySelectorAll('[role=option]')].forEach((item, j) =>
-      item.setAttribute('aria-selected', String(i === j)),
-    );
+    for (const [j, item] of this.list.querySelectorAll('[role=option]').entries()) {
+      item.setAttribute('aria-selected', String(i === j));
+    }
     this.area.setAttribute('aria-activedescendant', `${this.listId}-${i}`);
   }
 

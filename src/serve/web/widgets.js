@@ -1,16 +1,16 @@
 // Parts that several panels show: bars, chips, tabs, examples, highlighted spans.
 
-import { h, svg, newId, percent, fixed, replace, append, codePoints } from './dom.js';
+import { h, svg, newId, percent, replace, append, codePoints } from './dom.js';
 
 // rows: {label, value (0..1), text?, note?, strong?}; a table, so that screen readers have rows and columns.
 export function bars(caption, rows, options = {}) {
-  const max = options.relative ? Math.max(...rows.map((r) => r.value), 1e-9) : 1;
   const show = options.show || percent;
   const longest = Math.max(4, ...rows.map((r) => codePoints(String(r.label)).length));
   return h(
     'table',
-    { class: 'bars', vars: { '--label': `${Math.min(132, 8 * longest + 20)}px` } },
+    { class: 'bars', vars: { '--label': `${Math.min(140, 8.4 * longest + 24)}px` } },
     h('caption', { class: options.showCaption ? 'bars-caption' : 'visually-hidden' }, caption),
+    h('colgroup', null, h('col', { class: 'bars-label' }), h('col')),
     h(
       'thead',
       { class: 'visually-hidden' },
@@ -32,7 +32,7 @@ export function bars(caption, rows, options = {}) {
               { class: 'track', 'aria-hidden': 'true' },
               h('span', {
                 class: 'fill',
-                vars: { '--v': `${Math.max(0, Math.min(100, (100 * row.value) / max))}%` },
+                vars: { '--v': `${Math.max(0, Math.min(100, 100 * row.value))}%` },
               }),
             ),
             h('span', { class: 'number' }, row.text || show(row.value)),
@@ -41,10 +41,6 @@ export function bars(caption, rows, options = {}) {
       ),
     ),
   );
-}
-
-export function meter(label, value, text) {
-  return bars(label, [{ label, value, text }]);
 }
 
 // A row of tabs; items: {id, label, content: () => node}. Arrow keys move, as in the ARIA practices.
@@ -241,7 +237,6 @@ export function table(caption, head, rows, options = {}) {
 }
 
 export const empty = (text) => h('p', { class: 'empty' }, text);
-export const note = (text) => h('p', { class: 'note' }, text);
 
 export function segmented(label, options, value, onchange) {
   const name = newId('segment');
@@ -286,5 +281,3 @@ export function palette() {
     return `c${seen.get(name)}`;
   };
 }
-
-export const score = (x) => fixed(x, 3);
