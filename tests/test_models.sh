@@ -54,6 +54,13 @@ for config in models/*/config.json; do
     that "its card shows how to restore f32" 'grep -q "^sesame convert ${dir#models/} .*--dtype f32" "$dir/README.md"'
 done
 
+# Tasks without a bundled model are named in the documentation.
+for task in $(sed -n 's/^SES_TASK([a-z0-9_]*, "\([^"]*\)".*/\1/p' src/task/tasks.def); do
+    grep -q "\"$task\"" src/model/bundled_models.def && continue
+    that "$task in docs/MODELS.md" 'tr "\n" " " <docs/MODELS.md | grep -q "\`$task\`[^.]* have no bundled model"'
+    that "$task --help" '"$sesame" $task --help | grep -q "No model is bundled for this task"'
+done
+
 # ---- adapters of an int8 model ----
 printf 'text\tlabel\nthe bell rings at noon\tgood\nnobody went home\tbad\nthe bell\tgood\nnobody\tbad\n' >"$tmp/t.tsv"
 "$sesame" quantize tests/pipelines/bert-mask "$tmp/base" --dtype int8 -q
@@ -107,6 +114,20 @@ if [ -d models ]; then
     printf 'text\tlabel\na fine film\tpositive\na dull film\tnegative\n' >"$tmp/films.tsv"
     that 'fine-tune a bundled adapter further' '"$sesame" finetune -m sesame-sentiment --task classify --train "$tmp/films.tsv" --steps 1 -o "$tmp/films" -q'
     that 'its labels' '"$sesame" text-classification -m "$tmp/films" "A warm, funny and moving film." | grep -q "^ *positive"'
+    cp -r "$m/sesame-gpt" "$tmp/plain" && rm "$tmp/plain/generation_config.json"
+    prompt='The old man looked at the sea and'
+    "$sesame" text-generation "$prompt" >"$tmp/sampled"
+    that 'the same text each time' '"$sesame" text-generation "$prompt" | cmp -s - "$tmp/sampled"'
+    that 'in JSON, too' '"$sesame" text-generation --json "$prompt" | grep -q "generated_text.*The old man"'
+    that 'another seed' '! "$sesame" text-generation --seed 1 "$prompt" | cmp -s - "$tmp/sampled"'
+    that 'greedy decoding' '[ "$("$sesame" text-generation --do-sample false --repetition-penalty 1 --max-new-tokens 40 "$prompt")" = "$("$sesame" text-generation -m "$tmp/plain" --max-new-tokens 40 "$prompt")" ]'
+    that 'perplexity does not depend on it' '[ "$("$sesame" perplexity "$prompt")" = "$("$sesame" perplexity -m "$tmp/plain" "$prompt")" ]'
+    repeated() { # sequences of four words that occur again, in percent
+        tr ' ' '\n' | awk '{ if (n >= 3 && seen[a b c $1]++) again++; a = b; b = c; c = $1; n++ } END { print int(100 * again / n) }'
+    }
+    that 'greedy decoding loops' '[ "$("$sesame" text-generation -m "$tmp/plain" --max-new-tokens 100 "In 1848, the city of" | repeated)" -gt 20 ]'
+    that 'the default does not' '[ "$("$sesame" text-generation --max-new-tokens 100 "In 1848, the city of" | repeated)" -lt 5 ]'
+    that 'convert keeps the settings' '"$sesame" convert sesame-gpt "$tmp/wide" --dtype f32 -q && cmp -s "$m/sesame-gpt/generation_config.json" "$tmp/wide/generation_config.json"'
     that 'text generation' '[ "$("$sesame" text-generation --max-new-tokens 10 "The old man" | wc -w)" -gt 5 ]'
 else
     skipped=$((skipped + 1))

@@ -83,5 +83,6 @@ case $parts in *generator*)
     # shellcheck disable=SC2086  # several options
     train generator byte "${GPT_TIME:-2m}" "${GPT_STEPS:-}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \
         --weight-decay 0.05 --warmup 0.05 ${GPT_EXTRA:-}
-    "$sesame" quantize "$work/generator" "$out/sesame-gpt" --dtype int8 --embeddings int8 --overwrite -q ;;
+    "$sesame" quantize "$work/generator" "$out/sesame-gpt" --dtype int8 --embeddings int8 --overwrite -q
+    cp "$here/sesame-gpt-generation.json" "$out/sesame-gpt/generation_config.json" ;;
 esac

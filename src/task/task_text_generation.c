@@ -28,8 +28,12 @@ static const ses_usage_example examples[] = {
 const ses_task ses_task_text_generation = {
     .description =
         "Continues a prompt. The default is greedy decoding; --do-sample samples, --num-beams searches with "
-        "beams. Other defaults come from the folder (generation_config.json). On a terminal the text appears "
-        "while it is generated.\n\nWith --template a JSON file turns texts into prompts: {\"instruction\": "
+        "beams. Defaults of the folder (generation_config.json) take precedence: the bundled generator "
+        "samples, "
+        "with seed 0 and a repetition penalty; --do-sample false --repetition-penalty 1 decodes greedily. On "
+        "a "
+        "terminal the text appears while it is generated.\n\nWith --template a JSON file turns texts into "
+        "prompts: {\"instruction\": "
         "..., \"example\": \"Review: {text}\\nAnswer: {label}\\n\\n\", \"query\": \"Review: "
         "{text}\\nAnswer:\", \"examples\": [{\"text\": ..., \"label\": ...}, ...], \"stop\": [\"\\n\"]}; "
         "--shots sets the number of examples in the prompt.",

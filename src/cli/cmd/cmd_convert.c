@@ -181,13 +181,27 @@ static bool copy_named(convert_job *j, const char *dir, const char *name, ses_er
     return ses_convert_copy(dir, j->out.dir, name, j->save.overwrite, &j->copied, e);
 }
 
-/* Copies the tokenizer files and the configuration of a cross-encoder's scores. */
+/* Generation settings of the folder, or of an adapter's base model. */
+static bool copy_generation_config(convert_job *j, ses_err *e)
+{
+    static const char name[] = "generation_config.json";
+    char *own = ses_path_join(j->from, name, e), *base = NULL;
+    if (!own) return false;
+    if (!ses_path_exists(own)) base = ses_model_base_dir(j->from, j->base, NULL);
+    ses_free(own);
+    bool ok = copy_named(j, base ? base : j->from, name, e);
+    ses_free(base);
+    return ok;
+}
+
+/* Copies the tokenizer files, the generation settings and the configuration of a cross-encoder's scores. */
 static bool copy_other_files(convert_job *j, ses_err *e)
 {
     const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
     char *home = ses_dir_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
     if (home) dir = home;
-    bool ok = j->sentence || copy_named(j, dir, "config_sentence_transformers.json", e);
+    bool ok = j->sentence ||
+              (copy_named(j, dir, "config_sentence_transformers.json", e) && copy_generation_config(j, e));
     for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++)
         ok = copy_named(j, dir, ses_tokenizer_file_names[i], e);
     ses_free(home);
@@ -393,7 +407,8 @@ const ses_command ses_command_convert = {
     .summary = "convert weight type, shards, adapters",
     .description =
         "Reads the model in folder DIR (safetensors or pytorch_model.bin) and writes it to folder OUT: "
-        "config.json and safetensors weights in the format of transformers, and the tokenizer files. "
+        "config.json and safetensors weights in the format of transformers, the tokenizer files and "
+        "generation_config.json. "
         "int8 weights are written to model.sesame-int8, which only Sesame reads. A "
         "LoRA adapter is merged into the weights unless --keep-adapter. A sentence encoder "
         "(modules.json) keeps its modules.\n\n"

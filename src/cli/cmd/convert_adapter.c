@@ -159,7 +159,8 @@ static bool convert(adapter_job *j, ses_err *e)
     if (!j->base || !ses_dir_make(j->out.dir, e)) return false;
     if (!j->overwrite && ses_model_is_adapter(j->out.dir))
         return ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", j->out.to);
-    if (!copy(j, "config.json", e) || !copy_modules(j, e)) return false;
+    if (!copy(j, "config.json", e) || !copy(j, "generation_config.json", e) || !copy_modules(j, e))
+        return false;
     for (size_t i = 0; i < SES_TOKENIZER_FILES; i++)
         if (!base_has_same(j, ses_tokenizer_file_names[i]) && !copy(j, ses_tokenizer_file_names[i], e))
             return false;
