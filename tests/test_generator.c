@@ -218,6 +218,36 @@ static void test_cancel(ses_device *dev)
     ses_generation_config_free(c), ses_model_free(m);
 }
 
+/* A long prompt is read in parts, while another text gets a token in each step. */
+static void test_long_prompt(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_generation_config *c = ses_generation_config_open(m, &e);
+    ses_generator *g = ses_generator_new(m, 0, 0, &e);
+    static job j[2];
+    for (int i = 0; i < 2; i++) {
+        j[i] = (job){ .id = { 9, 8, 7, 6, 5, 4, 3, 9, 8, 7, 6 }, .streams = true };
+        j[i].o = *ses_generation_config_options(c), j[i].o.max_new_tokens = 10, j[i].o.eos.n = 0;
+        j[i].prompt.ids = (ses_ids){ j[i].id, i ? 11 : 2 };
+    }
+    ses_generator_set_prefill_tokens(g, 3);
+    add(g, &j[0]);
+    ses_generator_step(g), ses_generator_step(g);
+    add(g, &j[1]);
+    for (int step = 1; step < 7; step++) {
+        ses_generator_step(g);
+        CHECK_MSG(j[0].tokens == 2 + step && j[1].tokens == (step < 4 ? 0 : step - 3), "step %d: %d and %d",
+                  step, (int)j[0].tokens, (int)j[1].tokens);
+    }
+    while (ses_generator_step(g)) continue;
+    ses_generator_stats s = ses_generator_get_stats(g);
+    CHECK_MSG(s.steps == 15 && s.sequences == 20 && s.tokens_read == 2 + 11 + 18, "%d steps, %d, %d",
+              (int)s.steps, (int)s.sequences, (int)s.tokens_read);
+    ses_generated_free(j[0].r), ses_generated_free(j[1].r);
+    ses_generator_free(g), ses_generation_config_free(c), ses_model_free(m);
+}
+
 /* ---- errors ---- */
 
 static void expect_refused(ses_generator *g, const job *j, const char *why)
@@ -446,6 +476,7 @@ int main(void)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
     for (size_t i = 0; i < SES_LEN(dirs); i++) test_join(dirs[i], dev, (uint32_t)i + 1);
     test_cancel(dev);
+    test_long_prompt(dev);
     test_refused(dev);
     test_isolation(dev);
     test_prompt_logprobs(dev);

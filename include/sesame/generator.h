@@ -32,9 +32,9 @@ ses_generator *ses_generator_new(const ses_model *m, int64_t cache_tokens, int64
 /* Prompts that have not finished are cancelled and receive on_finish. g may be NULL. */
 void ses_generator_free(ses_generator *g);
 
-/* Prompt tokens that one step reads, at most; default 4096. A longer prompt is read in several steps, unless
- * the model has an encoder or mems: then a step reads at least one whole prompt. Smaller values shorten the
- * longest step, for the texts in progress. */
+/* Prompt tokens that one step reads, at most; default 256, on a GPU 4096. A longer prompt is read in several
+ * steps, unless the model has an encoder or mems: then a step reads at least one whole prompt. Smaller values
+ * shorten the longest step, for the texts in progress. */
 void ses_generator_set_prefill_tokens(ses_generator *g, int64_t tokens);
 
 /* A prompt that needs more than cache_tokens runs alone, with a larger cache; default: it is refused. */

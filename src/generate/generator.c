@@ -3,15 +3,17 @@
 #include "generate_impl.h"
 #include "model/model_desc.h"
 #include "nn/cache_impl.h"
+#include "tensor/device_impl.h"
 
 #include <string.h>
 
 enum {
     DEFAULT_CACHE_TOKENS = 16384,
     DEFAULT_SEQUENCES = 64, /* in one pass: more do not make a token cheaper */
-    DEFAULT_PREFILL = 4096, /* prompt tokens in one step */
-    PASS_PREFILL = 4096,    /* prompt tokens in one pass */
-    PASS_SCORED = 128,      /* scored prompt tokens in one pass: each needs a row of logits */
+    HOST_PREFILL = 256,     /* prompt tokens in one step: a fraction of a second */
+    DEVICE_PREFILL = 4096,
+    PASS_PREFILL = 4096, /* prompt tokens in one pass */
+    PASS_SCORED = 128,   /* scored prompt tokens in one pass: each needs a row of logits */
     MAX_SEQUENCES = 1 << 20
 };
 
@@ -52,7 +54,7 @@ ses_generator *ses_generator_new(const ses_model *m, int64_t cache_tokens, int64
     g->model = m, g->vocab_size = ses_model_vocab_size(m);
     g->cache_tokens = cache_tokens ? cache_tokens : DEFAULT_CACHE_TOKENS;
     g->max_sequences = max_sequences ? max_sequences : DEFAULT_SEQUENCES;
-    g->prefill_tokens = DEFAULT_PREFILL;
+    g->prefill_tokens = m->dev->is_host ? HOST_PREFILL : DEVICE_PREFILL;
     if (ses_generate_check_model(g, e) && allocate(g, e)) {
         g->n_free_slots = g->max_sequences;
         for (int64_t i = 0; i < g->n_free_slots; i++) g->free_slot[i] = (int32_t)(g->n_free_slots - 1 - i);
