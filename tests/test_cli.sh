@@ -126,6 +126,7 @@ that 'an option beats the environment' '! grep -q "\"isa\": \"ref\"" "$tmp/out" 
 
 # color
 that '--color always' '"$sesame" --color always --help | grep -q "$escape"'
+that '--color before the command' '"$sesame" --color always doctor --help | grep -q "$escape"'
 that '--color after the command' '"$sesame" doctor --help --color=always | grep -q "$escape"'
 that 'CLICOLOR_FORCE' 'CLICOLOR_FORCE=1 "$sesame" --help | grep -q "$escape"'
 that 'NO_COLOR beats CLICOLOR_FORCE' '! NO_COLOR=1 CLICOLOR_FORCE=1 "$sesame" --help | grep -q "$escape"'

@@ -53,6 +53,8 @@ typedef struct ses_records ses_records;
 /* Opens a file; "-" is standard input. o may be NULL. Fails if a requested column does not exist, and lists
  * the existing ones. NULL on failure. Free with ses_records_free. */
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e);
+/* Bytes of the file read so far, as stored: of a compressed file before decompression. */
+uint64_t ses_records_consumed(const ses_records *r);
 /* The same for n bytes of text, which are borrowed until ses_records_free. */
 ses_records *ses_records_from_text(const char *text, size_t n, const ses_records_options *o, ses_err *e);
 /* Closes the reader. r may be NULL. */

@@ -69,6 +69,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
                         ses_err *e)
 {
     ses_call call = { .command = cmd, .operands = argv };
+    ses_general_args before = *general; /* given before the command */
     const ses_task *task = cmd->task;
     void *args = ses_alloc(cmd->args_size, e), *task_args = ses_alloc(task ? task->args_size : 0, e);
     if (!args || !task_args) {
@@ -85,6 +86,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     const ses_opt_group *own_group = task ? group : group + 1; /* without the empty group of a task */
     bool ok = parse(cmd, own_group, (size_t)(group + SES_LEN(group) - own_group), &call, &stored, e) &&
               (!task || ses_task_set_called_name(task, task_args, name, e));
+    if (general->color == SES_COLOR_AUTO) general->color = before.color;
     if (ok) {
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
         call.err = ses_term_of(stderr, (ses_color_when)general->color);

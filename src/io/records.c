@@ -441,6 +441,11 @@ static bool start(ses_records *r, ses_err *e)
     return r->format == SES_TABLE_JSONL ? begin_json(r, e) : begin(r, e);
 }
 
+uint64_t ses_records_consumed(const ses_records *r)
+{
+    return r->lines.in ? ses_input_stream_consumed(r->lines.in) : 0;
+}
+
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e)
 {
     ses_records *r = make(path, o, e);

@@ -358,8 +358,10 @@ static bool feed_rows(pipeline_job *j, ses_records *r, ses_err *e)
         bool kept = !ses_rows_active(&j->rows) || ses_rows_keep_record(&j->rows, r, &why);
         int64_t line = (int64_t)ses_records_line(r);
         if (!(kept ? feed(j, &item, line, e) : fail_item(j, line, false, &why, e))) return false;
-        ses_progress_show(&j->progress, ses_pipeline_get_stats(j->p).items);
+        ses_progress_show(&j->progress, j->progress.total ? j->in.bytes + (int64_t)ses_records_consumed(r)
+                                                          : ses_pipeline_get_stats(j->p).items);
     }
+    j->in.bytes += (int64_t)ses_records_consumed(r);
     if (!ses_pipeline_flush(j->p, e)) return false;
     return !broken.code || ses_fail(e, broken.code, "%s", broken.msg) || ses_wrap(e, "%s", j->name);
 }
@@ -529,7 +531,7 @@ static bool run(pipeline_job *j, ses_err *e)
     if (!has_files && !c->quiet && isatty(STDIN_FILENO))
         fputs("Reading texts from the terminal, one per line; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->rows.to), "texts",
-                                     j->a->column ? 0 : ses_input_size(j->in.file, j->in.n_files));
+                                     ses_input_size(j->in.file, j->in.n_files));
     bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
     if (ok && !c->quiet) notify_speed(j, ses_seconds() - j->progress.start);

@@ -186,7 +186,7 @@ static bool add_rows(build_job *j, ses_err *e)
         if (!ses_records_next(r, &row, e)) ok = ses_wrap(e, "%s", j->file);
         if (!ok || !row) break;
         ok = add_text(j, row[0], number, e);
-        ses_progress_show(&j->progress, number);
+        ses_progress_show(&j->progress, (int64_t)ses_records_consumed(r));
     }
     ses_records_free(r);
     return ok;
@@ -225,8 +225,8 @@ static bool build(build_job *j, ses_index_source *source, ses_err *e)
     const ses_vector_index_info *old = t->index ? ses_vector_index_info_of(t->index) : NULL;
     ses_dtype dtype = j->a->dtype == 1 || (j->a->dtype < 0 && old && old->dtype == SES_I8) ? SES_I8 : SES_F16;
     if (old && old->dtype == dtype) j->old = t->index;
-    j->progress = ses_progress_start(stderr, &j->call->err, j->call->quiet, table ? "texts" : "index",
-                                     table ? 0 : ses_input_size(&j->file, 1));
+    j->progress =
+        ses_progress_start(stderr, &j->call->err, j->call->quiet, "index", ses_input_size(&j->file, 1));
     ses_pipeline_set_callback(t->embed, on_vector, j);
     j->builder = ses_index_builder_new(dtype, t->dim, e);
     bool ok = j->builder && (!j->old || map_old_texts(j, e)) &&

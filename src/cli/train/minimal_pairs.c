@@ -2,6 +2,8 @@
  * sentence. */
 #include "minimal_pairs.h"
 
+#include "cli/input_size.h"
+
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/strmap.h"
@@ -248,6 +250,13 @@ static bool score_block(pairs_run *j, block *b, ses_err *e)
     return true;
 }
 
+/* Bytes of the file read so far. */
+static int64_t consumed(const pairs_run *j)
+{
+    if (j->records) return (int64_t)ses_records_consumed(j->records);
+    return j->lines.in ? (int64_t)ses_input_stream_consumed(j->lines.in) : 0;
+}
+
 static bool score_all(pairs_run *j, ses_progress *line, block *b, ses_err *e)
 {
     for (const ses_string *row = NULL;;) {
@@ -255,7 +264,7 @@ static bool score_all(pairs_run *j, ses_progress *line, block *b, ses_err *e)
         if (!next_pair(j, &row, &n, e)) return false;
         if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score_block(j, b, e))
             return false;
-        ses_progress_show(line, j->pairs);
+        ses_progress_show(line, line->total ? consumed(j) : j->pairs);
         if (!n) return j->pairs > 0 || ses_fail(e, SES_EFORMAT, "no pairs");
         group *g = group_of(j, j->name >= 0 ? &row[j->name] : NULL, j->term >= 0 ? &row[j->term] : NULL, e);
         if (!g) return false;
@@ -339,7 +348,7 @@ bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
     j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_scorer_options){ .prepend_bos = true }, e) : NULL;
-    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", 0);
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", ses_input_size(&path, 1));
     ok = j.scorer && (score_all(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
     if (ok) ok = a->json ? print_json(&j, e) : show(&j, &c->out, e);

@@ -50,10 +50,13 @@ static void draw(ses_train_monitor *m, const ses_training_event *ev)
     int64_t total = ses_trainer_total_updates(ev->trainer);
     if (!m->term->tty || m->quiet || now - m->drawn < 0.1) return;
     m->drawn = now;
-    char left[SES_NUMBER_TEXT], spark[SES_BAR_SIZE], rate[SES_NUMBER_TEXT], part[8][SES_BAR_SIZE];
+    char left[SES_NUMBER_TEXT], spark[SES_BAR_SIZE], rate[SES_NUMBER_TEXT], bar[SES_PERCENT_SIZE],
+        part[8][SES_PERCENT_SIZE + 64];
     ses_duration_text(left, done > 0 ? seconds / done * (double)(total - at->updates) : 0);
     ses_count_text(rate, (uint64_t)((double)(at->tokens - m->first_tokens) / fmax(seconds, 1e-9)));
-    snprintf(part[0], sizeof part[0], "%" PRId64 "/%" PRId64, at->updates, total);
+    snprintf(part[0], sizeof part[0], "%s %" PRId64 "/%" PRId64,
+             ses_percent_text(m->term, bar, total > 0 ? (double)at->updates / (double)total : 0), at->updates,
+             total);
     snprintf(part[1], sizeof part[1], "  loss %.4f", s->loss);
     snprintf(part[2], sizeof part[2], "  %s left", left);
     snprintf(part[3], sizeof part[3], "  %s tokens/s", rate);
@@ -68,6 +71,19 @@ static void draw(ses_train_monitor *m, const ses_training_event *ev)
         if (used >= m->term->width) break;
         fputs(part[i], stderr);
     }
+    fflush(stderr);
+}
+
+/* A long evaluation replaces the line. */
+static void on_evaluating(ses_train_monitor *m, const ses_training_event *ev)
+{
+    double now = ses_seconds();
+    char bar[SES_PERCENT_SIZE];
+    if (ev->done >= ev->total) clear_line(m);
+    if (!m->term->tty || m->quiet || now - m->drawn < 0.1 || ev->done >= ev->total) return;
+    m->drawn = now;
+    fprintf(stderr, "\r\033[Kevaluating %s",
+            ses_percent_text(m->term, bar, (double)ev->done / (double)ev->total));
     fflush(stderr);
 }
 
@@ -116,7 +132,7 @@ bool ses_train_monitor_on_event(void *monitor, const ses_training_event *ev)
     case SES_TRAINING_STARTED: start(m, ev); break;
     case SES_TRAINING_STEP: on_step(m, ev); break;
     case SES_TRAINING_EVALUATED: on_evaluation(m, ev); break;
-    case SES_TRAINING_EVALUATING: break;
+    case SES_TRAINING_EVALUATING: on_evaluating(m, ev); break;
     case SES_TRAINING_NOTICE:
         clear_line(m);
         if (!m->quiet || ev->is_warning)

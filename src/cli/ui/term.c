@@ -3,6 +3,7 @@
 #include "term.h"
 
 #include "base/unicode/utf8.h"
+#include "sparkline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,30 +182,52 @@ const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n)
     return scaled_text(buf, n, 1000, unit, SES_LEN(unit));
 }
 
+const char *ses_percent_text(const ses_term *t, char buf[SES_PERCENT_SIZE], double fraction)
+{
+    char bar[SES_BAR_SIZE];
+    int width = t->width < 60 ? 10 : 20;
+    fraction = fraction > 1 ? 1 : fraction > 0 ? fraction : 0;
+    ses_bar_text(t, bar, fraction, width);
+    int pad = width - (int)ses_text_width(bar);
+    snprintf(buf, SES_PERCENT_SIZE, "%3d%% [%s%*s]", (int)(100 * fraction), bar, pad, "");
+    return buf;
+}
+
+/* ---- the progress line ---- */
+
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total)
 {
-    return (ses_progress){
-        .f = t->tty && !quiet ? f : NULL, .term = *t, .label = label, .total = total, .start = ses_seconds()
-    };
+    return (ses_progress){ .f = t->tty && !quiet ? f : NULL,
+                           .term = *t,
+                           .label = label,
+                           .total = total,
+                           .first = -1,
+                           .start = ses_seconds() };
+}
+
+/* Seconds left at the speed so far; a resumed job does not start at 0. */
+static double seconds_left(const ses_progress *p, int64_t done, double now)
+{
+    double part = (double)(done - p->first), rest = (double)(p->total - done);
+    return part > 0 && rest > 0 ? (now - p->start) / part * rest : 0;
 }
 
 void ses_progress_show(ses_progress *p, int64_t done)
 {
     if (!p->f) return;
     double now = ses_seconds();
-    if (now - p->drawn < 0.1 && done != p->total) return;
+    if (p->first < 0) p->first = done;
+    if (now - p->drawn < 0.1 && (!p->total || done != p->total)) return;
     p->drawn = now;
-    char bar[SES_BAR_SIZE];
-    if (p->total > 0) {
-        double fraction = (double)done / (double)p->total,
-               left = fraction > 0 ? (now - p->start) * (1 / fraction - 1) : 0;
-        ses_bar_text(&p->term, bar, fraction, 20);
-        int pad = 20 - (int)ses_text_width(bar);
-        fprintf(p->f, "\r%s [%s%*s] %3.0f%% %02d:%02d left\033[K", p->label, bar, pad, "", 100 * fraction,
-                (int)left / 60, (int)left % 60);
-    } else {
-        fprintf(p->f, "\r%s %lld\033[K", p->label, (long long)done);
-    }
+    char percent[SES_PERCENT_SIZE], left[SES_NUMBER_TEXT], line[SES_PERCENT_SIZE + 200];
+    if (p->total > 0)
+        snprintf(line, sizeof line, "%s %s  %s left", p->label,
+                 ses_percent_text(&p->term, percent, (double)done / (double)p->total),
+                 ses_duration_text(left, seconds_left(p, done, now)));
+    else
+        snprintf(line, sizeof line, "%s %lld", p->label, (long long)done);
+    if (ses_text_width(line) >= (size_t)p->term.width) snprintf(line, sizeof line, "%lld", (long long)done);
+    fprintf(p->f, "\r%s\033[K", line);
     fflush(p->f);
 }
 

@@ -43,7 +43,7 @@ void ses_escape_controls(char *out, size_t size, const char *s); /* the same int
  * `at`. */
 void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
 
-enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1 };
+enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_PERCENT_SIZE = SES_BAR_SIZE + 40 };
 
 /* A bar for a fraction (0 to 1) of `width` columns, in eighths of blocks, or in '#' without Unicode. */
 const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fraction, int width);
@@ -51,15 +51,20 @@ const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double fract
 /* Columns left for a bar after `used` others: 8 to 40. */
 int ses_bar_width(const ses_term *t, int used);
 
+/* " 45% [#########           ]": a percentage and a bar of 20 columns, or 10 on a narrow terminal. */
+const char *ses_percent_text(const ses_term *t, char buf[SES_PERCENT_SIZE], double fraction);
+
 const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "417.6 MiB" */
 const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "109.5 M" */
 
-/* A progress line on a terminal, redrawn at most ten times a second; nothing elsewhere. */
+/* A progress line on a terminal, redrawn at most ten times a second; nothing elsewhere. If the total is
+ * known: percentage, bar and time left. */
 typedef struct ses_progress {
     FILE *f; /* NULL: disabled */
     ses_term term;
     const char *label;
     int64_t total; /* 0: unknown */
+    int64_t first; /* done at the first call; -1: none yet */
     double start, drawn;
 } ses_progress;
 
