@@ -59,6 +59,31 @@ run 0 search -m $m - -f "$f" -k 1 --json -q
 that "queries from standard input" '[ "$(wc -l <"$tmp/out")" -eq 2 ]'
 : >"$tmp/in"
 
+# prompts of the folder: the same scores as texts that contain them
+cp -r $m "$tmp/prompts"
+printf '{"prompts": {"query": "The keeper ", "document": "Nobody ", "other": "The bell "}}' >"$tmp/prompts/config_sentence_transformers.json"
+printf 'rings.\ncounts.\nsleeps.\n' >"$tmp/bare.txt"
+sed 's/^/Nobody /' "$tmp/bare.txt" >"$tmp/whole.txt"
+scores() { grep -o '"index": [0-9]*, "score": [-0-9.e]*' "$tmp/out" >"$tmp/$1"; }
+run 0 search -m $m "The keeper counts." -f "$tmp/whole.txt" --json -q
+scores whole
+run 0 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --json -q
+scores bare
+that "prompts query and document" '[ -s "$tmp/whole" ] && cmp -s "$tmp/whole" "$tmp/bare"'
+run 0 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --json -q --prompt-name other
+scores other
+run 0 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --json -q --prompt "The bell "
+scores given
+run 0 search -m $m "The bell counts." -f "$tmp/whole.txt" --json -q
+scores whole
+that "--prompt-name" 'cmp -s "$tmp/whole" "$tmp/other"'
+that "--prompt" 'cmp -s "$tmp/whole" "$tmp/given"'
+run 3 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --prompt-name none
+stderr_has 'the model has no prompt "none"'
+run 2 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --prompt-name other --prompt x
+run 3 search -m "$tmp/prompts" "counts." -f "$tmp/bare.txt" --text-prompt "" -q
+stderr_has 'built with another model'
+
 # updates
 run 0 index -m $m "$f" --json
 stdout_has '"texts": 5' '"embedded": 0' '"written": false'

@@ -46,6 +46,17 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 100000,
       .help = "with --rerank: number of texts to score, at least the number of results" },
+    { .name = "prompt",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, index.prompt),
+      .value = "TEXT",
+      .help = "put TEXT before each query; default: the folder's prompt \"query\", otherwise its default "
+              "prompt" },
+    { .name = "prompt-name",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, index.prompt_name),
+      .value = "NAME",
+      .help = "put the folder's prompt of this name before each query" },
     SES_OPT_INCLUDE(args, index, ses_text_index_options),
 };
 
@@ -228,6 +239,8 @@ static bool run(ses_call *c, ses_err *e)
     query_list q = { 0 };
     ses_text_index t = { 0 };
     ses_pipeline *cross = NULL;
+    if (a->index.prompt && a->index.prompt_name)
+        return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
     bool ok = read_queries(c, &q, e);
     ses_hint_file_operand(c, "-f FILE gives the texts to search");
     ok = ok && ses_text_index_open(&t, c, &a->index, a->file, e);

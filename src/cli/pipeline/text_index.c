@@ -8,6 +8,7 @@
 #include "cli/input_size.h"
 #include "cli/ui/show_values.h"
 #include "line_reader.h"
+#include "sesame/sentence.h"
 #include "sesame/table.h"
 
 #include <errno.h>
@@ -48,6 +49,12 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_text_index_args, output),
       .value = "INDEX",
       .help = "index file; default: FILE.sesame-index" },
+    { .name = "text-prompt",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_text_index_args, text_prompt),
+      .value = "TEXT",
+      .help = "put TEXT before each text; default: the folder's prompt \"document\", \"passage\" or "
+              "\"corpus\", otherwise its default prompt" },
     { .name = "dtype",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(ses_text_index_args, dtype),
@@ -245,21 +252,47 @@ static bool build(build_job *j, ses_index_source *source, ses_err *e)
 
 bool ses_text_index_embed(ses_text_index *t, ses_string text, float *out, ses_err *e)
 {
-    const ses_result *r = ses_pipeline_run(t->embed, &(ses_item){ .text = text }, e);
+    const ses_result *r = ses_pipeline_run(t->queries, &(ses_item){ .text = text }, e);
     if (!r) return false;
     memcpy(out, r->vectors, (size_t)t->dim * sizeof *out);
     return true;
 }
 
+/* A pipeline with a prompt; NULL: the default prompt of the folder. */
+static ses_pipeline *open_with_prompt(const ses_text_index *t, const char *prompt, ses_err *e)
+{
+    ses_setting settings[] = { { prompt ? "prompt" : NULL, prompt }, { 0 } };
+    ses_pipeline_options o = { .settings = settings,
+                               .encoder = ses_pipeline_encoder(t->encoder),
+                               .tokenizer = ses_pipeline_tokenizer(t->encoder) };
+    return ses_pipeline_open_with("embed", NULL, NULL, &o, e);
+}
+
+/* Prompts of queries and texts by their names, as encode_query and encode_document of sentence-transformers
+ * choose them. */
+static bool open_pipelines(ses_text_index *t, const ses_text_index_args *a, ses_err *e)
+{
+    static const char *const names[] = { "document", "passage", "corpus" };
+    const ses_sentence *s = ses_pipeline_encoder(t->encoder);
+    const char *text = a->text_prompt, *query = a->prompt;
+    for (size_t i = 0; i < SES_LEN(names) && !text; i++) text = ses_sentence_prompt(s, names[i]);
+    if (!query) query = ses_sentence_prompt(s, a->prompt_name ? a->prompt_name : "query");
+    if (!query && a->prompt_name)
+        return ses_fail(e, SES_EARG, "--prompt-name: the model has no prompt \"%s\"", a->prompt_name);
+    t->embed = open_with_prompt(t, text, e);
+    t->queries = t->embed ? open_with_prompt(t, query, e) : NULL;
+    return t->queries != NULL;
+}
+
 static bool open_model(ses_text_index *t, const ses_text_index_args *a, ses_err *e)
 {
-    static const ses_setting settings[] = { { "normalize", "true" }, { 0 } };
+    static const ses_setting normalized[] = { { "normalize", "true" }, { 0 } };
     ses_compute_args compute = { .threads = a->threads, .isa = -1, .device = a->device };
     ses_device_options o = ses_compute_device_options(&compute);
     t->pool = ses_thread_pool_new(ses_compute_threads(&compute), e);
     t->dev = t->pool ? ses_device_open(a->device, &o, e) : NULL;
-    t->embed = t->dev ? ses_pipeline_open("embed", a->model, t->dev, settings, e) : NULL;
-    if (!t->embed) return false;
+    t->encoder = t->dev ? ses_pipeline_open("embed", a->model, t->dev, normalized, e) : NULL;
+    if (!t->encoder || !open_pipelines(t, a, e)) return false;
     const ses_result *r = ses_pipeline_run(t->embed, &(ses_item){ .text = ses_str(probe_text) }, e);
     if (!r) return false;
     t->dim = r->vector_size;
@@ -276,11 +309,12 @@ static bool check_model(const ses_text_index *t, const ses_text_index_args *a, s
     for (int64_t i = 0; info->dim == t->dim && i < t->dim; i++)
         distance += (probe[i] - t->probe[i]) * (probe[i] - t->probe[i]);
     if (info->dim == t->dim && sqrtf(distance) <= probe_tolerance) return true;
-    return ses_fail(e, SES_EARG,
-                    "%s: built with another model (%s, %lld numbers), not %s (%lld); use the same --model, "
-                    "another -o, or --rebuild",
-                    t->path, ses_quoted_of(info->model_name, strlen(info->model_name)).s,
-                    (long long)info->dim, ses_path_name_of(a->model).s, (long long)t->dim);
+    return ses_fail(
+        e, SES_EARG,
+        "%s: built with another model or prompt (%s, %lld numbers), not %s (%lld); use the same --model, "
+        "another -o, or --rebuild",
+        t->path, ses_quoted_of(info->model_name, strlen(info->model_name)).s, (long long)info->dim,
+        ses_path_name_of(a->model).s, (long long)t->dim);
 }
 
 /* --rebuild replaces an index, whatever its state, but no other file. */
@@ -355,7 +389,9 @@ bool ses_text_index_open(ses_text_index *t, const ses_call *c, const ses_text_in
 void ses_text_index_close(ses_text_index *t)
 {
     ses_vector_index_free(t->index);
+    ses_pipeline_free(t->queries);
     ses_pipeline_free(t->embed);
+    ses_pipeline_free(t->encoder);
     ses_device_free(t->dev);
     ses_thread_pool_free(t->pool);
     ses_free(t->path);

@@ -12,8 +12,9 @@
 
 typedef struct ses_text_index_args {
     int64_t threads;
-    const char *device, *model, *column, *jsonl, *output;
-    int dtype; /* 0: f16, 1: int8, -1: that of the index, f16 for a new one */
+    const char *device, *model, *column, *jsonl, *output, *text_prompt;
+    const char *prompt, *prompt_name; /* search: before queries */
+    int dtype;                        /* 0: f16, 1: int8, -1: that of the index, f16 for a new one */
     bool no_header, rebuild, json;
 } ses_text_index_args;
 
@@ -21,7 +22,8 @@ extern const ses_opt_table ses_text_index_options;
 
 typedef struct ses_text_index {
     ses_device *dev;
-    ses_pipeline *embed;
+    ses_pipeline *encoder;         /* owns the model */
+    ses_pipeline *embed, *queries; /* for texts and queries: with their prompts */
     ses_thread_pool *pool;
     ses_vector_index *index;
     char *path;   /* index file */
@@ -40,7 +42,7 @@ void ses_text_index_close(ses_text_index *t);
 
 /* The name of numbers in the index: "line", or "row" of a table. */
 const char *ses_text_index_unit(const ses_text_index_args *a);
-/* Embeds a text; out: [dim]. */
+/* Embeds a query; out: [dim]. */
 bool ses_text_index_embed(ses_text_index *t, ses_string text, float *out, ses_err *e);
 
 #endif
