@@ -112,7 +112,7 @@ static inline bool run_open(objective_run *r, const run_case *c, int threads, in
     o.noise = c->noise;
     o.pieces = pieces;
     o.replaced_weight = c->weight > 0 ? c->weight : 5;
-    r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = SES_ISA_COUNT }, e);
+    r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, e);
     r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;
     if (!r->config) return false;
     ses_objective_mix_options options = {

@@ -304,7 +304,7 @@ int main(void)
 {
     char cmd[64];
     ses_err e = { 0 };
-    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     CHECK(dev && mkdtemp(tmp));
     test_ages();
     test_wrong();

@@ -290,7 +290,7 @@ static void check_estimate(int vocab)
     ses_outputs out;
     snprintf(text, sizeof text, config, vocab);
     ses_json_doc *doc = ses_json_parse(text, strlen(text), &e);
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_model *m = ses_model_new(ses_json_root(doc), dev, NULL, &e);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     ses_batch b = { .seqs = 1, .tokens = T, .cu_seqlens = cu, .ids = ids };

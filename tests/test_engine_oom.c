@@ -93,8 +93,8 @@ int main(void)
 {
     ses_err e = { 0 };
     ses_json_doc *doc = fixture_config("BertForPreTraining", &e);
-    scene s = { ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e),
-                ses_json_root(doc), "tests/golden/bert-tag" };
+    scene s = { ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e), ses_json_root(doc),
+                "tests/golden/bert-tag" };
     CHECK(doc && s.dev);
     oom_sweep("device", open_device, NULL);
     oom_sweep("training step", train, &s);

@@ -524,7 +524,7 @@ static void detection(void)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     CHECK(dev && mkdtemp(root));
     write_model_files();
     from_memory(dev);

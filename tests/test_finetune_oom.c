@@ -63,8 +63,7 @@ int main(void)
         { .text = "bad", .pair = "good bad", .answer = "bad", .answer_start = 5 },
         { .text = "good", .pair = "good bad", .answer = "good" }
     };
-    ses_device *dev =
-        ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, NULL);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, NULL);
     if (!CHECK(dev && mkdtemp(root))) return check_report();
     write_file(vocab, "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\n");
     write_file(config, "config.json",

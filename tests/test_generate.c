@@ -299,7 +299,7 @@ static void test_errors(ses_device *dev)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     test_golden(dev);
     test_truncation();
     test_samples(dev);

@@ -83,7 +83,7 @@ int main(void)
     static const char *const dirs[] = { "tests/golden/gpt2-lm", "tests/golden/t5-v1.0",
                                         "tests/golden/transfo-xl-lm", "tests/golden/xlnet-permutation-lm" };
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     for (size_t i = 0; i < SES_LEN(dirs); i++) { /* train: weights are not packed, which may fail silently */
         ses_model *m = ses_model_open(dirs[i], dev, &(ses_model_options){ .train = true }, &e);
         CHECK_MSG(m, "%s", e.msg);

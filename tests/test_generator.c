@@ -473,7 +473,7 @@ int main(void)
                                         "tests/golden/t5-v1.0",       "tests/golden/bart-lm",
                                         "tests/golden/transfo-xl-lm", "tests/golden/xlnet-permutation-lm" };
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     for (size_t i = 0; i < SES_LEN(dirs); i++) test_join(dirs[i], dev, (uint32_t)i + 1);
     test_cancel(dev);
     test_long_prompt(dev);

@@ -420,7 +420,7 @@ static double compare(size_t k, call *c, const data *d, double scale)
 {
     double most = 0;
     result ref = { { 0 } };
-    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         result one = { { 0 } };
         c->k = ses_kernels_cpu((ses_isa)isa);
         for (int threads = 0; threads < THREADS; threads++) {
@@ -434,7 +434,7 @@ static double compare(size_t k, call *c, const data *d, double scale)
                       ses_isa_name((ses_isa)isa), threads + 1, (long long)c->rows, (long long)c->cols);
             result_free(&r);
         }
-        if (isa == 0) {
+        if (isa == SES_ISA_REF) {
             ref = one;
             continue;
         }
@@ -511,7 +511,7 @@ static void test_special(void)
             for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {
                 c.k = ses_kernels_cpu(SES_ISA_REF);
                 result ref = run(k, &c, &d);
-                for (int isa = 1; isa <= (int)ses_isa_best(); isa++) {
+                for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
                     c.k = ses_kernels_cpu((ses_isa)isa);
                     result r = run(k, &c, &d);
                     bool same = true;
@@ -537,7 +537,7 @@ static void test_independence(void)
     make(&d, &c, 1);
     float *all[4], one[4][C];
     for (int i = 0; i < 4; i++) all[i] = ses_alloc(2 * N * sizeof(float), NULL);
-    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         k.norm(&c.x, all[0], NULL, all[3], c.in[0], c.in[1], c.gain, c.bias, R, C, 1e-12, NULL);
         k.softmax(&c.x, all[1], c.in[0], R, C);
@@ -571,7 +571,7 @@ static void test_rotary_positions(void)
     ses_exec x = { pools[0], NULL };
     float a[2 * C], both[2 * C], one[C];
     for (int i = 0; i < 2 * C; i++) a[i] = (float)sin(i);
-    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         for (int32_t i = 0; i < 40; i++) {
             const int32_t pos[2] = { i, FAR - 7 * i * i };
@@ -601,7 +601,7 @@ static void test_in_place(void)
     data d;
     make(&d, &c, 1);
     for (size_t i = 0; i < SES_LEN(aliases); i++)
-        for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
             size_t k = find(aliases[i].name);
             c.k = ses_kernels_cpu((ses_isa)isa);
             for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {

@@ -171,7 +171,7 @@ static void test_requested_rows(void)
     static const int32_t rows[] = { 12, 0, 7 }, bad[] = { 3, 13 };
     ses_err e = { 0 };
     ses_json_doc *doc;
-    ses_device *dev = device(1, SES_ISA_COUNT);
+    ses_device *dev = device(1, SES_ISA_BEST);
     ses_model *m = random_model("BertForMaskedLM", dev, false, &doc);
     ses_tape *t = ses_tape_new(dev, NULL, &e), *u = ses_tape_new(dev, NULL, &e);
     ses_batch b = fixture_batch(true);

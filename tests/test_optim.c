@@ -377,7 +377,7 @@ static void test_schedules(void)
 int main(void)
 {
     ses_err e = { 0 };
-    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     CHECK_MSG(dev, "%s", e.msg);
     test_steps();
     test_matrices();

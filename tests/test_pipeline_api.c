@@ -334,7 +334,7 @@ static void test_shared_encoder(void)
 int main(void)
 {
     ses_err e = { 0 };
-    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     if (CHECK(dev)) {
         test_keep_going();
         test_no_callback();

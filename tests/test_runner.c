@@ -147,6 +147,48 @@ static void test_failing_batch(ses_device *one, ses_device *several)
     }
 }
 
+static int calls[ITEMS + 1]; /* how often each item has been run */
+
+/* Items run one after the other; the fifth fails. */
+static bool counting_run(ses_pipeline *p, ses_request *const *request, ses_seq *const *seq, size_t n,
+                         ses_err *e)
+{
+    (void)p, (void)seq;
+    for (size_t i = 0; i < n; i++) {
+        calls[request[i]->item.number]++;
+        if (request[i]->item.number == 5) return ses_fail(e, SES_EARG, "item 5 fails");
+        request[i]->has_outputs = true;
+    }
+    return true;
+}
+
+static bool no_rows(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
+{
+    (void)p, (void)r, (void)out, (void)e;
+    return true;
+}
+
+/* A task that runs whole batches, such as generation: an item that is finished when another one fails is not
+ * run again; a failing item that is alone in its batch is run once. */
+static void test_repeated_runs(ses_device *dev, int64_t batch_tokens)
+{
+    static record results;
+    ses_err e = { 0 };
+    ses_pipeline *p = ses_pipeline_open("text-classification", "tests/pipelines/bert-label", dev, NULL, &e);
+    if (!CHECK_MSG(p, "%s", e.msg)) return;
+    ses_task counting = *p->task;
+    counting.run_batch = counting_run, counting.finish = no_rows;
+    p->task = &counting;
+    memset(calls, 0, sizeof calls);
+    run(p, &results, batch_tokens, 0);
+    CHECK(strstr(results.text, "5 item 5 fails 0\n"));
+    for (int i = 1; i <= ITEMS; i++)
+        CHECK_MSG(calls[i] == 1 || (i == 5 && batch_tokens > 1 && calls[i] == 2), "item %d: %d runs", i,
+                  calls[i]);
+    CHECK(ses_pipeline_get_stats(p).failed == 1);
+    ses_pipeline_free(p);
+}
+
 static int64_t downloads, downloaded; /* how many, bytes */
 static void download(ses_device *d, void *host, const void *from, size_t size)
 {
@@ -184,12 +226,15 @@ static void test_reads(ses_device *dev, const char *layers, int64_t max_download
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
-    ses_device *one = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
+    ses_device *one = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     if (CHECK(dev && one)) {
         test_devices("text-classification", "tests/pipelines/bert-label", one, dev);
         test_devices("token-classification", "tests/pipelines/bert-tag", one, dev);
         test_failing_batch(one, dev);
+        test_repeated_runs(dev, 1);
+        test_repeated_runs(dev, 200);
+        test_repeated_runs(dev, CAPACITY);
         test_reads(dev, "-1", ITEMS / 2, 1);
         test_reads(dev, "0,-1", ITEMS + ITEMS / 2, 2);
     }

@@ -164,7 +164,7 @@ static void test_refusals(ses_device *dev)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     test_causal(dev);
     test_masked(dev);
     test_together(dev, "tests/golden/gpt2-lm", false);

@@ -498,7 +498,7 @@ static void test_cross(void)
 int main(void)
 {
     ses_err e = { 0 };
-    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     CHECK(dev);
     test_case("all-pools",
               "Transformer; Pooling (lasttoken, weightedmean, cls, mean_sqrt_len_tokens, max, mean)");

@@ -26,7 +26,7 @@ static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool 
 static void test_exhaustion(bool record, bool recompute)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_json_doc *doc = fixture_config("BertForPreTraining", &e);
     ses_model *m = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .train = record }, &e);
     CHECK_MSG(m, "%s", e.msg);
@@ -214,7 +214,7 @@ static ses_tensor *segment(void *tape, ses_tensor *x)
 static void test_recompute(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_real x[PART], got[2][PART];
     size_t bytes[2];
     for (int i = 0; i < PART; i++) x[i] = (ses_real)(i % 7 - 3);
@@ -241,7 +241,7 @@ static void test_donated_grads(void)
     enum { T = 5, C = 12, N = T * C };
     static const int32_t position[T] = { 0, 3, 1, 40, 7 };
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
     ses_real x[N], w[N], got[2][N];
     for (int i = 0; i < N; i++) x[i] = (ses_real)(i % 7 - 3), w[i] = (ses_real)(i % 5 - 1);
@@ -268,8 +268,25 @@ static void test_donated_grads(void)
     ses_device_free(dev);
 }
 
+/* Options that are not set select the best kernels; the reference kernels must be asked for. */
+static void test_device_options(void)
+{
+    static const ses_isa isa[][2] = { { SES_ISA_REF, SES_ISA_REF },
+                                      { SES_ISA_BEST, 0 },
+                                      { SES_ISA_COUNT, 0 } };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ 0 }, NULL);
+    CHECK(dev && ses_device_isa(dev) == ses_isa_best() && ses_device_isa(dev) != SES_ISA_BEST);
+    ses_device_free(dev);
+    for (size_t i = 0; i < SES_LEN(isa); i++) {
+        dev = ses_device_open("cpu", &(ses_device_options){ .isa = isa[i][0] }, NULL);
+        CHECK(dev && ses_device_isa(dev) == (isa[i][1] ? isa[i][1] : ses_isa_best()));
+        ses_device_free(dev);
+    }
+}
+
 int main(void)
 {
+    test_device_options();
     test_donated_grads();
     test_exhaustion(false, false);
     test_exhaustion(true, false);

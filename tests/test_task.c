@@ -206,7 +206,7 @@ static void sentences(const char *folder)
 int main(void)
 {
     ses_err e = { 0 };
-    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     char path[300];
     snprintf(path, sizeof path, "%s/golden/e2e", check_shared());
     all_cases("tests/pipelines");

@@ -44,8 +44,7 @@ static void run_free(run *r)
 static void run_prepare(run *r, int threads, const char *dir)
 {
     ses_err e = { 0 };
-    *r = (run){ .dev = ses_device_open(
-                    "cpu", &(ses_device_options){ .threads = threads, .isa = SES_ISA_COUNT }, &e) };
+    *r = (run){ .dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, &e) };
     r->config = fixture_config("BertForSequenceClassification", &e);
     r->model =
         ses_model_new(ses_json_root(r->config), r->dev, &(ses_model_options){ .train = true, .seed = 4 }, &e);

@@ -331,7 +331,7 @@ static void test_one_layer(const char *dir, ses_device *dev)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     int learned = 0, fewer = 0;
     DIR *d = opendir("tests/golden");
     CHECK(dev && d);

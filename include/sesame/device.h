@@ -12,10 +12,10 @@ SES_BEGIN_DECLS
 
 typedef struct ses_device ses_device;
 
-/* Options of ses_device_open. Zero-initialized options select the reference kernels: set `isa`. */
+/* Options of ses_device_open. Zero-initialized: all cores, the best level, f32. */
 typedef struct ses_device_options {
     int threads; /* CPU threads; 0: one per core available to the process */
-    ses_isa isa; /* highest instruction set level; SES_ISA_COUNT: the best available */
+    ses_isa isa; /* highest instruction set level; SES_ISA_BEST (0): the best available */
     /* CPU: dtype of dense weights in inference. SES_F32: unchanged; SES_F16 or SES_BF16: rounded; SES_I8:
      * quantized, with activations quantized for each product. GPU: dtype of activations in inference and
      * training, SES_F32 or SES_BF16; parameters and statistics stay f32. */

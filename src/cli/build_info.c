@@ -24,7 +24,7 @@ const char *ses_compiler(void)
 bool ses_isa_built(ses_isa isa)
 {
 #if defined __x86_64__ && !defined SES_REF_ONLY
-    return isa < SES_ISA_COUNT;
+    return isa >= SES_ISA_REF && isa < SES_ISA_COUNT;
 #else
     return isa == SES_ISA_REF;
 #endif
@@ -91,7 +91,7 @@ void ses_version_print(FILE *out, bool verbose)
     if (!verbose) return;
     fprintf(out, "compiler: %s, %s\n", ses_compiler(), SES_BUILD);
     fputs("instruction sets built:", out);
-    for (int i = 0; i < SES_ISA_COUNT; i++)
+    for (int i = SES_ISA_REF; i < SES_ISA_COUNT; i++)
         if (ses_isa_built((ses_isa)i)) fprintf(out, " %s", ses_isa_name((ses_isa)i));
     fprintf(out, "; best on this CPU: %s\n", ses_isa_name(ses_isa_best()));
     ses_build_feature feature[SES_MAX_BUILD_FEATURES];

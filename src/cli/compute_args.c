@@ -36,7 +36,8 @@ const ses_opt_table ses_compute_options = { opt, SES_LEN(opt) };
 ses_isa ses_compute_isa(const ses_compute_args *a)
 {
     ses_isa best = ses_isa_best();
-    return a->isa < 0 || a->isa > (int)best ? best : (ses_isa)a->isa;
+    int isa = a->isa + SES_ISA_REF; /* the choices of the option begin with ref; -1: not given */
+    return a->isa < 0 || isa > (int)best ? best : (ses_isa)isa;
 }
 
 int ses_compute_threads(const ses_compute_args *a)

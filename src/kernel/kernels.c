@@ -24,12 +24,15 @@ static const ses_kernels table[SES_ISA_COUNT] = {
 #define HAS_CUDA_X true
 #define HAS_CUDA_N false
 static const ses_kernel_info list[] = {
-#define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, HAS_##a2, HAS_##a5 }, HAS_CUDA_##cu },
+#define SES_KERNEL(name, a2, a5, cu, result, params)                                    \
+    { #name,                                                                            \
+      { [SES_ISA_REF] = true, [SES_ISA_AVX2] = HAS_##a2, [SES_ISA_AVX512] = HAS_##a5 }, \
+      HAS_CUDA_##cu },
 #include "kernels.def"
 #undef SES_KERNEL
 };
 
-static const char *const isa_name[SES_ISA_COUNT] = { "ref", "avx2", "avx512" };
+static const char *const isa_name[SES_ISA_COUNT] = { "best", "ref", "avx2", "avx512" };
 
 const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? isa_name[isa] : "unknown"; }
 
@@ -50,6 +53,7 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
 {
     ses_kernels k = table[SES_ISA_REF];
     ses_isa best = ses_isa_best();
+    if (cap == SES_ISA_BEST) cap = best;
     for (int i = SES_ISA_AVX2; i <= (int)cap && i <= (int)best; i++) {
 #define SES_KERNEL(name, a2, a5, cu, result, params) \
     if (table[i].name) k.name = table[i].name;

@@ -200,17 +200,33 @@ static bool collect_batch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
     return true;
 }
 
-/* A batch that failed as a whole runs again item by item, to find the item that fails. */
+/* The only item of a batch without outputs or an error; NULL: there are several. */
+static ses_request *only_unfinished(const ses_seq_group *b)
+{
+    ses_request *only = NULL;
+    for (size_t s = 0; s < b->n; s++) {
+        ses_request *r = b->request[s];
+        if (r->error || r->has_outputs || r == only) continue;
+        if (only) return NULL;
+        only = r;
+    }
+    return only;
+}
+
+/* A batch that failed as a whole runs again item by item, to find the item that fails. Items that run_batch
+ * had finished do not run again. A single unfinished item is the one that fails. */
 static bool run_one_by_one(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     if (!p->settings.on_item_error || !e || e->code == SES_OK || e->code == SES_EIO) return false;
+    ses_request *only = only_unfinished(b);
+    if (only) return record_item_error(p, only, e);
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
         ses_request *r = b->request[s];
         ses_seq_group one = { .request = b->request + s, .seq = b->seq + s };
         for (n = 0; s + n < b->n && b->request[s + n] == r; n++) one.tokens += (int64_t)b->seq[s + n]->n;
         one.n = n;
-        if (r->error) continue;
+        if (r->error || r->has_outputs) continue;
         bool ok = p->task->run_batch ? p->task->run_batch(p, one.request, one.seq, one.n, e)
                                      : forward(p, &one, e) && collect_batch(p, &one, e);
         if (!ok && !ses_request_fail(p, r, e)) return false;

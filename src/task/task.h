@@ -117,7 +117,8 @@ struct ses_task {
     /* Computes a batch; NULL: ses_model_forward. */
     bool (*forward)(ses_pipeline *p, const ses_batch *b, const ses_output_request *request, ses_outputs *out,
                     ses_err *e);
-    /* Replaces forward and collect: seq[i] belongs to request[i]. NULL: forward, then collect for each. */
+    /* Replaces forward and collect: seq[i] belongs to request[i]. Sets has_outputs of each request that is
+     * finished: if another one fails, the runner repeats only the rest. NULL: forward, then collect. */
     bool (*run_batch)(ses_pipeline *p, ses_request *const *request, ses_seq *const *seq, size_t n,
                       ses_err *e);
 };

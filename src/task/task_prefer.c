@@ -60,6 +60,7 @@ static bool run_batch(ses_pipeline *p, ses_request *const *request, ses_seq *con
         if (!ses_scorer_score_text(task->scorer, text.p, text.n, &x, e)) return false;
         if (!x.n_scored) return ses_fail(e, SES_EARG, "\"%.60s\" is too short to be scored", text.p);
         s->score[i % 2] = x.logprob / (a->per_token ? (double)x.n_scored : 1);
+        request[i / 2]->has_outputs = i % 2;
     }
     return true;
 }

@@ -8,7 +8,7 @@
 
 ses_device *ses_device_open(const char *name, const ses_device_options *options, ses_err *e)
 {
-    ses_device_options o = options ? *options : (ses_device_options){ .isa = SES_ISA_COUNT };
+    ses_device_options o = options ? *options : (ses_device_options){ 0 };
     ses_device *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
     snprintf(d->name, sizeof d->name, "%s", name);

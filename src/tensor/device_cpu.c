@@ -55,7 +55,7 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     d->embedding_dtype = o->embedding_dtype;
     d->mem = &memory;
     d->is_host = true;
-    d->isa = o->isa < best ? o->isa : best;
+    d->isa = o->isa != SES_ISA_BEST && o->isa < best ? o->isa : best;
     d->activation_dtype = SES_REAL;
     d->k = d->k_f32 = ses_kernels_cpu(d->isa);
     d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);

@@ -476,6 +476,20 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outp
     return true_reals && pred;
 }
 
+bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e)
+{
+    o->score = ses_arena_array(&o->mem, s->n_rows * cols, sizeof *o->score, e);
+    return o->score != NULL;
+}
+
+bool ses_finetuner_collect_scores(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
+                                  int64_t sequence, const float *x, int64_t n, int64_t cols, ses_err *e)
+{
+    (void)t, (void)n, (void)e;
+    memcpy(o->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
+    return true;
+}
+
 bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e)
 {

@@ -191,7 +191,11 @@ bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const 
 bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t row, const ses_encoding *k,
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
-/* Tasks with `cols` logits per row: true and predicted labels. */
+/* Tasks with `cols` logits per row: memory for them; the logits of a sequence to its row (a hook `collect`);
+ * true and predicted labels. */
+bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e);
+bool ses_finetuner_collect_scores(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
+                                  int64_t sequence, const float *x, int64_t n, int64_t cols, ses_err *e);
 bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_outputs *o, size_t cols,
                                ses_evaluation *v, ses_arena *mem, ses_err *e);
 /* Tasks with one number per row: true and predicted values. */

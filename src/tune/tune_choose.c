@@ -37,16 +37,7 @@ static size_t choice_count(const ses_finetune_set *s) { return ses_examples_at(s
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     (void)t;
-    o->score = ses_arena_array(&o->mem, s->n_rows * choice_count(s), sizeof *o->score, e);
-    return o->score != NULL;
-}
-
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
-                    const float *x, int64_t n, int64_t cols, ses_err *e)
-{
-    (void)t, (void)n, (void)e;
-    memcpy(o->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
-    return true;
+    return ses_finetuner_begin_scores(s, choice_count(s), o, e);
 }
 
 static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
@@ -91,7 +82,7 @@ const ses_finetune_task ses_finetune_task_choose = {
     .best_metric = "accuracy",
     .encode = encode,
     .begin = begin,
-    .collect = collect,
+    .collect = ses_finetuner_collect_scores,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

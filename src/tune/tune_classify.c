@@ -19,17 +19,7 @@ static const ses_encoding *encode_texts(ses_finetuner *t, const ses_labeled_exam
 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
-    o->score =
-        ses_arena_array(&o->mem, s->n_rows * (size_t)ses_model_label_count(t->model), sizeof *o->score, e);
-    return o->score != NULL;
-}
-
-static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
-                    const float *x, int64_t n, int64_t cols, ses_err *e)
-{
-    (void)t, (void)n, (void)e;
-    memcpy(o->score + s->row[sequence] * cols, x, (size_t)cols * sizeof *x);
-    return true;
+    return ses_finetuner_begin_scores(s, (size_t)ses_model_label_count(t->model), o, e);
 }
 
 /* ---- classify ---- */
@@ -80,7 +70,7 @@ const ses_finetune_task ses_finetune_task_classify = {
     .best_metric = "accuracy",
     .encode = encode,
     .begin = begin,
-    .collect = collect,
+    .collect = ses_finetuner_collect_scores,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,
@@ -130,7 +120,7 @@ const ses_finetune_task ses_finetune_task_regress = {
     .best_metric = "pearson",
     .encode = encode_real,
     .begin = begin,
-    .collect = collect,
+    .collect = ses_finetuner_collect_scores,
     .fill_evaluation = fill_evaluation_reals,
     .fill_prediction = fill_prediction_real,
     .put_prediction = put_prediction_real,
@@ -206,7 +196,7 @@ const ses_finetune_task ses_finetune_task_multi_label = {
     .best_metric = "f1_micro",
     .encode = encode_multi,
     .begin = begin,
-    .collect = collect,
+    .collect = ses_finetuner_collect_scores,
     .fill_evaluation = fill_evaluation_multi,
     .fill_prediction = fill_prediction_multi,
     .put_prediction = put_prediction_multi,
