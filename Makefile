@@ -3,6 +3,7 @@
 #   make check CUDA=1                 the same on a machine with a GPU, its kernels too
 #   make install  PREFIX, DESTDIR     make bench    time this machine
 #   make asan tsan                    the whole suite under sanitizers
+#   make clang-check                  part of it, and a second of each fuzz target, with clang's
 #   make check-large                  memory of the largest models
 #   make debug format lint fuzz uninstall clean
 MAKEFLAGS += --no-print-directory
@@ -50,6 +51,20 @@ fuzz:
 	@cmake --build build/fuzz --parallel $(JOBS)
 	@tools/run-fuzz build/fuzz $(FUZZ_SECONDS)
 
+# A part of the suite that takes about three minutes: readers of files, kernels, models, threads.
+CLANG_TESTS = test_json test_base test_strings test_number test_file test_unicode test_utf8_valid test_codepoint_offsets \
+	test_bpe test_unigram test_spm test_spaces test_text test_pre test_legacy_files test_safetensors test_torch_zip \
+	test_torch_legacy test_config test_tables test_examples test_corpus test_manifest test_vector_index test_metrics \
+	test_kernels_ref test_gemm test_attention test_attention_i8 test_int8 test_tape test_ops test_norm test_cache \
+	test_model test_generate test_runner test_pipeline_api test_save test_adapter test_checkpoint test_trainer
+
+clang-check:
+	@cmake --preset fuzz $(CMAKE_FLAGS) >/dev/null
+	@cmake --build build/fuzz --parallel $(JOBS)
+	@cmake --build build/fuzz --parallel $(JOBS) --target $(CLANG_TESTS)
+	@tools/run-tests build/fuzz $(JOBS) $(CLANG_TESTS)
+	@tools/run-fuzz build/fuzz 1
+
 lint:
 	@tools/lint build
 
@@ -59,4 +74,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all release debug ref-only cuda check check-large asan tsan bench install uninstall fuzz lint format clean
+.PHONY: all release debug ref-only cuda check check-large asan tsan clang-check bench install uninstall fuzz lint format clean

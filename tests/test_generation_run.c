@@ -341,7 +341,7 @@ static void test_failing_items(ses_device *dev)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     test_clients(dev);
     test_refused(dev);
     test_request_settings(dev);

@@ -8,6 +8,7 @@ have() {
     zlib1g-dev) [ -f /usr/include/zlib.h ] || [ -f /usr/local/include/zlib.h ] ;;
     liblzma-dev) [ -f /usr/include/lzma.h ] || [ -f /usr/local/include/lzma.h ] ;;
     libzstd-dev) [ -f /usr/include/zstd.h ] || [ -f /usr/local/include/zstd.h ] ;;
+    libclang-rt-dev) find /usr/lib /usr/local/lib -name 'libclang_rt.fuzzer*' 2>/dev/null | grep -q . ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
     nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;

@@ -219,7 +219,7 @@ static bool run_one_by_one(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     if (!p->settings.on_item_error || !e || e->code == SES_OK || e->code == SES_EIO) return false;
     ses_request *only = only_unfinished(b);
-    if (only) return record_item_error(p, only, e);
+    if (only) return ses_request_fail(p, only, e);
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
         ses_request *r = b->request[s];
