@@ -33,7 +33,7 @@ typedef struct ses_opt {
     const char *env;       /* environment variable used if the option is absent; empty counts as unset */
     double min, max;       /* inclusive range of a number; both 0: any */
     bool required;         /* for text, choice, list */
-    bool is_model;         /* for text: a model folder or the name of a bundled model */
+    bool is_model;         /* for text, list: a model folder or the name of a bundled model */
     /* For a choice: the value if none follows. A value follows after '=', or as the next word if that is
      * exactly one of the choices. */
     const char *implicit_value;

@@ -18,14 +18,23 @@ typedef struct ses_bench {
     ses_device *dev; /* the device under test */
     double peak;     /* GFLOP/s of multiply-adds in registers on these threads; 0: unknown */
     ses_progress progress;
-    int64_t done, total;         /* measurements, for the progress line */
-    const char *only;            /* gemm: rows whose "BENCH SHAPE" contains this; NULL: all */
-    const char *model;           /* model: model folder; NULL: built-in sizes with random weights */
-    const ses_opt_list *batches; /* model: batches for that folder */
-    bool train;                  /* model: training steps instead of forward passes */
-    bool recompute;              /* model: gradient checkpointing, see ses_tape_options */
-    bool rounds_on_request;      /* --turns: a round per line on standard input */
+    int64_t done, total;                /* measurements, for the progress line */
+    const char *only;                   /* gemm: rows whose "BENCH SHAPE" contains this; NULL: all */
+    const char *model;                  /* model: model folder; NULL: built-in sizes with random weights */
+    const ses_opt_list *batches;        /* model: batches for that folder */
+    bool train;                         /* model: training steps instead of forward passes */
+    bool recompute;                     /* model: gradient checkpointing, see ses_tape_options */
+    bool rounds_on_request;             /* --turns: a round per line on standard input */
+    const struct ses_serve_load *serve; /* serve: the load */
 } ses_bench;
+
+/* Options of `sesame bench serve`. */
+typedef struct ses_serve_load {
+    const char *url, *path, *bodies;
+    double rate, seconds, warmup;
+    int64_t connections, seed;
+} ses_serve_load;
+extern const ses_opt_table ses_serve_load_options;
 
 typedef struct ses_bench_kind {
     const char *name;
@@ -35,7 +44,7 @@ typedef struct ses_bench_kind {
 } ses_bench_kind;
 
 extern const ses_bench_kind ses_bench_gemm, ses_bench_ops, ses_bench_model, ses_bench_tokenizer,
-    ses_bench_generate, ses_bench_pipelines;
+    ses_bench_generate, ses_bench_pipelines, ses_bench_serve;
 
 /* Whether Ctrl-C was pressed: finish the current measurement, show the results and end. */
 bool ses_bench_stopped(void);

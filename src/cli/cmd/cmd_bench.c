@@ -13,6 +13,7 @@ typedef struct args {
     bool quick, train, recompute, turns;
     const char *only, *model;
     ses_opt_list loads;
+    ses_serve_load serve;
 } args;
 
 static const ses_opt opt[] = {
@@ -50,13 +51,14 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, turns),
       .help = "alternate with another program: a round per line on standard input" },
+    SES_OPT_INCLUDE(args, serve, ses_serve_load_options),
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
-static const ses_bench_kind *const kinds[] = {
-    &ses_bench_gemm,      &ses_bench_ops,      &ses_bench_model,
-    &ses_bench_tokenizer, &ses_bench_generate, &ses_bench_pipelines
-};
+static const ses_bench_kind *const kinds[] = { &ses_bench_gemm,     &ses_bench_ops,
+                                               &ses_bench_model,    &ses_bench_tokenizer,
+                                               &ses_bench_generate, &ses_bench_pipelines,
+                                               &ses_bench_serve };
 
 static volatile sig_atomic_t stopped; /* set by the signal handler */
 
@@ -73,7 +75,8 @@ static const ses_bench_kind *find_kind(const char *name, ses_err *e)
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
     ses_fail(e, SES_EUSAGE,
-             "unknown benchmark '%s', choose gemm, ops, model, tokenizer, generate or pipelines", name);
+             "unknown benchmark '%s', choose gemm, ops, model, tokenizer, generate, pipelines or serve",
+             name);
     return NULL;
 }
 
@@ -115,7 +118,9 @@ static bool run(ses_call *c, ses_err *e)
     b.only = a->only, b.model = a->model, b.batches = &a->loads, b.train = a->train,
     b.rounds_on_request = a->turns;
     b.recompute = a->recompute;
-    if (!a->model != !a->loads.n || (a->train && !a->model))
+    b.serve = &a->serve;
+    bool serves = c->n_operands == 1 && !strcmp(c->operands[0], "serve");
+    if ((!a->model != !a->loads.n && !serves) || (a->train && !a->model))
         return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
     if (a->recompute && a->model && !a->train) return ses_fail(e, SES_EUSAGE, "--recompute requires --train");
     bool ok = true;
