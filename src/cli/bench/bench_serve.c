@@ -1,5 +1,5 @@
-/* bench serve: load on an HTTP server. With --url a running server; with --model this program as a server in another
- * process, compared with the same work in this process. */
+/* bench serve: load on an HTTP server. With --url a running server; with --model this program as a server in
+ * another process, compared with the same work in this process. */
 #define _GNU_SOURCE
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -230,7 +230,7 @@ static bool read_port(FILE *f, int *port, ses_err *e)
     while (fgets(line, sizeof line, f)) {
         const char *at = strstr(line, "http://127.0.0.1:");
         if (at) {
-            *port = atoi(at + 17);
+            *port = (int)strtol(at + 17, NULL, 10);
             return true;
         }
         snprintf(last, sizeof last, "%s", line);
@@ -316,7 +316,7 @@ static bool parse_url(const char *url, char *host, size_t n, int *port, ses_err 
     }
     const char *s = strncmp(url, "http://", 7) ? url : url + 7, *colon = strrchr(s, ':');
     size_t len = colon ? (size_t)(colon - s) : strcspn(s, "/");
-    *port = colon ? atoi(colon + 1) : 80;
+    *port = colon ? (int)strtol(colon + 1, NULL, 10) : 80;
     if (!len || len >= n || *port < 1 || *port > 65535)
         return ses_fail(e, SES_EUSAGE, "--url: '%s' is not http://HOST:PORT or unix:PATH", url);
     memcpy(host, s, len);

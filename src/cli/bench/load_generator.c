@@ -27,7 +27,7 @@ enum { READ_BYTES = 64 << 10, MAX_RESPONSE = 256 << 20 };
 typedef struct conn {
     int fd;
     bool busy;
-    double due; /* of the request that is being answered */
+    double due; /* time at which its request was due */
     char *in;
     size_t n, capacity;
 } conn;
@@ -42,7 +42,7 @@ typedef struct loop {
     double start, measure_from, end; /* seconds */
     double *due;                     /* times of requests that wait for a connection: [first, n) */
     size_t first, n, due_capacity;
-    double next_due; /* of the next arrival */
+    double next_due; /* time of the next arrival */
     uint64_t arrivals, next_request;
     double *latency;
     size_t n_latencies, latency_capacity;
@@ -178,7 +178,7 @@ static size_t response_length(const char *p, size_t n)
 static bool count_response(loop *p, const conn *c, ses_err *e)
 {
     double now = ses_seconds();
-    int status = c->n > 12 ? atoi(c->in + 9) : 0;
+    int status = c->n > 12 ? (int)strtol(c->in + 9, NULL, 10) : 0;
     if (c->due < p->measure_from) return true;
     p->r->bytes_received += (int64_t)c->n;
     if (status == 429) p->r->rejected++;

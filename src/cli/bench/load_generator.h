@@ -1,7 +1,7 @@
-/* Load generator for HTTP servers. Open loop: requests are due at random times with a given mean rate (Poisson
- * arrivals), whether or not earlier ones have been answered, and latency counts from the time a request was due,
- * so that a slow server cannot slow down its own measurement. Closed loop (rate 0): each connection sends
- * its next request when it has received a response.
+/* Load generator for HTTP servers. Open loop: requests are due at random times with a given mean rate
+ * (Poisson arrivals), whether or not earlier ones have been answered, and latency counts from the time a
+ * request was due, so that a slow server cannot slow down its own measurement. Closed loop (rate 0): each
+ * connection sends its next request when it has received a response.
  *
  * One thread. The result is the caller's. */
 #ifndef SES_CLI_LOAD_GENERATOR_H
@@ -25,7 +25,7 @@ typedef struct ses_load_result {
     int64_t sent, ok, rejected, failed; /* 2xx; 429; other responses and broken connections */
     double seconds, rate;               /* responses with 2xx per second */
     double p50, p90, p99, max, mean;    /* latency of responses with 2xx, in seconds */
-    double cpu_seconds;                 /* of this process */
+    double cpu_seconds;                 /* CPU time of this process */
     int64_t bytes_received;
     double max_late; /* largest delay between due time and sending, in seconds */
 } ses_load_result;
