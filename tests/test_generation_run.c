@@ -274,6 +274,73 @@ static void test_request_settings(ses_device *dev)
     ses_pipeline_free(p), ses_tokenizer_free(t);
 }
 
+/* A byte-level tokenizer with first and second bytes of characters, and ASCII words: random tokens make
+ * characters of two tokens, and invalid ones. */
+static ses_tokenizer *byte_tokenizer(void)
+{
+    char text[8192];
+    ses_err e = { 0 };
+    size_t n =
+        (size_t)snprintf(text, sizeof text,
+                         "{\"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+                         "\"trim_offsets\": true, \"use_regex\": true}, \"model\": {\"type\": \"BPE\", "
+                         "\"merges\": [], \"vocab\": {\"a\": 0");
+    for (int i = 1; i < WORDS; i++) {
+        char word[16];
+        bool first = i % 3 == 1, second = i % 3 == 2 && i / 3 < 18;
+        snprintf(word, sizeof word, first || second ? "\\u%04x" : "W%d",
+                 first    ? 0xC2 + i / 3
+                 : second ? 0xAE + i / 3
+                          : i);
+        n += (size_t)snprintf(text + n, sizeof text - n, ", \"%s\": %d", word, i);
+    }
+    snprintf(text + n, sizeof text - n, "}}}");
+    ses_tokenizer *t = ses_tokenizer_from_json(text, strlen(text), &e);
+    CHECK_MSG(t && ses_tokenizer_traits_of(t).decodes_bytes, "%s", e.msg);
+    return t;
+}
+
+/* Characters of several tokens: pieces are complete characters and add up to the text. */
+static bool on_byte_token(void *ctx, ses_request *r, const ses_generation_token *t)
+{
+    client *c = ctx;
+    (void)r;
+    c->tokens++, c->specials += !t->text.n;
+    ses_buf_append(c->stream, t->text.p, t->text.n);
+    CHECK(!t->text.n || ((unsigned char)t->text.p[0] & 0xC0) != 0x80);
+    return true;
+}
+
+static void test_bytes(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_tokenizer *t = byte_tokenizer();
+    const ses_setting settings[] = {
+        { "do_sample", "true" }, { "temperature", "9" }, { "top_k", "all" }, { 0 }
+    };
+    ses_pipeline_options o = { .settings = settings, .tokenizer = t };
+    ses_pipeline *p = ses_pipeline_open_with("text-generation", "tests/golden/gpt2-lm", dev, &o, &e);
+    ses_generator *g = p ? ses_generator_new(ses_pipeline_model(p), 0, 0, &e) : NULL;
+    if (!CHECK_MSG(g, "%s", e.msg)) return;
+    int held_back = 0;
+    for (int seed = 0; seed < 40; seed++) {
+        client c = { .r = ses_generation_request_from_ids(p, &(ses_item){ 0 }, (const int32_t[]){ 3, 4 }, 2,
+                                                          &e) };
+        ses_generation_callbacks callbacks = { on_byte_token, on_finish, &c };
+        ses_result r;
+        ses_generation_request_own_options(c.r, &e)->seed = (uint64_t)seed;
+        CHECK_MSG(ses_generation_task_start(p, c.r, g, &callbacks, &e), "%s", e.msg);
+        while (ses_generator_step(g)) continue;
+        CHECK(ses_request_finish(p, c.r, &r, &e) && r.row->text.n >= c.stream->len);
+        CHECK(!memcmp(r.row->text.p + r.item->text.n, c.stream->data, c.stream->len) &&
+              r.row->text.n == r.item->text.n + c.stream->len);
+        held_back += c.specials;
+        ses_buf_free(c.stream), ses_request_free(c.r);
+    }
+    CHECK_MSG(held_back > 50, "%d", held_back);
+    ses_generator_free(g), ses_pipeline_free(p), ses_tokenizer_free(t);
+}
+
 /* ---- failing items ---- */
 
 typedef struct outcome {
@@ -345,6 +412,7 @@ int main(void)
     test_clients(dev);
     test_refused(dev);
     test_request_settings(dev);
+    test_bytes(dev);
     test_failing_items(dev);
     ses_device_free(dev);
     return check_report();

@@ -67,6 +67,7 @@ typedef struct ses_tokenizer_traits {
     bool has_subword_prefix; /* tokens inside a word start with a prefix, such as "##ing" */
     int64_t max_length;      /* stored truncation; 0: none */
     bool truncate_left;      /* stored truncation removes tokens from the left */
+    bool decodes_bytes;      /* parts of a sequence, split between characters, can be decoded one by one */
 } ses_tokenizer_traits;
 
 /* The properties, by value; model is borrowed from the tokenizer. Cannot fail. */

@@ -3,6 +3,13 @@
 #include "generation_task.h"
 #include "stop_text.h"
 
+/* Text of a sequence that on_token has received: all tokens before `first`, and `sent` bytes of the text
+ * after them. */
+typedef struct stream_state {
+    int64_t first;
+    size_t sent;
+} stream_state;
+
 /* The run of one request, in its memory. */
 struct ses_generation_run {
     ses_pipeline *p; /* decodes texts */
@@ -10,7 +17,8 @@ struct ses_generation_run {
     ses_generator *g;
     int64_t number;
     ses_generation_callbacks callbacks;
-    size_t *sent; /* [num_return_sequences]: bytes of the text that on_token has received */
+    bool decodes_parts;   /* texts of parts of a sequence add up */
+    stream_state *stream; /* [num_return_sequences] */
     ses_err error;
 };
 
@@ -137,18 +145,20 @@ static size_t final_length(const char *s, size_t n)
 static bool new_text(ses_generation_run *run, const ses_token_event *t, ses_string *piece)
 {
     ses_pipeline *p = run->p;
-    int64_t first = first_token(p, t->prompt_len);
-    ses_string text = decode(p, run->r, t->id + first, t->n - first, &run->error);
-    size_t end = text.n, sent = run->sent[t->sequence];
-    if (!text.p) return false;
     const ses_generation_request *s = run->r->state;
+    stream_state *x = &run->stream[t->sequence];
+    int64_t first = x->first ? x->first : first_token(p, t->prompt_len);
+    ses_string text = decode(p, run->r, t->id + first, t->n - first, &run->error);
+    size_t end = text.n, sent = x->sent;
+    if (!text.p) return false;
     while (!t->last && end >= 3 && !memcmp(text.p + end - 3, "\xEF\xBF\xBD", 3)) end -= 3;
     if (!t->last && p->tokenizer_config.clean_up_spaces) end = final_length(text.p, end);
     if (s->hides_stop && !t->last) end = ses_stop_text_final(s->o, text.p, end, sent);
     if (s->hides_stop && t->last && t->finish == SES_FINISH_STOP)
         end = ses_stop_text_find(s->o, text.p, end, sent);
     *piece = (ses_string){ text.p + sent, end > sent ? end - sent : 0 };
-    if (end > sent) run->sent[t->sequence] = end;
+    if (end > sent) x->sent = end;
+    if (run->decodes_parts && end == text.n) x->first = t->n, x->sent = 0;
     return true;
 }
 
@@ -187,9 +197,11 @@ bool ses_generation_task_start(ses_pipeline *p, ses_request *r, ses_generator *g
     ses_generation_request *s = r->state;
     const ses_seq *q = r->seq;
     ses_generation_run *run = ses_arena_array(&r->mem, 1, sizeof *run, e);
-    size_t *sent = ses_arena_array(&r->mem, (size_t)s->o->num_return_sequences, sizeof *sent, e);
-    if (!run || !sent) return false;
-    *run = (ses_generation_run){ .p = p, .r = r, .g = g, .callbacks = *callbacks, .sent = sent };
+    stream_state *stream = ses_arena_array(&r->mem, (size_t)s->o->num_return_sequences, sizeof *stream, e);
+    if (!run || !stream) return false;
+    *run = (ses_generation_run){ .p = p, .r = r, .g = g, .callbacks = *callbacks, .stream = stream };
+    run->decodes_parts =
+        ses_tokenizer_traits_of(p->tokenizer).decodes_bytes && !p->tokenizer_config.clean_up_spaces;
     ses_prompt prompt = { .ids = { q->id, (int64_t)q->n } };
     ses_generator_callbacks own = { callbacks->on_token ? on_token : NULL, on_finish, run };
     run->number = ses_generator_add(g, &prompt, s->o, &own, e);
