@@ -37,9 +37,11 @@ asan tsan:
 bench: release
 	@for what in $(BENCH); do build/sesame bench $$what || exit 1; done
 
-# The prefix decides the library folder (Debian: lib/TRIPLET below /usr), so it is set before, not while, installing.
+# Builds only the installed targets, not the tests. The prefix decides the library folder (Debian: lib/TRIPLET below /usr), so
+# it is set before, not while, installing.
 install:
-	@$(MAKE) --no-print-directory release CMAKE_FLAGS='$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)'
+	@$(MAKE) --no-print-directory release ONLY='sesame-bin sesame sesame-shared share' \
+		CMAKE_FLAGS='$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)'
 	@DESTDIR='$(DESTDIR)' cmake --install build
 
 uninstall:

@@ -23,6 +23,10 @@ else
 fi
 that 'nothing is outside the prefix' '! grep -q "Installing: /usr" "$tmp/log"'
 
+for target in $(sed -n 's/^install(TARGETS \([a-z -]*\) [A-Z].*/\1/p' cmake/install.cmake) share; do
+    that "make install builds $target" 'sed -n "s/.*release ONLY=//p" Makefile | grep -qw -e "$target"'
+done
+
 # Every public header compiles alone, as C and as C++, and is part of sesame.h.
 cc=$(command -v cc || command -v gcc || command -v clang)
 cxx=$(command -v c++ || command -v clang++)
