@@ -11,6 +11,10 @@ have() {
     libclang-rt-dev) find /usr/lib /usr/local/lib -name 'libclang_rt.fuzzer*' 2>/dev/null | grep -q . ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
     nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
+    fonts-dejavu-core) [ -d /usr/share/fonts/truetype/dejavu ] ;;
+    chromium-driver) command -v chromedriver >/dev/null 2>&1 ;;
+    python3-selenium) /usr/bin/python3 -c 'import selenium' >/dev/null 2>&1 ;;
+    python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
