@@ -27,7 +27,6 @@ static const ses_opt opt[] = {
       .type = SES_OPT_LIST,
       .offset = offsetof(args, models),
       .value = "[NAME=]DIR",
-      .is_model = true,
       .help =
           "model to serve: a folder, a bundled model or NAME=FOLDER; may be repeated. Default: the bundled "
           "models" },
