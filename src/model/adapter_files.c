@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -154,11 +155,7 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
     }
     if (labels && !named) ses_json_member_int(w, "num_labels", labels);
     ses_json_end_object(w);
-    size_t n;
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    return d;
+    return ses_json_writer_parse(w, e);
 }
 
 ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *e)
@@ -287,12 +284,6 @@ static void put_config(const ses_model *m, ses_json_writer *w)
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, SES_ADAPTER_CONFIG, e) : NULL;
-    size_t n;
-    if (path) put_config(m, w);
-    const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
-    bool ok = text && ses_file_write(path, text, n, overwrite, e);
-    ses_json_writer_free(w);
-    ses_free(path);
-    return ok;
+    if (w) put_config(m, w);
+    return ses_json_writer_save(w, dir, SES_ADAPTER_CONFIG, overwrite, e);
 }

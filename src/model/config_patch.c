@@ -1,4 +1,5 @@
 /* Copies a config.json with settings changed; each model type has its own keys for them. */
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "model_desc.h"
 
@@ -107,9 +108,5 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
     if (causal) ses_json_member_bool(w, causal->key, true);
     if (head) put_head(w, c);
     ses_json_end_object(w);
-    size_t n;
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *doc = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    return doc;
+    return ses_json_writer_parse(w, e);
 }

@@ -2,6 +2,7 @@
  * in a format that every version of the library reads. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "model_desc.h"
 #include "sentence_impl.h"
 
@@ -15,14 +16,8 @@ static bool write_json(const char *dir, const char *name, put_json *put, const s
                        const ses_module *m, bool overwrite, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, name, e) : NULL;
-    size_t len;
-    if (path) put(w, s, m);
-    const char *text = path ? ses_json_writer_text(w, &len, e) : NULL;
-    bool ok = text && ses_file_write(path, text, len, overwrite, e);
-    ses_free(path);
-    ses_json_writer_free(w);
-    return ok;
+    if (w) put(w, s, m);
+    return ses_json_writer_save(w, dir, name, overwrite, e);
 }
 
 /* "1_Pooling"; the Transformer module has no folder. */

@@ -1,6 +1,7 @@
 /* The output folder of a pretraining run: the plan, the final model and its files. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "pretrain_impl.h"
 
@@ -11,16 +12,6 @@
 
 static const int64_t MAX_UPDATES = 1000000000000; /* as option --steps */
 
-static bool write_json(const char *dir, const char *name, ses_json_writer *w, bool overwrite, ses_err *e)
-{
-    size_t n;
-    char *path = ses_path_join(dir, name, e);
-    const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
-    bool ok = text && ses_file_write(path, text, n, overwrite, e);
-    ses_free(path);
-    return ok;
-}
-
 /* ---- the plan ---- */
 
 bool ses_pretrain_save_plan(const ses_pretrain *p, ses_err *e)
@@ -30,9 +21,7 @@ bool ses_pretrain_save_plan(const ses_pretrain *p, ses_err *e)
     ses_json_begin_object(w);
     ses_json_member_int(w, "updates", ses_trainer_total_updates(p->trainer));
     ses_json_end_object(w);
-    bool ok = write_json(p->o.run.output, SES_RUN_PLAN, w, true, e);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, p->o.run.output, SES_RUN_PLAN, true, e);
 }
 
 bool ses_pretrain_load_plan(ses_pretrain *p, ses_err *e)
@@ -97,9 +86,7 @@ static bool write_results(const ses_pretrain *p, const char *dir, const char *na
     if (train) put_train(p, w);
     if (eval) put_eval(p, w);
     ses_json_end_object(w);
-    bool ok = write_json(dir, name, w, false, e);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, dir, name, false, e);
 }
 
 /* ---- files ---- */
@@ -132,9 +119,7 @@ static bool write_tokenizer_config(const ses_pretrain *p, const char *dir, ses_e
         if (s) ses_json_put_key(w, role[i].key), ses_json_put_stringn(w, s, n);
     }
     ses_json_end_object(w);
-    bool ok = write_json(dir, "tokenizer_config.json", w, false, e);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, dir, "tokenizer_config.json", false, e);
 }
 
 /* README.md, the model card. */

@@ -1,6 +1,7 @@
 /* Opens a tokenizer from tokenizer.json and saves it as one. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "text/legacy/legacy_files.h"
 #include "tokenizer_files.h"
 #include "tokenizer_impl.h"
@@ -344,9 +345,5 @@ bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite
         ses_stage_instance_save(&t->stage[order[i]], w);
     }
     ses_json_end_object(w);
-    size_t n;
-    const char *text = ses_json_writer_text(w, &n, e);
-    bool ok = text && ses_file_write(path, text, n, overwrite, e);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, NULL, path, overwrite, e);
 }

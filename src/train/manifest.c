@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "sesame/json.h"
 
@@ -50,21 +51,15 @@ static bool list_file(void *ctx, const char *name)
 
 bool ses_manifest_write(const char *dir, ses_err *e)
 {
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, MANIFEST, e) : NULL;
     file_list l = { dir, w, e, true };
-    bool ok = false;
-    if (path) {
-        ses_json_begin_object(w);
-        ok = ses_dir_each(dir, list_file, &l, e) && l.ok;
-        ses_json_end_object(w);
-    }
-    const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
-    ok = text && ses_file_write(path, text, n, false, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    bool ok = ses_dir_each(dir, list_file, &l, e) && l.ok;
+    ses_json_end_object(w);
+    if (ok) return ses_json_writer_save(w, dir, MANIFEST, false, e);
     ses_json_writer_free(w);
-    ses_free(path);
-    return ok;
+    return false;
 }
 
 /* Checks size and hash of the i-th file of the manifest. */

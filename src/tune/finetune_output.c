@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "train/train_folder.h"
 #include "train/training_events.h"
 
@@ -34,21 +35,13 @@ void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w)
 static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
                           ses_err *e)
 {
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(4, e);
-    char *path = w ? ses_path_join(dir, name, e) : NULL;
-    bool ok = path != NULL;
-    if (ok) {
-        ses_json_begin_object(w);
-        if (train) put_train(f, w);
-        if (eval) put_eval(f, w);
-        ses_json_end_object(w);
-        const char *text = ses_json_writer_text(w, &n, e);
-        ok = text && ses_file_write(path, text, n, false, e);
-    }
-    ses_json_writer_free(w);
-    ses_free(path);
-    return ok;
+    if (!w) return false;
+    ses_json_begin_object(w);
+    if (train) put_train(f, w);
+    if (eval) put_eval(f, w);
+    ses_json_end_object(w);
+    return ses_json_writer_save(w, dir, name, false, e);
 }
 
 /* ---- the folder ---- */

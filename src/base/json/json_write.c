@@ -1,7 +1,9 @@
 /* JSON writer. */
+#include "json_helpers.h"
 #include "json_impl.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -284,4 +286,24 @@ const char *ses_json_writer_text(ses_json_writer *w, size_t *len, ses_err *e)
     }
     if (len) *len = w->out.len;
     return w->out.data;
+}
+
+bool ses_json_writer_save(ses_json_writer *w, const char *dir, const char *name, bool overwrite, ses_err *e)
+{
+    size_t n = 0;
+    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
+    char *path = text && dir ? ses_path_join(dir, name, e) : NULL;
+    bool ok = text && (!dir || path) && ses_file_write(dir ? path : name, text, n, overwrite, e);
+    ses_free(path);
+    ses_json_writer_free(w);
+    return ok;
+}
+
+ses_json_doc *ses_json_writer_parse(ses_json_writer *w, ses_err *e)
+{
+    size_t n = 0;
+    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
+    ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return d;
 }

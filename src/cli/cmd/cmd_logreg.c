@@ -1,6 +1,7 @@
 /* logreg: logistic regression on feature vectors, with test set, cross-validation and a grid of C. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/train/logreg_run.h"
@@ -250,11 +251,7 @@ static bool save(const char *path, bool overwrite, const ses_logreg_data *d, con
     ses_json_begin_object(w);
     put_model(w, d, p, r);
     ses_json_end_object(w);
-    size_t n;
-    const char *text = ses_json_writer_text(w, &n, e);
-    bool ok = text && ses_file_write(path, text, n, overwrite, e);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, NULL, path, overwrite, e);
 }
 
 static bool run(ses_call *c, ses_err *e)

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "base/suggest.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -189,13 +190,10 @@ static const char *const IRRELEVANT =
 
 static bool same_options(const ses_json *was, const ses_finetune_args *a, const char *dir, ses_err *e)
 {
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_options_put_json(ses_command_finetune.opt, ses_command_finetune.n_opt, a, w);
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
+    ses_json_doc *d = ses_json_writer_parse(w, e);
     const ses_json *now = d ? ses_json_root(d) : NULL;
     bool ok = d != NULL;
     for (size_t i = 0; ok && i < ses_json_len(now); i++) {
@@ -335,15 +333,9 @@ static void put_all(const search *s, ses_json_writer *w)
 
 static bool write_grid(const search *s, ses_err *e)
 {
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(s->a->train.run.output, SES_GRID_FILE, e) : NULL;
-    if (path) put_all(s, w);
-    const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
-    bool ok = text && ses_file_write(path, text, n, true, e);
-    ses_json_writer_free(w);
-    ses_free(path);
-    return ok;
+    if (w) put_all(s, w);
+    return ses_json_writer_save(w, s->a->train.run.output, SES_GRID_FILE, true, e);
 }
 
 static ses_text_table *table_of(const search *s, ses_err *e)

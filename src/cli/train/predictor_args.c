@@ -1,6 +1,7 @@
 /* Opening of fine-tuned models for eval, predict and quantize. */
 #include "predictor_args.h"
 
+#include "base/json/json_helpers.h"
 #include "base/label_pairs.h"
 #include "train/train_folder.h"
 
@@ -24,7 +25,6 @@ static void put_option(const ses_json *stored, const char *name, ses_json_writer
 static ses_json_doc *copy_data_options(const ses_json *stored, const char *except, ses_err *e)
 {
     const ses_opt *o;
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     ses_json_begin_object(w);
@@ -34,10 +34,7 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *excep
         if (!except || strcmp(o->name, except)) put_option(stored, o->name, w);
     ses_json_end_object(w);
     ses_json_end_object(w);
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *copy = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    return copy;
+    return ses_json_writer_parse(w, e);
 }
 
 ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c,

@@ -7,6 +7,7 @@
 #include "objective_mix.h"
 
 #include "base/alloc.h"
+#include "base/json/json_helpers.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 
@@ -191,11 +192,7 @@ ses_json_doc *ses_generator_config(const ses_json *config, double fraction, ses_
             ses_json_put_value(w, v);
     }
     ses_json_end_object(w);
-    size_t n;
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *doc = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    return doc;
+    return ses_json_writer_parse(w, e);
 }
 
 #define REPLACED(id, name_, description_, head_, targets_)                                    \
