@@ -192,7 +192,7 @@ static void nested(void)
 static void table(void)
 {
     CHECK(!ses_benchmark_require("sst3", &err) &&
-          strstr(err.msg, "unknown benchmark \"sst3\"; available: cola, sst2"));
+          strstr(err.msg, "unknown benchmark \"sst3\"; choose one of cola, sst2"));
     size_t n = 0;
     for (const ses_benchmark *b; (b = ses_benchmark_at(n)); n++) {
         CHECK(ses_benchmark_find(b->name) == b && b->title && (b->train || b->dev || b->test));

@@ -105,7 +105,7 @@ ok "metrics by name" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --tas
     --metrics 'bleu_plain|rouge_stem' --json
 ok "only these metrics" sh -c "grep -q eval_bleu '$tmp/out' && grep -q eval_rougeL '$tmp/out' && ! grep -q exact '$tmp/out'"
 ok "unknown metric" exits 2 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --metrics 'rouge|fog'
-ok "lists the metrics" err_has 'unknown "fog"; choose from accuracy, f1, matthews'
+ok "lists the metrics" err_has 'unknown metric "fog"; choose one of accuracy, f1, matthews'
 cut -f1 "$tmp/rewrite.tsv" >"$tmp/source.tsv"
 ok "predict" exits 0 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --prefix "who ? " --max-target 16
 ok "generated texts" test "$(head -2 "$tmp/out" | tr -d '\n')" = '{"text": "the bad film of paris"}{"text": "it was not a good film"}'

@@ -363,7 +363,7 @@ static void edges(void)
     check_fails("accuracy", &(ses_evaluation){ .true_labels = a, .pred_labels = a, .n_labels = 2 },
                 "no examples");
     check_fails("bleu", &v, "lacks the fields");
-    check_fails("accurate", &v, "unknown metric \"accurate\"; choose one of: accuracy, f1");
+    check_fails("accurate", &v, "unknown metric \"accurate\"; choose one of accuracy, f1");
 
     const int32_t flat[] = { 1, 1, 1 };
     v = (ses_evaluation){ .n = 3, .true_labels = flat, .pred_labels = flat, .n_labels = 2 };

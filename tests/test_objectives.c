@@ -412,7 +412,7 @@ static void test_errors(void)
     fails("mlm:1,", &usual, &x, FIXTURE_BERT, 128, "unknown objective \"\"");
     fails("mlm:1x", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
     fails("mlm,mlm", &usual, &x, FIXTURE_BERT, 128, "mlm is given twice");
-    fails("lm", &usual, &x, FIXTURE_BERT, 128, "unknown objective \"lm\"; choose from mlm");
+    fails("lm", &usual, &x, FIXTURE_BERT, 128, "unknown objective \"lm\"; choose one of mlm");
     fails("mlm", &wild, &x, FIXTURE_BERT, 128, "mask rate 1.5");
     wild = usual, wild.mask_rate_end = -0.5;
     fails("mlm", &wild, &x, FIXTURE_BERT, 128, "final mask rate -0.5; expected 0 to 1, or -1");

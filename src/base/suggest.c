@@ -1,6 +1,8 @@
 /* Closest candidate by edit distance. */
 #include "suggest.h"
 
+#include "str.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -44,5 +46,18 @@ bool ses_suggest_add(const ses_suggestion *s, const char *prefix, ses_err *e)
     if (!s->best || !e) return false;
     size_t n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, "; did you mean '%s%.*s'?", prefix, (int)s->best_len, s->best);
+    return false;
+}
+
+bool ses_fail_unknown(ses_err *e, ses_code code, const char *what, ses_string word, ses_name_fn *name_of,
+                      const void *ctx)
+{
+    const char *name;
+    ses_buf list = { 0 };
+    for (size_t i = 0; (name = name_of(ctx, i)); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", name);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, code, "unknown %s \"%s\"; choose one of %s", what, ses_quoted_of(word.p, word.n).s,
+                 list.data ? list.data : "none");
+    ses_buf_free(&list);
     return false;
 }

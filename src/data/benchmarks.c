@@ -1,5 +1,6 @@
 /* The table of named benchmarks. */
 #include "base/str.h"
+#include "base/suggest.h"
 #include "examples_impl.h"
 
 #include <string.h>
@@ -17,15 +18,15 @@ const ses_benchmark *ses_benchmark_find(const char *name)
     return NULL;
 }
 
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < SES_LEN(table) ? table[i].name : NULL;
+}
+
 const ses_benchmark *ses_benchmark_require(const char *name, ses_err *e)
 {
     const ses_benchmark *b = ses_benchmark_find(name);
-    if (b) return b;
-    ses_buf list = { 0 };
-    for (size_t i = 0; i < SES_LEN(table); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", table[i].name);
-    if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "unknown benchmark \"%s\"; available: %s", ses_quoted_of(name, strlen(name)).s,
-                 list.data);
-    ses_buf_free(&list);
-    return NULL;
+    if (!b) ses_fail_unknown(e, SES_EARG, "benchmark", (ses_string){ name, strlen(name) }, name_at, NULL);
+    return b;
 }

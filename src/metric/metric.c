@@ -1,6 +1,8 @@
 /* The list of metrics, running one, bootstrap confidence intervals, confusion matrices. */
 #include "metric_impl.h"
 
+#include "base/suggest.h"
+
 #include "base/alloc.h"
 #include "base/rng.h"
 
@@ -34,16 +36,17 @@ bool ses_metric_lower_is_better(const char *score)
     return len > 5 && !strcmp(score + len - 5, "_loss"); /* "mlm_loss": the loss of an objective */
 }
 
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < SES_LEN(table) ? table[i]->name : NULL;
+}
+
 static const ses_metric *find(const char *name, ses_err *e)
 {
-    ses_buf list = { 0 };
     for (size_t i = 0; i < SES_LEN(table); i++)
         if (!strcmp(table[i]->name, name)) return table[i];
-    for (size_t i = 0; i < SES_LEN(table); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", table[i]->name);
-    if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "unknown metric \"%s\"; choose one of: %s", ses_quoted_of(name, strlen(name)).s,
-                 list.data);
-    ses_buf_free(&list);
+    ses_fail_unknown(e, SES_EARG, "metric", (ses_string){ name, strlen(name) }, name_at, NULL);
     return NULL;
 }
 

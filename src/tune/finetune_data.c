@@ -3,9 +3,16 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const char *metric_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return ses_metric_at(i, NULL, NULL);
+}
 
 static bool is_metric(const char *s, size_t n)
 {
@@ -17,18 +24,11 @@ static bool is_metric(const char *s, size_t n)
 
 static bool check_metrics(const char *list, ses_err *e)
 {
-    const char *item, *name;
+    const char *item;
     size_t n;
     for (size_t k = 0; ses_list_at(list, k, &item, &n); k++) {
         if (!n || is_metric(item, n)) continue;
-        ses_buf all = { 0 };
-        for (size_t i = 0; (name = ses_metric_at(i, NULL, NULL)); i++)
-            ses_buf_appendf(&all, "%s%s", i ? ", " : "", name);
-        if (ses_buf_ok(&all, e))
-            ses_fail(e, SES_EUSAGE, "metrics: unknown \"%s\"; choose from %s", ses_quoted_of(item, n).s,
-                     all.data);
-        ses_buf_free(&all);
-        return false;
+        return ses_fail_unknown(e, SES_EUSAGE, "metric", (ses_string){ item, n }, metric_at, NULL);
     }
     return true;
 }

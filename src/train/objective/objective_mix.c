@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/suggest.h"
 #include "model/model_desc.h"
 #include "op/op.h"
 #include "train/distill.h"
@@ -38,15 +39,17 @@ const char *ses_objective_name(size_t i, const char **description, bool *is_auxi
     return all[i]->name;
 }
 
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return ses_objective_name(i, NULL, NULL);
+}
+
 static const ses_objective *find(const char *name, size_t n, ses_err *e)
 {
-    ses_buf list = { 0 };
     for (size_t i = 0; all[i]; i++)
         if (strlen(all[i]->name) == n && !strncmp(all[i]->name, name, n)) return all[i];
-    for (size_t i = 0; all[i]; i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", all[i]->name);
-    ses_fail(e, SES_EARG, "unknown objective \"%s\"; choose from %s", ses_quoted_of(name, n).s,
-             list.data ? list.data : "");
-    ses_buf_free(&list);
+    ses_fail_unknown(e, SES_EARG, "objective", (ses_string){ name, n }, name_at, NULL);
     return NULL;
 }
 

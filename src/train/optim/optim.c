@@ -1,6 +1,7 @@
 /* Common part of all optimizers: parameter groups, state buffers, moving average, steps. */
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/suggest.h"
 #include "optim_kind.h"
 
 #include <math.h>
@@ -34,15 +35,17 @@ const char *ses_optim_name(size_t i, const char **description)
     return kinds[i]->name;
 }
 
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return ses_optim_name(i, NULL);
+}
+
 static const ses_optim_kind *find(const char *name, ses_err *e)
 {
-    ses_buf list = { 0 };
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!name || !strcmp(kinds[i]->name, name)) return kinds[i];
-    for (size_t i = 0; i < SES_LEN(kinds); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
-    ses_fail(e, SES_EARG, "unknown optimizer \"%s\"; choose one of %s", ses_quoted_of(name, strlen(name)).s,
-             list.data ? list.data : "");
-    ses_buf_free(&list);
+    ses_fail_unknown(e, SES_EARG, "optimizer", (ses_string){ name, strlen(name) }, name_at, NULL);
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "sesame/schedule.h"
 
 #include "base/str.h"
+#include "base/suggest.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,18 +83,17 @@ const char *ses_schedule_name(size_t i, const char **description)
     return kinds[i]->name;
 }
 
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return ses_schedule_name(i, NULL);
+}
+
 bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e)
 {
     const ses_schedule_kind *k = find(name);
-    if (!k) {
-        ses_buf list = { 0 };
-        for (size_t i = 0; i < SES_LEN(kinds); i++)
-            ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
-        ses_fail(e, SES_EARG, "unknown schedule \"%s\"; choose one of %s",
-                 ses_quoted_of(name, strlen(name)).s, list.data ? list.data : "");
-        ses_buf_free(&list);
-        return false;
-    }
+    if (!k)
+        return ses_fail_unknown(e, SES_EARG, "schedule", (ses_string){ name, strlen(name) }, name_at, NULL);
     *out = (ses_schedule){ .name = k->name, .power = 1, .num_cycles = 0.5, .cut_frac = 0.1, .ratio = 32 };
     return true;
 }
