@@ -23,9 +23,9 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void __wrap_free(void *p);
 
 static struct {
-    atomic_long calls; /* calls so far, of all threads */
-    long fail_from;    /* first call to fail; 0: none */
-    long fail_to;      /* last call to fail */
+    atomic_long calls;     /* calls so far, of all threads */
+    atomic_long fail_from; /* first call to fail; 0: none */
+    atomic_long fail_to;   /* last call to fail */
     atomic_long failed;
     atomic_long live;          /* allocated blocks */
     atomic_size_t bytes, peak; /* bytes in allocated blocks, and their approximate maximum */

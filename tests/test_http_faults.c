@@ -248,6 +248,53 @@ static void test_connection_limit(void)
     fixture_stop(&f);
 }
 
+/* Clients that never finish a request fill all connections: good clients are served nevertheless. */
+static void test_slowloris(void)
+{
+    enum { N = 60 };
+    fixture f;
+    int fd[N];
+    ses_http_options o = { .limits = { .max_connections = 50, .head_seconds = 30 } };
+    fixture_start(&f, &o);
+    for (int i = 0; i < N; i++) fd[i] = raw_connect(f.port), raw_send(fd[i], "GET / HTTP/1.1\r\nX: ");
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < N; k++) send(fd[k], "a", 1, MSG_NOSIGNAL);
+        sleep_ms(100);
+    }
+    double start = ses_seconds();
+    for (int i = 0; i < 5; i++) CHECK(serves(f.port));
+    CHECK_MSG(ses_seconds() - start < 3, "%g s", ses_seconds() - start);
+    for (int i = 0; i < N; i++) close(fd[i]);
+    fixture_stop(&f);
+}
+
+/* Responses that are not read, and larger than the buffers of the system, use up the memory: other
+ * requests are rejected, and served later. */
+static void test_unread_responses(void)
+{
+    enum { N = 12 };
+    fixture f;
+    int fd[N];
+    char out[64];
+    ses_http_options o = { .limits = { .max_buffered_bytes = 24 << 20 } };
+    fixture_start(&f, &o);
+    for (int i = 0; i < N; i++)
+        fd[i] = raw_connect(f.port), raw_send(fd[i], "GET /big?24000000 HTTP/1.1\r\n" H "\r\n");
+    sleep_ms(200);
+    CHECK_MSG(ses_http_server_stats(f.server).buffered_bytes < 50 << 20, "%zu",
+              ses_http_server_stats(f.server).buffered_bytes);
+    int refused = 0;
+    for (int i = 0; i < N; i++) {
+        CHECK(raw_read(fd[i], out, 15) == 15);
+        refused += !!strstr(out, " 503 ");
+        close(fd[i]);
+    }
+    CHECK_MSG(refused >= N - 3, "%d", refused);
+    for (int i = 0; i < 100 && !serves(f.port); i++) sleep_ms(10);
+    CHECK(serves(f.port));
+    fixture_stop(&f);
+}
+
 static void test_memory_limit(void)
 {
     enum { CLIENTS = 20, N = 1 << 20 };
@@ -478,6 +525,8 @@ int main(void)
     test_slow_readers();
     test_stream_limit();
     test_connection_limit();
+    test_slowloris();
+    test_unread_responses();
     test_memory_limit();
     test_many_connections();
     test_unix();

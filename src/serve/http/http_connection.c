@@ -3,6 +3,7 @@
 #include "http_impl.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -171,7 +172,7 @@ static void dispatch(ses_http_connection *c)
     c->incoming = NULL;
     c->wants_continue = false;
     if (x->body) x->body[x->body_n] = 0;
-    x->received_ns = ses_http_now();
+    x->received_ns = ses_clock_ns();
     memcpy(x->peer, c->peer, sizeof x->peer);
     if (c->client_left) atomic_store_explicit(&x->cancelled, true, memory_order_relaxed);
     c->state = x->keep_alive ? SES_HTTP_READ_HEAD : SES_HTTP_READ_NOTHING;
@@ -202,11 +203,17 @@ static void begin_request(ses_http_connection *c, const char *p)
     const ses_http_head *h = &c->head;
     const char *reason;
     if (c->check_host && h->host.n && !ses_http_host_allowed(s, p + h->host.at, h->host.n)) {
-        reject(c, 403, "this Host is not allowed");
+        reject(c, 403, "the name in the Host header is not allowed on this server");
         return;
     }
     if (h->content_length > s->limits.max_body_bytes) {
         reject(c, 413, "the body is too large");
+        return;
+    }
+    if (atomic_load_explicit(&s->buffered, memory_order_relaxed) >
+        s->limits.max_buffered_bytes +
+            s->limits.max_buffered_bytes / 4) { /* bodies leave a quarter for others */
+        reject(c, 503, "the server has no memory left for requests");
         return;
     }
     c->incoming = ses_http_exchange_new(s, h, p, &reason);

@@ -2,6 +2,7 @@
 #include "http_impl.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,7 +142,7 @@ void ses_http_exchange_finish(ses_http_exchange *x)
     ses_http_server *s = x->server;
     if (!x->sent) x->status = 0;
     if (!x->is_internal && s->o.on_done) {
-        x->done_ns = ses_http_now();
+        x->done_ns = ses_clock_ns();
         s->o.on_done(s->o.ctx, x);
     }
     ses_http_exchange_free(x);

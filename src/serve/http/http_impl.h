@@ -212,7 +212,6 @@ struct ses_http_server {
     atomic_llong connections_now, accepted_total, requests_total, rejected_total, bytes_read, bytes_written;
 };
 
-uint64_t ses_http_now(void); /* monotonic, ns */
 void ses_http_push(ses_http_server *s, ses_http_message *m);
 void ses_http_timer_set(ses_http_timer *t, ses_http_connection *c, ses_http_timer_kind kind);
 void ses_http_timer_clear(ses_http_timer *t, ses_http_server *s);

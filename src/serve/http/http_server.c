@@ -3,6 +3,7 @@
 #include "http_impl.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,19 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_EVENTS = 256, MAX_ACCEPTS = 64 };
+enum { MAX_EVENTS = 256, MAX_ACCEPTS = 64, MAX_TIMEOUT = 60000 };
 static const uint64_t SECOND = 1000000000;
 
 static uint64_t to_ns(double seconds) { return (uint64_t)(seconds * 1e9); }
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
-uint64_t ses_http_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 /* ---- timers ---- */
 
@@ -224,13 +216,14 @@ static int timeout_ms(const ses_http_server *s)
     if (s->draining && s->drain_deadline < next) next = s->drain_deadline;
     if (!s->draining && !s->listening && pause < next) next = pause;
     if (next == UINT64_MAX) return -1;
-    return next <= s->now ? 0 : (int)((next - s->now + 999999) / 1000000 % 3600000);
+    uint64_t ms = next <= s->now ? 0 : (next - s->now + 999999) / 1000000;
+    return ms < MAX_TIMEOUT ? (int)ms : MAX_TIMEOUT;
 }
 
 static void update_clock(ses_http_server *s)
 {
-    s->now = ses_http_now();
-    int64_t second = (int64_t)(read_clock(CLOCK_REALTIME_COARSE) / SECOND);
+    s->now = ses_clock_ns();
+    int64_t second = (int64_t)time(NULL);
     if (second == s->date_second) return;
     s->date_second = second;
     ses_http_date(s->date, second);
@@ -330,7 +323,7 @@ ses_http_server *ses_http_server_new(const ses_http_options *o, ses_err *e)
     /* Kept bytes are an incomplete head, or at most one reading and a head. */
     s->scratch_bytes = s->limits.max_head_bytes + 2 * SES_HTTP_READ_BYTES;
     s->scratch = ses_realloc_array(NULL, s->scratch_bytes, 1, e);
-    s->now = ses_http_now();
+    s->now = ses_clock_ns();
     if (s->scratch && open_descriptors(s, e) && ses_http_listen(s, e)) return s;
     ses_http_server_free(s);
     return NULL;
