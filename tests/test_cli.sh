@@ -198,6 +198,18 @@ if command -v bash >/dev/null 2>&1; then
     that 'bash: value' '[ "$(complete_bash sesame doctor --isa avx)" = "avx2 avx512" ]'
     that 'bash: --option=value' '[ "$(complete_bash sesame doctor --isa = avx5)" = avx512 ]'
     that 'bash: operand' '[ "$(complete_bash sesame completion z)" = zsh ]'
+    # Models: bundled, of SESAME_MODELS, and folders; tasks; devices.
+    mkdir -p "$tmp/search/my-model" "$tmp/here/my-folder" "$tmp/search/no-model" && echo '{}' >"$tmp/search/my-model/config.json"
+    offers() { (cd "$tmp/here" && PATH=$bin:$PATH SESAME_MODELS=$tmp/search complete_bash sesame "$@"); }
+    bin=$(dirname "$(command -v "$sesame")") && bin=$(cd "$bin" && pwd)
+    that 'bash: models' '[ "$(offers fill-mask -m my)" = "my-model my-folder" ]'
+    that 'bash: bundled models' 'offers fill-mask --model "" | grep -q "sesame-small"'
+    that 'bash: not other folders' '! offers fill-mask --model "" | grep -q no-model'
+    that 'bash: --model=' '[ "$(offers fill-mask --model = my-m)" = my-model ]'
+    that 'bash: the model operand' '[ "$(offers info my-m)" = my-model ]'
+    that 'bash: tasks' '[ "$(offers finetune --task clas)" = classify ]'
+    that 'bash: benchmarks' 'offers eval -T sst | grep -q sst2'
+    that 'bash: devices' 'offers finetune --device c | grep -q "^cpu"'
     that 'bash: after a global option' '[ "$(complete_bash sesame --color never doc)" = doctor ]'
 else
     skip 'no bash'

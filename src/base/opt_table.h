@@ -34,6 +34,9 @@ typedef struct ses_opt {
     double min, max;       /* inclusive range of a number; both 0: any */
     bool required;         /* for text, choice, list */
     bool is_model;         /* for text, list: a model folder or the name of a bundled model */
+    /* For text: kind of the words that shell completion offers, "tasks" or "devices" (`sesame completion`).
+     * NULL: models for is_model, else files. */
+    const char *completion;
     /* For a choice: the value if none follows. A value follows after '=', or as the next word if that is
      * exactly one of the choices. */
     const char *implicit_value;

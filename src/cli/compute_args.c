@@ -28,6 +28,7 @@ static const ses_opt opt[] = {
       .def = "cpu",
       .value = "DEVICE",
       .env = "SESAME_DEVICE",
+      .completion = "devices",
       .help = "cpu, cuda or cuda:N" },
     SES_OPT_JSON(ses_compute_args, json),
 };

@@ -1,6 +1,8 @@
-/* completion: prints completion scripts for bash, zsh and fish, from the same tables as --help. */
+/* completion: prints completion scripts for bash, zsh and fish, from the same tables as --help, and the words
+ * that the scripts offer for models, tasks and devices. */
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/completion_words.h"
 
 #include <string.h>
 
@@ -43,6 +45,9 @@ static void put_operand_words(const ses_command *c)
 
 static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_TEXT || o->type == SES_OPT_LIST; }
 
+/* The list of words for an option's value (cli/completion_words.h); NULL: none. */
+static const char *word_list(const ses_opt *o) { return o->is_model ? "models" : o->completion; }
+
 /* Writes text for use inside single quotes of a shell; characters of `extra` get a backslash. */
 static void put_quoted(const char *s, const char *extra)
 {
@@ -75,6 +80,8 @@ static void bash_value(const ses_command *c, const ses_opt *o)
         fputs("words='", stdout);
         put_words(o->choices);
         puts("' ;;");
+    } else if (word_list(o)) {
+        printf("_sesame_offer %s \"$cur\" -d; return ;;\n", word_list(o));
     } else {
         puts(takes_file(o) ? "return ;;" : "compopt +o default; return ;;");
     }
@@ -86,15 +93,26 @@ static void bash_command(const ses_command *c)
     if (c) put_operand_words(c);
     if (!c) put_names();
     each_option(c, bash_word);
-    puts("' ;;");
+    puts(c && c->has_model_operand ? "' operand=models ;;" : "' ;;");
 }
 
 static void bash(void)
 {
-    fputs("# bash completion for sesame, written by 'sesame completion bash'\n"
-          "_sesame() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= words= i names='",
-          stdout);
+    fputs(
+        "# bash completion for sesame, written by 'sesame completion bash'\n"
+        "# KIND WORD -d|-f: the words of a kind; of models also folders or files\n"
+        "_sesame_offer() {\n"
+        "    local IFS=$'\\n'\n"
+        "    COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" completion \"$1\" 2>/dev/null)\" -- \"$2\"))\n"
+        "    if [[ $1 == models ]]; then\n"
+        "        compopt -o filenames 2>/dev/null\n"
+        "        COMPREPLY+=($(compgen \"$3\" -- \"$2\"))\n"
+        "    fi\n"
+        "}\n"
+        "_sesame() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= words= operand= i "
+        "names='",
+        stdout);
     put_names();
     puts("'\n"
          "    # bash splits words at '='\n"
@@ -113,6 +131,7 @@ static void bash(void)
         if (!(*c)->hidden) bash_command(*c);
     puts("        esac ;;\n"
          "    esac\n"
+         "    if [[ -n $operand && $cur != -* ]]; then _sesame_offer \"$operand\" \"$cur\" -f; return; fi\n"
          "    # options are offered after a dash, else files (-o default)\n"
          "    if [[ $cur == -* || $words != ' '* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); "
          "fi\n"
@@ -143,6 +162,8 @@ static void zsh_option(const ses_command *c, const ses_opt *o)
                 putchar('(');
                 put_words(o->choices);
                 putchar(')');
+            } else if (word_list(o)) {
+                printf("_sesame_offer %s", word_list(o));
             } else if (takes_file(o)) {
                 fputs("_files", stdout);
             }
@@ -161,7 +182,7 @@ static void zsh_command(const ses_command *c)
         put_operand_words(c);
         putchar(')');
     } else if (c->max_operands) {
-        fputs("_files", stdout);
+        fputs(c->has_model_operand ? "_sesame_offer models" : "_files", stdout);
     }
     puts("' ;;");
 }
@@ -170,6 +191,13 @@ static void zsh(void)
 {
     puts("#compdef sesame\n"
          "# zsh completion for sesame, written by 'sesame completion zsh'\n"
+         "# KIND: the words of a kind; of models also files\n"
+         "_sesame_offer() {\n"
+         "    local -a offered\n"
+         "    offered=(${(f)\"$(sesame completion $1 2>/dev/null)\"})\n"
+         "    compadd -a offered\n"
+         "    if [[ $1 == models ]]; then _files; fi\n"
+         "}\n"
          "_sesame() {\n"
          "    local context state state_descr line\n"
          "    typeset -A opt_args\n"
@@ -211,6 +239,8 @@ static void fish_option(const ses_command *c, const ses_opt *o)
         fputs(" -xa '", stdout);
         put_words(o->choices);
         putchar('\'');
+    } else if (word_list(o)) {
+        printf(" %s '(sesame completion %s)'", o->is_model ? "-rFa" : "-xa", word_list(o));
     } else if (o->type != SES_OPT_FLAG) {
         fputs(takes_file(o) ? " -rF" : " -x", stdout);
     }
@@ -233,6 +263,9 @@ static void fish(void)
             put_operand_words(*c);
             puts("'");
         }
+        if ((*c)->has_model_operand)
+            printf("complete -c sesame -n '__fish_seen_subcommand_from %s' -a '(sesame completion models)'\n",
+                   (*c)->name);
         each_option(*c, fish_option);
     }
 }
@@ -250,6 +283,9 @@ static bool run(ses_call *c, ses_err *e)
             shells[i].write();
             return true;
         }
+    bool known;
+    if (!ses_completion_words_print(c->operands[0], &known, e)) return false;
+    if (known) return true;
     ses_suggestion s = { .word = c->operands[0] };
     for (size_t i = 0; i < SES_LEN(shells); i++)
         ses_suggest_offer(&s, shells[i].name, strlen(shells[i].name));
@@ -269,8 +305,11 @@ const ses_command ses_command_completion = {
     .usage = "bash|zsh|fish",
     .summary = "print a shell completion script",
     .description =
-        "Prints a script that completes commands, options and their values. 'make install' installs the "
-        "scripts for all three shells.",
+        "Prints a script that completes commands, options and their values, among them models (bundled, and "
+        "in "
+        "the folders of SESAME_MODELS), tasks and devices. 'make install' installs the scripts for all three "
+        "shells.\n\n"
+        "The scripts call 'sesame completion models', 'tasks' and 'devices', which print these words.",
     .examples = examples,
     .min_operands = 1,
     .max_operands = 1,

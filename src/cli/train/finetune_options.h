@@ -20,7 +20,7 @@ extern const ses_opt_table ses_bootstrap_option_table;
 #define SES_OPT_TASK(struct_, field, required_)                                                            \
     {                                                                                                      \
         .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task),      \
-        .value = "TASK", .required = required_,                                                            \
+        .value = "TASK", .required = required_, .completion = "tasks",                                     \
         .help =                                                                                            \
             "classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed, the pipeline " \
             "that uses the model (as text-classification), or a benchmark"                                 \
