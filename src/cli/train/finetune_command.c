@@ -59,7 +59,7 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
                   r->tensorboard ? r->tensorboard : board);
     ses_finetune_usage(f, r->output, usage, sizeof usage);
-    ses_show_line(t, "Next", "sesame predict %s FILE --task %s; %s", r->output, a->o.data.task, usage);
+    ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
 
 /* A run that is complete: the report, then the summary. */
