@@ -111,8 +111,11 @@ if [ -d models ]; then
         that "tokenize -m $name" '[ "$("$sesame" tokenize -m $name "A film.")" = "$("$sesame" tokenize -m sesame-small "A film.")" ]'
         that "info $name" '"$sesame" info -q $name | grep -q "^Base model .*sesame-small, I8"'
     done
+    that 'corpus build --tokenizer' 'echo "A film." >"$tmp/film.txt" && "$sesame" corpus build "$tmp/film.txt" -o "$tmp/film.ids" --tokenizer sesame-sentiment -q'
+    that 'tokenizer convert' '"$sesame" tokenizer convert sesame-sentiment "$tmp/tk.json" && [ "$("$sesame" tokenize -m "$tmp/tk.json" "A film.")" = "$("$sesame" tokenize -m sesame-small "A film.")" ]'
     printf 'text\tlabel\na fine film\tpositive\na dull film\tnegative\n' >"$tmp/films.tsv"
     that 'fine-tune a bundled adapter further' '"$sesame" finetune -m sesame-sentiment --task classify --train "$tmp/films.tsv" --steps 1 -o "$tmp/films" -q'
+    that 'its card names convert' 'grep -q "sesame convert BASE OUT --dtype f32" "$tmp/films/README.md"'
     that 'its labels' '"$sesame" text-classification -m "$tmp/films" "A warm, funny and moving film." | grep -q "^ *positive"'
     cp -r "$m/sesame-gpt" "$tmp/plain" && rm "$tmp/plain/generation_config.json"
     prompt='The old man looked at the sea and'

@@ -293,7 +293,9 @@ ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e
 
 bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)
 {
-    ses_tokenizer *t = open_path(path, false, false, e);
+    char *home = ses_tokenizer_home(path, e);
+    ses_tokenizer *t = home ? open_path(home, false, false, e) : NULL;
+    ses_free(home);
     bool ok = t && ses_tokenizer_save(t, out, overwrite, e);
     ses_tokenizer_free(t);
     return ok;

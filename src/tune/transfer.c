@@ -181,4 +181,8 @@ void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, s
         "base = transformers.%s.from_pretrained(BASE, num_labels=%lld)\n"
         "model = peft.PeftModel.from_pretrained(base, FOLDER)\n```\n",
         ses_model_class_name(m), (long long)ses_model_label_count(m));
+    if (ses_model_dtype(m) == SES_I8)
+        ses_buf_puts(b,
+                     "\nThe base model is in 8 bits, which transformers does not read: `sesame convert BASE "
+                     "OUT --dtype f32` restores it.\n");
 }

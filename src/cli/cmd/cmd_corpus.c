@@ -23,6 +23,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, tokenizer),
       .value = "PATH",
+      .is_model = true,
       .help = "build: folder or file of the tokenizer" },
     { .name = "output",
       .letter = 'o',

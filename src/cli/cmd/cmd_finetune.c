@@ -33,6 +33,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(o.tokenizer),
       .value = "PATH",
+      .is_model = true,
       .help = "with --config: folder or file of the tokenizer; default: the model's" },
     SES_OPT_INCLUDE(ses_finetune_args, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, o.task, ses_task_option_table),

@@ -51,6 +51,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(options.tokenizer),
       .value = "PATH",
+      .is_model = true,
       .help = "folder or file of the tokenizer; default: that of --model" },
     { .name = "eval",
       .type = SES_OPT_TEXT,

@@ -6,7 +6,6 @@
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
-#include "text/tokenizer_files.h"
 
 #include "base/alloc.h"
 
@@ -397,8 +396,7 @@ static bool run(ses_call *c, ses_err *e)
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(r.model);
-    if (ok && ses_dir_has_tokenizer(dir))
-        r.tokenizer = ses_tokenizer_open(dir, NULL); /* optional: shows token texts */
+    if (ok) r.tokenizer = ses_tokenizer_open(dir, NULL); /* optional: shows token texts */
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
         fputs("Reading token ids from the terminal, one sequence per line; Ctrl-D ends.\n", stderr);
     if (ok) { /* no progress line between results on a terminal */

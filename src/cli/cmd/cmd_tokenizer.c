@@ -1,5 +1,7 @@
 /* tokenizer: converts tokenizer files. */
+#include "base/alloc.h"
 #include "cli/command.h"
+#include "sesame/model.h"
 #include "sesame/tokenizer.h"
 
 #include <string.h>
@@ -20,7 +22,10 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     if (strcmp(c->operands[0], "convert"))
         return ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected convert", c->operands[0]);
-    return ses_tokenizer_convert(c->operands[1], c->operands[2], a->overwrite, e);
+    char *path = ses_model_resolve(c->operands[1], NULL, e);
+    bool ok = path && ses_tokenizer_convert(path, c->operands[2], a->overwrite, e);
+    ses_free(path);
+    return ok;
 }
 
 static const ses_usage_example examples[] = {
@@ -34,7 +39,7 @@ const ses_command ses_command_tokenizer = {
     .summary = "convert a tokenizer to tokenizer.json",
     .description =
         "Converts a tokenizer to a tokenizer.json that transformers loads, too. PATH is a model "
-        "folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder without "
+        "folder or name, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder without "
         "tokenizer.json the older formats are read: vocab.txt; vocab.json and merges.txt; "
         "spiece.model, sentencepiece.bpe.model or spm.model; source.spm and vocab.json. "
         "tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json determine "
