@@ -4,6 +4,7 @@
 #include "task/task.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { MAX_WIDTH = 100, BAR = 30, MAX_VALUES = 6 };
 
@@ -165,7 +166,10 @@ static bool show_numbers(const ses_result *r)
 static void show_logprobs(const ses_token_logprob *x, size_t n)
 {
     for (; n > 0; x++, n--) {
-        printf("%11.4f  ", (double)x->logprob);
+        if (isnan(x->logprob))
+            printf("%11s  ", "-"); /* the first token of a prompt */
+        else
+            printf("%11.4f  ", (double)x->logprob);
         put_bytes(x->token.p ? x->token.p : "", x->token.n);
         for (size_t i = 0; i < x->n_top; i++) {
             printf("\t%.4f ", (double)x->top[i].logprob);
