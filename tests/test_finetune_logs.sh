@@ -26,7 +26,7 @@ done
 ok "how it is known" grep -q '"train_energy_source": "\(estimate; \|RAPL: \)' "$tmp/one/all_results.json"
 ok "where everything lies" out_has '^Files  *in .*one: README.md'
 ok "the logs" out_has '^Logs .*/one/log.jsonl; tensorboard --logdir'
-ok "what to do next" out_has '^Next  *sesame predict .*one FILE --task classify'
+ok "what to do next" out_has '^Next  *sesame eval .*one FILE;'
 
 # The model card: what the hub reads, labels, scores, classes, settings, how to load it.
 card() { grep -q -- "$1" "$tmp/one/README.md" || { cat "$tmp/one/README.md"; return 1; }; }
