@@ -144,7 +144,7 @@ that "score of the cross-encoder" 'grep -qF "\"score\": $best" "$tmp/one"'
 
 # another model, damage
 run 3 search -m tests/pipelines/roberta-mask "x" -f "$f"
-stderr_has "built with another model (bert-mask" "--rebuild"
+stderr_has "built with another model or prompt (bert-mask" "--rebuild"
 run 0 search -m tests/pipelines/roberta-mask "x" -f "$f" --rebuild -q
 run 3 search -m $m "x" -f "$f"
 run 0 index -m $m "$f" --rebuild -q
