@@ -1,4 +1,5 @@
-/* Unknown words: "did you mean", the closest of several candidates, or a list of them. Strings are borrowed. */
+/* Errors about unknown words: "did you mean" with the closest candidate, or all of them. Strings are
+ * borrowed. */
 #ifndef SES_BASE_SUGGEST_H
 #define SES_BASE_SUGGEST_H
 

@@ -11,8 +11,8 @@ ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e);
 /* The error for a value of the wrong type: key "size" must be an integer, not a string. Returns false. */
 bool ses_json_wrong_type(const char *key, const ses_json *v, const char *expected, ses_err *e);
 
-/* End of a writer: its text becomes the file dir/name (dir NULL: the path `name`), or a document. Both free w,
- * which may be NULL after an error, also on failure. */
+/* End of a writer: its text becomes the file dir/name (dir NULL: the path `name`), or a document. Both free
+ * w, also on failure; w may be NULL after an error. */
 bool ses_json_writer_save(ses_json_writer *w, const char *dir, const char *name, bool overwrite, ses_err *e);
 ses_json_doc *ses_json_writer_parse(ses_json_writer *w, ses_err *e);
 
