@@ -31,7 +31,7 @@ static const char *const texts[] = {
 };
 static const char rest[] = "a\r\nConnection: close\r\n\r\n";
 
-/* One client per text. The number of those that neither get an answer nor are closed. */
+/* One client per text. The number of clients that neither get an answer nor are closed. */
 static int visit(int port)
 {
     char out[4096];
