@@ -124,7 +124,7 @@ ok "their labels" grep -q 'true: <b class="good">pos</b>.*predicted: <b class="b
 ok "by probability" sh -c "sed -n 's/^ *\"score\": \([0-9.]*\)$/\1/p' '$tmp/errors/eval_errors.json' | sort -rnc"
 ok "two lines each" test "$(grep -o 'class="line"' "$tmp/page.html" | wc -l)" -eq 10
 ok "matrices" test "$(grep -c 'class="matrix"' "$tmp/page.html")" -eq 2
-ok "intervals" grep -q 'accuracy</td><td class="n">1.0000</td><td class="dim">1.0000 to 1.0000' "$tmp/page.html"
+ok "intervals" grep -q 'accuracy</td><td class="n">1.0000</td><td class="dim">1.0000–1.0000' "$tmp/page.html"
 ok "no script, no link, no address" sh -c "! grep -qi '<script\|<link\|<img\|http:\|https:\|url(\|@import' '$tmp/page.html'"
 mkdir "$tmp/<b>&\"x\"" && cp "$tmp/one/log.jsonl" "$tmp/<b>&\"x\""
 sed 's/"neg"/"<i>\&neg"/; s/"command": "/&<u>/' "$tmp/one/all_results.json" >"$tmp/<b>&\"x\"/all_results.json"

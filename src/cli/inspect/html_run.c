@@ -217,7 +217,7 @@ static void put_scores(ses_buf *b, const ses_run_record *r)
         ses_html_number(b, NULL, x);
         double low = number_of(r, key, strlen(key), "_low");
         if (!isnan(low))
-            ses_buf_appendf(b, "<td class=\"dim\">%.4f to %.4f</td>", low,
+            ses_buf_appendf(b, "<td class=\"dim\">%.4f–%.4f</td>", low,
                             number_of(r, key, strlen(key), "_high"));
         ses_buf_puts(b, "</tr>\n");
     }

@@ -41,7 +41,10 @@ const char *const ses_html_style[] = {
     "margin-left:.4em}"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20.5rem,100%),1fr));gap:1.1rem;"
     "align-items:start;margin-top:1.1rem}.pair td,.pair th{padding-right:.55rem}"
-    ".pair td:last-child,.pair th:last-child{padding-right:0}",
+    ".pair td:last-child,.pair th:last-child{padding-right:0}.pair .matrix{width:100%}"
+    ".pair td{vertical-align:baseline}.pair "
+    "td.dim{white-space:nowrap;font-size:.82rem;text-align:right}.cards td,.cards "
+    "th{padding-right:.6rem}",
     /* confusion matrix */
     ".matrix{border-spacing:3px;border-collapse:separate}.matrix caption{caption-side:bottom;text-align:left;"
     "color:var(--dim);font-size:.85rem;padding-top:.5rem}.matrix td{min-width:2.5rem;padding:.45rem .3rem;"
@@ -89,7 +92,8 @@ const char *const ses_html_style[] = {
     "padding:.12rem 0;text-align:right}.cards td::before{content:attr(data-label);color:var(--dim);"
     "font-weight:400;white-space:nowrap}.cards td:first-child{font-weight:600;text-align:left;"
     "justify-content:flex-start}.cards td:first-child::before{content:none}}"
-    "@media(max-width:350px){.card table{font-size:.83rem}td,th{padding-right:.4rem}thead th{font-size:.7rem}"
+    "@media(max-width:385px){.card table{font-size:.82rem}.card thead th{font-size:.7rem}"
+    ".pair td,.pair th{padding-right:.3rem}.pair td.dim{font-size:.72rem}"
     ".card .matrix td{font-size:.75rem;padding:.3rem 0}.matrix small{font-size:.62rem;white-space:nowrap}"
     ".card .matrix th{font-size:.66rem;padding:.15rem .1rem}}"
     "@media print{body{max-width:none}.card,figure,.tiles div{break-inside:avoid}}",
