@@ -100,6 +100,18 @@ that "--to" 'cmp -s "$tmp/to.csv" "$tmp/kept.csv"'
 run 3 $label --column text --keep --to "$tmp/to.csv" "$tmp/a.csv"
 reports "already exists; use --overwrite"
 
+# an interrupted command leaves nothing
+mkdir "$tmp/killed"
+mkfifo "$tmp/fifo"
+"$sesame" $label --keep csv -f "$tmp/fifo" --to "$tmp/killed/to.csv" 2>"$tmp/err" &
+exec 9>"$tmp/fifo"
+echo "The bell rings." >&9
+sleep 0.5
+kill -TERM $!
+wait $! 2>/dev/null
+exec 9>&-
+that "an interrupted command leaves nothing" '[ -z "$(ls -A "$tmp/killed")" ]'
+
 # JSON lines: fields as they are, to the byte
 cat >"$tmp/a.jsonl" <<'END'
 {"n": 123456789012345678901234567890, "text": "The bell rings.", "deep": {"b": [1.50, {"a": null}], "a":"\u00e9\/"}}

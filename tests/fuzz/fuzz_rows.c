@@ -1,4 +1,4 @@
-/* Rows kept by --keep: the input, read back from the output, has the same fields. The first byte selects formats
+/* Rows kept by --keep: the output, read back, has the same number of rows. The first byte selects formats
  * and options. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"

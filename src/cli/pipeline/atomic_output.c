@@ -1,5 +1,5 @@
 /* Redirects standard output to a temporary file that is renamed on success. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "atomic_output.h"
 
 #include "base/alloc.h"
@@ -13,6 +13,28 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A file without a name, where the file system supports it, else one with the temporary name. */
+static int open_file(ses_atomic_output *r)
+{
+    int fd = -1;
+#ifdef O_TMPFILE
+    char *dir = access("/proc/self/fd/1", F_OK) ? NULL : ses_path_parent(r->temp, NULL);
+    if (dir) fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    ses_free(dir);
+    r->unnamed = fd >= 0;
+#endif
+    return fd >= 0 ? fd : open(r->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+/* Gives the file on standard output its temporary name. */
+static bool name_file(ses_atomic_output *r)
+{
+    if (!r->unnamed) return true;
+    if (linkat(AT_FDCWD, "/proc/self/fd/1", AT_FDCWD, r->temp, AT_SYMLINK_FOLLOW)) return false;
+    r->unnamed = false;
+    return true;
+}
+
 bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwrite, ses_err *e)
 {
     ses_buf name = { 0 };
@@ -24,7 +46,7 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
     r->path = ses_strdup(path, e);
     r->temp = r->path && ses_buf_ok(&name, e) ? ses_strdup(name.data, e) : NULL;
     ses_buf_free(&name);
-    int fd = r->temp ? open(r->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    int fd = r->temp ? open_file(r) : -1;
     if (r->temp && fd < 0) {
         ses_fail_write(path, errno, e);
         ses_free(r->temp);
@@ -42,7 +64,8 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
 bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e)
 {
     if (!ses_stdout_flush(e)) return false;
-    if (fsync(STDOUT_FILENO) || rename(r->temp, r->path)) return ses_fail_write(r->path, errno, e);
+    if (fsync(STDOUT_FILENO) || !name_file(r) || rename(r->temp, r->path))
+        return ses_fail_write(r->path, errno, e);
     ses_free(r->temp);
     r->temp = NULL;
     return true;
@@ -57,7 +80,7 @@ void ses_atomic_output_end(ses_atomic_output *r, ses_err *e)
         dup2(r->before, STDOUT_FILENO);
         close(r->before);
     }
-    if (r->temp) unlink(r->temp);
+    if (r->temp && !r->unnamed) unlink(r->temp);
     ses_free(r->temp);
     ses_free(r->path);
     *r = (ses_atomic_output){ .before = -1 };

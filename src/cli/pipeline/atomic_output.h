@@ -8,6 +8,7 @@
 
 typedef struct ses_atomic_output {
     char *path, *temp; /* temp: temporary name, NULL after the commit */
+    bool unnamed;      /* the file has no name before the commit: a killed process leaves nothing */
     int before;        /* duplicate of the original standard output */
 } ses_atomic_output;
 
