@@ -190,7 +190,9 @@ def test_panels(page, shots):
         page.counter.check(
             n >= least, f"{panel}: {selector} occurs {n} times, not {least}", page.texts("main .field-error")
         )
-        page.counter.check(not any(page.texts("main .field-error")), f"{panel}: error", page.texts("main .field-error"))
+        page.counter.check(
+            not any(page.texts("main .field-error")), f"{panel}: error", page.texts("main .field-error")
+        )
         page.counter.check("Round trip" in page.one(".timing").text, f"{panel}: no timings")
         for tab in ("curl", "Python", "CLI", "JSON"):
             page.js(
@@ -262,7 +264,8 @@ def test_fill_mask(page):
     page.button("Run").click()
     page.settle()
     page.counter.check(
-        any("mask" in t.lower() for t in page.texts("main .field-error")), "fill-mask: no message without a mask"
+        any("mask" in t.lower() for t in page.texts("main .field-error")),
+        "fill-mask: no message without a mask",
     )
     page.counter.check(
         page.field("Sentence").get_attribute("aria-invalid") == "true", "fill-mask: field not invalid"
@@ -498,7 +501,9 @@ def test_errors(page):
     )
     page.button("Offer three").click()
     page.counter.check(
-        page.wait(lambda: any("queue is full (try again in 2 s)" in t for t in page.texts("main .field-error"))),
+        page.wait(
+            lambda: any("queue is full (try again in 2 s)" in t for t in page.texts("main .field-error"))
+        ),
         f"errors: the server's message is not shown: {page.texts('.field-error')}",
     )
     page.console()  # as intended
@@ -543,22 +548,19 @@ def test_key(page, keyed):
 
 
 def test_axe(page, source):
-    for theme in ("light", "dark"):
+    for theme, width in (("light", 1280), ("dark", 1280), ("light", 320)):
         page.theme(theme)
-        for width in (1280, 320):
-            page.size(width)
-            for panel in PANELS:
-                page.open(panel)
-                page.js(source)
-                found = page.driver.execute_async_script(
-                    "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then("
-                    "(r) => done(r.violations.map((v) => [v.impact, v.id, v.nodes.map((n) => n.html + ' ' +"
-                    "(n.any[0] ? n.any[0].message : ''))])), (e) => done([['error', String(e), []]]))"
-                )
-                serious = [f for f in found if f[0] in ("serious", "critical", "error")]
-                page.counter.check(
-                    not serious, f"axe: {panel}, {theme}, {width} px:", json.dumps(serious)[:1500]
-                )
+        page.size(width)
+        for panel in PANELS:
+            page.open(panel)
+            page.js(source)
+            found = page.driver.execute_async_script(
+                "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then("
+                "(r) => done(r.violations.map((v) => [v.impact, v.id, v.nodes.map((n) => n.html + ' ' +"
+                "(n.any[0] ? n.any[0].message : ''))])), (e) => done([['error', String(e), []]]))"
+            )
+            serious = [f for f in found if f[0] in ("serious", "critical", "error")]
+            page.counter.check(not serious, f"axe: {panel}, {theme}, {width} px:", json.dumps(serious)[:1500])
     page.size(1280)
     page.theme("light")
 

@@ -151,7 +151,7 @@ export class Details {
       {
         id: 'cli',
         label: 'CLI',
-        content: () => codeBlock(request.cli || '# no command does this', null, 'sesame command'),
+        content: () => codeBlock(request.cli || '# only over HTTP', null, 'sesame command'),
       },
     ];
     const t = tabs('Copy as', items, {

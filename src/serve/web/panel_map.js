@@ -1,8 +1,7 @@
 // Embedding map: texts as points, by principal components or t-SNE; a selected text shows its neighbours.
 
 import { h, svg, fixed, lines, download, replace, percent } from './dom.js';
-import { cli, inferenceClient } from './snippets.js';
-import { hasKey } from './api.js';
+import { cli } from './snippets.js';
 import { FieldError } from './context.js';
 import { cosines, pca, tsne } from './math.js';
 import { palette, segmented } from './widgets.js';
@@ -257,13 +256,19 @@ export default {
     if (items.length > 500)
       throw new FieldError('texts', `At most 500 texts can be shown; these are ${items.length}.`);
     const inputs = items.map((item) => item.text);
-    const path = `/models/${encodeURIComponent(ctx.state.model)}/pipeline/feature-extraction`;
     const vectors = await ctx.post(
       '/embed',
       { model: ctx.state.model, inputs, normalize: true },
       {
-        python: inferenceClient(path, 'feature_extraction', [['', inputs]], hasKey()),
-        cli: cli('embed', ctx.state.model, [['--json', true]], inputs),
+        cli: cli(
+          'embed',
+          ctx.state.model,
+          [
+            ['--normalize', true],
+            ['--json', true],
+          ],
+          inputs,
+        ),
       },
     );
     return { items, vectors, similar: cosines(vectors), pca: pca(vectors) };

@@ -104,7 +104,15 @@ export default {
           ],
           hasKey(),
         ),
-        cli: cli('embed', ctx.state.model, [['--json', true]], list),
+        cli: cli(
+          'embed',
+          ctx.state.model,
+          [
+            ['--normalize', true],
+            ['--json', true],
+          ],
+          list,
+        ),
       },
     );
     return { list, matrix: cosines(vectors) };

@@ -108,5 +108,7 @@ export function cli(command, model, options, texts) {
   const quoted = (texts || []).map(shell);
   if (quoted.some((text) => text.startsWith('-'))) words.push('--');
   const line = [...words, ...quoted].join(' ');
-  return line.length <= 90 ? line : [words.join(' '), ...quoted].join(' \\\n  ');
+  // The server does not tell where the folders of models are.
+  const comment = model && !model.startsWith('sesame-') ? `# ${model}: give the folder of this model\n` : '';
+  return comment + (line.length <= 90 ? line : [words.join(' '), ...quoted].join(' \\\n  '));
 }
