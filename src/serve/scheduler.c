@@ -235,6 +235,7 @@ static void end_batch(ses_scheduler *s, ses_job **ended)
 }
 
 static bool has_jobs(const ses_scheduler *s) { return s->lane[0].first || s->lane[1].first; }
+static bool has_work(const ses_scheduler *s) { return has_jobs(s) || ses_generations_active(s->generations); }
 
 /* Reports finished jobs, oldest first, without the lock. */
 static void report(ses_scheduler *s, ses_worker *w, ses_job *ended, bool more)
@@ -279,20 +280,31 @@ static ses_job *run_once(ses_scheduler *s)
     return ended;
 }
 
-void ses_scheduler_run(ses_scheduler *s, ses_worker *w)
+bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches)
 {
     pthread_mutex_lock(&s->lock);
-    while (!s->computing && (has_jobs(s) || ses_generations_active(s->generations))) {
+    for (int i = 0; !s->computing && has_work(s) && (!max_batches || i < max_batches); i++) {
         s->computing = true;
         ses_job *ended = run_once(s);
-        bool more = has_jobs(s) || ses_generations_active(s->generations);
+        bool more = has_work(s);
         if (!more) s->progress_ns = 0;
         pthread_mutex_unlock(&s->lock);
         report(s, w, ended, more);
         pthread_mutex_lock(&s->lock);
         s->computing = false;
     }
+    bool left = !s->computing && has_work(s);
     pthread_mutex_unlock(&s->lock);
+    return left;
+}
+
+bool ses_scheduler_is_idle(ses_scheduler *s, int64_t tokens, double seconds)
+{
+    pthread_mutex_lock(&s->lock);
+    bool idle = !s->computing && !has_work(s) && s->tokens_per_second > 0 &&
+                (double)tokens < seconds * s->tokens_per_second;
+    pthread_mutex_unlock(&s->lock);
+    return idle;
 }
 
 ses_scheduler_stats ses_scheduler_get_stats(ses_scheduler *s)

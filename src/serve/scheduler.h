@@ -30,8 +30,11 @@ void ses_scheduler_free(ses_scheduler *s); /* all jobs have been finished; s may
 
 /* Queues a prepared job. False and j->error: overloaded. */
 bool ses_scheduler_submit(ses_scheduler *s, ses_job *j);
-/* Computes batches until no job is queued; returns at once if another thread is computing. */
-void ses_scheduler_run(ses_scheduler *s, ses_worker *w);
+/* Computes batches until no job is queued, at most max_batches (0: no limit); returns at once if another
+ * thread is computing. Returns true if jobs are left that no thread computes. */
+bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches);
+/* No job is queued or computed, and a batch of `tokens` tokens takes about `seconds` at most. */
+bool ses_scheduler_is_idle(ses_scheduler *s, int64_t tokens, double seconds);
 /* Seconds until the queue will probably have been worked off, at least 1. */
 int ses_scheduler_retry_after(ses_scheduler *s);
 

@@ -18,12 +18,16 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_INLINE_BYTES = 4096 };
+#define INLINE_SECONDS 0.02
+
 struct ses_server {
     ses_server_options o;
     ses_registry *registry;
     ses_scheduler *scheduler;
     ses_metrics *metrics;
     ses_workers *workers;
+    ses_worker io; /* the I/O thread as a worker */
     ses_http_server *http;
     ses_api_keys *keys;     /* NULL: none are needed */
     ses_model_list *models; /* options.models and models_file */
@@ -75,7 +79,8 @@ static bool parse_body(ses_job *j)
     static const char json[] = "application/json";
     bool is_json = !type.p || (type.n >= sizeof json - 1 && !memcmp(type.p, json, sizeof json - 1));
     if (!is_json)
-        return ses_api_fail(&j->error, SES_API_MEDIA_TYPE, NULL, "the body must be application/json, not %s",
+        return ses_api_fail(&j->error, SES_API_MEDIA_TYPE, NULL,
+                            "the body must have the Content-Type application/json, not %s",
                             ses_quoted_of(type.p, type.n).s);
     j->doc = ses_json_parse(body.p, body.n, &e);
     if (!j->doc)
@@ -86,7 +91,8 @@ static bool parse_body(ses_job *j)
                         ses_json_type_name(ses_json_type_of(j->body)));
 }
 
-static void handle_job(ses_worker *w, ses_job *j)
+/* Calls the route. */
+static void begin_job(ses_worker *w, ses_job *j)
 {
     if (ses_http_is_cancelled(j->x)) {
         ses_api_fail(&j->error, SES_API_CANCELLED, NULL, "the client has disconnected");
@@ -95,7 +101,12 @@ static void handle_job(ses_worker *w, ses_job *j)
     }
     bool ok = (!j->route->request || parse_body(j)) && j->route->handle(w, j);
     if (!ok) ses_reply_error(w, j);
-    ses_scheduler_run(w->server->scheduler, w); /* unless another worker is computing */
+}
+
+static void handle_job(ses_worker *w, ses_job *j)
+{
+    begin_job(w, j);
+    ses_scheduler_run(w->server->scheduler, w, 0); /* unless another worker is computing */
 }
 
 /* ---- in the computing thread ---- */
@@ -118,6 +129,25 @@ static void on_batch(void *ctx, size_t sequences, int64_t tokens, uint64_t ns)
 
 /* ---- in the I/O thread ---- */
 
+static void compute_rest(void *ctx, ses_worker *w)
+{
+    ses_server *s = ctx;
+    ses_scheduler_run(s->scheduler, w, 0);
+}
+
+/* A small request to an idle server is computed here: two hand-overs less. Other clients would have to wait
+ * for the batch anyway. */
+static bool compute_inline(ses_server *s, ses_job *j)
+{
+    size_t bytes = ses_http_body(j->x).n;
+    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || ses_workers_pending(s->workers) ||
+        !ses_scheduler_is_idle(s->scheduler, (int64_t)bytes / 4 + 8, INLINE_SECONDS))
+        return false;
+    begin_job(&s->io, j);
+    if (ses_scheduler_run(s->scheduler, &s->io, 1)) ses_workers_call(s->workers, compute_rest, s);
+    return true;
+}
+
 static bool is_allowed(ses_server *s, ses_http_exchange *x, const ses_route *route)
 {
     return !s->keys || (route && route->public) ||
@@ -131,7 +161,6 @@ static void on_request(void *ctx, ses_http_exchange *x)
     ses_string rest = { 0 }, path = ses_http_path(x);
     const ses_route *route = ses_route_find(ses_http_method(x), path, &rest, &allowed);
     ses_job *j = ses_job_new(x, route);
-    ses_worker io = { .server = s, .index = -1 };
     if (!j) {
         ses_http_reply(x, 503, NULL, NULL, 0, NULL);
         return;
@@ -149,13 +178,13 @@ static void on_request(void *ctx, ses_http_exchange *x)
         ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no route %s; /openapi.json lists them",
                      ses_quoted_of(path.p, path.n).s);
     } else if (route->immediate) {
-        if (route->handle(&io, j)) return;
-    } else if (ses_workers_push(s->workers, j)) {
+        if (route->handle(&s->io, j)) return;
+    } else if (compute_inline(s, j) || ses_workers_push(s->workers, j)) {
         return;
     } else {
         ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many requests are waiting; try again later");
     }
-    ses_reply_error(&io, j);
+    ses_reply_error(&s->io, j);
 }
 
 static void on_done(void *ctx, const ses_http_exchange *x)
@@ -176,9 +205,10 @@ static void on_rejected(void *ctx, int status, const char *reason)
 
 /* ---- models ---- */
 
-static void reload_models(void *ctx)
+static void reload_models(void *ctx, ses_worker *w)
 {
     ses_server *s = ctx;
+    (void)w;
     ses_err e = { 0 };
     bool ok = ses_model_list_apply(s->models, s->registry, true, &e);
     if (!s->o.log) return;
@@ -195,7 +225,7 @@ static void set_defaults(ses_server_options *o)
 {
     bool host = o->dev->is_host;
     if (o->workers < 1) o->workers = host ? 2 : 4;
-    if (o->workers > SES_MAX_WORKERS) o->workers = SES_MAX_WORKERS;
+    if (o->workers >= SES_MAX_WORKERS) o->workers = SES_MAX_WORKERS - 1; /* and the I/O thread */
     if (o->batch_tokens < 1) o->batch_tokens = host ? 2048 : 16384;
     if (o->max_inputs < 1) o->max_inputs = 2048;
     if (o->queue_inputs < 1) o->queue_inputs = 4096;
@@ -225,6 +255,7 @@ static bool open_parts(ses_server *s, ses_err *e)
     ses_workers_options w = {
         .server = s, .n = o->workers, .max_pending = 4096, .handle = handle_job, .finish = finish_job
     };
+    s->io = (ses_worker){ .server = s, .index = o->workers };
     s->workers = ses_workers_new(&w, e);
     if (!s->workers) return false;
     ses_http_options http = o->http;

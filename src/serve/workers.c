@@ -17,7 +17,7 @@ struct ses_workers {
     int sleeping;
     bool stopping;
     queue fresh, computed;
-    void (*call)(void *ctx);
+    void (*call)(void *ctx, ses_worker *w);
     void *call_ctx;
 };
 
@@ -47,13 +47,13 @@ static ses_job *take(queue *q)
 static bool run_next(ses_workers *p, ses_worker *w)
 {
     ses_job *computed = take(&p->computed), *fresh = computed ? NULL : take(&p->fresh);
-    void (*call)(void *) = computed || fresh ? NULL : p->call;
+    void (*call)(void *, ses_worker *) = computed || fresh ? NULL : p->call;
     if (call) p->call = NULL;
     if (!computed && !fresh && !call) return false;
     pthread_mutex_unlock(&p->lock);
     if (computed) p->o.finish(w, computed);
     if (fresh) p->o.handle(w, fresh);
-    if (call) call(p->call_ctx);
+    if (call) call(p->call_ctx, w);
     pthread_mutex_lock(&p->lock);
     return true;
 }
@@ -132,7 +132,7 @@ void ses_workers_push_computed(ses_workers *p, ses_job *j)
     if (wake) pthread_cond_signal(&p->work);
 }
 
-bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx), void *ctx)
+bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx)
 {
     pthread_mutex_lock(&p->lock);
     bool ok = !p->call;

@@ -113,7 +113,9 @@ static bool send_all(int fd, const char *p, size_t n)
 
 static bool reopen(loop *p, int i, ses_err *e)
 {
-    p->r->failed++;
+    if (p->conn[i].busy) p->r->failed++;
+    for (int k = 0; k < p->n_idle; k++) /* the server may close a connection that waits */
+        if (p->idle[k] == i) p->idle[k] = p->idle[--p->n_idle];
     close(p->conn[i].fd);
     return open_connection(p, i, e);
 }

@@ -338,9 +338,7 @@ static bool run(ses_call *c, ses_err *e)
 static const ses_usage_example examples[] = {
     { "sesame serve", "the bundled models and the page at http://127.0.0.1:8080" },
     { "sesame serve -m all-MiniLM-L6-v2 --port 9000", "one encoder" },
-    { "curl http://127.0.0.1:8080/v1/embeddings -H 'Content-Type: application/json' -d '{\"input\": \"A "
-      "text.\"}'",
-      "an embedding" },
+    { "curl localhost:8080/embed --json '{\"inputs\": \"A text.\"}'", "an embedding" },
     { 0 },
 };
 

@@ -125,8 +125,9 @@ static bool handle(ses_worker *w, ses_job *j)
 
 #define EMBEDDINGS(path_)                                                                              \
     {                                                                                                  \
-        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .handle = handle, .tag = "OpenAI", \
-        .summary = "Embeddings of texts", .request = request_schema, .response = response_schema       \
+        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .inlined = true, .handle = handle, \
+        .tag = "OpenAI", .summary = "Embeddings of texts", .request = request_schema,                  \
+        .response = response_schema                                                                    \
     }
 
 static const char request_schema[] =

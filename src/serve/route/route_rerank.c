@@ -188,25 +188,25 @@ static const char request_schema[] =
     "documents\":{\"type\":"
     "\"boolean\"},\"model\":{\"type\":\"string\"}}}";
 
-#define RERANK(path_, style_, tag_)                                                      \
-    {                                                                                    \
-        .method = "POST", .path = path_, .style = style_, .handle = handle, .tag = tag_, \
-        .summary = "Ranks texts by relevance to a query", .request = request_schema,     \
-        .response = "{\"type\":[\"array\",\"object\"]}"                                  \
+#define RERANK(path_, style_, tag_)                                                                       \
+    {                                                                                                     \
+        .method = "POST", .path = path_, .style = style_, .inlined = true, .handle = handle, .tag = tag_, \
+        .summary = "Ranks texts by relevance to a query", .request = request_schema,                      \
+        .response = "{\"type\":[\"array\",\"object\"]}"                                                   \
     }
 
 const ses_route ses_route_rerank = RERANK("/rerank", SES_STYLE_TEI, "TEI");
 const ses_route ses_route_rerank_v1 = RERANK("/v1/rerank", SES_STYLE_OPENAI, "Classification and ranking");
 const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_OPENAI, "Classification and ranking");
 
-#define SCORE(path_)                                                                                     \
-    {                                                                                                    \
-        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .handle = score_handle,              \
-        .tag = "Classification and ranking", .summary = "Scores of pairs of texts",                      \
-        .request = "{\"type\":\"object\",\"properties\":{\"queries\":{\"type\":[\"string\",\"array\"]}," \
-                   "\"documents\":"                                                                      \
-                   "{\"type\":[\"string\",\"array\"]},\"model\":{\"type\":\"string\"}}}",                \
-        .response = "{\"type\":\"object\",\"required\":[\"data\"]}"                                      \
+#define SCORE(path_)                                                                                         \
+    {                                                                                                        \
+        .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .inlined = true, .handle = score_handle, \
+        .tag = "Classification and ranking", .summary = "Scores of pairs of texts",                          \
+        .request = "{\"type\":\"object\",\"properties\":{\"queries\":{\"type\":[\"string\",\"array\"]},"     \
+                   "\"documents\":"                                                                          \
+                   "{\"type\":[\"string\",\"array\"]},\"model\":{\"type\":\"string\"}}}",                    \
+        .response = "{\"type\":\"object\",\"required\":[\"data\"]}"                                          \
     }
 
 const ses_route ses_route_score = SCORE("/score");

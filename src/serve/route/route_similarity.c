@@ -37,6 +37,7 @@ const ses_route ses_route_similarity = {
     .method = "POST",
     .path = "/similarity",
     .style = SES_STYLE_TEI,
+    .inlined = true,
     .handle = handle,
     .tag = "TEI",
     .summary = "Similarity of a text to others",
