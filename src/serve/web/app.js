@@ -18,6 +18,7 @@ const usable = (panel) =>
 
 function drawNav(id) {
   const groups = [...new Set(panels.map((p) => p.group))];
+  const focused = $('nav').contains(document.activeElement);
   replace(
     $('nav'),
     groups.map((group) =>
@@ -51,6 +52,7 @@ function drawNav(id) {
       ),
     ),
   );
+  if (focused) $('nav').querySelector('[aria-current]')?.focus({ preventScroll: true });
 }
 
 function setModels(list) {
@@ -99,6 +101,7 @@ function route() {
   current = null;
   document.title = `${panel.title} – Sesame`;
   drawNav(panel.id);
+  if (document.body.classList.contains('menu-open')) $('main').focus();
   closeMenu();
   if (!usable(panel)) {
     replace($('main'), showUnavailable(panel));

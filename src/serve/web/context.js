@@ -199,8 +199,12 @@ export class Context {
     const none = options.none ? [h('option', { value: '' }, options.none)] : [];
     const extra = (options.extra || []).map(([value, text]) => h('option', { value }, text));
     const about = h('p', { class: 'hint model-about' });
+    let missing = '';
     const show = () => {
-      about.textContent = aboutModel(list.find((m) => m.id === select.value));
+      const text = aboutModel(list.find((m) => m.id === select.value));
+      about.textContent = missing ? `${missing} is not loaded; ${select.value || 'none'} is used.` : text;
+      about.classList.toggle('warning', missing !== '');
+      missing = '';
     };
     const select = h(
       'select',
@@ -219,9 +223,8 @@ export class Context {
     select.value = this.state[name];
     if (select.selectedIndex < 0 && (list.length || none.length || extra.length)) {
       select.selectedIndex = 0;
-      const missing = this.state[name];
+      missing = this.state[name];
       this.state[name] = select.value;
-      this.notice = missing ? `Model ${missing} is not loaded; ${select.value} is used instead.` : '';
     }
     const element = this.addField(name, options.label || 'Model', select, {
       ...options,
@@ -232,8 +235,6 @@ export class Context {
     });
     element.insertBefore(about, select.nextSibling);
     show();
-    if (this.notice) this.showError(name, this.notice);
-    this.notice = '';
     return select;
   }
 
@@ -398,7 +399,16 @@ export class Context {
 
   redraw() {
     if (this.data === null || this.data === undefined) return;
+    // What was opened or focused before stays so.
+    const focusable = () => [
+      ...this.result.querySelectorAll('button, input, select, summary, a[href], [tabindex="0"]'),
+    ];
+    const focused = focusable().indexOf(document.activeElement);
+    const open = [...this.result.querySelectorAll('details')].map((details) => details.open);
     replace(this.result, this.panel.render(this, this.data));
+    for (const [i, details] of this.result.querySelectorAll('details').entries())
+      details.open = open[i] || false;
+    if (focused >= 0) focusable()[focused]?.focus({ preventScroll: true });
   }
 
   busy(on) {

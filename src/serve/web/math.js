@@ -60,7 +60,7 @@ export function pca(vectors) {
   return { points, explained: components.map((p) => (total ? p.value / total : 0)) };
 }
 
-// Conditional probabilities of neighbours at a given perplexity: the width of each Gaussian by bisection.
+// Conditional probabilities of neighbors at a given perplexity: the width of each Gaussian by bisection.
 function affinities(distances, perplexity) {
   const n = distances.length;
   const target = Math.log(perplexity);
@@ -140,7 +140,7 @@ export function tsne(vectors, perplexity, start, steps = 400) {
   return y;
 }
 
-// An order in which similar rows are neighbours: average-linkage clustering, leaves from left to right.
+// An order in which similar rows are neighbors: average-linkage clustering, leaves from left to right.
 export function clusterOrder(similarity) {
   let clusters = similarity.map((_, i) => [i]);
   const mean = (a, b) => {

@@ -7,7 +7,7 @@ import { hasKey } from './api.js';
 
 const context = [
   'The Amazon rainforest covers most of the Amazon basin of South America. The basin spans seven',
-  'million square kilometres, of which the forest covers five and a half million. It includes',
+  'million square kilometers, of which the forest covers five and a half million. It includes',
   'territory of nine nations, and Brazil holds sixty percent of it. About 390 billion trees grow',
   'there, of 16,000 species.',
 ].join(' ');

@@ -1,6 +1,6 @@
-// Embedding map: texts as points, by principal components or t-SNE; a selected text shows its neighbours.
+// Embedding map: texts as points, by principal components or t-SNE; a selected text shows its neighbors.
 
-import { h, svg, fixed, lines, download, replace, percent } from './dom.js';
+import { h, svg, fixed, lines, download, replace, percent, plural } from './dom.js';
 import { cli } from './snippets.js';
 import { FieldError } from './context.js';
 import { cosines, pca, tsne } from './math.js';
@@ -53,7 +53,7 @@ function scaled(points) {
   ]);
 }
 
-function neighbours(data, i, n = 5) {
+function neighbors(data, i, n = 5) {
   return data.similar[i]
     .map((s, j) => [j, s])
     .filter(([j]) => j !== i)
@@ -61,9 +61,9 @@ function neighbours(data, i, n = 5) {
     .slice(0, n);
 }
 
-function tsv({ items, vectors, points }) {
+function tsv({ items, vectors, points }, indices) {
   const head = ['label', 'text', 'x', 'y', ...vectors[0].map((_, i) => `v${i}`)];
-  const rows = items.map((item, i) => [item.label, item.text, ...points[i], ...vectors[i]]);
+  const rows = indices.map((i) => [items[i].label, items[i].text, ...points[i], ...vectors[i]]);
   return [head, ...rows].map((row) => `${row.join('\t')}\n`).join('');
 }
 
@@ -106,15 +106,15 @@ function legend(items, color) {
     : null;
 }
 
-// Lines to the neighbours of a text; the others fade.
-function showNeighbours(box, data, place, i) {
-  const near = i >= 0 && i < place.length ? neighbours(data, i) : [];
+// Lines to the neighbors of a text; the others fade.
+function showNeighbors(box, data, place, i) {
+  const near = i >= 0 && i < place.length ? neighbors(data, i) : [];
   const close = new Set(near.map(([j]) => j));
   replace(
-    box.querySelector('.neighbour-lines'),
+    box.querySelector('.neighbor-lines'),
     near.map(([j]) =>
       svg('line', {
-        class: 'neighbour-line',
+        class: 'neighbor-line',
         x1: place[i][0],
         y1: place[i][1],
         x2: place[j][0],
@@ -128,6 +128,66 @@ function showNeighbours(box, data, place, i) {
   });
   return near;
 }
+
+// Whether a point is inside a polygon: a ray to the right crosses its border an odd number of times.
+function isInside([x, y], polygon) {
+  let inside = false;
+  polygon.forEach(([x1, y1], i) => {
+    const [x2, y2] = polygon[(i + 1) % polygon.length];
+    if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) inside = !inside;
+  });
+  return inside;
+}
+
+// Drawing a line around points with a mouse or pen selects them.
+function addLasso(ctx, map, place) {
+  const line = map.querySelector('.lasso');
+  let path = null;
+  const at = (event) => {
+    const box = map.getBoundingClientRect();
+    return [((event.clientX - box.left) * W) / box.width, ((event.clientY - box.top) * H) / box.height];
+  };
+  map.addEventListener('pointerdown', (event) => {
+    if (event.pointerType === 'touch' || event.button !== 0 || event.target.closest('[data-index]')) return;
+    path = [at(event)];
+    map.setPointerCapture(event.pointerId);
+  });
+  map.addEventListener('pointermove', (event) => {
+    if (!path) return;
+    path.push(at(event));
+    line.setAttribute('points', path.map((p) => p.join(',')).join(' '));
+  });
+  map.addEventListener('pointerup', () => {
+    if (!path) return;
+    const picked = path.length > 3 ? place.flatMap((p, i) => (isInside(p, path) ? [String(i)] : [])) : [];
+    path = null;
+    ctx.state.selected = -1;
+    ctx.set('picked', picked, 'render');
+  });
+}
+
+function textList(ctx, data, color, indices) {
+  return h(
+    'ul',
+    { class: 'near-list all' },
+    indices.map((i) =>
+      h(
+        'li',
+        null,
+        h('span', { class: `dot ${color(data.items[i].label)}`, 'aria-hidden': 'true' }),
+        h('button', { type: 'button', onclick: () => select(ctx, i) }, data.items[i].text),
+      ),
+    ),
+  );
+}
+
+function select(ctx, i) {
+  ctx.state.picked = [];
+  ctx.set('selected', i, 'render');
+}
+
+// The texts of the lasso; empty: all.
+const pickedOf = (ctx, data) => ctx.state.picked.map(Number).filter((i) => i < data.items.length);
 
 function draw(ctx, data, box, list) {
   const place = scaled(data.points);
@@ -143,7 +203,8 @@ function draw(ctx, data, box, list) {
         role: 'img',
         'aria-label': `Map of ${data.items.length} texts; the list beside it names them`,
       },
-      svg('g', { class: 'neighbour-lines' }),
+      svg('polygon', { class: 'lasso' }),
+      svg('g', { class: 'neighbor-lines' }),
       data.items.map((item, i) =>
         svg(
           'circle',
@@ -155,54 +216,49 @@ function draw(ctx, data, box, list) {
     ),
     legend(data.items, color),
   );
-  const near = showNeighbours(box, data, place, selected);
+  const near = showNeighbors(box, data, place, selected);
+  if (ctx.state.picked.length) {
+    const picked = new Set(pickedOf(ctx, data));
+    for (const [i, circle] of box.querySelectorAll('circle').entries())
+      circle.classList.toggle('far', !picked.has(i));
+  }
+  addLasso(ctx, box.querySelector('.map'), place);
   box.onpointerover = (event) => {
     const point = event.target.closest('[data-index]');
-    showNeighbours(box, data, place, point ? Number(point.dataset.index) : ctx.state.selected);
+    if (point) showNeighbors(box, data, place, Number(point.dataset.index));
+    else if (!ctx.state.picked.length) showNeighbors(box, data, place, ctx.state.selected);
   };
-  const rows =
-    selected >= 0 && selected < place.length
-      ? [
-          h('h3', null, 'Nearest to'),
-          h('p', { class: 'selected-text' }, data.items[selected].text),
+  const picked = pickedOf(ctx, data);
+  const showAll = h('button', { type: 'button', class: 'quiet', onclick: () => select(ctx, -1) }, 'Show all');
+  if (selected >= 0 && selected < place.length) {
+    replace(
+      list,
+      h('h3', null, 'Nearest to'),
+      h('p', { class: 'selected-text' }, data.items[selected].text),
+      h(
+        'ol',
+        { class: 'near-list' },
+        near.map(([j, s]) =>
           h(
-            'ol',
-            { class: 'near-list' },
-            near.map(([j, s]) =>
-              h(
-                'li',
-                null,
-                h(
-                  'button',
-                  { type: 'button', onclick: () => ctx.set('selected', j, 'render') },
-                  data.items[j].text,
-                ),
-                h('span', { class: 'number' }, fixed(s, 3)),
-              ),
-            ),
+            'li',
+            null,
+            h('button', { type: 'button', onclick: () => select(ctx, j) }, data.items[j].text),
+            h('span', { class: 'number' }, fixed(s, 3)),
           ),
-          h(
-            'button',
-            { type: 'button', class: 'quiet', onclick: () => ctx.set('selected', -1, 'render') },
-            'Show all',
-          ),
-        ]
-      : [
-          h('h3', null, 'Texts'),
-          h(
-            'ul',
-            { class: 'near-list all' },
-            data.items.map((item, i) =>
-              h(
-                'li',
-                null,
-                h('span', { class: `dot ${color(item.label)}`, 'aria-hidden': 'true' }),
-                h('button', { type: 'button', onclick: () => ctx.set('selected', i, 'render') }, item.text),
-              ),
-            ),
-          ),
-        ];
-  replace(list, rows);
+        ),
+      ),
+      showAll,
+    );
+  } else if (picked.length) {
+    replace(
+      list,
+      h('h3', null, plural(picked.length, 'selected text')),
+      textList(ctx, data, color, picked),
+      showAll,
+    );
+  } else {
+    replace(list, h('h3', null, 'Texts'), textList(ctx, data, color, [...data.items.keys()]));
+  }
 }
 
 export default {
@@ -218,7 +274,7 @@ export default {
   summary: 'Texts as points: what is similar in meaning is close together.',
   placeholder: 'Enter at least three texts.',
   resultTitle: 'Map',
-  state: { texts, method: 'pca', perplexity: 5, selected: -1 },
+  state: { texts, method: 'pca', perplexity: 5, selected: -1, picked: [] },
   build(ctx) {
     ctx.textField('texts', 'Texts, one per line', {
       rows: 6,
@@ -286,7 +342,7 @@ export default {
     draw(ctx, data, box, list);
     box.addEventListener('click', (event) => {
       const point = event.target.closest('[data-index]');
-      ctx.set('selected', point ? Number(point.dataset.index) : -1, 'render');
+      if (point) select(ctx, Number(point.dataset.index));
     });
     const [a, b] = data.pca.explained;
     return [
@@ -298,15 +354,19 @@ export default {
           'span',
           { class: 'note' },
           ctx.state.method === 'pca'
-            ? `The two components explain ${percent(a + b)} of the variance.`
-            : 't-SNE keeps neighbours; distances between groups mean little.',
+            ? `The components explain ${percent(a + b)} of the variance. Draw around points to select them.`
+            : 't-SNE keeps neighbors; distances between groups mean little.',
         ),
         h(
           'button',
           {
             type: 'button',
             class: 'quiet',
-            onclick: () => download('map.tsv', 'text/tab-separated-values', tsv(data)),
+            onclick: () => {
+              const picked = pickedOf(ctx, data);
+              const all = [...data.items.keys()];
+              download('map.tsv', 'text/tab-separated-values', tsv(data, picked.length ? picked : all));
+            },
           },
           'Download TSV',
         ),

@@ -1,6 +1,6 @@
 // Live statistics of the server: rates, latency, queues, batches, memory.
 
-import { h, fixed, count, bytes, milliseconds, replace, plural } from './dom.js';
+import { h, fixed, count, bytes, milliseconds, plural } from './dom.js';
 import { sparkline, bars, table } from './widgets.js';
 import { get } from './api.js';
 
@@ -95,7 +95,8 @@ async function poll(ctx) {
     take(ctx, data);
     ctx.requests = [{ method: 'GET', path: '/stats', data, timings }];
     ctx.clearErrors();
-    replace(ctx.result, draw(ctx));
+    ctx.data = data;
+    ctx.redraw();
   } catch (error) {
     ctx.pauseNote.textContent = `No answer: ${error.message}`;
   }

@@ -5,7 +5,7 @@ import { fetchText, renderText } from './text_to_text.js';
 const text = [
   'The council of the town voted on Monday to close the old bridge to cars from May. Engineers had',
   'found cracks in two of its pillars last autumn. Buses, bicycles and people on foot may still use',
-  'it. A new bridge, half a kilometre to the north, is planned for the end of the decade; until then',
+  'it. A new bridge, half a kilometer to the north, is planned for the end of the decade; until then',
   'drivers must take the tunnel. Shop owners fear for their business, while people who live next to',
   'the bridge look forward to quiet nights.',
 ].join(' ');
