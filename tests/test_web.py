@@ -2,13 +2,16 @@
 
 URL is that of a running `sesame serve` with the bundled models, a reranker and an encoder-decoder; --few that of
 one with a single masked language model, --keyed of one that needs the key right-key; tests/test_web.sh starts them.
-Checks: a result appears, nothing is written to the console (so no violation of the security policy), no request
-leaves the server, the address restores the state, the keyboard suffices, 320 px need no horizontal scrolling,
-axe-core finds nothing serious. Needs python3-selenium and chromium-driver. Ends with "N passed, N failed"
-(", N skipped" may follow)."""
+Checks: a result appears, what can be copied runs (with --build, the folder of the command), nothing is written
+to the console (so no violation of the security policy), no request leaves the server, the address restores the
+state, the keyboard suffices, 320 px need no horizontal scrolling, axe-core finds nothing serious. Needs
+python3-selenium and chromium-driver. Ends with "N passed, N failed" (", N skipped" may follow)."""
 
 import argparse
 import json
+import os
+import shutil
+import subprocess
 import sys
 import time
 
@@ -182,7 +185,25 @@ class Page:
 # ---- every panel ----
 
 
-def test_panels(page, shots):
+def run_copy(page, panel, tab, text, build):
+    """Runs what a user copies. Python programs that need packages and commands without a bundled model are not run."""
+    if tab == "curl":
+        page.counter.check(page.url in text, f"{panel}: curl without the address: {text}")
+    if tab == "Python" and not text.startswith("import json"):
+        compile(text, panel, "exec")
+        return
+    if text.startswith("#") or not build or (tab == "curl" and not shutil.which("curl")):
+        return
+    program = [sys.executable, "-c", text] if tab == "Python" else ["sh", "-c", text]
+    paths = os.path.abspath(build) + os.pathsep + os.environ["PATH"]
+    done = subprocess.run(
+        program, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env={**os.environ, "PATH": paths}
+    )
+    ok = done.returncode == 0 and b'"error"' not in done.stdout and len(done.stdout) > 1
+    page.counter.check(ok, f"{panel}: {tab} fails:", text, done.stdout[:300], done.stderr[:300])
+
+
+def test_panels(page, shots, build):
     for panel, (selector, least) in PANELS.items():
         page.open(panel)
         page.wait(lambda: len(page.all(f".result {selector}")) >= least, 20)
@@ -199,10 +220,10 @@ def test_panels(page, shots):
                 "[...document.querySelectorAll('[role=tab]')].find((e) => e.textContent === arguments[0]).click()",
                 tab,
             )
-            text = page.one(".details [role=tabpanel] pre").text
+            text = page.js("return document.querySelector('.details [role=tabpanel] pre').textContent")
             page.counter.check(len(text) > 5, f"{panel}: nothing to copy as {tab}")
-            if tab == "curl":
-                page.counter.check(page.url in text, f"{panel}: curl without the address: {text}")
+            if tab != "JSON":
+                run_copy(page, panel, tab, text, build)
         quiet(page, panel)
         if shots:
             page.driver.save_screenshot(f"{shots}/{panel}.png")
@@ -590,13 +611,14 @@ def main():
     parser.add_argument("--few")
     parser.add_argument("--keyed")
     parser.add_argument("--axe")
+    parser.add_argument("--build")
     parser.add_argument("--shots")
     parser.add_argument("--only")
     options = parser.parse_args()
     counter = Counter()
     page = Page(options.url, counter)
     tests = {
-        "panels": lambda: test_panels(page, options.shots),
+        "panels": lambda: test_panels(page, options.shots, options.build),
         "narrow": lambda: test_narrow(page),
         "fill_mask": lambda: test_fill_mask(page),
         "zero_shot": lambda: test_zero_shot(page),
@@ -620,7 +642,7 @@ def main():
             source = file.read()
         tests["axe"] = lambda: test_axe(page, source)
     else:
-        counter.skip("axe-core: the Python package axe-playwright-python is not installed")
+        counter.skip("axe-core: no --axe (it is part of the Python package axe-playwright-python)")
     try:
         for name, test in tests.items():
             if options.only and name not in options.only.split(","):
