@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_INLINE_BYTES = 4096 };
+enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000 };
 #define INLINE_SECONDS 0.02
 
 struct ses_server {
@@ -27,7 +27,8 @@ struct ses_server {
     ses_scheduler *scheduler;
     ses_metrics *metrics;
     ses_workers *workers;
-    ses_worker io; /* the I/O thread as a worker */
+    ses_worker io;           /* the I/O thread as a worker */
+    uint64_t inline_from_ns; /* before this time no request is computed in the I/O thread */
     ses_http_server *http;
     ses_api_keys *keys;     /* NULL: none are needed */
     ses_model_list *models; /* options.models and models_file */
@@ -140,12 +141,19 @@ static void compute_rest(void *ctx, ses_worker *w)
 static bool compute_inline(ses_server *s, ses_job *j)
 {
     size_t bytes = ses_http_body(j->x).n;
-    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || ses_workers_pending(s->workers) ||
+    uint64_t now = ses_http_received_ns(j->x);
+    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || now < s->inline_from_ns ||
+        ses_workers_pending(s->workers) ||
         !ses_scheduler_is_idle(s->scheduler, (int64_t)bytes / 4 + 8, INLINE_SECONDS))
         return false;
-    begin_job(&s->io, j);
-    if (ses_scheduler_run(s->scheduler, &s->io, 1)) ses_workers_call(s->workers, compute_rest, s);
-    return true;
+    bool busy = ses_http_server_is_busy(s->http);
+    if (!busy) {
+        begin_job(&s->io, j);
+        if (ses_scheduler_run(s->scheduler, &s->io, 1)) ses_workers_call(s->workers, compute_rest, s);
+    }
+    /* several clients at a time: batches are faster */
+    if (busy || ses_http_server_is_busy(s->http)) s->inline_from_ns = now + INLINE_PAUSE_NS;
+    return !busy;
 }
 
 static bool is_allowed(ses_server *s, ses_http_exchange *x, const ses_route *route)

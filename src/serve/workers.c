@@ -3,6 +3,16 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
+enum { MAX_CALLS = 8 };
+
+/* See ses_workers_call. */
+typedef struct call {
+    void (*fn)(void *ctx, ses_worker *w);
+    void *ctx;
+} call;
+
 typedef struct queue {
     ses_job *first, *last;
     size_t n;
@@ -17,8 +27,8 @@ struct ses_workers {
     int sleeping;
     bool stopping;
     queue fresh, computed;
-    void (*call)(void *ctx, ses_worker *w);
-    void *call_ctx;
+    call call[MAX_CALLS];
+    size_t n_calls;
 };
 
 static void put(queue *q, ses_job *j)
@@ -43,17 +53,25 @@ static ses_job *take(queue *q)
     return j;
 }
 
+static bool take_call(ses_workers *p, call *c)
+{
+    if (!p->n_calls) return false;
+    *c = p->call[0];
+    memmove(p->call, p->call + 1, --p->n_calls * sizeof *p->call);
+    return true;
+}
+
 /* Runs the next job; the lock is held at the beginning and the end. False: nothing is queued. */
 static bool run_next(ses_workers *p, ses_worker *w)
 {
+    call c = { 0 };
     ses_job *computed = take(&p->computed), *fresh = computed ? NULL : take(&p->fresh);
-    void (*call)(void *, ses_worker *) = computed || fresh ? NULL : p->call;
-    if (call) p->call = NULL;
-    if (!computed && !fresh && !call) return false;
+    bool calls = !computed && !fresh && take_call(p, &c);
+    if (!computed && !fresh && !calls) return false;
     pthread_mutex_unlock(&p->lock);
     if (computed) p->o.finish(w, computed);
     if (fresh) p->o.handle(w, fresh);
-    if (call) call(p->call_ctx, w);
+    if (calls) c.fn(c.ctx, w);
     pthread_mutex_lock(&p->lock);
     return true;
 }
@@ -135,10 +153,12 @@ void ses_workers_push_computed(ses_workers *p, ses_job *j)
 bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx)
 {
     pthread_mutex_lock(&p->lock);
-    bool ok = !p->call;
-    if (ok) p->call = fn, p->call_ctx = ctx;
+    size_t i = 0;
+    while (i < p->n_calls && (p->call[i].fn != fn || p->call[i].ctx != ctx)) i++;
+    bool ok = i < MAX_CALLS;
+    if (i == p->n_calls && ok) p->call[p->n_calls++] = (call){ fn, ctx };
     pthread_mutex_unlock(&p->lock);
-    if (ok) pthread_cond_signal(&p->work);
+    pthread_cond_signal(&p->work);
     return ok;
 }
 

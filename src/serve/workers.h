@@ -21,7 +21,7 @@ void ses_workers_free(ses_workers *p); /* finishes the queued jobs, joins the th
 
 bool ses_workers_push(ses_workers *p, ses_job *j); /* false: the queue is full */
 void ses_workers_push_computed(ses_workers *p, ses_job *j);
-/* One worker will call fn(ctx). Returns false if a call is waiting already. */
+/* One worker will call fn(ctx), once for equal calls that wait. False: too many different ones wait. */
 bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx);
 size_t ses_workers_pending(ses_workers *p);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -250,6 +251,13 @@ static bool wait_events(ses_http_server *s, ses_err *e)
             ses_http_accept(s, (ses_http_listener *)source, MAX_ACCEPTS);
     }
     return true;
+}
+
+/* Events are edge-triggered: poll does not consume them. */
+bool ses_http_server_is_busy(const ses_http_server *s)
+{
+    struct pollfd p = { .fd = s->epoll, .events = POLLIN };
+    return s->work || poll(&p, 1, 0) > 0;
 }
 
 static bool is_drained(const ses_http_server *s)

@@ -78,6 +78,9 @@ typedef struct ses_http_stats {
 } ses_http_stats;
 ses_http_stats ses_http_server_stats(const ses_http_server *s); /* any thread */
 
+/* Other connections have sent data that has not been read. In the I/O thread. */
+bool ses_http_server_is_busy(const ses_http_server *s);
+
 /* ---- the request ---- */
 
 ses_string ses_http_method(const ses_http_exchange *x);
