@@ -32,6 +32,10 @@ static const bad_case bad[] = {
     { 400, "HTTP/1.1", "GET / HTTP/1\r\n" H "\r\n" },
     { 400, "HTTP/1.1", "GET / HTTPS/1.1\r\n" H "\r\n" },
     { 400, "HTTP/1.1", "GET / x HTTP/1.1\r\n" H "\r\n" },
+    { 400, "HTTP/1.1", "GET / HTTQ/1.1\r\n" H "\r\n" },
+    { 400, "HTTP/1.1", "GET / HTTP/1,1\r\n" H "\r\n" },
+    { 400, "HTTP/1.1", "GET / HTTP/x.1\r\n" H "\r\n" },
+    { 400, "HTTP/1.1", "GET / HTTP/1.x\r\n" H "\r\n" },
     { 505, "HTTP/1.1", "GET / HTTP/1.2\r\n" H "\r\n" },
     { 505, "HTTP/1.1", "GET / HTTP/0.9\r\n" H "\r\n" },
     { 505, "HTTP/1.1", "GET / HTTP/2.0\r\n" H "\r\n" },
@@ -44,6 +48,7 @@ static const bad_case bad[] = {
     { 400, "method", "\nGET / HTTP/1.1\r\n" H "\r\n" },
     { 501, "CONNECT", "CONNECT a:80 HTTP/1.1\r\n" H "\r\n" },
     /* the target */
+    { 400, "target", "OPTIONS *a HTTP/1.1\r\n" H "\r\n" },
     { 400, "target", "GET a HTTP/1.1\r\n" H "\r\n" },
     { 400, "target", "GET * HTTP/1.1\r\n" H "\r\n" },
     { 400, "target", "GET https://a/ HTTP/1.1\r\n" H "\r\n" },
@@ -63,6 +68,7 @@ static const bad_case bad[] = {
     { 400, "NUL", "GET /a?b%00 HTTP/1.1\r\n" H "\r\n" },
     { 400, "hexadecimal", "GET /a% HTTP/1.1\r\n" H "\r\n" },
     { 400, "hexadecimal", "GET /a%4 HTTP/1.1\r\n" H "\r\n" },
+    { 400, "hexadecimal", "GET /a%g4 HTTP/1.1\r\n" H "\r\n" },
     { 400, "hexadecimal", "GET /a%4g HTTP/1.1\r\n" H "\r\n" },
     { 400, "hexadecimal", "GET /?a%zz HTTP/1.1\r\n" H "\r\n" },
     /* lines */
@@ -118,6 +124,8 @@ static const bad_case bad[] = {
     { 400, "empty Transfer", "POST / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n\r\n" },
     { 400, "HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" },
     { 411, "Content-Length", "POST / HTTP/1.0\r\n\r\n" },
+    { 411, "Content-Length", "PUT / HTTP/1.0\r\n\r\n" },
+    { 411, "Content-Length", "PATCH / HTTP/1.0\r\n\r\n" },
     /* other headers */
     { 400, "missing Host", "GET / HTTP/1.1\r\n\r\n" },
     { 400, "repeated Host", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n" },
@@ -217,6 +225,7 @@ static const struct {
     { "POST / HTTP/1.0\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n", false, false, false, "/", "" },
     { "GET http://A.b:80?q HTTP/1.1\r\nHost: a.B:80\r\n\r\n", true, false, false, "", "A.b:80" },
     { "GET HTTP://a/x/y?z HTTP/1.1\r\n" H "\r\n", true, false, false, "/x/y", "a" },
+    { "GET http://b HTTP/1.1\r\nHost: b\r\n\r\n", true, false, false, "", "b" },
     { "OPTIONS * HTTP/1.1\r\n" H "\r\n", true, false, false, "*", "a" },
     { "M-SEARCH //x/?a?b\\c HTTP/1.1\r\n" H "\r\n", true, false, false, "//x/", "a" },
 };
@@ -244,6 +253,42 @@ static size_t put_fields(char *out, int fields)
     return n + (size_t)snprintf(out + n, 64, "\r\n");
 }
 
+/* Each byte in each part of a request, against lists of the accepted characters. */
+static void test_characters(void)
+{
+    static ses_http_head h;
+    static const char token[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const struct {
+        const char *before, *after, *rejected; /* of the printable ASCII characters; NULL: all but tokens */
+        bool high, tab;                        /* bytes above 127 are accepted; tab is */
+    } parts[] = {
+        { "G", "T / HTTP/1.1\r\n" H "\r\n", NULL, false, false },
+        { "GET / HTTP/1.1\r\n" H "X", "Y: a\r\n\r\n", NULL, false, false },
+        { "GET / HTTP/1.1\r\n" H "X: a", "b\r\n\r\n", "", true, true },
+        { "GET /", "41 HTTP/1.1\r\n" H "\r\n", "\"<>#\\ ", false, false },
+        { "GET /?", "41 HTTP/1.1\r\n" H "\r\n", "\"<># ", false, false },
+    };
+    for (size_t i = 0; i < SES_LEN(parts); i++)
+        for (int c = 0; c < 256; c++) {
+            char text[128];
+            size_t n = strlen(parts[i].before), m = strlen(parts[i].after);
+            memcpy(text, parts[i].before, n);
+            text[n] = (char)c;
+            memcpy(text + n + 1, parts[i].after, m);
+            bool printable = c >= 0x20 && c < 0x7f;
+            bool want = c >= 0x80           ? parts[i].high
+                        : c == '\t'         ? parts[i].tab
+                        : !printable        ? false
+                        : parts[i].rejected ? !strchr(parts[i].rejected, c)
+                                            : !!strchr(token, c);
+            /* "X:Y: a" is a header with another value, and "G" and a space end the method. */
+            if (i == 1 && c == ':') want = true;
+            ses_http_result r = parse(&h, text, n + m + 1, n + m + 1, 16384);
+            CHECK_MSG((r == SES_HTTP_COMPLETE) == want, "part %zu, byte %d: %d", i, c, r);
+        }
+}
+
 static void test_limits(void)
 {
     static ses_http_head h;
@@ -254,6 +299,8 @@ static void test_limits(void)
         CHECK(parse(&h, text, sizeof text, step, 65536) == SES_HTTP_INVALID && h.status == 414);
         memcpy(text, "GET / HTTP/1.1\r\nX: ", 19);
         CHECK(parse(&h, text, sizeof text, step, 16384) == SES_HTTP_INVALID && h.status == 431);
+        CHECK(parse(&h, text, 999, step, 1000) == SES_HTTP_MORE);
+        CHECK(parse(&h, text, 1000, step, 1000) == SES_HTTP_INVALID && h.status == 431);
         memcpy(text + 1000, "\r\n\r\n", 4); /* complete, but longer than the limit */
         CHECK(parse(&h, text, 1004, step, 1003) == SES_HTTP_INVALID && h.status == 431);
         memcpy(text + 16, H, 9);
@@ -301,6 +348,14 @@ static const struct {
     { "00000000000000001\r\n", NULL, 400 },
     { "FFFFFFFFFFFFFFFF\r\n", NULL, 413 },
     { "65\r\n", NULL, 413 }, /* 101 bytes; the limit is 100 */
+    { "64\r\n", NULL, -1 },
+    { "2\r\nab\r\n63\r\n", NULL, 413 },
+    { "5\x0b\r\nhello\r\n", NULL, 400 },
+    { "1\r\na\rb", NULL, 400 },
+    { "5x\nhello\r\n0\r\n\r\n", NULL, 400 },
+    { "0\r\nX: a\rb", NULL, 400 },
+    { "0\r\nX: a\x7f\r\n\r\n", NULL, 400 },
+    { "0\r\n\rx", NULL, 400 },
     { "a\r\n0123456789012", NULL, 400 },
     { "60\r\n", NULL, -1 }, /* 96 bytes: fits, but does not arrive */
     { "0\r\n X: a\r\n\r\n", NULL, 400 },
@@ -348,6 +403,17 @@ static void test_chunks(void)
     CHECK(decode(&c, text, 200, 1, out, &len, &used) == SES_HTTP_MORE);
     CHECK(decode(&c, text, sizeof text, 1, out, &len, &used) == SES_HTTP_INVALID && c.status == 400 &&
           used < 300);
+    memcpy(text + 256, "\r\n", 2); /* a line of 256 bytes: the limit */
+    CHECK(decode(&c, text, 258, 1, out, &len, &used) == SES_HTTP_MORE);
+    memcpy(text + 256, "x\r\n", 3);
+    CHECK(decode(&c, text, 259, 1, out, &len, &used) == SES_HTTP_INVALID);
+    memcpy(text, "0\r\nX:", 5);
+    memcpy(text + 256, "xxx", 3);
+    memcpy(text + 3 + SES_HTTP_MAX_TRAILERS - 4, "\r\n\r\n", 4);
+    CHECK(decode(&c, text, sizeof text, 1, out, &len, &used) == SES_HTTP_COMPLETE);
+    memcpy(text + 3 + SES_HTTP_MAX_TRAILERS - 4, "x\r\n\r\n", 5);
+    CHECK(decode(&c, text, sizeof text, 1, out, &len, &used) == SES_HTTP_INVALID && c.status == 431);
+    memset(text + 3, 'x', sizeof text - 3);
     memcpy(text, "0\r\nX:", 5);
     CHECK(decode(&c, text, sizeof text, 1, out, &len, &used) == SES_HTTP_INVALID && c.status == 431);
     size_t n = 0; /* short extensions in many chunks */
@@ -380,6 +446,8 @@ static void test_paths(void)
         { "/a..", "/a.." },
         { "//a", "//a" },
         { "//..", "/" },
+        { "/%1f", NULL },
+        { "/%20", "/ " },
         { "/%0a", NULL },
         { "/%7f", NULL },
         { "/%ff", NULL },
@@ -419,6 +487,17 @@ static void test_hosts(void)
         { "a%2eb", NULL },
         { "a b", NULL },
     };
+    char text[300];
+    memset(text, 'a', sizeof text);
+    CHECK(ses_http_host_name(text, 255, NULL) && !ses_http_host_name(text, 256, NULL));
+    for (int c = 0; c < 256; c++) { /* as a name, and as a port */
+        char one[4] = { 'a', ':', (char)c, 0 };
+        bool digit = c >= '0' && c <= '9', letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        CHECK_MSG(ses_http_host_name(one + 2, 1, NULL) ==
+                      (digit || letter || c == '.' || c == '-' || c == '_'),
+                  "%d", c);
+        CHECK_MSG(ses_http_host_name(one, 3, NULL) == digit, "%d", c);
+    }
     for (size_t i = 0; i < SES_LEN(hosts); i++) {
         ses_string name = { 0 };
         bool ok = ses_http_host_name(hosts[i][0], strlen(hosts[i][0]), &name);
@@ -432,6 +511,7 @@ int main(void)
     test_bad();
     test_good();
     test_flags();
+    test_characters();
     test_limits();
     test_chunks();
     test_paths();
