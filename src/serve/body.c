@@ -94,11 +94,11 @@ bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const 
     return false;
 }
 
-bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n, bool *batch)
+bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n,
+                    bool may_be_empty)
 {
     if (!v) return ses_body_missing(j, key);
     bool array = ses_json_type_of(v) == SES_JSON_ARRAY;
-    if (batch) *batch = array;
     *n = array ? ses_json_len(v) : 1;
     if (!*n) return ses_api_fail(&j->error, SES_API_EMPTY, key, "\"%s\" is empty", key);
     *list = ses_job_alloc(j, *n, sizeof **list);
@@ -110,6 +110,9 @@ bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string *
                                         "\"%s\": element %zu must be a string, not %s", key, i,
                                         ses_json_type_name(ses_json_type_of(at)))
                          : ses_body_wrong_type(j, key, v, "a string or a list of strings");
+        if (!(*list)[i].n && !may_be_empty)
+            return array ? ses_api_fail(&j->error, SES_API_EMPTY, key, "\"%s\": element %zu is empty", key, i)
+                         : ses_api_fail(&j->error, SES_API_EMPTY, key, "\"%s\" is empty", key);
     }
     return *list != NULL;
 }

@@ -18,9 +18,9 @@ bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const 
 
 /* A text, with the length it has in the body. */
 ses_string ses_body_text(const ses_json *v); /* p NULL: not a string */
-/* A text or an array of texts. Empty arrays are an error. batch (may be NULL): it is an array. */
+/* A text or an array of texts. Empty arrays are an error, empty texts unless may_be_empty. */
 bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n,
-                    bool *batch);
+                    bool may_be_empty);
 /* The error for a value of the wrong type. Returns false. */
 bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const char *expected);
 /* The error for a missing member. Returns false. */

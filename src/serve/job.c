@@ -95,7 +95,7 @@ bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item)
     ses_err e = { 0 };
     uint64_t begin = ses_clock_ns();
     const ses_server_options *o = ses_server_get_options(w->server);
-    if ((int64_t)j->n >= o->max_inputs)
+    if ((int64_t)j->n >= o->max_inputs || (int64_t)item->n_list > o->max_inputs)
         return ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL, "the request has more than %lld inputs",
                             (long long)o->max_inputs);
     if (!ses_array_reserve(&j->item, &j->capacity, j->n + 1, sizeof *j->item, &e))

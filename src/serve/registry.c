@@ -259,11 +259,12 @@ static ses_string base_name(const char *path)
     return (ses_string){ path + first, n - first };
 }
 
-/* The folder in NAME=FOLDER; NULL: the spec has no name. */
+/* The folder in NAME=FOLDER; NULL: the spec has no name. Names may contain slashes ("org/model"), but do not
+ * begin like a path. */
 static const char *folder_of(const char *spec)
 {
-    const char *equals = strchr(spec, '='), *slash = strchr(spec, '/');
-    return equals && equals > spec && (!slash || equals < slash) ? equals + 1 : NULL;
+    const char *equals = strchr(spec, '=');
+    return equals && equals > spec && *spec != '/' && *spec != '.' ? equals + 1 : NULL;
 }
 
 bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)

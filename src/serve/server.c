@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000 };
 #define INLINE_SECONDS 0.02
@@ -73,13 +74,19 @@ static void finish_job(ses_worker *w, ses_job *j)
     j->done(w, j);
 }
 
+/* "application/json", possibly with parameters. */
+static bool is_json_type(ses_string type)
+{
+    static const char json[] = "application/json";
+    size_t n = sizeof json - 1;
+    return type.n >= n && !strncasecmp(type.p, json, n) && (type.n == n || strchr("; \t", type.p[n]));
+}
+
 static bool parse_body(ses_job *j)
 {
     ses_err e = { 0 };
     ses_string body = ses_http_body(j->x), type = ses_http_header(j->x, "content-type");
-    static const char json[] = "application/json";
-    bool is_json = !type.p || (type.n >= sizeof json - 1 && !memcmp(type.p, json, sizeof json - 1));
-    if (!is_json)
+    if (type.p && !is_json_type(type))
         return ses_api_fail(&j->error, SES_API_MEDIA_TYPE, NULL,
                             "the body must have the Content-Type application/json, not %s",
                             ses_quoted_of(type.p, type.n).s);

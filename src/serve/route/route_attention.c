@@ -74,6 +74,9 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, int64_t laye
                             "the model has no attention weights for layer %lld", (long long)layer);
     ses_real *w = ses_job_alloc(j, (size_t)ses_count(o->tensor), sizeof *w);
     if (!w || !ses_tape_read(p->runner.tape, o->tensor, w)) return fail(j, SES_API_BACKEND, &e);
+    for (int64_t i = 0; i < ses_count(o->tensor); i++)
+        if (!isfinite(w[i]))
+            return ses_api_fail(&j->error, SES_API_NOT_FINITE, NULL, "the attention weights are NaN");
     ses_json_begin_object(json);
     put_tokens(json, p, x);
     ses_json_member_int(json, "n_layers", ses_model_layer_count(m));
@@ -92,11 +95,15 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_string text = ses_body_text(ses_body_get(j->body, "inputs")),
                pair = ses_body_text(ses_body_get(j->body, "pair"));
     if (!text.p) return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"inputs\" must be a string");
+    if (!text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
+    if (!pair.p && ses_body_get(j->body, "pair"))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "pair", "\"pair\" must be a string");
     if (!ses_body_string(j, j->body, "model", &model) ||
         !ses_body_int(j, j->body, "layer", 0, 1024, &layer) ||
         !ses_job_open(w, j, model, ses_task_find("feature-extraction"), NULL))
         return false;
     ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    if (!p) return fail(j, SES_API_BACKEND, &e);
     if (layer >= ses_model_layer_count(p->model))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "layer", "the model has layers 0 to %lld",
                             (long long)ses_model_layer_count(p->model) - 1);

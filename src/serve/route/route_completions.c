@@ -332,7 +332,7 @@ static bool handle(ses_worker *w, ses_job *j)
     if (!s) return false;
     *s = (state){ .n = 1, .max_tokens = 16, .logprobs = -1, .created = (int64_t)time(NULL) };
     if (!ses_body_string(j, j->body, "model", &model) || !read_options(j, s) ||
-        !ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, NULL) ||
+        !ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, false) ||
         !add_settings(w, j, s, task->task, &settings) || !ses_job_open(w, j, model, task, NULL))
         return false;
     for (size_t i = 0; i < n; i++)

@@ -41,7 +41,7 @@ static bool embed_handle(ses_worker *w, ses_job *j)
         !ses_body_bool(j, j->body, "truncate", &r->truncate) ||
         !ses_body_string(j, j->body, "prompt_name", &r->prompt_name) ||
         !ses_body_choice(j, j->body, "truncation_direction", "Left|Right", &direction) ||
-        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, NULL))
+        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, false))
         return false;
     r->normalize = normalize;
     r->left = direction == 0;
@@ -95,7 +95,7 @@ static bool handle_task(ses_worker *w, ses_job *j, const char *task, ses_job_fn 
     size_t n = 0;
     bool truncate = true;
     if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "truncate", &truncate) ||
-        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, NULL) ||
+        !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, false) ||
         !ses_job_open(w, j, model, ses_task_find(task), NULL))
         return false;
     for (size_t i = 0; i < n; i++)

@@ -66,7 +66,8 @@ static bool decode_ids(ses_worker *w, ses_job *j, const ses_json *v, ses_string 
     ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
     int32_t *id = ses_job_alloc(j, n, sizeof *id);
     const char *text = NULL;
-    if (!id || !p) return false;
+    if (!id) return false;
+    if (!p) return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
     for (size_t i = 0; i < n; i++) {
         int64_t x;
         if (!ses_json_int(ses_json_at(v, i), &x) || x < 0 || x >= ses_tokenizer_vocab_size(t))
@@ -118,7 +119,7 @@ static bool handle(ses_worker *w, ses_job *j)
     const ses_json *input = ses_body_get(j->body, "input");
     bool ids = is_ids(input) || is_ids(ses_json_at(input, 0));
     if (ids ? !read_ids(w, j, input, r->model, &text, &n)
-            : !ses_body_texts(j, input, "input", &text, &n, NULL))
+            : !ses_body_texts(j, input, "input", &text, &n, false))
         return false;
     return ses_embed_submit(w, j, r, text, n, done);
 }

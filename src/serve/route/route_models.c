@@ -129,7 +129,7 @@ static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *ta
 static bool read_labels(ses_job *j, ses_string **list, size_t *n)
 {
     const ses_json *v = ses_body_get(ses_body_get(j->body, "parameters"), "candidate_labels");
-    return !v || ses_body_texts(j, v, "candidate_labels", list, n, NULL);
+    return !v || ses_body_texts(j, v, "candidate_labels", list, n, false);
 }
 
 static bool add_input(ses_worker *w, ses_job *j, const ses_json *v, ses_item *common)

@@ -57,7 +57,7 @@ static bool handle(ses_worker *w, ses_job *j, const char *key, ses_job_fn *done)
     return ses_body_string(j, j->body, "model", &r->model) &&
            ses_body_bool(j, j->body, "truncate", &r->truncate) &&
            ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) &&
-           ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, NULL) &&
+           ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, false) &&
            ses_embed_submit(w, j, r, text, n, done);
 }
 

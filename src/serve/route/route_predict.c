@@ -42,6 +42,8 @@ static bool read_input(ses_job *j, const ses_json *v, ses_item *item)
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
     item->text = ses_body_text(list ? ses_json_at(v, 0) : v);
     if (list && n == 2) item->pair = ses_body_text(ses_json_at(v, 1));
+    if (item->text.p && !item->text.n)
+        return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "an input is empty");
     bool ok = item->text.p && (!list || n == 1 || (n == 2 && item->pair.p));
     return ok || ses_api_fail(&j->error, SES_API_VALIDATION, "inputs",
                               "an input must be a text, a list of one text, or a pair of texts");
@@ -64,6 +66,8 @@ static bool predict_handle(ses_worker *w, ses_job *j)
     *batch = ses_json_type_of(inputs) == SES_JSON_ARRAY &&
              ses_json_type_of(ses_json_at(inputs, 0)) == SES_JSON_ARRAY;
     size_t n = *batch ? ses_json_len(inputs) : 1;
+    if (ses_json_type_of(inputs) == SES_JSON_ARRAY && !ses_json_len(inputs))
+        return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
     for (size_t i = 0; i < n; i++) {
         ses_item item = { .settings = s.item };
         if (!read_input(j, *batch ? ses_json_at(inputs, i) : inputs, &item) || !ses_job_add(w, j, &item))
@@ -122,7 +126,7 @@ static bool classify_handle(ses_worker *w, ses_job *j)
     size_t n = 0;
     static const ses_setting all[] = { { "top_k", "all" }, { 0 } };
     if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_texts(j, ses_body_get(j->body, "input"), "input", &text, &n, NULL) ||
+        !ses_body_texts(j, ses_body_get(j->body, "input"), "input", &text, &n, false) ||
         !ses_job_open(w, j, model, task, NULL))
         return false;
     for (size_t i = 0; i < n; i++)

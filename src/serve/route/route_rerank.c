@@ -99,12 +99,13 @@ static bool handle(ses_worker *w, ses_job *j)
     if (!query) return ses_body_missing(j, "query");
     item.text = ses_body_text(query);
     if (!item.text.p) return ses_body_wrong_type(j, "query", query, "a string");
+    if (!item.text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "query", "\"query\" is empty");
     if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "raw_scores", &raw) ||
         !ses_body_bool(j, j->body, s->cohere ? "return_documents" : "return_text", &s->return_text) ||
         !ses_body_int(j, j->body, "top_n", 1, INT32_MAX, &top_n))
         return false;
     if (s->cohere ? !read_documents(j, documents, &s->text, &item.n_list)
-                  : !ses_body_texts(j, ses_body_get(j->body, "texts"), "texts", &s->text, &item.n_list, NULL))
+                  : !ses_body_texts(j, ses_body_get(j->body, "texts"), "texts", &s->text, &item.n_list, true))
         return false;
     item.list = s->text;
     s->top_n = (size_t)top_n;
@@ -164,8 +165,8 @@ static bool score_handle(ses_worker *w, ses_job *j)
     ses_string *query = NULL, *document = NULL;
     size_t n_queries = 0, n = 0;
     if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_texts(j, either(j, "queries", "text_1"), "queries", &query, &n_queries, NULL) ||
-        !ses_body_texts(j, either(j, "documents", "text_2"), "documents", &document, &n, NULL))
+        !ses_body_texts(j, either(j, "queries", "text_1"), "queries", &query, &n_queries, true) ||
+        !ses_body_texts(j, either(j, "documents", "text_2"), "documents", &document, &n, true))
         return false;
     if (n_queries != 1 && n_queries != n)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "queries",

@@ -25,8 +25,9 @@ static bool handle(ses_worker *w, ses_job *j)
     item.text = ses_body_text(ses_body_get(inputs, "source_sentence"));
     if (!item.text.p)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"source_sentence\" must be a string");
+    if (!item.text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"source_sentence\" is empty");
     if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_texts(j, ses_body_get(inputs, "sentences"), "sentences", &list, &item.n_list, NULL) ||
+        !ses_body_texts(j, ses_body_get(inputs, "sentences"), "sentences", &list, &item.n_list, false) ||
         !ses_job_open(w, j, model, ses_task_find("similarity"), NULL))
         return false;
     item.list = list;

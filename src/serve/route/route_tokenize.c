@@ -120,7 +120,7 @@ static bool tokenize_handle(ses_worker *w, ses_job *j)
     const char *key = content ? "content" : "inputs";
     if (!ses_body_bool(j, j->body, content ? "add_special" : "add_special_tokens", &special) ||
         !ses_body_bool(j, j->body, "with_pieces", &pieces) ||
-        !ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, NULL))
+        !ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, true))
         return false;
     ses_pipeline *p = open_tokenizer(w, j);
     ses_json_writer *json = p ? ses_reply_writer(j) : NULL;

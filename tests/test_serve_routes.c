@@ -1,0 +1,399 @@
+/* Every route with valid input: the exact structure of responses, formats of vectors, options. */
+#define _GNU_SOURCE
+#include "base/base64.h"
+#include "serve/route.h"
+#include "serve_fixture.h"
+
+static const char *models[16];
+
+static ses_server_options options(void)
+{
+    static char encoder[300], rewriter[300];
+    snprintf(encoder, sizeof encoder, "encoder=%s", tmp_path("encoder"));
+    snprintf(rewriter, sizeof rewriter, "rewriter=%s", tmp_path("rewriter"));
+    size_t n = 0;
+    models[n++] = encoder;
+    models[n++] = "mask=tests/pipelines/bert-mask";
+    models[n++] = "label=tests/pipelines/bert-label";
+    models[n++] = "multi=tests/pipelines/roberta-multi";
+    models[n++] = "tag=tests/pipelines/bert-tag";
+    models[n++] = "qa=tests/pipelines/bert-qa";
+    models[n++] = "score=tests/pipelines/bert-score";
+    models[n++] = "org/choice=tests/pipelines/bert-choice";
+    models[n++] = "sesame-gpt";
+    models[n++] = rewriter;
+    return (ses_server_options){ .models = models, .n_models = n, .token_ids = true, .admin = true };
+}
+
+/* ---- structures ---- */
+
+#define USAGE "usage:{prompt_tokens:n,total_tokens:n}"
+#define EMBEDDINGS "{object:s,data:[{object:s,index:n,embedding:[n]}],model:s," USAGE "}"
+#define MODEL                                                                                        \
+    "{id:s,object:s,created:n,owned_by:s,task:s,tasks:[s],architecture:s,model_type:s,parameters:n," \
+    "dtype:s,n_layers:n,max_input_tokens:n,vocab_size:n"
+#define COHERE "{id:s,model:s,results:[{index:n,relevance_score:n}]," USAGE "}"
+#define SCORES "{object:s,model:s,data:[{index:n,object:s,score:n}]," USAGE "}"
+#define COMPLETION                                                                                   \
+    "{id:s,object:s,created:n,model:s,choices:[{index:n,text:s,logprobs:0,finish_reason:s}],usage:{" \
+    "prompt_tokens:n,completion_tokens:n,total_tokens:n}}"
+
+static const struct {
+    const char *path, *body, *shape; /* body NULL: GET; shape NULL: not JSON */
+} cases[] = {
+    { "/", NULL, NULL },
+    { "/ui/app.js", NULL, NULL },
+    { "/", "{\"inputs\":\"plums\"}", "[[n]]" },
+    { "/v1/models/encoder", NULL, MODEL ",dimensions:n,mask_token:s}" },
+    { "/v1/models/label", NULL, MODEL ",labels:[s],mask_token:s}" },
+    { "/v1/models/org/choice", NULL, MODEL ",mask_token:s}" },
+    { "/v1/embeddings", "{\"input\":\"plums\"}", EMBEDDINGS },
+    { "/v1/embeddings", "{\"input\":[\"plums\",\"a bell\"],\"model\":\"mask\",\"user\":\"u\"}", EMBEDDINGS },
+    { "/embeddings", "{\"input\":[\"plums\"],\"encoding_format\":\"float\"}", EMBEDDINGS },
+    { "/v1/embeddings", "{\"input\":\"plums\",\"encoding_format\":\"base64\"}",
+      "{object:s,data:[{object:s,index:n,embedding:s}],model:s," USAGE "}" },
+    { "/embed", "{\"inputs\":\"plums\"}", "[[n]]" },
+    { "/embed", "{\"inputs\":[\"plums\",\"a bell\"]}", "[[n]]" },
+    { "/embed_all", "{\"inputs\":\"plums\"}", "[[[n]]]" },
+    { "/embed_sparse", "{\"inputs\":\"plums\"}", "[[{index:n,value:n}]]" },
+    { "/predict", "{\"inputs\":\"plums\"}", "[{score:n,label:s}]" },
+    { "/predict", "{\"inputs\":[\"plums\",\"a bell\"]}", "[{score:n,label:s}]" },
+    { "/predict", "{\"inputs\":[[\"plums\"],[\"plums\",\"a bell\"]]}", "[[{score:n,label:s}]]" },
+    { "/classify", "{\"input\":[\"plums\",\"a bell\"]}",
+      "{object:s,model:s,data:[{index:n,label:s,probs:[n],num_classes:n}]," USAGE "}" },
+    { "/rerank", "{\"query\":\"plums\",\"texts\":[\"It rains.\",\"plums\"]}", "[{index:n,score:n}]" },
+    { "/rerank", "{\"query\":\"plums\",\"texts\":[\"It rains.\"],\"return_text\":true}",
+      "[{index:n,text:s,score:n}]" },
+    { "/rerank", "{\"query\":\"plums\",\"documents\":[\"It rains.\",{\"text\":\"plums\"}]}", COHERE },
+    { "/v1/rerank", "{\"query\":\"plums\",\"documents\":[\"It rains.\",\"plums\"],\"model\":\"score\"}",
+      COHERE },
+    { "/v2/rerank", "{\"query\":\"plums\",\"documents\":[\"It rains.\"],\"return_documents\":true}",
+      "{id:s,model:s,results:[{index:n,relevance_score:n,document:{text:s}}]," USAGE "}" },
+    { "/score", "{\"queries\":\"plums\",\"documents\":[\"It rains.\",\"plums\"]}", SCORES },
+    { "/v1/score", "{\"text_1\":[\"plums\",\"a\"],\"text_2\":[\"It rains.\",\"plums\"]}", SCORES },
+    { "/similarity", "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\",\"b\"]}}", "[n]" },
+    { "/tokenize", "{\"inputs\":\"plums\",\"add_special_tokens\":false}",
+      "[[{id:n,text:s,special:b,start:n,stop:n,token:s}]]" },
+    { "/tokenize", "{\"content\":\"plums\"}", "{tokens:[n]}" },
+    { "/tokenize", "{\"content\":\"plums\",\"with_pieces\":true}", "{tokens:[{id:n,piece:s}]}" },
+    { "/decode", "{\"ids\":[62,124]}", "[s]" },
+    { "/decode", "{\"ids\":[[62,124],[113]]}", "[s]" },
+    { "/detokenize", "{\"tokens\":[62,124]}", "{content:s}" },
+    { "/api/embed", "{\"input\":[\"plums\",\"a\"],\"model\":\"encoder\"}",
+      "{model:s,embeddings:[[n]],total_duration:n,load_duration:n,prompt_eval_count:n}" },
+    { "/api/embeddings", "{\"prompt\":\"plums\"}", "{embedding:[n]}" },
+    { "/models/encoder", "{\"inputs\":\"plums\"}", "[n]" },
+    { "/models/encoder/pipeline/feature-extraction", "{\"inputs\":[\"plums\",\"a\"]}", "[[n]]" },
+    { "/models/encoder/pipeline/sentence-similarity",
+      "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\",\"b\"]}}", "[n]" },
+    { "/models/mask", "{\"inputs\":\"The [MASK] rings.\"}", "[{score:n,token:n,token_str:s,sequence:s}]" },
+    { "/models/mask/pipeline/fill-mask", "{\"inputs\":[\"The [MASK] rings.\",\"a [MASK]\"]}",
+      "[[{score:n,token:n,token_str:s,sequence:s}]]" },
+    { "/models/label", "{\"inputs\":\"plums\"}", "[[{label:s,score:n}]]" },
+    { "/models/label", "{\"inputs\":[\"plums\",\"a\"],\"parameters\":{\"top_k\":1}}",
+      "[[{label:s,score:n}]]" },
+    { "/models/label/pipeline/zero-shot-classification",
+      "{\"inputs\":\"plums\",\"parameters\":{\"candidate_labels\":[\"a\",\"b\"],\"multi_label\":true}}",
+      "[{label:s,score:n}]" },
+    { "/models/tag", "{\"inputs\":\"The bell rings in the lighthouse.\"}",
+      "[{entity_group:s,score:n,word:s,start:n,end:n}]" },
+    { "/models/tag", "{\"inputs\":\"The bell rings.\",\"parameters\":{\"aggregation_strategy\":\"none\"}}",
+      "[{entity:s,score:n,index:n,word:s,start:n,end:n}]" },
+    { "/models/qa", "{\"inputs\":{\"question\":\"Who?\",\"context\":\"The keeper eats plums.\"}}",
+      "{score:n,start:n,end:n,answer:s}" },
+    { "/models/rewriter/pipeline/summarization", "{\"inputs\":\"w5 w6 w7\"}", "[{summary_text:s}]" },
+    { "/models/rewriter/pipeline/translation", "{\"inputs\":\"w5 w6 w7\"}", "[{translation_text:s}]" },
+    { "/models/sesame-gpt", "{\"inputs\":\"The\",\"parameters\":{\"max_new_tokens\":3}}",
+      "[{generated_text:s}]" },
+    { "/v1/completions", "{\"prompt\":\"The\",\"max_tokens\":3}", COMPLETION },
+    { "/v1/completions", "{\"prompt\":[\"The\",\"A\"],\"max_tokens\":2,\"n\":2,\"seed\":1}", COMPLETION },
+    { "/v1/completions", "{\"prompt\":\"The\",\"max_tokens\":2,\"logprobs\":0,\"temperature\":0}",
+      "{id:s,object:s,created:n,model:s,choices:[{index:n,text:s,logprobs:{tokens:[s],token_logprobs:[n],"
+      "top_logprobs:[0],text_offset:[n]},finish_reason:s}],usage:{prompt_tokens:n,completion_tokens:n,"
+      "total_tokens:n}}" },
+    { "/attention", "{\"inputs\":\"plums\",\"model\":\"mask\"}",
+      "{tokens:[s],n_layers:n,n_heads:n,layer:n,attention:[s]}" },
+    { "/info", NULL,
+      "{model_id:s,model_dtype:s,model_type:{embedding:{}},max_concurrent_requests:n,max_input_length:n,"
+      "max_batch_tokens:n,max_client_batch_size:n,tokenization_workers:n,auto_truncate:b,version:s}" },
+    { "/health", NULL, "{status:s}" },
+    { "/health/ready", NULL, "{status:s}" },
+    { "/ping", NULL, "{status:s}" },
+    { "/metrics", NULL, NULL },
+    { "/stats", NULL,
+      "{uptime_seconds:n,requests_total:n,rejected_total:n,inputs_total:n,tokens_total:n,"
+      "generated_tokens_total:n,truncated_tokens_total:n,lanes:{interactive:{queued:n,tokens:n,"
+      "age_seconds:n},bulk:{queued:n,tokens:n,age_seconds:n}},batch:{sequences:n,tokens:n,fill:n},latency:{"
+      "p50:n,p99:n},requests_per_second:n,tokens_per_second:n,memory_bytes:n,connections:n,models:[s]}" },
+};
+
+static void test_shapes(serving *s)
+{
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        const ses_json *v =
+            cases[i].body ? post(s, cases[i].path, cases[i].body, 200) : get(s, cases[i].path, 200);
+        if (!cases[i].shape) {
+            CHECK_MSG(s->a.body.n > 20 && !v, "%s", cases[i].path);
+            continue;
+        }
+        CHECK_MSG(!strcmp(shape_of(s, v), cases[i].shape), "%s %s\n    got  %s\n    want %s", cases[i].path,
+                  cases[i].body ? cases[i].body : "", s->shape, cases[i].shape);
+    }
+}
+
+/* The table above and test_lists visit every route. */
+static void test_all_routes(void)
+{
+    static const char *const elsewhere[] = { "/v1/models", "/openapi.json", "/admin/models/*" };
+    for (const ses_route *const *r = ses_routes(); *r; r++) {
+        bool found = false;
+        for (size_t i = 0; i < SES_LEN(cases); i++) {
+            ses_string rest;
+            found |= ses_route_find(ses_str(cases[i].body ? "POST" : "GET"), ses_str(cases[i].path), &rest,
+                                    NULL) == *r;
+        }
+        for (size_t i = 0; i < SES_LEN(elsewhere); i++) found |= !strcmp((*r)->path, elsewhere[i]);
+        CHECK_MSG(found, "no request to %s %s", (*r)->method, (*r)->path);
+    }
+}
+
+/* ---- values ---- */
+
+static void test_lists(serving *s)
+{
+    const ses_json *v = get(s, "/v1/models", 200);
+    CHECK_STR(text_at(v, "object"), "list");
+    CHECK(ses_json_len(member(v, "data")) == 10);
+    for (size_t i = 0; i < 10; i++) {
+        static const char *const tasks[] = { "embed",
+                                             "fill-mask",
+                                             "text-classification",
+                                             "text-classification",
+                                             "token-classification",
+                                             "question-answering",
+                                             "rerank",
+                                             "multiple-choice",
+                                             "text-generation",
+                                             "summarization" };
+        char path[32];
+        snprintf(path, sizeof path, "data/%zu/task", i);
+        CHECK_STR(text_at(v, path), tasks[i]);
+    }
+    v = get(s, "/openapi.json", 200);
+    CHECK_STR(text_at(v, "openapi"), "3.1.0");
+    for (const ses_route *const *r = ses_routes(); *r; r++) {
+        char path[128];
+        size_t n = strlen((*r)->path);
+        bool star = (*r)->path[n - 1] == '*';
+        snprintf(path, sizeof path, "%.*s%s", (int)(n - star), (*r)->path, star ? "{name}" : "");
+        const ses_json *at = ses_json_get(ses_json_get(v, "paths"), path);
+        const ses_json *operation = ses_json_get(at, strcmp((*r)->method, "GET") ? "post" : "get");
+        CHECK_MSG(operation && member(operation, "responses/200") && member(operation, "responses/429"),
+                  "openapi: %s %s", (*r)->method, (*r)->path);
+        CHECK(!(*r)->request || member(operation, "requestBody/content"));
+    }
+}
+
+static void test_order(serving *s)
+{
+    const ses_json *v =
+        post(s, "/rerank", "{\"query\":\"plums\",\"texts\":[\"It rains.\",\"plums\",\"a bell\"]}", 200);
+    CHECK(ses_json_len(v) == 3 && number_at(v, "0/score") >= number_at(v, "1/score") &&
+          number_at(v, "1/score") >= number_at(v, "2/score"));
+    double best = number_at(v, "0/index"), score = number_at(v, "0/score");
+    v = post(s, "/v1/rerank",
+             "{\"query\":\"plums\",\"documents\":[\"It rains.\",\"plums\",\"a bell\"],\"top_n\":1}", 200);
+    CHECK(ses_json_len(member(v, "results")) == 1 && number_at(v, "results/0/index") == best &&
+          number_at(v, "results/0/relevance_score") == score);
+    /* scores are in [0, 1]; raw scores are not passed through the sigmoid */
+    v = post(s, "/rerank",
+             "{\"query\":\"plums\",\"texts\":[\"It rains.\",\"plums\",\"a bell\"],"
+             "\"raw_scores\":true}",
+             200);
+    CHECK(number_at(v, "0/index") == best && score > 0 && score < 1);
+    double raw = number_at(v, "0/score");
+    CHECK_MSG(raw > score || raw < 0, "raw %g, score %g", raw, score);
+    v = post(s, "/score", "{\"queries\":\"plums\",\"documents\":[\"a\",\"b\",\"c\"]}", 200);
+    for (int i = 0; i < 3; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "data/%d/index", i);
+        CHECK(number_at(v, path) == i);
+    }
+    v = post(s, "/predict", "{\"inputs\":\"plums\"}", 200);
+    CHECK(ses_json_len(v) == 3 && number_at(v, "0/score") >= number_at(v, "1/score"));
+    double sum = number_at(v, "0/score") + number_at(v, "1/score") + number_at(v, "2/score");
+    CHECK(sum > 0.999 && sum < 1.001);
+    v = post(s, "/classify", "{\"input\":\"plums\"}", 200);
+    CHECK(ses_json_len(member(v, "data/0/probs")) == 3 && number_at(v, "data/0/num_classes") == 3);
+    v = post(s, "/tokenize", "{\"inputs\":\"The bell\"}", 200);
+    CHECK(number_at(v, "0/1/id") == 62 && number_at(v, "0/2/start") == 4 && number_at(v, "0/2/stop") == 8);
+    CHECK_STR(text_at(v, "0/1/text"), "The");
+    CHECK_STR(text_at(v, "0/1/token"), "the");
+    CHECK_STR(text_at(post(s, "/decode", "{\"ids\":[2,62,124,3]}", 200), "0"), "the bell");
+    CHECK_STR(text_at(post(s, "/decode", "{\"ids\":[2,62,3],\"skip_special_tokens\":false}", 200), "0"),
+              "[CLS] the [SEP]");
+}
+
+/* ---- vectors ---- */
+
+enum { WIDTH = 16 };
+
+static void vector_at(const ses_json *v, const char *path, float *x)
+{
+    const ses_json *list = member(v, path);
+    CHECK(ses_json_len(list) == WIDTH);
+    for (size_t i = 0; i < WIDTH; i++) {
+        double d = 1e9;
+        ses_json_real(ses_json_at(list, i), &d);
+        x[i] = (float)d;
+    }
+}
+
+static double length_of(const float *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+static bool near(double x, double y) { return x - y < 1e-5 && y - x < 1e-5; }
+
+/* Numbers, base64 and bytes are the same floats. */
+static void test_formats(serving *s)
+{
+    float x[2][WIDTH], y[WIDTH + 2];
+#define TEXTS(format) "{\"input\":[\"plums\",\"The bell rings.\"],\"encoding_format\":\"" format "\"}"
+    const ses_json *v = post(s, "/v1/embeddings", TEXTS("float"), 200);
+    vector_at(v, "data/0/embedding", x[0]);
+    vector_at(v, "data/1/embedding", x[1]);
+    CHECK(number_at(v, "usage/prompt_tokens") == 11 && number_at(v, "usage/total_tokens") == 11);
+    v = post(s, "/v1/embeddings", TEXTS("base64"), 200);
+    for (int i = 0; i < 2; i++) {
+        char path[32];
+        size_t n = 0;
+        snprintf(path, sizeof path, "data/%d/embedding", i);
+        const char *b64 = text_at(v, path);
+        CHECK(strlen(b64) == 88 && ses_base64_decode(b64, 88, y, &n, NULL) && n == sizeof x[i]);
+        CHECK(!memcmp(y, x[i], sizeof x[i]));
+    }
+    post(s, "/v1/embeddings", TEXTS("bytes"), 200);
+    CHECK(s->a.body.n == sizeof x && !memcmp(s->a.body.p, x, sizeof x));
+    ses_string shape = ses_http_response_header(&s->a, "x-embedding-shape");
+    CHECK(ses_equal(shape.p, shape.n, "2,16"));
+    post_with(s, "Accept: application/octet-stream\r\n", "/embed",
+              "{\"inputs\":[\"plums\",\"The bell rings.\"],\"normalize\":false}", 200);
+    CHECK(s->a.body.n == sizeof x && !memcmp(s->a.body.p, x, sizeof x));
+    v = post(s, "/embed", "{\"inputs\":[\"plums\",\"The bell rings.\"],\"normalize\":false}", 200);
+    vector_at(v, "1", y);
+    CHECK(!memcmp(y, x[1], sizeof x[1]));
+    v = post(s, "/api/embeddings", "{\"prompt\":\"plums\"}", 200);
+    vector_at(v, "embedding", y);
+    CHECK(near(length_of(y, WIDTH), 1) && !near(length_of(x[0], WIDTH), 1));
+}
+
+static void test_embed_options(serving *s)
+{
+    float x[WIDTH], y[WIDTH];
+    const ses_json *v = post(s, "/embed", "{\"inputs\":\"plums\"}", 200);
+    vector_at(v, "0", x);
+    CHECK(near(length_of(x, WIDTH), 1));
+    CHECK(header_number(s, "x-compute-tokens") == 3 && header_number(s, "x-compute-characters") == 5);
+    CHECK(header_number(s, "x-truncated-tokens") == -1 && header_number(s, "x-total-time") >= 0);
+    v = post(s, "/embed", "{\"inputs\":\"plums\",\"dimensions\":4}", 200);
+    CHECK(ses_json_len(member(v, "0")) == 4);
+    double sum = 0, d = 0;
+    for (size_t i = 0; i < 4; i++) ses_json_real(ses_json_at(member(v, "0"), i), &d), sum += d * d;
+    CHECK(near(sum, 1));
+    v = post(s, "/embed", "{\"inputs\":\"rings\",\"prompt_name\":\"query\"}", 200);
+    vector_at(v, "0", x);
+    vector_at(post(s, "/embed", "{\"inputs\":\"plums: rings\"}", 200), "0", y);
+    CHECK(!memcmp(x, y, sizeof x));
+    /* 48 positions: 46 tokens of text */
+    char text[1024] = "{\"inputs\":\"he", left[1024];
+    for (int i = 0; i < 49; i++) strcat(text, " plums");
+    strcpy(left, text);
+    strcat(text, "\"}");
+    vector_at(post(s, "/embed", text, 200), "0", x);
+    CHECK(header_number(s, "x-truncated-tokens") == 4);
+    strcat(left, "\",\"truncation_direction\":\"Left\"}");
+    vector_at(post(s, "/embed", left, 200), "0", y);
+    CHECK(header_number(s, "x-truncated-tokens") == 4 && memcmp(x, y, sizeof x));
+    char kept[1024] = "{\"inputs\":\"plums";
+    for (int i = 0; i < 45; i++) strcat(kept, " plums");
+    strcat(kept, "\"}");
+    vector_at(post(s, "/embed", kept, 200), "0", x);
+    CHECK_MSG(!memcmp(x, y, sizeof x), "the beginning is left out");
+    v = post(s, "/embed_all", "{\"inputs\":\"plums\",\"model\":\"mask\"}", 200);
+    CHECK(ses_json_len(member(v, "0")) == 3 && ses_json_len(member(v, "0/1")) == WIDTH);
+}
+
+static void test_token_ids(serving *s)
+{
+    float x[WIDTH], y[WIDTH];
+    vector_at(post(s, "/v1/embeddings", "{\"input\":\"the bell\"}", 200), "data/0/embedding", x);
+    vector_at(post(s, "/v1/embeddings", "{\"input\":[62,124]}", 200), "data/0/embedding", y);
+    CHECK(!memcmp(x, y, sizeof x));
+    vector_at(post(s, "/v1/embeddings", "{\"input\":[[113],[62,124]]}", 200), "data/1/embedding", y);
+    CHECK(!memcmp(x, y, sizeof x));
+    /* "h ##e" is not how the tokenizer spells "he" */
+    const ses_json *v = post(s, "/v1/embeddings", "{\"input\":[20,49]}", 400);
+    CHECK(strstr(text_at(v, "error/message"), "another tokenizer"));
+    CHECK(strstr(text_at(v, "error/message"), "check_embedding_ctx_length=False"));
+    post(s, "/v1/embeddings", "{\"input\":[100000]}", 400);
+    post(s, "/v1/embeddings", "{\"input\":[-1]}", 400);
+    post(s, "/v1/embeddings", "{\"input\":[62,\"a\"]}", 400);
+    post(s, "/v1/embeddings", "{\"input\":[[62],\"a\"]}", 400);
+    post(s, "/v1/embeddings", "{\"input\":[[62],[]]}", 400);
+}
+
+static void test_attention(serving *s)
+{
+    unsigned char w[27];
+    size_t n = 0;
+    const ses_json *v =
+        post(s, "/attention", "{\"inputs\":\"plums\",\"pair\":\"a\",\"model\":\"mask\",\"layer\":0}", 200);
+    CHECK(ses_json_len(member(v, "tokens")) == 5 && ses_json_len(member(v, "attention")) == 2);
+    const char *b64 = text_at(v, "attention/0");
+    CHECK(strlen(b64) == 36 && ses_base64_decode(b64, 36, w, &n, NULL) && n == 25);
+    for (int i = 0; i < 5; i++) {
+        int sum = 0;
+        for (int k = 0; k < 5; k++) sum += w[5 * i + k];
+        CHECK_MSG(sum > 250 && sum < 260, "row %d: %d", i, sum);
+    }
+    post(s, "/attention", "{\"inputs\":\"plums\",\"model\":\"mask\",\"layer\":1}", 422);
+    post(s, "/attention", "{\"inputs\":[\"plums\"]}", 422);
+}
+
+static void test_admin(serving *s)
+{
+    float x[WIDTH], y[WIDTH];
+    vector_at(post(s, "/embed", "{\"inputs\":\"plums\"}", 200), "0", x);
+    post(s, "/admin/models/encoder/reload", "", 200);
+    vector_at(post(s, "/embed", "{\"inputs\":\"plums\"}", 200), "0", y);
+    CHECK(!memcmp(x, y, sizeof x));
+    post(s, "/admin/models/org/choice/unload", "", 200);
+    get(s, "/v1/models/org/choice", 404);
+    post(s, "/admin/models/org/choice/unload", "", 404);
+    post(s, "/admin/models/encoder/delete", "", 404);
+    post(s, "/admin/models//reload", "", 404);
+}
+
+int main(void)
+{
+    serving s;
+    make_models();
+    ses_server_options o = options();
+    serving_start(&s, &o);
+    test_shapes(&s);
+    test_all_routes();
+    test_lists(&s);
+    test_order(&s);
+    test_formats(&s);
+    test_embed_options(&s);
+    test_token_ids(&s);
+    test_attention(&s);
+    test_admin(&s);
+    serving_stop(&s);
+    remove_models();
+    return check_report();
+}
