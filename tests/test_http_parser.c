@@ -260,7 +260,7 @@ static void test_characters(void)
     static const char token[] =
         "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     static const struct {
-        const char *before, *after, *rejected; /* of the printable ASCII characters; NULL: all but tokens */
+        const char *before, *after, *rejected; /* printable ASCII characters; NULL: all but tokens */
         bool high, tab;                        /* bytes above 127 are accepted; tab is */
     } parts[] = {
         { "G", "T / HTTP/1.1\r\n" H "\r\n", NULL, false, false },

@@ -201,6 +201,7 @@ struct ses_http_server {
     ses_http_connection *connections, *closed;
     ses_http_connection *work, *last_work;
     int open;          /* connections */
+    int events_left;   /* events of the current round that are not handled yet */
     int64_t exchanges; /* that the handler has not answered, or that are not sent */
     ses_http_timer_list timer[SES_HTTP_TIMERS];
     char *scratch; /* for reading: bytes of an incomplete head, then SES_HTTP_READ_BYTES */

@@ -245,6 +245,7 @@ static bool wait_events(ses_http_server *s, ses_err *e)
     update_clock(s);
     for (int i = 0; i < n; i++) {
         ses_http_source *source = event[i].data.ptr;
+        s->events_left = n - i - 1;
         if (*source == SES_HTTP_SOURCE_CONNECTION)
             ses_http_connection_event((ses_http_connection *)source, event[i].events);
         else if (*source == SES_HTTP_SOURCE_LISTENER)
@@ -257,7 +258,7 @@ static bool wait_events(ses_http_server *s, ses_err *e)
 bool ses_http_server_is_busy(const ses_http_server *s)
 {
     struct pollfd p = { .fd = s->epoll, .events = POLLIN };
-    return s->work || poll(&p, 1, 0) > 0;
+    return s->work || s->events_left || poll(&p, 1, 0) > 0;
 }
 
 static bool is_drained(const ses_http_server *s)
