@@ -9,6 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
+bool ses_embed_read(ses_job *j, const ses_json *object, ses_embed_request *r)
+{
+    bool normalize = r->normalize > 0;
+    int direction = r->left ? 0 : 1;
+    if (!ses_body_int(j, object, "dimensions", 1, 1 << 20, &r->dimensions) ||
+        !ses_body_bool(j, object, "normalize", &normalize) ||
+        !ses_body_bool(j, object, "truncate", &r->truncate) ||
+        !ses_body_string(j, object, "prompt_name", &r->prompt_name) ||
+        !ses_body_choice(j, object, "truncation_direction", "Left|Right|left|right", &direction))
+        return false;
+    if (ses_body_get(object, "normalize")) r->normalize = normalize;
+    r->left = direction % 2 == 0;
+    return true;
+}
+
 static bool check_dimensions(ses_job *j, int64_t wanted)
 {
     const ses_sentence *encoder = ses_pipeline_encoder(j->pipeline->compute);

@@ -18,6 +18,9 @@ typedef struct ses_embed_request {
     bool normalized; /* the vectors have length 1: filled by ses_embed_submit */
 } ses_embed_request;
 
+/* Reads "dimensions", "normalize", "truncate", "truncation_direction" and "prompt_name" of an object. */
+bool ses_embed_read(ses_job *j, const ses_json *object, ses_embed_request *r);
+
 /* Encodes the texts and submits the job; j->state is the request. False: j->error. */
 bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
                       ses_job_fn *done);

@@ -17,7 +17,6 @@ static bool add_stop(ses_job *j, ses_stops *s, const ses_json *v)
                             "\"stop\" must be a text or up to %d texts of 1 to %d bytes", SES_MAX_STOPS,
                             SES_MAX_STOP_BYTES);
     s->at[s->n++] = x;
-    if (x.n > s->longest) s->longest = x.n;
     return true;
 }
 
@@ -31,45 +30,18 @@ bool ses_stops_read(ses_job *j, const ses_json *v, ses_stops *s)
     return true;
 }
 
-size_t ses_stops_find(const ses_stops *s, const char *text, size_t n)
+bool ses_stops_apply(ses_job *j, const ses_stops *s)
 {
-    for (size_t i = 0; i < n; i++)
+    ses_err e = { 0 };
+    for (size_t i = 0; i < j->n && s->n; i++) {
+        ses_request *r = j->item[i].request;
+        if (!r) continue;
+        ((ses_generation_request *)r->state)->hides_stop = true;
         for (size_t k = 0; k < s->n; k++)
-            if (s->at[k].n <= n - i && !memcmp(text + i, s->at[k].p, s->at[k].n)) return i;
-    return n;
-}
-
-/* Bytes at the end of a text that begin a stop string. */
-static size_t open_bytes(const ses_stops *s, const char *text, size_t n)
-{
-    size_t max = s->longest ? s->longest - 1 : 0;
-    for (size_t len = max < n ? max : n; len; len--)
-        for (size_t k = 0; k < s->n; k++)
-            if (s->at[k].n > len && !memcmp(text + n - len, s->at[k].p, len)) return len;
-    return 0;
-}
-
-bool ses_text_stream_add(ses_text_stream *t, ses_string piece, ses_buf *out)
-{
-    if (t->stopped) return false;
-    size_t from = out->len;
-    ses_buf_append(out, t->tail, t->n_tail);
-    ses_buf_append(out, piece.p, piece.n);
-    if (!ses_buf_ok(out, NULL)) return false;
-    size_t n = out->len - from, at = ses_stops_find(t->stops, out->data + from, n);
-    t->stopped = at < n;
-    t->n_tail = t->stopped ? 0 : open_bytes(t->stops, out->data + from, n);
-    if (t->n_tail) memcpy(t->tail, out->data + from + n - t->n_tail, t->n_tail);
-    out->len = from + (t->stopped ? at : n - t->n_tail);
-    t->sent += out->len - from;
-    return !t->stopped;
-}
-
-void ses_text_stream_end(ses_text_stream *t, ses_buf *out)
-{
-    if (!t->stopped) ses_buf_append(out, t->tail, t->n_tail);
-    t->n_tail = 0;
-    t->stopped = true;
+            if (!ses_generation_request_add_stop(r, s->at[k], &e))
+                return ses_api_fail_with(&j->error, SES_API_VALIDATION, "stop", &e);
+    }
+    return true;
 }
 
 /* ---- settings ---- */
@@ -116,105 +88,196 @@ bool ses_event_send(ses_job *j, ses_json_writer *json)
 
 /* ---- huggingface_hub ---- */
 
-typedef struct stream_state {
+/* A generated token, in the job's memory. */
+typedef struct token {
+    struct token *next;
+    int32_t id;
+    float logprob;
+    bool special;
+    ses_string text;
+} token;
+
+typedef struct hub_state {
     ses_stops stops;
-    ses_text_stream text;
-    int64_t tokens;
-} stream_state;
+    bool details;
+    int64_t sent; /* events of the stream */
+    /* Tokens of each item's first text, for the details. A stream keeps only its last token and sends it with
+     * the whole text. */
+    token **tokens, **last; /* [items] */
+} hub_state;
 
 bool ses_generate_read(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *p)
 {
-    stream_state *x = ses_job_alloc(j, 1, sizeof *x);
-    if (!x || !ses_stops_read(j, ses_body_get(p, "stop"), &x->stops)) return false;
-    x->text.stops = &x->stops;
+    hub_state *x = ses_job_alloc(j, 1, sizeof *x);
+    if (!x || !ses_stops_read(j, ses_body_get(p, "stop"), &x->stops) ||
+        !ses_body_bool(j, p, "details", &x->details))
+        return false;
     j->generation = x;
     if (t == &ses_task_text_generation && !ses_body_get(p, "return_full_text"))
         ses_settings_add(s, t, "return_full_text", "false");
     return true;
 }
 
-static bool send_token(ses_job *j, const ses_generation_token *t, const char *text, size_t n,
-                       const ses_string *all)
+static const char *finish_name(const ses_generation_end *end)
+{
+    switch (end->finish) {
+    case SES_FINISH_EOS: return "eos_token";
+    case SES_FINISH_STOP: return "stop_sequence";
+    default: return "length";
+    }
+}
+
+static void put_token(ses_json_writer *json, const token *t)
+{
+    ses_json_begin_object(json);
+    ses_json_member_int(json, "id", t->id);
+    ses_json_member_stringn(json, "text", t->text.p, t->text.n);
+    ses_json_put_key(json, "logprob");
+    ses_json_put_float(json, t->logprob);
+    ses_json_member_bool(json, "special", t->special);
+    ses_json_end_object(json);
+}
+
+/* list: the tokens; else the input's length, as in a stream. */
+static void put_details(ses_json_writer *json, const ses_job *j, size_t item, bool list)
+{
+    const hub_state *s = j->generation;
+    const ses_request *r = j->item[item].request;
+    const ses_generation_request *g = r->state;
+    ses_json_member_object(json, "details");
+    ses_json_member_string(json, "finish_reason", finish_name(&g->end[0]));
+    ses_json_member_int(json, "generated_tokens", g->end[0].tokens);
+    ses_json_put_key(json, "seed");
+    g->o->do_sample ? ses_json_put_int(json, (int64_t)g->o->seed) : ses_json_put_null(json);
+    if (list) {
+        ses_json_member_array(json, "prefill");
+        ses_json_end_array(json);
+        ses_json_member_array(json, "tokens");
+        for (const token *t = s->tokens[item]; t; t = t->next) put_token(json, t);
+        ses_json_end_array(json);
+    } else {
+        ses_json_member_int(json, "input_length", r->tokens);
+    }
+    ses_json_end_object(json);
+}
+
+void ses_generate_put(ses_json_writer *json, const ses_job *j, size_t item)
+{
+    const hub_state *s = j->generation;
+    const ses_result *r = &j->item[item].result;
+    if (!s || !s->details) {
+        ses_result_write_json(r, json);
+        return;
+    }
+    ses_json_begin_array(json);
+    for (size_t i = 0; i < r->n; i++) {
+        ses_json_begin_object(json);
+        ses_json_member_stringn(json, "generated_text", r->row[i].text.p, r->row[i].text.n);
+        if (!i) put_details(json, j, item, true);
+        ses_json_end_object(json);
+    }
+    ses_json_end_array(json);
+}
+
+static token *copy_token(ses_job *j, const ses_generation_token *t)
+{
+    token *x = ses_job_alloc(j, 1, sizeof *x);
+    if (!x) return NULL;
+    *x = (token){ .id = t->id, .logprob = t->event->logprob, .special = t->special };
+    x->text = ses_job_copy(j, t->text.p ? t->text.p : "", t->text.n);
+    return x->text.p ? x : NULL;
+}
+
+/* Keeps the token for the details. */
+static bool keep_token(ses_job *j, size_t item, const ses_generation_token *t)
+{
+    hub_state *s = j->generation;
+    if (t->event->sequence) return true;
+    token *x = copy_token(j, t);
+    if (!x) return false;
+    if (s->last[item])
+        s->last[item]->next = x;
+    else
+        s->tokens[item] = x;
+    s->last[item] = x;
+    return true;
+}
+
+/* all: the whole text, with the last token. */
+static bool send_token(ses_job *j, const token *t, const ses_string *all)
 {
     ses_json_writer *json = ses_json_writer_new(-1, NULL);
-    const stream_state *s = j->generation;
+    hub_state *s = j->generation;
     if (!json) return false;
     ses_json_begin_object(json);
-    ses_json_member_int(json, "index", s->tokens);
-    ses_json_member_object(json, "token");
-    ses_json_member_int(json, "id", t ? t->id : 0);
-    ses_json_member_stringn(json, "text", text, n);
-    ses_json_put_key(json, "logprob");
-    ses_json_put_float(json, t ? t->event->logprob : 0);
-    ses_json_member_bool(json, "special", t ? t->special : true);
-    ses_json_end_object(json);
+    ses_json_member_int(json, "index", ++s->sent);
+    ses_json_put_key(json, "token");
+    put_token(json, t);
     ses_json_put_key(json, "generated_text");
     if (all)
         ses_json_put_stringn(json, all->p, all->n);
     else
         ses_json_put_null(json);
-    ses_json_member_string(json, "details", NULL);
+    if (all)
+        put_details(json, j, 0, false);
+    else
+        ses_json_member_string(json, "details", NULL);
     ses_json_end_object(json);
     bool ok = ses_event_send(j, json);
     ses_json_writer_free(json);
     return ok;
 }
 
-static bool on_token(ses_job *j, size_t item, const ses_generation_token *t)
+static bool stream_token(ses_job *j, size_t item, const ses_generation_token *t)
 {
-    stream_state *s = j->generation;
-    ses_buf b = { 0 };
-    (void)item;
-    s->tokens++;
-    bool more = ses_text_stream_add(&s->text, t->text, &b);
-    bool ok = send_token(j, t, b.data ? b.data : "", b.len, NULL);
-    ses_buf_free(&b);
-    return ok && more;
-}
-
-/* Searches for stop strings; nothing is sent. */
-static bool watch_token(ses_job *j, size_t item, const ses_generation_token *t)
-{
-    stream_state *s = j->generation;
-    ses_buf b = { 0 };
-    (void)item;
-    bool more = ses_text_stream_add(&s->text, t->text, &b);
-    ses_buf_free(&b);
-    return more;
+    hub_state *s = j->generation;
+    if (t->event->last) return (s->last[item] = copy_token(j, t)) != NULL;
+    token x = { .id = t->id,
+                .logprob = t->event->logprob,
+                .special = t->special,
+                .text = { t->text.p ? t->text.p : "", t->text.n } };
+    return send_token(j, &x, NULL);
 }
 
 static void stream_done(ses_worker *w, ses_job *j)
 {
-    stream_state *s = j->generation;
-    ses_buf rest = { 0 };
+    const hub_state *s = j->generation;
     if (!ses_job_check_items(j)) {
         ses_reply_error(w, j);
         return;
     }
-    const ses_result *r = &j->item[0].result;
-    ses_text_stream_end(&s->text, &rest);
-    send_token(j, NULL, rest.data ? rest.data : "", rest.len, &r->row[0].text);
-    ses_buf_free(&rest);
+    static const token none = { .special = true, .text = { "", 0 } };
+    send_token(j, s->last[0] ? s->last[0] : &none, &j->item[0].result.row[0].text);
     ses_metrics_count_job(ses_server_metrics(w->server), j);
     ses_http_stream_end(j->x);
     ses_job_free(j);
 }
 
-bool ses_generate_submit(ses_worker *w, ses_job *j, bool stream, ses_job_fn *done)
+static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
 {
-    const stream_state *s = j->generation;
-    const ses_generation_request *r = j->item[0].request ? j->item[0].request->state : NULL;
-    bool beams = r && r->o->num_beams > 1;
-    if ((stream || s->stops.n) && (j->n > 1 || beams || (r && r->o->num_return_sequences > 1)))
-        return ses_api_fail(&j->error, SES_API_VALIDATION, stream ? "stream" : "stop",
-                            "\"%s\" needs one input, one text and no beams", stream ? "stream" : "stop");
+    int64_t max = ses_server_get_options(w->server)->max_new_tokens;
     for (size_t i = 0; i < j->n; i++) {
         const ses_generation_request *x = j->item[i].request ? j->item[i].request->state : NULL;
-        int64_t max = ses_server_get_options(w->server)->max_new_tokens;
-        if (x && (x->o->max_new_tokens > max || x->o->max_length > max + j->tokens))
+        if (!x) continue;
+        if (x->o->num_beams > 1) *beams = true;
+        if (stream && (j->n > 1 || *beams || x->o->num_return_sequences > 1))
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "stream",
+                                "\"stream\" needs one input, one text and no beams");
+        if (x->o->max_new_tokens > max || x->o->max_length > max + j->tokens)
             return ses_api_fail(&j->error, SES_API_VALIDATION, "max_new_tokens",
                                 "at most %lld new tokens are allowed", (long long)max);
     }
-    j->on_token = stream ? on_token : s->stops.n ? watch_token : NULL;
+    return true;
+}
+
+bool ses_generate_submit(ses_worker *w, ses_job *j, bool stream, ses_job_fn *done)
+{
+    hub_state *s = j->generation;
+    bool beams = false;
+    if (!check_limits(w, j, stream, &beams) || !ses_stops_apply(j, &s->stops)) return false;
+    s->tokens = ses_job_alloc(j, j->n, sizeof *s->tokens);
+    s->last = ses_job_alloc(j, j->n, sizeof *s->last);
+    if (!s->tokens || !s->last) return false;
+    j->on_token = stream ? stream_token : s->details && !beams ? keep_token : NULL;
     return ses_job_submit(w, j, stream ? stream_done : done);
 }

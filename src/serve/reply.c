@@ -92,9 +92,16 @@ static void make_printable(char *message)
     memcpy(message, copy, strlen(copy) + 1);
 }
 
+static ses_error_style style_of(const ses_job *j)
+{
+    ses_string path = ses_http_path(j->x);
+    if (j->route) return j->route->style;
+    return path.n > 3 && !memcmp(path.p, "/v1", 3) ? SES_STYLE_OPENAI : SES_STYLE_PLAIN;
+}
+
 void ses_reply_error(ses_worker *w, ses_job *j)
 {
-    ses_error_style style = j->route ? j->route->style : SES_STYLE_PLAIN;
+    ses_error_style style = style_of(j);
     make_printable(j->error.message);
     ses_json_writer *json = ses_json_writer_new(-1, NULL);
     if (json) put_error(json, style, &j->error);

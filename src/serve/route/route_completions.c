@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,8 +18,14 @@ typedef struct state {
     int64_t n, max_tokens, logprobs; /* logprobs -1: none */
     bool echo, stream, include_usage;
     int64_t created;
-    ses_text_stream *text; /* [items * n] */
+    struct choice *choice; /* [items * n] */
 } state;
+
+/* A text of a stream. */
+typedef struct choice {
+    bool finished;
+    int64_t offset; /* code points of its tokens so far */
+} choice;
 
 /* ---- response ---- */
 
@@ -34,18 +41,16 @@ static void begin_response(ses_json_writer *json, const ses_job *j)
     ses_json_member_string(json, "model", j->model->name);
 }
 
-static const char *finish_name(const state *s, const ses_generation_request *g, size_t i, bool stopped)
+static const char *finish_name(const state *s, ses_finish_reason finish)
 {
-    if (stopped) return "stop";
-    return s->max_tokens && g->end[i].finish != SES_FINISH_LENGTH ? "stop" : "length";
+    return s->max_tokens && finish != SES_FINISH_LENGTH ? "stop" : "length";
 }
 
-/* The text of a token alone. */
-static ses_string token_text(ses_job *j, ses_worker *w, const ses_token_logprob *t)
+/* The text of a token alone. p: a pipeline of this thread. */
+static ses_string token_text(ses_job *j, ses_pipeline *p, const ses_token_logprob *t)
 {
     const char *text = NULL;
     size_t n = 0;
-    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, NULL);
     if (p && ses_decode(p->tokens, &t->id, 1, true, &text, &n, NULL) && n) return ses_job_copy(j, text, n);
     return t->token;
 }
@@ -71,7 +76,7 @@ static void put_logprob(ses_json_writer *json, float x)
         ses_json_put_null(json); /* the first token of a prompt has none */
 }
 
-static void put_top(ses_json_writer *json, ses_worker *w, ses_job *j, const ses_token_logprob *t)
+static void put_top(ses_json_writer *json, ses_pipeline *p, ses_job *j, const ses_token_logprob *t)
 {
     if (!t->n_top || !isfinite(t->logprob)) {
         ses_json_put_null(json);
@@ -79,10 +84,10 @@ static void put_top(ses_json_writer *json, ses_worker *w, ses_job *j, const ses_
     }
     ses_json_begin_object(json);
     for (size_t i = 0; i < t->n_top; i++) {
-        ses_string text = token_text(j, w, &t->top[i]);
+        ses_string text = token_text(j, p, &t->top[i]);
         bool repeated = false; /* two tokens may decode to the same text; keys are unique */
         for (size_t k = 0; k < i && !repeated; k++) {
-            ses_string other = token_text(j, w, &t->top[k]);
+            ses_string other = token_text(j, p, &t->top[k]);
             repeated = other.n == text.n && !memcmp(other.p, text.p, text.n);
         }
         if (repeated) continue;
@@ -92,14 +97,14 @@ static void put_top(ses_json_writer *json, ses_worker *w, ses_job *j, const ses_
     ses_json_end_object(json);
 }
 
-static void put_logprobs(ses_json_writer *json, ses_worker *w, ses_job *j, const token_list *list)
+static void put_logprobs(ses_json_writer *json, ses_pipeline *p, ses_job *j, const token_list *list,
+                         int64_t *offset)
 {
     const ses_token_logprob *t;
-    int64_t offset = 0;
     ses_json_member_object(json, "logprobs");
     ses_json_member_array(json, "tokens");
     for (size_t i = 0; (t = token_at(list, i)); i++) {
-        ses_string text = token_text(j, w, t);
+        ses_string text = token_text(j, p, t);
         ses_json_put_stringn(json, text.p, text.n);
     }
     ses_json_end_array(json);
@@ -107,24 +112,16 @@ static void put_logprobs(ses_json_writer *json, ses_worker *w, ses_job *j, const
     for (size_t i = 0; (t = token_at(list, i)); i++) put_logprob(json, t->logprob);
     ses_json_end_array(json);
     ses_json_member_array(json, "top_logprobs");
-    for (size_t i = 0; (t = token_at(list, i)); i++) put_top(json, w, j, t);
+    for (size_t i = 0; (t = token_at(list, i)); i++) put_top(json, p, j, t);
     ses_json_end_array(json);
     ses_json_member_array(json, "text_offset");
     for (size_t i = 0; (t = token_at(list, i)); i++) {
-        ses_string text = token_text(j, w, t);
-        ses_json_put_int(json, offset);
-        offset += (int64_t)ses_utf8_count(text.p, text.n);
+        ses_string text = token_text(j, p, t);
+        ses_json_put_int(json, *offset);
+        *offset += (int64_t)ses_utf8_count(text.p, text.n);
     }
     ses_json_end_array(json);
     ses_json_end_object(json);
-}
-
-/* The new text of a row, without a stop string and what follows it. */
-static ses_string new_text(const state *s, const ses_result_row *row, bool *stopped)
-{
-    size_t n = ses_stops_find(&s->stops, row->text.p, row->text.n);
-    *stopped = n < row->text.n;
-    return (ses_string){ row->text.p, s->max_tokens ? n : 0 };
 }
 
 static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t item, size_t i)
@@ -133,22 +130,21 @@ static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t 
     const ses_result *r = &j->item[item].result;
     const ses_generation_request *g = j->item[item].request->state;
     const ses_result_row *row = &r->row[i], *first = &r->row[0];
-    bool stopped;
-    ses_string text = new_text(s, row, &stopped);
     ses_buf b = { 0 };
     if (s->echo) ses_buf_append(&b, r->item->text.p, r->item->text.n);
-    ses_buf_append(&b, text.p, text.n);
+    if (s->max_tokens) ses_buf_append(&b, row->text.p, row->text.n);
     ses_json_begin_object(json);
     ses_json_member_uint(json, "index", item * (size_t)s->n + i);
     ses_json_member_stringn(json, "text", b.data ? b.data : "", b.len);
     if (s->logprobs >= 0) {
         token_list list = { .text = row->logprobs, .n_text = s->max_tokens ? row->n_logprobs : 0 };
         if (s->echo) list.prompt = first->prompt_logprobs, list.n_prompt = first->n_prompt_logprobs;
-        put_logprobs(json, w, j, &list);
+        int64_t offset = 0;
+        put_logprobs(json, ses_served_pipeline_encoder(j->pipeline, w->index, NULL), j, &list, &offset);
     } else {
         ses_json_member_string(json, "logprobs", NULL);
     }
-    ses_json_member_string(json, "finish_reason", finish_name(s, g, i, stopped));
+    ses_json_member_string(json, "finish_reason", finish_name(s, g->end[i].finish));
     ses_json_end_object(json);
     ses_buf_free(&b);
 }
@@ -184,34 +180,48 @@ static void done(ses_worker *w, ses_job *j)
 
 /* ---- stream ---- */
 
-static bool send_chunk(ses_job *j, size_t choice, const char *text, size_t n, const char *finish)
+/* A part of a text. t: its last token with log-probabilities; NULL: none. finish: NULL if it is not the last
+ * part. In the computing thread, unless t is NULL. */
+static bool send_chunk(ses_job *j, size_t number, ses_string text, const ses_token_logprob *t,
+                       const char *finish)
 {
+    const state *s = j->state;
     ses_json_writer *json = ses_json_writer_new(-1, NULL);
     if (!json) return false;
     begin_response(json, j);
     ses_json_member_array(json, "choices");
     ses_json_begin_object(json);
-    ses_json_member_uint(json, "index", choice);
-    ses_json_member_stringn(json, "text", text, n);
-    ses_json_member_string(json, "logprobs", NULL);
+    ses_json_member_uint(json, "index", number);
+    ses_json_member_stringn(json, "text", text.p ? text.p : "", text.n);
+    if (t)
+        put_logprobs(json, j->pipeline->compute, j, &(token_list){ .text = t, .n_text = 1 },
+                     &s->choice[number].offset);
+    else
+        ses_json_member_string(json, "logprobs", NULL);
     ses_json_member_string(json, "finish_reason", finish);
     ses_json_end_object(json);
     ses_json_end_array(json);
     ses_json_end_object(json);
     bool ok = ses_event_send(j, json);
     ses_json_writer_free(json);
+    s->choice[number].finished = finish != NULL;
     return ok;
 }
 
 static bool on_token(ses_job *j, size_t item, const ses_generation_token *t)
 {
-    state *s = j->state;
-    size_t choice = item * (size_t)s->n + (size_t)t->event->sequence;
-    ses_buf b = { 0 };
-    bool more = ses_text_stream_add(&s->text[choice], t->text, &b), ok = true;
-    if (s->stream && b.len) ok = send_chunk(j, choice, b.data, b.len, NULL);
-    ses_buf_free(&b);
-    return ok && (more || s->n > 1); /* the other texts of the prompt continue */
+    const state *s = j->state;
+    const ses_token_event *v = t->event;
+    size_t number = item * (size_t)s->n + (size_t)v->sequence;
+    const char *finish = v->last ? finish_name(s, v->finish) : NULL;
+    if (s->logprobs < 0) return (!t->text.n && !finish) || send_chunk(j, number, t->text, NULL, finish);
+    ses_token_logprob top[MAX_LOGPROBS];
+    ses_token_logprob x = { .id = t->id, .token = t->token, .logprob = v->logprob, .top = top };
+    for (; (int64_t)x.n_top < v->n_top && x.n_top < MAX_LOGPROBS; x.n_top++)
+        top[x.n_top] = (ses_token_logprob){ .id = v->top[x.n_top].id,
+                                            .logprob = v->top[x.n_top].logprob,
+                                            .token = { "", 0 } };
+    return send_chunk(j, number, t->text, &x, finish);
 }
 
 static void stream_done(ses_worker *w, ses_job *j)
@@ -222,16 +232,13 @@ static void stream_done(ses_worker *w, ses_job *j)
         ses_reply_error(w, j);
         return;
     }
-    for (size_t i = 0; ok && i < j->n; i++) {
+    for (size_t i = 0; ok && i < j->n; i++) { /* with beams a text is complete before it is sent */
         const ses_generation_request *g = j->item[i].request->state;
-        for (size_t k = 0; ok && k < j->item[i].result.n; k++) {
-            ses_text_stream *t = &s->text[i * (size_t)s->n + k];
-            bool stopped = t->stopped;
-            ses_buf rest = { 0 };
-            ses_text_stream_end(t, &rest);
-            ok = send_chunk(j, i * (size_t)s->n + k, rest.data ? rest.data : "", rest.len,
-                            finish_name(s, g, k, stopped));
-            ses_buf_free(&rest);
+        const ses_result *r = &j->item[i].result;
+        for (size_t k = 0; ok && k < r->n; k++) {
+            size_t number = i * (size_t)s->n + k;
+            if (!s->choice[number].finished)
+                ok = send_chunk(j, number, r->row[k].text, NULL, finish_name(s, g->end[k].finish));
         }
     }
     ses_json_writer *json = s->include_usage ? ses_json_writer_new(-1, NULL) : NULL;
@@ -262,10 +269,32 @@ static bool check_unsupported(ses_job *j)
         !ses_body_real(j, j->body, "frequency_penalty", 0, 0, &x) ||
         !ses_body_int(j, j->body, "best_of", 1, MAX_CHOICES, &best_of))
         return false;
-    if (ses_json_len(ses_body_get(j->body, "logit_bias")))
-        return ses_api_fail(&j->error, SES_API_VALIDATION, "logit_bias", "\"logit_bias\" is not supported");
     return !ses_body_get(j->body, "suffix") ||
            ses_api_fail(&j->error, SES_API_VALIDATION, "suffix", "\"suffix\" is not supported");
+}
+
+/* "logit_bias": {"ID": BIAS}, for all items. */
+static bool add_biases(ses_job *j)
+{
+    const ses_json *v = ses_body_get(j->body, "logit_bias");
+    int64_t vocab = ses_tokenizer_vocab_size(ses_pipeline_tokenizer(j->pipeline->compute));
+    if (v && ses_json_type_of(v) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "logit_bias", v, "an object");
+    for (size_t i = 0; i < ses_json_len(v); i++) {
+        char *end;
+        const char *key = ses_json_key(v, i, NULL);
+        long id = strtol(key, &end, 10);
+        double bias = 0;
+        if (end == key || *end || id < 0 || id >= vocab || !ses_json_real(ses_json_at(v, i), &bias) ||
+            !(fabs(bias) <= 1e4))
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "logit_bias",
+                                "\"logit_bias\" must map token ids of the vocabulary to numbers");
+        ses_err e = { 0 };
+        for (size_t k = 0; k < j->n; k++)
+            if (!ses_generation_request_add_bias(j->item[k].request, (int32_t)id, bias, &e))
+                return ses_api_fail_with(&j->error, SES_API_BACKEND, "logit_bias", &e);
+    }
+    return true;
 }
 
 static bool read_options(ses_job *j, state *s)
@@ -283,10 +312,8 @@ static bool read_options(ses_job *j, state *s)
     if (!s->max_tokens && !s->echo)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "max_tokens",
                             "\"max_tokens\" is 0: set \"echo\" to true");
-    if (s->stream && (s->logprobs >= 0 || s->echo))
-        return ses_api_fail(&j->error, SES_API_VALIDATION, "stream",
-                            "\"stream\" excludes \"logprobs\" and \"echo\"");
-    return true;
+    return !s->stream || !s->echo ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, "stream", "\"stream\" excludes \"echo\"");
 }
 
 /* Settings of the pipeline. Options that are absent keep the values of the model's folder. */
@@ -337,11 +364,12 @@ static bool handle(ses_worker *w, ses_job *j)
         return false;
     for (size_t i = 0; i < n; i++)
         if (!ses_job_add(w, j, &(ses_item){ .text = prompt[i], .settings = settings.item })) return false;
-    s->text = ses_job_alloc(j, n * (size_t)s->n, sizeof *s->text);
-    for (size_t i = 0; s->text && i < n * (size_t)s->n; i++) s->text[i].stops = &s->stops;
-    if (!s->text || !ses_job_check_items(j)) return false;
+    s->choice = ses_job_alloc(j, n * (size_t)s->n, sizeof *s->choice);
+    if (!s->choice || !ses_job_check_items(j) || !ses_stops_apply(j, &s->stops) || !add_biases(j))
+        return false;
     j->state = s;
-    j->on_token = s->stream || s->stops.n ? on_token : NULL;
+    const ses_generation_request *g = j->item[0].request->state;
+    j->on_token = s->stream && g->o->num_beams <= 1 ? on_token : NULL;
     return ses_job_submit(w, j, s->stream ? stream_done : done);
 }
 

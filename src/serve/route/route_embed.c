@@ -31,20 +31,11 @@ static bool embed_handle(ses_worker *w, ses_job *j)
     ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
     ses_string *text = NULL;
     size_t n = 0;
-    bool normalize = true;
-    int direction = 1;
     if (!r) return false;
-    *r = (ses_embed_request){ .truncate = true };
-    if (!ses_body_string(j, j->body, "model", &r->model) ||
-        !ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) ||
-        !ses_body_bool(j, j->body, "normalize", &normalize) ||
-        !ses_body_bool(j, j->body, "truncate", &r->truncate) ||
-        !ses_body_string(j, j->body, "prompt_name", &r->prompt_name) ||
-        !ses_body_choice(j, j->body, "truncation_direction", "Left|Right", &direction) ||
+    *r = (ses_embed_request){ .truncate = true, .normalize = 1 };
+    if (!ses_body_string(j, j->body, "model", &r->model) || !ses_embed_read(j, j->body, r) ||
         !ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, false))
         return false;
-    r->normalize = normalize;
-    r->left = direction == 0;
     if (ses_embed_wants_bytes(j)) r->format = SES_VECTORS_BYTES;
     return ses_embed_submit(w, j, r, text, n, embed_done);
 }

@@ -1,5 +1,5 @@
 /* POST /v1/embeddings: OpenAI's embeddings. Input is a text, a list of texts, or, if the server allows it,
- * token ids. Vectors come as numbers, base64 or bytes. */
+ * token ids. Vectors come as numbers, base64 or bytes, and have length 1 unless "normalize" is false. */
 #include "base/str.h"
 #include "serve/embed_reply.h"
 #include "serve/serve_impl.h"
@@ -110,9 +110,8 @@ static bool handle(ses_worker *w, ses_job *j)
     size_t n = 0;
     int format = SES_VECTORS_FLOAT;
     if (!r) return false;
-    *r = (ses_embed_request){ .normalize = -1, .truncate = true };
-    if (!ses_body_string(j, j->body, "model", &r->model) ||
-        !ses_body_int(j, j->body, "dimensions", 1, 1 << 20, &r->dimensions) ||
+    *r = (ses_embed_request){ .normalize = 1, .truncate = true };
+    if (!ses_body_string(j, j->body, "model", &r->model) || !ses_embed_read(j, j->body, r) ||
         !ses_body_choice(j, j->body, "encoding_format", "float|base64|bytes", &format))
         return false;
     r->format = ses_embed_wants_bytes(j) ? SES_VECTORS_BYTES : (ses_vector_format)format;

@@ -1,7 +1,7 @@
 /* POST /models/NAME and /models/NAME/pipeline/TASK: the requests of huggingface_hub.InferenceClient,
  * {"inputs": ..., "parameters": {...}}. POST /: the same for the first model, unless the body has the shape
  * of text-embeddings-inference. */
-#include "serve/body.h"
+#include "serve/embed_reply.h"
 #include "serve/generate_reply.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
@@ -49,9 +49,25 @@ static const shape shapes[] = {
 
 /* ---- the path ---- */
 
+/* Clients that have the address of a model send no task; the members of the request may show it. */
+static const char *guess_task(const ses_job *j)
+{
+    static const struct {
+        const char *key, *member, *task;
+    } list[] = { { "parameters", "candidate_labels", "zero-shot-classification" },
+                 { "parameters", "tgt_lang", "translation" },
+                 { "inputs", "source_sentence", "sentence-similarity" },
+                 { "inputs", "question", "question-answering" } };
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        const ses_json *v = ses_body_get(j->body, list[i].key);
+        if (ses_json_type_of(v) == SES_JSON_OBJECT && ses_body_get(v, list[i].member)) return list[i].task;
+    }
+    return j->model->own_task->name;
+}
+
 static const ses_task_entry *find_task(const ses_job *j, const char *name, const shape **s)
 {
-    const char *own = name ? name : j->model->own_task->name;
+    const char *own = name ? name : guess_task(j);
     static const shape plain = { 0 };
     *s = &plain;
     for (size_t i = 0; i < SES_LEN(shapes); i++)
@@ -87,7 +103,6 @@ static const struct {
     { "best_of", NULL },
     { "truncation", NULL },
     { "adapter_id", NULL },
-    { "grammar", NULL },
     { "clean_up_tokenization_spaces", NULL },
     { "generate_parameters", NULL },
     { "return_type", NULL },
@@ -105,22 +120,31 @@ static bool setting_name(const char *parameter, const char **setting)
     return *setting != NULL;
 }
 
-static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *task, ses_body_settings *out)
+static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
 {
-    const ses_json *p = ses_body_get(j->body, "parameters");
     const char *name;
-    if (p && ses_json_type_of(p) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "parameters", p, "an object");
-    if (!ses_settings_begin(j, out, ses_json_len(p) + 4)) return false;
-    if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
-        ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
-    if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
     for (size_t i = 0; i < ses_json_len(p); i++) {
         const ses_json *v = ses_json_at(p, i);
         if (ses_json_type_of(v) == SES_JSON_NULL || !setting_name(ses_json_key(p, i, NULL), &name)) continue;
-        if (!ses_settings_add_json(j, out, task->task, name, v)) return false;
+        if (!ses_settings_add_json(j, out, task, name, v)) return false;
     }
     return true;
+}
+
+static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *task, ses_body_settings *out)
+{
+    const ses_json *p = ses_body_get(j->body, "parameters");
+    const ses_json *generate =
+        ses_body_get(p, "generate_parameters"); /* sent by summarization() and translation() */
+    if (p && ses_json_type_of(p) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "parameters", p, "an object");
+    if (generate && ses_json_type_of(generate) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "generate_parameters", generate, "an object");
+    if (!ses_settings_begin(j, out, ses_json_len(p) + ses_json_len(generate) + 4)) return false;
+    if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
+        ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
+    if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
+    return add_parameters(j, p, task->task, out) && add_parameters(j, generate, task->task, out);
 }
 
 /* ---- inputs ---- */
@@ -164,6 +188,8 @@ static void done(ses_worker *w, ses_job *j)
             ses_json_end_object(json);
         } else if (s->shape->put) {
             s->shape->put(json, &x->result);
+        } else if (j->generation) {
+            ses_generate_put(json, j, i);
         } else {
             ses_result_write_json(&x->result, json);
         }
@@ -171,6 +197,56 @@ static void done(ses_worker *w, ses_job *j)
     if (list) ses_json_end_array(json);
     ses_reply_json(w, j, json);
 }
+
+/* ---- vectors of texts ---- */
+
+static void embed_done(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) {
+        ses_reply_error(w, j);
+        return;
+    }
+    bool list = ses_json_type_of(ses_body_get(j->body, "inputs")) == SES_JSON_ARRAY;
+    if (list) ses_json_begin_array(json);
+    for (size_t i = 0; i < j->n; i++) {
+        int64_t size = 0;
+        const float *x = ses_embed_vector(j, i, &size);
+        ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
+    }
+    if (list) ses_json_end_array(json);
+    ses_reply_json(w, j, json);
+}
+
+/* The request has parameters that run_embed does not read. */
+static bool has_settings(const ses_job *j)
+{
+    static const char *const known[] = { "normalize", "truncate", "truncation_direction", "prompt_name",
+                                         "dimensions" };
+    const ses_json *p = ses_body_get(j->body, "parameters");
+    for (size_t i = 0; i < ses_json_len(p); i++) {
+        bool found = false;
+        for (size_t k = 0; k < SES_LEN(known) && !found; k++)
+            found = !strcmp(known[k], ses_json_key(p, i, NULL));
+        if (!found) return true;
+    }
+    return false;
+}
+
+/* feature_extraction() sends its settings beside "inputs". */
+static bool run_embed(ses_worker *w, ses_job *j, const char *model)
+{
+    ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
+    ses_string *text = NULL;
+    size_t n = 0;
+    if (!r) return false;
+    *r = (ses_embed_request){ .model = model, .normalize = -1, .truncate = true };
+    return ses_embed_read(j, j->body, r) && ses_embed_read(j, ses_body_get(j->body, "parameters"), r) &&
+           ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, false) &&
+           ses_embed_submit(w, j, r, text, n, embed_done);
+}
+
+/* ---- the request ---- */
 
 static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *name)
 {
@@ -180,6 +256,8 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
     bool stream = false;
     state *s = ses_job_alloc(j, 1, sizeof *s);
     const ses_json *inputs = ses_body_get(j->body, "inputs");
+    const ses_json *parameters = ses_body_get(j->body, "parameters");
+    if (!ses_body_string(j, parameters, "adapter_id", &model)) return false; /* an adapter is a model */
     j->model = ses_registry_find(ses_server_registry(w->server), model, NULL);
     if (!j->model)
         return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
@@ -191,6 +269,7 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
         return ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no task \"%s\"",
                             ses_quoted_of(name, strlen(name)).s);
     if (!inputs) return ses_body_missing(j, "inputs");
+    if (task->task == &ses_task_embed && !has_settings(j)) return run_embed(w, j, model);
     if (!ses_body_bool(j, j->body, "stream", &stream) || !read_parameters(j, s->shape, task, &settings) ||
         !read_labels(j, &labels, &common.n_list) || !ses_job_open(w, j, model, task, settings.pipeline))
         return false;

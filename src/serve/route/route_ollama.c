@@ -1,6 +1,12 @@
-/* POST /api/embed, /api/embeddings: Ollama's embedding routes. */
+/* POST /api/embed, /api/embeddings, GET /api/tags, /api/version: Ollama's routes for embeddings. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "serve/embed_reply.h"
+#include "serve/serve_impl.h"
+#include "sesame/version.h"
+
+#include <time.h>
 
 static void put_durations(ses_json_writer *json, const ses_job *j)
 {
@@ -63,6 +69,77 @@ static bool handle(ses_worker *w, ses_job *j, const char *key, ses_job_fn *done)
 
 static bool embed_handle(ses_worker *w, ses_job *j) { return handle(w, j, "input", embed_done); }
 static bool embeddings_handle(ses_worker *w, ses_job *j) { return handle(w, j, "prompt", embeddings_done); }
+
+/* ---- models ---- */
+
+static void put_model(ses_json_writer *json, const ses_served_model *m)
+{
+    char when[32] = "";
+    time_t t = (time_t)m->created;
+    struct tm utc;
+    if (gmtime_r(&t, &utc)) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "name", m->name);
+    ses_json_member_string(json, "model", m->name);
+    ses_json_member_string(json, "modified_at", when);
+    ses_json_member_object(json, "details");
+    ses_json_member_string(json, "format", "safetensors");
+    ses_json_member_string(json, "family", ses_model_type(m->model));
+    ses_json_member_string(json, "quantization_level", ses_dtype_name(ses_model_dtype(m->model)));
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+}
+
+static bool tags_handle(ses_worker *w, ses_job *j)
+{
+    size_t n = 0;
+    ses_err e = { 0 };
+    ses_served_model **model = ses_registry_list(ses_server_registry(w->server), &n, &e);
+    ses_json_writer *json = model ? ses_reply_writer(j) : NULL;
+    if (!model) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    if (json) {
+        ses_json_begin_object(json);
+        ses_json_member_array(json, "models");
+        for (size_t i = 0; i < n; i++) put_model(json, model[i]);
+        ses_json_end_array(json);
+        ses_json_end_object(json);
+    }
+    for (size_t i = 0; model && i < n; i++) ses_served_model_release(model[i]);
+    ses_free(model);
+    if (json) ses_reply_json(w, j, json);
+    return json != NULL;
+}
+
+static bool version_handle(ses_worker *w, ses_job *j)
+{
+    ses_json_writer *json = ses_reply_writer(j);
+    if (!json) return false;
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "version", SES_VERSION);
+    ses_json_end_object(json);
+    ses_reply_json(w, j, json);
+    return true;
+}
+
+const ses_route ses_route_ollama_tags = {
+    .method = "GET",
+    .path = "/api/tags",
+    .style = SES_STYLE_PLAIN,
+    .handle = tags_handle,
+    .tag = "Ollama",
+    .summary = "The loaded models",
+    .response = "{\"type\":\"object\",\"required\":[\"models\"]}",
+};
+
+const ses_route ses_route_ollama_version = {
+    .method = "GET",
+    .path = "/api/version",
+    .style = SES_STYLE_PLAIN,
+    .handle = version_handle,
+    .tag = "Ollama",
+    .summary = "The version of the program",
+    .response = "{\"type\":\"object\",\"required\":[\"version\"]}",
+};
 
 const ses_route ses_route_ollama_embed = {
     .method = "POST",

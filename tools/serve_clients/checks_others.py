@@ -1,0 +1,128 @@
+"""Checks of langchain, ollama and cohere."""
+from checks_openai import openai_client
+from client_checks import PROMPT, TEXT, TEXTS, check, equal, expect, f32, need, same_numbers, same_rows
+
+
+def langchain_embeddings(c, **options):
+    m = need("langchain_openai")
+    return m.OpenAIEmbeddings(base_url=c.server.url + "/v1", api_key="none", model="sesame-embed", max_retries=0, **options)
+
+
+@check("langchain-openai", "OpenAIEmbeddings(check_embedding_ctx_length=False)")
+def langchain_openai(c):
+    e = langchain_embeddings(c, check_embedding_ctx_length=False)
+    for got, text in zip(e.embed_documents(TEXTS), TEXTS):
+        same_numbers(got, c.cli("embed", "--normalize", text))
+    same_numbers(e.embed_query(TEXT), c.cli("embed", "--normalize", TEXT))
+
+
+@check("langchain-openai", "OpenAIEmbeddings with token ids of tiktoken")
+def langchain_openai_ids(c):
+    """The client loads tiktoken's vocabulary from the network. If that fails, the check sends such ids itself."""
+    openai = need("openai")
+    e = langchain_embeddings(c)
+    try:
+        expect(openai.BadRequestError, lambda: e.embed_query(TEXT), "check_embedding_ctx_length=False")
+    except AssertionError as why:
+        if "Connection" not in str(why) and "resolve" not in str(why) and "SSL" not in str(why) and "403" not in str(why):
+            raise
+        o = openai_client(c)
+        expect(openai.BadRequestError, lambda: o.embeddings.create(model="sesame-embed", input=[[791, 64304, 11141, 520, 38245, 13]]),
+               "check_embedding_ctx_length=False")
+
+
+@check("langchain-openai", "OpenAI (completions)")
+def langchain_openai_llm(c):
+    m = need("langchain_openai")
+    llm = m.OpenAI(base_url=c.server.url + "/v1", api_key="none", model="sesame-gpt", max_tokens=8, temperature=0, max_retries=0)
+    wanted = c.cli("text-generation", "--do-sample=false", "--max-new-tokens", "8", PROMPT)[0]["generated_text"][len(PROMPT):]
+    equal(llm.invoke(PROMPT), wanted)
+    equal("".join(llm.stream(PROMPT)), wanted)
+
+
+@check("langchain-huggingface", "HuggingFaceEndpoint")
+def langchain_huggingface(c):
+    m = need("langchain_huggingface")
+    llm = m.HuggingFaceEndpoint(endpoint_url=c.server.url + "/models/sesame-gpt", huggingfacehub_api_token="none", max_new_tokens=8,
+                                do_sample=True, seed=3, temperature=0.7, top_k=20, task="text-generation")
+    wanted = c.cli("text-generation", "--max-new-tokens", "8", "--do-sample", "--seed", "3", "--top-k", "20", "--temperature", "0.7",
+                   "--top-p", "0.95", "--typical-p", "0.95", PROMPT)[0]["generated_text"][len(PROMPT):]
+    equal(llm.invoke(PROMPT), wanted)
+    equal("".join(llm.stream(PROMPT)), wanted)
+
+
+@check("langchain-community", "HuggingFaceInferenceAPIEmbeddings")
+def langchain_inference_api(c):
+    m = need("langchain_community.embeddings")
+    e = m.HuggingFaceInferenceAPIEmbeddings(api_key="none", api_url=c.server.url + "/models/sesame-embed")
+    for got, text in zip(e.embed_documents(TEXTS), TEXTS):
+        same_numbers(got, c.cli("embed", text))
+
+
+@check("langchain-community", "InfinityEmbeddings")
+def langchain_infinity(c):
+    m = need("langchain_community.embeddings")
+    e = m.InfinityEmbeddings(model="sesame-embed", infinity_api_url=c.server.url)
+    for got, text in zip(e.embed_documents(TEXTS), TEXTS):
+        same_numbers(got, c.cli("embed", "--normalize", text))
+
+
+@check("langchain-community", "OllamaEmbeddings")
+def langchain_community(c):
+    m = need("langchain_community.embeddings")
+    e = m.OllamaEmbeddings(base_url=c.server.url, model="sesame-embed", embed_instruction="", query_instruction="")
+    same_numbers(e.embed_documents([TEXT])[0], c.cli("embed", "--normalize", TEXT))
+
+
+# ---- ollama, cohere ----
+
+
+@check("ollama", "embed")
+def ollama_embed(c):
+    o = need("ollama").Client(host=c.server.url)
+    got = o.embed(model="sesame-embed", input=TEXTS)
+    for v, text in zip(got.embeddings, TEXTS):
+        same_numbers(v, c.cli("embed", "--normalize", text))
+    equal(got.prompt_eval_count > 0, True)
+    same_numbers(o.embeddings(model="sesame-embed", prompt=TEXT).embedding, c.cli("embed", "--normalize", TEXT))
+
+
+@check("ollama", "list, ResponseError")
+def ollama_error(c):
+    m = need("ollama")
+    o = m.Client(host=c.server.url)
+    e = expect(m.ResponseError, lambda: o.embed(model="nothing", input=TEXT), "nothing")
+    equal(e.status_code, 404)
+    equal("sesame-embed" in [x.model for x in o.list().models], True)
+
+
+def check_rerank(c, got, top):
+    wanted = c.cli("rerank", "-m", c.cross, "plums", "He sells plums.", "It rains.", "The keeper eats.")
+    equal(len(got.results), top)
+    same_rows([{"index": r.index, "score": r.relevance_score} for r in got.results], wanted[:top], ["index", "score"])
+
+
+@check("cohere", "rerank v1")
+def cohere_v1(c):
+    o = need("cohere").Client(api_key="none", base_url=c.server.url)
+    documents = ["He sells plums.", "It rains.", "The keeper eats."]
+    check_rerank(c, o.rerank(model="cross", query="plums", documents=documents), 3)
+    got = o.rerank(model="cross", query="plums", documents=[{"text": d} for d in documents], top_n=2, return_documents=True)
+    check_rerank(c, got, 2)
+    equal(got.results[0].document.text, documents[got.results[0].index])
+
+
+@check("cohere", "rerank v2")
+def cohere_v2(c):
+    o = need("cohere").ClientV2(api_key="none", base_url=c.server.url)
+    documents = ["He sells plums.", "It rains.", "The keeper eats."]
+    check_rerank(c, o.rerank(model="cross", query="plums", documents=documents, top_n=2), 2)
+    equal(len(o.rerank(model="cross", query="plums", documents=documents, max_tokens_per_doc=8).results), 3)
+
+
+@check("cohere", "NotFoundError, BadRequestError")
+def cohere_errors(c):
+    m = need("cohere")
+    o = m.ClientV2(api_key="none", base_url=c.server.url)
+    expect(m.NotFoundError, lambda: o.rerank(model="nothing", query="a", documents=["b"]))
+    expect(m.BadRequestError, lambda: o.rerank(model="cross", query="a", documents=[]))
