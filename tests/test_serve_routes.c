@@ -82,10 +82,17 @@ static const struct {
     { "/api/embed", "{\"input\":[\"plums\",\"a\"],\"model\":\"encoder\"}",
       "{model:s,embeddings:[[n]],total_duration:n,load_duration:n,prompt_eval_count:n}" },
     { "/api/embeddings", "{\"prompt\":\"plums\"}", "{embedding:[n]}" },
+    { "/api/tags", NULL,
+      "{models:[{name:s,model:s,modified_at:s,details:{format:s,family:s,quantization_level:s}}]}" },
+    { "/api/version", NULL, "{version:s}" },
     { "/models/encoder", "{\"inputs\":\"plums\"}", "[n]" },
     { "/models/encoder/pipeline/feature-extraction", "{\"inputs\":[\"plums\",\"a\"]}", "[[n]]" },
     { "/models/encoder/pipeline/sentence-similarity",
       "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\",\"b\"]}}", "[n]" },
+    { "/models/encoder", "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\"]}}", "[n]" },
+    { "/models/encoder", "{\"inputs\":\"a\",\"normalize\":true,\"dimensions\":4}", "[n]" },
+    { "/models/label", "{\"inputs\":\"plums\",\"parameters\":{\"candidate_labels\":[\"a\",\"b\"]}}",
+      "[{label:s,score:n}]" },
     { "/models/mask", "{\"inputs\":\"The [MASK] rings.\"}", "[{score:n,token:n,token_str:s,sequence:s}]" },
     { "/models/mask/pipeline/fill-mask", "{\"inputs\":[\"The [MASK] rings.\",\"a [MASK]\"]}",
       "[[{score:n,token:n,token_str:s,sequence:s}]]" },
@@ -105,6 +112,9 @@ static const struct {
     { "/models/rewriter/pipeline/translation", "{\"inputs\":\"w5 w6 w7\"}", "[{translation_text:s}]" },
     { "/models/sesame-gpt", "{\"inputs\":\"The\",\"parameters\":{\"max_new_tokens\":3}}",
       "[{generated_text:s}]" },
+    { "/models/sesame-gpt", "{\"inputs\":\"The\",\"parameters\":{\"max_new_tokens\":3,\"details\":true}}",
+      "[{generated_text:s,details:{finish_reason:s,generated_tokens:n,seed:n,prefill:[],tokens:[{id:n,text:s,"
+      "logprob:n,special:b}]}}]" },
     { "/v1/completions", "{\"prompt\":\"The\",\"max_tokens\":3}", COMPLETION },
     { "/v1/completions", "{\"prompt\":[\"The\",\"A\"],\"max_tokens\":2,\"n\":2,\"seed\":1}", COMPLETION },
     { "/v1/completions", "{\"prompt\":\"The\",\"max_tokens\":2,\"logprobs\":0,\"temperature\":0}",
@@ -262,7 +272,8 @@ static bool near(double x, double y) { return x - y < 1e-5 && y - x < 1e-5; }
 static void test_formats(serving *s)
 {
     float x[2][WIDTH], y[WIDTH + 2];
-#define TEXTS(format) "{\"input\":[\"plums\",\"The bell rings.\"],\"encoding_format\":\"" format "\"}"
+#define TEXTS(format) \
+    "{\"input\":[\"plums\",\"The bell rings.\"],\"normalize\":false,\"encoding_format\":\"" format "\"}"
     const ses_json *v = post(s, "/v1/embeddings", TEXTS("float"), 200);
     vector_at(v, "data/0/embedding", x[0]);
     vector_at(v, "data/1/embedding", x[1]);
@@ -289,6 +300,9 @@ static void test_formats(serving *s)
     v = post(s, "/api/embeddings", "{\"prompt\":\"plums\"}", 200);
     vector_at(v, "embedding", y);
     CHECK(near(length_of(y, WIDTH), 1) && !near(length_of(x[0], WIDTH), 1));
+    v = post(s, "/v1/embeddings", "{\"input\":\"plums\"}", 200);
+    vector_at(v, "data/0/embedding", x[1]);
+    CHECK(!memcmp(y, x[1], sizeof x[1]));
 }
 
 static void test_embed_options(serving *s)
@@ -325,6 +339,35 @@ static void test_embed_options(serving *s)
     CHECK_MSG(!memcmp(x, y, sizeof x), "the beginning is left out");
     v = post(s, "/embed_all", "{\"inputs\":\"plums\",\"model\":\"mask\"}", 200);
     CHECK(ses_json_len(member(v, "0")) == 3 && ses_json_len(member(v, "0/1")) == WIDTH);
+}
+
+/* Stop strings, biases, adapters and parameters of parameters. */
+static void test_generation(serving *s)
+{
+#define PROMPT "\"inputs\":\"The old man\",\"parameters\":{\"do_sample\":false,\"max_new_tokens\":12"
+    char whole[512], cut[512];
+    const ses_json *v = post(s, "/models/sesame-gpt", "{" PROMPT "}}", 200);
+    snprintf(whole, sizeof whole, "%s", text_at(v, "0/generated_text"));
+    size_t at = strcspn(whole + 1, " ") + 1; /* the second word is the stop string */
+    size_t n = strcspn(whole + at + 1, " ") + 1;
+    char body[1024];
+    snprintf(body, sizeof body, "{" PROMPT ",\"details\":true,\"stop\":[\"%.*s\"]}}", (int)n, whole + at);
+    v = post(s, "/models/sesame-gpt", body, 200);
+    snprintf(cut, sizeof cut, "%.*s", (int)at, whole);
+    CHECK_MSG(!strcmp(text_at(v, "0/generated_text"), cut), "'%s'", text_at(v, "0/generated_text"));
+    CHECK(!strcmp(text_at(v, "0/details/finish_reason"), "stop_sequence"));
+    snprintf(body, sizeof body,
+             "{\"prompt\":\"The old man\",\"temperature\":0,\"max_tokens\":12,\"stop\":\"%.*s\"}", (int)n,
+             whole + at);
+    v = post(s, "/v1/completions", body, 200);
+    CHECK(!strcmp(text_at(v, "choices/0/text"), cut));
+    CHECK(!strcmp(text_at(v, "choices/0/finish_reason"), "stop"));
+    v = post(s, "/v1/completions",
+             "{\"prompt\":\"The\",\"max_tokens\":3,\"logprobs\":1,\"logit_bias\":{\"12\":1000}}", 200);
+    CHECK(!strcmp(text_at(v, "choices/0/text"), ",,,"));
+    v = post(s, "/models/encoder", "{\"inputs\":\"The\",\"parameters\":{\"adapter_id\":\"absent\"}}", 404);
+    v = post(s, "/models/rewriter/pipeline/summarization",
+             "{\"inputs\":\"w5 w6\",\"parameters\":{\"generate_parameters\":{\"max_new_tokens\":0}}}", 400);
 }
 
 static void test_token_ids(serving *s)
@@ -390,6 +433,7 @@ int main(void)
     test_order(&s);
     test_formats(&s);
     test_embed_options(&s);
+    test_generation(&s);
     test_token_ids(&s);
     test_attention(&s);
     test_admin(&s);
