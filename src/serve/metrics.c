@@ -80,7 +80,7 @@ static void add(histogram *h, const double *bounds, double x)
 
 static double seconds(uint64_t from, uint64_t to) { return to > from ? 1e-9 * (double)(to - from) : 0; }
 
-void ses_metrics_count_response(ses_metrics *m, const char *path, int status, uint64_t ns)
+void ses_metrics_count_response(ses_metrics *m, const char *path, int status, uint64_t ns, bool uses_model)
 {
     pthread_mutex_lock(&m->lock);
     size_t i = 0;
@@ -90,10 +90,12 @@ void ses_metrics_count_response(ses_metrics *m, const char *path, int status, ui
         m->n_responses++;
     }
     if (i < SES_LEN(m->response)) m->response[i].n++;
-    m->requests++;
-    m->successes += status >= 200 && status < 300;
-    add(&m->request_time, time_bounds, 1e-9 * (double)ns);
-    m->recent[m->next_recent++ % RECENT] = (sample){ ses_clock_ns(), ns, 0 };
+    if (uses_model) {
+        m->requests++;
+        m->successes += status >= 200 && status < 300;
+        add(&m->request_time, time_bounds, 1e-9 * (double)ns);
+        m->recent[m->next_recent++ % RECENT] = (sample){ ses_clock_ns(), ns, 0 };
+    }
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -13,8 +13,9 @@ typedef struct ses_metrics ses_metrics;
 ses_metrics *ses_metrics_new(ses_err *e);
 void ses_metrics_free(ses_metrics *m); /* m may be NULL */
 
-/* A response has been sent: path is that of the route ("" for unknown ones). */
-void ses_metrics_count_response(ses_metrics *m, const char *path, int status, uint64_t ns);
+/* A response has been sent: path is that of the route ("" for unknown ones). uses_model: durations and rates
+ * count requests that use a model, not files of the page and polls of statistics. */
+void ses_metrics_count_response(ses_metrics *m, const char *path, int status, uint64_t ns, bool uses_model);
 /* A computed job is answered. */
 void ses_metrics_count_job(ses_metrics *m, const ses_job *j);
 void ses_metrics_count_error(ses_metrics *m, ses_api_code code);

@@ -207,7 +207,7 @@ static void on_done(void *ctx, const ses_http_exchange *x)
     ses_server *s = ctx;
     const ses_route *route = ses_http_user(x);
     ses_metrics_count_response(s->metrics, route ? route->path : "", ses_http_status(x),
-                               ses_http_duration_ns(x));
+                               ses_http_duration_ns(x), route && route->request);
     ses_access_log_write(s->log, x);
 }
 
@@ -215,7 +215,7 @@ static void on_rejected(void *ctx, int status, const char *reason)
 {
     ses_server *s = ctx;
     (void)reason;
-    ses_metrics_count_response(s->metrics, "", status, 0);
+    ses_metrics_count_response(s->metrics, "", status, 0, false);
 }
 
 /* ---- models ---- */
