@@ -260,6 +260,29 @@ static inline long header_number(const serving *s, const char *name)
     return v.p ? strtol(v.p, NULL, 10) : -1;
 }
 
+/* A body with n texts between before and after: a list if there is a quote. Free it with free. */
+static inline char *body_of(const char *before, size_t n, const char *text, const char *quote,
+                            const char *after)
+{
+    ses_buf b = { 0 };
+    ses_buf_puts(&b, before);
+    for (size_t i = 0; i < n; i++)
+        ses_buf_appendf(&b, "%s%s%s%s", i && *quote ? "," : "", quote, text, quote);
+    ses_buf_puts(&b, after);
+    if (!ses_buf_ok(&b, NULL)) abort();
+    return b.data;
+}
+
+/* A value of /metrics: name with labels, as in the text. -1: absent. */
+static inline double metric(serving *s, const char *name)
+{
+    char line[128];
+    snprintf(line, sizeof line, "\n%s ", name);
+    get(s, "/metrics", 200);
+    const char *at = memmem(s->a.body.p, s->a.body.n, line, strlen(line));
+    return at ? strtod(at + strlen(line), NULL) : -1;
+}
+
 /* ---- JSON ---- */
 
 /* The member at a path such as "data/0/index". */
@@ -269,7 +292,8 @@ static inline const ses_json *member(const ses_json *v, const char *path)
     for (; v && *path; path += *path == '/') {
         size_t n = strcspn(path, "/");
         snprintf(key, sizeof key, "%.*s", (int)n, path);
-        v = ses_json_type_of(v) == SES_JSON_ARRAY ? ses_json_at(v, (size_t)atoi(key)) : ses_json_get(v, key);
+        v = ses_json_type_of(v) == SES_JSON_ARRAY ? ses_json_at(v, (size_t)strtoul(key, NULL, 10))
+                                                  : ses_json_get(v, key);
         path += n;
     }
     return v;

@@ -239,16 +239,6 @@ static void test_codes(serving *s)
     CHECK(!ses_http_response_header(&s->a, "access-control-allow-origin").p);
 }
 
-/* A body of n texts. */
-static char *many(const char *before, size_t n, const char *text, const char *after)
-{
-    ses_buf b = { 0 };
-    ses_buf_puts(&b, before);
-    for (size_t i = 0; i < n; i++) ses_buf_appendf(&b, "%s\"%s\"", i ? "," : "", text);
-    ses_buf_puts(&b, after);
-    return b.data;
-}
-
 static void test_limits(serving *s)
 {
     static const struct {
@@ -261,20 +251,16 @@ static void test_limits(serving *s)
                   { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[", "]}}" },
                   { "/models/label", "{\"inputs\":[", "]}" } };
     for (size_t i = 0; i < SES_LEN(lists); i++) {
-        char *body = many(lists[i].before, 2049, "a", lists[i].after);
+        char *body = body_of(lists[i].before, 2049, "a", "\"", lists[i].after);
         post(s, lists[i].path, body, 413);
         free(body);
     }
-    char *full = many("{\"inputs\":[", 2048, "a", "]}");
+    char *full = body_of("{\"inputs\":[", 2048, "a", "\"", "]}");
     CHECK(ses_json_len(post(s, "/embed", full, 200)) == 2048);
     free(full);
-    char *text = many("{\"inputs\":\"a ", 0, "", ""), *body = malloc(2048);
-    strcpy(body, text);
-    for (int i = 0; i < 60; i++) strcat(body, "plums ");
-    strcat(body, "\",\"truncate\":false}");
+    char *body = body_of("{\"inputs\":\"a ", 60, "plums ", "", "\",\"truncate\":false}");
     check_error(s, post(s, "/embed", body, 422), SES_STYLE_TEI, "63 tokens");
     check_error(s, post(s, "/embed_all", body, 422), SES_STYLE_TEI, "too long");
-    free(text);
     free(body);
 }
 

@@ -323,20 +323,18 @@ static void test_embed_options(serving *s)
     vector_at(post(s, "/embed", "{\"inputs\":\"plums: rings\"}", 200), "0", y);
     CHECK(!memcmp(x, y, sizeof x));
     /* 48 positions: 46 tokens of text */
-    char text[1024] = "{\"inputs\":\"he", left[1024];
-    for (int i = 0; i < 49; i++) strcat(text, " plums");
-    strcpy(left, text);
-    strcat(text, "\"}");
-    vector_at(post(s, "/embed", text, 200), "0", x);
+    char *right = body_of("{\"inputs\":\"he", 49, " plums", "", "\"}");
+    char *left = body_of("{\"inputs\":\"he", 49, " plums", "", "\",\"truncation_direction\":\"Left\"}");
+    char *kept = body_of("{\"inputs\":\"", 46, " plums", "", "\"}");
+    vector_at(post(s, "/embed", right, 200), "0", x);
     CHECK(header_number(s, "x-truncated-tokens") == 4);
-    strcat(left, "\",\"truncation_direction\":\"Left\"}");
     vector_at(post(s, "/embed", left, 200), "0", y);
     CHECK(header_number(s, "x-truncated-tokens") == 4 && memcmp(x, y, sizeof x));
-    char kept[1024] = "{\"inputs\":\"plums";
-    for (int i = 0; i < 45; i++) strcat(kept, " plums");
-    strcat(kept, "\"}");
     vector_at(post(s, "/embed", kept, 200), "0", x);
     CHECK_MSG(!memcmp(x, y, sizeof x), "the beginning is left out");
+    free(right);
+    free(left);
+    free(kept);
     v = post(s, "/embed_all", "{\"inputs\":\"plums\",\"model\":\"mask\"}", 200);
     CHECK(ses_json_len(member(v, "0")) == 3 && ses_json_len(member(v, "0/1")) == WIDTH);
 }
@@ -407,6 +405,86 @@ static void test_attention(serving *s)
     post(s, "/attention", "{\"inputs\":[\"plums\"]}", 422);
 }
 
+/* ---- /metrics ---- */
+
+static bool is_name(const char *p, size_t n)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    return n && strspn(p, letters) >= n;
+}
+
+/* One line "name{labels} value"; the name must belong to the last # TYPE. */
+static bool check_sample(const char *line, const char *type)
+{
+    size_t n = strcspn(line, "{ "), family = strlen(type);
+    const char *value = strrchr(line, ' ');
+    char *end = NULL;
+    if (!is_name(line, n) || strncmp(line, type, family) || !value) return false;
+    strtod(value + 1, &end);
+    if (*end) return false;
+    if (line[n] == '{' && value[-1] != '}') return false;
+    return n == family || !strncmp(line + family, "_bucket{le=\"", 12) ||
+           !strncmp(line + family, "_sum ", 5) || !strncmp(line + family, "_count ", 7);
+}
+
+static void test_metrics(serving *s)
+{
+    static const char *const te[] = { "te_request_count",
+                                      "te_request_success",
+                                      "te_request_failure",
+                                      "te_request_duration",
+                                      "te_request_input_length",
+                                      "te_embed_count",
+                                      "te_embed_success",
+                                      "te_embed_duration",
+                                      "te_embed_tokenization_duration",
+                                      "te_embed_queue_duration",
+                                      "te_embed_inference_duration",
+                                      "te_predict_count",
+                                      "te_predict_success",
+                                      "te_predict_duration",
+                                      "te_predict_tokenization_duration",
+                                      "te_predict_queue_duration",
+                                      "te_predict_inference_duration",
+                                      "te_queue_size",
+                                      "te_batch_next_size",
+                                      "te_batch_next_tokens" };
+    double embeds = metric(s, "te_embed_count"), inputs = metric(s, "sesame_inputs_total"),
+           tokens = metric(s, "sesame_tokens_total");
+    double ok = metric(s, "sesame_requests_total{route=\"/embed\",code=\"200\"}"),
+           bad = metric(s, "te_request_failure{err=\"validation\"}");
+    post(s, "/embed", "{\"inputs\":[\"plums\",\"plums\"]}", 200);
+    post(s, "/embed", "{\"inputs\":5}", 422);
+    CHECK(metric(s, "te_embed_count") == embeds + 1 && metric(s, "sesame_inputs_total") == inputs + 2);
+    CHECK(metric(s, "sesame_tokens_total") == tokens + 6);
+    CHECK(metric(s, "sesame_requests_total{route=\"/embed\",code=\"200\"}") == ok + 1);
+    CHECK(metric(s, "te_request_failure{err=\"validation\"}") == bad + 1);
+    CHECK(metric(s, "te_embed_duration_count") == metric(s, "te_embed_duration_bucket{le=\"+Inf\"}"));
+    get(s, "/metrics", 200);
+    char *text = strndup(s->a.body.p, s->a.body.n), *save = NULL, type[128] = "";
+    const char *seen[256];
+    size_t n = 0;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (!strncmp(line, "# HELP ", 7)) continue;
+        if (strncmp(line, "# TYPE ", 7)) {
+            CHECK_MSG(check_sample(line, type), "after # TYPE %s: %s", type, line);
+            continue;
+        }
+        snprintf(type, sizeof type, "%.*s", (int)strcspn(line + 7, " "), line + 7);
+        for (size_t i = 0; i < n; i++)
+            CHECK_MSG(strncmp(seen[i], type, strlen(type)) || seen[i][strlen(type)] != ' ', "twice: %s",
+                      type);
+        if (n < SES_LEN(seen)) seen[n++] = line + 7;
+    }
+    for (size_t i = 0; i < SES_LEN(te); i++) {
+        bool found = false;
+        for (size_t k = 0; k < n; k++)
+            found |= !strncmp(seen[k], te[i], strlen(te[i])) && seen[k][strlen(te[i])] == ' ';
+        CHECK_MSG(found, "%s", te[i]);
+    }
+    free(text);
+}
+
 static void test_admin(serving *s)
 {
     float x[WIDTH], y[WIDTH];
@@ -436,6 +514,7 @@ int main(void)
     test_generation(&s);
     test_token_ids(&s);
     test_attention(&s);
+    test_metrics(&s);
     test_admin(&s);
     serving_stop(&s);
     remove_models();
