@@ -155,7 +155,7 @@ typedef struct serving {
     pthread_t thread;
     int port;
     bool ok;
-    ses_http_client *client; /* of the test's own thread */
+    ses_http_client *client; /* for the thread of the test */
     ses_http_response a;     /* the last response */
     ses_json_doc *doc;
     char shape[4096];
