@@ -19,7 +19,7 @@ static bool serves(int port)
     char out[1024];
     double start = ses_seconds();
     return raw_exchange(port, closing, strlen(closing), out, sizeof out - 1) > 0 &&
-           strstr(out, "HTTP/1.1 200 OK") && ses_seconds() - start < 2;
+           strstr(out, "HTTP/1.1 200 OK") && ses_seconds() - start < 5;
 }
 
 /* ---- malformed requests ---- */
@@ -150,14 +150,14 @@ static void test_slow_senders(void)
     raw_send(idle, simple);
     CHECK(raw_read(idle, out, 15) == 15);
     double start = ses_seconds(), took = drip(f.port, "GET /", out, sizeof out - 1);
-    CHECK_MSG(took > 0.35 && took < 0.8 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
-    CHECK(raw_closed(silent, 200));
+    CHECK_MSG(took > 0.35 && took < 3 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
+    CHECK(raw_closed(silent, 2000));
     took = drip(f.port, "POST / HTTP/1.1\r\n" H "Content-Length: 9999\r\n\r\n", out, sizeof out - 1);
-    CHECK_MSG(took > 0.55 && took < 1.0 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
+    CHECK_MSG(took > 0.55 && took < 3 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
     took = drip(f.port, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\nffff\r\n", out,
                 sizeof out - 1);
-    CHECK_MSG(took > 0.55 && took < 1.0 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
-    CHECK(raw_closed(idle, 200));
+    CHECK_MSG(took > 0.55 && took < 3 && strstr(out, "HTTP/1.1 408 ") == out, "%g s: %s", took, out);
+    CHECK(raw_closed(idle, 2000));
     CHECK_MSG(ses_seconds() - start > 0.8, "%g", ses_seconds() - start);
     /* A slow answer is not the client's fault. */
     int fd = raw_connect(f.port);
@@ -187,7 +187,7 @@ static void test_slow_readers(void)
     while (ses_http_stream_write(f.held[0], part, sizeof part) && ses_seconds() < start + 5)
         parts++, sleep_ms(2);
     double took = ses_seconds() - start;
-    CHECK_MSG(took > 0.4 && took < 2, "%g s, %ld parts", took, parts);
+    CHECK_MSG(took > 0.4 && took < 4, "%g s, %ld parts", took, parts);
     CHECK(ses_http_is_cancelled(f.held[0]));
     ses_http_stream_end(f.held[0]);
     CHECK(wait_until(&f.done, 2) && wait_until(&f.freed, 1));
@@ -243,7 +243,7 @@ static void test_connection_limit(void)
     /* They are idle now and make room after a second, the oldest first. */
     double start = ses_seconds();
     for (int i = 4; i < 8; i++) CHECK(raw_read(fd[i], out, 15) == 15);
-    CHECK_MSG(ses_seconds() - start < 4, "%g", ses_seconds() - start);
+    CHECK_MSG(ses_seconds() - start < 8, "%g", ses_seconds() - start);
     for (int i = 0; i < 8; i++) close(fd[i]);
     fixture_stop(&f);
 }
@@ -263,7 +263,7 @@ static void test_slowloris(void)
     }
     double start = ses_seconds();
     for (int i = 0; i < 5; i++) CHECK(serves(f.port));
-    CHECK_MSG(ses_seconds() - start < 3, "%g s", ses_seconds() - start);
+    CHECK_MSG(ses_seconds() - start < 8, "%g s", ses_seconds() - start);
     for (int i = 0; i < N; i++) close(fd[i]);
     fixture_stop(&f);
 }
@@ -280,7 +280,7 @@ static void test_unread_responses(void)
     fixture_start(&f, &o);
     for (int i = 0; i < N; i++)
         fd[i] = raw_connect(f.port), raw_send(fd[i], "GET /big?24000000 HTTP/1.1\r\n" H "\r\n");
-    sleep_ms(200);
+    for (int i = 0; i < 1000 && atomic_load(&f.requests) + atomic_load(&f.rejected) < N; i++) sleep_ms(10);
     CHECK_MSG(ses_http_server_stats(f.server).buffered_bytes < 50 << 20, "%zu",
               ses_http_server_stats(f.server).buffered_bytes);
     int refused = 0;
