@@ -7,6 +7,7 @@
 #include "task/vector_index.h"
 
 #include <math.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const char path[] = "/tmp/sesame-test-vector-index.XXXXXX";
@@ -33,16 +34,16 @@ static void write_index(ses_dtype dtype, int64_t n, int64_t dim)
 {
     ses_err e = { 0 };
     float v[512];
-    ses_index_builder *b = ses_index_builder_new(dtype, dim, &e);
+    ses_index_builder *b = ses_index_builder_new(file, dtype, dim, &e);
     for (int64_t i = 0; b && i < n; i++) {
         char text[40];
         int len = i % 7 == 3 ? 0 : snprintf(text, sizeof text, "text %lld", (long long)i);
         CHECK(ses_index_builder_add(b, text, (size_t)len, 2 * i + 1, &e));
         fill_vector(v, dim, n > 1 ? i % (n / 2) : i);
-        ses_index_builder_set(b, i, v);
+        CHECK(ses_index_builder_set(b, i, v, &e));
     }
     fill_vector(v, dim, 12345);
-    CHECK_MSG(b && ses_index_builder_write(b, file, &source, "a-model", v, &e), "%s", e.msg);
+    CHECK_MSG(b && ses_index_builder_write(b, &source, "a-model", v, &e), "%s", e.msg);
     ses_index_builder_free(b);
 }
 
@@ -129,10 +130,10 @@ static void test_damage(ses_dtype dtype)
         CHECK(!ses_vector_index_from_memory(data, i, &why) && why.code == SES_EFORMAT);
     }
     ses_vector_index *x = ses_vector_index_from_memory(data, n, &e);
-    ses_index_builder *b = ses_index_builder_new(dtype, 5, &e);
+    ses_index_builder *b = ses_index_builder_new(file, dtype, 5, &e);
     CHECK(x && b && ses_index_builder_add(b, "a", 1, 1, &e));
-    ses_index_builder_copy(b, 0, x, 4);
-    CHECK(ses_index_builder_write(b, file, &source, "m", ses_vector_index_probe(x), &e));
+    CHECK(ses_index_builder_copy(b, 0, x, 4, &e));
+    CHECK(ses_index_builder_write(b, &source, "m", ses_vector_index_probe(x), &e));
     ses_vector_index *y = ses_vector_index_open(file, &e);
     CHECK(y &&
           !memcmp(ses_vector_index_vector(y, 0), ses_vector_index_vector(x, 4), dtype == SES_I8 ? 5 : 10));
@@ -142,6 +143,30 @@ static void test_damage(ses_dtype dtype)
     ses_index_builder_free(b);
     ses_thread_pool_free(pool);
     ses_free(data);
+}
+
+/* Vectors of 64 MB, texts of 4 MB: neither stays in memory. */
+static void test_memory(void)
+{
+    enum { N = 64 * 1024, DIM = 512, LIMIT_KB = 16 * 1024 };
+    static const char text[64] = "a text of 64 bytes";
+    static float v[DIM] = { 1 };
+    ses_err e = { 0 };
+    struct rusage before, after;
+    ses_index_builder *b = ses_index_builder_new(file, SES_F16, DIM, &e);
+    getrusage(RUSAGE_SELF, &before);
+    for (int64_t i = 0; b && i < N; i++)
+        CHECK(ses_index_builder_add(b, text, sizeof text, i + 1, &e) &&
+              (i == 9 || ses_index_builder_set(b, i, v, &e)));
+    CHECK_MSG(b && ses_index_builder_write(b, &source, "m", v, &e), "%s", e.msg);
+    getrusage(RUSAGE_SELF, &after);
+    CHECK_MSG(after.ru_maxrss - before.ru_maxrss < LIMIT_KB, "%ld KB", after.ru_maxrss - before.ru_maxrss);
+    ses_index_builder_free(b);
+    ses_vector_index *x = ses_vector_index_open(file, &e);
+    CHECK(x && ses_vector_index_text(x, N - 1).n == sizeof text);
+    CHECK(x && ((const uint16_t *)ses_vector_index_vector(x, 8))[0] == 0x3C00);
+    CHECK(x && ((const uint16_t *)ses_vector_index_vector(x, 9))[0] == 0);
+    ses_vector_index_free(x);
 }
 
 int main(void)
@@ -159,7 +184,10 @@ int main(void)
         test_round_trip(dtypes[i], 700, 384);
         test_damage(dtypes[i]);
     }
-    CHECK(!ses_index_builder_new(SES_F16, 0, &e) && e.code == SES_EARG);
+    test_memory();
+    CHECK(!ses_index_builder_new(file, SES_F16, 0, &e) && e.code == SES_EARG);
+    e = (ses_err){ 0 };
+    CHECK(!ses_index_builder_new("/nonexistent/index", SES_F16, 3, &e) && e.code == SES_EIO);
     unlink(file);
     return check_report();
 }

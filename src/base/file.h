@@ -60,6 +60,10 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e);
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e); /* syncs if necessary, then renames */
 void ses_file_writer_free(ses_file_writer *w);               /* before a commit: discards everything */
 
+/* A file without a name in the folder of `path`, for reading and writing: its descriptor, or -1. The system
+ * removes it when it is closed, also if the process is killed. */
+int ses_file_unnamed(const char *path, ses_err *e);
+
 /* The error of every failed write, "NAME: cannot be written: REASON"; why: the errno, 0: unknown. Returns
  * false. */
 bool ses_fail_write(const char *name, int why, ses_err *e);

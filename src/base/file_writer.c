@@ -56,7 +56,7 @@ static bool make_temp(ses_file_writer *w, ses_err *e)
         snprintf(name, sizeof name, ".sesame-%016" PRIx64 ".tmp", ses_hash_key_new().k0);
         char *temp = ses_path_join(w->dir, name, e);
         if (!temp) return false;
-        w->fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        w->fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (w->fd >= 0) {
             w->temp = temp;
             return true;
@@ -65,6 +65,19 @@ static bool make_temp(ses_file_writer *w, ses_err *e)
         if (errno != EEXIST && errno != EINTR) break;
     }
     return failed(w, e);
+}
+
+int ses_file_unnamed(const char *path, ses_err *e)
+{
+    ses_file_writer w = { .path = (char *)path, .dir = ses_path_parent(path, e), .fd = -1 };
+    if (w.dir && make_temp(&w, e) && unlink(w.temp)) {
+        failed(&w, e);
+        close(w.fd);
+        w.fd = -1;
+    }
+    ses_free(w.temp);
+    ses_free(w.dir);
+    return w.fd;
 }
 
 ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e)

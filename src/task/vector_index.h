@@ -86,18 +86,20 @@ bool ses_vector_index_search(const ses_vector_index *x, ses_thread_pool *pool, s
 
 typedef struct ses_index_builder ses_index_builder;
 
-/* dtype: SES_F16 or SES_I8. */
-ses_index_builder *ses_index_builder_new(ses_dtype dtype, int64_t dim, ses_err *e);
+/* Builds the index for `path`. Vectors and texts wait in unnamed files in its folder, so that memory holds 20
+ * bytes per text. dtype: SES_F16 or SES_I8. */
+ses_index_builder *ses_index_builder_new(const char *path, ses_dtype dtype, int64_t dim, ses_err *e);
 void ses_index_builder_free(ses_index_builder *b); /* b may be NULL */
 /* Appends a text, whose vector is zero until it is set. Lines must increase. */
 bool ses_index_builder_add(ses_index_builder *b, const char *text, size_t n, int64_t line, ses_err *e);
 int64_t ses_index_builder_count(const ses_index_builder *b);
-void ses_index_builder_set(ses_index_builder *b, int64_t i, const float *vector); /* quantizes */
+bool ses_index_builder_set(ses_index_builder *b, int64_t i, const float *vector, ses_err *e); /* quantizes */
 /* Copies vector j of an index with the same dtype and dim. */
-void ses_index_builder_copy(ses_index_builder *b, int64_t i, const ses_vector_index *from, int64_t j);
+bool ses_index_builder_copy(ses_index_builder *b, int64_t i, const ses_vector_index *from, int64_t j,
+                            ses_err *e);
 /* Replaces the file atomically. probe: [dim]. */
-bool ses_index_builder_write(const ses_index_builder *b, const char *path, const ses_index_source *source,
-                             const char *model_name, const float *probe, ses_err *e);
+bool ses_index_builder_write(ses_index_builder *b, const ses_index_source *source, const char *model_name,
+                             const float *probe, ses_err *e);
 
 /* ---- shared by reader and writer ---- */
 

@@ -141,11 +141,9 @@ static bool is_blank(ses_string s)
 
 static bool on_vector(void *ctx, const ses_result *r, ses_err *e)
 {
-    (void)e;
     build_job *j = ctx;
-    ses_index_builder_set(j->builder, r->item->number, r->vectors);
     j->t->embedded++;
-    return true;
+    return ses_index_builder_set(j->builder, r->item->number, r->vectors, e);
 }
 
 static bool add_text(build_job *j, ses_string text, int64_t number, ses_err *e)
@@ -154,9 +152,8 @@ static bool add_text(build_job *j, ses_string text, int64_t number, ses_err *e)
     if (is_blank(text)) return true;
     if (!ses_index_builder_add(j->builder, text.p, text.n, number, e)) return false;
     if (j->old && ses_strmap_find(&j->old_texts, text.p, text.n, &from)) {
-        ses_index_builder_copy(j->builder, at, j->old, from);
         j->t->reused++;
-        return true;
+        return ses_index_builder_copy(j->builder, at, j->old, from, e);
     }
     sigset_t before = block_signals(); /* the first full batch starts a thread */
     bool ok = ses_pipeline_feed(j->t->embed, &(ses_item){ .text = text, .number = at }, e);
@@ -219,8 +216,7 @@ static bool write_index(build_job *j, const ses_index_source *source, ses_err *e
     if (!is_same_stat(&now, source))
         return ses_fail(e, SES_EIO, "%s: changed while it was read; run the command again", j->file);
     sigset_t before = block_signals();
-    bool ok = ses_index_builder_write(j->builder, j->t->path, source, ses_path_name_of(j->a->model).s,
-                                      j->t->probe, e);
+    bool ok = ses_index_builder_write(j->builder, source, ses_path_name_of(j->a->model).s, j->t->probe, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
@@ -235,7 +231,7 @@ static bool build(build_job *j, ses_index_source *source, ses_err *e)
     j->progress =
         ses_progress_start(stderr, &j->call->err, j->call->quiet, "index", ses_input_size(&j->file, 1));
     ses_pipeline_set_callback(t->embed, on_vector, j);
-    j->builder = ses_index_builder_new(dtype, t->dim, e);
+    j->builder = ses_index_builder_new(t->path, dtype, t->dim, e);
     bool ok = j->builder && (!j->old || map_old_texts(j, e)) &&
               ses_index_hash_file(j->file, &source->hash, e) && (table ? add_rows(j, e) : add_lines(j, e)) &&
               ses_pipeline_flush(t->embed, e);
