@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "sesame/json.h"
 
 #include <errno.h>
@@ -94,9 +95,7 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
         if (!ses_spool_put(s, i, NULL, 0, e)) return false;
         if (fsync(s->fd[i]) != 0) return fail_part(s, i, errno, e);
     }
-    size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    char *path = ses_path_join(s->dir, "journal.json", e);
     if (w) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "settings", s->settings);
@@ -112,11 +111,8 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
         ses_json_end_object(w);
         ses_json_end_object(w);
     }
-    const char *text = w && path ? ses_json_writer_text(w, &n, e) : NULL;
-    bool ok = text && ses_file_write(path, text, n, true, e);
+    bool ok = ses_json_writer_save(w, s->dir, "journal.json", true, e);
     s->has_journal = s->has_journal || ok;
-    ses_json_writer_free(w);
-    ses_free(path);
     return ok;
 }
 

@@ -3,6 +3,7 @@
 #include "adapter_impl.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "io/safetensors_impl.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
@@ -164,9 +165,7 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
         [SES_F32] = "float32", [SES_F16] = "float16", [SES_BF16] = "bfloat16", [SES_I8] = "float16"
     };
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, "config.json", e) : NULL;
-    bool ok = false;
-    if (!path) goto done;
+    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_array(w, "architectures");
     ses_json_put_string(w, m->class->name);
@@ -186,13 +185,7 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
         ses_json_put_value(w, ses_json_at(m->config, i));
     }
     ses_json_end_object(w);
-    size_t len;
-    const char *text = ses_json_writer_text(w, &len, e);
-    ok = text && ses_file_write(path, text, len, o->overwrite, e);
-done:
-    ses_free(path);
-    ses_json_writer_free(w);
-    return ok;
+    return ses_json_writer_save(w, dir, "config.json", o->overwrite, e);
 }
 
 bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options *options, ses_err *e)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "checkpoint_dir.h"
 #include "text/tokenizer_files.h"
@@ -254,13 +255,10 @@ bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64
 
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
 {
-    size_t n;
     ses_json_doc *options = NULL;
     if (r->options && !(options = ses_json_parse(r->options, strlen(r->options), e))) return false;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, SES_RUN_INFO, e) : NULL;
-    const char *text = NULL;
-    if (path) {
+    if (w) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "command", r->command);
         ses_json_member_string(w, "class", ses_model_class_name(r->model));
@@ -271,11 +269,7 @@ bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
         options ? ses_json_put_value(w, ses_json_root(options)) : ses_json_put_null(w);
         if (r->totals) put_totals(r->totals, w);
         ses_json_end_object(w);
-        text = ses_json_writer_text(w, &n, e);
     }
-    bool ok = text && ses_file_write(path, text, n, false, e);
-    ses_json_writer_free(w);
     ses_json_free(options);
-    ses_free(path);
-    return ok;
+    return ses_json_writer_save(w, dir, SES_RUN_INFO, false, e);
 }

@@ -11,6 +11,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "checkpoint_dir.h"
 #include "manifest.h"
 #include "sesame/safetensors.h"
@@ -265,8 +266,6 @@ static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
 
 bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, ses_err *e)
 {
-    size_t n;
-    const char *text = NULL;
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
     ses_json_begin_object(w);
@@ -284,10 +283,9 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_put_key(w, "sesame");
     ok = put_own_state(t, w, e) && ok;
     ses_json_end_object(w);
-    text = ok ? ses_json_writer_text(w, &n, e) : NULL;
-    ok = text && ses_file_write(path, text, n, overwrite, e);
+    if (ok) return ses_json_writer_save(w, NULL, path, overwrite, e);
     ses_json_writer_free(w);
-    return ok;
+    return false;
 }
 
 /* The run has another length and cannot be extended, or another setting. */

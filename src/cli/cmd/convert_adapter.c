@@ -1,7 +1,9 @@
 /* convert --keep-adapter: converts the weights of an adapter; its base model gets a relative path. */
+#include "base/adapter_folder.h"
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json/json_helpers.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
 #include "sesame/model.h"
@@ -65,13 +67,11 @@ static bool write_weights(adapter_job *j, ses_err *e)
 static bool write_config(adapter_job *j, ses_err *e)
 {
     static const char key[] = "base_model_name_or_path";
-    char *from = ses_path_join(j->from, "adapter_config.json", e),
-         *to = from ? ses_path_join(j->out.dir, "adapter_config.json", e) : NULL;
-    ses_json_doc *doc = to ? ses_json_load_object(from, MAX_CONFIG, e) : NULL;
+    char *from = ses_path_join(j->from, SES_ADAPTER_CONFIG, e);
+    ses_json_doc *doc = from ? ses_json_load_object(from, MAX_CONFIG, e) : NULL;
     ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
     char *name = w ? ses_adapter_base_name(j->base, j->out.dir) : NULL;
-    bool ok = w != NULL;
     if (w) ses_json_begin_object(w);
     for (size_t i = 0; w && i < ses_json_len(root); i++) {
         const char *at = ses_json_key(root, i, NULL);
@@ -82,15 +82,10 @@ static bool write_config(adapter_job *j, ses_err *e)
             ses_json_put_value(w, ses_json_at(root, i));
     }
     if (w) ses_json_end_object(w);
-    size_t n;
-    const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
-    ok = text && ses_file_write(to, text, n, j->overwrite, e);
-    ses_json_writer_free(w);
     ses_json_free(doc);
     ses_free(name);
     ses_free(from);
-    ses_free(to);
-    return ok;
+    return ses_json_writer_save(w, j->out.dir, SES_ADAPTER_CONFIG, j->overwrite, e);
 }
 
 /* Whether the base model has an identical file. */
