@@ -427,7 +427,7 @@ section_convert() {
     run 0 convert "$from" "$tmp/same" --dtype f16 --overwrite
     out_has 'F32 to F16' 'Rounding'
     run 0 info "$tmp/same" --json
-    out_has '"F16": 13097' '"converted_bytes": 52388'
+    out_has '"F16": 13097' '"converted_bytes": 2948'
     run 0 convert "$tmp/same" "$tmp/half" --json # keeps its type
     json "$tmp/out"
     out_has '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'

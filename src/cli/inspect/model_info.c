@@ -70,18 +70,27 @@ static void count_parts(ses_model_info *i)
     if (modules) count_part(i, "modules", modules);
 }
 
+static bool is_quantized(const ses_tensor_entry *x)
+{
+    return x && (x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8);
+}
+
 /* Size of the packed weights: matrices of linear layers (their names end in ".weight") and an embedding
- * table that serves as output projection. */
+ * table that serves as output projection. 16-bit and 8-bit weights are packed as they are. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
     ses_kernels k = ses_kernels_cpu(isa);
     uint64_t bytes = 0;
     for (size_t p = 0; p < ses_store_count(m->store); p++) {
-        const ses_param *x = ses_store_at(m->store, p);
-        bool used = ses_rank(x->tensor) == 2 && has_suffix(x->name, ".weight");
-        for (size_t h = 0; h < SES_LEN(m->head); h++) used |= m->head[h].out.w == x->tensor;
-        if (used)
-            bytes += (uint64_t)k.gemm_pack_size(x->tensor->dim[0], x->tensor->dim[1]) * sizeof(ses_real);
+        const ses_param *param = ses_store_at(m->store, p);
+        const ses_tensor *t = param->tensor;
+        const ses_tensor_entry *x = m->file && param->dense ? ses_model_find(m, param->name) : NULL;
+        ses_dtype dtype = is_quantized(x) ? x->dtype : SES_REAL;
+        bool used = ses_rank(t) == 2 && has_suffix(param->name, ".weight");
+        for (size_t h = 0; h < SES_LEN(m->head); h++) used |= m->head[h].out.w == t;
+        if (!used) continue;
+        bytes += dtype == SES_I8 ? (uint64_t)k.gemm_i8_pack_size(t->dim[0], t->dim[1])
+                                 : (uint64_t)k.gemm_pack_size(t->dim[0], t->dim[1]) * ses_dtype_size(dtype);
     }
     return bytes;
 }
@@ -109,16 +118,21 @@ uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
     return (uint64_t)tokens * (uint64_t)row * sizeof(ses_real);
 }
 
-static bool is_real(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
-
+/* Weights of linear layers and embedding tables in 16 or 8 bits are read in place; other parameters are
+ * converted unless they are aligned f32. */
 static void count_memory(ses_model_info *i)
 {
     ses_model_info_memory *m = &i->memory;
+    const ses_store *s = ses_model_store(i->model);
     for (size_t f = 0; f < i->n_files; f++) m->mapped += i->file[f].bytes;
-    for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
-        const ses_tensor_entry *x = ses_safetensors_at(i->weights, t);
-        bool used_in_place = x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
-        if (is_real(x->dtype) && !used_in_place) m->copied += (uint64_t)x->count * sizeof(float);
+    for (size_t p = 0; p < ses_store_count(s); p++) {
+        const ses_param *param = ses_store_at(s, p);
+        const ses_tensor_entry *x = i->model->file ? ses_model_find(i->model, param->name) : NULL;
+        if (!x) continue;
+        if (i->base) m->mapped += x->bytes;
+        bool read_in_place = is_quantized(x) ? param->dense || param->embedding
+                                             : x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
+        if (!read_in_place) m->copied += (uint64_t)x->count * sizeof(float);
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
     m->activations = ses_model_info_activations(i->model, i->tokens);

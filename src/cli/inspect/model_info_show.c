@@ -168,7 +168,7 @@ static bool show_memory(const ses_model_info *i, const ses_term *t, ses_err *e)
     } row[] = {
         { "weights", m->copied ? "mapped file" : "mapped file, not copied", m->mapped },
         { "converted", "f32 copy", m->copied },
-        { "packed", "packed matrices, made on second use", m->packed },
+        { "packed", "packed matrices, f32 ones on second use", m->packed },
         { "activations", "estimate", m->activations },
         { "training", "weights, gradients and AdamW state, without activations", m->training },
     };
