@@ -175,12 +175,12 @@ stderr_has "adds no language token"
 # Scores.
 run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"
 stdout_has '"tokens": 5'
-run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
+run 0 perplexity -m "$gpt" --lines -f "$tmp/prompts"
 stdout_has "5 tokens  all" # of three lines: 2, 1, 2
 sed 's/$/\r/' "$tmp/prompts" | "$sesame" perplexity -m "$gpt" --lines - >"$tmp/piped" 2>"$tmp/err"
 sed "s|$tmp/prompts|-|" "$tmp/out" >"$tmp/lines"
 same "$tmp/piped" "$tmp/lines" # a pipe, and lines that end in CRLF
-run 3 perplexity -m "$gpt" "$tmp"
+run 3 perplexity -m "$gpt" -f "$tmp"
 stderr_has "$tmp: Is a directory"
 run 3 perplexity -m "$gpt" --text red
 stderr_has "too short"
@@ -189,13 +189,11 @@ run 0 perplexity -m "$gpt" --json --text "the cat sat on the mat"
 cp "$tmp/out" "$tmp/one"
 run 0 perplexity -m "$gpt" --json "the cat sat on the mat"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'perplexity: an argument is a text'
-run 3 perplexity -m "$gpt" "$tmp/missing"
-stderr_has 'missing: No such file or directory; to pass it as text, use --text'
-run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
-cp "$tmp/out" "$tmp/one"
-stderr_has 'prompts: this file is read, not the argument as text; use -f FILE'
+run 3 perplexity -m "$gpt" -f "$tmp/missing"
+stderr_has 'missing: No such file or directory'
+"$sesame" perplexity -m "$gpt" "the cat" "$tmp/prompts" >"$tmp/out" 2>"$tmp/err"
+stderr_has 'prompts: a file of this name exists, but arguments are texts; -f FILE reads the text in it'
 run 0 perplexity -m "$gpt" --lines -f "$tmp/prompts"
-cmp -s "$tmp/one" "$tmp/out" && ok || bad 'perplexity -f FILE'
 [ -s "$tmp/err" ] && bad 'perplexity -f FILE: a notice' || ok
 run 0 perplexity "the cat sat on the mat" # the bundled generator
 stdout_has perplexity

@@ -88,7 +88,7 @@ run 3 text-classification -m $m/bert-label -f "$tmp/utf16"
 stderr_has 'this file is UTF-16'
 
 # a line without an end
-for command in 'text-classification -m tests/pipelines/bert-label -f' 'tokenize -m tests/pipelines/bert-label'; do
+for command in 'text-classification -m tests/pipelines/bert-label -f' 'tokenize -m tests/pipelines/bert-label -f'; do
     run 3 $command /dev/zero
     stderr_has '/dev/zero: line 1 is longer than 256 MiB; expected one text per line, lines ending in LF'
 done

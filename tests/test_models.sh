@@ -106,6 +106,8 @@ if [ -d models ]; then
         awk -F "[][, ]+" "{ exit !(\$2 > \$3) }"'
     that 'zero-shot classification' '"$sesame" zero-shot-classification --json --candidate-labels sports,business "The team won the match and the league." |
         grep -q "\"labels\": \[\"sports\""'
+    that 'tokenize and detokenize without --model' '[ "$("$sesame" tokenize --json "A film." | "$sesame" detokenize)" = "a film." ]'
+    that 'info: 8-bit weights are packed as they are' '"$sesame" info sesame-small --json | awk "/\"(mapped|packed)_bytes\"/ { gsub(/[^0-9]/, \"\"); n++; ok += \$0 < 24000000 } END { exit !(n == 2 && ok == 2) }"'
     for adapter in "$m"/*/adapter_config.json; do
         name=$(basename "$(dirname "$adapter")")
         that "tokenize -m $name" '[ "$("$sesame" tokenize -m $name "A film.")" = "$("$sesame" tokenize -m sesame-small "A film.")" ]'

@@ -60,7 +60,7 @@ printf 'a\n' >"$tmp/one"
 printf 'b' >"$tmp/two"
 expect '[CLS] a [SEP]
 [CLS] b [SEP]
-[CLS] a [SEP]' 0 'a\n' tokenize -m "$m" "$tmp/one" "$tmp/two" -
+[CLS] a [SEP]' 0 'a\n' tokenize -m "$m" -f "$tmp/one" -f "$tmp/two" -f -
 
 # JSON
 expect '{"ids":[2,4,3],"tokens":["[CLS]","hello","[SEP]"],"offsets":[[0,0],[0,5],[0,0]],"byte_offsets":[[0,0],[0,6],[0,0]],"word_ids":[null,0,null],"type_ids":[0,0,0],"special_tokens_mask":[1,0,1]}' \
@@ -92,17 +92,12 @@ expect '' 2 '' tokenize -m "$m" --truncation only_first
 err_has '--truncation requires --max-length'
 expect '' 2 '' tokenize -m "$m" --max-length 4 --stride 4
 err_has '--stride 4 must be less than --max-length 4'
-expect '' 2 '' tokenize
-err_has '--model'
 expect '' 3 'a b\n' tokenize -m "$m" --max-length 1
 err_has 'standard input: line 1: max_length 1 is less than the 2 special tokens'
 expect '' 3 '' tokenize -m "$tmp/none"
-expect '' 3 '' tokenize -m "$m" "$tmp/none"
-err_has 'none: No such file or directory; to pass it as text, use standard input'
 expect '' 3 '' tokenize -m "$m" -f "$tmp/none"
 err_has 'none: No such file or directory'
-expect '' 3 '' tokenize -m "$m" none.txt
-err_has 'none.txt: No such file'
+expect '[UNK]' 0 '' tokenize -m "$m" --no-special none
 expect '' 3 '' tokenize -m "$m" --jsonl none
 err_has 'none: No such file'
 expect '' 2 '' tokenize -m "$m" -f "$tmp/one" a
@@ -110,7 +105,7 @@ err_has 'arguments and --file are mutually exclusive'
 expect '' 2 '' tokenize -m "$m" - -
 err_has "'-' (standard input) is given 2 times"
 
-# arguments are texts, each on one line; existing files are read, with a notice; -f reads files
+# arguments are texts, each on one line; the name of a file gets a hint; -f reads files
 expect 'hello wor ##ld
 a b
 a' 0 'a\n' tokenize -m "$m" --no-special 'Hello world' "a
@@ -119,11 +114,11 @@ b" -
 cp "$tmp/one" "$tmp/one.txt"
 expect "$("$sesame" tokenize -m "$m" <"$tmp/one")" 0 '' tokenize -m "$m" -f "$tmp/one.txt"
 [ -s "$tmp/err" ] && { failed=$((failed + 1)); cat "$tmp/err"; } || passed=$((passed + 1))
-expect "$("$sesame" tokenize -m "$m" <"$tmp/one")" 0 '' tokenize -m "$m" "$tmp/one.txt"
-err_has "one.txt: this file is read, not the argument as text; use -f FILE"
+expect "$(echo "$tmp/one.txt" | "$sesame" tokenize -m "$m")" 0 '' tokenize -m "$m" "$tmp/one.txt"
+err_has "one.txt: a file of this name exists, but arguments are texts; -f FILE reads the texts in it, one per line"
 
 # size limits, full disk, small stack, closed pipe
-expect '' 3 '' tokenize -m "$m" /dev/zero
+expect '' 3 '' tokenize -m "$m" -f /dev/zero
 err_has '/dev/zero: line 1 is longer than 256 MiB'
 expect '{"error":"line 1, column 129 (byte 128): nested deeper than 128 levels"}' 1 \
     "$(awk 'BEGIN { while (i++ < 100000) printf "[" }')" tokenize -m "$m" --jsonl

@@ -33,11 +33,12 @@ extern const ses_opt_table ses_compute_options;
     }
 
 /* For commands that need a tokenizer but no model. The field is a `const char *`. */
-#define SES_OPT_TOKENIZER(struct_, field)                                                         \
-    {                                                                                             \
-        .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), \
-        .value = "PATH", .required = true, .is_model = true,                                      \
-        .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt"                 \
+#define SES_OPT_TOKENIZER(struct_, field)                                                               \
+    {                                                                                                   \
+        .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field),       \
+        .value = "PATH", .is_model = true,                                                              \
+        .help = "model folder, a name listed by 'sesame models', tokenizer.json, SentencePiece .model " \
+                "or vocab.txt; default: the bundled encoder"                                            \
     }
 
 #define SES_OPT_STRICT(struct_, field)                                              \

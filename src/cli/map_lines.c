@@ -166,20 +166,6 @@ bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, 
     return ok;
 }
 
-static bool run_operand(stream *s, const ses_call *c, const char *operand, bool is_file, ses_err *e)
-{
-    bool named = ses_operand_names_file(operand);
-    if (is_file || named) {
-        if (!is_file && !ses_operand_is_stdin(operand))
-            ses_notify_operand(c, operand, "this file is read, not the argument as text; use -f FILE");
-        return open_and_run(s, operand, e);
-    }
-    if (ses_operand_looks_like_file(operand))
-        return ses_fail(e, SES_EIO, "%s: No such file or directory; to pass it as text, use standard input",
-                        operand);
-    return run_text(s, operand, e);
-}
-
 bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
                    ses_line_fn *fn, void *ctx, ses_err *e)
 {
@@ -190,8 +176,10 @@ bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_a
     bool ok = start(&s, e);
     if (ok && !c->n_operands && !files->n) ok = open_and_run(&s, "-", e);
     for (size_t i = 0; ok && i < files->n; i++) ok = open_and_run(&s, files->item[i], e);
+    if (!operands_are_files) ses_hint_file_operand(c, "-f FILE reads the texts in it, one per line");
     for (int i = 0; ok && i < c->n_operands; i++)
-        ok = run_operand(&s, c, c->operands[i], operands_are_files, e);
+        ok = (operands_are_files || ses_operand_is_stdin(c->operands[i]) ? open_and_run
+                                                                         : run_text)(&s, c->operands[i], e);
     end(&s);
     return ok;
 }

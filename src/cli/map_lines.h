@@ -17,9 +17,7 @@ typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_
 bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
 
 /* Maps fn over the texts of a command line, by the rule of cli/text_operands.h: the operands, or the lines of
- * `files`; if both are empty, standard input. For compatibility an operand that names an existing file is
- * read as a file, with a notice on stderr, and one that looks like the name of a missing file is an error.
- * operands_are_files: all operands are files. */
+ * `files`; if both are empty, standard input. operands_are_files: all operands are files. */
 bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
                    ses_line_fn *fn, void *ctx, ses_err *e);
 

@@ -12,52 +12,14 @@ enum { CHUNK = 1 << 16 };
 
 bool ses_operand_is_stdin(const char *operand) { return !strcmp(operand, "-"); }
 
-bool ses_operand_names_file(const char *operand)
-{
-    return ses_operand_is_stdin(operand) || (*operand && ses_path_exists(operand));
-}
-
-static bool has_existing_folder(const char *path)
-{
-    char folder[4096];
-    size_t n = (size_t)(ses_path_basename(path) - path);
-    if (!n || n >= sizeof folder) return false;
-    memcpy(folder, path, n);
-    folder[n] = 0;
-    return ses_path_is_dir(folder);
-}
-
-/* ".txt", ".jsonl", ".gz" after a name; not ".14", not "U.S." */
-static bool has_suffix(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    if (!dot || dot == name) return false;
-    size_t n = strlen(dot + 1);
-    return n && n < 6 && dot[1] >= 'a' && dot[1] <= 'z';
-}
-
-bool ses_operand_looks_like_file(const char *operand)
-{
-    return !operand[strcspn(operand, " \t\r\n")] &&
-           (has_existing_folder(operand) || has_suffix(ses_path_basename(operand)));
-}
-
-void ses_notify_operand(const ses_call *c, const char *operand, const char *message)
-{
-    if (c->quiet) return;
-    fputs("sesame: ", stderr);
-    ses_put_escaped(stderr, operand);
-    fprintf(stderr, ": %s\n", message);
-}
-
 void ses_hint_file_operand(const ses_call *c, const char *advice)
 {
-    for (int i = 0; i < c->n_operands; i++) {
+    for (int i = 0; i < c->n_operands && !c->quiet; i++) {
         const char *s = c->operands[i];
-        if (ses_operand_is_stdin(s) || !ses_operand_names_file(s) || ses_path_is_dir(s)) continue;
-        char message[200];
-        snprintf(message, sizeof message, "a file of this name exists, but arguments are texts; %s", advice);
-        ses_notify_operand(c, s, message);
+        if (ses_operand_is_stdin(s) || !*s || !ses_path_exists(s) || ses_path_is_dir(s)) continue;
+        fputs("sesame: ", stderr);
+        ses_put_escaped(stderr, s);
+        fprintf(stderr, ": a file of this name exists, but arguments are texts; %s\n", advice);
         return;
     }
 }

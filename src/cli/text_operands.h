@@ -1,5 +1,4 @@
 /* The rule for texts on the command line: arguments are texts, "-" is standard input, -f FILE reads files.
- * tokenize, detokenize and perplexity also read an argument that names an existing file, with a notice.
  *
  * Ownership: operands are borrowed. Main thread only: hints go to stderr. */
 #ifndef SES_CLI_TEXT_OPERANDS_H
@@ -9,12 +8,6 @@
 #include "command.h"
 
 bool ses_operand_is_stdin(const char *operand);
-bool ses_operand_names_file(const char *operand); /* a path that exists, or "-" */
-/* No white space, and a suffix or an existing folder. */
-bool ses_operand_looks_like_file(const char *operand);
-
-/* Prints "sesame: OPERAND: MESSAGE" on stderr. Nothing with --quiet. */
-void ses_notify_operand(const ses_call *c, const char *operand, const char *message);
 
 /* Prints a hint for the first operand that names an existing file, because its name is used as text. advice:
  * how to read the file. Nothing with --quiet. */

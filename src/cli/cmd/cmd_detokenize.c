@@ -74,6 +74,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
+    { "sesame tokenize --json \"A fine day.\" | sesame detokenize", "a fine day ." },
     { "sesame detokenize -m bert-base-uncased \"101 7592 2088 102\"", "hello world" },
     { "echo '[101, 7592, 2088, 102]' | sesame detokenize -m bert-base-uncased", "hello world" },
     { 0 },
@@ -87,12 +88,12 @@ const ses_command ses_command_detokenize = {
         "Decodes the ids of each text: numbers separated by spaces, a JSON array, or an object of "
         "'sesame tokenize --json'. Arguments are texts "
         "(quote the ids of a text), '-' is standard input, -f FILE reads files, one text per line. Standard "
-        "input is also the default. An argument that names an existing file is read as a file, with a "
-        "notice. An id outside the vocabulary is an error.",
+        "input is also the default. An id outside the vocabulary is an error.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
     .max_operands = -1,
+    .default_model_of = "fill-mask",
     .run = run,
 };

@@ -166,16 +166,9 @@ static bool score_file(perplexity_job *j, const char *path, ses_err *e)
     return ok;
 }
 
-/* A text; for compatibility an existing file is read. */
-static bool score_operand(perplexity_job *j, const ses_call *c, const char *s, ses_err *e)
+static bool score_operand(perplexity_job *j, const char *s, ses_err *e)
 {
-    bool is_stdin = ses_operand_is_stdin(s);
-    if (!is_stdin && ses_operand_names_file(s))
-        ses_notify_operand(c, s, "this file is read, not the argument as text; use -f FILE or --text TEXT");
-    if (is_stdin || ses_operand_names_file(s)) return score_file(j, s, e);
-    if (ses_operand_looks_like_file(s))
-        return ses_fail(e, SES_EIO, "%s: No such file or directory; to pass it as text, use --text", s);
-    return score_text(j, s, s, strlen(s), e);
+    return ses_operand_is_stdin(s) ? score_file(j, s, e) : score_text(j, s, s, strlen(s), e);
 }
 
 static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
@@ -185,8 +178,9 @@ static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
             return false;
     for (size_t i = 0; i < j->a->files.n; i++)
         if (!score_file(j, j->a->files.item[i], e)) return false;
+    ses_hint_file_operand(c, "-f FILE reads the text in it");
     for (int i = 0; i < c->n_operands; i++)
-        if (!score_operand(j, c, c->operands[i], e)) return false;
+        if (!score_operand(j, c->operands[i], e)) return false;
     return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
 }
 
@@ -224,8 +218,8 @@ const ses_command ses_command_perplexity = {
     .usage = "[TEXT...]",
     .summary = "compute perplexity of texts",
     .description =
-        "Prints the perplexity of texts. Arguments are texts, '-' is standard input, -f FILE reads files. An "
-        "argument that names an existing file is read as a file, with a notice.\n\n"
+        "Prints the perplexity of texts. Arguments are texts, '-' is standard input, -f FILE reads "
+        "files.\n\n"
         "Perplexity is exp(mean negative log-likelihood per token). A causal model processes a long text in "
         "windows: each token is scored once, with "
         "at least window minus stride tokens of context. A masked model predicts each token with a "

@@ -238,7 +238,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame tokenize -m bert-base-uncased \"Hello world\"", "print the tokens of a text" },
+    { "sesame tokenize \"Hello world\"", "print the tokens of a text, with the bundled encoder's tokenizer" },
     { "sesame tokenize -m tokenizer.json --json -f book.txt",
       "ids, tokens and offsets, a JSON line per text" },
     { "sesame tokenize -m DIR --jsonl --json --max-length 384 --stride 128 pairs.jsonl",
@@ -252,8 +252,8 @@ const ses_command ses_command_tokenize = {
     .summary = "tokenize text",
     .description =
         "Writes the tokens of each text on a line. Arguments are texts, '-' is standard input, -f FILE "
-        "reads files, one text per line. Standard input is also the default. An argument that names an "
-        "existing file is read as a file, with a notice. On a terminal the tokens of a word share a color. "
+        "reads files, one text per line. Standard input is also the default. On a terminal the tokens of a "
+        "word share a color. "
         "Files compressed with gzip, xz or "
         "zstd are decompressed.\n\n"
         "With --json each output line is an object: ids, tokens, offsets (in code points), "
@@ -268,5 +268,6 @@ const ses_command ses_command_tokenize = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
     .max_operands = -1,
+    .default_model_of = "fill-mask",
     .run = run,
 };
