@@ -11,11 +11,10 @@ enum { CACHE_TOKENS = 32768, MAX_SEQUENCES = 64, PREFILL_TOKENS = 1024 };
 /* A prompt in progress. */
 typedef struct text {
     struct text *next;
-    struct ses_generations *all;
     ses_job *job;
     ses_request *request;
     size_t item;
-    bool finished;
+    bool finished, leads; /* leads: the first of its model's texts in this step */
 } text;
 
 struct ses_generations {
@@ -47,21 +46,24 @@ static size_t find_item(const ses_job *j, const ses_request *r)
     return i;
 }
 
+static ses_generator *generator_of(ses_served_model *m, ses_err *e)
+{
+    if (m->generator) return m->generator;
+    m->generator = ses_generator_new(m->model, CACHE_TOKENS, MAX_SEQUENCES, e);
+    if (m->generator) ses_generator_set_prefill_tokens(m->generator, PREFILL_TOKENS);
+    return m->generator;
+}
+
 static bool start(ses_generations *g, ses_job *j, ses_request *r, ses_err *e)
 {
-    ses_served_model *m = j->model;
-    if (!m->generator) {
-        m->generator = ses_generator_new(m->model, CACHE_TOKENS, MAX_SEQUENCES, e);
-        if (!m->generator) return false;
-        ses_generator_set_prefill_tokens(m->generator, PREFILL_TOKENS);
-    }
-    text *x = ses_alloc(sizeof *x, e);
+    ses_generator *generator = generator_of(j->model, e);
+    text *x = generator ? ses_alloc(sizeof *x, e) : NULL;
     if (!x) return false;
-    *x = (text){ .all = g, .job = j, .request = r, .item = find_item(j, r), .next = g->first };
+    *x = (text){ .job = j, .request = r, .item = find_item(j, r), .next = g->first };
     ses_generation_callbacks c = { .on_token = j->on_token ? on_token : NULL,
                                    .on_finish = on_finish,
                                    .ctx = x };
-    if (!ses_generation_task_start(j->pipeline->compute, r, m->generator, &c, e)) {
+    if (!ses_generation_task_start(j->pipeline->compute, r, generator, &c, e)) {
         ses_free(x);
         return false;
     }
@@ -69,20 +71,16 @@ static bool start(ses_generations *g, ses_job *j, ses_request *r, ses_err *e)
     return true;
 }
 
-/* A prompt that cannot start is an item with an error: it counts as finished. */
-void ses_generations_start(ses_generations *g, ses_job *const *job, ses_request **request, size_t n)
+bool ses_generations_start(ses_generations *g, ses_job *j, ses_request *r)
 {
-    for (size_t i = 0; i < n; i++) {
-        ses_err e = { 0 };
-        if (start(g, job[i], request[i], &e)) continue;
-        text *x = ses_alloc(sizeof *x, NULL);
-        ses_err *why = ses_arena_array(&request[i]->mem, 1, sizeof *why, NULL);
-        if (why) *why = e, request[i]->error = why;
-        if (!why) ses_api_fail_with(&job[i]->error, SES_API_BACKEND, NULL, &e);
-        if (!x) continue; /* the job ends by its deadline */
-        *x = (text){ .job = job[i], .request = request[i], .finished = true, .next = g->first };
-        g->first = x;
-    }
+    ses_err e = { 0 };
+    if (start(g, j, r, &e)) return true;
+    ses_err *why = ses_arena_array(&r->mem, 1, sizeof *why, NULL);
+    if (why)
+        *why = e, r->error = why;
+    else
+        ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    return false;
 }
 
 /* Cancels texts whose client has left or whose deadline has passed. */
@@ -94,15 +92,17 @@ static void cancel_dropped(ses_generations *g)
             ses_generation_task_cancel(x->request);
 }
 
+/* Texts may finish during the step, so the leaders are chosen before it. */
 void ses_generations_step(ses_generations *g)
 {
     cancel_dropped(g);
-    for (text *x = g->first; x; x = x->next) { /* one step for each generator */
-        bool done = x->finished;
-        for (text *before = g->first; before != x && !done; before = before->next)
-            done = !before->finished && before->job->model == x->job->model;
-        if (!done) ses_generator_step(x->job->model->generator);
+    for (text *x = g->first; x; x = x->next) {
+        x->leads = !x->finished;
+        for (text *before = g->first; before != x && x->leads; before = before->next)
+            x->leads = !before->leads || before->job->model != x->job->model;
     }
+    for (text *x = g->first; x; x = x->next) /* one step for each generator */
+        if (x->leads) ses_generator_step(x->job->model->generator);
 }
 
 bool ses_generations_active(const ses_generations *g) { return g->first != NULL; }

@@ -9,8 +9,8 @@ typedef struct ses_generations ses_generations;
 ses_generations *ses_generations_new(ses_err *e);
 void ses_generations_free(ses_generations *g); /* g may be NULL */
 
-/* Starts the prompts of a batch; request[i] belongs to job[i]. */
-void ses_generations_start(ses_generations *g, ses_job *const *job, ses_request **request, size_t n);
+/* Starts a prompt of a job. False: it cannot start; the error is in r->error or j->error. */
+bool ses_generations_start(ses_generations *g, ses_job *j, ses_request *r);
 /* One step of every text. */
 void ses_generations_step(ses_generations *g);
 bool ses_generations_active(const ses_generations *g);

@@ -44,7 +44,7 @@ struct ses_metrics {
     size_t n_responses;
     uint64_t errors[MAX_CODES], requests, successes;
     uint64_t inputs, tokens, truncated, sequences, batches, batch_tokens, generated;
-    histogram request_time, input_length, batch_size, batch_length;
+    histogram request_time, input_length, batch_size, batch_length, batch_time;
     struct {
         uint64_t count;
         histogram total, encode, queue, compute;
@@ -125,11 +125,11 @@ void ses_metrics_count_error(ses_metrics *m, ses_api_code code)
 
 void ses_metrics_count_batch(ses_metrics *m, size_t sequences, int64_t tokens, uint64_t ns)
 {
-    (void)ns;
     pthread_mutex_lock(&m->lock);
     m->batches++, m->sequences += sequences, m->batch_tokens += (uint64_t)tokens;
     add(&m->batch_size, size_bounds, (double)sequences);
     add(&m->batch_length, size_bounds, (double)tokens);
+    add(&m->batch_time, time_bounds, 1e-9 * (double)ns);
     m->recent[m->next_recent++ % RECENT] = (sample){ ses_clock_ns(), 0, tokens };
     pthread_mutex_unlock(&m->lock);
 }
@@ -301,6 +301,7 @@ void ses_metrics_write_prometheus(ses_metrics *m, const ses_metrics_context *c, 
                   time_bounds);
     put_histogram(b, "sesame_batch_sequences", "Sequences of each batch.", &m->batch_size, size_bounds);
     put_histogram(b, "sesame_batch_tokens", "Tokens of each batch.", &m->batch_length, size_bounds);
+    put_histogram(b, "sesame_batch_seconds", "Duration of each batch.", &m->batch_time, time_bounds);
     put_counter(b, "sesame_inputs_total", "Inputs computed.", m->inputs);
     put_counter(b, "sesame_tokens_total", "Tokens of all batches.", m->batch_tokens);
     put_counter(b, "sesame_generated_tokens_total", "Tokens generated.", m->generated);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { MAX_KEY = 65536 }; /* bytes of a pipeline's settings: they stay in memory after the request */
+
 struct ses_registry {
     ses_device *dev;
     int64_t batch_tokens;
@@ -96,7 +98,9 @@ static char *key_of(const ses_task_entry *task, const ses_setting *s, ses_err *e
     ses_buf b = { 0 };
     ses_buf_puts(&b, task->name);
     for (; s && s->name; s++) ses_buf_appendf(&b, "\n%s=%s", s->name, s->value ? s->value : "");
-    if (ses_buf_ok(&b, e)) return b.data;
+    bool small =
+        b.len <= MAX_KEY || ses_fail(e, SES_EUSAGE, "the settings are longer than %d bytes", MAX_KEY);
+    if (small && ses_buf_ok(&b, e)) return b.data;
     ses_buf_free(&b);
     return NULL;
 }

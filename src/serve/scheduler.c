@@ -25,6 +25,7 @@ struct ses_scheduler {
     int64_t admitted_inputs, admitted_tokens;
     uint64_t progress_ns;
     double tokens_per_second; /* moving average; 0: unknown */
+    double slow_rate;         /* the same of slow batches: models differ */
     size_t last_sequences;
     int64_t last_tokens;
     ses_generations *generations; /* used by the computing thread */
@@ -152,7 +153,10 @@ static bool take_sequences(ses_scheduler *s, ses_job *j, int64_t *tokens)
     ses_request *r;
     for (ses_seq *q; (q = next_sequence(j, &r));) {
         if (s->n && *tokens + (int64_t)q->n > s->o.batch_tokens) return false;
-        if (!add_sequence(s, j, r, q)) return false;
+        if (!add_sequence(s, j, r, q)) {
+            if (!s->n) ses_api_fail(&j->error, SES_API_BACKEND, NULL, "out of memory");
+            return false;
+        }
         *tokens += (int64_t)q->n;
         j->next_seq++;
         j->in_flight++;
@@ -218,8 +222,18 @@ static void compute(ses_scheduler *s)
     double rate = ns ? 1e9 * (double)tokens / (double)ns : 0;
     pthread_mutex_lock(&s->lock);
     s->tokens_per_second = s->tokens_per_second > 0 ? 0.9 * s->tokens_per_second + 0.1 * rate : rate;
+    s->slow_rate = s->slow_rate > 0 && rate > s->slow_rate ? 0.95 * s->slow_rate + 0.05 * rate : rate;
     pthread_mutex_unlock(&s->lock);
     s->o.on_batch(s->o.ctx, s->n, tokens, ns);
+}
+
+/* Called without the lock. Prompts that have started end later, and leave the batch. */
+static void start_prompts(ses_scheduler *s)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!ses_generations_start(s->generations, s->job[i], s->request[i])) s->job[left++] = s->job[i];
+    s->n = left;
 }
 
 /* Jobs whose last sequence has been collected; the lock is held. */
@@ -262,15 +276,12 @@ static ses_job *run_once(ses_scheduler *s)
     bool generates = s->n && s->job[0]->pipeline->compute->task->generates;
     pthread_mutex_unlock(&s->lock);
     if (generates)
-        ses_generations_start(s->generations, s->job, s->request, s->n);
+        start_prompts(s);
     else if (s->n)
         compute(s);
     ses_generations_step(s->generations);
     pthread_mutex_lock(&s->lock);
-    if (generates)
-        s->n = 0; /* they end later */
-    else
-        end_batch(s, &ended);
+    end_batch(s, &ended);
     for (ses_job *j; (j = ses_generations_take_finished(s->generations));) {
         if (--j->in_flight || !j->dispatched) continue;
         is_dropped(j, ses_clock_ns()); /* the text is incomplete then */
@@ -301,8 +312,7 @@ bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches)
 bool ses_scheduler_is_idle(ses_scheduler *s, int64_t tokens, double seconds)
 {
     pthread_mutex_lock(&s->lock);
-    bool idle = !s->computing && !has_work(s) && s->tokens_per_second > 0 &&
-                (double)tokens < seconds * s->tokens_per_second;
+    bool idle = !s->computing && !has_work(s) && (double)tokens < seconds * s->slow_rate;
     pthread_mutex_unlock(&s->lock);
     return idle;
 }
@@ -315,7 +325,8 @@ ses_scheduler_stats ses_scheduler_get_stats(ses_scheduler *s)
     for (int i = 0; i < SES_LANES; i++) {
         const lane *l = &s->lane[i];
         out.lane[i] = (ses_lane_stats){ l->jobs, l->inputs, l->tokens, 0 };
-        if (l->first) out.lane[i].age = 1e-9 * (double)(now - l->first->queued_ns);
+        if (l->first && now > l->first->queued_ns)
+            out.lane[i].age = 1e-9 * (double)(now - l->first->queued_ns);
     }
     out.admitted_inputs = s->admitted_inputs, out.admitted_tokens = s->admitted_tokens;
     out.last_sequences = s->last_sequences, out.last_tokens = s->last_tokens;

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000 };
+enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384, MAX_BUFFERED = 256 << 20 };
 #define INLINE_SECONDS 0.02
 
 struct ses_server {
@@ -35,7 +35,11 @@ struct ses_server {
     ses_model_list *models; /* options.models and models_file */
     ses_access_log *log;
     double started;
-    atomic_bool draining, reload_requested;
+    atomic_bool draining;
+    /* Models are loaded in a thread of their own: workers stay free for requests. */
+    pthread_mutex_t reload_lock;
+    pthread_t reload_thread;
+    bool reload_started, reloading, reload_again; /* started: the thread has to be joined */
 };
 
 const ses_server_options *ses_server_get_options(const ses_server *s) { return &s->o; }
@@ -99,15 +103,21 @@ static bool parse_body(ses_job *j)
                         ses_json_type_name(ses_json_type_of(j->body)));
 }
 
+/* Clients that do not read fill the memory with responses: no more are computed then. */
+static bool is_crowded(const ses_server *s)
+{
+    size_t max = s->o.http.limits.max_buffered_bytes;
+    return ses_http_server_stats(s->http).buffered_bytes > (max ? max : MAX_BUFFERED);
+}
+
 /* Calls the route. */
 static void begin_job(ses_worker *w, ses_job *j)
 {
-    if (ses_http_is_cancelled(j->x)) {
+    if (ses_http_is_cancelled(j->x))
         ses_api_fail(&j->error, SES_API_CANCELLED, NULL, "the client has disconnected");
-        ses_reply_error(w, j);
-        return;
-    }
-    bool ok = (!j->route->request || parse_body(j)) && j->route->handle(w, j);
+    else if (is_crowded(w->server))
+        ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many responses wait for their clients");
+    bool ok = !j->error.code && (!j->route->request || parse_body(j)) && j->route->handle(w, j);
     if (!ok) ses_reply_error(w, j);
 }
 
@@ -163,6 +173,13 @@ static bool compute_inline(ses_server *s, ses_job *j)
     return !busy;
 }
 
+/* Whether the request may wait for others before its texts are tokenized. */
+static bool is_bulk(const ses_http_exchange *x)
+{
+    ses_string priority = ses_http_header(x, "x-priority");
+    return priority.p ? ses_equal(priority.p, priority.n, "bulk") : ses_http_body(x).n > BULK_BYTES;
+}
+
 static bool is_allowed(ses_server *s, ses_http_exchange *x, const ses_route *route)
 {
     return !s->keys || (route && route->public) ||
@@ -194,7 +211,7 @@ static void on_request(void *ctx, ses_http_exchange *x)
                      ses_quoted_of(path.p, path.n).s);
     } else if (route->immediate) {
         if (route->handle(&s->io, j)) return;
-    } else if (compute_inline(s, j) || ses_workers_push(s->workers, j)) {
+    } else if (compute_inline(s, j) || ses_workers_push(s->workers, j, is_bulk(x))) {
         return;
     } else {
         ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many requests are waiting; try again later");
@@ -220,10 +237,8 @@ static void on_rejected(void *ctx, int status, const char *reason)
 
 /* ---- models ---- */
 
-static void reload_models(void *ctx, ses_worker *w)
+static void reload_models(ses_server *s)
 {
-    ses_server *s = ctx;
-    (void)w;
     ses_err e = { 0 };
     bool ok = ses_model_list_apply(s->models, s->registry, true, &e);
     if (!s->o.log) return;
@@ -234,12 +249,50 @@ static void reload_models(void *ctx, ses_worker *w)
     fflush(s->o.log);
 }
 
+static void *run_reload(void *ctx)
+{
+    ses_server *s = ctx;
+    pthread_mutex_lock(&s->reload_lock);
+    while (s->reload_again) {
+        s->reload_again = false;
+        pthread_mutex_unlock(&s->reload_lock);
+        reload_models(s);
+        pthread_mutex_lock(&s->reload_lock);
+    }
+    s->reloading = false;
+    pthread_mutex_unlock(&s->reload_lock);
+    return NULL;
+}
+
+/* Requests during a reload cause one more, after it. */
+void ses_server_reload(ses_server *s)
+{
+    pthread_mutex_lock(&s->reload_lock);
+    s->reload_again = true;
+    if (!s->reloading) {
+        if (s->reload_started) pthread_join(s->reload_thread, NULL); /* it has ended, or ends now */
+        s->reloading = s->reload_started = !pthread_create(&s->reload_thread, NULL, run_reload, s);
+        if (!s->reloading && s->o.log) fprintf(s->o.log, "sesame serve: reload: cannot start a thread\n");
+    }
+    pthread_mutex_unlock(&s->reload_lock);
+}
+
+static void end_reload(ses_server *s)
+{
+    pthread_mutex_lock(&s->reload_lock);
+    s->reload_again = false;
+    pthread_mutex_unlock(&s->reload_lock);
+    if (s->reload_started) pthread_join(s->reload_thread, NULL);
+    pthread_mutex_destroy(&s->reload_lock);
+}
+
 /* ---- life ---- */
 
 static void set_defaults(ses_server_options *o)
 {
     bool host = o->dev->is_host;
     if (o->workers < 1) o->workers = host ? 2 : 4;
+    if (o->workers < 2) o->workers = 2; /* one computes, another one tokenizes and answers */
     if (o->workers >= SES_MAX_WORKERS) o->workers = SES_MAX_WORKERS - 1; /* and the I/O thread */
     if (o->batch_tokens < 1) o->batch_tokens = host ? 2048 : 16384;
     if (o->max_inputs < 1) o->max_inputs = 2048;
@@ -286,6 +339,7 @@ ses_server *ses_server_new(const ses_server_options *o, ses_err *e)
     if (!s) return NULL;
     s->o = *o;
     s->started = ses_seconds();
+    pthread_mutex_init(&s->reload_lock, NULL);
     set_defaults(&s->o);
     if (open_parts(s, e)) return s;
     ses_server_free(s);
@@ -302,11 +356,10 @@ void ses_server_drain(ses_server *s)
 
 void ses_server_stop(ses_server *s) { ses_http_server_stop(s->http); }
 
-void ses_server_reload(ses_server *s) { ses_workers_call(s->workers, reload_models, s); }
-
 void ses_server_free(ses_server *s)
 {
     if (!s) return;
+    end_reload(s);
     ses_workers_free(s->workers);
     ses_http_server_free(s->http);
     ses_scheduler_free(s->scheduler);

@@ -25,7 +25,7 @@ typedef struct ses_server_options {
     const char *models_file;  /* more of them, one per line; read again by ses_server_reload. NULL: none */
     const char *api_key_file; /* one key per line; NULL: no key is needed */
     ses_device *dev;
-    int workers;             /* threads that tokenize and format; 0: 2, on a GPU 4 */
+    int workers;             /* threads that tokenize, compute and answer, at least 2; 0: 2, on a GPU 4 */
     int64_t batch_tokens;    /* tokens per batch; 0: 2048, on a GPU 16384 */
     int64_t max_inputs;      /* inputs per request; 0: 2048 */
     int64_t queue_inputs;    /* inputs admitted at a time; 0: 4096 */

@@ -3,15 +3,8 @@
 
 #include "base/alloc.h"
 
-#include <string.h>
-
-enum { MAX_CALLS = 8 };
-
-/* See ses_workers_call. */
-typedef struct call {
-    void (*fn)(void *ctx, ses_worker *w);
-    void *ctx;
-} call;
+/* After this many small requests in a row a bulk request is taken. */
+enum { MAX_STREAK = 16 };
 
 typedef struct queue {
     ses_job *first, *last;
@@ -26,9 +19,10 @@ struct ses_workers {
     pthread_cond_t work;
     int sleeping;
     bool stopping;
-    queue fresh, computed;
-    call call[MAX_CALLS];
-    size_t n_calls;
+    queue fresh, fresh_bulk, computed;
+    int streak; /* new requests taken since the last bulk request */
+    void (*call)(void *ctx, ses_worker *w);
+    void *call_ctx;
 };
 
 static void put(queue *q, ses_job *j)
@@ -53,25 +47,26 @@ static ses_job *take(queue *q)
     return j;
 }
 
-static bool take_call(ses_workers *p, call *c)
+/* The next new request: large ones wait, since their tokens take long, but not for ever. */
+static ses_job *take_fresh(ses_workers *p)
 {
-    if (!p->n_calls) return false;
-    *c = p->call[0];
-    memmove(p->call, p->call + 1, --p->n_calls * sizeof *p->call);
-    return true;
+    bool bulk = p->fresh_bulk.first && (!p->fresh.first || p->streak >= MAX_STREAK);
+    p->streak = bulk ? 0 : p->streak + 1;
+    return take(bulk ? &p->fresh_bulk : &p->fresh);
 }
 
-/* Runs the next job; the lock is held at the beginning and the end. False: nothing is queued. */
+/* Runs the next job; the lock is held at the beginning and the end. False: nothing is queued. A call comes
+ * first: jobs wait for it that no thread computes. */
 static bool run_next(ses_workers *p, ses_worker *w)
 {
-    call c = { 0 };
-    ses_job *computed = take(&p->computed), *fresh = computed ? NULL : take(&p->fresh);
-    bool calls = !computed && !fresh && take_call(p, &c);
-    if (!computed && !fresh && !calls) return false;
+    void (*call)(void *, ses_worker *) = p->call, *ctx = p->call_ctx;
+    p->call = NULL;
+    ses_job *computed = call ? NULL : take(&p->computed), *fresh = call || computed ? NULL : take_fresh(p);
+    if (!computed && !fresh && !call) return false;
     pthread_mutex_unlock(&p->lock);
     if (computed) p->o.finish(w, computed);
     if (fresh) p->o.handle(w, fresh);
-    if (calls) c.fn(c.ctx, w);
+    if (call) call(ctx, w);
     pthread_mutex_lock(&p->lock);
     return true;
 }
@@ -130,11 +125,11 @@ void ses_workers_free(ses_workers *p)
     ses_free(p);
 }
 
-bool ses_workers_push(ses_workers *p, ses_job *j)
+bool ses_workers_push(ses_workers *p, ses_job *j, bool bulk)
 {
     pthread_mutex_lock(&p->lock);
-    bool ok = p->fresh.n < p->o.max_pending;
-    if (ok) put(&p->fresh, j);
+    bool ok = p->fresh.n + p->fresh_bulk.n < p->o.max_pending;
+    if (ok) put(bulk ? &p->fresh_bulk : &p->fresh, j);
     bool wake = ok && p->sleeping;
     pthread_mutex_unlock(&p->lock);
     if (wake) pthread_cond_signal(&p->work);
@@ -150,22 +145,18 @@ void ses_workers_push_computed(ses_workers *p, ses_job *j)
     if (wake) pthread_cond_signal(&p->work);
 }
 
-bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx)
+void ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx)
 {
     pthread_mutex_lock(&p->lock);
-    size_t i = 0;
-    while (i < p->n_calls && (p->call[i].fn != fn || p->call[i].ctx != ctx)) i++;
-    bool ok = i < MAX_CALLS;
-    if (i == p->n_calls && ok) p->call[p->n_calls++] = (call){ fn, ctx };
+    p->call = fn, p->call_ctx = ctx;
     pthread_mutex_unlock(&p->lock);
     pthread_cond_signal(&p->work);
-    return ok;
 }
 
 size_t ses_workers_pending(ses_workers *p)
 {
     pthread_mutex_lock(&p->lock);
-    size_t n = p->fresh.n + p->computed.n;
+    size_t n = p->fresh.n + p->fresh_bulk.n + p->computed.n;
     pthread_mutex_unlock(&p->lock);
     return n;
 }

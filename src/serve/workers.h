@@ -19,10 +19,12 @@ typedef struct ses_workers_options {
 ses_workers *ses_workers_new(const ses_workers_options *o, ses_err *e);
 void ses_workers_free(ses_workers *p); /* finishes the queued jobs, joins the threads; p may be NULL */
 
-bool ses_workers_push(ses_workers *p, ses_job *j); /* false: the queue is full */
+/* Queues a new request; bulk: behind the small requests. False: the queue is full. */
+bool ses_workers_push(ses_workers *p, ses_job *j, bool bulk);
 void ses_workers_push_computed(ses_workers *p, ses_job *j);
-/* One worker will call fn(ctx), once for equal calls that wait. False: too many different ones wait. */
-bool ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx);
+/* One worker will call fn(ctx), before it takes a job. A call that is waiting is replaced: there is one kind
+ * of calls. */
+void ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx);
 size_t ses_workers_pending(ses_workers *p);
 
 #endif

@@ -6,9 +6,19 @@
 #include "cli/model_args.h"
 #include "serve/server.h"
 
+#include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STOP_SECONDS = 2 }; /* from the second SIGTERM to the end of the process */
 
 typedef struct args {
     ses_compute_args compute;
@@ -88,7 +98,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, workers),
       .value = "N",
       .max = 64,
-      .help = "threads that tokenize and answer; default: 2, on a GPU 4" },
+      .help = "threads that tokenize, compute and answer, at least 2; default: 2, on a GPU 4" },
     { .name = "max-inputs",
       .type = SES_OPT_INT,
       .offset = offsetof(args, max_inputs),
@@ -189,29 +199,56 @@ static const ses_opt opt[] = {
 
 /* ---- signals ---- */
 
-/* SIGTERM and SIGINT drain, a second one stops; SIGHUP reloads the models. A thread waits for them. */
+/* SIGTERM and SIGINT drain, a second one stops the server, a third one ends the process; SIGHUP reloads the
+ * models. A thread waits for them. */
 typedef struct signals {
     ses_server *server;
     sigset_t set;
     pthread_t thread;
-    int last; /* the signal that ended the server; 0: none */
+    int last;                 /* the signal that ended the server; 0: none */
+    atomic_bool ended, freed; /* ses_server_run has returned; the server has been freed */
+    sem_t left;               /* the thread does not use the server any more */
 } signals;
 
-static void *wait_for_signals(void *ctx)
+/* Until the server ends. */
+static void control_server(signals *s)
 {
-    signals *s = ctx;
-    for (int signal; !sigwait(&s->set, &signal);) {
-        if (signal == SIGUSR2) break; /* the server has ended */
+    for (int signal; !sigwait(&s->set, &signal) && !atomic_load(&s->ended);) {
+        if (signal == SIGUSR2) continue;
         if (signal == SIGHUP) {
             ses_server_reload(s->server);
         } else if (s->last) {
             ses_server_stop(s->server);
+            break;
         } else {
             s->last = signal;
             ses_server_drain(s->server);
         }
     }
+}
+
+/* The server stops or is being freed. A long computation could delay that. */
+static void *wait_for_signals(void *ctx)
+{
+    signals *s = ctx;
+    struct timespec limit = { .tv_sec = STOP_SECONDS };
+    control_server(s);
+    bool stopped = !atomic_load(&s->ended);
+    sem_post(&s->left);
+    while (!atomic_load(&s->freed)) {
+        int signal = stopped ? sigtimedwait(&s->set, NULL, &limit) : sigwaitinfo(&s->set, NULL);
+        if (atomic_load(&s->freed)) break;
+        if (signal == SIGTERM || signal == SIGINT || (signal < 0 && errno == EAGAIN)) _exit(1);
+    }
     return NULL;
+}
+
+static void end_signals(signals *s)
+{
+    atomic_store(&s->freed, true);
+    pthread_kill(s->thread, SIGUSR2);
+    pthread_join(s->thread, NULL);
+    sem_destroy(&s->left);
 }
 
 static void block_signals(signals *s)
@@ -304,16 +341,30 @@ static bool serve(const ses_call *c, const args *a, ses_server_options *o, signa
     double started = ses_seconds();
     ses_server *s = sig->server = ses_server_new(o, e);
     if (!s) return false;
+    sem_init(&sig->left, 0, 0);
     if (pthread_create(&sig->thread, NULL, wait_for_signals, sig)) {
         ses_server_free(s);
         return ses_fail(e, SES_ENOMEM, "cannot start a thread");
     }
     print_address(c, a, s, ses_seconds() - started);
     bool ok = ses_server_run(s, e);
+    atomic_store(&sig->ended, true);
     pthread_kill(sig->thread, SIGUSR2);
-    pthread_join(sig->thread, NULL);
+    while (sem_wait(&sig->left)) continue;
     ses_server_free(s);
+    end_signals(sig);
     return ok;
+}
+
+/* Caches of tokenizers are large arrays of zeros, most of which stay untouched. glibc takes fresh pages for
+ * them until the first such block is freed; later it clears recycled memory, which makes all pages resident.
+ * A fixed threshold keeps the fresh pages. */
+static void set_allocator(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+#endif
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -321,6 +372,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_server_options o;
     signals sig = { 0 };
+    set_allocator();
     block_signals(&sig);
     ses_device_options device = ses_compute_device_options(&a->compute);
     ses_device *dev = ses_device_open(a->compute.device, &device, e);
