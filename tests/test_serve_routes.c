@@ -342,7 +342,7 @@ static void test_embed_options(serving *s)
 static void test_generation(serving *s)
 {
 #define PROMPT "\"inputs\":\"The old man\",\"parameters\":{\"do_sample\":false,\"max_new_tokens\":12"
-    char whole[512], cut[512];
+    char whole[512], part[512];
     const ses_json *v = post(s, "/models/sesame-gpt", "{" PROMPT "}}", 200);
     snprintf(whole, sizeof whole, "%s", text_at(v, "0/generated_text"));
     size_t at = strcspn(whole + 1, " ") + 1; /* the second word is the stop string */
@@ -350,14 +350,14 @@ static void test_generation(serving *s)
     char body[1024];
     snprintf(body, sizeof body, "{" PROMPT ",\"details\":true,\"stop\":[\"%.*s\"]}}", (int)n, whole + at);
     v = post(s, "/models/sesame-gpt", body, 200);
-    snprintf(cut, sizeof cut, "%.*s", (int)at, whole);
-    CHECK_MSG(!strcmp(text_at(v, "0/generated_text"), cut), "'%s'", text_at(v, "0/generated_text"));
+    snprintf(part, sizeof part, "%.*s", (int)at, whole);
+    CHECK_MSG(!strcmp(text_at(v, "0/generated_text"), part), "'%s'", text_at(v, "0/generated_text"));
     CHECK(!strcmp(text_at(v, "0/details/finish_reason"), "stop_sequence"));
     snprintf(body, sizeof body,
              "{\"prompt\":\"The old man\",\"temperature\":0,\"max_tokens\":12,\"stop\":\"%.*s\"}", (int)n,
              whole + at);
     v = post(s, "/v1/completions", body, 200);
-    CHECK(!strcmp(text_at(v, "choices/0/text"), cut));
+    CHECK(!strcmp(text_at(v, "choices/0/text"), part));
     CHECK(!strcmp(text_at(v, "choices/0/finish_reason"), "stop"));
     v = post(s, "/v1/completions",
              "{\"prompt\":\"The\",\"max_tokens\":3,\"logprobs\":1,\"logit_bias\":{\"12\":1000}}", 200);

@@ -102,7 +102,10 @@ bool ses_model_list_apply(ses_model_list *l, ses_registry *r, bool reload, ses_e
     bool ok = true;
     for (size_t i = 0; ok && i < l->n; i++) ok = add(&all, l->spec[i], strlen(l->spec[i]), e);
     if (ok && l->file) ok = read_file(l->file, &all, e);
-    if (ok && !all.n) ok = ses_fail(e, SES_EARG, "no model to serve");
+    if (ok && !all.n)
+        ok =
+            ses_fail(e, SES_EARG, "%s: contains no model; write a folder, a name or NAME=FOLDER on each line",
+                     l->file ? l->file : "the list of models");
     ok = ok && load(&all, r, reload, e);
     size_t n = 0;
     ses_served_model **loaded = ok ? ses_registry_list(r, &n, e) : NULL;
