@@ -168,21 +168,26 @@ static inline void *serving_run(void *arg)
     return NULL;
 }
 
+/* Called in any thread. */
 static inline ses_http_client *serving_connect(const serving *s)
 {
     ses_err e = { 0 };
-    ses_http_client *c = ses_http_client_open("127.0.0.1", s->port, 60, &e);
-    if (!CHECK_MSG(c, "%s", e.msg)) exit(check_report());
-    return c;
+    ses_http_client *c = ses_http_client_open("127.0.0.1", s->port, 300, &e);
+    if (c) return c;
+    printf("cannot connect: %s\n", e.msg);
+    exit(1);
 }
+
+static int serve_threads = 1; /* for kernels */
 
 /* o->dev is opened here. */
 static inline void serving_start(serving *s, const ses_server_options *o)
 {
     ses_err e = { 0 };
     ses_server_options own = *o;
-    *s = (serving){ .dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e) };
+    *s = (serving){ .dev = ses_device_open("cpu", &(ses_device_options){ .threads = serve_threads }, &e) };
     own.dev = s->dev;
+    own.drain_seconds = 300;
     s->server = s->dev ? ses_server_new(&own, &e) : NULL;
     if (!CHECK_MSG(s->server, "%s", e.msg)) exit(check_report());
     s->port = ses_server_port(s->server);

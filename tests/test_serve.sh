@@ -92,6 +92,13 @@ same /models/label "{\"inputs\":\"$text\"}" '[' ']' text-classification -m $m/be
 same /models/tag "{\"inputs\":\"$text\"}" '' '' token-classification -m $m/bert-tag --aggregation-strategy simple "$text"
 same /models/qa "{\"inputs\":{\"question\":\"Who eats?\",\"context\":\"$text\"}}" '' '' \
     question-answering -m $m/bert-qa 'Who eats?' "$text"
+# longer than the 48 positions: windows
+long=$(for _ in 1 2 3 4 5 6 7 8; do printf '%s ' "$text"; done)
+same /models/qa "{\"inputs\":{\"question\":\"Who eats?\",\"context\":\"$long\"}}" '' '' \
+    question-answering -m $m/bert-qa 'Who eats?' "$long"
+same /models/tag "{\"inputs\":\"$long\"}" '' '' token-classification -m $m/bert-tag --aggregation-strategy simple "$long"
+same /models/mask '{"inputs":"The [MASK] rings.","parameters":{"targets":["bell","plums"]}}' '' '' \
+    fill-mask -m $m/bert-mask --targets bell,plums 'The [MASK] rings.'
 same /models/mask '{"inputs":"The [MASK] rings."}' '' '' fill-mask -m $m/bert-mask 'The [MASK] rings.'
 same /rerank '{"query":"plums","texts":["It rains.","He sells plums."]}' '' '' \
     rerank -m $m/bert-score plums 'It rains.' 'He sells plums.'

@@ -339,6 +339,23 @@ static void test_keys(void)
     serving_stop(&s);
 }
 
+static void test_body_limit(void)
+{
+    serving s;
+    ses_server_options o = options();
+    o.n_models = 1, o.max_inputs = 3;
+    o.http.limits.max_body_bytes = 2048;
+    serving_start(&s, &o);
+    char *body = body_of("{\"inputs\":\"", 400, "plums ", "", "\"}");
+    ask(&s, &(ses_http_request){ .method = "POST", .target = "/embed", .body = body, .n = strlen(body) },
+        413);
+    free(body);
+    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 413);
+    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\"]}", 200);
+    CHECK(number_at(get(&s, "/info", 200), "max_client_batch_size") == 3);
+    serving_stop(&s);
+}
+
 /* ---- weights that give NaN ---- */
 
 static void test_nan(void)
@@ -400,6 +417,7 @@ int main(void)
     test_items(&s);
     serving_stop(&s);
     test_keys();
+    test_body_limit();
     test_nan();
     remove_models();
     return check_report();

@@ -240,6 +240,7 @@ typedef struct client {
     const char *body;
     double begun, first, last; /* seconds; of the pieces */
     size_t pieces;
+    bool ok;
     ses_buf text;
     pthread_t thread;
 } client;
@@ -262,7 +263,7 @@ static void *run_client(void *arg)
     bool ok = ses_http_client_request(
         h, &(ses_http_request){ .target = "/v1/completions", .body = c->body, .n = strlen(c->body) }, &a,
         NULL);
-    CHECK(ok && a.status == 200);
+    c->ok = ok && a.status == 200;
     ses_http_client_free(h);
     return NULL;
 }
@@ -288,11 +289,12 @@ static void test_continuous_batching(serving *s)
         e = events_of((ses_string){ c[i].text.data, c[i].text.len });
         char *text = joined(&e, 0);
         CHECK_STR(text, alone);
-        CHECK(c[i].pieces > 2 && e.done);
+        CHECK(c[i].ok && c[i].pieces > 2 && e.done);
         free(text);
         events_free(&e);
     }
     pthread_join(longer.thread, NULL);
+    CHECK(longer.ok);
     for (int i = 0; i < 4; i++)
         CHECK_MSG(c[i].last < longer.last && c[i].begun > longer.begun, "client %d: %g to %g; long: %g to %g",
                   i, c[i].first, c[i].last, longer.first, longer.last);
