@@ -59,6 +59,8 @@ static const struct {
     { "/predict", "{\"inputs\":\"\"}", 400, T, "empty" },
     { "/rerank", "{\"query\":\"\",\"texts\":[\"a\"]}", 400, T, "empty" },
     { "/attention", "{\"inputs\":\"\"}", 400, T, "empty" },
+    { "/models/encoder", "{\"inputs\":\"a\",\"parameters\":[null]}", 400, P, "must be an object" },
+    { "/models/label", "{\"inputs\":\"a\",\"parameters\":[1]}", 400, P, "must be an object" },
     { "/v1/completions", "{\"prompt\":\"\"}", 400, O, "empty" },
     { "/api/embeddings", "{\"prompt\":\"\"}", 400, P, "empty" },
     { "/embed", "{\"inputs\":[]}", 400, T, "is empty" },

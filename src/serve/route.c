@@ -30,7 +30,7 @@ const ses_route *ses_route_find(ses_string method, ses_string path, ses_string *
         if (!matches(*r, path, rest)) continue;
         bool head = ses_equal(method.p, method.n, "HEAD") && !strcmp((*r)->method, "GET");
         if (head || ses_equal(method.p, method.n, (*r)->method)) return *r;
-        other = (*r)->method;
+        other = other && strcmp(other, (*r)->method) ? "GET, POST" : (*r)->method;
     }
     if (allowed) *allowed = other;
     return NULL;

@@ -18,7 +18,7 @@ struct ses_route {
     const char *tag, *summary; /* for the OpenAPI description */
     const char *request;       /* JSON schema of the body; NULL: none */
     const char *response;      /* JSON schema of the response; NULL: not JSON */
-    const char *content_type;  /* type of a response that is not JSON */
+    const char *content_type;  /* type of responses that are not JSON; NULL: none */
 };
 
 /* The list ends with a NULL path. */

@@ -136,8 +136,6 @@ static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *ta
     const ses_json *p = ses_body_get(j->body, "parameters");
     const ses_json *generate =
         ses_body_get(p, "generate_parameters"); /* sent by summarization() and translation() */
-    if (p && ses_json_type_of(p) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "parameters", p, "an object");
     if (generate && ses_json_type_of(generate) != SES_JSON_OBJECT)
         return ses_body_wrong_type(j, "generate_parameters", generate, "an object");
     if (!ses_settings_begin(j, out, ses_json_len(p) + ses_json_len(generate) + 4)) return false;
@@ -257,6 +255,8 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
     state *s = ses_job_alloc(j, 1, sizeof *s);
     const ses_json *inputs = ses_body_get(j->body, "inputs");
     const ses_json *parameters = ses_body_get(j->body, "parameters");
+    if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "parameters", parameters, "an object");
     if (!ses_body_string(j, parameters, "adapter_id", &model)) return false; /* an adapter is a model */
     j->model = ses_registry_find(ses_server_registry(w->server), model, NULL);
     if (!j->model)
