@@ -276,6 +276,7 @@ static void stopping(context *c)
     ses_http_request ready = { .target = "/health/ready" }, health = { .target = "/health" };
     bool up = ses_http_client_request(idle, &ready, &a, NULL) && a.status == 200 &&
               ses_http_client_request(second_idle, &health, &a, NULL) && a.status == 200;
+    kill(p.pid, SIGUSR2); /* has no meaning for the server */
     kill(p.pid, SIGTERM);
     sleep_ms(20);
     bool down = ses_http_client_request(idle, &ready, &a, NULL) && a.status == 503;
@@ -470,7 +471,7 @@ static void generation(context *c)
     int streams = c->brief ? 70 : 400, complete = 0, n, failed, samples;
     ses_http_client *s[400], *wide = NULL;
     ses_http_response a = { 0 };
-    process p = serve(c, DECODER, TINY, 0, NULL);
+    process p = serve(c, DECODER, TINY, 0, "--workers", "1", NULL);
     double begin = ses_seconds();
     for (int i = 0; i < streams; i++) {
         s[i] = open_stream(&p, c->brief ? 60 : 250);

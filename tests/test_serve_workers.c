@@ -1,0 +1,103 @@
+/* The queue of the server's workers: order, limits, calls, and the end. */
+#include "check.h"
+#include "serve/workers.h"
+
+#include <semaphore.h>
+
+enum { JOBS = 64 };
+
+/* What the only worker did, in order: jobs by index, calls as -1. */
+static struct {
+    sem_t started, release;
+    ses_job job[JOBS];
+    int order[2 * JOBS], n;
+} state;
+
+static void note(int what) { state.order[state.n++] = what; }
+
+/* Job 0 occupies the worker until the test has filled the queue. */
+static void handle(ses_worker *w, ses_job *j)
+{
+    (void)w;
+    note((int)(j - state.job));
+    if (j != state.job) return;
+    sem_post(&state.started);
+    sem_wait(&state.release);
+}
+
+static void finish(ses_worker *w, ses_job *j)
+{
+    (void)w;
+    note(1000 + (int)(j - state.job));
+}
+
+static void call(void *ctx, ses_worker *w)
+{
+    (void)ctx, (void)w;
+    note(-1);
+}
+
+static ses_workers *open_pool(size_t max_pending)
+{
+    ses_err e = { 0 };
+    ses_workers_options o = { .n = 1, .max_pending = max_pending, .handle = handle, .finish = finish };
+    state.n = 0;
+    ses_workers *p = ses_workers_new(&o, &e);
+    CHECK(p && ses_workers_push(p, &state.job[0], false));
+    sem_wait(&state.started);
+    return p;
+}
+
+/* Frees the pool, which does the queued work first. */
+static void close_pool(ses_workers *p)
+{
+    sem_post(&state.release);
+    ses_workers_free(p);
+}
+
+static void check_order(void)
+{
+    ses_workers *p = open_pool(JOBS);
+    CHECK(ses_workers_push(p, &state.job[1], true) && ses_workers_push(p, &state.job[2], false));
+    ses_workers_push_computed(p, &state.job[3]);
+    ses_workers_call(p, call, NULL);
+    ses_workers_call(p, call, NULL); /* one call is enough */
+    CHECK(ses_workers_pending(p) == 3);
+    close_pool(p);
+    static const int want[] = { 0, -1, 1003, 2, 1 };
+    CHECK_MSG(state.n == 5 && !memcmp(state.order, want, sizeof want), "%d entries", state.n);
+}
+
+/* Small requests come first, but bulk requests are taken in between. */
+static void check_no_starvation(void)
+{
+    ses_workers *p = open_pool(JOBS);
+    for (int i = 1; i < JOBS; i++) CHECK(ses_workers_push(p, &state.job[i], i < 3));
+    close_pool(p);
+    int first = 0, second = 0;
+    for (int i = 0; i < state.n; i++) {
+        if (state.order[i] == 1) first = i;
+        if (state.order[i] == 2) second = i;
+    }
+    CHECK(state.n == JOBS);
+    CHECK_MSG(first > 8 && first < 24 && second > first + 8 && second < first + 24, "%d, %d", first, second);
+}
+
+static void check_limit(void)
+{
+    ses_workers *p = open_pool(4);
+    for (int i = 1; i < 5; i++) CHECK(ses_workers_push(p, &state.job[i], i % 2));
+    CHECK(!ses_workers_push(p, &state.job[5], false) && !ses_workers_push(p, &state.job[5], true));
+    close_pool(p);
+    CHECK(state.n == 5);
+}
+
+int main(void)
+{
+    sem_init(&state.started, 0, 0);
+    sem_init(&state.release, 0, 0);
+    check_order();
+    check_no_starvation();
+    check_limit();
+    return check_report();
+}
