@@ -393,5 +393,9 @@ const ses_route ses_route_openai_completions = {
                "\"integer\",\"minimum\":0,\"maximum\":20},\"echo\":{\"type\":\"boolean\"},\"stream\":{"
                "\"type\":\"boolean\"},"
                "\"stream_options\":{\"type\":\"object\"}}}",
-    .response = "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"created\",\"model\",\"choices\"]}",
+    .response = "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"created\",\"model\",\"choices\"],"
+                "\"properties\":{\"choices\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":"
+                "[\"index\",\"text\",\"logprobs\",\"finish_reason\"]}},\"usage\":{\"$ref\":\"#/components/"
+                "schemas/Usage\"}}}",
+    .content_type = "text/event-stream",
 };

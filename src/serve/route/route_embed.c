@@ -123,9 +123,10 @@ const ses_route ses_route_embed = {
     .summary = "Embeddings of texts, as lists of numbers",
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS
                ",\"normalize\":{\"type\":\"boolean\",\"default\":true},\"truncation_direction\":{\"enum\":["
-               "\"Left\",\"Right\"]},"
+               "\"Left\",\"Right\",\"left\",\"right\"]},"
                "\"prompt_name\":{\"type\":\"string\"},\"dimensions\":{\"type\":\"integer\",\"minimum\":1}}}",
-    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}}}",
+    .response = "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Vector\"}}",
+    .content_type = "application/octet-stream",
 };
 
 const ses_route ses_route_embed_all = {
@@ -137,7 +138,8 @@ const ses_route ses_route_embed_all = {
     .tag = "TEI",
     .summary = "Vectors of all tokens, without pooling",
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
-    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/"
+                "schemas/Vector\"}}}",
 };
 
 const ses_route ses_route_embed_sparse = {
@@ -148,5 +150,6 @@ const ses_route ses_route_embed_sparse = {
     .tag = "TEI",
     .summary = "Sparse embeddings over the vocabulary (SPLADE), of a masked language model",
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
-    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}",
+    .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+                "\"required\":[\"index\",\"value\"]}}}",
 };

@@ -127,7 +127,7 @@ static bool handle(ses_worker *w, ses_job *j)
     {                                                                                                  \
         .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .inlined = true, .handle = handle, \
         .tag = "OpenAI", .summary = "Embeddings of texts", .request = request_schema,                  \
-        .response = response_schema                                                                    \
+        .response = response_schema, .content_type = "application/octet-stream"                        \
     }
 
 static const char request_schema[] =
@@ -137,12 +137,14 @@ static const char request_schema[] =
     "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":2048}]},"
     "\"model\":{\"type\":\"string\",\"description\":\"name of a loaded model; default: the first encoder\"},"
     "\"encoding_format\":{\"enum\":[\"float\",\"base64\",\"bytes\"]},"
-    "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"user\":{\"type\":\"string\"}}}";
+    "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"normalize\":{\"type\":\"boolean\"}}}";
 static const char response_schema[] =
     "{\"type\":\"object\",\"required\":[\"object\",\"data\",\"model\",\"usage\"],\"properties\":{"
     "\"object\":{\"const\":\"list\"},\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
     "\"required\":[\"index\","
-    "\"embedding\"]}},\"model\":{\"type\":\"string\"},\"usage\":{\"type\":\"object\"}}}";
+    "\"embedding\"],\"properties\":{\"index\":{\"type\":\"integer\"},\"embedding\":{\"oneOf\":[{\"type\":"
+    "\"string\"},{\"$ref\":\"#/components/schemas/"
+    "Vector\"}]}}}},\"model\":{\"type\":\"string\"},\"usage\":{\"$ref\":\"#/components/schemas/Usage\"}}}";
 
 const ses_route ses_route_openai_embeddings = EMBEDDINGS("/v1/embeddings");
 const ses_route ses_route_embeddings = EMBEDDINGS("/embeddings");

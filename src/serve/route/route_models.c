@@ -325,16 +325,18 @@ const ses_route ses_route_models = {
     .tag = "Hugging Face",
     .summary = "Runs a model: its own task, or TASK in /models/NAME/pipeline/TASK",
     .request = request_schema,
-    .response = "{}",
+    .response = "{\"type\":[\"array\",\"object\"]}",
+    .content_type = "text/event-stream",
 };
 
 const ses_route ses_route_root = {
     .method = "POST",
     .path = "/",
-    .style = SES_STYLE_PLAIN,
+    .style = SES_STYLE_TEI,
     .handle = root_handle,
     .tag = "TEI",
     .summary = "Runs the first model's own task",
     .request = request_schema,
-    .response = "{}",
+    .response = "{\"type\":[\"array\",\"object\"]}",
+    .content_type = "text/event-stream",
 };

@@ -17,17 +17,53 @@ static void put_schema(ses_json_writer *json, const char *key, const char *schem
     ses_json_free(doc);
 }
 
+static bool is_required(const ses_json *schema, const char *key)
+{
+    const ses_json *list = ses_json_get(schema, "required");
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        const char *s = ses_json_string(ses_json_at(list, i), NULL);
+        if (s && !strcmp(s, key)) return true;
+    }
+    return false;
+}
+
+/* The schema of a body: members that are not required may be null. */
+static void put_body_schema(ses_json_writer *json, const char *text)
+{
+    ses_json_doc *doc = ses_json_parse(text, strlen(text), NULL);
+    const ses_json *schema = ses_json_root(doc), *members = ses_json_get(schema, "properties");
+    ses_json_member_object(json, "schema");
+    ses_json_member_string(json, "type", "object");
+    if (ses_json_get(schema, "required")) {
+        ses_json_put_key(json, "required");
+        ses_json_put_value(json, ses_json_get(schema, "required"));
+    }
+    ses_json_member_object(json, "properties");
+    for (size_t i = 0; i < ses_json_len(members); i++) {
+        const char *key = ses_json_key(members, i, NULL);
+        ses_json_put_key(json, key);
+        if (is_required(schema, key)) {
+            ses_json_put_value(json, ses_json_at(members, i));
+            continue;
+        }
+        ses_json_begin_object(json);
+        ses_json_member_array(json, "anyOf");
+        ses_json_put_value(json, ses_json_at(members, i));
+        ses_json_begin_object(json);
+        ses_json_member_string(json, "type", "null");
+        ses_json_end_object(json);
+        ses_json_end_array(json);
+        ses_json_end_object(json);
+    }
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+    ses_json_free(doc);
+}
+
 static void put_media(ses_json_writer *json, const char *type, const char *schema)
 {
     ses_json_member_object(json, type);
     put_schema(json, "schema", schema);
-    ses_json_end_object(json);
-}
-
-static void put_content(ses_json_writer *json, const char *type, const char *schema)
-{
-    ses_json_member_object(json, "content");
-    put_media(json, type, schema);
     ses_json_end_object(json);
 }
 
@@ -38,12 +74,20 @@ static void put_response(ses_json_writer *json, int status, const char *what, co
     snprintf(code, sizeof code, "%d", status);
     ses_json_member_object(json, code);
     ses_json_member_string(json, "description", what);
-    if (schema) put_content(json, type, schema);
+    if (schema) {
+        ses_json_member_object(json, "content");
+        put_media(json, type, schema);
+        ses_json_end_object(json);
+    }
     ses_json_end_object(json);
 }
 
-static const char *error_schema(ses_error_style style)
+/* HTTP errors, which occur before a route is chosen, have OpenAI's shape. */
+static const char *error_schema(ses_error_style style, int status)
 {
+    if (status == 400)
+        return "{\"anyOf\":[{\"$ref\":\"#/components/schemas/OpenAIError\"},{\"$ref\":\"#/components/schemas/"
+               "Error\"}]}";
     switch (style) {
     case SES_STYLE_OPENAI: return "{\"$ref\":\"#/components/schemas/OpenAIError\"}";
     case SES_STYLE_TEI: return "{\"$ref\":\"#/components/schemas/TEIError\"}";
@@ -57,7 +101,7 @@ static void put_errors(ses_json_writer *json, const ses_route *r)
     static const struct {
         int status, where;
         const char *what;
-    } list[] = { { 400, BODY, "invalid request" },
+    } list[] = { { 400, NAMED, "invalid request" },
                  { 401, ANY, "no valid API key" },
                  { 404, NAMED, "no such model, task or file" },
                  { 413, BODY, "the request is too large" },
@@ -74,7 +118,8 @@ static void put_errors(ses_json_writer *json, const ses_route *r)
         if ((list[i].where == BODY && !r->request) || (list[i].where == NAMED && !named) ||
             (tei && r->style != SES_STYLE_TEI))
             continue;
-        put_response(json, list[i].status, list[i].what, "application/json", error_schema(r->style));
+        put_response(json, list[i].status, list[i].what, "application/json",
+                     error_schema(r->style, list[i].status));
     }
 }
 
@@ -130,7 +175,11 @@ static void put_operation(ses_json_writer *json, const ses_route *r)
     if (r->request) {
         ses_json_member_object(json, "requestBody");
         ses_json_member_bool(json, "required", true);
-        put_content(json, "application/json", r->request);
+        ses_json_member_object(json, "content");
+        ses_json_member_object(json, "application/json");
+        put_body_schema(json, r->request);
+        ses_json_end_object(json);
+        ses_json_end_object(json);
         ses_json_end_object(json);
     }
     ses_json_member_object(json, "responses");
@@ -166,6 +215,9 @@ static const struct {
     { "ModelName",
       "{\"type\":[\"string\",\"null\"],\"description\":\"name of a loaded model; default: the first "
       "model for the task\"}" },
+    { "AnyTexts",
+      "{\"description\":\"a text or a list of texts, which may be empty\",\"oneOf\":[{\"type\":\"string\"},"
+      "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1}]}" },
     { "Vector", "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}" },
     { "Label", OBJECT("\"label\",\"score\"", "\"label\":" STRING ",\"score\":{\"type\":\"number\"}") },
     { "Usage", OBJECT("\"prompt_tokens\",\"total_tokens\"",

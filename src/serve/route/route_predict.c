@@ -149,7 +149,8 @@ const ses_route ses_route_predict = {
                "\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2},\"minItems\":1}]},"
                "\"raw_scores\":{\"type\":"
                "\"boolean\"},\"model\":{\"type\":\"string\"}}}",
-    .response = "{\"type\":\"array\"}",
+    .response = "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/"
+                "Label\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Label\"}}]}}",
 };
 
 const ses_route ses_route_classify = {
@@ -164,5 +165,7 @@ const ses_route ses_route_classify = {
                "\"type\":\"string\",\"minLength\":1},{\"type\":"
                "\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1}]},\"model\":{"
                "\"type\":\"string\"}}}",
-    .response = "{\"type\":\"object\",\"required\":[\"data\"]}",
+    .response = "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"data\":{\"type\":\"array\","
+                "\"items\":{\"type\":\"object\",\"required\":[\"index\",\"label\",\"probs\",\"num_classes\"]}"
+                "},\"usage\":{\"$ref\":\"#/components/schemas/Usage\"}}}",
 };

@@ -189,11 +189,18 @@ static const char request_schema[] =
     "documents\":{\"type\":"
     "\"boolean\"},\"model\":{\"type\":\"string\"}}}";
 
+static const char rerank_response[] = "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"type\":\"object\","
+                                      "\"required\":[\"index\",\"score\"]}},{\"type\":"
+                                      "\"object\",\"required\":[\"results\",\"model\"],\"properties\":{"
+                                      "\"results\":{\"type\":\"array\",\"items\":{"
+                                      "\"type\":\"object\",\"required\":[\"index\",\"relevance_score\"]}},"
+                                      "\"usage\":{\"$ref\":\"#/components/schemas/Usage\"}}}]}";
+
 #define RERANK(path_, style_, tag_)                                                                       \
     {                                                                                                     \
         .method = "POST", .path = path_, .style = style_, .inlined = true, .handle = handle, .tag = tag_, \
         .summary = "Ranks texts by relevance to a query", .request = request_schema,                      \
-        .response = "{\"type\":[\"array\",\"object\"]}"                                                   \
+        .response = rerank_response                                                                       \
     }
 
 const ses_route ses_route_rerank = RERANK("/rerank", SES_STYLE_TEI, "TEI");
@@ -204,9 +211,9 @@ const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_OPENAI, "Cl
     {                                                                                                        \
         .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .inlined = true, .handle = score_handle, \
         .tag = "Classification and ranking", .summary = "Scores of pairs of texts",                          \
-        .request = "{\"type\":\"object\",\"properties\":{\"queries\":{\"type\":[\"string\",\"array\"]},"     \
-                   "\"documents\":"                                                                          \
-                   "{\"type\":[\"string\",\"array\"]},\"model\":{\"type\":\"string\"}}}",                    \
+        .request =                                                                                           \
+            "{\"type\":\"object\",\"properties\":{\"queries\":{\"$ref\":\"#/components/schemas/AnyTexts\"}," \
+            "\"documents\":{\"$ref\":\"#/components/schemas/AnyTexts\"},\"model\":{\"type\":\"string\"}}}",  \
         .response = "{\"type\":\"object\",\"required\":[\"data\"]}"                                          \
     }
 
