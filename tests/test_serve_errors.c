@@ -158,7 +158,12 @@ static const struct {
     { "/v1/completions", "{\"prompt\":\"a\",\"suffix\":\"b\"}", 400, O, "suffix" },
     { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"999999\":2}}", 400, O, "logit_bias" },
     { "/v1/completions", "{\"prompt\":\"a\",\"presence_penalty\":1}", 400, O, "presence_penalty" },
+    { "/v1/completions", "{\"prompt\":\"a\",\"best_of\":3,\"n\":2}", 400, O,
+      "\"best_of\" must be from 1 to 2" },
+    { "/v1/completions", "{\"prompt\":\"a\",\"temperature\":0,\"n\":2}", 400, O, "temperature" },
+    { "/v1/completions", "{\"prompt\":\"a\",\"num_beams\":65}", 400, O, "from 1 to 64" },
     { "/v1/completions", "{\"prompt\":\"a\",\"model\":\"mask\"}", 400, O, "does not support" },
+    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"num_beams\":65}}", 400, P, "65 sequences" },
     { "/models/sesame-gpt", "{\"inputs\":\"a\",\"stream\":5}", 400, P, "true or false" },
     { "/models/sesame-gpt", "{\"inputs\":[\"a\",\"b\"],\"stream\":true}", 400, P, "one input" },
     { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"max_new_tokens\":5000}}", 400, P,
@@ -264,6 +269,27 @@ static void test_limits(serving *s)
     check_error(s, post(s, "/embed", body, 422), SES_STYLE_TEI, "63 tokens");
     check_error(s, post(s, "/embed_all", body, 422), SES_STYLE_TEI, "too long");
     free(body);
+}
+
+/* A small body can ask for much memory. */
+static void test_amplification(serving *s)
+{
+    char *text = body_of("{\"inputs\":{\"question\":\"he\",\"context\":\"he", 190000, " he", "",
+                         "\"},\"parameters\":{\"doc_stride\":43}}");
+    const ses_json *v = post(s, "/models/qa", text, 400);
+    CHECK_MSG(strstr(text_at(v, "error"), "smaller stride"), "%s", text_at(v, "error"));
+    free(text);
+    ses_buf b = { 0 };
+    ses_buf_puts(&b, "{\"prompt\":\"a\",\"max_tokens\":1,\"logit_bias\":{\"0\":1");
+    for (int i = 1; i < 1024; i++) ses_buf_appendf(&b, ",\"%d\":1", i);
+    size_t n = b.len;
+    ses_buf_puts(&b, "}}");
+    post(s, "/v1/completions", b.data, 200);
+    b.len = n;
+    ses_buf_puts(&b, ",\"1024\":1}}");
+    v = post(s, "/v1/completions", b.data, 400);
+    CHECK(strstr(text_at(v, "error/message"), "at most 1024"));
+    ses_buf_free(&b);
 }
 
 static void test_headers(serving *s)
@@ -415,6 +441,7 @@ int main(void)
     test_bodies(&s);
     test_codes(&s);
     test_limits(&s);
+    test_amplification(&s);
     test_headers(&s);
     test_items(&s);
     serving_stop(&s);

@@ -338,6 +338,30 @@ static void test_embed_options(serving *s)
     CHECK(ses_json_len(member(v, "0")) == 3 && ses_json_len(member(v, "0/1")) == WIDTH);
 }
 
+/* A value that looks like another setting is a text. */
+static void test_settings(serving *s)
+{
+    float x[WIDTH], y[WIDTH];
+    vector_at(post(s, "/models/encoder",
+                   "{\"inputs\":\"rings\",\"parameters\":{\"prompt\":\"plums\\ntruncation_side=left\"}}",
+                   200),
+              "", x);
+    vector_at(
+        post(s, "/models/encoder",
+             "{\"inputs\":\"rings\",\"parameters\":{\"prompt\":\"plums\",\"truncation_side\":\"left\"}}",
+             200),
+        "", y);
+    CHECK(memcmp(x, y, sizeof x));
+    vector_at(post(s, "/models/encoder",
+                   "{\"inputs\":\"rings\",\"parameters\":{\"prompt\":\"plums\",\"normalize\":true}}", 200),
+              "", x);
+    CHECK(near(length_of(x, WIDTH), 1));
+    vector_at(post(s, "/models/encoder",
+                   "{\"inputs\":\"rings\",\"parameters\":{\"prompt\":\"plums\",\"normalize\":false}}", 200),
+              "", x);
+    CHECK(!near(length_of(x, WIDTH), 1));
+}
+
 /* Stop strings, biases, adapters and parameters of parameters. */
 static void test_generation(serving *s)
 {
@@ -510,6 +534,7 @@ int main(void)
     test_order(&s);
     test_formats(&s);
     test_embed_options(&s);
+    test_settings(&s);
     test_generation(&s);
     test_token_ids(&s);
     test_attention(&s);

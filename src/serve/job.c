@@ -80,7 +80,8 @@ ses_api_code ses_api_code_of(const ses_err *why, bool computing)
 {
     if (why->code == SES_ENOMEM) return SES_API_BACKEND;
     if (!computing) return why->code == SES_EUSAGE ? SES_API_VALIDATION : SES_API_TOKENIZER;
-    return strstr(why->msg, "NaN") ? SES_API_NOT_FINITE : SES_API_BACKEND;
+    if (strstr(why->msg, "NaN")) return SES_API_NOT_FINITE;
+    return why->code == SES_EARG ? SES_API_VALIDATION : SES_API_BACKEND; /* settings the generator refuses */
 }
 
 static size_t count_characters(const ses_item *item)
@@ -106,6 +107,9 @@ bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item)
     to->request = p ? ses_request_prepare(p, item, &e) : NULL;
     if (to->request) {
         j->tokens += to->request->tokens;
+        if (j->tokens > SES_MAX_JOB_TOKENS)
+            return ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL,
+                                "the request has more than %d tokens; send fewer inputs", SES_MAX_JOB_TOKENS);
         j->truncated += to->request->truncated;
         j->sequences += (int64_t)to->request->n_seqs;
     } else {

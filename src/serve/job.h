@@ -21,8 +21,6 @@ typedef struct ses_worker {
     struct ses_workers *pool;
     int index;
     pthread_t thread;
-    ses_encode_ctx *tokens; /* for routes that only tokenize; see route/route_tokenize.c */
-    const ses_tokenizer *tokens_of;
 } ses_worker;
 
 /* Why a request fails; the status depends on the style of the route's errors. */

@@ -12,7 +12,6 @@ enum { MAX_KEY = 65536 }; /* bytes of a pipeline's settings: they stay in memory
 
 struct ses_registry {
     ses_device *dev;
-    int64_t batch_tokens;
     pthread_mutex_t lock;
     ses_served_model **model; /* [n], in the order they were loaded */
     size_t n, capacity;
@@ -97,7 +96,10 @@ static char *key_of(const ses_task_entry *task, const ses_setting *s, ses_err *e
 {
     ses_buf b = { 0 };
     ses_buf_puts(&b, task->name);
-    for (; s && s->name; s++) ses_buf_appendf(&b, "\n%s=%s", s->name, s->value ? s->value : "");
+    for (; s && s->name; s++) {
+        const char *value = s->value ? s->value : "";
+        ses_buf_appendf(&b, "\n%s=%zu:%s", s->name, strlen(value), value); /* a value may contain lines */
+    }
     bool small =
         b.len <= MAX_KEY || ses_fail(e, SES_EUSAGE, "the settings are longer than %d bytes", MAX_KEY);
     if (small && ses_buf_ok(&b, e)) return b.data;
@@ -139,6 +141,7 @@ static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_en
         return NULL;
     }
     ses_pipeline_set_error_callback(p->compute, keep_going, NULL);
+    p->compute->settings.max_request_tokens = SES_MAX_JOB_TOKENS;
     p->next = m->pipelines;
     m->pipelines = p;
     m->n_pipelines++;
@@ -211,12 +214,11 @@ ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, se
 
 /* ---- the registry ---- */
 
-ses_registry *ses_registry_new(ses_device *dev, int64_t batch_tokens, ses_err *e)
+ses_registry *ses_registry_new(ses_device *dev, ses_err *e)
 {
     ses_registry *r = ses_alloc(sizeof *r, e);
     if (!r) return NULL;
     r->dev = dev;
-    r->batch_tokens = batch_tokens;
     pthread_mutex_init(&r->lock, NULL);
     return r;
 }
@@ -281,12 +283,9 @@ bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e)
+static bool load(ses_registry *r, const char *name, const char *dir, ses_err *e)
 {
-    const char *folder = folder_of(spec);
-    char name[256];
-    if (!ses_registry_spec_name(spec, name, sizeof name, e)) return false;
-    ses_served_model *m = model_open(name, folder ? folder : spec, r->dev, e);
+    ses_served_model *m = model_open(name, dir, r->dev, e);
     if (!m) return false;
     /* the first pipeline loads the tokenizer: a broken one is found now, not by a request */
     ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, e);
@@ -298,15 +297,19 @@ bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e)
     return insert(r, m, e);
 }
 
+bool ses_registry_load(ses_registry *r, const char *spec, ses_err *e)
+{
+    const char *folder = folder_of(spec);
+    char name[256];
+    return ses_registry_spec_name(spec, name, sizeof name, e) && load(r, name, folder ? folder : spec, e);
+}
+
 bool ses_registry_reload(ses_registry *r, const char *name, ses_err *e)
 {
     ses_served_model *old = ses_registry_find(r, name, NULL);
     if (!old) return ses_fail(e, SES_EARG, "no model \"%s\" is loaded", name);
-    ses_buf spec = { 0 };
-    ses_buf_appendf(&spec, "%s=%s", old->name, old->dir);
+    bool ok = load(r, old->name, old->dir, e);
     ses_served_model_release(old);
-    bool ok = ses_buf_ok(&spec, e) && ses_registry_load(r, spec.data, e);
-    ses_buf_free(&spec);
     return ok;
 }
 

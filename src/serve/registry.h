@@ -11,7 +11,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SES_MAX_WORKERS = 64, SES_MAX_SERVED_PIPELINES = 32 };
+/* SES_MAX_JOB_TOKENS: of one request, which is encoded before it is admitted or rejected. */
+enum { SES_MAX_WORKERS = 64, SES_MAX_SERVED_PIPELINES = 32, SES_MAX_JOB_TOKENS = 8 << 20 };
 
 typedef struct ses_served_model ses_served_model;
 
@@ -44,7 +45,7 @@ struct ses_served_model {
 
 typedef struct ses_registry ses_registry;
 
-ses_registry *ses_registry_new(ses_device *dev, int64_t batch_tokens, ses_err *e);
+ses_registry *ses_registry_new(ses_device *dev, ses_err *e);
 void ses_registry_free(ses_registry *r); /* r may be NULL */
 
 /* Loads a model under a name, or replaces the model of this name. spec: FOLDER, NAME or NAME=FOLDER. */

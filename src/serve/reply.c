@@ -171,7 +171,7 @@ void ses_reply_json(ses_worker *w, ses_job *j, ses_json_writer *json)
     ses_err e = { 0 };
     size_t n = 0;
     const char *text = ses_json_writer_text(json, &n, &e);
-    if (!text) {
+    if (!text || j->error.code) { /* e.g. no memory for a part of the text */
         ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
         ses_json_writer_free(json);
         ses_reply_error(w, j);

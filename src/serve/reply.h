@@ -17,7 +17,8 @@ const char *ses_api_error_type(ses_error_style style, ses_api_code code);
 
 /* Answers with j->error. */
 void ses_reply_error(ses_worker *w, ses_job *j);
-/* Answers with the writer's text, status 200, and frees the writer. A writer that has failed: status 500. */
+/* Answers with the writer's text, status 200, and frees the writer; with an error if the writer has failed or
+ * j->error is set. */
 void ses_reply_json(ses_worker *w, ses_job *j, ses_json_writer *json);
 /* Answers with bytes, which the server frees with ses_free. */
 void ses_reply_bytes(ses_worker *w, ses_job *j, const char *content_type, char *bytes, size_t n);

@@ -306,7 +306,7 @@ static void set_defaults(ses_server_options *o)
 static bool open_parts(ses_server *s, ses_err *e)
 {
     ses_server_options *o = &s->o;
-    s->registry = ses_registry_new(o->dev, o->batch_tokens, e);
+    s->registry = ses_registry_new(o->dev, e);
     s->models = s->registry ? ses_model_list_new(o->models, o->n_models, o->models_file, e) : NULL;
     if (!s->models || !ses_model_list_apply(s->models, s->registry, false, e)) return false;
     if (o->api_key_file && !(s->keys = ses_api_keys_open(o->api_key_file, e))) return false;

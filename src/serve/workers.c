@@ -115,10 +115,7 @@ void ses_workers_free(ses_workers *p)
     p->stopping = true;
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->started; i++) {
-        pthread_join(p->worker[i].thread, NULL);
-        ses_encode_ctx_free(p->worker[i].tokens);
-    }
+    for (int i = 0; i < p->started; i++) pthread_join(p->worker[i].thread, NULL);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     ses_free(p->worker);

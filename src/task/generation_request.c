@@ -32,14 +32,21 @@ bool ses_generation_request_add_stop(ses_request *r, ses_string stop, ses_err *e
 bool ses_generation_request_add_bias(ses_request *r, int32_t id, double bias, ses_err *e)
 {
     ses_generate_options *o = ses_generation_request_own_options(r, e);
+    ses_generation_request *s = r->state;
     size_t n = o ? (size_t)o->n_sequence_bias : 0;
-    ses_id_bias *list = o ? ses_arena_array(&r->mem, n + 1, sizeof *list, e) : NULL;
-    int32_t *copy = list ? ses_arena_array(&r->mem, 1, sizeof *copy, e) : NULL;
+    int32_t *copy = o ? ses_arena_array(&r->mem, 1, sizeof *copy, e) : NULL;
     if (!copy) return false;
+    if (n >= s->bias_capacity) {
+        size_t capacity = n < 8 ? 16 : 2 * n;
+        ses_id_bias *list = ses_arena_array(&r->mem, capacity, sizeof *list, e);
+        if (!list) return false;
+        for (size_t i = 0; i < n; i++) list[i] = o->sequence_bias[i];
+        s->bias = list, s->bias_capacity = capacity;
+        o->sequence_bias = list;
+    }
     *copy = id;
-    for (size_t i = 0; i < n; i++) list[i] = o->sequence_bias[i];
-    list[n] = (ses_id_bias){ { copy, 1 }, bias };
-    o->sequence_bias = list, o->n_sequence_bias++;
+    s->bias[n] = (ses_id_bias){ { copy, 1 }, bias };
+    o->n_sequence_bias++;
     return true;
 }
 

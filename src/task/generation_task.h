@@ -88,8 +88,10 @@ typedef struct ses_generation_request {
     ses_string prompt;
     const ses_generate_options *o; /* the pipeline's, or a copy with the item's settings */
     ses_generate_options *own;     /* o, if it is the request's; else NULL */
-    bool hides_stop;               /* texts end before the stop string; default: after it */
-    ses_generation_run *run;       /* NULL: not started, or finished */
+    ses_id_bias *bias;             /* own->sequence_bias, [bias_capacity]; NULL: none has been added */
+    size_t bias_capacity;
+    bool hides_stop;         /* texts end before the stop string; default: after it */
+    ses_generation_run *run; /* NULL: not started, or finished */
     /* results */
     ses_result_row *text;    /* [n] */
     ses_generation_end *end; /* [n] */

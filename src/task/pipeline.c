@@ -182,6 +182,7 @@ ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e)
     if (open_pipeline(c, p->dir, &o, e)) {
         c->settings.max_seq_len = p->settings.max_seq_len;
         c->settings.batch_tokens = p->settings.batch_tokens;
+        c->settings.max_request_tokens = p->settings.max_request_tokens;
         return c;
     }
     ses_pipeline_free(c);

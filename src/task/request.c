@@ -94,6 +94,17 @@ ses_seq *ses_request_encode(ses_pipeline *p, ses_request *r, const ses_input *in
     return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
 }
 
+/* The windows of the encoded text: a large stride makes many of them. */
+static bool check_windows(const ses_pipeline *p, ses_err *e)
+{
+    int64_t n = (int64_t)ses_encode_ctx_overflow_count(p->tokens) + 1, max = p->settings.max_request_tokens;
+    return !max || n <= max / p->settings.max_seq_len ||
+           ses_fail(e, SES_EUSAGE,
+                    "the text needs %lld windows of %lld tokens, expected at most %lld tokens together: send "
+                    "a shorter text or a smaller stride",
+                    (long long)n, (long long)p->settings.max_seq_len, (long long)max);
+}
+
 bool ses_request_encode_windows(ses_pipeline *p, ses_request *r, const ses_input *in, ses_truncation how,
                                 int64_t stride, ses_err *e)
 {
@@ -101,7 +112,7 @@ bool ses_request_encode_windows(ses_pipeline *p, ses_request *r, const ses_input
     if ((int64_t)ses_encode_ctx_result(p->tokens)->n <= p->settings.max_seq_len)
         return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e) != NULL;
     ses_encode_options o = truncation_options(p, how, stride);
-    if (!ses_encode(p->tokens, in, &o, e)) return false;
+    if (!ses_encode(p->tokens, in, &o, e) || !check_windows(p, e)) return false;
     ses_seq *q = ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
     for (size_t i = 0; q && i < ses_encode_ctx_overflow_count(p->tokens); i++) {
         const ses_encoding *part = ses_encode_ctx_overflow(p->tokens, i, e);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_CHOICES = 64, MAX_LOGPROBS = 20 };
+enum { MAX_CHOICES = 64, MAX_LOGPROBS = 20, MAX_BIASES = 1024 };
 
 typedef struct state {
     ses_stops stops;
@@ -261,13 +261,13 @@ static void stream_done(ses_worker *w, ses_job *j)
 /* ---- request ---- */
 
 /* Options of OpenAI that have no counterpart: accepted with the value that turns them off. */
-static bool check_unsupported(ses_job *j)
+static bool check_unsupported(ses_job *j, const state *s)
 {
     double x = 0;
     int64_t best_of = 1;
     if (!ses_body_real(j, j->body, "presence_penalty", 0, 0, &x) ||
         !ses_body_real(j, j->body, "frequency_penalty", 0, 0, &x) ||
-        !ses_body_int(j, j->body, "best_of", 1, MAX_CHOICES, &best_of))
+        !ses_body_int(j, j->body, "best_of", 1, s->n, &best_of))
         return false;
     return !ses_body_get(j->body, "suffix") ||
            ses_api_fail(&j->error, SES_API_VALIDATION, "suffix", "\"suffix\" is not supported");
@@ -280,6 +280,9 @@ static bool add_biases(ses_job *j)
     int64_t vocab = ses_tokenizer_vocab_size(ses_pipeline_tokenizer(j->pipeline->compute));
     if (v && ses_json_type_of(v) != SES_JSON_OBJECT)
         return ses_body_wrong_type(j, "logit_bias", v, "an object");
+    if (ses_json_len(v) > MAX_BIASES)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "logit_bias",
+                            "\"logit_bias\" must have at most %d token ids", MAX_BIASES);
     for (size_t i = 0; i < ses_json_len(v); i++) {
         char *end;
         const char *key = ses_json_key(v, i, NULL);
@@ -307,7 +310,7 @@ static bool read_options(ses_job *j, state *s)
         !ses_body_int(j, j->body, "logprobs", 0, MAX_LOGPROBS, &s->logprobs) ||
         !ses_body_bool(j, j->body, "echo", &s->echo) || !ses_body_bool(j, j->body, "stream", &s->stream) ||
         !ses_body_bool(j, options, "include_usage", &s->include_usage) ||
-        !ses_stops_read(j, ses_body_get(j->body, "stop"), &s->stops) || !check_unsupported(j))
+        !ses_stops_read(j, ses_body_get(j->body, "stop"), &s->stops) || !check_unsupported(j, s))
         return false;
     if (!s->max_tokens && !s->echo)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "max_tokens",
@@ -323,16 +326,22 @@ static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_ta
         "top_p", "top_k", "seed", "repetition_penalty", "num_beams", "min_p"
     };
     double temperature = -1;
+    int64_t beams = 1;
     if (!ses_settings_begin(j, out, 16) || !ses_body_real(j, j->body, "temperature", 0, 100, &temperature) ||
+        !ses_body_int(j, j->body, "num_beams", 1, MAX_CHOICES, &beams) ||
         !ses_generate_add_max_tokens(w, j, out, t, s->max_tokens ? s->max_tokens : 1))
         return false;
+    if (temperature == 0 && s->n > 1 && beams == 1)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "temperature",
+                            "\"temperature\" 0 gives one text: \"n\" above 1 needs a temperature above 0 or "
+                            "\"num_beams\"");
     ses_settings_add(out, t, "return_full_text", "false");
     if (temperature == 0) ses_settings_add(out, t, "do_sample", "false");
     if (temperature > 0) {
         ses_settings_add(out, t, "do_sample", "true");
         if (!ses_settings_add_json(j, out, t, "temperature", ses_body_get(j->body, "temperature")))
             return false;
-    } else if (s->n > 1) {
+    } else if (s->n > 1 && beams == 1) {
         ses_settings_add(out, t, "do_sample", "true");
     }
     for (size_t i = 0; i < SES_LEN(given); i++) {

@@ -120,6 +120,20 @@ static bool setting_name(const char *parameter, const char **setting)
     return *setting != NULL;
 }
 
+/* Parameters of feature_extraction(): other tasks than embed have no use for them. */
+static bool add_embed_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
+{
+    const char *prompt = NULL;
+    bool normalize = false;
+    if (task != &ses_task_embed) return true;
+    if (!ses_body_bool(j, p, "normalize", &normalize) || !ses_body_string(j, p, "prompt_name", &prompt))
+        return false;
+    if (ses_body_get(p, "normalize"))
+        ses_settings_add(out, task, normalize ? "normalize" : "no-normalize", "true");
+    if (prompt) ses_settings_add(out, task, "prompt-name", prompt);
+    return true;
+}
+
 static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
 {
     const char *name;
@@ -142,7 +156,8 @@ static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *ta
     if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
         ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
     if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
-    return add_parameters(j, p, task->task, out) && add_parameters(j, generate, task->task, out);
+    return add_embed_parameters(j, p, task->task, out) && add_parameters(j, p, task->task, out) &&
+           add_parameters(j, generate, task->task, out);
 }
 
 /* ---- inputs ---- */
