@@ -106,6 +106,50 @@ that "corpus build: no corpus" '[ ! -e "$tmp/corpus" ]'
 code=$?
 that "corpus build again: exit $code" '[ $code -eq 0 ] && [ -e "$tmp/corpus" ]'
 
+# ---- training: exit code 3, the last line is the error, no incomplete file or model; the same command then succeeds ----
+
+limited_run() # OUTPUT COMMAND...
+{
+    out=$1 fails=0 blocks=1
+    shift
+    while [ $blocks -le 1048576 ]; do
+        rm -rf "$out"
+        (ulimit -f $blocks; exec "$sesame" "$@" -o "$out") >"$tmp/out" 2>"$tmp/err"
+        code=$?
+        [ $code -eq 0 ] && break
+        fails=$((fails + 1))
+        that "exit $code, not 3, with $blocks blocks: sesame $*" '[ $code -eq 3 ]'
+        that "message with $blocks blocks: sesame $*" 'tail -n 1 "$tmp/err" | grep -q "^sesame: .*: cannot be written: File too large$"'
+        that "no other error with $blocks blocks: sesame $*" '! sed "\$d" "$tmp/err" | grep -qv "^sesame: the log is incomplete: "'
+        that "no incomplete file with $blocks blocks: sesame $*" '! find "$out" -name ".sesame-*" | grep -q .'
+        that "no model with $blocks blocks: sesame $*" '[ ! -e "$out/model.safetensors" ]'
+        "$sesame" "$@" -o "$out" >"$tmp/out" 2>"$tmp/err"
+        code=$?
+        that "exit $code, not 0, again after $blocks blocks: sesame $*" '[ $code -eq 0 ] && [ -e "$out/model.safetensors" ]'
+        blocks=$((blocks * 4))
+    done
+    that "fails, then succeeds: sesame $*" '[ $fails -gt 0 ] && [ -e "$out/model.safetensors" ]'
+}
+awk 'BEGIN { for (i = 0; i < 20; i++) printf "The bell rings %d\t%d\n", i, i % 2 }' >"$tmp/train.tsv"
+limited_run "$tmp/tuned" finetune -q -m $mask --task classify --no-header --text 1 --label 2 --train "$tmp/train.tsv" --steps 4 \
+    --save-every 2
+"$sesame" corpus build -q --tokenizer $mask -o "$tmp/mask.ids" "$tmp/train.tsv" >"$tmp/out" 2>"$tmp/err"
+limited_run "$tmp/pretrained" pretrain -q -m $mask -c "$tmp/mask.ids" -n 16 --steps 4 --save-every 2
+
+# ---- a model that is truncated while it is used ----
+
+cp -r $label "$tmp/truncated"
+chmod -R u+w "$tmp/truncated"
+{
+    echo 'The bell rings.'
+    while [ ! -s "$tmp/out" ]; do sleep 0.05; done
+    : >"$tmp/truncated/model.safetensors"
+    echo 'The keeper counts.'
+} | "$sesame" text-classification -m "$tmp/truncated" >"$tmp/out" 2>"$tmp/err"
+code=$?
+that "a truncated model: exit $code, not 3" '[ $code -eq 3 ]'
+that "a truncated model: one line" '[ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q "was truncated" "$tmp/err"'
+
 # ---- closed pipes: SIGPIPE, no message ----
 
 for command in "text-classification -m $label --column text --keep $tmp/rows.csv" "predict $label --task classify $tmp/rows.csv" \

@@ -27,6 +27,18 @@ static void fill_standard_streams(void)
         }
 }
 
+/* Access to the lost pages of a mapped file. The handler writes one line and ends the process: the
+ * interrupted computation cannot continue. */
+static void on_lost_page(int sig)
+{
+    static const char message[] =
+        "sesame: a file in use (model, index or corpus) was truncated, or its disk failed; replace files by "
+        "renaming, and run the command again\n";
+    (void)sig;
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(EXIT_FAILED);
+    _exit(EXIT_INPUT);
+}
+
 /* Inserts the value of --model as first operand. argv has space: --model and its value were removed. */
 static void insert_model_operand(ses_call *c, void *args)
 {
@@ -169,6 +181,7 @@ int main(int argc, char **argv)
     fill_standard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit is a write error */
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program even if the parent ignores SIGPIPE */
+    signal(SIGBUS, on_lost_page);
     ses_err e = { 0 };
     const ses_command *cmd = NULL;
     char *none[] = { NULL };
