@@ -1,5 +1,5 @@
-# Installed files: the libraries with headers, pkg-config file and CMake package, the command, the models, manual pages
-# and shell completions. The command generates the last two.
+# Installed files: the libraries with headers, pkg-config file and CMake package, the command, the models, units of
+# systemd, manual pages and shell completions. The command generates the last two.
 include(GNUInstallDirs)
 
 install(TARGETS sesame sesame-shared EXPORT sesame-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -28,6 +28,11 @@ string(REGEX REPLACE "/$" "" up ${up})
 set(pc_prefix "\${pcfiledir}/${up}")
 configure_file(cmake/sesame.pc.in ${CMAKE_BINARY_DIR}/sesame.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/sesame.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Units of systemd, for the prefix /usr or /usr/local: other prefixes are not searched.
+set(SESAME_BINDIR ${CMAKE_INSTALL_FULL_BINDIR})
+configure_file(packaging/systemd/sesame.service.in ${CMAKE_BINARY_DIR}/sesame.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/sesame.service packaging/systemd/sesame.socket DESTINATION lib/systemd/system)
 
 set(generated)
 function(sesame_generate output destination)
