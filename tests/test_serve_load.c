@@ -398,6 +398,12 @@ static void test_reload(void)
     ses_server_reload(s.server);
     sleep_ms(50);
     get(&s, "/v1/models/extra", 200);
+    atomic_store(&hammer_ends, true);
+    for (int i = 0; i < 8; i++) {
+        pthread_join(c[i].thread, NULL);
+        CHECK_MSG(!c[i].failed && !c[i].wrong && c[i].number > i, "client %d: %d failed, %d wrong", i,
+                  c[i].failed, c[i].wrong);
+    }
     /* a request in progress keeps its model */
     char *body = bulk_body("{\"input\":[", "],\"model\":\"extra\"}");
     call bulk;
@@ -406,12 +412,6 @@ static void test_reload(void)
     post(&s, "/admin/models/extra/unload", "", 200);
     get(&s, "/v1/models/extra", 404);
     CHECK(end_call(&bulk) == 200);
-    atomic_store(&hammer_ends, true);
-    for (int i = 0; i < 8; i++) {
-        pthread_join(c[i].thread, NULL);
-        CHECK_MSG(!c[i].failed && !c[i].wrong && c[i].number > i, "client %d: %d failed, %d wrong", i,
-                  c[i].failed, c[i].wrong);
-    }
     free(bulk.text);
     free(body);
     serving_stop(&s);
