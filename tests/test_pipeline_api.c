@@ -33,7 +33,7 @@ typedef struct log {
     bool stop_at_error;
 } log;
 
-static void add(log *l, const char *fmt, ...)
+SES_PRINTF(2, 3) static void add(log *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

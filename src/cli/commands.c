@@ -44,7 +44,7 @@ ses_opt_iter ses_command_options(const ses_command *c)
     ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt);
     if (c->task) { /* iterated first, then the command's own */
         it.level[1].next = c->task->opt;
-        it.level[1].end = c->task->opt + c->task->n_opt;
+        it.level[1].end = c->task->n_opt ? c->task->opt + c->task->n_opt : c->task->opt;
         it.depth = 1;
     }
     return it;

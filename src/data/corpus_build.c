@@ -138,7 +138,7 @@ static void assign_documents(build *b)
         size_t target = all / (size_t)(b->threads - w), from = at, got = 0;
         while (at < t->n && (got < target || w + 1 == b->threads)) got += t->doc[at++].n;
         all -= got;
-        b->worker[w].doc = t->doc + from;
+        b->worker[w].doc = t->doc ? t->doc + from : NULL;
         b->worker[w].n_docs = at - from;
     }
 }

@@ -112,6 +112,6 @@ void ses_k_attention_i8_ref(ses_exec *x, const ses_attn *a, bool no_vnni)
     ses_parallel_for(x->pool, a->seqs * a->heads, chunk, &copy);
     one.seqs = 1;
     for (int64_t s = 0; s < a->seqs;
-         s++, one.cu_seqlens_q++, one.cu_seqlens_k++, one.len_k += one.len_k ? 1 : 0)
+         s++, one.cu_seqlens_q++, one.cu_seqlens_k++, one.len_k = one.len_k ? one.len_k + 1 : NULL)
         if (!ses_attn_i8_fits(ses_attn_key_count(a, s)) && !a->k_i8.q) ses_k_attention_ref(x, &one);
 }

@@ -100,11 +100,11 @@ static void epilogue_row(void *ctx, int64_t i, void *scratch)
     const rows_job *r = ctx;
     const ses_gemm *g = r->g;
     ses_real *row = scratch, *scale = row + g->n;
-    ses_i8_rows a = { r->a.q + i * 4 * ses_quad_count(g->k), r->a.scale + i }, to = r->epilogue->i8_out;
-    if (!r->a.q) {
-        a = (ses_i8_rows){ (uint8_t *)(scale + 1), scale };
+    ses_i8_rows a = { (uint8_t *)(scale + 1), scale }, to = r->epilogue->i8_out;
+    if (r->a.q)
+        a = (ses_i8_rows){ r->a.q + i * 4 * ses_quad_count(g->k), r->a.scale + i };
+    else
         ses_k_quantize_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
-    }
     product_row(g, r->epilogue->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
     int64_t n = r->epilogue->gated ? g->n / 2 : g->n;
     for (int64_t j = 0; j < n && r->epilogue->gated; j++)
@@ -126,7 +126,7 @@ static void epilogue_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const s
 void ses_k_gemm_i8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
                        const ses_gemm_epilogue *epilogue)
 {
-    for (; count > 0; count--, g++, epilogue += epilogue ? 1 : 0) {
+    for (; count > 0; count--, g++, epilogue = epilogue ? epilogue + 1 : NULL) {
         if (epilogue) epilogue_rows(x, g, a, epilogue);
         for (int64_t i = 0; !epilogue && i < g->m; i++)
             product_row(g, g->c + i * g->ldc, g->pre_act ? g->pre_act + i * g->ldc : NULL,
