@@ -96,14 +96,14 @@ static inline void make_encoder(const char *name)
     write_string(path, "{\"prompts\": {\"query\": \"plums: \", \"passage\": \"\"}}");
 }
 
-/* An encoder-decoder of the golden files with a vocabulary: w5 to w70. */
-static inline void make_seq2seq(const char *name)
+/* A generator of the golden files with a vocabulary: w5 to w70. */
+static inline void make_generator(const char *from, const char *name)
 {
     static const char *const files[] = { "config.json", "generation_config.json", "model.safetensors", NULL };
     char dir[256], path[320], word[16];
     ses_buf b = { 0 };
     snprintf(dir, sizeof dir, "%s", tmp_path(name));
-    copy_files("tests/golden/bart-lm", dir, files);
+    copy_files(from, dir, files);
     ses_buf_puts(&b, "<s>\n<pad>\n</s>\n<unk>\n[MASK]\n");
     for (int i = 5; i < 71; i++) {
         snprintf(word, sizeof word, "w%d\n", i);
@@ -117,15 +117,13 @@ static inline void make_seq2seq(const char *name)
                        "\"</s>\", \"pad_token\": \"<pad>\", \"unk_token\": \"<unk>\"}");
 }
 
-/* A copy of a model in which every weight is NaN. */
-static inline void make_nan(const char *from, const char *name)
+/* Makes every weight of a model NaN. */
+static inline void make_nan(const char *name)
 {
-    char dir[256], path[320];
+    char path[320];
     size_t n;
     uint64_t head;
-    snprintf(dir, sizeof dir, "%s", tmp_path(name));
-    copy_files(from, dir, model_files);
-    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    snprintf(path, sizeof path, "%s/model.safetensors", tmp_path(name));
     char *p = read_all(path, &n);
     memcpy(&head, p, sizeof head);
     for (size_t i = 8 + (size_t)head; i + 4 <= n; i += 4) memcpy(p + i, "\0\0\xc0\x7f", 4);
@@ -137,7 +135,7 @@ static inline void make_models(void)
 {
     if (!mkdtemp(serve_tmp)) exit(1);
     make_encoder("encoder");
-    make_seq2seq("rewriter");
+    make_generator("tests/golden/bart-lm", "rewriter");
 }
 
 static inline void remove_models(void)

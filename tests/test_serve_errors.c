@@ -389,19 +389,24 @@ static void test_body_limit(void)
 static void test_nan(void)
 {
     serving s;
-    static char spec[4][300];
+    static char spec[6][300];
     static const char *const from[] = { "tests/pipelines/bert-mask", "tests/pipelines/bert-label",
-                                        "tests/pipelines/bert-tag", "tests/pipelines/bert-qa" };
-    const char *list[6] = { 0 };
-    for (int i = 0; i < 4; i++) {
+                                        "tests/pipelines/bert-tag",  "tests/pipelines/bert-qa",
+                                        "tests/golden/gpt2-lm",      "tests/golden/bart-lm" };
+    const char *list[7] = { 0 };
+    for (int i = 0; i < 6; i++) {
         char name[16];
         snprintf(name, sizeof name, "nan%d", i);
-        make_nan(from[i], name);
+        if (strstr(from[i], "golden"))
+            make_generator(from[i], name);
+        else
+            copy_files(from[i], tmp_path(name), model_files);
+        make_nan(name);
         snprintf(spec[i], sizeof spec[i], "%s", tmp_path(name));
         list[i] = spec[i];
     }
-    list[4] = "good=tests/pipelines/bert-label";
-    serving_start(&s, &(ses_server_options){ .models = list, .n_models = 5 });
+    list[6] = "good=tests/pipelines/bert-label";
+    serving_start(&s, &(ses_server_options){ .models = list, .n_models = 7 });
     static const struct {
         const char *path, *body;
     } request[] = {
@@ -419,6 +424,10 @@ static void test_nan(void)
         { "/models/nan2", "{\"inputs\":\"a\"}" },
         { "/models/nan3", "{\"inputs\":{\"question\":\"Who?\",\"context\":\"The keeper.\"}}" },
         { "/attention", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
+        { "/v1/completions", "{\"prompt\":\"w5\",\"model\":\"nan4\",\"max_tokens\":3}" },
+        { "/v1/completions", "{\"prompt\":\"w5\",\"model\":\"nan4\",\"max_tokens\":3,\"stream\":true}" },
+        { "/models/nan4", "{\"inputs\":\"w5\",\"parameters\":{\"max_new_tokens\":3}}" },
+        { "/models/nan5", "{\"inputs\":\"w5\",\"parameters\":{\"max_new_tokens\":3}}" },
     };
     for (size_t i = 0; i < SES_LEN(request); i++) {
         const ses_json *v = post(&s, request[i].path, request[i].body, 500);

@@ -340,6 +340,29 @@ static void test_disconnect(serving *s)
     post_with(s, "x-deadline-ms: 30\r\n", "/v1/completions", plain, 504);
 }
 
+/* A stream whose deadline passes ends with an error and without [DONE]. */
+static void test_stream_deadline(serving *s)
+{
+    static const char body[] = "{\"prompt\":\"A\",\"max_tokens\":1000,\"n\":7,\"seed\":1,\"stream\":true}";
+    ses_http_response a = { 0 };
+    ses_http_client *h = serving_connect(s);
+    for (int ms = 5; ms <= 5120; ms *= 2) {
+        char header[64];
+        snprintf(header, sizeof header, "x-deadline-ms: %d\r\n", ms);
+        ses_http_request r = {
+            .target = "/v1/completions", .headers = header, .body = body, .n = sizeof body - 1
+        };
+        CHECK(ses_http_client_request(h, &r, &a, NULL) && (a.status == 200 || a.status == 504));
+        if (a.status == 200) break; /* else it passed before the first token */
+    }
+    events e = events_of(a.body);
+    const ses_json *v = ses_json_root(e.n ? e.doc[e.n - 1] : NULL);
+    CHECK_STR(text_at(v, "error/type"), "timeout_error");
+    CHECK(!e.done && e.n > 1);
+    events_free(&e);
+    ses_http_client_free(h);
+}
+
 int main(void)
 {
     serving s;
@@ -351,6 +374,7 @@ int main(void)
     test_hub_stream(&s);
     test_continuous_batching(&s);
     test_disconnect(&s);
+    test_stream_deadline(&s);
     serving_stop(&s);
     return check_report();
 }
