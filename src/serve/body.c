@@ -158,6 +158,10 @@ bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, 
 {
     ses_buf b = { 0 };
     bool ok = true;
+    if (ses_task_setting_is_file(t, name))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
+                            "parameter \"%s\" is a file: requests cannot read files of the server",
+                            ses_quoted_of(name, strlen(name)).s);
     if (ses_json_type_of(v) == SES_JSON_ARRAY)
         for (size_t i = 0; ok && i < ses_json_len(v); i++)
             ok = (!i || ses_buf_put(&b, ',')) && append_value(&b, ses_json_at(v, i));

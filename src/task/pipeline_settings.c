@@ -11,6 +11,15 @@ static bool same_name(const char *option, const char *name)
     return *option == *name;
 }
 
+bool ses_task_setting_is_file(const ses_task *t, const char *name)
+{
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (same_name(o->name, name))
+            return o->value && (strstr(o->value, "FILE") || strstr(o->value, "DIR"));
+    return false;
+}
+
 static bool find_option(const ses_task *t, const char *name, ses_opt *out, ses_err *e)
 {
     const ses_opt *o;

@@ -151,6 +151,8 @@ bool ses_result_write_columns(const ses_result *r, const ses_task *t, const void
 int ses_task_count_pair_options(const ses_task *t, const void *args);
 /* The option is one of item_settings. */
 bool ses_task_allows_item_setting(const ses_task *t, const char *option);
+/* The value of the setting is the path of a file: not for requests from outside. */
+bool ses_task_setting_is_file(const ses_task *t, const char *name);
 /* Sets the task's option --task, if it has one and it is not set, to the name the user called the task by. */
 bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, ses_err *e);
 
