@@ -152,7 +152,7 @@ static bool make_requests(requests *r, const ses_serve_load *s, const char *host
 
 static void print_result(const ses_bench *b, const char *name, const ses_load *l, const ses_load_result *r)
 {
-    double cpu = r->seconds > 0 ? r->cpu_seconds / (l->seconds + l->warmup) : 0;
+    double cpu = r->seconds > 0 ? r->cpu_seconds / (r->seconds + l->warmup) : 0;
     if (b->json) {
         printf("{\"bench\": \"serve\", \"name\": \"%s\", \"connections\": %d, \"rate\": %g, \"seconds\": "
                "%.3f, \"sent\": "
