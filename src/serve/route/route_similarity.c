@@ -43,10 +43,8 @@ const ses_route ses_route_similarity = {
     .tag = "TEI",
     .summary = "Similarity of a text to others",
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
-               "\"object\",\"required\":"
-               "[\"source_sentence\",\"sentences\"],\"properties\":{\"source_sentence\":{\"type\":\"string\","
-               "\"minLength\":1},\"sentences\":"
-               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1}}},"
-               "\"model\":{\"type\":\"string\"}}}",
+               "\"object\",\"required\":[\"source_sentence\",\"sentences\"],\"properties\":{\"source_"
+               "sentence\":{\"type\":\"string\",\"minLength\":1},\"sentences\":{\"$ref\":\"#/components/"
+               "schemas/Texts\"}}},\"model\":{\"type\":\"string\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}",
 };

@@ -215,7 +215,8 @@ const ses_route ses_route_decode = {
     .handle = decode_handle,
     .tag = "TEI",
     .summary = "Texts of token ids",
-    .request = "{\"type\":\"object\",\"required\":[\"ids\"],\"properties\":{\"ids\":{\"type\":\"array\"},"
+    .request = "{\"type\":\"object\",\"required\":[\"ids\"],\"properties\":{\"ids\":{\"type\":\"array\","
+               "\"items\":{\"type\":[\"integer\",\"array\"]}},"
                "\"skip_special_tokens\":{"
                "\"type\":\"boolean\"},\"model\":{\"type\":\"string\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
@@ -229,7 +230,7 @@ const ses_route ses_route_detokenize = {
     .tag = "llama.cpp",
     .summary = "Text of token ids",
     .request = "{\"type\":\"object\",\"required\":[\"tokens\"],\"properties\":{\"tokens\":{\"type\":"
-               "\"array\"},\"model\":{\"type\":"
+               "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"model\":{\"type\":"
                "\"string\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"content\"]}",
 };
