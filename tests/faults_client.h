@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -57,6 +58,7 @@ static inline void exec_server(const char *sesame, const char *const *args, int 
     const char *argv[MAX_ARGS] = { sesame, "serve", "-p", "0" };
     int n = 4;
     while (*args && n < MAX_ARGS - 1) argv[n++] = *args++;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no server stays if the test is killed */
     if (files) setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)files, (rlim_t)files });
     execv(sesame, (char *const *)(uintptr_t)argv);
     _exit(127);
