@@ -6,7 +6,7 @@
 
 enum { JOBS = 64 };
 
-/* What the only worker did, in order: jobs by index, calls as -1. */
+/* The work of the only worker, in order: jobs by index, calls as -1. */
 static struct {
     sem_t started, release;
     ses_job job[JOBS];
