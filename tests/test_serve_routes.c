@@ -515,6 +515,14 @@ static void test_admin(serving *s)
     post(s, "/admin/models/encoder/reload", "", 200);
     vector_at(post(s, "/embed", "{\"inputs\":\"plums\"}", 200), "0", y);
     CHECK(!memcmp(x, y, sizeof x));
+    static const char *const foreign[] = { "Origin: http://evil.example\r\n", "Origin: null\r\n",
+                                           "Origin: http://evil.example127.0.0.1\r\n" };
+    for (size_t i = 0; i < SES_LEN(foreign); i++)
+        post_with(s, foreign[i], "/admin/models/org/choice/unload", "", 403);
+    get(s, "/v1/models/org/choice", 200);
+    char own[64];
+    snprintf(own, sizeof own, "Origin: http://127.0.0.1:%d\r\n", s->port);
+    post_with(s, own, "/admin/models/encoder/reload", "", 200);
     post(s, "/admin/models/org/choice/unload", "", 200);
     get(s, "/v1/models/org/choice", 404);
     post(s, "/admin/models/org/choice/unload", "", 404);

@@ -34,6 +34,7 @@ typedef enum {
     SES_API_OVERLOADED,   /* the queue is full */
     SES_API_UNAVAILABLE,  /* starting or stopping */
     SES_API_UNAUTHORIZED, /* no valid key */
+    SES_API_FORBIDDEN,    /* a page of another site has sent it */
     SES_API_NOT_FOUND,    /* no such route or model */
     SES_API_METHOD,       /* the route has another method */
     SES_API_TOO_LARGE,    /* more inputs than a request may have */

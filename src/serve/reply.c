@@ -27,6 +27,7 @@ static const struct {
     [SES_API_OVERLOADED] = { 429, 429, "rate_limit_error", "Overloaded" },
     [SES_API_UNAVAILABLE] = { 503, 503, "server_error", "Unhealthy" },
     [SES_API_UNAUTHORIZED] = { 401, 401, "authentication_error", "Unauthorized" },
+    [SES_API_FORBIDDEN] = { 403, 403, "permission_error", "Forbidden" },
     [SES_API_NOT_FOUND] = { 404, 404, "not_found_error", "NotFound" },
     [SES_API_METHOD] = { 405, 405, "invalid_request_error", "Validation" },
     [SES_API_TOO_LARGE] = { 413, 413, "invalid_request_error", "Validation" },

@@ -143,13 +143,15 @@ static const ses_usage_example examples[] = {
     { "sesame bench gemm ops model --quick", "a quick overview" },
     { "sesame bench model --model bert-base-uncased --load 1x128 --load 12+7+30 --dtype int8",
       "a model folder: one sequence of 128 tokens, and three of different lengths" },
+    { "sesame bench serve --url http://127.0.0.1:8080 --rate 100",
+      "a server under a load of 100 requests/s" },
     { 0 },
 };
 
 const ses_command ses_command_bench = {
     .name = "bench",
-    .usage = "gemm|ops|model|tokenizer|generate|pipelines...",
-    .summary = "benchmark kernels, models, tokenizers, pipelines",
+    .usage = "gemm|ops|model|tokenizer|generate|pipelines|serve...",
+    .summary = "benchmark kernels, models, tokenizers, pipelines, servers",
     .description =
         "gemm: products of M tokens with N x K weights in the shapes of BERT: forward with packed "
         "weights (in cache, and cold by rotating over more weights than fit the cache), with weights "
@@ -162,6 +164,10 @@ const ses_command ses_command_bench = {
         "generate: one decoding step with a KV cache, at a short and at a long context.\n\n"
         "pipelines: texts and tokens per second from text to result, with a small BERT of random "
         "weights.\n\n"
+        "serve: requests per second and latency of an HTTP server, with --url; with --model of a server that "
+        "the command starts, compared with the same texts in this process. --rate sends requests at random "
+        "times, whether or not earlier ones have been answered; latency counts from the time a request was "
+        "due.\n\n"
         "Times are the best of several rounds in which all candidates alternate. The fraction of the "
         "peak refers to multiply-adds in registers, measured in the same run on the same number of "
         "threads. With --json each row is an object with the keys bench, shape, threads, isa, dtype, "
@@ -176,6 +182,6 @@ const ses_command ses_command_bench = {
     .args_size = sizeof(args),
     .min_operands = 1,
     .max_operands = -1,
-    .operand_words = "gemm|ops|model|tokenizer|generate|pipelines",
+    .operand_words = "gemm|ops|model|tokenizer|generate|pipelines|serve",
     .run = run,
 };
