@@ -386,6 +386,11 @@ static void test_generation(serving *s)
     v = post(s, "/v1/completions",
              "{\"prompt\":\"The\",\"max_tokens\":3,\"logprobs\":1,\"logit_bias\":{\"12\":1000}}", 200);
     CHECK(!strcmp(text_at(v, "choices/0/text"), ",,,"));
+    double before = metric(s, "sesame_generated_tokens_total");
+    post(s, "/models/sesame-gpt", "{" PROMPT "}}", 200);
+    post(s, "/models/sesame-gpt", "{" PROMPT "},\"stream\":true}", 200);
+    double generated = metric(s, "sesame_generated_tokens_total") - before;
+    CHECK_MSG(generated > 12 && generated <= 24, "%g", generated);
     v = post(s, "/models/encoder", "{\"inputs\":\"The\",\"parameters\":{\"adapter_id\":\"absent\"}}", 404);
     v = post(s, "/models/rewriter/pipeline/summarization",
              "{\"inputs\":\"w5 w6\",\"parameters\":{\"generate_parameters\":{\"max_new_tokens\":0}}}", 400);

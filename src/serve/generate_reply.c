@@ -118,6 +118,17 @@ bool ses_generate_read(ses_job *j, ses_body_settings *s, const ses_task *t, cons
     return true;
 }
 
+int64_t ses_generate_new_tokens(const ses_job *j)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        const ses_request *r = j->item[i].request;
+        const ses_generation_request *g = r && !r->error ? r->state : NULL;
+        for (size_t k = 0; g && k < g->n; k++) n += g->end[k].tokens;
+    }
+    return n;
+}
+
 static const char *finish_name(const ses_generation_end *end)
 {
     switch (end->finish) {
@@ -248,6 +259,7 @@ static void stream_done(ses_worker *w, ses_job *j)
     }
     static const token none = { .special = true, .text = { "", 0 } };
     send_token(j, s->last[0] ? s->last[0] : &none, &j->item[0].result.row[0].text);
+    ses_metrics_count_generated(ses_server_metrics(w->server), ses_generate_new_tokens(j));
     ses_metrics_count_job(ses_server_metrics(w->server), j);
     ses_http_stream_end(j->x);
     ses_job_free(j);

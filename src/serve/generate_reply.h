@@ -24,6 +24,8 @@ bool ses_stops_apply(ses_job *j, const ses_stops *s);
 bool ses_generate_read(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *p);
 /* Submits the job; stream: its text is sent as events, else done answers. */
 bool ses_generate_submit(ses_worker *w, ses_job *j, bool stream, ses_job_fn *done);
+/* Tokens of all texts of a finished job. */
+int64_t ses_generate_new_tokens(const ses_job *j);
 /* Writes the result of an item, with "details" if the request asks for them. */
 void ses_generate_put(ses_json_writer *json, const ses_job *j, size_t item);
 

@@ -151,13 +151,8 @@ static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t 
 
 static int64_t count_new_tokens(const ses_job *j)
 {
-    int64_t n = 0;
     const state *s = j->state;
-    for (size_t i = 0; i < j->n && s->max_tokens; i++) {
-        const ses_generation_request *g = j->item[i].request->state;
-        for (size_t k = 0; k < g->n; k++) n += g->end[k].tokens;
-    }
-    return n;
+    return s->max_tokens ? ses_generate_new_tokens(j) : 0;
 }
 
 static void done(ses_worker *w, ses_job *j)

@@ -208,6 +208,7 @@ static void done(ses_worker *w, ses_job *j)
         }
     }
     if (list) ses_json_end_array(json);
+    if (j->generation) ses_metrics_count_generated(ses_server_metrics(w->server), ses_generate_new_tokens(j));
     ses_reply_json(w, j, json);
 }
 
