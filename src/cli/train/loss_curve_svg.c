@@ -25,11 +25,14 @@ typedef struct chart {
     double x1, y0, y1;
 } chart;
 
+/* Sums and differences of plotted values stay finite. */
+static const double largest = 1e300;
+
 static void add_point(chart *p, const char *name, double x, double y)
 {
     size_t i = 0;
     while (i < p->n && strcmp(p->curve[i].name, name)) i++;
-    if (i == CURVES || !isfinite(y)) return;
+    if (i == CURVES || !(fabs(y) < largest) || !(fabs(x) < largest)) return;
     curve *c = &p->curve[i];
     if (i == p->n) {
         size_t len = strlen(name) < sizeof c->name - 1 ? strlen(name) : sizeof c->name - 1;
@@ -98,7 +101,9 @@ static void find_range(chart *p)
             p->y1 = fmax(p->y1, p->curve[i].y[k]);
         }
     }
-    if (!(p->y0 < p->y1)) p->y0 = isfinite(p->y0) ? p->y0 - 1 : 0, p->y1 = p->y0 + 2;
+    if (p->y0 < p->y1) return;
+    double at = isfinite(p->y0) ? p->y0 : 1, margin = fmax(1, fabs(at) / 1000);
+    p->y0 = at - margin, p->y1 = at + margin;
 }
 
 static double svg_x(const chart *p, double x) { return LEFT + x / p->x1 * (WIDTH - LEFT - RIGHT); }
@@ -110,15 +115,19 @@ static double svg_y(const chart *p, double y)
 
 static void put_axes(const chart *p, ses_buf *b)
 {
-    double step = ses_chart_tick_step(p->y1 - p->y0, 5);
-    for (double y = ceil(p->y0 / step) * step; y <= p->y1; y += step)
+    ses_chart_ticks t = ses_chart_find_ticks(p->y0, p->y1, 5, 0);
+    for (int i = 0; i < t.n; i++) {
+        double y = (t.first + i) * t.step;
         ses_buf_appendf(
             b, "<path d='M%d %.1fH%d' stroke='#8884'/><text x='%d' y='%.1f' text-anchor='end'>%.4g</text>\n",
-            LEFT, svg_y(p, y), WIDTH - RIGHT, LEFT - 6, svg_y(p, y) + 4, fabs(y) < step / 2 ? 0.0 : y);
-    step = ses_chart_tick_step(p->x1, 5);
-    for (double x = 0; x <= p->x1; x += step)
+            LEFT, svg_y(p, y), WIDTH - RIGHT, LEFT - 6, svg_y(p, y) + 4, fabs(y) < t.step / 2 ? 0.0 : y);
+    }
+    t = ses_chart_find_ticks(0, p->x1, 5, 0);
+    for (int i = 0; i < t.n; i++) {
+        double x = i * t.step;
         ses_buf_appendf(b, "<text x='%.1f' y='%d' text-anchor='middle'>%.6g</text>\n", svg_x(p, x),
                         HEIGHT - BOTTOM + 18, x);
+    }
     ses_buf_appendf(b, "<text x='%d' y='%d' text-anchor='end'>updates</text>\n", WIDTH - RIGHT, HEIGHT - 6);
 }
 

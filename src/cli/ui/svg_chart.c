@@ -106,10 +106,16 @@ static void find_ranges(const ses_chart *c, range *x, range *y)
     y->low = fmax(faint.low, y->low - extent / 2), y->high = fmin(faint.high, y->high + extent / 2);
 }
 
-double ses_chart_tick_step(double extent, int parts)
+ses_chart_ticks ses_chart_find_ticks(double low, double high, int parts, double min_step)
 {
-    double raw = extent / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
-    return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
+    enum { MAX_TICKS = 32 };
+    ses_chart_ticks t = { 0 };
+    double raw = (high - low) / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
+    t.step = fmax(min_step, unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10));
+    t.first = ceil(low / t.step - 1e-9);
+    double n = floor(high / t.step + 1e-9) - t.first + 1;
+    if (isfinite(raw) && raw > 0 && t.step > 0 && n >= 1 && n <= MAX_TICKS) t.n = (int)n;
+    return t;
 }
 
 static double svg_x(range r, double x)
@@ -137,18 +143,19 @@ static void put_tick(ses_buf *out, double x, double step)
 
 static void put_axes(ses_buf *out, const ses_chart *c, range x, range y)
 {
-    double step = ses_chart_tick_step(y.high - y.low, 4);
-    for (double v = ceil(y.low / step - 1e-9) * step; v <= y.high + 1e-9 * step; v += step) {
-        double at = svg_y(y, v);
+    ses_chart_ticks t = ses_chart_find_ticks(y.low, y.high, 4, 0);
+    for (int i = 0; i < t.n; i++) {
+        double v = (t.first + i) * t.step, at = svg_y(y, v);
         ses_buf_appendf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">",
                         LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4);
-        put_tick(out, v, step);
+        put_tick(out, v, t.step);
         ses_buf_puts(out, "</text>");
     }
-    step = fmax(1, ses_chart_tick_step(x.high - x.low, 5));
-    for (double v = ceil(x.low / step - 1e-9) * step; v <= x.high + 1e-9 * step; v += step) {
+    t = ses_chart_find_ticks(x.low, x.high, 5, 1);
+    for (int i = 0; i < t.n; i++) {
+        double v = (t.first + i) * t.step;
         ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">", svg_x(x, v), HEIGHT - BOTTOM + 16);
-        put_tick(out, v, step);
+        put_tick(out, v, t.step);
         ses_buf_puts(out, "</text>");
     }
     ses_buf_appendf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT);
