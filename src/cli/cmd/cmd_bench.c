@@ -150,7 +150,7 @@ static const ses_usage_example examples[] = {
 
 const ses_command ses_command_bench = {
     .name = "bench",
-    .usage = "gemm|ops|model|tokenizer|generate|pipelines|serve...",
+    .usage = "gemm|ops|model|tokenizer|generate|pipelines|...",
     .summary = "benchmark kernels, models, tokenizers, pipelines, servers",
     .description =
         "gemm: products of M tokens with N x K weights in the shapes of BERT: forward with packed "
