@@ -65,7 +65,8 @@ bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses
     return ses_job_submit(w, j, done);
 }
 
-const float *ses_embed_vector(ses_job *j, size_t i, int64_t *size)
+/* Vector i of a computed job, with the requested dimensions; NULL and j->error: no memory. */
+static const float *vector_at(ses_job *j, size_t i, int64_t *size)
 {
     const ses_embed_request *r = j->state;
     const ses_result *x = &j->item[i].result;
@@ -106,15 +107,16 @@ bool ses_embed_wants_bytes(const ses_job *j)
     return accept.p && ses_equal(accept.p, accept.n, "application/octet-stream");
 }
 
-void ses_embed_reply_bytes(ses_worker *w, ses_job *j)
+/* Answers with the bytes of all vectors, and their shape in the headers. */
+static void reply_bytes(ses_worker *w, ses_job *j)
 {
     int64_t size = 0;
     char shape[64];
-    ses_embed_vector(j, 0, &size);
+    vector_at(j, 0, &size);
     size_t row = (size_t)size * sizeof(float);
     char *bytes = ses_alloc(j->n * row, NULL);
     for (size_t i = 0; bytes && i < j->n; i++) {
-        const float *x = ses_embed_vector(j, i, &size);
+        const float *x = vector_at(j, i, &size);
         if (!x) break;
         memcpy(bytes + i * row, x, row);
     }
@@ -128,4 +130,20 @@ void ses_embed_reply_bytes(ses_worker *w, ses_job *j)
     ses_http_add_header(j->x, "x-embedding-shape", shape);
     ses_http_add_header(j->x, "x-embedding-dtype", "float32");
     ses_reply_bytes(w, j, "application/octet-stream", bytes, j->n * row);
+}
+
+ses_json_writer *ses_embed_begin(ses_worker *w, ses_job *j)
+{
+    const ses_embed_request *r = j->state;
+    if (r->format != SES_VECTORS_BYTES || !ses_job_check_items(j)) return ses_reply_begin(w, j, false);
+    reply_bytes(w, j);
+    return NULL;
+}
+
+void ses_embed_put(ses_json_writer *json, ses_job *j, size_t i)
+{
+    const ses_embed_request *r = j->state;
+    int64_t size = 0;
+    const float *x = vector_at(j, i, &size);
+    ses_embed_put_vector(json, x, x ? size : 0, r->format);
 }

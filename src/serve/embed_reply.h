@@ -25,12 +25,12 @@ bool ses_embed_read(ses_job *j, const ses_json *object, ses_embed_request *r);
 bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
                       ses_job_fn *done);
 
-/* Vector i of a computed job, with the requested dimensions; NULL and j->error: no memory. */
-const float *ses_embed_vector(ses_job *j, size_t i, int64_t *size);
+/* The writer for vectors as JSON; NULL: the job has been answered, with bytes or an error. */
+ses_json_writer *ses_embed_begin(ses_worker *w, ses_job *j);
+/* Writes vector i of the job, as numbers or base64. */
+void ses_embed_put(ses_json_writer *json, ses_job *j, size_t i);
 /* Writes a vector as an array of numbers or as base64 of little-endian f32. */
 void ses_embed_put_vector(ses_json_writer *json, const float *x, int64_t n, ses_vector_format format);
-/* Answers with the bytes of all vectors, and their shape in the headers. */
-void ses_embed_reply_bytes(ses_worker *w, ses_job *j);
 /* The client prefers bytes: Accept: application/octet-stream. */
 bool ses_embed_wants_bytes(const ses_job *j);
 

@@ -167,6 +167,13 @@ ses_json_writer *ses_reply_writer(ses_job *j)
     return w;
 }
 
+ses_json_writer *ses_reply_begin(ses_worker *w, ses_job *j, bool item_errors)
+{
+    ses_json_writer *json = item_errors || ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
+    if (!json) ses_reply_error(w, j);
+    return json;
+}
+
 void ses_reply_json(ses_worker *w, ses_job *j, ses_json_writer *json)
 {
     ses_err e = { 0 };

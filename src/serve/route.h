@@ -13,6 +13,7 @@ struct ses_route {
     ses_error_style style;
     bool public;    /* no API key needed */
     bool immediate; /* answered in the I/O thread, also under overload: must not compute or load anything */
+    bool admin;     /* served with the option --admin only */
     bool inlined;   /* a small request may be computed in the I/O thread of an idle server: one short batch */
     bool (*handle)(ses_worker *w, ses_job *j);
     const char *tag, *summary; /* for the OpenAPI description */

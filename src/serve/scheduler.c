@@ -138,13 +138,12 @@ static bool add_sequence(ses_scheduler *s, ses_job *j, ses_request *r, ses_seq *
 }
 
 /* Removes a job from its lane; before: the one in front of it. */
-static void unlink_job(ses_scheduler *s, lane *l, ses_job *before, ses_job *j)
+static void unlink_job(lane *l, ses_job *before, ses_job *j)
 {
     *(before ? &before->next : &l->first) = j->next;
     if (l->last == j) l->last = before;
     l->jobs--, l->inputs -= (int64_t)j->n, l->tokens -= j->tokens;
     j->next = NULL;
-    (void)s;
 }
 
 /* Adds sequences of the job to the batch. Returns false if the batch is full. */
@@ -190,7 +189,7 @@ static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
             before = j;
             continue;
         }
-        unlink_job(s, l, before, j);
+        unlink_job(l, before, j);
         j->dispatched = true;
         if (!j->in_flight) j->next = *ended, *ended = j;
     }
@@ -213,8 +212,7 @@ static void compute(ses_scheduler *s)
 {
     ses_err e = { 0 };
     uint64_t begin = ses_clock_ns();
-    int64_t tokens = 0;
-    for (size_t i = 0; i < s->n; i++) tokens += (int64_t)s->seq[i]->n;
+    int64_t tokens = s->last_tokens;
     ses_pipeline *p = s->job[0]->pipeline->compute;
     if (!ses_pipeline_run_sequences(p, s->request, s->seq, s->n, &e))
         for (size_t i = 0; i < s->n; i++) ses_api_fail_with(&s->job[i]->error, SES_API_BACKEND, NULL, &e);
@@ -236,15 +234,17 @@ static void start_prompts(ses_scheduler *s)
     s->n = left;
 }
 
-/* Jobs whose last sequence has been collected; the lock is held. */
+/* One sequence of a job has been collected; adds the job to *ended if it was the last. The lock is held. */
+static void end_sequence(ses_job *j, ses_job **ended)
+{
+    if (--j->in_flight || !j->dispatched) return;
+    j->next = *ended;
+    *ended = j;
+}
+
 static void end_batch(ses_scheduler *s, ses_job **ended)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        ses_job *j = s->job[i];
-        if (--j->in_flight || !j->dispatched) continue;
-        j->next = *ended;
-        *ended = j;
-    }
+    for (size_t i = 0; i < s->n; i++) end_sequence(s->job[i], ended);
     s->n = 0;
 }
 
@@ -283,9 +283,8 @@ static ses_job *run_once(ses_scheduler *s)
     pthread_mutex_lock(&s->lock);
     end_batch(s, &ended);
     for (ses_job *j; (j = ses_generations_take_finished(s->generations));) {
-        if (--j->in_flight || !j->dispatched) continue;
         is_dropped(j, ses_clock_ns()); /* the text is incomplete then */
-        j->next = ended, ended = j;
+        end_sequence(j, &ended);
     }
     s->progress_ns = ses_clock_ns();
     return ended;

@@ -6,7 +6,6 @@
 #include "api_keys.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/str.h"
 #include "model_list.h"
 #include "route.h"
@@ -14,12 +13,11 @@
 #include "tensor/device_impl.h"
 #include "workers.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384, MAX_BUFFERED = 256 << 20 };
+enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384 };
 #define INLINE_SECONDS 0.02
 
 struct ses_server {
@@ -106,8 +104,8 @@ static bool parse_body(ses_job *j)
 /* Clients that do not read fill the memory with responses: no more are computed then. */
 static bool is_crowded(const ses_server *s)
 {
-    size_t max = s->o.http.limits.max_buffered_bytes;
-    return ses_http_server_stats(s->http).buffered_bytes > (max ? max : MAX_BUFFERED);
+    ses_http_stats x = ses_http_server_stats(s->http);
+    return x.buffered_bytes > x.max_buffered_bytes;
 }
 
 /* Calls the route. */
@@ -206,7 +204,7 @@ static void on_request(void *ctx, ses_http_exchange *x)
         ses_http_add_header(x, "Allow", allowed);
         ses_api_fail(&j->error, SES_API_METHOD, NULL, "%s needs the method %s",
                      ses_quoted_of(path.p, path.n).s, allowed);
-    } else if (!route || (strstr(route->path, "/admin") && !s->o.admin)) {
+    } else if (!route || (route->admin && !s->o.admin)) {
         ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no route %s; /openapi.json lists them",
                      ses_quoted_of(path.p, path.n).s);
     } else if (route->immediate) {

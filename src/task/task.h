@@ -75,6 +75,13 @@ typedef struct ses_item_schema {
     const char *pair_option; /* options that set one of the two texts for all items, "context|question" */
 } ses_item_schema;
 
+/* --top-k of tasks that return ranked rows. The field is an int64_t; 0: all. */
+#define SES_OPT_TOP_K(struct_, field, def_, help_)                                                 \
+    {                                                                                              \
+        .name = "top-k", .letter = 'k', .type = SES_OPT_INT, .offset = offsetof(struct_, field),   \
+        .value = "N|all", .def = def_, .zero_word = "all", .min = 1, .max = 1 << 24, .help = help_ \
+    }
+
 /* ---- the task ---- */
 
 struct ses_task {

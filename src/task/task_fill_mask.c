@@ -14,16 +14,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top_k),
-      .value = "N|all",
-      .def = "5",
-      .zero_word = "all",
-      .min = 1,
-      .max = 1 << 24,
-      .help = "number of tokens for each mask, best first" },
+    SES_OPT_TOP_K(args, top_k, "5", "number of tokens for each mask, best first"),
     { .name = "targets",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, targets),

@@ -10,16 +10,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top_k),
-      .value = "N|all",
-      .def = "all",
-      .zero_word = "all",
-      .min = 1,
-      .max = 1 << 24,
-      .help = "number of tokens, largest weights first" },
+    SES_OPT_TOP_K(args, top_k, "all", "number of tokens, largest weights first"),
 };
 
 static const ses_result_schema schema = {

@@ -11,16 +11,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top_k),
-      .value = "N|all",
-      .def = "1",
-      .zero_word = "all",
-      .min = 1,
-      .max = 1 << 24,
-      .help = "number of labels, best first" },
+    SES_OPT_TOP_K(args, top_k, "1", "number of labels, best first"),
     { .name = "function-to-apply",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, function),

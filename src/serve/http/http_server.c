@@ -377,5 +377,6 @@ ses_http_stats ses_http_server_stats(const ses_http_server *s)
         .bytes_read = atomic_load_explicit(&s->bytes_read, memory_order_relaxed),
         .bytes_written = atomic_load_explicit(&s->bytes_written, memory_order_relaxed),
         .buffered_bytes = atomic_load_explicit(&s->buffered, memory_order_relaxed),
+        .max_buffered_bytes = s->limits.max_buffered_bytes,
     };
 }

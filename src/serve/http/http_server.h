@@ -74,7 +74,7 @@ void ses_http_server_free(ses_http_server *s);
 typedef struct ses_http_stats {
     int64_t connections, accepted_total, requests_total, rejected_total;
     int64_t bytes_read, bytes_written;
-    size_t buffered_bytes;
+    size_t buffered_bytes, max_buffered_bytes; /* the second: the limit in use */
 } ses_http_stats;
 ses_http_stats ses_http_server_stats(const ses_http_server *s); /* any thread */
 

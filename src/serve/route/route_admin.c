@@ -47,6 +47,7 @@ const ses_route ses_route_admin = {
     .method = "POST",
     .path = "/admin/models/*",
     .style = SES_STYLE_PLAIN,
+    .admin = true,
     .handle = handle,
     .tag = "Operation",
     .summary = "Reloads or unloads a model: /admin/models/NAME/reload, /admin/models/NAME/unload",

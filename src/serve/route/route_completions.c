@@ -157,11 +157,8 @@ static int64_t count_new_tokens(const ses_job *j)
 
 static void done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     begin_response(json, j);
     ses_json_member_array(json, "choices");
     for (size_t i = 0; i < j->n; i++)

@@ -5,25 +5,12 @@
 
 static void embed_done(ses_worker *w, ses_job *j)
 {
-    const ses_embed_request *r = j->state;
-    ses_json_writer *json = NULL;
-    if (!ses_job_check_items(j)) goto fail;
-    if (r->format == SES_VECTORS_BYTES) {
-        ses_embed_reply_bytes(w, j);
-        return;
-    }
-    if (!(json = ses_reply_writer(j))) goto fail;
+    ses_json_writer *json = ses_embed_begin(w, j);
+    if (!json) return;
     ses_json_begin_array(json);
-    for (size_t i = 0; i < j->n; i++) {
-        int64_t size = 0;
-        const float *x = ses_embed_vector(j, i, &size);
-        ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
-    }
+    for (size_t i = 0; i < j->n; i++) ses_embed_put(json, j, i);
     ses_json_end_array(json);
     ses_reply_json(w, j, json);
-    return;
-fail:
-    ses_reply_error(w, j);
 }
 
 static bool embed_handle(ses_worker *w, ses_job *j)
@@ -65,11 +52,8 @@ static void put_weights(ses_json_writer *json, const ses_result *x)
 
 static void reply_each(ses_worker *w, ses_job *j, void (*put)(ses_json_writer *json, const ses_result *x))
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     ses_json_begin_array(json);
     for (size_t i = 0; i < j->n; i++) put(json, &j->item[i].result);
     ses_json_end_array(json);

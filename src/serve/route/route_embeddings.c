@@ -8,31 +8,17 @@
 
 static void done(ses_worker *w, ses_job *j)
 {
-    const ses_embed_request *r = j->state;
-    if (!ses_job_check_items(j)) {
-        ses_reply_error(w, j);
-        return;
-    }
-    if (r->format == SES_VECTORS_BYTES) {
-        ses_embed_reply_bytes(w, j);
-        return;
-    }
-    ses_json_writer *json = ses_reply_writer(j);
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_embed_begin(w, j);
+    if (!json) return;
     ses_json_begin_object(json);
     ses_json_member_string(json, "object", "list");
     ses_json_member_array(json, "data");
     for (size_t i = 0; i < j->n; i++) {
-        int64_t size = 0;
-        const float *x = ses_embed_vector(j, i, &size);
         ses_json_begin_object(json);
         ses_json_member_string(json, "object", "embedding");
         ses_json_member_uint(json, "index", i);
         ses_json_put_key(json, "embedding");
-        ses_embed_put_vector(json, x, x ? size : 0, r->format);
+        ses_embed_put(json, j, i);
         ses_json_end_object(json);
     }
     ses_json_end_array(json);

@@ -92,32 +92,29 @@ static bool split_path(ses_job *j, const char **model, const char **task)
 
 /* ---- settings ---- */
 
-/* Names of parameters that differ from the names of settings; NULL: ignored. */
-static const struct {
-    const char *parameter, *setting;
-} renamed[] = {
-    { "stop", NULL },
-    { "details", NULL },
-    { "decoder_input_details", NULL },
-    { "watermark", NULL },
-    { "best_of", NULL },
-    { "truncation", NULL },
-    { "adapter_id", NULL },
-    { "clean_up_tokenization_spaces", NULL },
-    { "generate_parameters", NULL },
-    { "return_type", NULL },
-    { "candidate_labels", NULL },
-    { "normalize", NULL },
-    { "prompt_name", NULL },
-    { "stream", NULL },
+/* Parameters that are no settings of a pipeline: read elsewhere, or without effect. */
+static const char *const ignored[] = {
+    "stop",
+    "details",
+    "decoder_input_details",
+    "watermark",
+    "best_of",
+    "truncation",
+    "adapter_id",
+    "clean_up_tokenization_spaces",
+    "generate_parameters",
+    "return_type",
+    "candidate_labels",
+    "normalize",
+    "prompt_name",
+    "stream",
 };
 
-static bool setting_name(const char *parameter, const char **setting)
+static bool is_ignored(const char *parameter)
 {
-    *setting = parameter;
-    for (size_t i = 0; i < SES_LEN(renamed); i++)
-        if (!strcmp(renamed[i].parameter, parameter)) *setting = renamed[i].setting;
-    return *setting != NULL;
+    for (size_t i = 0; i < SES_LEN(ignored); i++)
+        if (!strcmp(ignored[i], parameter)) return true;
+    return false;
 }
 
 /* Parameters of feature_extraction(): other tasks than embed have no use for them. */
@@ -136,10 +133,10 @@ static bool add_embed_parameters(ses_job *j, const ses_json *p, const ses_task *
 
 static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
 {
-    const char *name;
     for (size_t i = 0; i < ses_json_len(p); i++) {
         const ses_json *v = ses_json_at(p, i);
-        if (ses_json_type_of(v) == SES_JSON_NULL || !setting_name(ses_json_key(p, i, NULL), &name)) continue;
+        const char *name = ses_json_key(p, i, NULL);
+        if (ses_json_type_of(v) == SES_JSON_NULL || is_ignored(name)) continue;
         if (!ses_settings_add_json(j, out, task, name, v)) return false;
     }
     return true;
@@ -185,11 +182,8 @@ static bool add_input(ses_worker *w, ses_job *j, const ses_json *v, ses_item *co
 static void done(ses_worker *w, ses_job *j)
 {
     const state *s = j->state;
-    ses_json_writer *json = s->batch || ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, s->batch);
+    if (!json) return;
     bool list = s->batch || s->shape->nested;
     if (list) ses_json_begin_array(json);
     for (size_t i = 0; i < j->n; i++) {
@@ -216,18 +210,11 @@ static void done(ses_worker *w, ses_job *j)
 
 static void embed_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     bool list = ses_json_type_of(ses_body_get(j->body, "inputs")) == SES_JSON_ARRAY;
     if (list) ses_json_begin_array(json);
-    for (size_t i = 0; i < j->n; i++) {
-        int64_t size = 0;
-        const float *x = ses_embed_vector(j, i, &size);
-        ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
-    }
+    for (size_t i = 0; i < j->n; i++) ses_embed_put(json, j, i);
     if (list) ses_json_end_array(json);
     ses_reply_json(w, j, json);
 }

@@ -15,24 +15,14 @@ static void put_durations(ses_json_writer *json, const ses_job *j)
     ses_json_member_int(json, "prompt_eval_count", j->tokens);
 }
 
-static void put_vector(ses_json_writer *json, ses_job *j, size_t i)
-{
-    int64_t size = 0;
-    const float *x = ses_embed_vector(j, i, &size);
-    ses_embed_put_vector(json, x, x ? size : 0, SES_VECTORS_FLOAT);
-}
-
 static void embed_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     ses_json_begin_object(json);
     ses_json_member_string(json, "model", j->model->name);
     ses_json_member_array(json, "embeddings");
-    for (size_t i = 0; i < j->n; i++) put_vector(json, j, i);
+    for (size_t i = 0; i < j->n; i++) ses_embed_put(json, j, i);
     ses_json_end_array(json);
     put_durations(json, j);
     ses_json_end_object(json);
@@ -41,14 +31,11 @@ static void embed_done(ses_worker *w, ses_job *j)
 
 static void embeddings_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     ses_json_begin_object(json);
     ses_json_put_key(json, "embedding");
-    put_vector(json, j, 0);
+    ses_embed_put(json, j, 0);
     ses_json_end_object(json);
     ses_reply_json(w, j, json);
 }

@@ -24,11 +24,8 @@ static void put_labels(ses_json_writer *json, const ses_result *r)
 static void predict_done(ses_worker *w, ses_job *j)
 {
     const bool *batch = j->state;
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     if (*batch) ses_json_begin_array(json);
     for (size_t i = 0; i < j->n; i++) put_labels(json, &j->item[i].result);
     if (*batch) ses_json_end_array(json);
@@ -102,11 +99,8 @@ static void put_class(ses_job *j, ses_json_writer *json, size_t i)
 
 static void classify_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = (j->n > 1 || ses_job_check_items(j)) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, j->n > 1);
+    if (!json) return;
     ses_json_begin_object(json);
     ses_json_member_string(json, "object", "list");
     ses_json_member_string(json, "model", j->model->name);

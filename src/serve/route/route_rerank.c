@@ -54,11 +54,8 @@ static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, 
 static void rerank_done(ses_worker *w, ses_job *j)
 {
     const state *s = j->state;
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     if (s->cohere)
         put_cohere(json, j, s, &j->item[0].result);
     else
@@ -120,11 +117,8 @@ static bool handle(ses_worker *w, ses_job *j)
 
 static void score_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     ses_json_begin_object(json);
     ses_json_member_string(json, "object", "list");
     ses_json_member_string(json, "model", j->model->name);

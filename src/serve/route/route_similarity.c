@@ -4,11 +4,8 @@
 
 static void done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_job_check_items(j) ? ses_reply_writer(j) : NULL;
-    if (!json) {
-        ses_reply_error(w, j);
-        return;
-    }
+    ses_json_writer *json = ses_reply_begin(w, j, false);
+    if (!json) return;
     ses_result_write_json(&j->item[0].result, json);
     ses_reply_json(w, j, json);
 }
