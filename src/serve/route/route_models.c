@@ -92,7 +92,7 @@ static bool split_path(ses_job *j, const char **model, const char **task)
 
 /* ---- settings ---- */
 
-/* Parameters that are no settings of a pipeline: read elsewhere, or without effect. */
+/* Parameters that are not settings of a pipeline: read elsewhere, or without effect. */
 static const char *const ignored[] = {
     "stop",
     "details",
