@@ -1,0 +1,397 @@
+/* Texts to rows of hidden states. Texts are encoded one by one; when they have enough tokens, the model runs
+ * on their sequences (windows), the tokens of each row are averaged, and the callback gets the rows. */
+#include "word_states.h"
+
+#include "base/alloc.h"
+#include "model/model_desc.h"
+#include "tensor/device_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BATCH_TOKENS = 1024 };
+
+/* Tokens of a row: begin .. end - 1 of the pending tokens. A text in several windows has one span each. */
+typedef struct span {
+    size_t row, begin, end;
+} span;
+
+typedef struct reader {
+    const ses_model *m;
+    const ses_word_states_options *o;
+    const ses_stack *stack;
+    ses_state_fn *fn;
+    void *ctx;
+    ses_encode_ctx *tokens;
+    ses_tape *tape;
+    bool segments;
+    int64_t window, batch_tokens;
+    size_t width;
+    /* pending texts */
+    int32_t *id, *segment; /* [n_tokens] */
+    size_t n_tokens, cap_id, cap_segment;
+    size_t *seq_end; /* [n_seqs]: end of each sequence among the tokens */
+    size_t n_seqs, cap_seqs;
+    ses_state_row *row; /* [n_rows] */
+    size_t n_rows, cap_rows;
+    span *span; /* [n_spans], in the order of the tokens */
+    size_t n_spans, cap_spans;
+    size_t *cu_rows; /* [n_texts + 1] */
+    size_t first_text, n_texts, cap_texts;
+    /* one forward pass */
+    int32_t *cu_seqlens, *target_cu_seqlens, *target_id;
+    size_t cap_cu, cap_target_cu, cap_target;
+    ses_real *states; /* [tokens, width] of a layer */
+    size_t cap_states;
+    float **x; /* [n_layers] of [n_rows, width] */
+    size_t cap_x;
+} reader;
+
+int64_t ses_word_states_depth(const ses_model *m, bool decoder)
+{
+    return !decoder ? m->stack[0].depth : m->stack[1].layer ? m->stack[1].depth : -1;
+}
+
+int64_t ses_word_states_width(const ses_model *m) { return m->c.hidden; }
+
+ses_model *ses_model_random_twin(const ses_model *m, uint64_t seed, ses_err *e)
+{
+    const ses_class *headless = ses_config_headless_class(m->desc, NULL);
+    ses_model_options o = { .no_head = headless != NULL, .random_init = true, .seed = seed };
+    return ses_model_new(m->config, m->dev, &o, e);
+}
+
+/* ---- encoding ---- */
+
+static bool add_row(reader *r, ses_state_row row, ses_err *e)
+{
+    if (!ses_array_reserve(&r->row, &r->cap_rows, r->n_rows + 1, sizeof *r->row, e)) return false;
+    r->row[r->n_rows++] = row;
+    return true;
+}
+
+/* Adds tokens [begin, end) to the last row. */
+static bool add_span(reader *r, size_t begin, size_t end, ses_err *e)
+{
+    if (begin == end) return true;
+    if (!ses_array_reserve(&r->span, &r->cap_spans, r->n_spans + 1, sizeof *r->span, e)) return false;
+    r->span[r->n_spans++] = (span){ r->n_rows - 1, begin, end };
+    r->row[r->n_rows - 1].pieces += (int32_t)(end - begin);
+    return true;
+}
+
+/* Appends the tokens of an encoding: special tokens [0, prefix), [from, to), and from `suffix` on. */
+static bool add_sequence(reader *r, const ses_encoding *k, size_t prefix, size_t from, size_t to,
+                         size_t suffix, ses_err *e)
+{
+    size_t end = r->n_tokens + prefix + (to - from) + (k->n - suffix);
+    if (end == r->n_tokens) return true;
+    if (!ses_array_reserve(&r->id, &r->cap_id, end, sizeof *r->id, e) ||
+        !ses_array_reserve(&r->segment, &r->cap_segment, end, sizeof *r->segment, e) ||
+        !ses_array_reserve(&r->seq_end, &r->cap_seqs, r->n_seqs + 1, sizeof *r->seq_end, e))
+        return false;
+    size_t part[3][2] = { { 0, prefix }, { from, to }, { suffix, k->n } }, at = r->n_tokens;
+    for (size_t p = 0; p < SES_LEN(part); p++)
+        for (size_t i = part[p][0]; i < part[p][1]; i++) {
+            r->id[at] = k->id[i];
+            r->segment[at++] = k->type_id[i];
+        }
+    r->n_tokens = end;
+    r->seq_end[r->n_seqs++] = end;
+    return true;
+}
+
+/* A window of an encoding: content tokens from .. to - 1 run together, and first .. last - 1 of them take
+ * their states from it. shift: position among the pending tokens minus index in the encoding. */
+typedef struct window {
+    size_t from, to, first, last;
+    size_t shift_plus, shift_minus;
+} window;
+
+static size_t token_at(const window *w, size_t i) { return i + w->shift_plus - w->shift_minus; }
+
+static bool is_content(const ses_encoding *k, size_t i) { return !k->special_mask[i] && k->word_id[i] >= 0; }
+
+/* Rows of words that begin in first .. last - 1; given words without tokens get rows of zeros before. */
+static bool add_words(reader *r, const ses_encoding *k, const window *w, size_t text, bool given,
+                      int32_t *next, ses_err *e)
+{
+    for (size_t i = w->first, end; i < w->last; i = end) {
+        end = i + 1;
+        if (!is_content(k, i) || (i && is_content(k, i - 1) && k->word_id[i] == k->word_id[i - 1])) continue;
+        while (end < k->n && is_content(k, end) && k->word_id[end] == k->word_id[i]) end++;
+        for (; given && *next < k->word_id[i]; ++*next)
+            if (!add_row(r, (ses_state_row){ .text = text, .index = *next }, e)) return false;
+        size_t stop = r->o->first_piece ? i + 1 : end < w->to ? end : w->to;
+        ses_state_row row = { .text = text,
+                              .index = given ? k->word_id[i] : *next,
+                              .token = k->id[i],
+                              .bytes = { k->byte_offset[i].begin, k->byte_offset[end - 1].end } };
+        if (!add_row(r, row, e) || !add_span(r, token_at(w, i), token_at(w, stop), e)) return false;
+        *next = row.index + 1;
+    }
+    return true;
+}
+
+static bool add_tokens(reader *r, const ses_encoding *k, const window *w, size_t text, int32_t *next,
+                       ses_err *e)
+{
+    for (size_t i = w->first; i < w->last; i++) {
+        if (k->special_mask[i]) continue;
+        ses_state_row row = {
+            .text = text, .index = (*next)++, .token = k->id[i], .bytes = k->byte_offset[i]
+        };
+        if (!add_row(r, row, e) || !add_span(r, token_at(w, i), token_at(w, i + 1), e)) return false;
+    }
+    return true;
+}
+
+/* Tokens first .. last - 1 of the window that belong to the row of the text. */
+static bool add_mean(reader *r, const ses_encoding *k, const window *w, ses_err *e)
+{
+    for (size_t i = w->first, end; i < w->last; i = end) {
+        for (end = i; end < w->last && !k->special_mask[end];) end++;
+        if (!add_span(r, token_at(w, i), token_at(w, end), e)) return false;
+        if (end == i) end++;
+    }
+    return true;
+}
+
+/* The rows whose states come from window w; begin: its first pending token. */
+static bool add_rows(reader *r, const ses_encoding *k, const window *w, size_t text, bool given,
+                     bool is_first, bool is_last, size_t begin, int32_t *next, ses_err *e)
+{
+    switch (r->o->unit) {
+    case SES_STATES_OF_WORDS: return add_words(r, k, w, text, given, next, e);
+    case SES_STATES_OF_TOKENS: return add_tokens(r, k, w, text, next, e);
+    case SES_STATES_TEXT_MEAN: return add_mean(r, k, w, e);
+    case SES_STATES_TEXT_FIRST: return !is_first || begin == r->n_tokens || add_span(r, begin, begin + 1, e);
+    case SES_STATES_TEXT_LAST:
+        return !is_last || begin == r->n_tokens || add_span(r, r->n_tokens - 1, r->n_tokens, e);
+    }
+    return true;
+}
+
+/* Splits the content [prefix, suffix) of an encoding into windows that overlap by half. A token takes its
+ * state from the window that has it in the middle half. */
+static bool add_windows(reader *r, const ses_encoding *k, size_t text, bool given, int32_t *next, ses_err *e)
+{
+    size_t prefix = 0, suffix = k->n, max = (size_t)r->window;
+    while (prefix < k->n && k->special_mask[prefix]) prefix++;
+    while (suffix > prefix && k->special_mask[suffix - 1]) suffix--;
+    size_t content = suffix - prefix, special = k->n - content;
+    if (max < special + 4 && k->n > max)
+        return ses_fail(e, SES_EARG, "a window of %zu tokens: expected at least %zu, the text has %zu", max,
+                        special + 4, k->n);
+    size_t body = k->n <= max ? content : max - special, step = body / 2, taken = prefix;
+    for (size_t from = prefix;; from += step) {
+        bool last = from + body >= suffix;
+        if (last) from = suffix - body;
+        window w = { .from = from, .to = from + body, .first = taken };
+        w.last = last ? suffix : from + body - body / 4;
+        size_t begin = r->n_tokens;
+        w.shift_plus = begin + prefix, w.shift_minus = from;
+        if (!add_sequence(r, k, prefix, w.from, w.to, suffix, e) ||
+            !add_rows(r, k, &w, text, given, from == prefix, last, begin, next, e))
+            return false;
+        taken = w.last;
+        if (last) return true;
+    }
+}
+
+static bool add_text(reader *r, const ses_input *in, size_t text, ses_err *e)
+{
+    bool per_text = r->o->unit >= SES_STATES_TEXT_MEAN, given = in->words != NULL;
+    int32_t next = 0;
+    if (!ses_encode(r->tokens, in, NULL, e)) return false;
+    const ses_encoding *k = ses_encode_ctx_result(r->tokens);
+    ses_state_row row = { .text = text, .token = k->n ? k->id[0] : -1 };
+    if (per_text && !add_row(r, row, e)) return false;
+    if (!add_windows(r, k, text, given, &next, e)) return false;
+    for (; given && r->o->unit == SES_STATES_OF_WORDS && next < (int32_t)in->n_words; next++)
+        if (!add_row(r, (ses_state_row){ .text = text, .index = next }, e)) return false;
+    if (!ses_array_reserve(&r->cu_rows, &r->cap_texts, r->n_texts + 2, sizeof *r->cu_rows, e)) return false;
+    r->cu_rows[0] = 0;
+    r->cu_rows[++r->n_texts] = r->n_rows;
+    return true;
+}
+
+/* ---- running ---- */
+
+/* Adds the tokens of the spans within this pass, begin .. end - 1, to their rows. */
+static void pool_spans(const reader *r, float *x, size_t first_span, size_t begin, size_t end, size_t skip)
+{
+    for (size_t i = first_span; i < r->n_spans && r->span[i].begin < end; i++) {
+        const span *s = &r->span[i];
+        float *to = x + s->row * r->width;
+        double n = (double)r->row[s->row].pieces;
+        const ses_real *from = r->states + (s->begin - begin + skip) * r->width;
+        for (size_t c = 0; c < r->width; c++) {
+            double sum = 0;
+            for (size_t t = 0; t < s->end - s->begin; t++) sum += (double)from[t * r->width + c];
+            to[c] += (float)(sum / n);
+        }
+    }
+}
+
+static bool collect_layers(reader *r, const ses_outputs *out, size_t first_span, size_t seq, size_t begin,
+                           size_t end, ses_err *e)
+{
+    size_t extra = r->o->decoder ? r->n_seqs : 0;
+    if (!ses_array_reserve(&r->states, &r->cap_states, (end - begin + extra) * r->width, sizeof *r->states,
+                           e))
+        return false;
+    for (size_t k = 0; k < r->o->n_layers; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "%shidden_states.%d", r->stack->outputs, (int)r->o->layers[k]);
+        const ses_output *o = ses_outputs_find(out, name);
+        if (!o) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output %s", name);
+        if ((size_t)ses_count(o->tensor) % r->width || o->tensor->dim[1] != (int64_t)r->width)
+            return ses_fail(e, SES_EUNSUPPORTED, "layer %lld has %lld columns, expected %zu: leave it out",
+                            (long long)r->o->layers[k], (long long)o->tensor->dim[1], r->width);
+        if (!ses_tape_read(r->tape, o->tensor, r->states)) return ses_tape_ok(r->tape, e);
+        if (!r->o->decoder) {
+            pool_spans(r, r->x[k], first_span, begin, end, 0);
+            continue;
+        }
+        /* the decoder reads a start token before each sequence */
+        for (size_t s = seq, from = begin, at = first_span; from < end; from = r->seq_end[s++]) {
+            while (at < r->n_spans && r->span[at].begin < from) at++;
+            pool_spans(r, r->x[k], at, begin, r->seq_end[s], s - seq + 1);
+        }
+    }
+    return true;
+}
+
+/* The decoder's input: the start token, then the sequence. */
+static bool fill_target(reader *r, ses_batch *b, size_t begin, ses_err *e)
+{
+    size_t seqs = (size_t)b->seqs, at = 0;
+    if (!ses_array_reserve(&r->target_cu_seqlens, &r->cap_target_cu, seqs + 1, sizeof *r->target_cu_seqlens,
+                           e) ||
+        !ses_array_reserve(&r->target_id, &r->cap_target, (size_t)b->tokens + seqs, sizeof *r->target_id, e))
+        return false;
+    r->target_cu_seqlens[0] = 0;
+    for (size_t s = 0; s < seqs; s++) {
+        r->target_id[at++] = (int32_t)r->m->c.decoder.start_id;
+        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++)
+            r->target_id[at++] = r->id[begin + (size_t)i];
+        r->target_cu_seqlens[s + 1] = (int32_t)at;
+    }
+    b->target_cu_seqlens = r->target_cu_seqlens, b->target_ids = r->target_id;
+    return true;
+}
+
+/* Runs sequences first .. end - 1, and adds their states to the rows. */
+static bool run_pass(reader *r, size_t first, size_t end, size_t first_span, ses_err *e)
+{
+    size_t begin = first ? r->seq_end[first - 1] : 0, stop = r->seq_end[end - 1];
+    if (!ses_array_reserve(&r->cu_seqlens, &r->cap_cu, end - first + 1, sizeof *r->cu_seqlens, e))
+        return false;
+    r->cu_seqlens[0] = 0;
+    for (size_t s = first; s < end; s++) r->cu_seqlens[s - first + 1] = (int32_t)(r->seq_end[s] - begin);
+    ses_batch b = { .seqs = (int64_t)(end - first),
+                    .tokens = (int64_t)(stop - begin),
+                    .cu_seqlens = r->cu_seqlens,
+                    .ids = r->id + begin,
+                    .segments = r->segments ? r->segment + begin : NULL };
+    if (r->m->stack[1].layer && !fill_target(r, &b, begin, e)) return false;
+    ses_output_request request = { .hidden_states = true };
+    ses_outputs out;
+    ses_tape_reset(r->tape, NULL);
+    return ses_model_forward(r->m, r->tape, &b, &request, &out, e) &&
+           collect_layers(r, &out, first_span, first, begin, stop, e);
+}
+
+static bool reserve_layers(reader *r, ses_err *e)
+{
+    size_t need = r->n_rows * r->width;
+    for (size_t k = 0; k < r->o->n_layers; k++) {
+        if (need > r->cap_x) {
+            ses_free(r->x[k]);
+            if (!(r->x[k] = ses_alloc_array(need + need / 4, sizeof(float), e))) return false;
+        } else
+            memset(r->x[k], 0, need * sizeof(float));
+    }
+    if (need > r->cap_x) r->cap_x = need + need / 4;
+    return true;
+}
+
+/* Runs the pending texts and passes their rows on. */
+static bool flush(reader *r, ses_err *e)
+{
+    if (!r->n_texts) return true;
+    if (!reserve_layers(r, e)) return false;
+    for (size_t s = 0, end, at = 0; s < r->n_seqs; s = end) {
+        size_t begin = s ? r->seq_end[s - 1] : 0;
+        for (end = s + 1; end < r->n_seqs && r->seq_end[end] - begin <= (size_t)r->batch_tokens;) end++;
+        while (at < r->n_spans && r->span[at].begin < begin) at++;
+        if (!run_pass(r, s, end, at, e)) return false;
+    }
+    ses_state_batch b = { .first_text = r->first_text,
+                          .texts = r->n_texts,
+                          .cu_rows = r->cu_rows,
+                          .rows = r->n_rows,
+                          .width = r->width,
+                          .row = r->row,
+                          .x = (const float *const *)r->x };
+    if (!r->fn(r->ctx, &b, e)) return false;
+    r->first_text += r->n_texts;
+    r->n_texts = r->n_rows = r->n_spans = r->n_seqs = r->n_tokens = 0;
+    return true;
+}
+
+static bool open_reader(reader *r, const ses_tokenizer *t, ses_err *e)
+{
+    const ses_model *m = r->m;
+    int64_t depth = ses_word_states_depth(m, r->o->decoder), max = ses_model_max_tokens(m) - r->o->decoder;
+    if (depth < 0)
+        return ses_fail(e, SES_EARG, "%s has no decoder with hidden states of its own",
+                        ses_model_class_name(m));
+    for (size_t i = 0; i < r->o->n_layers; i++)
+        if (r->o->layers[i] < 0 || r->o->layers[i] > depth)
+            return ses_fail(e, SES_EARG, "layer %lld: the model has layers 0 to %lld",
+                            (long long)r->o->layers[i], (long long)depth);
+    r->stack = &m->stack[r->o->decoder];
+    r->width = (size_t)m->c.hidden;
+    r->segments = (m->c.embed.segments > 1 || m->c.xl.relative_segments) &&
+                  ses_model_sets_segments(NULL, ses_model_type(m));
+    r->window = r->o->window > 0 && r->o->window < max ? r->o->window : max;
+    r->batch_tokens = r->o->batch_tokens > 0 ? r->o->batch_tokens : BATCH_TOKENS;
+    r->tokens = ses_encode_ctx_new(t, e);
+    r->tape = ses_tape_new(m->dev, NULL, e);
+    r->x = ses_alloc_array(r->o->n_layers + 1, sizeof *r->x, e);
+    return r->tokens && r->tape && r->x;
+}
+
+static void close_reader(reader *r)
+{
+    for (size_t k = 0; r->x && k < r->o->n_layers; k++) ses_free(r->x[k]);
+    ses_free(r->x);
+    ses_free(r->id);
+    ses_free(r->segment);
+    ses_free(r->seq_end);
+    ses_free(r->row);
+    ses_free(r->span);
+    ses_free(r->cu_rows);
+    ses_free(r->cu_seqlens);
+    ses_free(r->target_cu_seqlens);
+    ses_free(r->target_id);
+    ses_free(r->states);
+    ses_tape_free(r->tape);
+    ses_encode_ctx_free(r->tokens);
+}
+
+bool ses_word_states_run(const ses_model *m, const ses_tokenizer *t, const ses_input *text, size_t n,
+                         const ses_word_states_options *o, ses_state_fn *fn, void *ctx, ses_err *e)
+{
+    reader r = { .m = m, .o = o, .fn = fn, .ctx = ctx };
+    bool ok = open_reader(&r, t, e);
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = add_text(&r, &text[i], i, e) || ses_wrap(e, "text %zu", i + 1);
+        if (ok && r.n_tokens >= (size_t)r.batch_tokens) ok = flush(&r, e);
+    }
+    ok = ok && flush(&r, e);
+    close_reader(&r);
+    return ok;
+}
