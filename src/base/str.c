@@ -98,6 +98,15 @@ size_t ses_list_len(const char *list)
     return n;
 }
 
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+ses_string ses_trim(ses_string s)
+{
+    while (s.n && is_space(*s.p)) s.p++, s.n--;
+    while (s.n && is_space(s.p[s.n - 1])) s.n--;
+    return s;
+}
+
 int ses_hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';

@@ -26,6 +26,7 @@ bool ses_buf_ok(const ses_buf *b, ses_err *e); /* false with the reason if a cal
 void ses_buf_free(ses_buf *b);                 /* back to zero */
 
 bool ses_equal(const char *s, size_t n, const char *word); /* whether s[0, n) equals a NUL-terminated word */
+ses_string ses_trim(ses_string s);                         /* without white space at both ends */
 int ses_hex_digit(char c);                                 /* its value; -1: not a hex digit */
 
 /* Item i of a list "a|b|c"; false past the end or if list is NULL. */

@@ -24,6 +24,15 @@ bool ses_embed_read(ses_job *j, const ses_json *object, ses_embed_request *r)
     return true;
 }
 
+bool ses_embed_reads(const char *member)
+{
+    static const char *const list[] = { "dimensions", "normalize", "truncate", "prompt_name",
+                                        "truncation_direction" };
+    for (size_t i = 0; i < SES_LEN(list); i++)
+        if (!strcmp(list[i], member)) return true;
+    return false;
+}
+
 static bool check_dimensions(ses_job *j, int64_t wanted)
 {
     const ses_sentence *encoder = ses_pipeline_encoder(j->pipeline->compute);
@@ -33,35 +42,23 @@ static bool check_dimensions(ses_job *j, int64_t wanted)
                                            (long long)wanted, j->model->name, (long long)width);
 }
 
-static bool check_truncation(ses_job *j)
-{
-    for (size_t i = 0; i < j->n; i++) {
-        const ses_request *r = j->item[i].request;
-        if (r && r->truncated)
-            return ses_api_fail(&j->error, SES_API_VALIDATION, "truncate",
-                                "input %zu has %lld tokens, the model accepts %lld; set \"truncate\" to true",
-                                i, (long long)(r->tokens + r->truncated),
-                                (long long)ses_pipeline_max_seq_len(j->pipeline->compute));
-    }
-    return true;
-}
-
 bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
                       ses_job_fn *done)
 {
     const ses_task_entry *task = ses_task_find("embed");
-    ses_body_settings s;
-    if (!ses_settings_begin(j, &s, 4)) return false;
+    ses_body_settings *s = &r->settings;
+    if (!s->pipeline && !ses_settings_begin(j, s, SES_EMBED_SETTINGS)) return false;
     if (r->normalize >= 0)
-        ses_settings_add(&s, task->task, r->normalize ? "normalize" : "no-normalize", "true");
-    if (r->prompt_name) ses_settings_add(&s, task->task, "prompt-name", r->prompt_name);
-    if (r->left) ses_settings_add(&s, task->task, "truncation-side", "left");
-    if (!ses_job_open(w, j, r->model, task, s.pipeline) || !check_dimensions(j, r->dimensions)) return false;
+        ses_settings_add(s, task->task, r->normalize ? "normalize" : "no-normalize", "true");
+    if (r->prompt_name) ses_settings_add(s, task->task, "prompt-name", r->prompt_name);
+    if (r->left) ses_settings_add(s, task->task, "truncation-side", "left");
+    if (!ses_job_open(w, j, r->model, task, s->pipeline) || !check_dimensions(j, r->dimensions)) return false;
     r->normalized = ses_sentence_normalizes(ses_pipeline_encoder(j->pipeline->compute));
     j->state = r;
     for (size_t i = 0; i < n; i++)
         if (!ses_job_add(w, j, &(ses_item){ .text = text[i] })) return false;
-    if (!ses_job_check_items(j) || (!r->truncate && !check_truncation(j))) return false;
+    if ((!r->errors_of_items && !ses_job_check_items(j)) || (!r->truncate && !ses_job_check_truncation(j)))
+        return false;
     return ses_job_submit(w, j, done);
 }
 

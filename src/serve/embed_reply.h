@@ -7,6 +7,8 @@
 
 typedef enum { SES_VECTORS_FLOAT, SES_VECTORS_BASE64, SES_VECTORS_BYTES } ses_vector_format;
 
+enum { SES_EMBED_SETTINGS = 4 }; /* settings that ses_embed_submit adds */
+
 typedef struct ses_embed_request {
     const char *model;       /* NULL: the server's first encoder */
     int64_t dimensions;      /* 0: all */
@@ -15,11 +17,15 @@ typedef struct ses_embed_request {
     bool left;               /* truncate at the beginning */
     const char *prompt_name; /* NULL: the default */
     ses_vector_format format;
-    bool normalized; /* the vectors have length 1: filled by ses_embed_submit */
+    ses_body_settings settings; /* others, with room for SES_EMBED_SETTINGS more; zeroed: none */
+    bool errors_of_items;       /* an input that fails does not fail the others */
+    bool normalized;            /* the vectors have length 1: filled by ses_embed_submit */
 } ses_embed_request;
 
 /* Reads "dimensions", "normalize", "truncate", "truncation_direction" and "prompt_name" of an object. */
 bool ses_embed_read(ses_job *j, const ses_json *object, ses_embed_request *r);
+/* The member is one of these. */
+bool ses_embed_reads(const char *member);
 
 /* Encodes the texts and submits the job; j->state is the request. False: j->error. */
 bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,

@@ -53,7 +53,8 @@ bool ses_generate_add_max_tokens(ses_worker *w, ses_job *j, ses_body_settings *s
     int64_t max = ses_server_get_options(w->server)->max_new_tokens;
     if (tokens > max)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "max_tokens",
-                            "at most %lld new tokens are allowed", (long long)max);
+                            "\"max_tokens\" is %lld, at most %lld new tokens are allowed", (long long)tokens,
+                            (long long)max);
     snprintf(number, sizeof number, "%lld", (long long)tokens);
     ses_string copy = ses_job_copy(j, number, strlen(number));
     if (copy.p) ses_settings_add(s, t, "max_new_tokens", copy.p);
@@ -277,7 +278,8 @@ static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
                                 "\"stream\" needs one input, one text and no beams");
         if (x->o->max_new_tokens > max || x->o->max_length > max + j->tokens)
             return ses_api_fail(&j->error, SES_API_VALIDATION, "max_new_tokens",
-                                "at most %lld new tokens are allowed", (long long)max);
+                                "\"max_new_tokens\" is too large: at most %lld new tokens are allowed",
+                                (long long)max);
     }
     return true;
 }

@@ -52,23 +52,31 @@ ses_string ses_job_copy(ses_job *j, const char *s, size_t n)
 
 /* ---- model and pipeline ---- */
 
+bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task)
+{
+    if (!j->model) j->model = ses_registry_find(ses_server_registry(w->server), name, task);
+    if (j->model) return true;
+    if (name && *name)
+        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
+                            "no model \"%s\" is loaded; GET /v1/models lists them",
+                            ses_quoted_of(name, strlen(name)).s);
+    return task ? ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no loaded model supports %s",
+                               task->name)
+                : ses_api_fail(&j->error, SES_API_UNAVAILABLE, NULL, "no model is loaded");
+}
+
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
                   const ses_setting *settings)
 {
     ses_err e = { 0 };
-    ses_registry *r = ses_server_registry(w->server);
-    if (!j->model) j->model = ses_registry_find(r, model, task);
-    if (!j->model && model && *model)
-        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
-                            "no model \"%s\" is loaded; GET /v1/models lists them",
-                            ses_quoted_of(model, strlen(model)).s);
-    if (!j->model)
-        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no loaded model supports %s", task->name);
+    bool full;
+    if (!ses_job_find_model(w, j, model, task)) return false;
     if (!ses_served_model_supports(j->model, task))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "model", "%s does not support %s", j->model->name,
                             task->name);
     ses_served_pipeline_release(j->pipeline);
-    j->pipeline = ses_served_pipeline_get(j->model, task, settings, &e);
+    j->pipeline = ses_served_pipeline_get(j->model, task, settings, &full, &e);
+    if (!j->pipeline && full) return ses_api_fail(&j->error, SES_API_OVERLOADED, "parameters", "%s", e.msg);
     if (!j->pipeline) return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);
     return ses_served_pipeline_encoder(j->pipeline, w->index, &e) ||
            ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
@@ -122,13 +130,32 @@ bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item)
     return true;
 }
 
+const ses_err *ses_job_item_error(const ses_job_item *x)
+{
+    ses_err *why = x->error ? x->error : x->request ? x->request->error : NULL;
+    if (why) ses_api_name_fields(why->msg);
+    return why;
+}
+
+bool ses_job_check_truncation(ses_job *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const ses_request *r = j->item[i].request;
+        if (r && r->truncated)
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "truncate",
+                                "input %zu has %lld tokens, the model accepts %lld; set \"truncate\" to true",
+                                i, (long long)(r->tokens + r->truncated),
+                                (long long)ses_pipeline_max_seq_len(j->pipeline->compute));
+    }
+    return true;
+}
+
 bool ses_job_check_items(ses_job *j)
 {
     for (size_t i = 0; i < j->n; i++) {
-        const ses_job_item *x = &j->item[i];
-        const ses_err *why = x->error ? x->error : x->request ? x->request->error : NULL;
+        const ses_err *why = ses_job_item_error(&j->item[i]);
         if (!why) continue;
-        ses_api_code code = ses_api_code_of(why, x->request != NULL);
+        ses_api_code code = ses_api_code_of(why, j->item[i].request != NULL);
         return j->n == 1 ? ses_api_fail(&j->error, code, NULL, "%s", why->msg)
                          : ses_api_fail(&j->error, code, NULL, "input %zu: %s", i, why->msg);
     }

@@ -52,7 +52,9 @@ typedef struct ses_api_error {
 /* Fills *e unless it holds an error already. Returns false. */
 bool ses_api_fail(ses_api_error *e, ses_api_code code, const char *param, const char *fmt, ...)
     SES_PRINTF(4, 5);
-/* The same from a library error. */
+/* Replaces the command's spelling of options, --top-k, by that of JSON fields, "top_k". Texts in quotes stay. */
+void ses_api_name_fields(char *message);
+/* The same as ses_api_fail from a library error, with the names of JSON fields. */
 bool ses_api_fail_with(ses_api_error *e, ses_api_code code, const char *param, const ses_err *why);
 
 typedef enum { SES_LANE_INTERACTIVE, SES_LANE_BULK, SES_LANES } ses_lane;
@@ -106,6 +108,9 @@ void ses_job_free(ses_job *j); /* does not answer */
 void *ses_job_alloc(ses_job *j, size_t n, size_t size);
 ses_string ses_job_copy(ses_job *j, const char *s, size_t n); /* p NULL and j->error: no memory */
 
+/* Chooses the model, unless the job has one: name NULL or "": the first for the task, or the first of all
+ * without a task. False: j->error. */
+bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task);
 /* Chooses model and pipeline: name NULL or "": the server's first model for the task. settings: of the whole
  * pipeline, or NULL. False: j->error. */
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
@@ -115,6 +120,10 @@ bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_e
 bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item);
 /* Queues the job; `done` is called later. False: j->error (overloaded, too large). */
 bool ses_job_submit(ses_worker *w, ses_job *j, ses_job_fn *done);
+/* The error of an item, with the names of JSON fields; NULL: none. */
+const ses_err *ses_job_item_error(const ses_job_item *x);
+/* For requests with "truncate": false. False and j->error: an input was truncated. */
+bool ses_job_check_truncation(ses_job *j);
 /* The first error of an item, as the job's: for responses that cannot contain errors of items. True: no item
  * has failed. */
 bool ses_job_check_items(ses_job *j);

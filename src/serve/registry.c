@@ -185,9 +185,10 @@ void ses_served_pipeline_release(ses_served_pipeline *p)
 }
 
 ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
-                                             const ses_setting *settings, ses_err *e)
+                                             const ses_setting *settings, bool *full, ses_err *e)
 {
     char *key = key_of(task, settings, e);
+    if (full) *full = false;
     if (!key) return NULL;
     pthread_mutex_lock(&m->lock);
     ses_served_pipeline *p = m->pipelines;
@@ -198,8 +199,12 @@ ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task
         p = pipeline_open(m, task, settings, key, e);
     else {
         ses_free(key);
-        ses_fail(e, SES_ENOMEM, "%s: %d combinations of settings are in use, which is the limit", m->name,
-                 SES_MAX_SERVED_PIPELINES);
+        if (full) *full = true;
+        ses_fail(
+            e, SES_ENOMEM,
+            "requests in progress use %s with %d combinations of \"parameters\", which is the limit; try "
+            "again later",
+            m->name, SES_MAX_SERVED_PIPELINES);
     }
     if (p) p->users++;
     pthread_mutex_unlock(&m->lock);
@@ -288,7 +293,7 @@ static bool load(ses_registry *r, const char *name, const char *dir, ses_err *e)
     ses_served_model *m = model_open(name, dir, r->dev, e);
     if (!m) return false;
     /* the first pipeline loads the tokenizer: a broken one is found now, not by a request */
-    ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, e);
+    ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, NULL, e);
     ses_served_pipeline_release(p);
     if (!p) {
         ses_served_model_release(m);

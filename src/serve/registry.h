@@ -68,9 +68,9 @@ bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *
 
 /* The pipeline of a task with settings that belong to the whole pipeline (NULL: defaults). Opened when it is
  * first used. Release it with ses_served_pipeline_release, before the model. If a model has too many, one
- * that is not used is closed. */
+ * that is not used is closed; *full (may be NULL): all are in use, one may be free later. */
 ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
-                                             const ses_setting *settings, ses_err *e);
+                                             const ses_setting *settings, bool *full, ses_err *e);
 void ses_served_pipeline_release(ses_served_pipeline *p); /* p may be NULL */
 /* The pipeline of the model's own task: opened with the model, never closed before it. */
 ses_served_pipeline *ses_served_model_pipeline(ses_served_model *m);

@@ -58,9 +58,26 @@ bool ses_api_fail(ses_api_error *e, ses_api_code code, const char *param, const 
     return false;
 }
 
+void ses_api_name_fields(char *message)
+{
+    bool quoted = false;
+    for (char *s = message; *s; s++) {
+        if (*s == '"') quoted = !quoted;
+        bool begins = s == message || s[-1] == ' ' || s[-1] == '(';
+        if (quoted || !begins || s[0] != '-' || s[1] != '-' || s[2] < 'a' || s[2] > 'z') continue;
+        *s++ = '"';
+        for (; s[1] == '-' || (s[1] >= 'a' && s[1] <= 'z') || (s[1] >= '0' && s[1] <= '9'); s++)
+            s[0] = (char)(s[1] == '-' ? '_' : s[1]);
+        *s = '"';
+    }
+}
+
 bool ses_api_fail_with(ses_api_error *e, ses_api_code code, const char *param, const ses_err *why)
 {
-    return ses_api_fail(e, why->code == SES_ENOMEM ? SES_API_BACKEND : code, param, "%s", why->msg);
+    if (e->code) return false;
+    ses_api_fail(e, why->code == SES_ENOMEM ? SES_API_BACKEND : code, param, "%s", why->msg);
+    ses_api_name_fields(e->message);
+    return false;
 }
 
 static void put_error(ses_json_writer *w, ses_error_style style, const ses_api_error *e)
@@ -204,6 +221,13 @@ void ses_reply_text(ses_worker *w, ses_job *j, int status, const char *content_t
     ses_metrics_count_job(ses_server_metrics(w->server), j);
     ses_http_reply(j->x, status, content_type, text, n, NULL);
     ses_job_free(j);
+}
+
+void ses_reply_put_id(ses_json_writer *w, const ses_job *j, const char *prefix)
+{
+    char id[48]; /* one thread receives the requests, each at another time */
+    snprintf(id, sizeof id, "%s-%llx", prefix, (unsigned long long)ses_http_received_ns(j->x));
+    ses_json_member_string(w, "id", id);
 }
 
 void ses_reply_put_usage(ses_json_writer *w, const ses_job *j, int64_t completion_tokens)

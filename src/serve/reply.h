@@ -35,6 +35,8 @@ ses_json_writer *ses_reply_writer(ses_job *j);
 /* The writer for the response of a computed job; NULL: the job has been answered with an error. item_errors:
  * the response has a field for errors of items; false: the first of them is the error of the job. */
 ses_json_writer *ses_reply_begin(ses_worker *w, ses_job *j, bool item_errors);
+/* "id": "PREFIX-...", the same for all parts of a response, and unique among requests. */
+void ses_reply_put_id(ses_json_writer *w, const ses_job *j, const char *prefix);
 /* "usage": {"prompt_tokens": N, "total_tokens": N} */
 void ses_reply_put_usage(ses_json_writer *w, const ses_job *j, int64_t completion_tokens);
 

@@ -155,17 +155,23 @@ static bool warn_no_effect(ses_pipeline *p, const ses_generation_args *a, ses_er
                              (long long)max);
 }
 
-static bool check_settings(ses_pipeline *p, const ses_generation_args *a, ses_err *e)
+bool ses_generation_check_lengths(const ses_generate_options *o, ses_err *e)
 {
-    const ses_generate_options *o = &((const ses_generation_task *)p->state)->o;
-    if (a->shots >= 0 && !a->template) return ses_fail(e, SES_EUSAGE, "--shots needs --template FILE");
-    if (!warn_no_effect(p, a, e)) return false;
     if (o->max_new_tokens && o->min_new_tokens > o->max_new_tokens)
         return ses_fail(e, SES_EUSAGE, "--min-new-tokens %lld and --max-new-tokens %lld exclude each other",
                         (long long)o->min_new_tokens, (long long)o->max_new_tokens);
     if (!o->max_new_tokens && o->max_length && o->min_length > o->max_length)
         return ses_fail(e, SES_EUSAGE, "--min-length %lld and --max-length %lld exclude each other",
                         (long long)o->min_length, (long long)o->max_length);
+    return true;
+}
+
+static bool check_settings(ses_pipeline *p, const ses_generation_args *a, ses_err *e)
+{
+    const ses_generate_options *o = &((const ses_generation_task *)p->state)->o;
+    if (a->shots >= 0 && !a->template) return ses_fail(e, SES_EUSAGE, "--shots needs --template FILE");
+    if (!warn_no_effect(p, a, e)) return false;
+    if (!ses_generation_check_lengths(o, e)) return false;
     if (a->stream && o->num_beams > 1)
         return ses_fail(e, SES_EUSAGE,
                         "--stream and --num-beams exclude each other: beams are known only at the end");

@@ -80,6 +80,7 @@ static const ses_generate_options *item_options(ses_pipeline *p, ses_request *r,
     if (!o) return NULL;
     *o = task->o;
     ses_generation_settings_apply(r->args, o);
+    if (!ses_generation_check_lengths(o, e)) return NULL;
     return ((ses_generation_request *)r->state)->own = o;
 }
 

@@ -164,6 +164,8 @@ bool ses_generation_task_cancel(ses_request *r);
 bool ses_generation_settings_read(ses_pipeline *p, ses_err *e);
 /* Applies the options that were set on top of *o. */
 void ses_generation_settings_apply(const ses_generation_args *a, ses_generate_options *o);
+/* A minimum must not be above its maximum. */
+bool ses_generation_check_lengths(const ses_generate_options *o, ses_err *e);
 
 /* The model has an encoder that reads the prompt. */
 static inline bool ses_generation_has_encoder(const ses_pipeline *p)

@@ -3,6 +3,8 @@
 #include "base/suggest.h"
 #include "pipeline_impl.h"
 
+#include <stdio.h>
+
 /* Both "top_k" and "top-k" name the option --top-k. */
 static bool same_name(const char *option, const char *name)
 {
@@ -29,6 +31,10 @@ static bool find_option(const ses_task *t, const char *name, ses_opt *out, ses_e
         if (same_name(o->name, name)) return true;
         ses_suggest_offer(&near, o->name, strlen(o->name));
     }
+    char best[64]; /* spelled like settings: top_k */
+    snprintf(best, sizeof best, "%.*s", near.best ? (int)near.best_len : 0, near.best ? near.best : "");
+    for (char *c = best; *c; c++) *c = (char)(*c == '-' ? '_' : *c);
+    if (near.best) near.best = best, near.best_len = strlen(best);
     ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_canonical_name(t), name);
     return ses_suggest_add(&near, "", e);
 }

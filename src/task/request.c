@@ -171,13 +171,6 @@ ses_string ses_pipeline_label(const ses_pipeline *p, ses_arena *mem, int64_t i, 
     return (ses_string){ copy, copy ? strlen(copy) : 0 };
 }
 
-static ses_string trimmed(ses_string s)
-{
-    while (s.n && (*s.p == ' ' || *s.p == '\t')) s.p++, s.n--;
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t')) s.n--;
-    return s;
-}
-
 bool ses_pipeline_split_list(ses_pipeline *p, const ses_opt_list *l, bool trim, ses_string **out, size_t *n,
                              ses_err *e)
 {
@@ -193,7 +186,7 @@ bool ses_pipeline_split_list(ses_pipeline *p, const ses_opt_list *l, bool trim, 
         for (const char *at = l->item[i];; at++) {
             size_t len = strcspn(at, ",");
             ses_string s = { at, len };
-            if (trim) s = trimmed(s);
+            if (trim) s = ses_trim(s);
             s.p = ses_arena_strndup(&p->mem, s.p, s.n, e);
             if (!s.p) return false;
             if (s.n) (*out)[(*n)++] = s;

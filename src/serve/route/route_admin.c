@@ -30,13 +30,8 @@ static bool handle(ses_worker *w, ses_job *j)
         return ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL,
                             "the path must be /admin/models/NAME/reload or /unload");
     *action = 0;
-    ses_served_model *m = ses_registry_find(r, name, NULL);
-    if (!m || !*name) {
-        ses_served_model_release(m);
-        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no model \"%s\" is loaded",
-                            ses_quoted_of(name, strlen(name)).s);
-    }
-    ses_served_model_release(m);
+    if (!*name) return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "the path has no model");
+    if (!ses_job_find_model(w, j, name, NULL)) return false;
     if (reload ? !ses_registry_reload(r, name, &e) : !ses_registry_unload(r, name, &e))
         return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
     ses_reply_text(w, j, 200, "application/json", "{\"status\":\"ok\"}", 15);

@@ -32,10 +32,8 @@ typedef struct choice {
 static void begin_response(ses_json_writer *json, const ses_job *j)
 {
     const state *s = j->state;
-    char id[32];
-    snprintf(id, sizeof id, "cmpl-%llx", (unsigned long long)ses_http_received_ns(j->x));
     ses_json_begin_object(json);
-    ses_json_member_string(json, "id", id);
+    ses_reply_put_id(json, j, "cmpl");
     ses_json_member_string(json, "object", "text_completion");
     ses_json_member_int(json, "created", s->created);
     ses_json_member_string(json, "model", j->model->name);

@@ -100,11 +100,8 @@ static bool one_model(ses_worker *w, ses_job *j)
 {
     ses_string name = ses_job_copy(j, j->path_rest.p, j->path_rest.n);
     if (!name.p) return false;
-    j->model = name.n ? ses_registry_find(ses_server_registry(w->server), name.p, NULL) : NULL;
-    if (!j->model)
-        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no model \"%s\" is loaded",
-                            ses_quoted_of(name.p, name.n).s);
-    ses_json_writer *json = ses_reply_writer(j);
+    if (!name.n) return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "the path has no model");
+    ses_json_writer *json = ses_job_find_model(w, j, name.p, NULL) ? ses_reply_writer(j) : NULL;
     if (!json) return false;
     put_model(json, j->model);
     ses_reply_json(w, j, json);
@@ -115,9 +112,8 @@ static bool one_model(ses_worker *w, ses_job *j)
 static bool info(ses_worker *w, ses_job *j)
 {
     const ses_server_options *o = ses_server_get_options(w->server);
-    j->model = ses_registry_find(ses_server_registry(w->server), NULL, NULL);
-    ses_json_writer *json = j->model ? ses_reply_writer(j) : NULL;
-    if (!json) return ses_api_fail(&j->error, SES_API_UNAVAILABLE, NULL, "no model is loaded");
+    ses_json_writer *json = ses_job_find_model(w, j, NULL, NULL) ? ses_reply_writer(j) : NULL;
+    if (!json) return false;
     ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_json_begin_object(json);
     ses_json_member_string(json, "model_id", j->model->name);

@@ -110,25 +110,11 @@ static const char *const ignored[] = {
     "stream",
 };
 
-static bool is_ignored(const char *parameter)
+static bool is_ignored(const ses_task *task, const char *parameter)
 {
     for (size_t i = 0; i < SES_LEN(ignored); i++)
         if (!strcmp(ignored[i], parameter)) return true;
-    return false;
-}
-
-/* Parameters of feature_extraction(): other tasks than embed have no use for them. */
-static bool add_embed_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
-{
-    const char *prompt = NULL;
-    bool normalize = false;
-    if (task != &ses_task_embed) return true;
-    if (!ses_body_bool(j, p, "normalize", &normalize) || !ses_body_string(j, p, "prompt_name", &prompt))
-        return false;
-    if (ses_body_get(p, "normalize"))
-        ses_settings_add(out, task, normalize ? "normalize" : "no-normalize", "true");
-    if (prompt) ses_settings_add(out, task, "prompt-name", prompt);
-    return true;
+    return task == &ses_task_embed && ses_embed_reads(parameter);
 }
 
 static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, ses_body_settings *out)
@@ -136,7 +122,7 @@ static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, 
     for (size_t i = 0; i < ses_json_len(p); i++) {
         const ses_json *v = ses_json_at(p, i);
         const char *name = ses_json_key(p, i, NULL);
-        if (ses_json_type_of(v) == SES_JSON_NULL || is_ignored(name)) continue;
+        if (ses_json_type_of(v) == SES_JSON_NULL || is_ignored(task, name)) continue;
         if (!ses_settings_add_json(j, out, task, name, v)) return false;
     }
     return true;
@@ -153,16 +139,35 @@ static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *ta
     if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
         ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
     if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
-    return add_embed_parameters(j, p, task->task, out) && add_parameters(j, p, task->task, out) &&
-           add_parameters(j, generate, task->task, out);
+    return add_parameters(j, p, task->task, out) && add_parameters(j, generate, task->task, out);
 }
 
 /* ---- inputs ---- */
 
-/* candidate_labels of the parameters are the list of every item. */
+/* "travel, food": the labels of a text, without blanks around them. */
+static bool split_labels(ses_job *j, ses_string text, ses_string **list, size_t *n)
+{
+    size_t max = 1;
+    for (size_t i = 0; i < text.n; i++) max += text.p[i] == ',';
+    *list = ses_job_alloc(j, max, sizeof **list);
+    *n = 0;
+    for (size_t at = 0; *list && at <= text.n;) {
+        const char *comma = at < text.n ? memchr(text.p + at, ',', text.n - at) : NULL;
+        size_t end = comma ? (size_t)(comma - text.p) : text.n;
+        ses_string s = ses_trim((ses_string){ text.p + at, end - at });
+        if (s.n) (*list)[(*n)++] = s;
+        at = end + 1;
+    }
+    return *list && (*n || ses_api_fail(&j->error, SES_API_EMPTY, "candidate_labels",
+                                        "\"candidate_labels\" has no label"));
+}
+
+/* candidate_labels of the parameters are the list of every item: a list, or a text with commas. */
 static bool read_labels(ses_job *j, ses_string **list, size_t *n)
 {
     const ses_json *v = ses_body_get(ses_body_get(j->body, "parameters"), "candidate_labels");
+    ses_string text = ses_body_text(v);
+    if (text.p) return split_labels(j, text, list, n);
     return !v || ses_body_texts(j, v, "candidate_labels", list, n, false);
 }
 
@@ -179,6 +184,17 @@ static bool add_input(ses_worker *w, ses_job *j, const ses_json *v, ses_item *co
     return ok;
 }
 
+/* False: the input has not failed. */
+static bool put_error(ses_json_writer *json, const ses_job_item *x)
+{
+    const ses_err *why = ses_job_item_error(x);
+    if (!why) return false;
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "error", why->msg);
+    ses_json_end_object(json);
+    return true;
+}
+
 static void done(ses_worker *w, ses_job *j)
 {
     const state *s = j->state;
@@ -188,12 +204,8 @@ static void done(ses_worker *w, ses_job *j)
     if (list) ses_json_begin_array(json);
     for (size_t i = 0; i < j->n; i++) {
         const ses_job_item *x = &j->item[i];
-        const ses_err *why = x->error ? x->error : x->request->error;
-        if (why) {
-            ses_json_begin_object(json);
-            ses_json_member_string(json, "error", why->msg);
-            ses_json_end_object(json);
-        } else if (s->shape->put) {
+        if (put_error(json, x)) continue;
+        if (s->shape->put) {
             s->shape->put(json, &x->result);
         } else if (j->generation) {
             ses_generate_put(json, j, i);
@@ -210,40 +222,31 @@ static void done(ses_worker *w, ses_job *j)
 
 static void embed_done(ses_worker *w, ses_job *j)
 {
-    ses_json_writer *json = ses_reply_begin(w, j, false);
+    const ses_embed_request *r = j->state;
+    bool list = r->errors_of_items;
+    ses_json_writer *json = ses_reply_begin(w, j, list);
     if (!json) return;
-    bool list = ses_json_type_of(ses_body_get(j->body, "inputs")) == SES_JSON_ARRAY;
     if (list) ses_json_begin_array(json);
-    for (size_t i = 0; i < j->n; i++) ses_embed_put(json, j, i);
+    for (size_t i = 0; i < j->n; i++)
+        if (!put_error(json, &j->item[i])) ses_embed_put(json, j, i);
     if (list) ses_json_end_array(json);
     ses_reply_json(w, j, json);
-}
-
-/* The request has parameters that run_embed does not read. */
-static bool has_settings(const ses_job *j)
-{
-    static const char *const known[] = { "normalize", "truncate", "truncation_direction", "prompt_name",
-                                         "dimensions" };
-    const ses_json *p = ses_body_get(j->body, "parameters");
-    for (size_t i = 0; i < ses_json_len(p); i++) {
-        bool found = false;
-        for (size_t k = 0; k < SES_LEN(known) && !found; k++)
-            found = !strcmp(known[k], ses_json_key(p, i, NULL));
-        if (!found) return true;
-    }
-    return false;
 }
 
 /* feature_extraction() sends its settings beside "inputs". */
 static bool run_embed(ses_worker *w, ses_job *j, const char *model)
 {
     ses_embed_request *r = ses_job_alloc(j, 1, sizeof *r);
+    const ses_json *p = ses_body_get(j->body, "parameters"), *inputs = ses_body_get(j->body, "inputs");
     ses_string *text = NULL;
     size_t n = 0;
     if (!r) return false;
     *r = (ses_embed_request){ .model = model, .normalize = -1, .truncate = true };
-    return ses_embed_read(j, j->body, r) && ses_embed_read(j, ses_body_get(j->body, "parameters"), r) &&
-           ses_body_texts(j, ses_body_get(j->body, "inputs"), "inputs", &text, &n, false) &&
+    r->errors_of_items = ses_json_type_of(inputs) == SES_JSON_ARRAY;
+    return ses_embed_read(j, j->body, r) && ses_embed_read(j, p, r) &&
+           ses_settings_begin(j, &r->settings, ses_json_len(p) + SES_EMBED_SETTINGS) &&
+           add_parameters(j, p, &ses_task_embed, &r->settings) &&
+           ses_body_texts(j, inputs, "inputs", &text, &n, false) &&
            ses_embed_submit(w, j, r, text, n, embed_done);
 }
 
@@ -261,18 +264,13 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
     if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
         return ses_body_wrong_type(j, "parameters", parameters, "an object");
     if (!ses_body_string(j, parameters, "adapter_id", &model)) return false; /* an adapter is a model */
-    j->model = ses_registry_find(ses_server_registry(w->server), model, NULL);
-    if (!j->model)
-        return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
-                            "no model \"%s\" is loaded; GET /v1/models lists them",
-                            model ? ses_quoted_of(model, strlen(model)).s : "");
-    if (!s) return false;
+    if (!s || !ses_job_find_model(w, j, model, NULL)) return false;
     const ses_task_entry *task = find_task(j, name, &s->shape);
     if (!task)
         return ses_api_fail(&j->error, SES_API_NOT_FOUND, NULL, "no task \"%s\"",
                             ses_quoted_of(name, strlen(name)).s);
     if (!inputs) return ses_body_missing(j, "inputs");
-    if (task->task == &ses_task_embed && !has_settings(j)) return run_embed(w, j, model);
+    if (task->task == &ses_task_embed) return run_embed(w, j, model);
     if (!ses_body_bool(j, j->body, "stream", &stream) || !read_parameters(j, s->shape, task, &settings) ||
         !read_labels(j, &labels, &common.n_list) || !ses_job_open(w, j, model, task, settings.pipeline))
         return false;

@@ -49,14 +49,14 @@ static bool read_input(ses_job *j, const ses_json *v, ses_item *item)
 static bool predict_handle(ses_worker *w, ses_job *j)
 {
     const char *model = NULL;
-    bool raw = false, *batch = ses_job_alloc(j, 1, sizeof *batch);
+    bool raw = false, truncate = true, *batch = ses_job_alloc(j, 1, sizeof *batch);
     const ses_task_entry *task = ses_task_find("text-classification");
     const ses_json *inputs = ses_body_get(j->body, "inputs");
     ses_body_settings s;
     if (!inputs) return ses_body_missing(j, "inputs");
     if (!batch || !ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_bool(j, j->body, "raw_scores", &raw) || !ses_settings_begin(j, &s, 2) ||
-        !ses_job_open(w, j, model, task, NULL))
+        !ses_body_bool(j, j->body, "raw_scores", &raw) || !ses_body_bool(j, j->body, "truncate", &truncate) ||
+        !ses_settings_begin(j, &s, 2) || !ses_job_open(w, j, model, task, NULL))
         return false;
     ses_settings_add(&s, task->task, "top_k", "all");
     if (raw) ses_settings_add(&s, task->task, "function_to_apply", "none");
@@ -71,7 +71,8 @@ static bool predict_handle(ses_worker *w, ses_job *j)
             return false;
     }
     j->state = batch;
-    return ses_job_check_items(j) && ses_job_submit(w, j, predict_done);
+    return ses_job_check_items(j) && (truncate || ses_job_check_truncation(j)) &&
+           ses_job_submit(w, j, predict_done);
 }
 
 /* ---- /classify ---- */
@@ -80,7 +81,7 @@ static void put_class(ses_job *j, ses_json_writer *json, size_t i)
 {
     const ses_job_item *x = &j->item[i];
     const ses_result *r = &x->result;
-    const ses_err *why = x->error ? x->error : x->request->error;
+    const ses_err *why = ses_job_item_error(x);
     ses_json_begin_object(json);
     ses_json_member_uint(json, "index", i);
     if (why) {
@@ -142,7 +143,7 @@ const ses_route ses_route_predict = {
                "\"array\",\"items\":{\"type\":"
                "\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2},\"minItems\":1}]},"
                "\"raw_scores\":{\"type\":"
-               "\"boolean\"},\"model\":{\"type\":\"string\"}}}",
+               "\"boolean\"},\"truncate\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/"
                 "Label\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Label\"}}]}}",
 };

@@ -7,12 +7,18 @@
 #include <string.h>
 
 typedef struct state {
-    bool cohere, return_text;
+    bool cohere, return_text, truncate;
     size_t top_n;
+    int64_t max_tokens; /* max_tokens_per_doc; 0: not given */
     ses_string *text;
 } state;
 
 /* ---- responses ---- */
+
+static void put_text(ses_json_writer *json, const state *s, int64_t i)
+{
+    ses_json_member_stringn(json, "text", s->text[i].p, s->text[i].n);
+}
 
 static void put_tei(ses_json_writer *json, const state *s, const ses_result *r)
 {
@@ -20,7 +26,7 @@ static void put_tei(ses_json_writer *json, const state *s, const ses_result *r)
     for (size_t i = 0; i < r->n && i < s->top_n; i++) {
         ses_json_begin_object(json);
         ses_json_member_int(json, "index", r->row[i].index);
-        if (s->return_text) ses_json_member_stringn(json, "text", r->row[i].text.p, r->row[i].text.n);
+        if (s->return_text) put_text(json, s, r->row[i].index);
         ses_json_put_key(json, "score");
         ses_json_put_float(json, (float)r->row[i].score);
         ses_json_end_object(json);
@@ -31,7 +37,7 @@ static void put_tei(ses_json_writer *json, const state *s, const ses_result *r)
 static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, const ses_result *r)
 {
     ses_json_begin_object(json);
-    ses_json_member_string(json, "id", "rerank-1");
+    ses_reply_put_id(json, j, "rerank");
     ses_json_member_string(json, "model", j->model->name);
     ses_json_member_array(json, "results");
     for (size_t i = 0; i < r->n && i < s->top_n; i++) {
@@ -41,7 +47,7 @@ static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, 
         ses_json_put_float(json, (float)r->row[i].score);
         if (s->return_text) {
             ses_json_member_object(json, "document");
-            ses_json_member_stringn(json, "text", r->row[i].text.p, r->row[i].text.n);
+            put_text(json, s, r->row[i].index);
             ses_json_end_object(json);
         }
         ses_json_end_object(json);
@@ -82,35 +88,79 @@ static bool read_documents(ses_job *j, const ses_json *v, ses_string **list, siz
     return *list != NULL;
 }
 
+/* Shortens a text to max tokens: at the end of a token, after which its beginning may have other tokens. */
+static bool shorten(ses_job *j, ses_encode_ctx *tokens, ses_string *text, size_t max)
+{
+    static const ses_encode_options plain = { .no_special = true };
+    ses_err e = { 0 };
+    size_t all = 0;
+    for (size_t keep = max;; keep--) {
+        if (!ses_encode(tokens, &(ses_input){ .text = *text }, &plain, &e))
+            return ses_api_fail_with(&j->error, SES_API_TOKENIZER, "documents", &e);
+        const ses_encoding *x = ses_encode_ctx_result(tokens);
+        if (!all) all = x->n;
+        if (x->n <= max) {
+            j->truncated += (int64_t)(all - x->n);
+            return true;
+        }
+        text->n = keep ? (size_t)x->byte_offset[keep - 1].end : 0;
+    }
+}
+
+/* The response has the documents as they were sent. */
+static bool shorten_documents(ses_worker *w, ses_job *j, const state *s, ses_item *item)
+{
+    ses_err e = { 0 };
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    if (!p) return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    ses_string *text = ses_job_alloc(j, item->n_list, sizeof *text);
+    for (size_t i = 0; text && i < item->n_list; i++) {
+        text[i] = s->text[i];
+        if (!shorten(j, p->tokens, &text[i], (size_t)s->max_tokens)) return false;
+    }
+    item->list = text;
+    return text != NULL;
+}
+
+/* Reads all but query and documents. */
+static bool read_options(ses_job *j, state *s, const char **model, bool *raw)
+{
+    int64_t top_n = INT32_MAX;
+    if (!ses_body_string(j, j->body, "model", model) || !ses_body_bool(j, j->body, "raw_scores", raw) ||
+        !ses_body_bool(j, j->body, "truncate", &s->truncate) ||
+        !ses_body_bool(j, j->body, s->cohere ? "return_documents" : "return_text", &s->return_text) ||
+        !ses_body_int(j, j->body, "top_n", 1, INT32_MAX, &top_n) ||
+        !ses_body_int(j, j->body, "max_tokens_per_doc", 1, INT32_MAX, &s->max_tokens))
+        return false;
+    s->top_n = (size_t)top_n;
+    return true;
+}
+
 static bool handle(ses_worker *w, ses_job *j)
 {
     state *s = ses_job_alloc(j, 1, sizeof *s);
     const char *model = NULL;
     bool raw = false;
-    int64_t top_n = INT32_MAX;
     ses_item item = { 0 };
     const ses_task_entry *task = ses_task_find("rerank");
     if (!s) return false;
     const ses_json *query = ses_body_get(j->body, "query"), *documents = ses_body_get(j->body, "documents");
-    s->cohere = documents != NULL;
+    s->cohere = documents != NULL, s->truncate = true;
     if (!query) return ses_body_missing(j, "query");
     item.text = ses_body_text(query);
     if (!item.text.p) return ses_body_wrong_type(j, "query", query, "a string");
     if (!item.text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "query", "\"query\" is empty");
-    if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "raw_scores", &raw) ||
-        !ses_body_bool(j, j->body, s->cohere ? "return_documents" : "return_text", &s->return_text) ||
-        !ses_body_int(j, j->body, "top_n", 1, INT32_MAX, &top_n))
-        return false;
+    if (!read_options(j, s, &model, &raw)) return false;
     if (s->cohere ? !read_documents(j, documents, &s->text, &item.n_list)
                   : !ses_body_texts(j, ses_body_get(j->body, "texts"), "texts", &s->text, &item.n_list, true))
         return false;
     item.list = s->text;
-    s->top_n = (size_t)top_n;
     j->state = s;
     static const ses_setting raw_scores[] = { { "raw_scores", "true" }, { 0 } };
     if (raw) item.settings = raw_scores;
-    return ses_job_open(w, j, model, task, NULL) && ses_job_add(w, j, &item) && ses_job_check_items(j) &&
-           ses_job_submit(w, j, rerank_done);
+    return ses_job_open(w, j, model, task, NULL) && (!s->max_tokens || shorten_documents(w, j, s, &item)) &&
+           ses_job_add(w, j, &item) && ses_job_check_items(j) &&
+           (s->truncate || ses_job_check_truncation(j)) && ses_job_submit(w, j, rerank_done);
 }
 
 /* ---- /score ---- */
@@ -179,7 +229,9 @@ static const char request_schema[] =
     "\"minLength\":1},\"texts\":{\"type\":\"array\","
     "\"items\":{\"type\":\"string\"},\"minItems\":1},\"documents\":{\"type\":\"array\",\"minItems\":1},\"top_"
     "n\":{\"type\":\"integer\","
-    "\"minimum\":1},\"raw_scores\":{\"type\":\"boolean\"},\"return_text\":{\"type\":\"boolean\"},\"return_"
+    "\"minimum\":1},\"max_tokens_per_doc\":{\"type\":\"integer\",\"minimum\":1},"
+    "\"truncate\":{\"type\":\"boolean\"},\"raw_scores\":{\"type\":\"boolean\"},\"return_text\":{\"type\":"
+    "\"boolean\"},\"return_"
     "documents\":{\"type\":"
     "\"boolean\"},\"model\":{\"type\":\"string\"}}}";
 

@@ -16,6 +16,7 @@ static bool handle(ses_worker *w, ses_job *j)
     const ses_json *inputs = ses_body_get(j->body, "inputs");
     ses_item item = { 0 };
     ses_string *list = NULL;
+    bool truncate = true;
     if (!inputs) return ses_body_missing(j, "inputs");
     if (ses_json_type_of(inputs) != SES_JSON_OBJECT)
         return ses_body_wrong_type(j, "inputs", inputs, "an object");
@@ -24,11 +25,13 @@ static bool handle(ses_worker *w, ses_job *j)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"source_sentence\" must be a string");
     if (!item.text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"source_sentence\" is empty");
     if (!ses_body_string(j, j->body, "model", &model) ||
+        !ses_body_bool(j, ses_body_get(j->body, "parameters"), "truncate", &truncate) ||
         !ses_body_texts(j, ses_body_get(inputs, "sentences"), "sentences", &list, &item.n_list, false) ||
         !ses_job_open(w, j, model, ses_task_find("similarity"), NULL))
         return false;
     item.list = list;
-    return ses_job_add(w, j, &item) && ses_job_check_items(j) && ses_job_submit(w, j, done);
+    return ses_job_add(w, j, &item) && ses_job_check_items(j) && (truncate || ses_job_check_truncation(j)) &&
+           ses_job_submit(w, j, done);
 }
 
 const ses_route ses_route_similarity = {
@@ -42,6 +45,6 @@ const ses_route ses_route_similarity = {
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
                "\"object\",\"required\":[\"source_sentence\",\"sentences\"],\"properties\":{\"source_"
                "sentence\":{\"type\":\"string\",\"minLength\":1},\"sentences\":{\"$ref\":\"#/components/"
-               "schemas/Texts\"}}},\"model\":{\"type\":\"string\"}}}",
+               "schemas/Texts\"}}},\"parameters\":{\"type\":\"object\"},\"model\":{\"type\":\"string\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}",
 };

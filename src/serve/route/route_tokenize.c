@@ -13,13 +13,7 @@ static ses_pipeline *open_tokenizer(ses_worker *w, ses_job *j)
 {
     const char *model = NULL;
     ses_err e = { 0 };
-    if (!ses_body_string(j, j->body, "model", &model)) return NULL;
-    j->model = ses_registry_find(ses_server_registry(w->server), model, NULL);
-    if (!j->model) {
-        ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "no model \"%s\" is loaded",
-                     model ? ses_quoted_of(model, strlen(model)).s : "");
-        return NULL;
-    }
+    if (!ses_body_string(j, j->body, "model", &model) || !ses_job_find_model(w, j, model, NULL)) return NULL;
     ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_pipeline *clone = p ? ses_served_pipeline_encoder(p, w->index, &e) : NULL;
     if (!clone) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
