@@ -1,6 +1,7 @@
-/* Minimal pairs (BLiMP, Marvin and Linzen, Gulordava et al.): how often a model prefers the acceptable
- * sentence. */
-#include "minimal_pairs.h"
+/* Minimal pairs: how often a model gives the acceptable sentence a higher probability. Tables of BLiMP and of
+ * Marvin and Linzen have the columns good and bad (and perhaps bad2), the tables of Gulordava et al. have
+ * form, class, len_prefix and sent. Pairs are grouped by the columns UID and term, or case, or pattern. */
+#include "direct_eval.h"
 
 #include "cli/input_size.h"
 
@@ -18,11 +19,6 @@
 #include <string.h>
 
 enum { MAX_BAR = 30, MAX_COLUMNS = 32, MAX_LINE = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
-
-bool ses_is_minimal_pairs_task(const char *task)
-{
-    return task && (!strcmp(task, "blimp") || !strcmp(task, "agreement"));
-}
 
 /* A paradigm: pairs of one phenomenon. */
 typedef struct group {
@@ -337,9 +333,11 @@ static bool print_json(const pairs_run *j, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute_args *a, ses_call *c,
-                            ses_err *e)
+bool ses_eval_minimal_pairs(const ses_direct_eval_call *d, ses_err *e)
 {
+    const char *dir = d->dir, *path = d->file[0];
+    const ses_compute_args *a = d->compute;
+    ses_call *c = d->call;
     pairs_run j = { 0 };
     block b = { 0 };
     ses_device_options o = ses_compute_device_options(a);
