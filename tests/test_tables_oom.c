@@ -1,4 +1,5 @@
 /* Readers of labeled text with every allocation failing in turn. */
+#include "io/conllu.h"
 #include "oom.h"
 #include "sesame/table.h"
 
@@ -45,6 +46,15 @@ static bool conll(void *ctx, ses_err *e)
     ses_conll_free(c);
     return ok;
 }
+static bool conllu(void *ctx, ses_err *e)
+{
+    ses_conllu *c = ses_conllu_from_text(ctx, strlen(ctx), NULL, e);
+    ses_conllu_sentence s;
+    bool ok = c != NULL;
+    while (ok && (ok = ses_conllu_next(c, &s, e)) && s.n) {}
+    ses_conllu_free(c);
+    return ok;
+}
 static bool squad(void *ctx, ses_err *e)
 {
     ses_squad *q = ses_squad_from_text(ctx, strlen(ctx), NULL, e);
@@ -62,6 +72,11 @@ int main(void)
         size_t n = strlen(lines);
         snprintf(lines + n, sizeof lines - n, "token%d O\n%s", i, i == 70 ? "\n" : "");
     }
+    char trees[8000] = "";
+    for (int i = 0; i < 100; i++) {
+        size_t n = strlen(trees);
+        snprintf(trees + n, sizeof trees - n, "%d\tword%d\tl\tU\tx\t_\t%d\tdep\t_\t_\n", i + 1, i, i);
+    }
     char json[] =
         "{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"id\":\"1\",\"question\":\"Q\","
         "\"answers\":[{\"text\":\"cat\",\"answer_start\":2}]}]}]}]}";
@@ -70,6 +85,7 @@ int main(void)
     oom_sweep("JSON lines", jsonl, NULL);
     oom_sweep("a file", file, path);
     oom_sweep("CoNLL", conll, lines);
+    oom_sweep("CoNLL-U", conllu, trees);
     oom_sweep("SQuAD", squad, json);
     return check_report();
 }

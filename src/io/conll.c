@@ -113,9 +113,7 @@ bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e)
     c->n = c->bytes.len = 0;
     for (;;) {
         if (!ses_text_reader_next(&c->lines, &p, &n, e)) return false;
-        size_t blanks = 0;
-        while (p && blanks < n && is_blank(p[blanks])) blanks++;
-        if (!p || blanks == n) {
+        if (!p || ses_text_is_blank(p, n)) {
             if (c->n) return return_sentence(c, s, e);
             if (p) continue;
             return c->any || ses_fail(e, SES_EFORMAT, "no sentences");

@@ -43,6 +43,12 @@ static bool fill(ses_text_reader *l, ses_err *e)
     return true;
 }
 
+bool ses_text_is_blank(const char *s, size_t n)
+{
+    while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) n--;
+    return !n;
+}
+
 const char *ses_text_binary_format(const char *s, size_t n)
 {
     static const struct {

@@ -26,6 +26,8 @@ void ses_text_reader_free(ses_text_reader *l);
  * UTF-8 without NUL. */
 bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e);
 
+/* Whether a line has only spaces and tabs. */
+bool ses_text_is_blank(const char *s, size_t n);
 /* Detects common files that are not text by their first n bytes: how to convert such a file, or NULL. */
 const char *ses_text_binary_format(const char *s, size_t n);
 
