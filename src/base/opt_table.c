@@ -148,10 +148,11 @@ bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *tex
     return true;
 }
 
-bool ses_opt_is_choice(const ses_opt *o, const char *text)
+bool ses_opt_takes_word(const ses_opt *o, const char *text)
 {
     const char *word;
-    size_t len;
+    size_t len, n = text ? strlen(text) : 0, ending = o->value_ending ? strlen(o->value_ending) : 0;
+    if (ending && n > ending && !strcmp(text + n - ending, o->value_ending)) return true;
     for (size_t i = 0; text && ses_list_at(o->choices, i, &word, &len); i++)
         if (ses_equal(word, len, text)) return true;
     return false;

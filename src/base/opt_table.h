@@ -37,9 +37,9 @@ typedef struct ses_opt {
     /* For text: kind of the words that shell completion offers, "tasks" or "devices" (`sesame completion`).
      * NULL: models for is_model, else files. */
     const char *completion;
-    /* For a choice: the value if none follows. A value follows after '=', or as the next word if that is
-     * exactly one of the choices. */
-    const char *implicit_value;
+    /* For a choice or text: the value if none follows. A value follows after '=', or as the next word if that
+     * is exactly one of the choices, or if it ends with value_ending. */
+    const char *implicit_value, *value_ending;
     size_t was_set;                    /* offset of a bool that is set if the option was used; 0: none */
     const char *help;                  /* one sentence without a period */
     const struct ses_opt_table *table; /* included options; `offset` is that of their struct. NULL: none */
@@ -79,7 +79,8 @@ typedef struct ses_usage_example {
 /* Parses the text of an option's value and stores it in args. `from` names the option in messages
  * (SES_EUSAGE). Text values are borrowed. The text of a flag is NULL, "true" or "false". */
 bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e);
-bool ses_opt_is_choice(const ses_opt *o, const char *text);
+/* Whether the next word is the value of an option with an implicit value. text may be NULL. */
+bool ses_opt_takes_word(const ses_opt *o, const char *text);
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args must be zeroed */
 void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* frees the lists in args */
 

@@ -14,7 +14,7 @@ typedef struct ses_command ses_command;
 typedef struct ses_call {
     const ses_command *command;
     const void *args; /* struct filled from the command's options */
-    void *task_args;  /* pipelines: struct filled from the task's options */
+    void *task_args;  /* pipelines and analyses: struct filled from the options of the task or analysis */
     char **operands;  /* operands, then NULL */
     int n_operands;
     ses_term out, err; /* stdout and stderr */
@@ -37,7 +37,9 @@ struct ses_command {
     bool has_model_operand;
     /* the bundled model of this pipeline is the default of --model; NULL: a pipeline's own, otherwise none */
     const char *default_model_of;
-    const struct ses_task *task; /* pipelines: provides more options, the description and examples */
+    /* pipelines and analyses: provides more options, the description and examples */
+    const struct ses_task *task;
+    const struct ses_analysis *analysis;
     /* Opens the options of an earlier call that are the defaults of this one: an object with a member
      * "options". NULL without an error: there are none. The pointer itself may be NULL. */
     ses_json_doc *(*open_stored)(const ses_call *c, ses_err *e);
@@ -53,8 +55,17 @@ const char *ses_command_name_of(const char *word);     /* name of a command for 
 /* Fails for an unknown name and suggests a similar one. */
 const ses_command *ses_command_require(const char *name, ses_err *e);
 
-/* Iterates over the options; the options of a pipeline's task come first. Their offsets refer to different
- * structs: use this for names and help texts. */
+/* The part of a command that its task or analysis provides; zeroed: none. */
+typedef struct ses_command_part {
+    const char *description, *operands;
+    const ses_usage_example *examples;
+    const ses_opt *opt;
+    size_t n_opt, args_size;
+} ses_command_part;
+ses_command_part ses_command_part_of(const ses_command *c);
+
+/* Iterates over the options; the options of a task or an analysis come first. Their offsets refer to
+ * different structs: use this for names and help texts. */
 ses_opt_iter ses_command_options(const ses_command *c);
 const char *ses_command_description(const ses_command *c);
 const char *ses_command_usage(const ses_command *c);      /* operands, for help */
@@ -67,6 +78,10 @@ const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: no
 #undef SES_TASK
 #undef SES_TASK_ALIAS
 extern const char ses_pipeline_description[]; /* common to all pipelines */
+#define SES_ANALYSIS(id, name, summary) extern const ses_command ses_analysis_command_##id;
+#include "analysis/analyses.def"
+#undef SES_ANALYSIS
+extern const char ses_analysis_description[]; /* common to all analyses */
 
 /* Options of every command. */
 typedef struct ses_general_args {

@@ -1,6 +1,7 @@
 /* The list of commands and the options common to all of them. */
 #include "command.h"
 
+#include "analysis/analysis.h"
 #include "base/suggest.h"
 #include "sesame/model.h"
 #include "task/task.h"
@@ -20,6 +21,9 @@ static const ses_command *const list[] = {
 #include "task/tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS
+#define SES_ANALYSIS(id, name, summary) &ses_analysis_command_##id,
+#include "analysis/analyses.def"
+#undef SES_ANALYSIS
     NULL,
 };
 
@@ -39,12 +43,24 @@ const char *ses_command_name_of(const char *word)
     return word;
 }
 
+ses_command_part ses_command_part_of(const ses_command *c)
+{
+    const ses_task *t = c->task;
+    const ses_analysis *a = c->analysis;
+    if (t)
+        return (ses_command_part){ t->description, t->operands, t->examples, t->opt, t->n_opt, t->args_size };
+    if (a)
+        return (ses_command_part){ a->description, a->operands, a->examples, a->opt, a->n_opt, a->args_size };
+    return (ses_command_part){ 0 };
+}
+
 ses_opt_iter ses_command_options(const ses_command *c)
 {
     ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt);
-    if (c->task) { /* iterated first, then the command's own */
-        it.level[1].next = c->task->opt;
-        it.level[1].end = c->task->n_opt ? c->task->opt + c->task->n_opt : c->task->opt;
+    ses_command_part part = ses_command_part_of(c);
+    if (part.n_opt) { /* iterated first, then the command's own */
+        it.level[1].next = part.opt;
+        it.level[1].end = part.opt + part.n_opt;
         it.depth = 1;
     }
     return it;
@@ -52,17 +68,20 @@ ses_opt_iter ses_command_options(const ses_command *c)
 
 const char *ses_command_description(const ses_command *c)
 {
-    return c->task ? c->task->description : c->description;
+    ses_command_part part = ses_command_part_of(c);
+    return part.description ? part.description : c->description;
 }
 
 const ses_usage_example *ses_command_examples(const ses_command *c)
 {
-    return c->task ? c->task->examples : c->examples;
+    ses_command_part part = ses_command_part_of(c);
+    return part.examples ? part.examples : c->examples;
 }
 
 const char *ses_command_usage(const ses_command *c)
 {
-    return c->task && c->task->operands ? c->task->operands : c->usage;
+    ses_command_part part = ses_command_part_of(c);
+    return part.operands ? part.operands : c->usage;
 }
 
 const char *ses_command_model_note(const ses_command *c)

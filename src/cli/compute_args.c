@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ses_opt opt[] = {
+static const ses_opt device_opt[] = {
     SES_OPT_THREADS(ses_compute_args, threads),
     { .name = "isa",
       .type = SES_OPT_CHOICE,
@@ -30,6 +30,11 @@ static const ses_opt opt[] = {
       .env = "SESAME_DEVICE",
       .completion = "devices",
       .help = "cpu, cuda or cuda:N" },
+};
+const ses_opt_table ses_device_option_table = { device_opt, SES_LEN(device_opt) };
+
+static const ses_opt opt[] = {
+    { .table = &ses_device_option_table },
     SES_OPT_JSON(ses_compute_args, json),
 };
 const ses_opt_table ses_compute_options = { opt, SES_LEN(opt) };

@@ -18,6 +18,7 @@ typedef struct ses_compute_args {
 } ses_compute_args;
 
 extern const ses_opt_table ses_compute_options;
+extern const ses_opt_table ses_device_option_table; /* the same without --json */
 
 #define SES_OPT_JSON(struct_, field)                                                             \
     {                                                                                            \

@@ -83,7 +83,8 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     ses_call call = { .command = cmd, .operands = argv };
     ses_general_args before = *general; /* given before the command */
     const ses_task *task = cmd->task;
-    void *args = ses_alloc(cmd->args_size, e), *task_args = ses_alloc(task ? task->args_size : 0, e);
+    ses_command_part part = ses_command_part_of(cmd);
+    void *args = ses_alloc(cmd->args_size, e), *task_args = ses_alloc(part.args_size, e);
     if (!args || !task_args) {
         ses_free(args);
         ses_free(task_args);
@@ -91,11 +92,11 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     }
     call.args = args;
     call.task_args = task_args;
-    const ses_opt_group group[] = { { task ? task->opt : NULL, task ? task->n_opt : 0, task_args },
+    const ses_opt_group group[] = { { part.opt, part.n_opt, task_args },
                                     { cmd->opt, cmd->n_opt, args },
                                     { ses_general_opt, ses_n_general_opt, general } };
     ses_json_doc *stored = NULL;
-    const ses_opt_group *own_group = task ? group : group + 1; /* without the empty group of a task */
+    const ses_opt_group *own_group = part.n_opt ? group : group + 1; /* without an empty group */
     bool ok = parse(cmd, own_group, (size_t)(group + SES_LEN(group) - own_group), &call, &stored, e) &&
               (!task || ses_task_set_called_name(task, task_args, name, e));
     if (general->color == SES_COLOR_AUTO) general->color = before.color;

@@ -1,6 +1,7 @@
 /* Resolves the model arguments of a command. */
 #include "model_args.h"
 
+#include "analysis/analysis.h"
 #include "model/bundled_models.h"
 
 #include <assert.h>
@@ -12,6 +13,12 @@ static const char *task_name(const ses_command *cmd)
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if ((*c)->task == cmd->task && !(*c)->hidden) return (*c)->name;
     return cmd->name;
+}
+
+/* The pipeline whose bundled model is the command's default; NULL: none. */
+static const char *default_model_of(const ses_command *cmd)
+{
+    return cmd->analysis ? cmd->analysis->default_model_of : cmd->default_model_of;
 }
 
 /* Sets *at to dir and appends it to owned; false: dir is NULL. */
@@ -27,7 +34,7 @@ static bool keep(const char **at, char *dir, char *owned[SES_MAX_MODEL_ARGS])
 /* The default model of a command, even if a folder of that name exists in the current folder. */
 static bool use_default(const ses_command *cmd, const char **at, char *owned[SES_MAX_MODEL_ARGS], ses_err *e)
 {
-    const char *name = ses_model_default(cmd->task ? task_name(cmd) : cmd->default_model_of);
+    const char *name = ses_model_default(cmd->task ? task_name(cmd) : default_model_of(cmd));
     if (!name)
         return ses_fail(e, SES_EUSAGE, "--model DIR is required: Sesame has no bundled model for %s",
                         cmd->name);
@@ -43,7 +50,7 @@ bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
             continue; /* names in lists are resolved by the command */
         const char **at = (const char **)(void *)((char *)args + o->offset);
         if (*at && !keep(at, ses_model_resolve(*at, NULL, e), owned)) return false;
-        if (!*at && (cmd->task || cmd->default_model_of) && !strcmp(o->name, "model") &&
+        if (!*at && (cmd->task || default_model_of(cmd)) && !strcmp(o->name, "model") &&
             !use_default(cmd, at, owned, e))
             return false;
     }

@@ -89,7 +89,7 @@ static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, 
         return ses_opt_set(&m.opt, m.args, from, NULL, e);
     }
     if (!value && m.opt.implicit_value) {
-        if (ses_opt_is_choice(&m.opt, (*at)[1])) value = *++*at;
+        if (ses_opt_takes_word(&m.opt, (*at)[1])) value = *++*at;
         return ses_opt_set(&m.opt, m.args, from, value, e);
     }
     if (!value) {
@@ -112,6 +112,8 @@ static bool parse_letters(const ses_opt_group *group, size_t n_groups, char ***a
             if (!ses_opt_set(&m.opt, m.args, from, NULL, e)) return false;
             continue;
         }
+        if (!c[1] && m.opt.implicit_value && !ses_opt_takes_word(&m.opt, (*at)[1]))
+            return ses_opt_set(&m.opt, m.args, from, NULL, e);
         const char *value = c[1] ? c + 1 : (*at)[1];
         if (!value) return ses_fail(e, SES_EUSAGE, "%s needs a value (%s)", from, ses_opt_value_name(&m.opt));
         if (!c[1]) ++*at;

@@ -149,6 +149,10 @@ static void put_command_page(const ses_command *c)
         puts(".PP");
         put_paragraphs(ses_command_model_note(c));
     }
+    if (c->analysis) {
+        puts(".PP");
+        put_paragraphs(ses_analysis_description);
+    }
     puts(".SH OPTIONS");
     const ses_opt *o;
     for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) put_option(o);

@@ -1,6 +1,7 @@
 /* Writes training runs as one HTML page. */
 #include "html_report.h"
 
+#include "analysis/figure/markup.h"
 #include "base/alloc.h"
 #include "base/energy_meter.h"
 #include "base/file.h"

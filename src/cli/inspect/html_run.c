@@ -1,10 +1,10 @@
 /* HTML sections of one training run. */
+#include "analysis/figure/markup.h"
 #include "base/alloc.h"
 #include "base/energy_meter.h"
 #include "base/file.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
-#include "cli/ui/svg_chart.h"
 #include "html_parts.h"
 #include "next_commands.h"
 

@@ -1,10 +1,10 @@
 /* Writes the loss curves of a training run as SVG. */
 #include "loss_curve_svg.h"
 
+#include "analysis/figure/markup.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/ui/svg_chart.h"
 #include "io/text_reader.h"
 #include "sesame/json.h"
 

@@ -53,6 +53,10 @@ void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
         putc('\n', out);
         ses_put_wrapped(out, ses_command_model_note(c), 0, 0, text_width(t));
     }
+    if (c->analysis) {
+        putc('\n', out);
+        ses_put_wrapped(out, ses_analysis_description, 0, 0, text_width(t));
+    }
     const ses_usage_example *examples = ses_command_examples(c);
     if (examples) {
         put_heading(t, out, "Examples");
@@ -75,10 +79,14 @@ void ses_help_top(const ses_term *t, FILE *out)
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden && (int)strlen((*c)->name) > left) left = (int)strlen((*c)->name);
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && !(*c)->task) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
+        if (!(*c)->hidden && !(*c)->task && !(*c)->analysis)
+            put_row(t, out, (*c)->name, left + 5, (*c)->summary);
     put_heading(t, out, "Pipelines");
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden && (*c)->task) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
+    put_heading(t, out, "Analyses");
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden && (*c)->analysis) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
     put_heading(t, out, "Options");
     for (size_t i = 0; i < ses_n_top_opt; i++) put_option(&ses_top_opt[i], t, out);
     for (size_t i = 0; i < ses_n_general_opt; i++) put_option(&ses_general_opt[i], t, out);

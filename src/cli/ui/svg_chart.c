@@ -1,6 +1,8 @@
 /* Line charts as SVG. */
 #include "svg_chart.h"
 
+#include "analysis/figure/markup.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -8,21 +10,6 @@
  * dots; SMOOTHED: lines of at least as many points are smoothed. */
 enum { WIDTH = 344, HEIGHT = 216, LEFT = 46, RIGHT = 16, TOP = 24, BOTTOM = 38, POINTS = 240, DOTS = 25 };
 enum { SMOOTHED = 30 };
-
-void ses_html_text(ses_buf *out, const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        switch (c) {
-        case '&': ses_buf_puts(out, "&amp;"); break;
-        case '<': ses_buf_puts(out, "&lt;"); break;
-        case '>': ses_buf_puts(out, "&gt;"); break;
-        case '"': ses_buf_puts(out, "&quot;"); break;
-        case '\'': ses_buf_puts(out, "&#39;"); break;
-        default: ses_buf_put(out, c < 0x20 || c == 0x7F ? ' ' : (char)c);
-        }
-    }
-}
 
 typedef struct range {
     double low, high;
@@ -106,18 +93,6 @@ static void find_ranges(const ses_chart *c, range *x, range *y)
     y->low = fmax(faint.low, y->low - extent / 2), y->high = fmin(faint.high, y->high + extent / 2);
 }
 
-ses_chart_ticks ses_chart_find_ticks(double low, double high, int parts, double min_step)
-{
-    enum { MAX_TICKS = 32 };
-    ses_chart_ticks t = { 0 };
-    double raw = (high - low) / parts, unit = pow(10, floor(log10(raw))), x = raw / unit;
-    t.step = fmax(min_step, unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10));
-    t.first = ceil(low / t.step - 1e-9);
-    double n = floor(high / t.step + 1e-9) - t.first + 1;
-    if (isfinite(raw) && raw > 0 && t.step > 0 && n >= 1 && n <= MAX_TICKS) t.n = (int)n;
-    return t;
-}
-
 static double svg_x(range r, double x)
 {
     return LEFT + (x - r.low) / (r.high - r.low) * (WIDTH - LEFT - RIGHT);
@@ -129,18 +104,6 @@ static double svg_y(range r, double y)
     return HEIGHT - BOTTOM - (inside - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* A short number: 0.25, 2e-5, 40k. Values near zero become 0, never -0. */
-static void put_tick(ses_buf *out, double x, double step)
-{
-    char text[40], *exponent;
-    bool thousands = fabs(x) >= 10000 && fmod(x, 100) == 0 && fabs(x) < 1e6;
-    snprintf(text, sizeof text, "%.4g", fabs(x) < 1e-9 * step ? 0 : thousands ? x / 1000 : x);
-    exponent = strchr(text, 'e');
-    if (exponent && exponent[1] && exponent[2] == '0')
-        memmove(exponent + 2, exponent + 3, strlen(exponent + 3) + 1);
-    ses_buf_appendf(out, "%s%s", text, thousands ? "k" : "");
-}
-
 static void put_axes(ses_buf *out, const ses_chart *c, range x, range y)
 {
     ses_chart_ticks t = ses_chart_find_ticks(y.low, y.high, 4, 0);
@@ -148,14 +111,14 @@ static void put_axes(ses_buf *out, const ses_chart *c, range x, range y)
         double v = (t.first + i) * t.step, at = svg_y(y, v);
         ses_buf_appendf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"y\">",
                         LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4);
-        put_tick(out, v, t.step);
+        ses_chart_tick_put(out, v, t.step);
         ses_buf_puts(out, "</text>");
     }
     t = ses_chart_find_ticks(x.low, x.high, 5, 1);
     for (int i = 0; i < t.n; i++) {
         double v = (t.first + i) * t.step;
         ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"x\">", svg_x(x, v), HEIGHT - BOTTOM + 16);
-        put_tick(out, v, t.step);
+        ses_chart_tick_put(out, v, t.step);
         ses_buf_puts(out, "</text>");
     }
     ses_buf_appendf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT);
@@ -221,7 +184,7 @@ static void put_caption(ses_buf *out, const ses_chart *c)
     const ses_series *s = c->n == 1 ? c->line[0].series : NULL;
     if (s && s->n) {
         ses_buf_puts(out, "<span class=\"last\">last ");
-        put_tick(out, s->value[s->n - 1], 0);
+        ses_chart_tick_put(out, s->value[s->n - 1], 0);
         ses_buf_puts(out, "</span>");
     }
     ses_buf_puts(out, "</figcaption>");

@@ -25,16 +25,4 @@ typedef struct ses_chart {
 /* Writes nothing if no line has a finite value. */
 void ses_chart_put(ses_buf *out, const ses_chart *c);
 
-/* Ticks of an axis, at (first + i) * step for i < n. */
-typedef struct ses_chart_ticks {
-    double first, step;
-    int n;
-} ses_chart_ticks;
-
-/* About `parts` ticks from low to high, at least min_step apart: 1, 2 or 5 times a power of ten. None if the
- * range is not finite, empty, or too small for its numbers. */
-ses_chart_ticks ses_chart_find_ticks(double low, double high, int parts, double min_step);
-
-void ses_html_text(ses_buf *out, const char *s); /* escapes &, <, >, quotes and control characters */
-
 #endif

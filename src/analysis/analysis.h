@@ -1,0 +1,63 @@
+/* An analysis: a function from a model and data to a report of tables and pictures. Each analysis is one
+ * file analysis_NAME.c and one line in analyses.def; the command line and the web UI are its clients.
+ *
+ * Ownership: analyses are constant tables; a call borrows everything it points to from the client.
+ * Threads: an analysis runs in one thread; it may use the device's threads inside. */
+#ifndef SES_ANALYSIS_ANALYSIS_H
+#define SES_ANALYSIS_ANALYSIS_H
+
+#include "analysis/report.h"
+#include "base/opt_table.h"
+#include "layer_set.h"
+#include "sesame/model.h"
+#include "sesame/tokenizer.h"
+
+/* How the client opens the model before it calls `run`. */
+typedef enum {
+    SES_ANALYSIS_NO_MODEL,      /* not at all: the analysis opens what it needs from model_dir */
+    SES_ANALYSIS_HIDDEN_STATES, /* without its head */
+    SES_ANALYSIS_CLASS,         /* the class in config.json, with its heads */
+    SES_ANALYSIS_GRADIENTS      /* the same, in f32 and with gradients */
+} ses_analysis_model_use;
+
+typedef struct ses_analysis_call {
+    const struct ses_analysis *analysis;
+    const void *args;      /* struct filled from the analysis's options */
+    char *const *operands; /* then NULL */
+    int n_operands;
+    const char *model_name, *model_dir; /* as the user wrote it, and the folder; NULL: none */
+    const char *adapter;                /* LoRA adapter folder; NULL: none */
+    ses_device *dev;
+    ses_model *model;         /* NULL: SES_ANALYSIS_NO_MODEL */
+    ses_tokenizer *tokenizer; /* NULL: SES_ANALYSIS_NO_MODEL */
+    uint64_t seed;
+    ses_layer_set layers; /* the layers the user chose */
+    bool overwrite;       /* existing outputs may be replaced */
+    /* Shows progress; total 0: unknown. NULL: no progress is shown. */
+    void (*progress)(void *ctx, const char *label, int64_t done, int64_t total);
+    void *progress_ctx;
+    ses_report *report;
+} ses_analysis_call;
+
+typedef struct ses_analysis {
+    const char *operands;    /* "TEXT", "FILE..." */
+    const char *description; /* paragraphs separated by \n\n */
+    const ses_usage_example *examples;
+    const ses_opt *opt;
+    size_t n_opt, args_size;
+    int min_operands, max_operands; /* max_operands < 0: unlimited */
+    const char *default_model_of;   /* its bundled model is the default; NULL: --model is required */
+    bool has_model_operand;         /* the first operand is the model, unless --model gives it */
+    ses_analysis_model_use model;
+    /* Fills call->report. False and an error: the report is discarded. */
+    bool (*run)(ses_analysis_call *call, ses_err *e);
+} ses_analysis;
+
+#define SES_ANALYSIS(id, name, summary) extern const ses_analysis ses_analysis_##id;
+#include "analyses.def"
+#undef SES_ANALYSIS
+
+/* Calls the progress function, if there is one. */
+void ses_analysis_progress(const ses_analysis_call *call, const char *label, int64_t done, int64_t total);
+
+#endif

@@ -1,0 +1,158 @@
+/* Reports of analyses: figures as text, SVG and HTML, the JSON envelope, layer lists. */
+#include "analysis/layer_set.h"
+#include "analysis/report.h"
+#include "check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const names[] = { "the", "<b>&\"quoted\"", "\x1B[31mcat", "sat" };
+static const double values[] = { 0.5, -1.25, NAN, 0.001 };
+
+static ses_report *full_report(void)
+{
+    static const float matrix[] = { 0, 0.25F, 0.5F, 1, -1, NAN };
+    static const double x[] = { 0, 1, 2, 3 }, low[] = { 0, -2, 0, 0 }, high[] = { 1, 0, 1, 1 };
+    static const int32_t head[] = { 1, 3, 3, -1 }, predicted[] = { 1, 2, 3, -1 };
+    ses_report *r = ses_report_new(NULL);
+    if (!r) return NULL;
+    ses_figure *table = ses_report_table(r, "A table", "name|>value");
+    for (int i = 0; i < 4; i++) ses_figure_cell(table, "%s", names[i]), ses_figure_cell(table, "%d", i);
+    ses_figure *lines = ses_report_lines(r, "Curves", "layer", "accuracy");
+    ses_figure_line(lines, &(ses_figure_series){ "probe", false, 4, x, values, low, high });
+    ses_figure_line(lines, &(ses_figure_series){ "control", true, 4, x, high, NULL, NULL });
+    ses_report_heatmap(
+        r, "Matrix",
+        &(ses_figure_matrix){ 2, 3, matrix, names, NULL, "layer", "head", NULL, SES_SCALE_SIGNED });
+    ses_report_bars(r, "Bars", 4, names, values);
+    ses_report_strip(r, "Words", 4, names, values);
+    ses_report_arcs(r, "Trees", 4, names, head, predicted);
+    ses_report_scatter(r, "Points", &(ses_figure_points){ 4, x, high, names, names });
+    ses_report_note(r, "%d rows were left out.", 3);
+    ses_report_token(r, "the", 3, 0, 3, 0);
+    ses_json_put_int(ses_report_json(r), 7);
+    return r;
+}
+
+static const ses_report_head head_of = { .analysis = "example",
+                                         .title = "A title with <tags>",
+                                         .model = "sesame-small",
+                                         .command = "sesame example 'a b'",
+                                         .seed = 42 };
+
+/* Every element is closed; void elements of HTML are not. Returns whether the text is well-formed. */
+static bool is_balanced(const char *s)
+{
+    int depth = 0;
+    for (; (s = strchr(s, '<')); s++) {
+        const char *end = strchr(s, '>');
+        if (!end) return false;
+        if (s[1] == '!' || !strncmp(s, "<meta", 5)) continue;
+        if (s[1] == '/')
+            depth--;
+        else if (end[-1] != '/')
+            depth++;
+        if (depth < 0) return false;
+    }
+    return depth == 0;
+}
+
+static void test_text(void)
+{
+    for (int i = 0; i < 8; i++) {
+        ses_report *r = full_report();
+        ses_buf out = { 0 };
+        ses_draw d = { .width = i & 4 ? 24 : 80, .color = i & 1, .unicode = i & 2 };
+        ses_report_draw(r, &d, &out);
+        CHECK(ses_buf_ok(&out, NULL) && out.len > 400);
+        CHECK(strstr(out.data, "A table") && strstr(out.data, "3 rows were left out.\n"));
+        CHECK(!strstr(out.data, "\x1B[31mcat")); /* control characters of the data are not passed on */
+        CHECK(d.color == (strchr(out.data, '\x1B') != NULL));
+        ses_buf_free(&out);
+        ses_report_free(r);
+    }
+}
+
+static void test_markup(void)
+{
+    ses_report *r = full_report();
+    ses_buf svg = { 0 }, html = { 0 };
+    ses_err e = { 0 };
+    CHECK_MSG(ses_report_svg(r, &head_of, &svg, &e), "%s", e.msg);
+    CHECK(is_balanced(svg.data) && !strstr(svg.data, "<b>") && strstr(svg.data, "&lt;b&gt;"));
+    CHECK(!strstr(svg.data, "nan") && !strstr(svg.data, "inf"));
+    ses_report_page_data(r, "data", "\"</script>\"", 11);
+    CHECK_MSG(ses_report_html(r, &head_of, &html, &e), "%s", e.msg);
+    CHECK(strstr(html.data, "A title with &lt;tags&gt;") && strstr(html.data, "script-src 'none'"));
+    CHECK(strstr(html.data, "\"\\u003c/script>\""));
+    ses_buf_free(&svg);
+    ses_buf_free(&html);
+    ses_report_free(r);
+}
+
+static void test_envelope(void)
+{
+    ses_report *r = full_report();
+    ses_buf out = { 0 };
+    ses_err e = { 0 };
+    CHECK_MSG(ses_report_envelope(r, &head_of, &out, &e), "%s", e.msg);
+    ses_json_doc *doc = ses_json_parse(out.data, out.len - 1, &e);
+    const ses_json *root = ses_json_root(doc), *token = ses_json_at(ses_json_get(root, "tokens"), 0);
+    int64_t n = 0;
+    CHECK_STR(ses_json_string(ses_json_get(root, "analysis"), NULL), "example");
+    CHECK(ses_json_int(ses_json_get(root, "result"), &n) && n == 7);
+    CHECK(ses_json_int(ses_json_get(root, "seed"), &n) && n == 42);
+    CHECK_STR(ses_json_string(ses_json_get(token, "text"), NULL), "the");
+    CHECK(ses_json_len(root) == 7);
+    ses_json_free(doc);
+    ses_buf_free(&out);
+    ses_report_free(r);
+}
+
+/* Figures of no rows, one value, equal values, and a report without a value. */
+static void test_limits(void)
+{
+    static const double one[] = { 3 }, none[] = { NAN };
+    ses_report *r = ses_report_new(NULL);
+    ses_buf out = { 0 };
+    ses_err e = { 0 };
+    CHECK(!ses_report_svg(r, &head_of, &out, &e) && strstr(e.msg, "no picture"));
+    ses_report_table(r, "", "a|b");
+    ses_figure_line(ses_report_lines(r, "", "x", "y"), &(ses_figure_series){ "p", false, 1, one, one, 0, 0 });
+    ses_figure_line(ses_report_lines(r, "", "x", "y"),
+                    &(ses_figure_series){ "p", false, 1, one, none, 0, 0 });
+    ses_report_lines(r, "", "x", "y");
+    ses_report_heatmap(r, "", &(ses_figure_matrix){ .scale = SES_SCALE_RANGE });
+    ses_report_bars(r, "", 0, NULL, NULL);
+    ses_report_scatter(r, "", &(ses_figure_points){ 1, one, one, NULL, NULL });
+    ses_report_draw(r, &(ses_draw){ .width = 1 }, &out);
+    CHECK(ses_report_svg(r, &head_of, &out, &e) && !strstr(out.data, "nan"));
+    CHECK(!ses_report_envelope(r, &head_of, &out, &e)); /* no result was written */
+    ses_buf_free(&out);
+    ses_report_free(r);
+}
+
+static void test_layers(void)
+{
+    ses_layer_set s;
+    ses_err e = { 0 };
+    CHECK(ses_layer_set_parse(&s, "0-2,5,-1", 12, &e) && ses_layer_set_count(&s) == 5 && s.given);
+    CHECK(ses_layer_set_has(&s, 12) && !ses_layer_set_has(&s, 3) && ses_layer_set_at(&s, 3) == 5);
+    CHECK(ses_layer_set_parse(&s, NULL, 12, &e) && ses_layer_set_count(&s) == 13 && !s.given);
+    CHECK(ses_layer_set_parse(&s, "last", 6, &e) && ses_layer_set_at(&s, 0) == 6);
+    static const char *const bad[] = { "",     "13",  "3-1",
+                                       "1,,2", "a",   "1-",
+                                       "-14",  "1;2", "99999999999999999999" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK_MSG(!ses_layer_set_parse(&s, bad[i], 12, &e) && strstr(e.msg, "--layers"), "%s", bad[i]);
+}
+
+int main(void)
+{
+    test_text();
+    test_markup();
+    test_envelope();
+    test_limits();
+    test_layers();
+    return check_report();
+}
