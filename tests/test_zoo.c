@@ -6,33 +6,13 @@
 #include "base/file.h"
 #include "check.h"
 #include "op/op.h"
+#include "random_batch.h"
 #include "sesame/model.h"
 
 #include <dirent.h>
 #include <math.h>
 
-enum { TRIES = 200, MOST = 6, LONG = 9, OUT = 1 << 16 };
-
-/* A random batch: ids, and for encoder-decoders a target as long as the input. */
-typedef struct random_batch {
-    int32_t cu[MOST + 1], ids[MOST * LONG], target[MOST * LONG];
-    ses_batch batch;
-} random_batch;
-
-static void draw(random_batch *x, const ses_model *m, bool pair, uint32_t round)
-{
-    ses_rng_key key = { .seed = 11, .step = round };
-    int64_t seqs = 1 + ses_rand32(key, 0) % MOST, vocab = ses_model_vocab_size(m);
-    memset(x, 0, sizeof *x);
-    for (int64_t s = 0; s < seqs; s++)
-        x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, 1 + (uint64_t)s) % LONG);
-    for (int32_t t = 0; t < x->cu[seqs]; t++) {
-        x->ids[t] = (int32_t)(ses_rand32(key, 100 + (uint64_t)t) % (uint32_t)vocab);
-        x->target[t] = (int32_t)(ses_rand32(key, 500 + (uint64_t)t) % (uint32_t)vocab);
-    }
-    x->batch = (ses_batch){ .seqs = seqs, .tokens = x->cu[seqs], .cu_seqlens = x->cu, .ids = x->ids };
-    if (pair) x->batch.target_cu_seqlens = x->cu, x->batch.target_ids = x->target;
-}
+enum { TRIES = 200, OUT = 1 << 16 };
 
 /* Sequence s of a batch as a batch of its own. */
 static void single_sequence(random_batch *one, const random_batch *x, int64_t s)
@@ -89,7 +69,7 @@ static void test_batches(const char *dir, const ses_json *config, ses_device *de
     int bad = 0;
     for (uint32_t i = 0; i < TRIES; i++) {
         random_batch x, one;
-        draw(&x, m, pair && !echo, i);
+        random_batch_draw(&x, m, pair && !echo, i);
         int64_t s = ses_rand32((ses_rng_key){ .seed = 12, .step = i }, 0) % x.batch.seqs;
         single_sequence(&one, &x, s);
         bool lean[] = { i & 1, i & 2 }, bare = lean[0] || lean[1];
@@ -176,7 +156,7 @@ static bool test_recompute(const char *dir, ses_device *dev)
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     for (uint32_t i = 0; i < 3; i++) {
         random_batch x;
-        draw(&x, m, pair, i);
+        random_batch_draw(&x, m, pair, i);
         memset(plain, 0, (size_t)n * sizeof *plain), memset(again, 0, (size_t)n * sizeof *again);
         if (!compute_grads(m, t, &x.batch, false, plain, &e)) break; /* an output without gradient */
         ses_err_clear(&why);
@@ -202,7 +182,7 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL, *some = m ? ses_tape_new(dev, NULL, &e) : NULL;
     for (uint32_t i = 0; t && some && i < 4; i++) {
         random_batch x;
-        draw(&x, m, false, i); /* no_head: encoder only */
+        random_batch_draw(&x, m, false, i); /* no_head: encoder only */
         int32_t T = x.cu[x.batch.seqs], row[] = { T - 1, 0, T / 2, 0 }, beyond[] = { T };
         ses_tape_reset(t, NULL), ses_tape_reset(some, NULL);
         if (!ses_model_forward(m, t, &x.batch, &(ses_output_request){ 0 }, &o, &e)) break;
@@ -274,7 +254,7 @@ static int test_few_labels(const char *dir, ses_device *dev)
     int fewer = 0;
     for (uint32_t i = 0; i < 4; i++) {
         random_batch x;
-        draw(&x, m, false, i);
+        random_batch_draw(&x, m, false, i);
         for (int32_t j = 0; j < x.batch.tokens; j++)
             x.target[j] = j % 5 == 3 && i ? x.target[j] : SES_IGNORE_INDEX;
         x.batch.labels = x.target; /* none in the first batch */

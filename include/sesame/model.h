@@ -9,6 +9,7 @@
 #define SESAME_MODEL_H
 
 #include "sesame/batch.h"
+#include "sesame/hooks.h"
 #include "sesame/json.h"
 #include "sesame/store.h"
 #include "sesame/tape.h"
@@ -150,7 +151,8 @@ typedef enum {
     SES_PER_TARGET_QUERY_KEY, /* the decoder's self-attention */
     SES_PER_CROSS_QUERY_KEY,  /* the decoder's cross attention */
     SES_PER_MEMORY,           /* rows of mems for the next batch, sequence after sequence */
-    SES_PER_ROW               /* [n_rows, ...]: the requested rows */
+    SES_PER_ROW,              /* [n_rows, ...]: the requested rows */
+    SES_PER_KEY               /* keys of models with mems: mems, then tokens, sequence after sequence */
 } ses_axis;
 
 typedef struct ses_output {
@@ -187,6 +189,11 @@ typedef struct ses_output_request {
      * the batch, or of the decoder if the head reads it. NULL: for all. */
     const int32_t *rows;
     int64_t n_rows;
+    /* Captures and edits inside layers: see sesame/hooks.h. */
+    bool qkv, head_outputs, ffn_activations, embeddings;
+    bool capture_gradients; /* recording tape: ses_backward keeps the gradients of these outputs and of
+                               hidden_states, see ses_tape_read_grad */
+    const ses_edits *edits; /* NULL: none */
 } ses_output_request;
 
 /* Runs the model on a tape of its device. request NULL: only the loss. *out is valid if the call succeeds.

@@ -41,6 +41,7 @@
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/generator.h"
+#include "sesame/hooks.h"
 #include "sesame/json.h"
 #include "sesame/logreg.h"
 #include "sesame/metric.h"

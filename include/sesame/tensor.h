@@ -22,7 +22,8 @@ typedef struct ses_tensor {
     int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
     ses_real *grad;           /* NULL until a backward pass needs it; owned by the store for a parameter */
     bool requires_grad;
-    bool has_grad; /* grad has a value: further contributions are accumulated */
+    bool has_grad;  /* grad has a value: further contributions are accumulated */
+    bool keep_grad; /* the gradient of this output of an op stays after backward */
     /* On a device with bf16 activations: f32 values of a parameter or input, of which data is a bf16 copy.
      * The gradient is then f32, too. NULL otherwise. */
     ses_real *master;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
+#include "nn/layer_hooks.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -251,6 +252,8 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
         in->k = ses_dense_run(t, a->key, x, SES_ACT_NONE);
         in->v = ses_dense_run(t, a->value, x, SES_ACT_NONE);
     }
+    ses_qkv_layout layout = c->attention.qkv_layout;
+    if (p->hooked) ses_hook_split(p, in, &layout, k->heads); /* position scores read captured tensors, too */
     if (!ctx->rel || !(c->disentangled.c2p || c->disentangled.p2c)) return;
     ses_tensor *rel = ses_dropout(t, ctx->rel, c->dropout.hidden);
     ses_relative_inputs r = { .cu_seqlens_q = ctx->seqs->cu_seqlens,
@@ -263,7 +266,7 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
         r.term[n++] = (ses_relative_term){ .x = in->k ? in->k : in->q,
                                            .r = ses_dense_run(t, d->query, rel, SES_ACT_NONE),
                                            .side = SES_BY_KEY };
-    for (int j = 0; j < n; j++) r.term[j].layout = c->attention.qkv_layout;
+    for (int j = 0; j < n; j++) r.term[j].layout = layout;
     in->bias = ses_relative_scores(t, &r,
                                    &(ses_relative_options){ .heads = k->heads,
                                                             .max_seqlen_k = ctx->seqs->max_seqlen,

@@ -4,6 +4,7 @@
 #include "model_desc.h"
 
 #include "base/alloc.h"
+#include "nn/layer_hooks.h"
 
 #include <string.h>
 
@@ -139,6 +140,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     ses_tensor *x = ses_embed(t, 1, &k->token, &q->ids, (int32_t)c->pad_id);
+    if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
     if (c->embed.trigram)
         x = ses_concat(t, 3,
                        (ses_tensor *const[]){ ses_seqs_shift(p, q, x, 1), x, ses_seqs_shift(p, q, x, -1) });
@@ -149,9 +151,35 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     return ses_dropout(t, x, c->dropout.hidden);
 }
 
-static ses_tensor *feed_forward(ses_forward_ctx *p, ses_dense up, ses_dense down, ses_tensor *x)
+/* The feed-forward blocks of a layer in a pass with captures or edits; act NULL: none. */
+typedef struct hooked_blocks {
+    ses_layer_site at;
+    ses_tensor **act; /* [ffns] activations */
+} hooked_blocks;
+
+/* Block j of the layer, without its norm. */
+static ses_tensor *feed_forward(ses_forward_ctx *p, hooked_blocks *h, int64_t j, ses_dense up, ses_dense down,
+                                ses_tensor *x)
 {
-    return ses_dense_run(p->tape, down, ses_dense_run(p->tape, up, x, p->c->ffn.act), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(p->tape, up, x, p->c->ffn.act);
+    if (h->act && y) y = h->act[j] = ses_hook_ffn_block(p, &h->at, j, y);
+    return ses_dense_run(p->tape, down, y, SES_ACT_NONE);
+}
+
+/* All blocks; the last one is followed by dropout. */
+static ses_tensor *feed_forwards(const ses_stack *k, ses_forward_ctx *p, ses_tensor *y, double dropout, int i)
+{
+    const ses_config *c = p->c;
+    const ses_layer *l = &k->layer[i];
+    const block *more = ((const mobilebert_params *)k->priv)->layer[i].more;
+    int64_t last = c->bottleneck.ffns - 1;
+    hooked_blocks h = { .at = ses_layer_site_of(k, i) };
+    if (p->hooked) h.act = ses_tape_host_alloc(p->tape, (size_t)last + 1, sizeof(ses_tensor *));
+    for (int64_t j = 0; j < last; j++)
+        y = norm(p, more[j].norm, feed_forward(p, &h, j, more[j].up, more[j].down, y), y, c->norm.eps);
+    ses_tensor *z = ses_dropout(p->tape, feed_forward(p, &h, last, l->up, l->down, y), dropout);
+    if (h.act) ses_hook_ffn_blocks(p, &h.at, last + 1, h.act);
+    return norm(p, l->ffn_norm, z, y, norm_eps);
 }
 
 static ses_tensor *into(ses_forward_ctx *p, const bottleneck *n, ses_tensor *x)
@@ -181,9 +209,7 @@ static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack
                                                   SES_ACT_NONE) };
     ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, ctx, a, 0, i), SES_ACT_NONE);
     y = norm(p, l->self_norm, ses_dropout(t, y, dropout), in, c->norm.eps);
-    for (int64_t j = 0; j < c->bottleneck.ffns - 1; j++)
-        y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm.eps);
-    y = norm(p, l->ffn_norm, ses_dropout(t, feed_forward(p, l->up, l->down, y), dropout), y, norm_eps);
+    y = feed_forwards(k, p, y, dropout, i);
     if (!has_bottleneck) return y;
     y = ses_dropout(t, ses_dense_run(t, b->back.dense, y, SES_ACT_NONE), c->dropout.hidden);
     return norm(p, b->back.norm, y, x, c->norm.eps);

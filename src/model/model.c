@@ -253,10 +253,11 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     static const ses_output_request loss_only = { 0 };
     if (!request) request = &loss_only;
     if (!ses_model_check_batch(m, b, e)) return false;
+    if (!ses_model_check_hooks(m, b, request, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
     ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = request };
-    ses_forward_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder.layers + 16);
+    ses_forward_begin(&p, 14 * (size_t)m->c.layers + 13 * (size_t)m->c.decoder.layers + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = head_uses(m, &n);

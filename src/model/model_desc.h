@@ -269,4 +269,7 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 
+/* model_hooks.c: validates captures and edits; the batch is valid. */
+bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_output_request *r, ses_err *e);
+
 #endif

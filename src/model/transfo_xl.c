@@ -6,6 +6,7 @@
 #include "model_desc.h"
 
 #include "base/alloc.h"
+#include "nn/layer_hooks.h"
 #include "nn/xl_attention.h"
 
 #include <stdio.h>
@@ -206,6 +207,7 @@ static ses_tensor *attend(const pass_state *v, ses_tensor *all, int i)
                 row[n++] = j;
         in.query = row ? ses_gather(t, in.query, ses_tape_ints(t, row, n)) : NULL;
     }
+    in.site = ses_layer_site_of(v->k, i);
     in.distance = ses_dense_run(t, r->distance, v->keys.sines, SES_ACT_NONE);
     in.content_bias = r->bias[0], in.distance_bias = r->bias[1];
     ses_tensor *y = ses_xl_attention(&v->keys, &in, wants_probs ? &probs : NULL);
@@ -218,13 +220,24 @@ static ses_tensor *layer(const pass_state *v, ses_tensor *x, int i)
     ses_tape *t = v->p->tape;
     const ses_config *c = v->p->c;
     const ses_layer *l = &v->k->layer[i];
+    ses_layer_site at = ses_layer_site_of(v->k, i);
     ses_tensor *all = ses_xl_concat_mems(&v->keys, x, i);
     if (c->xl.mem_len) ses_xl_output_mems(&v->keys, all, i);
     if (c->norm.placement == SES_PRE_NORM) {
         ses_tensor *y = attend(v, ses_norm_run(t, l->self_norm, all, NULL, c->norm.eps), i);
-        return ses_layer_ffn(l, v->p, ses_add(t, y, x));
+        return ses_layer_ffn(l, v->p, &at, ses_add(t, y, x));
     }
-    return ses_layer_ffn(l, v->p, ses_norm_run(t, l->self_norm, attend(v, all, i), x, c->norm.eps));
+    return ses_layer_ffn(l, v->p, &at, ses_norm_run(t, l->self_norm, attend(v, all, i), x, c->norm.eps));
+}
+
+static ses_tensor *output_hidden(const pass_state *v, ses_tensor *x, int i)
+{
+    if (v->p->hooked) {
+        ses_layer_site at = ses_layer_site_of(v->k, i);
+        x = ses_hook_hidden(v->p, &at, x);
+    }
+    if (v->p->request->hidden_states) ses_forward_output(v->p, SES_PER_TOKEN, x, "hidden_states.%d", i);
+    return x;
 }
 
 static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
@@ -233,18 +246,19 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     const xl_params *o = k->priv;
     pass_state v = { .k = k, .p = p, .seqs = seqs, .keys = { .p = p, .zero_mem_len = p->c->xl.mem_len } };
     if (!ses_xl_keys_begin(&v.keys, false) || !set_mask(&v)) return NULL;
-    bool rewinds = !p->request->hidden_states && !p->request->attentions && !p->request->mems;
+    bool rewinds = !p->captures && !p->request->hidden_states && !p->request->attentions && !p->request->mems;
     ses_tape_mark start = ses_tape_get_mark(t);
-    ses_tensor *x = ses_dropout(t, ses_adaptive_softmax_embed(&o->clusters, p, seqs), p->c->dropout.hidden);
+    ses_tensor *x = ses_adaptive_softmax_embed(&o->clusters, p, seqs);
+    if (p->hooks_embeds) x = ses_hook_embeds(p, seqs, x);
+    x = ses_dropout(t, x, p->c->dropout.hidden);
     for (int i = 0; i < (int)k->depth; i++) {
-        if (p->request->hidden_states) ses_forward_output(p, SES_PER_TOKEN, x, "hidden_states.%d", i);
+        x = output_hidden(&v, x, i);
         x = layer(&v, x, i);
         if (rewinds) x = ses_tape_rewind(t, start, x);
         ses_tape_wrap_error(t, "layer %d", i);
     }
     x = ses_dropout(t, x, p->c->dropout.hidden);
-    if (p->request->hidden_states) ses_forward_output(p, SES_PER_TOKEN, x, "hidden_states.%d", (int)k->depth);
-    return x;
+    return output_hidden(&v, x, (int)k->depth);
 }
 
 static const ses_stack_vtable vtable = { .add = add, .run = run };

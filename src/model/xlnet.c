@@ -4,6 +4,7 @@
 #include "model_desc.h"
 
 #include "base/alloc.h"
+#include "nn/layer_hooks.h"
 #include "nn/xl_attention.h"
 
 #include <stdio.h>
@@ -147,7 +148,7 @@ typedef struct stream {
     ses_tensor *mask;     /* NULL: no mask */
     int64_t pairs;
     ses_axis state, pair;
-    const char *attentions; /* output name */
+    const char *prefix; /* start of output names */
 } stream;
 
 /* State shared by all layers. */
@@ -218,11 +219,14 @@ static ses_tensor *attend(const pass_state *v, const stream *q, const keys_of *k
     in.key = keyed->key, in.value = keyed->value, in.distance = keyed->position;
     in.content_bias = r->content_bias, in.distance_bias = r->position_bias, in.segment_bias = r->segment_bias;
     if (v->keys.label) in.segment = ses_reshape(t, r->segment, SES_DIM(2, c->hidden));
+    in.site = ses_layer_site_of(v->k, i);
+    in.site.prefix = q->prefix;
+    if (q == &v->query) in.site.queries = SES_PER_TARGET;
     in.reversed_from = c->xl.bi_data ? v->p->batch->seqs / 2 : 0;
     ses_tensor *probs, *y = ses_xl_attention(&v->keys, &in, wants_probs ? &probs : NULL);
-    if (wants_probs) ses_forward_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
+    if (wants_probs) ses_forward_output(v->p, q->pair, probs, "%sattentions.%d", q->prefix, i);
     y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->dropout.hidden);
-    return ses_layer_ffn(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm.eps));
+    return ses_layer_ffn(l, v->p, &in.site, ses_norm_run(t, l->self_norm, y, x, c->norm.eps));
 }
 
 /* Runs layer i on both streams: both attend to the content stream h. */
@@ -248,11 +252,17 @@ static void output_hidden(const pass_state *v, ses_tensor *h, ses_tensor *g, int
     if (g) ses_forward_output(v->p, SES_PER_TARGET, g, "hidden_states.%d", 2 * i + 1);
 }
 
+static ses_tensor *hook_hidden(const pass_state *v, ses_tensor *h, int i)
+{
+    ses_layer_site at = ses_layer_site_of(v->k, i);
+    return ses_hook_hidden(v->p, &at, h);
+}
+
 static pass_state scene_of(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
     pass_state v = { .k = k, .p = p, .keys = { .p = p } };
-    v.content = (stream){ .pair = SES_PER_QUERY_KEY, .attentions = "attentions" };
-    v.query = (stream){ .pair = SES_PER_CROSS_QUERY_KEY, .attentions = "query_attentions" };
+    v.content = (stream){ .pair = SES_PER_QUERY_KEY, .prefix = "" };
+    v.query = (stream){ .pair = SES_PER_CROSS_QUERY_KEY, .prefix = "query_" };
     if (p->c->xl.bi_data && p->batch->seqs % 2)
         ses_tape_fail(p->tape, SES_EARG,
                       "\"bi_data\" is true: the second half of a batch is reversed, but "
@@ -270,11 +280,12 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     const xlnet_params *o = k->priv;
     pass_state v = scene_of(k, p, seqs);
     if (!ses_tape_ok(t, NULL)) return NULL; /* keys or queries may be NULL */
-    bool rewinds =
-        !p->request->hidden_states && !p->request->attentions && !p->request->mems && !v.query.seqs;
+    bool rewinds = !p->captures && !p->request->hidden_states && !p->request->attentions &&
+                   !p->request->mems && !v.query.seqs;
     ses_tape_mark start = ses_tape_get_mark(t);
-    ses_tensor *g = NULL,
-               *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->dropout.hidden);
+    ses_tensor *g = NULL, *h = ses_embed(t, 1, &k->token, &seqs->ids, -1);
+    if (p->hooks_embeds) h = ses_hook_embeds(p, seqs, h);
+    h = ses_dropout(t, h, p->c->dropout.hidden);
     if (v.query.seqs) { /* all positions start with the same state */
         const int32_t *zero = ses_tape_host_alloc(t, (size_t)p->target.tokens, sizeof *zero);
         ses_tensor *mask = ses_reshape(t, o->mask, SES_DIM(1, p->c->hidden));
@@ -282,11 +293,13 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
         g = ses_dropout(t, g, p->c->dropout.hidden);
     }
     for (int i = 0; i < (int)k->depth; i++) {
+        if (p->hooked) h = hook_hidden(&v, h, i);
         output_hidden(&v, h, g, i);
         layer(&v, &h, &g, i);
         if (rewinds) h = ses_tape_rewind(t, start, h);
         ses_tape_wrap_error(t, "layer %d", i);
     }
+    if (p->hooked) h = hook_hidden(&v, h, (int)k->depth);
     output_hidden(&v, h, g, (int)k->depth);
     return ses_dropout(t, g ? g : h, p->c->dropout.hidden);
 }

@@ -1,6 +1,7 @@
 /* Uploads a batch, derives positions, decoder inputs and masks, and collects the outputs of a forward
  * pass. */
 #include "cache_impl.h"
+#include "layer_hooks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,6 +125,7 @@ void ses_forward_set_mask(ses_forward_ctx *p, int64_t heads)
 void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
 {
     const ses_batch *b = p->batch;
+    ses_hooks_begin(p);
     p->cap = outputs;
     p->item = ses_tape_host_alloc(p->tape, p->cap, sizeof *p->item);
     p->in = (ses_seqs){

@@ -111,7 +111,20 @@ typedef struct ses_forward_ctx {
     /* [depth + 1], for a scalar mix: hidden states of the last stack; NULL: no mix */
     ses_tensor **layer;
     ses_used_rows used;
+    bool hooked;       /* layers have captures or edits: no fused products that hide them, all rows */
+    bool captures;     /* captured tensors stay in memory: nothing is rewound */
+    bool hooks_embeds; /* token vectors are captured or replaced */
 } ses_forward_ctx;
+
+/* A location in a layer for captures and edits: see layer_hooks.h. */
+typedef struct ses_layer_site {
+    const char *prefix; /* start of output names */
+    ses_part part;
+    int layer;
+    int64_t heads;
+    ses_axis queries, keys;
+    const int32_t *key_of_token; /* row of each token among the keys; NULL: the same */
+} ses_layer_site;
 
 /* Uploads the batch; tape, c, batch and request are set. outputs: maximum number of outputs. */
 void ses_forward_begin(ses_forward_ctx *p, size_t outputs);
@@ -192,7 +205,7 @@ bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_
 ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                           int i);
 /* the sublayers after attention */
-ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x);
+ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_layer_site *at, ses_tensor *x);
 /* The rows of x that continue after the attention of layer i: in the last layer the rows that heads use. */
 ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
                                 ses_tensor *x, int i);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "cache_impl.h"
+#include "layer_hooks.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
@@ -155,6 +156,9 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
                   : p->mask_bias          ? p->mask_bias
                                           : in.bias;
     }
+    ses_layer_site at = ses_layer_site_of(k, i);
+    if (cross) at.prefix = "cross_", at.part = SES_PART_CROSS, at.keys = SES_PER_TOKEN;
+    if (p->hooked) ses_hook_qkv(p, &at, &in, &o.layout);
     in.cu_seqlens_q = q_seqs->cu_seqlens, in.cu_seqlens_k = k_seqs->cu_seqlens, in.len_k = k_seqs->key_lens;
     if (p->request->attention_scores && q_seqs == k_seqs)
         ses_forward_output(
@@ -166,7 +170,7 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     if (wanted && !cross)
         ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY, probs,
                            "%sattentions.%d", k->outputs, i);
-    return y;
+    return p->hooked && y ? ses_hook_head_outputs(p, &at, y) : y;
 }
 
 ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
@@ -180,12 +184,12 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
     return run_attention(k, p, ctx->seqs, cached ? &p->past : ctx->seqs, in, layout, window, i);
 }
 
-/* Full bidirectional attention without position bias, no attention outputs requested? */
+/* Full bidirectional attention without position bias, no attention outputs requested, no hooks? */
 static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                               const ses_stack_ctx *ctx)
 {
     return !k->causal && !l->window && !ctx->rel_bias && p->attn_mask == SES_ATTN_MASK_DEFAULT &&
-           !p->request->attentions && !p->request->attention_scores;
+           !p->request->attentions && !p->request->attention_scores && !p->hooked;
 }
 
 /* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
@@ -258,9 +262,23 @@ static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_f
     return run_attention(k, p, ctx->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
 }
 
-static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
+/* The activations as the last projection reads them, in reals. */
+static ses_tensor *feed_forward_hooked(const ses_layer *l, ses_forward_ctx *p, const ses_layer_site *at,
+                                       ses_tensor *x)
 {
     const ses_config *c = p->c;
+    ses_tensor *h = ses_dense_run(p->tape, l->up, x, c->ffn.gated ? SES_ACT_NONE : c->ffn.act);
+    if (c->ffn.fused_gate) h = ses_glu(p->tape, h, c->ffn.act);
+    if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->ffn.act), h);
+    h = ses_dropout(p->tape, h, c->dropout.act);
+    return h ? ses_hook_ffn(p, at, h) : NULL;
+}
+
+static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, const ses_layer_site *at,
+                                ses_tensor *x)
+{
+    const ses_config *c = p->c;
+    if (p->hooked) return feed_forward_hooked(l, p, at, x);
     ses_tensor *h = c->ffn.fused_gate ? ses_dense_run_gated(p->tape, l->up, x, c->ffn.act, &l->down)
                     : c->ffn.gated    ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
                                       : ses_dense_run_i8_out(p->tape, l->up, x, c->ffn.act, &l->down);
@@ -272,7 +290,7 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tens
 static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    bool separate_ops = c->ffn.gated || (c->dropout.act > 0 && ses_tape_training(p->tape));
+    bool separate_ops = c->ffn.gated || p->hooked || (c->dropout.act > 0 && ses_tape_training(p->tape));
     return separate_ops ? NULL : ses_dense_run_ffn(p->tape, l->up, x, c->ffn.act, l->down);
 }
 
@@ -294,13 +312,24 @@ static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_no
     return ses_dense_run_normed(t, *d, y, n, rate, x, p->c->norm.eps);
 }
 
-ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
+ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_layer_site *at, ses_tensor *x)
 {
     const ses_config *c = p->c;
     ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
-    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, fused ? fused : feed_forward(l, p, in),
+    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, fused ? fused : feed_forward(l, p, at, in),
                           c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
                           c->norm.residual_post_norm ? in : x);
+}
+
+/* The token vectors as a table with one row per token, so that they can be captured or replaced. */
+static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                         ses_tensor **id, int32_t *pad)
+{
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t i = 0; row && i < q->tokens; i++) row[i] = (int32_t)i;
+    *table = ses_hook_embeds(p, q, ses_embed(p->tape, 1, &k->token, &q->ids, *pad));
+    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
+    *pad = -1;
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
@@ -315,6 +344,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     ses_tensor *x = NULL;
     if (tokens_first) {
         x = ses_embed(t, 1, table, id, c->embed.train_pad ? -1 : (int32_t)c->pad_id);
+        if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
         if (scale != 1) x = ses_scale(t, x, scale);
         if (c->embed.project_before_positions && k->project.w)
             x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
@@ -326,6 +356,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
                                     -1 };
     if (c->position.skips_pad && !tokens_first)
         pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
+    if (p->hooks_embeds && !tokens_first) embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
     ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
     x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
     if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
@@ -334,12 +365,18 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
                                                               : x;
 }
 
-static void output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
+/* Returns x, or its edited rows. */
+static ses_tensor *output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
 {
+    if (p->hooked) {
+        ses_layer_site at = ses_layer_site_of(k, (int)i);
+        x = ses_hook_hidden(p, &at, x);
+    }
     if (p->layer) p->layer[i] = x;
     if (p->request->hidden_states)
         ses_forward_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
                            (int)i);
+    return x;
 }
 
 /* The parameters of layer i. Parameter sharing repeats each group's layers; groups follow each other. */
@@ -375,7 +412,8 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
         y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
         x = residual_after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
     }
-    return ses_layer_ffn(l, p, x);
+    ses_layer_site at = ses_layer_site_of(k, i);
+    return ses_layer_ffn(l, p, &at, x);
 }
 
 static ses_tensor *layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
@@ -425,7 +463,7 @@ static ses_tensor *run_layers(void *ctx, ses_tensor *x)
     const layers *l = ctx;
     ses_tape *t = l->p->tape;
     for (int64_t i = 0; i < l->k->depth; i++) {
-        output_hidden(l->k, l->p, x, i);
+        x = output_hidden(l->k, l->p, x, i);
         x = l->recompute ? layer_recompute(l->k, l->p, l->ctx, x, (int)i)
                          : layer_run(l->k, l->p, l->ctx, x, (int)i);
         if (l->rewinds) x = ses_tape_rewind(t, l->start, x);
@@ -448,8 +486,8 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
 {
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
-    bool default_layers =
-        !l->k->vtable && !l->k->cross && !p->batch->cache && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+    bool default_layers = !l->k->vtable && !l->k->cross && !p->batch->cache && !p->hooked &&
+                          p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
     const ses_used_rows *used = &p->used;
@@ -474,9 +512,10 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
     const ses_stack_vtable *vtable = k->vtable ? k->vtable : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool rewinds =
-        !p->request->hidden_states && !p->request->attentions && !p->request->attention_scores && !p->layer;
-    bool recompute = ses_tape_recomputing(t) && !p->request->attentions && !p->request->attention_scores;
+    bool rewinds = !p->captures && !p->request->hidden_states && !p->request->attentions &&
+                   !p->request->attention_scores && !p->layer;
+    bool recompute =
+        ses_tape_recomputing(t) && !p->hooked && !p->request->attentions && !p->request->attention_scores;
     if (vtable->run && recompute)
         ses_tape_fail(t, SES_EUNSUPPORTED,
                       "this model cannot recompute its layers: turn off gradient checkpointing (recompute)");
@@ -498,6 +537,5 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
             ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
             c->dropout.final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
-    output_hidden(k, p, x, k->depth);
-    return x;
+    return output_hidden(k, p, x, k->depth);
 }

@@ -29,8 +29,8 @@ static bool select_rows(ses_used_rows *k, ses_tape *t, const ses_seqs *q, int32_
 
 void ses_used_rows_select(ses_forward_ctx *p, const ses_seqs *q, const ses_head_use *use, size_t n)
 {
-    bool all =
-        p->request->hidden_states || p->layer || p->batch->predict_positions || (!n && !p->request->rows);
+    bool all = p->hooked || p->request->hidden_states || p->layer || p->batch->predict_positions ||
+               (!n && !p->request->rows);
     for (size_t i = 0; i < n; i++) all |= !use[i].head->mark_used;
     if (all) return;
     ses_used_rows k = { .of_target = q == &p->target };

@@ -1,6 +1,8 @@
 /* Transformer-XL attention: keys and values over mems and batch, relative position scores. */
 #include "xl_attention.h"
 
+#include "layer_hooks.h"
+
 #include <math.h>
 
 static int64_t mem_count(const ses_batch *b, int64_t s)
@@ -110,6 +112,17 @@ void ses_xl_output_mems(const ses_xl_keys *r, ses_tensor *keys, int i)
     ses_forward_output(r->p, SES_PER_MEMORY, mems, "mems.%d", i);
 }
 
+/* The row of each token of the batch among the keys. */
+static const int32_t *key_of_token(const ses_xl_keys *r)
+{
+    const ses_batch *b = r->p->batch;
+    int32_t *row = ses_tape_host_alloc(r->p->tape, (size_t)b->tokens, sizeof *row);
+    for (int64_t s = 0; row && s < b->seqs; s++)
+        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++)
+            row[i] = r->host_cu_seqlens[s] + (int32_t)ses_xl_mem_len(r, s) + i - b->cu_seqlens[s];
+    return row;
+}
+
 ses_tensor *ses_xl_attention(const ses_xl_keys *r, const ses_xl_attention_inputs *a, ses_tensor **probs)
 {
     ses_tape *t = r->p->tape;
@@ -139,5 +152,12 @@ ses_tensor *ses_xl_attention(const ses_xl_keys *r, const ses_xl_attention_inputs
                                 .max_seqlen_q = a->seqs->max_seqlen,
                                 .max_seqlen_k = r->max_seqlen };
     o.dropout = c->dropout.attention;
-    return ses_attention(t, &x, &o, probs);
+    if (!r->p->hooked) return ses_attention(t, &x, &o, probs);
+    ses_layer_site site = a->site;
+    bool own_keys = r->tokens == r->p->batch->tokens;
+    site.keys = own_keys ? SES_PER_TOKEN : SES_PER_KEY;
+    if (!own_keys) site.key_of_token = key_of_token(r);
+    ses_hook_qkv(r->p, &site, &x, &o.layout);
+    ses_tensor *y = ses_attention(t, &x, &o, probs);
+    return y ? ses_hook_head_outputs(r->p, &site, y) : NULL;
 }

@@ -35,6 +35,7 @@ typedef struct ses_xl_attention_inputs {
     ses_tensor *query, *key, *value, *distance; /* distance: projected sinusoids */
     ses_tensor *content_bias, *distance_bias, *segment_bias;
     ses_tensor *segment;   /* [2, heads * D]: same segment, other segment; NULL: not used */
+    ses_layer_site site;   /* for captures and edits */
     int64_t reversed_from; /* sequences from this one on are reversed; 0: none */
 } ses_xl_attention_inputs;
 

@@ -23,6 +23,9 @@ static bool infer(ses_node *n, ses_err *e)
     if ((!x_is_i8 && !ses_check_input(n, 0, "x", e)) || !ses_check_input(n, 1, "weight", e)) return false;
     if (ses_rank(w) < 2 || ses_weight_in(w, a->layout) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
+    if (!w->data && x->requires_grad && ses_node_needs_backward(n))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "the weight is stored quantized: open the model without packing for gradients");
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
     if (a->i8_out && ses_has_enough_rows(n->exec, ses_rows(x), width(n)))

@@ -51,6 +51,9 @@ static bool infer(ses_node *n, ses_err *e)
         return false;
     if (ses_rank(w) != 2 || w->dim[1] != ses_cols(x) || (b && ses_count(b) != w->dim[0]))
         return ses_fail(e, SES_EARG, "weight must be [V, %lld] and the bias [V]", (long long)ses_cols(x));
+    if (!w->data && x->requires_grad && ses_node_needs_backward(n))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "the weight is stored quantized: open the model without packing for gradients");
     if (ses_count(n->in[3]) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
                         (long long)ses_rows(x));

@@ -2,6 +2,7 @@
 #include "tape_impl.h"
 
 #include "base/alloc.h"
+#include "sesame/hooks.h"
 #include "tensor/device_impl.h"
 
 #include <assert.h>
@@ -171,6 +172,17 @@ bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host)
     else if (!ses_device_read(t->dev, x, 0, ses_count(x), host, &t->err))
         return false;
     return ses_tape_ok(t, &t->err);
+}
+
+bool ses_tape_read_grad(ses_tape *t, const ses_tensor *x, ses_real *host)
+{
+    if (!x || !x->requires_grad || t->err.code) return false;
+    if (!x->grad || !x->has_grad) {
+        memset(host, 0, (size_t)ses_count(x) * sizeof *host);
+        return true;
+    }
+    ses_tensor grad = { .data = x->grad, .dtype = x->master ? SES_REAL : x->dtype };
+    return ses_device_read(t->dev, &grad, 0, ses_count(x), host, &t->err) && ses_tape_ok(t, &t->err);
 }
 
 ses_tape_mark ses_tape_get_mark(const ses_tape *t)
@@ -444,7 +456,7 @@ ses_dst ses_grad(const ses_node *n, int i)
 bool ses_grad_donate(const ses_node *n, int i)
 {
     ses_tensor *x = n->in[i], *y = n->out;
-    if (!x || !x->requires_grad || x->grad || x->master || x->dtype != y->dtype ||
+    if (!x || !x->requires_grad || x->grad || x->master || x->dtype != y->dtype || y->keep_grad ||
         grad_bytes(x) != grad_bytes(y))
         return false;
     x->grad = y->grad;
@@ -477,7 +489,7 @@ static void run_backward(ses_tape *t, ses_node *last)
         if (!n->out->has_grad) continue; /* the loss does not depend on this node */
         n->op->backward(n);
         ses_arena_reset(&t->tmp);
-        grad_done(t, n->out);
+        if (!n->out->keep_grad) grad_done(t, n->out);
         if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
     }
 }
