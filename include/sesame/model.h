@@ -59,6 +59,10 @@ typedef struct ses_model_options {
                              * adapter folder: its adapter is trained further, with its own settings; only
                              * the dropout is used */
     const char *base;     /* base model of an adapter folder, instead of the one it names */
+    /* A model of the same weights (of the base model, for an adapter folder) on the same device: parameters
+     * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
+     * must outlive the new model. */
+    const ses_model *shared;
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be

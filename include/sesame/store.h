@@ -44,6 +44,7 @@ typedef struct ses_param {
     bool keep_16bit;          /* never quantized below 16 bits (heads) */
     bool owned;               /* its values are in the store's memory: see ses_store_alloc_one */
     bool mapped;              /* its values are pages of a file */
+    bool borrowed;            /* values and packed copies are another store's: see ses_store_borrow */
 } ses_param;
 
 /* Makes an empty store on a device, which must outlive it. NULL and an error: out of memory. */
@@ -105,6 +106,10 @@ bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e);
 /* Makes parameter i an alias of another store's parameter: values and gradients are the same memory, and that
  * store's optimizer updates it. Both must have trainable memory and the same shape; `with` must outlive s. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
+
+/* Inference: lets parameter i use the values and packed copies of the parameter of the same name in `from`,
+ * which must outlive s. False: there is none of this shape and use, with values. */
+bool ses_store_borrow(ses_store *s, size_t i, const ses_store *from);
 
 /* Points parameter i to `data`, which is borrowed and read-only; mapped: data is in a mapped file. */
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped);

@@ -37,6 +37,7 @@ typedef struct ses_path_name {
 ses_path_name ses_path_name_of(const char *path);
 bool ses_path_exists(const char *path);
 bool ses_path_is_dir(const char *path);
+bool ses_path_same(const char *a, const char *b); /* both exist and are the same file or folder */
 bool ses_dir_check(const char *path, ses_err *e); /* fails unless path is a folder with search permission */
 bool ses_dir_make(const char *path, ses_err *e);  /* creates the folder and its parents; may exist */
 

@@ -234,6 +234,16 @@ const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, con
     return x;
 }
 
+bool ses_adapter_changes(const ses_adapter *a, const char *ours)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        size_t n = strlen(a->dense[i].name);
+        if (a->dense[i].has_lora && !strncmp(ours, a->dense[i].name, n) && !strcmp(ours + n, ".weight"))
+            return true;
+    }
+    return false;
+}
+
 static bool check_shapes(const ses_lora_target *d, const ses_tensor *w, ses_err *e)
 {
     const ses_tensor_entry *A = d->lora_a, *B = d->lora_b;
@@ -294,9 +304,11 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_lora_target *d, co
     if (o->check_only) return true;
     const ses_real *values = ses_master_data(p->tensor);
     if (!p->tensor->grad && !p->owned) { /* mapped from a file: read-only */
+        bool mapped = p->mapped;
+        size_t bytes = (size_t)ses_count(p->tensor) * sizeof *values;
         if (!ses_store_alloc_one(m->store, i, e)) return false;
-        m->dev->mem->move(m->dev, ses_master_data(p->tensor), values,
-                          (size_t)ses_count(p->tensor) * sizeof *values);
+        m->dev->mem->move(m->dev, ses_master_data(p->tensor), values, bytes);
+        if (mapped) ses_mmap_release(values, bytes);
     }
     return add_product(a, m->dev, d, p->tensor, e);
 }

@@ -283,7 +283,11 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
         base ? x : ses_model_find(m, p->name); /* replaced by the adapter's own */
     if (replaced) used[replaced - ses_safetensors_at(m->file, 0)] = true;
     if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
-    return ses_param_load(m->store, i, m->file, x, o, !m->adapter, e) ||
+    bool changed =
+        m->adapter && (!base || ses_adapter_is_new(m->adapter) || ses_adapter_changes(m->adapter, p->name));
+    if (o->shared && !changed && !o->check_only && ses_store_borrow(m->store, i, o->shared->store))
+        return true;
+    return ses_param_load(m->store, i, m->file, x, o, !changed, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }
 

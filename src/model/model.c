@@ -151,10 +151,24 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
     return m->adapter != NULL;
 }
 
+/* The weights of both models must come from the same folder. */
+static bool check_shared(const ses_model *m, const ses_model_options *o, ses_err *e)
+{
+    const ses_model *with = o->shared;
+    if (!with) return true;
+    const char *dir = m->adapter ? ses_adapter_base(m->adapter) : m->dir;
+    bool fits =
+        with->dir && ses_path_same(dir, with->dir) && with->dev == m->dev && !with->adapter && !o->train;
+    return fits || ses_fail(e, SES_EARG,
+                            "%s cannot share weights with %s: expected a model of %s without adapter, on "
+                            "the same device, and no training",
+                            m->dir, with->dir ? with->dir : "a model without folder", dir);
+}
+
 static bool open_folder(ses_model *m, const ses_model_options *o, ses_err *e)
 {
     const char *dir = m->dir;
-    if (!dir || !open_adapter(m, dir, o, e)) return false;
+    if (!dir || !open_adapter(m, dir, o, e) || !check_shared(m, o, e)) return false;
     if (!o->config && !m->doc) m->doc = ses_model_config_open(dir, o->base, e); /* errors name the file */
     if (!o->config && !m->doc) return false;
     if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))

@@ -241,6 +241,8 @@ void ses_adapter_begin(ses_adapter *a, ses_model *m);
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
 /* The adapter's trained tensor of a head parameter; NULL: none. */
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
+/* A LoRA matrix changes the parameter. */
+bool ses_adapter_changes(const ses_adapter *a, const char *ours);
 /* Adds a loaded adapter to the weights of the model. All its tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */

@@ -46,7 +46,8 @@ ses_store *ses_store_new(ses_device *dev, ses_err *e)
 void ses_store_free(ses_store *s)
 {
     if (!s) return;
-    for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->param[i].borrowed) ses_pack_free(s->param[i].tensor->pack);
     ses_pack_arena_free(&s->packs);
     if (s->value) s->dev->mem->free(s->dev, s->value);
     if (s->grad) s->dev->mem->free(s->dev, s->grad);
@@ -209,11 +210,25 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
     s->param[i].role = SES_PARAM_SHARED;
 }
 
+bool ses_store_borrow(ses_store *s, size_t i, const ses_store *from)
+{
+    ses_param *p = &s->param[i];
+    const ses_param *x = ses_store_find(from, p->name);
+    bool same = x && from->dev == s->dev && ses_same_shape(p->tensor, x->tensor) && !x->tensor->grad &&
+                p->keep_16bit == x->keep_16bit && (!p->embedding || x->embedding) &&
+                (!p->dense || (x->dense && x->layout == p->layout));
+    if (!same || (!x->tensor->data && !x->tensor->pack)) return false;
+    *p->tensor = *x->tensor;
+    p->borrowed = true;
+    return true;
+}
+
 bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
     t->data = ses_arena_alloc(&s->owned, (size_t)ses_count(t) * sizeof(ses_real), e);
     s->param[i].owned = t->data != NULL;
+    s->param[i].mapped = false; /* released pages of a file can be read again, these cannot */
     if (!t->data || !has_bf16(s)) return t->data != NULL;
     t->master = t->f;
     t->data = ses_arena_alloc(&s->copies, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
@@ -227,7 +242,8 @@ void ses_store_sync_bf16(ses_store *s)
     if (s->value) s->dev->mem->to_bf16(s->dev, s->value_bf16, s->value, (int64_t)s->flat);
     for (size_t i = 0; (!s->value || s->needs_sync) && i < s->n; i++) {
         const ses_tensor *t = s->param[i].tensor;
-        if (t->master) s->dev->mem->to_bf16(s->dev, t->data, t->master, ses_count(t));
+        if (t->master && !s->param[i].borrowed)
+            s->dev->mem->to_bf16(s->dev, t->data, t->master, ses_count(t));
     }
     s->needs_sync = false;
 }
@@ -309,6 +325,7 @@ bool ses_store_finalize(ses_store *s, ses_err *e)
     for (size_t i = 0; i < s->n; i++) {
         const ses_param *p = &s->param[i];
         ses_tensor *t = p->tensor;
+        if (p->borrowed) continue;
         bool quantize = p->embedding && s->dev->embedding_dtype == SES_I8;
         if (!ses_store_quantize(s, i, quantize ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
         if (ses_rank(t) > 1 && !t->pack && !(t->pack = new_pack(s, SES_REAL, p->mapped, e))) return false;

@@ -34,6 +34,7 @@ static void model_free(ses_served_model *m)
     for (ses_served_pipeline *p = m->pipelines, *next; p; p = next) next = p->next, pipeline_free(p);
     ses_generator_free(m->generator);
     ses_model_free(m->model);
+    ses_served_model_release(m->base);
     pthread_mutex_destroy(&m->lock);
     ses_free(m->name);
     ses_free(m->dir);
@@ -68,19 +69,49 @@ static const ses_task_entry *find_own_task(const ses_served_model *m)
     return embed;
 }
 
-static ses_served_model *model_open(const char *name, const char *dir, ses_device *dev, ses_err *e)
+/* A reference to a loaded model that owns the weights of this folder; NULL: none. */
+static ses_served_model *find_owner(ses_registry *r, const ses_folder_state *weights)
+{
+    ses_served_model *found = NULL;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->n && !found; i++) {
+        ses_served_model *m = r->model[i]->base ? r->model[i]->base : r->model[i];
+        if (!m->model->adapter && ses_folder_state_equal(&m->weights, weights)) found = m;
+    }
+    if (found) ses_served_model_retain(found);
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+static ses_served_model *model_open(ses_registry *r, const char *name, const char *dir, ses_err *e);
+
+/* Finds the model whose weights m can use. All adapters of a base model share it, also if no request can
+ * name it. A base model that cannot be opened by itself is not shared. */
+static bool find_base(ses_registry *r, ses_served_model *m, ses_err *e)
+{
+    char *dir = ses_model_base_dir(m->dir, NULL, e);
+    if (!dir) return false;
+    m->weights = ses_folder_state_of(dir);
+    m->base = find_owner(r, &m->weights);
+    if (!m->base && ses_model_is_adapter(m->dir)) m->base = model_open(r, dir, dir, NULL);
+    ses_free(dir);
+    return true;
+}
+
+static ses_served_model *model_open(ses_registry *r, const char *name, const char *dir, ses_err *e)
 {
     ses_served_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     pthread_mutex_init(&m->lock, NULL);
     atomic_init(&m->refs, 1);
-    m->dev = dev;
+    m->dev = r->dev;
     m->created = (int64_t)time(NULL);
     m->name = ses_strdup(name, e);
     m->dir = m->name ? ses_model_resolve(dir, NULL, e) : NULL;
-    if (!m->dir) goto fail;
+    if (!m->dir || !find_base(r, m, e)) goto fail;
     m->is_sentence_encoder = ses_sentence_is_encoder_dir(m->dir);
-    m->model = ses_model_open(m->dir, dev, &(ses_model_options){ .no_head = m->is_sentence_encoder }, e);
+    ses_model_options o = { .no_head = m->is_sentence_encoder, .shared = m->base ? m->base->model : NULL };
+    m->model = ses_model_open(m->dir, m->dev, &o, e);
     if (!m->model) goto fail;
     m->own_task = find_own_task(m);
     return m;
@@ -290,7 +321,7 @@ bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)
 
 static bool load(ses_registry *r, const char *name, const char *dir, ses_err *e)
 {
-    ses_served_model *m = model_open(name, dir, r->dev, e);
+    ses_served_model *m = model_open(r, name, dir, e);
     if (!m) return false;
     /* the first pipeline loads the tokenizer: a broken one is found now, not by a request */
     ses_served_pipeline *p = ses_served_pipeline_get(m, m->own_task, NULL, NULL, e);

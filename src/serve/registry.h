@@ -5,6 +5,7 @@
 #ifndef SES_SERVE_REGISTRY_H
 #define SES_SERVE_REGISTRY_H
 
+#include "folder_state.h"
 #include "sesame/generator.h"
 #include "task/prepared.h"
 
@@ -32,6 +33,8 @@ struct ses_served_model {
     char *name, *dir;
     ses_device *dev;
     ses_model *model;
+    ses_folder_state weights;       /* the folder that has the weights: an adapter uses its base model's */
+    struct ses_served_model *base;  /* a reference to the model whose weights it shares; NULL: none */
     const ses_tokenizer *tokenizer; /* that of the first pipeline */
     bool is_sentence_encoder;       /* the folder has a modules.json */
     const ses_task_entry *own_task; /* the task of the model's head; NULL: none */
