@@ -23,6 +23,12 @@ ok "two layers" exits 0 "$sesame" features -m $m -o jsonl --layer 0,-1 "a b"
 ok "their mean" near "0.04991404 -0.58379936 -0.27215612"
 ok "beside each other" exits 0 "$sesame" features -m $m -o tsv --layer 0,-1 --combine concat "a b"
 ok "twice as wide" test "$(tr '\t' '\n' <"$tmp/out" | wc -l)" -eq 32
+ok "a range of layers" exits 0 "$sesame" features -m $m -o jsonl --layers 0-1 "a b"
+ok "their mean" near "0.04991404 -0.58379936 -0.27215612"
+ok "their sum" exits 0 "$sesame" features -m $m -o jsonl --layers 0,1 --combine sum "a b"
+ok "twice as much" near "0.09982808 -1.16759872 -0.54431224"
+ok "a range from the end" exits 2 "$sesame" features -m $m --layers -2--1 "a b"
+ok "its message" err_has 'expected a list of up to 64 numbers, as 0,4,9-12 or -1'
 ok "words in a table" exits 0 "$sesame" features -m $m -o tsv --pool words "a b" "c"
 ok "number and word first" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;"
 printf '{"words": ["a", "b"]}\n{"text": "c d"}\n' >"$tmp/lines"

@@ -141,6 +141,35 @@ ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_acc
 ok "a mix below the usual head" exits 0 "$sesame" finetune $tune --lr 3e-3 --mix-layers -o "$tmp/mix2"
 ok "has its weights" exits 0 "$sesame" info "$tmp/mix2" --tensors
 ok "by name" out_has 'sesame_head.mix.weight'
+# Chosen layers, as in BERT's feature-based approach.
+# shellcheck disable=SC2086
+ok "concatenated layers below a recurrent head" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
+    --head-sizes 8 --layers 1-2 --combine concat -o "$tmp/concat"
+ok "learned" above "$(score eval_accuracy "$tmp/concat/all_results.json")" 0.95
+ok "in config.json" sh -c "tr -d ' \n' <'$tmp/concat/config.json' | grep -q '\"layers\":\[1,2\],\"combine\":\"concat\"'"
+ok "twice as wide" exits 0 "$sesame" info "$tmp/concat" --tensors
+ok "weights" out_has '\[32, 64\] .*weight_ih_l0$'
+ok "eval" exits 0 "$sesame" eval "$tmp/concat" "$tmp/dev.tsv" --task classify --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/concat/eval_results.json")"
+ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/concat" "it was bad ."
+ok "agrees" out_has neg
+ok "features of its encoder" exits 0 "$sesame" features -m "$tmp/concat" --layers 0-2 --combine concat -o tsv "it was bad ."
+ok "a converted copy" exits 0 "$sesame" convert "$tmp/concat" "$tmp/concat16" --dtype f16
+ok "is a classifier, too" exits 0 "$sesame" text-classification -m "$tmp/concat16" "it was bad ."
+ok "agrees" out_has neg
+for how in sum mean; do
+    # shellcheck disable=SC2086
+    ok "$how of layers below the usual head" exits 0 "$sesame" finetune $tune --lr 3e-3 --layers 0,-1 --combine $how -o "$tmp/of-$how"
+    ok "learned" above "$(score eval_accuracy "$tmp/of-$how/all_results.json")" 0.95
+done
+# shellcheck disable=SC2086
+ok "concatenated layers below the usual head" exits 2 "$sesame" finetune $tune --layers 1,2 --combine concat -o "$tmp/no"
+ok "message" err_has 'concatenated layers are wider than the model.s head'
+# shellcheck disable=SC2086
+ok "a layer that does not exist" exits 3 "$sesame" finetune $tune --layers 5 -o "$tmp/no"
+ok "message" err_has 'layer 5: the model has layers 0 to 2'
+# shellcheck disable=SC2086
+ok "chosen and mixed layers" exits 2 "$sesame" finetune $tune --layers 1 --mix-layers -o "$tmp/no"
 awk 'BEGIN { for (i = 0; i < 60; i++) printf "%s B-PER\nlives O\nin O\n%s B-LOC\n. O\n\n", i % 2 ? "anna" : "bob", i % 3 ? "paris" : "london" }' >"$tmp/tags"
 for head in bigru mlp1; do
     # shellcheck disable=SC2086

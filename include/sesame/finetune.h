@@ -119,6 +119,8 @@ typedef struct ses_transfer_options {
     int head;               /* ses_transfer_head, classify and tag */
     const char *head_sizes; /* widths of its hidden layers, ',' between; NULL: 256 */
     bool mix_layers;        /* feed the head a learned weighted sum of all layers (ELMo) */
+    const char *layers;     /* feed it these, as "9-12" or "-1": 0 is the embeddings; NULL: the last */
+    int combine;            /* several layers: 0 mean, 1 sum, 2 concatenation (needs `head`) */
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
 } ses_transfer_options;
 

@@ -126,7 +126,11 @@ typedef struct ses_config_patch {
     int64_t sizes[4];                                /* units of its hidden layers */
     size_t n_sizes;
     bool scalar_mix; /* heads read a learned mix of all layers (ELMo) */
-    bool causal;     /* causal attention; no effect on model types without this setting */
+    /* heads read these layers, not the last: 0 is the embeddings, -1 the last layer */
+    int64_t layers[64];
+    size_t n_layers;
+    const char *combine; /* "mean", "sum" or "concat"; NULL: mean. concat needs a head of the list above */
+    bool causal;         /* causal attention; no effect on model types without this setting */
 } ses_config_patch;
 #define SES_CONFIG_PATCH_NONE                                      \
     {                                                              \

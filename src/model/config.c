@@ -197,6 +197,31 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                     names[2], names[3]);
 }
 
+/* "layers" and "combine" of "sesame_head". */
+static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
+{
+    static const char *const names[] = { "mean", "sum", "concat" };
+    ses_layer_choice *k = &c->custom_head.choice;
+    const ses_json *layers = ses_json_get(custom, "layers");
+    size_t combine;
+    if (ses_json_type_of(layers) == SES_JSON_NULL) return true;
+    if (ses_json_type_of(layers) != SES_JSON_ARRAY)
+        return ses_json_wrong_type("layers", layers, "an array of numbers", e);
+    k->n = (int64_t)ses_json_len(layers);
+    if (k->n < 1 || k->n > SES_MAX_LAYER_CHOICE)
+        return ses_fail(e, SES_EFORMAT, "\"layers\" has %lld entries, expected 1 to %d", (long long)k->n,
+                        SES_MAX_LAYER_CHOICE);
+    for (int64_t i = 0; i < k->n; i++)
+        if (!ses_json_int(ses_json_at(layers, (size_t)i), &k->layer[i]) || k->layer[i] > SES_MAX_LAYERS ||
+            k->layer[i] < -SES_MAX_LAYERS)
+            return ses_fail(e, SES_EFORMAT, "\"layers\": an entry is not a number of a layer");
+    if (c->custom_head.scalar_mix)
+        return ses_fail(e, SES_EFORMAT, "\"layers\" and \"mix_layers\": expected one of them");
+    if (!ses_config_name(custom, "combine", names, SES_LEN(names), &combine, e)) return false;
+    k->combine = (ses_combine)combine;
+    return true;
+}
+
 /* "sesame_head": a custom task head that replaces the model's. */
 static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 {
@@ -213,6 +238,7 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     c->custom_head.kind = (ses_custom_head)kind;
     if (!ses_config_bool(custom, "mix_layers", &c->custom_head.scalar_mix, e))
         return ses_wrap(e, "\"sesame_head\"");
+    if (!read_layer_choice(custom, c, e)) return ses_wrap(e, "\"sesame_head\"");
     if (act && !read_act(&(const ses_config_key)SES_KEY_ACTIVATION("activation", custom_head.act), act, c, e))
         return ses_wrap(e, "\"sesame_head\"");
     c->custom_head.layers = (int64_t)ses_json_len(sizes);

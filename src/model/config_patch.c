@@ -67,6 +67,12 @@ static void put_head(ses_json_writer *w, const ses_config_patch *c)
         ses_json_end_array(w);
     }
     ses_json_member_bool(w, "mix_layers", c->scalar_mix);
+    if (c->n_layers) {
+        ses_json_member_array(w, "layers");
+        for (size_t i = 0; i < c->n_layers; i++) ses_json_put_int(w, c->layers[i]);
+        ses_json_end_array(w);
+        ses_json_member_string(w, "combine", c->combine ? c->combine : "mean");
+    }
     ses_json_end_object(w);
 }
 
@@ -92,7 +98,7 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
         if (all[i].value >= 0 && !plan(&x, d, config, &all[i], e)) return NULL;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
-    bool head = c->head || c->scalar_mix;
+    bool head = c->head || c->scalar_mix || c->n_layers;
     const ses_config_key *causal =
         c->causal ? key_of(d, config, offsetof(ses_config, attention.causal), SES_KEY_TYPE_BOOL) : NULL;
     ses_json_begin_object(w);

@@ -70,6 +70,8 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     if (m->c.custom_head.scalar_mix && n)
         m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth);
+    if (n) m->choice = m->c.custom_head.choice;
+    if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
@@ -210,6 +212,7 @@ ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err 
     v->is_view = true;
     v->c.pooler.present = false;
     v->scalar_mix = (ses_scalar_mix){ 0 };
+    v->choice.n = 0;
     if (has_decoder(m) && !whole) {
         v->stack[0].outputs = "";
         v->stack[1] = (ses_stack){ 0 };
@@ -242,7 +245,7 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     int64_t depth = m->stack[has_decoder(m)].depth;
     size_t n;
     const ses_head_use *use = head_uses(m, &n);
-    if (m->scalar_mix.weight)
+    if (m->scalar_mix.weight || m->choice.n)
         p->layer = ses_tape_host_alloc(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1,
                                        sizeof *p->layer);
     ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
@@ -253,7 +256,9 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
         if (at.x) ses_forward_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
-    if (p->layer) at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
+    if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
+    if (m->scalar_mix.weight && p->layer)
+        at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
     if (m->c.pooler.present) {
         ses_tensor *first = ses_summary_first(p, &at);
         at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler.act) : first;

@@ -155,6 +155,7 @@ struct ses_model {
     ses_stack stack[2]; /* encoder and decoder, or the only stack */
     ses_dense pooler;
     ses_scalar_mix scalar_mix;
+    ses_layer_choice choice; /* layers that the heads read; n 0: the last one */
     ses_head_params head[SES_MAX_OUTPUT_HEADS];
     ses_safetensors *file; /* mapped weights; NULL: copied */
     ses_dtype dtype;

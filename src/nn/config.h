@@ -6,7 +6,15 @@
 
 #include "sesame/ops.h"
 
-enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4 };
+enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
+
+typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT } ses_combine;
+
+/* Layers that heads read instead of the last one: 0 is the embeddings, -1 the last layer. */
+typedef struct ses_layer_choice {
+    int64_t layer[SES_MAX_LAYER_CHOICE], n; /* n 0: none */
+    ses_combine combine;
+} ses_layer_choice;
 
 /* problem_type of config.json. */
 typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
@@ -219,6 +227,7 @@ typedef struct ses_config {
         int64_t layers, sizes[SES_MAX_CUSTOM_LAYERS];
         ses_act act;
         bool scalar_mix; /* heads read a learned mix of all layers (ELMo), not the last layer */
+        ses_layer_choice choice;
     } custom_head;
 
     /* Dropout rates. */

@@ -28,7 +28,7 @@ static ses_rnn_params recurrent_add(ses_store *s, const ses_config *c, int layer
 
 void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
 {
-    int64_t width = ses_head_width(c);
+    int64_t width = ses_layer_choice_width(c, ses_head_width(c));
     for (int i = 0; i < (int)c->custom_head.layers; i++) {
         int64_t size = c->custom_head.sizes[i];
         if (ses_custom_head_is_recurrent(c)) {

@@ -250,6 +250,11 @@ typedef struct ses_scalar_mix {
 ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers);
 ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n);
 
+/* Heads on chosen layers (config.custom_head.choice). */
+bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e);
+int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* of the combined layers */
+ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth);
+
 /* Heads: scores and losses computed from the last hidden state. */
 typedef struct ses_head_params {
     /* label_scores: label scores that a multiple-choice score is computed from */

@@ -1,8 +1,8 @@
 /* features: vectors of chosen layers for texts, words or tokens, as input of another model. */
+#include "base/int_ranges.h"
 #include "pipeline_impl.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef enum { POOL_CLS, POOL_LAST, POOL_MEAN, POOL_MAX, POOL_WORDS, POOL_TOKENS } pool_kind;
 typedef enum { COMBINE_MEAN, COMBINE_SUM, COMBINE_CONCAT } combine_kind;
@@ -15,12 +15,17 @@ typedef struct args {
 enum { PIECES_MEAN, PIECES_FIRST, MAX_LAYERS = 64 };
 
 static const ses_opt opt[] = {
-    { .name = "layer",
+    { .name = "layers",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, layers),
       .def = "-1",
       .value = "N,...",
-      .help = "layers, separated by commas: 0 is the embeddings, 1 the first layer, -1 the last" },
+      .help = "layers and ranges of layers, as 4,9-12: 0 is the embeddings, 1 the first layer, -1 the last" },
+    { .name = "layer",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, layers),
+      .value = "N,...",
+      .help = "the same as --layers" },
     { .name = "combine",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, combine),
@@ -51,7 +56,7 @@ static const ses_opt opt[] = {
 
 typedef struct task_state {
     int64_t layer[MAX_LAYERS];
-    int64_t n;
+    size_t n;
 } task_state;
 
 typedef struct item_state {
@@ -66,20 +71,17 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     const args *a = p->settings.args;
     task_state *task = p->state;
     int64_t depth = ses_model_layer_count(p->model);
-    for (const char *at = a->layers; *at;) {
-        char *end;
-        long long n = strtoll(at, &end, 10);
-        if (end == at || (*end && *end != ',') || task->n == MAX_LAYERS)
-            return ses_fail(e, SES_EUSAGE, "--layer: expected a list of up to %d numbers, not \"%s\"",
-                            MAX_LAYERS, ses_quoted_of(a->layers, strlen(a->layers)).s);
+    if (!ses_int_ranges_parse(a->layers, task->layer, MAX_LAYERS, &task->n, e))
+        return ses_wrap(e, "--layers");
+    for (size_t i = 0; i < task->n; i++) {
+        int64_t n = task->layer[i];
         if (n > depth || n < -depth - 1)
-            return ses_fail(e, SES_EUSAGE, "--layer %lld: the model has layers 0 to %lld, or -1 to %lld", n,
-                            (long long)depth, (long long)(-depth - 1));
-        task->layer[task->n++] = n < 0 ? depth + 1 + n : n;
-        at = *end ? end + 1 : end;
+            return ses_fail(e, SES_EUSAGE, "--layers: %lld: the model has layers 0 to %lld, or -1 to %lld",
+                            (long long)n, (long long)depth, (long long)(-depth - 1));
+        task->layer[i] = n < 0 ? depth + 1 + n : n;
+        p->settings.outputs.hidden_states |= task->layer[i] < depth;
     }
-    for (int64_t i = 0; i < task->n; i++) p->settings.outputs.hidden_states |= task->layer[i] < depth;
-    return task->n > 0 || ses_fail(e, SES_EUSAGE, "--layer: at least one layer is required");
+    return true;
 }
 
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
@@ -97,13 +99,13 @@ static float *combine_layers(ses_pipeline *p, ses_request *r, ses_seq *q, int64_
     const task_state *task = p->state;
     bool concat = a->combine == COMBINE_CONCAT;
     float *all = NULL;
-    for (int64_t k = 0; k < task->n; k++) {
+    for (int64_t k = 0; k < (int64_t)task->n; k++) {
         char name[32] = "last_hidden_state";
         if (task->layer[k] < ses_model_layer_count(p->model))
             snprintf(name, sizeof name, "hidden_states.%lld", (long long)task->layer[k]);
         ses_output_rows rows = ses_request_output_rows(p, q, name, e);
         if (!rows.x) return NULL;
-        *cols = concat ? task->n * rows.cols : rows.cols;
+        *cols = concat ? (int64_t)task->n * rows.cols : rows.cols;
         if (!all && !(all = ses_arena_array(&r->mem, (size_t)(rows.n * *cols), sizeof *all, e))) return NULL;
         float weight = a->combine == COMBINE_MEAN ? 1 / (float)task->n : 1;
         for (int64_t t = 0; t < rows.n; t++)
@@ -241,7 +243,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 static const ses_usage_example examples[] = {
     { "sesame features -m distilbert-base-uncased -f train.tsv --column sentence -o npy --to train.npy",
       "[CLS] vectors of a column, for sesame logreg" },
-    { "sesame features -m bert-base-uncased --layer -4,-3,-2,-1 --pool words -o tsv \"New York\"",
+    { "sesame features -m bert-base-uncased --layers 9-12 --pool words -o tsv \"New York\"",
       "the mean of the last four layers for each word" },
     { 0 },
 };

@@ -1,6 +1,7 @@
 /* Transfer learning: see transfer.h. */
 #include "transfer.h"
 
+#include "base/int_ranges.h"
 #include "model/model_desc.h"
 
 #include <stdio.h>
@@ -43,6 +44,26 @@ static bool parse_sizes(const ses_transfer_options *o, ses_config_patch *c, ses_
     return true;
 }
 
+static bool parse_layers(const ses_transfer_options *o, ses_config_patch *c, ses_err *e)
+{
+    static const char *const combine[] = { "mean", "sum", "concat" };
+    c->combine = combine[o->combine];
+    return !o->layers || ses_int_ranges_parse(o->layers, c->layers, SES_LEN(c->layers), &c->n_layers, e) ||
+           ses_wrap(e, "layers");
+}
+
+static bool check_layers(const ses_transfer_options *o, ses_err *e)
+{
+    ses_config_patch c = SES_CONFIG_PATCH_NONE;
+    if (!o->layers) return true;
+    if (o->mix_layers) return ses_fail(e, SES_EUSAGE, "mix-layers reads all layers: layers does not apply");
+    if (!parse_layers(o, &c, e)) return false;
+    if (o->combine < SES_COMBINE_CONCAT || c.n_layers < 2 || o->head != SES_HEAD_DEFAULT) return true;
+    return ses_fail(e, SES_EUSAGE,
+                    "combine concat: concatenated layers are wider than the model's head: choose one with "
+                    "head (linear, mlp1, mlp2, bilstm, bigru)");
+}
+
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e)
 {
     bool lora = o->adapter == SES_ADAPT_LORA;
@@ -58,7 +79,7 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
         return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress and tag only");
     if (o->unfreeze && frozen_levels(o) == INT64_MAX)
         return ses_fail(e, SES_EUSAGE, "freeze all excludes unfreeze");
-    return true;
+    return check_layers(o, e);
 }
 
 const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l)
@@ -105,9 +126,9 @@ bool ses_transfer_config(const ses_transfer_options *o, ses_json_doc **config, s
     c.head_dropout = o->classifier_dropout;
     c.scalar_mix = o->mix_layers;
     c.head = heads[o->head];
-    if (c.head && !parse_sizes(o, &c, e)) return false;
-    if (c.dropout < 0 && c.attention_dropout < 0 && c.head_dropout < 0 && !c.head && !c.scalar_mix)
-        return true;
+    if ((c.head && !parse_sizes(o, &c, e)) || !parse_layers(o, &c, e)) return false;
+    bool changes_head = c.head || c.scalar_mix || c.n_layers;
+    if (c.dropout < 0 && c.attention_dropout < 0 && c.head_dropout < 0 && !changes_head) return true;
     ses_json_doc *d = ses_model_config_patch(ses_json_root(*config), &c, e);
     if (!d) return false;
     ses_json_free(*config);
@@ -134,6 +155,8 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
     ses_json_member_int(w, "head", o->head);
     ses_json_member_string(w, "head_sizes", o->head_sizes);
     ses_json_member_bool(w, "mix_layers", o->mix_layers);
+    if (o->layers) ses_json_member_string(w, "layers", o->layers);
+    if (o->layers) ses_json_member_int(w, "combine", o->combine);
     ses_json_member_bool(w, "unfreeze", o->unfreeze);
     ses_json_member_real(w, "dropout", o->dropout);
     ses_json_member_real(w, "attention_dropout", o->attention_dropout);
