@@ -7,6 +7,8 @@
 #include "random_batch.h"
 #include "sesame/cache.h"
 #include "sesame/hooks.h"
+#include "sesame/ops.h"
+#include "sesame/safetensors.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -427,6 +429,85 @@ static bool begin(subject *s, const char *dir, ses_device *dev)
     return true;
 }
 
+/* ---- transformers: tests/fixtures/hooks.py ---- */
+
+/* The largest difference to an entry of the file, relative to its largest value. */
+static double off(const ses_tensor_entry *x, const ses_real *ours, int64_t n)
+{
+    ses_err e = { 0 };
+    float *theirs = ses_alloc_array((size_t)n, sizeof *theirs, &e);
+    double worst = 0, top = 1;
+    int64_t count = 1;
+    for (int i = 0; i < x->rank; i++) count *= x->dim[i];
+    if (!theirs || count != n || !ses_convert(theirs, SES_F32, x->data, x->dtype, (size_t)n, &e))
+        worst = HUGE_VAL;
+    for (int64_t i = 0; i < n && worst < HUGE_VAL; i++) {
+        worst = fmax(worst, fabs((double)ours[i] - (double)theirs[i]));
+        top = fmax(top, fabs((double)theirs[i]));
+    }
+    ses_free(theirs);
+    return worst / top;
+}
+
+/* Compares every "output." and "grad." of the file. */
+static void compare(subject *s, const ses_outputs *o, const ses_safetensors *f)
+{
+    static ses_real x[1 << 14];
+    for (size_t i = 0; i < ses_safetensors_count(f); i++) {
+        const ses_tensor_entry *entry = ses_safetensors_at(f, i);
+        bool grad = !strncmp(entry->name, "grad.", 5);
+        if (!grad && strncmp(entry->name, "output.", 7) != 0) continue;
+        const ses_output *y = ses_outputs_find(o, entry->name + (grad ? 5 : 7));
+        if (!CHECK_MSG(y && ses_count(y->tensor) <= (int64_t)SES_LEN(x), "%s: no %s", s->dir, entry->name))
+            continue;
+        CHECK(grad ? ses_tape_read_grad(s->t, y->tensor, x) : ses_tape_read(s->t, y->tensor, x));
+        double d = off(entry, x, ses_count(y->tensor));
+        CHECK_MSG(d < 1e-5, "%s: %s off by %g", s->dir, entry->name, d);
+    }
+}
+
+static int64_t read_ids(const ses_safetensors *f, const char *name, int32_t *ids)
+{
+    ses_err e = { 0 };
+    const ses_tensor_entry *x = ses_safetensors_find(f, name);
+    return x && CHECK(x->dim[0] <= RANDOM_TOKENS) &&
+                   CHECK(ses_convert(ids, SES_I32, x->data, x->dtype, (size_t)x->dim[0], &e))
+               ? x->dim[0]
+               : 0;
+}
+
+static void test_transformers(const char *name, ses_device *dev)
+{
+    char dir[96], path[96];
+    ses_err e = { 0 };
+    subject s;
+    ses_outputs o;
+    snprintf(dir, sizeof dir, "tests/golden/%s", name);
+    snprintf(path, sizeof path, "tests/fixtures/hooks/%s.safetensors", name);
+    ses_safetensors *f = ses_safetensors_open(path, &e);
+    if (!CHECK_MSG(f, "%s", e.msg) || !begin(&s, dir, dev)) return;
+    memset(&s.x, 0, sizeof s.x);
+    s.x.cu[1] = (int32_t)read_ids(f, "input_ids", s.x.ids);
+    s.x.batch = (ses_batch){ .seqs = 1, .tokens = s.x.cu[1], .cu_seqlens = s.x.cu, .ids = s.x.ids };
+    int32_t target_cu[2] = { 0, s.pair ? (int32_t)read_ids(f, "decoder_input_ids", s.x.target) : 0 };
+    if (s.pair) s.x.batch.target_cu_seqlens = target_cu, s.x.batch.target_ids = s.x.target;
+    ses_output_request r = all_captures;
+    r.capture_gradients = true;
+    ses_tape_reset(s.t, &(ses_tape_options){ .record = true });
+    if (CHECK_MSG(ses_model_forward(s.m, s.t, &s.x.batch, &r, &o, &e), "%s", e.msg)) {
+        ses_tensor *logits = ses_outputs_find(&o, "logits")->tensor;
+        static const ses_real zeros[1 << 12];
+        CHECK(ses_count(logits) <= (int64_t)SES_LEN(zeros));
+        ses_backward(s.t,
+                     ses_target_loss(s.t, logits, ses_tape_input(s.t, zeros, logits->dim), SES_LOSS_MSE));
+        CHECK_MSG(ses_tape_ok(s.t, &e), "%s", e.msg);
+        compare(&s, &o, f);
+    }
+    ses_tape_free(s.t);
+    ses_model_free(s.m);
+    ses_safetensors_free(f);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -458,6 +539,9 @@ int main(void)
     if (d) closedir(d);
     CHECK(models >= 95);
     test_cache(dev);
+    static const char *const by_transformers[] = { "bert-classify", "gpt2-lm", "t5-v1.0",
+                                                   "modernbert-masked-lm" };
+    for (size_t i = 0; i < SES_LEN(by_transformers); i++) test_transformers(by_transformers[i], dev);
     ses_device_free(dev);
     return check_report();
 }
