@@ -161,7 +161,85 @@ static void test_ids(serving *s)
     CHECK(!strncmp(first, "rerank-", 7) && !strncmp(second, "rerank-", 7) && strcmp(first, second));
 }
 
+/* ---- scores ---- */
+
+/* A query is encoded once for all documents, and scores are in their order. */
+static void test_scores(serving *s)
+{
+    static const char *const model[] = { "score", "encoder" };
+    static const char *const document[] = { "The bell rings.", "plums", "a bell", "he rings the bell" };
+    for (int i = 0; i < 2; i++) {
+        double alone[4];
+        long tokens = 0, query = 0;
+        char body[512];
+        for (int k = 0; k < 4; k++) {
+            snprintf(body, sizeof body, "{\"model\":\"%s\",\"queries\":\"bells\",\"documents\":\"%s\"}",
+                     model[i], document[k]);
+            alone[k] = number_at(post(s, "/score", body, 200), "data/0/score");
+            tokens += header_number(s, "x-compute-tokens");
+        }
+        snprintf(body, sizeof body, "{\"model\":\"encoder\",\"inputs\":\"bells\"}");
+        post(s, "/embed", body, 200);
+        if (i) query = 3 * header_number(s, "x-compute-tokens"); /* a cross-encoder reads it with each text */
+        snprintf(body, sizeof body,
+                 "{\"model\":\"%s\",\"queries\":\"bells\",\"documents\":[\"%s\",\"%s\",\"%s\",\"%s\"]}",
+                 model[i], document[0], document[1], document[2], document[3]);
+        const ses_json *v = post(s, "/score", body, 200);
+        CHECK(ses_json_len(member(v, "data")) == 4);
+        CHECK_MSG(header_number(s, "x-compute-tokens") == tokens - query, "%ld of %ld tokens",
+                  header_number(s, "x-compute-tokens"), tokens);
+        for (int k = 0; k < 4; k++) {
+            char path[32];
+            snprintf(path, sizeof path, "data/%d/score", k);
+            CHECK(number_at(v, path) == alone[k]);
+            snprintf(path, sizeof path, "data/%d/index", k);
+            CHECK(number_at(v, path) == k);
+        }
+    }
+}
+
 /* ---- settings ---- */
+
+/* The I/O thread opens no pipeline: the first request of its kind goes to a worker, which prepares the
+ * next ones. */
+static void test_io_thread(serving *s)
+{
+    int io = ses_server_get_options(s->server)->workers;
+    ses_served_model *m = ses_registry_find(ses_server_registry(s->server), "encoder", NULL);
+    const ses_task_entry *embed = ses_task_find("embed");
+    ses_setting settings[] = { { "no-normalize", "true" }, { "truncation-side", "left" }, { 0 } };
+    ses_served_pipeline *p = ses_served_pipeline_find(m, embed, settings, io);
+    CHECK(!p);
+    ses_job j = { .model = m }; /* as in the I/O thread */
+    CHECK(!ses_job_open(&(ses_worker){ .server = s->server, .index = io }, &j, NULL, embed, settings));
+    CHECK(j.needs_worker && !j.pipeline && !j.error.code);
+    ses_worker worker = { .server = s->server, .pool = (struct ses_workers *)(void *)&j, .index = 0 };
+    CHECK(ses_job_open(&worker, &j, NULL, embed, settings) && j.pipeline);
+    ses_served_pipeline_release(j.pipeline);
+    p = ses_served_pipeline_find(m, embed, settings, io);
+    CHECK(p);
+    ses_served_pipeline_release(p);
+    ses_served_model_release(m);
+}
+
+/* A clone does not read files of the folder. */
+static void test_clone(void)
+{
+    ses_err e = { 0 };
+    char path[300];
+    copy_files("tests/pipelines/bert-label", tmp_path("clone"), model_files);
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", tmp_path("clone"));
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    ses_pipeline *p = dev ? ses_pipeline_open("text-classification", tmp_path("clone"), dev, NULL, &e) : NULL;
+    if (!CHECK_MSG(p, "%s", e.msg)) return;
+    write_string(path, "not JSON");
+    ses_pipeline *c = ses_pipeline_clone(p, &e);
+    CHECK_MSG(c && !memcmp(&c->tokenizer_config, &p->tokenizer_config, sizeof c->tokenizer_config), "%s",
+              e.msg);
+    ses_pipeline_free(c);
+    ses_pipeline_free(p);
+    ses_device_free(dev);
+}
 
 /* All pipelines of a model are in use: the request may come again later. */
 static void test_full(serving *s)
@@ -216,6 +294,7 @@ int main(void)
     serving s;
     test_name_fields();
     make_models();
+    test_clone();
     ses_server_options o = options();
     serving_start(&s, &o);
     test_errors(&s);
@@ -223,6 +302,8 @@ int main(void)
     test_truncate(&s);
     test_document_tokens(&s);
     test_ids(&s);
+    test_scores(&s);
+    test_io_thread(&s);
     test_full(&s);
     test_embed(&s);
     serving_stop(&s);

@@ -23,7 +23,7 @@ ses_job *ses_job_new(ses_http_exchange *x, const ses_route *route)
     return j;
 }
 
-void ses_job_free(ses_job *j)
+static void free_parts(ses_job *j)
 {
     for (size_t i = 0; i < j->n; i++) ses_request_free(j->item[i].request);
     ses_free(j->item);
@@ -31,7 +31,21 @@ void ses_job_free(ses_job *j)
     ses_served_model_release(j->model);
     ses_json_free(j->doc);
     ses_arena_free(&j->mem);
+}
+
+void ses_job_free(ses_job *j)
+{
+    free_parts(j);
     ses_free(j);
+}
+
+void ses_job_restart(ses_job *j)
+{
+    ses_job fresh = { .x = j->x, .route = j->route, .path_rest = j->path_rest };
+    fresh.mem.min_block = j->mem.min_block;
+    fresh.needs_worker = j->needs_worker;
+    free_parts(j);
+    *j = fresh;
 }
 
 void *ses_job_alloc(ses_job *j, size_t n, size_t size)
@@ -75,11 +89,20 @@ bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_e
         return ses_api_fail(&j->error, SES_API_VALIDATION, "model", "%s does not support %s", j->model->name,
                             task->name);
     ses_served_pipeline_release(j->pipeline);
+    j->pipeline = NULL;
+    if (!w->pool) {
+        j->pipeline = ses_served_pipeline_find(j->model, task, settings, w->index);
+        j->needs_worker = !j->pipeline;
+        return j->pipeline != NULL;
+    }
     j->pipeline = ses_served_pipeline_get(j->model, task, settings, &full, &e);
     if (!j->pipeline && full) return ses_api_fail(&j->error, SES_API_OVERLOADED, "parameters", "%s", e.msg);
     if (!j->pipeline) return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);
-    return ses_served_pipeline_encoder(j->pipeline, w->index, &e) ||
-           ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    /* next time the I/O thread can compute such a request */
+    bool ok = ses_served_pipeline_encoder(j->pipeline, w->index, &e) &&
+              (!j->needs_worker ||
+               ses_served_pipeline_encoder(j->pipeline, ses_server_get_options(w->server)->workers, &e));
+    return ok || ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
 }
 
 /* ---- items ---- */

@@ -77,6 +77,7 @@ struct ses_job {
     const ses_json *body; /* root of doc: an object */
     ses_string path_rest; /* the part of the path that matches the "*" of the route */
     ses_api_error error;
+    bool needs_worker; /* a pipeline has to be opened, which takes too long in the I/O thread */
 
     /* The computation. */
     ses_served_model *model; /* a reference; NULL: none */
@@ -102,7 +103,8 @@ struct ses_job {
 };
 
 ses_job *ses_job_new(ses_http_exchange *x, const ses_route *route);
-void ses_job_free(ses_job *j); /* does not answer */
+void ses_job_free(ses_job *j);    /* does not answer */
+void ses_job_restart(ses_job *j); /* as it was before the route was called */
 
 /* Memory of the job, zeroed; NULL and j->error: none. */
 void *ses_job_alloc(ses_job *j, size_t n, size_t size);
@@ -112,7 +114,7 @@ ses_string ses_job_copy(ses_job *j, const char *s, size_t n); /* p NULL and j->e
  * without a task. False: j->error. */
 bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task);
 /* Chooses model and pipeline: name NULL or "": the server's first model for the task. settings: of the whole
- * pipeline, or NULL. False: j->error. */
+ * pipeline, or NULL. False: j->error, or j->needs_worker. */
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
                   const ses_setting *settings);
 /* Encodes an input. False: j->error; an input that cannot be encoded is not an error of the job, but of the

@@ -21,7 +21,7 @@ struct ses_registry {
 
 static void pipeline_free(ses_served_pipeline *p)
 {
-    for (size_t i = 0; i < SES_LEN(p->encoder); i++) ses_pipeline_free(p->encoder[i]);
+    for (size_t i = 0; i < SES_LEN(p->encoder); i++) ses_pipeline_free(atomic_load(&p->encoder[i]));
     ses_pipeline_free(p->compute);
     ses_free(p->key);
     ses_free(p);
@@ -215,6 +215,14 @@ void ses_served_pipeline_release(ses_served_pipeline *p)
     pthread_mutex_unlock(&p->model->lock);
 }
 
+/* The lock is held. */
+static ses_served_pipeline *find_key(const ses_served_model *m, const char *key)
+{
+    ses_served_pipeline *p = m->pipelines;
+    while (p && strcmp(p->key, key)) p = p->next;
+    return p;
+}
+
 ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task_entry *task,
                                              const ses_setting *settings, bool *full, ses_err *e)
 {
@@ -222,8 +230,7 @@ ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task
     if (full) *full = false;
     if (!key) return NULL;
     pthread_mutex_lock(&m->lock);
-    ses_served_pipeline *p = m->pipelines;
-    while (p && strcmp(p->key, key)) p = p->next;
+    ses_served_pipeline *p = find_key(m, key);
     if (p)
         ses_free(key);
     else if (m->n_pipelines < SES_MAX_SERVED_PIPELINES || close_unused(m))
@@ -244,8 +251,28 @@ ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task
 
 ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, ses_err *e)
 {
-    if (!p->encoder[worker]) p->encoder[worker] = ses_pipeline_clone(p->compute, e);
-    return p->encoder[worker];
+    ses_pipeline *clone = atomic_load_explicit(&p->encoder[worker], memory_order_acquire);
+    if (clone) return clone;
+    pthread_mutex_lock(&p->model->lock);
+    clone = atomic_load(&p->encoder[worker]);
+    if (!clone) clone = ses_pipeline_clone(p->compute, e);
+    atomic_store_explicit(&p->encoder[worker], clone, memory_order_release);
+    pthread_mutex_unlock(&p->model->lock);
+    return clone;
+}
+
+ses_served_pipeline *ses_served_pipeline_find(ses_served_model *m, const ses_task_entry *task,
+                                              const ses_setting *settings, int worker)
+{
+    char *key = key_of(task, settings, NULL);
+    if (!key) return NULL;
+    pthread_mutex_lock(&m->lock);
+    ses_served_pipeline *p = find_key(m, key);
+    if (p && !atomic_load(&p->encoder[worker])) p = NULL;
+    if (p) p->users++;
+    pthread_mutex_unlock(&m->lock);
+    ses_free(key);
+    return p;
 }
 
 /* ---- the registry ---- */

@@ -22,10 +22,10 @@ typedef struct ses_served_pipeline {
     struct ses_served_pipeline *next;
     ses_served_model *model; /* borrowed: the model owns its pipelines */
     const ses_task_entry *task;
-    char *key;                              /* task and settings, canonical */
-    ses_pipeline *compute;                  /* used by the thread that computes */
-    ses_pipeline *encoder[SES_MAX_WORKERS]; /* clones, by worker; NULL: not used yet */
-    int users;                              /* jobs that use it; guarded by the model's lock */
+    char *key;                                        /* task and settings, canonical */
+    ses_pipeline *compute;                            /* used by the thread that computes */
+    _Atomic(ses_pipeline *) encoder[SES_MAX_WORKERS]; /* clones, by worker; NULL: not used yet */
+    int users;                                        /* jobs that use it; guarded by the model's lock */
     uint64_t last_used;
 } ses_served_pipeline;
 
@@ -77,7 +77,11 @@ ses_served_pipeline *ses_served_pipeline_get(ses_served_model *m, const ses_task
 void ses_served_pipeline_release(ses_served_pipeline *p); /* p may be NULL */
 /* The pipeline of the model's own task: opened with the model, never closed before it. */
 ses_served_pipeline *ses_served_model_pipeline(ses_served_model *m);
-/* The clone of a worker. */
+/* The clone of a worker; another thread may ask for it in advance. */
 ses_pipeline *ses_served_pipeline_encoder(ses_served_pipeline *p, int worker, ses_err *e);
+/* ses_served_pipeline_get without opening or reading anything; NULL: the pipeline or the worker's clone does
+ * not exist yet. */
+ses_served_pipeline *ses_served_pipeline_find(ses_served_model *m, const ses_task_entry *task,
+                                              const ses_setting *settings, int worker);
 
 #endif

@@ -108,6 +108,16 @@ static bool is_crowded(const ses_server *s)
     return x.buffered_bytes > x.max_buffered_bytes;
 }
 
+/* Gives a job that the I/O thread must not prepare to the workers. False: it has another error. */
+static bool hand_over(ses_worker *w, ses_job *j)
+{
+    if (w->pool || !j->needs_worker) return false;
+    ses_job_restart(j);
+    return ses_workers_push(w->server->workers, j, false) ||
+           ses_api_fail(&j->error, SES_API_OVERLOADED, NULL,
+                        "too many requests are waiting; try again later");
+}
+
 /* Calls the route. */
 static void begin_job(ses_worker *w, ses_job *j)
 {
@@ -116,7 +126,7 @@ static void begin_job(ses_worker *w, ses_job *j)
     else if (is_crowded(w->server))
         ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many responses wait for their clients");
     bool ok = !j->error.code && (!j->route->request || parse_body(j)) && j->route->handle(w, j);
-    if (!ok) ses_reply_error(w, j);
+    if (!ok && !hand_over(w, j)) ses_reply_error(w, j);
 }
 
 static void handle_job(ses_worker *w, ses_job *j)

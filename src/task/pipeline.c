@@ -109,9 +109,10 @@ static bool open_tokenizer(ses_pipeline *p, const ses_tokenizer *shared, ses_err
     if (!shared && !load_tokenizer(p, e)) return false;
     p->tokenizer = shared ? shared : p->own_tokenizer;
     p->tokens = ses_encode_ctx_new(p->tokenizer, e);
-    return p->tokens && check_vocab_size(p, e) &&
-           ses_tokenizer_config_read(&p->tokenizer_config, p->dir, ses_model_type(p->model),
-                                     ses_model_sets_segments, p->tokenizer, e);
+    if (!p->tokens || !check_vocab_size(p, e)) return false;
+    if (p->original) p->tokenizer_config = p->original->tokenizer_config;
+    return p->original || ses_tokenizer_config_read(&p->tokenizer_config, p->dir, ses_model_type(p->model),
+                                                    ses_model_sets_segments, p->tokenizer, e);
 }
 
 /* The shortest of the limits that apply: the model's, the one stored in tokenizer.json, model_max_length. */

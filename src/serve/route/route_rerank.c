@@ -165,20 +165,39 @@ static bool handle(ses_worker *w, ses_job *j)
 
 /* ---- /score ---- */
 
+/* Scores in the order of the documents: of one item with all of them, or of an item for each. */
+static float *collect_scores(ses_job *j, size_t *n)
+{
+    *n = j->n > 1 ? j->n : j->item[0].result.n;
+    float *score = ses_job_alloc(j, *n, sizeof *score);
+    for (size_t i = 0; score && i < *n; i++) {
+        const ses_result_row *row = &j->item[j->n > 1 ? i : 0].result.row[j->n > 1 ? 0 : i];
+        score[j->n > 1 ? i : (size_t)row->index] = (float)row->score;
+    }
+    return score;
+}
+
 static void score_done(ses_worker *w, ses_job *j)
 {
+    size_t n = 0;
     ses_json_writer *json = ses_reply_begin(w, j, false);
     if (!json) return;
+    const float *score = collect_scores(j, &n);
+    if (!score) {
+        ses_json_writer_free(json);
+        ses_reply_error(w, j);
+        return;
+    }
     ses_json_begin_object(json);
     ses_json_member_string(json, "object", "list");
     ses_json_member_string(json, "model", j->model->name);
     ses_json_member_array(json, "data");
-    for (size_t i = 0; i < j->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         ses_json_begin_object(json);
         ses_json_member_uint(json, "index", i);
         ses_json_member_string(json, "object", "score");
         ses_json_put_key(json, "score");
-        ses_json_put_float(json, (float)j->item[i].result.row[0].score);
+        ses_json_put_float(json, score[i]);
         ses_json_end_object(json);
     }
     ses_json_end_array(json);
@@ -197,10 +216,12 @@ static const ses_json *either(const ses_job *j, const char *a, const char *b)
 static bool open_scorer(ses_worker *w, ses_job *j, const char *model)
 {
     const ses_task_entry *rerank = ses_task_find("rerank"), *similarity = ses_task_find("similarity");
-    if (ses_job_open(w, j, model, rerank, NULL)) return true;
-    if (j->error.code == SES_API_NOT_FOUND && model && *model) return false;
-    j->error = (ses_api_error){ 0 };
-    return ses_job_open(w, j, model, similarity, NULL);
+    if (!ses_job_find_model(w, j, model, rerank)) {
+        if (model && *model) return false;
+        j->error = (ses_api_error){ 0 };
+        if (!ses_job_find_model(w, j, NULL, similarity)) return false;
+    }
+    return ses_job_open(w, j, model, ses_served_model_supports(j->model, rerank) ? rerank : similarity, NULL);
 }
 
 static bool score_handle(ses_worker *w, ses_job *j)
@@ -217,8 +238,8 @@ static bool score_handle(ses_worker *w, ses_job *j)
                             "\"queries\" must have one text or as many as \"documents\" (%zu), not %zu", n,
                             n_queries);
     if (!open_scorer(w, j, model)) return false;
-    for (size_t i = 0; i < n; i++) {
-        ses_item item = { .text = query[n_queries == 1 ? 0 : i], .list = &document[i], .n_list = 1 };
+    for (size_t i = 0; i < n_queries; i++) { /* one query is an item with all documents: it is encoded once */
+        ses_item item = { .text = query[i], .list = &document[i], .n_list = n_queries == 1 ? n : 1 };
         if (!ses_job_add(w, j, &item)) return false;
     }
     return ses_job_check_items(j) && ses_job_submit(w, j, score_done);
