@@ -342,6 +342,41 @@ static void check_writer(void)
     ses_json_writer_free(NULL);
 }
 
+/* An array of floats is the same text as its elements one by one; the text outlives its writer. */
+static void check_floats(void)
+{
+    static const float x[] = { 0.1f, -0.f, 1e-5f, NAN, 16777216.f, 3.4028235e38f, -1e-45f, 0.00012345678f };
+    ses_err e = { 0 };
+    for (int indent = -1; indent < 3; indent++)
+        for (size_t n = 0; n <= SES_LEN(x); n++) {
+            ses_json_writer *w = ses_json_writer_new(indent, &e), *one = ses_json_writer_new(indent, &e);
+            ses_json_begin_array(w);
+            ses_json_put_floats(w, x, (int64_t)n);
+            ses_json_put_floats(w, x, 1);
+            ses_json_end_array(w);
+            ses_json_begin_array(one);
+            ses_json_begin_array(one);
+            for (size_t i = 0; i < n; i++) ses_json_put_float(one, x[i]);
+            ses_json_end_array(one);
+            ses_json_begin_array(one);
+            ses_json_put_float(one, x[0]);
+            ses_json_end_array(one);
+            ses_json_end_array(one);
+            size_t len = 0;
+            char *text = ses_json_writer_take(w, &len, &e);
+            ses_json_writer_free(w);
+            CHECK_STR(text, ses_json_writer_text(one, NULL, &e));
+            CHECK(text && len == strlen(text));
+            ses_free(text);
+            ses_json_writer_free(one);
+        }
+    ses_json_writer *w = ses_json_writer_new(-1, &e);
+    ses_json_begin_object(w);
+    ses_json_put_floats(w, x, 2); /* a key is missing */
+    CHECK(!ses_json_writer_take(w, NULL, &e) && e.code == SES_EARG);
+    ses_json_writer_free(w);
+}
+
 /* Text that is written back unchanged. */
 static const char *const same[] = {
     "1000000000000000019884624838656",
@@ -485,6 +520,7 @@ int main(void)
     check_depth();
     check_many();
     check_writer();
+    check_floats();
     check_same();
     check_misuse();
     check_load();

@@ -45,36 +45,56 @@ static shortest shorten(uint64_t c, int q, bool step)
     return (shortest){ s + (mid > half || (mid == half && (s & 1))), k };
 }
 
+/* Writes the digits of x so that they end before `end`; returns the first one. */
+static char *put_digits(uint64_t x, char *end)
+{
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    uint32_t low;
+    for (; x > UINT32_MAX; x /= 100) end -= 2, memcpy(end, pairs + 2 * (x % 100), 2);
+    for (low = (uint32_t)x; low >= 100; low /= 100) end -= 2, memcpy(end, pairs + 2 * (low % 100), 2);
+    if (low >= 10) return memcpy(end - 2, pairs + 2 * low, 2);
+    *--end = (char)('0' + low);
+    return end;
+}
+
+static char *put_exponent(char *o, int exp)
+{
+    *o++ = 'e';
+    *o++ = exp < 0 ? '-' : '+';
+    if (exp < 0) exp = -exp;
+    if (exp >= 100) *o++ = (char)('0' + exp / 100);
+    *o++ = (char)('0' + exp / 10 % 10);
+    *o++ = (char)('0' + exp % 10);
+    return o;
+}
+
+static char *put(char *o, const char *s, int n) { return (char *)memcpy(o, s, (size_t)n) + n; }
+
 /* Python's repr: fixed notation from 1e-4 to below 1e16, else an exponent of at least two digits. */
 static size_t format(bool negative, shortest d, char *out)
 {
-    char digit[24], *o = out;
-    int n = 0, point;
-    while (d.digits && d.digits % 10 == 0) d.digits /= 10, d.exp++;
-    do digit[sizeof digit - (size_t)++n] = (char)('0' + d.digits % 10);
-    while (d.digits /= 10);
-    const char *s = digit + sizeof digit - n;
-    point = n + d.exp; /* digits before the decimal point */
+    static const char zeros[] = "0000000000000000";
+    char digit[24], *end = digit + sizeof digit, *s = put_digits(d.digits, end), *o = out;
+    while (end - s > 1 && end[-1] == '0') end--, d.exp++;
+    int n = (int)(end - s), point = n + d.exp; /* point: digits before the decimal point */
     if (negative) *o++ = '-';
-    if (point > -4 && point <= 16) {
-        if (point <= 0) *o++ = '0', *o++ = '.';
-        for (int i = point; i < 0; i++) *o++ = '0';
-        for (int i = 0; i < n || i < point; i++) {
-            if (i == point && i) *o++ = '.';
-            *o++ = i < n ? s[i] : '0';
-        }
-        if (n <= point) *o++ = '.', *o++ = '0';
+    if (point > -4 && point <= 0) {
+        o = put(put(o, "0.", 2), zeros, -point);
+        o = put(o, s, n);
+    } else if (point > 0 && point < n) {
+        o = put(o, s, point);
+        *o++ = '.';
+        o = put(o, s + point, n - point);
+    } else if (point > 0 && point <= 16) {
+        o = put(put(o, s, n), zeros, point - n);
+        o = put(o, ".0", 2);
     } else {
-        int exp = point - 1;
         *o++ = s[0];
         if (n > 1) *o++ = '.';
-        for (int i = 1; i < n; i++) *o++ = s[i];
-        *o++ = 'e';
-        *o++ = exp < 0 ? '-' : '+';
-        if (exp < 0) exp = -exp;
-        if (exp >= 100) *o++ = (char)('0' + exp / 100);
-        *o++ = (char)('0' + exp / 10 % 10);
-        *o++ = (char)('0' + exp % 10);
+        o = put_exponent(put(o, s + 1, n - 1), point - 1);
     }
     *o = 0;
     return (size_t)(o - out);

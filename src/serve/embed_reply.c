@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 
 #include <math.h>
@@ -93,9 +94,7 @@ void ses_embed_put_vector(ses_json_writer *json, const float *x, int64_t n, ses_
         ses_buf_free(&b);
         return;
     }
-    ses_json_begin_array(json);
-    for (int64_t i = 0; i < n; i++) ses_json_put_float(json, x[i]);
-    ses_json_end_array(json);
+    ses_json_put_floats(json, x, n);
 }
 
 bool ses_embed_wants_bytes(const ses_job *j)

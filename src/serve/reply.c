@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "metrics.h"
 #include "route.h"
@@ -195,15 +196,15 @@ void ses_reply_json(ses_worker *w, ses_job *j, ses_json_writer *json)
 {
     ses_err e = { 0 };
     size_t n = 0;
-    const char *text = ses_json_writer_text(json, &n, &e);
-    if (!text || j->error.code) { /* e.g. no memory for a part of the text */
-        ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
-        ses_json_writer_free(json);
-        ses_reply_error(w, j);
+    char *text = ses_json_writer_take(json, &n, &e);
+    ses_json_writer_free(json);
+    if (text && !j->error.code) {
+        ses_reply_bytes(w, j, "application/json", text, n);
         return;
     }
-    ses_reply_text(w, j, 200, "application/json", text, n);
-    ses_json_writer_free(json);
+    ses_free(text); /* e.g. no memory for a part of the text */
+    ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    ses_reply_error(w, j);
 }
 
 void ses_reply_bytes(ses_worker *w, ses_job *j, const char *content_type, char *bytes, size_t n)

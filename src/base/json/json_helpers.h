@@ -1,4 +1,4 @@
-/* Helpers for JSON: lists of strings, errors about types, finished writers. */
+/* Helpers for JSON: lists of strings and floats, errors about types, finished writers. */
 #ifndef SES_BASE_JSON_HELPERS_H
 #define SES_BASE_JSON_HELPERS_H
 
@@ -10,6 +10,12 @@ ses_string *ses_json_strings(const ses_json *v, size_t *n, ses_err *e);
 
 /* The error for a value of the wrong type: key "size" must be an integer, not a string. Returns false. */
 bool ses_json_wrong_type(const char *key, const ses_json *v, const char *expected, ses_err *e);
+
+void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n); /* an array */
+
+/* The text, which is the caller's to free with ses_free; the writer is empty afterwards. NULL as
+ * ses_json_writer_text. */
+char *ses_json_writer_take(ses_json_writer *w, size_t *len, ses_err *e);
 
 /* End of a writer: its text becomes the file dir/name (dir NULL: the path `name`), or a document. Both free
  * w, also on failure; w may be NULL after an error. */

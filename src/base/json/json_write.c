@@ -218,6 +218,26 @@ void ses_json_put_float(ses_json_writer *w, float x)
     put_text(w, s);
 }
 
+/* The first element is separated as any value; the separator of the others is known. */
+void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n)
+{
+    const char *comma = w->indent == 0 ? ", " : ",";
+    size_t comma_n = strlen(comma);
+    int64_t i = 0;
+    ses_json_begin_array(w);
+    if (n > 0) ses_json_put_float(w, x[i++]);
+    for (; w->indent <= 0 && i < n && !w->err.code; i++) {
+        if (!ses_buf_reserve(&w->out, SES_NUMBER_CHARS + comma_n)) break;
+        char *to = w->out.data + w->out.len;
+        memcpy(to, comma, comma_n);
+        bool finite = isfinite(x[i]);
+        if (!finite) memcpy(to + comma_n, "null", 5);
+        w->out.len += comma_n + (finite ? ses_format_float(x[i], to + comma_n) : 4);
+    }
+    for (; i < n; i++) ses_json_put_float(w, x[i]);
+    ses_json_end_array(w);
+}
+
 void ses_json_put_bool(ses_json_writer *w, bool x) { put_text(w, x ? "true" : "false"); }
 void ses_json_put_null(ses_json_writer *w) { put_text(w, "null"); }
 
@@ -286,6 +306,14 @@ const char *ses_json_writer_text(ses_json_writer *w, size_t *len, ses_err *e)
     }
     if (len) *len = w->out.len;
     return w->out.data;
+}
+
+char *ses_json_writer_take(ses_json_writer *w, size_t *len, ses_err *e)
+{
+    if (!ses_json_writer_text(w, len, e)) return NULL;
+    char *text = w->out.data;
+    w->out = (ses_buf){ 0 };
+    return text;
 }
 
 bool ses_json_writer_save(ses_json_writer *w, const char *dir, const char *name, bool overwrite, ses_err *e)

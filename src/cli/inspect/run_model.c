@@ -108,10 +108,3 @@ int64_t ses_top_scores(ses_top_score *best, int64_t cap, const float *x, int64_t
         ses_top_scores_offer(best, &k, cap, (ses_top_score){ i, 0, (double)x[i] });
     return k;
 }
-
-void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n)
-{
-    ses_json_begin_array(w);
-    for (int64_t i = 0; i < n; i++) ses_json_put_float(w, x[i]);
-    ses_json_end_array(w);
-}

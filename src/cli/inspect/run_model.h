@@ -3,6 +3,7 @@
 #ifndef SES_CLI_RUN_MODEL_H
 #define SES_CLI_RUN_MODEL_H
 
+#include "base/json/json_helpers.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "id_reader.h"
@@ -86,8 +87,6 @@ ses_view_fn *ses_view_for_head(const ses_head *h);
 bool ses_view_vectors(ses_run_view *r, int64_t s, ses_err *e); /* hidden states of a model without a head */
 bool ses_view_hidden_states(ses_run_view *r, int64_t s, ses_err *e);
 bool ses_view_attentions(ses_run_view *r, int64_t s, ses_err *e);
-
-void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n); /* an array */
 
 /* Draws p [queries, keys] in shades, with the position and token of each row. */
 void ses_heatmap_print(const ses_run_view *r, const float *p, int64_t queries, int64_t keys,
