@@ -4,7 +4,10 @@
 #include "serve/serve_impl.h"
 #include "serve_fixture.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 static char encoder_spec[300];
 
@@ -288,6 +291,57 @@ static void test_lanes(serving *s)
     free(body);
 }
 
+/* While interactive requests come, bulk batches are short. */
+static void test_short_bulk(void)
+{
+    serving s;
+    const char *list[] = { encoder_spec };
+    serving_start(&s, &(ses_server_options){ .models = list, .n_models = 1, .batch_tokens = 256 });
+    char *body = bulk_body("{\"inputs\":[", "]}");
+    call bulk;
+    begin_call(&bulk, &s, "/embed", NULL, body);
+    CHECK(wait_admitted(&s, 2048));
+    for (int i = 0; i < 5000 && queue_of(&s).last_tokens < 128 && !atomic_load(&bulk.done); i++) sleep_ms(1);
+    int64_t before = queue_of(&s).last_tokens;
+    post(&s, "/embed", "{\"inputs\":\"a\",\"normalize\":true}", 200);
+    int64_t tokens = queue_of(&s).last_tokens;
+    for (int i = 0; i < 100 && !atomic_load(&bulk.done); i++) { /* the batch that ran meanwhile may be long */
+        sleep_ms(1);
+        if (!atomic_load(&bulk.done)) tokens = queue_of(&s).last_tokens;
+    }
+    CHECK_MSG(before >= 128 && before <= 256 && tokens <= 64, "%lld tokens before, %lld after",
+              (long long)before, (long long)tokens);
+    CHECK(end_call(&bulk) == 200);
+    free(bulk.text);
+    free(body);
+    serving_stop(&s);
+}
+
+/* Small requests that arrive together at an idle server become one batch. */
+static void test_burst(serving *s)
+{
+    enum { N = 6 };
+    static const char body[] = "{\"inputs\":\"The keeper eats plums.\",\"normalize\":false}";
+    ses_http_request r = { .target = "/embed", .body = body, .n = sizeof body - 1 };
+    int together = 0;
+    for (int k = 0; k < 20; k++) {
+        double before = metric(s, "sesame_batch_sequences_count");
+        ses_http_client *h = serving_connect(s);
+        int fd = ses_http_client_fd(h);
+        setsockopt(fd, IPPROTO_TCP, TCP_CORK, &(int){ 1 }, sizeof(int)); /* sends all in one segment */
+        for (int i = 0; i < N; i++) CHECK(ses_http_client_send(h, &r, NULL));
+        setsockopt(fd, IPPROTO_TCP, TCP_CORK, &(int){ 0 }, sizeof(int));
+        for (int i = 0; i < N; i++) {
+            ses_http_response a = { 0 };
+            CHECK(ses_http_client_receive(h, &a, NULL) && a.status == 200 &&
+                  a.body.n == strlen(expected[4]) && !memcmp(a.body.p, expected[4], a.body.n));
+        }
+        ses_http_client_free(h);
+        together += metric(s, "sesame_batch_sequences_count") == before + 1;
+    }
+    CHECK_MSG(together > 10, "%d of 20 bursts were computed in one batch", together);
+}
+
 static void test_disconnect(serving *s)
 {
     static const char dropped[] = "te_request_failure{err=\"dropped\"}";
@@ -503,9 +557,11 @@ int main(void)
     serve_threads = 1;
     test_library(&s);
     test_same_bits(&s);
+    test_burst(&s);
     test_lanes(&s);
     test_disconnect(&s);
     serving_stop(&s);
+    test_short_bulk();
     test_full_queue();
     test_reload();
     test_drain();

@@ -25,6 +25,13 @@ static void handle(ses_worker *w, ses_job *j)
     sem_wait(&state.release);
 }
 
+static void begin(ses_worker *w, ses_job *j)
+{
+    (void)w;
+    note(2000 + (int)(j - state.job));
+    if (j == &state.job[4]) ses_workers_push(w->pool, &state.job[5], false);
+}
+
 static void finish(ses_worker *w, ses_job *j)
 {
     (void)w;
@@ -40,7 +47,9 @@ static void call(void *ctx, ses_worker *w)
 static ses_workers *open_pool(size_t max_pending)
 {
     ses_err e = { 0 };
-    ses_workers_options o = { .n = 1, .max_pending = max_pending, .handle = handle, .finish = finish };
+    ses_workers_options o = {
+        .n = 1, .max_pending = max_pending, .handle = handle, .begin = begin, .finish = finish
+    };
     state.n = 0;
     ses_workers *p = ses_workers_new(&o, &e);
     CHECK(p && ses_workers_push(p, &state.job[0], false));
@@ -66,6 +75,23 @@ static void check_order(void)
     close_pool(p);
     static const int want[] = { 0, -1, 1003, 2, 1 };
     CHECK_MSG(state.n == 5 && !memcmp(state.order, want, sizeof want), "%d entries", state.n);
+}
+
+/* A worker that helps takes computed jobs, then small requests, but no bulk requests or later ones. */
+static void check_help(void)
+{
+    ses_workers *p = open_pool(JOBS);
+    ses_worker w = { .pool = p };
+    CHECK(!ses_workers_have_idle(p));
+    CHECK(ses_workers_push(p, &state.job[1], true) && ses_workers_push(p, &state.job[2], false));
+    ses_workers_push_computed(p, &state.job[3]);
+    CHECK(ses_workers_push(p, &state.job[4], false));
+    ses_workers_help(p, &w);
+    CHECK(ses_workers_pending(p) == 2);
+    static const int want[] = { 0, 1003, 2002, 2004 };
+    CHECK_MSG(state.n == 4 && !memcmp(state.order, want, sizeof want), "%d entries", state.n);
+    close_pool(p);
+    CHECK(state.n == 6);
 }
 
 /* Small requests come first, but bulk requests are taken in between. */
@@ -97,6 +123,7 @@ int main(void)
     sem_init(&state.started, 0, 0);
     sem_init(&state.release, 0, 0);
     check_order();
+    check_help();
     check_no_starvation();
     check_limit();
     return check_report();

@@ -8,8 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* After this many interactive batches in a row a bulk batch runs, so that bulk jobs end, too. */
-enum { MAX_STREAK = 16 };
+/* After this many interactive batches in a row a bulk batch runs, so that bulk jobs end, too. Bulk batches
+ * are shorter by this factor for a while after an interactive job: the next one waits less. */
+enum { MAX_STREAK = 16, BULK_DIVISOR = 4 };
+static const uint64_t INTERACTIVE_NS = 1000000000;
 
 typedef struct lane {
     ses_job *first, *last;
@@ -22,6 +24,7 @@ struct ses_scheduler {
     lane lane[SES_LANES];
     bool computing; /* a thread is in ses_scheduler_run */
     int streak;
+    uint64_t interactive_ns; /* time of the last interactive job; 0: none */
     int64_t admitted_inputs, admitted_tokens;
     uint64_t progress_ns;
     double tokens_per_second; /* moving average; 0: unknown */
@@ -94,6 +97,7 @@ bool ses_scheduler_submit(ses_scheduler *s, ses_job *j)
         s->admitted_inputs += (int64_t)j->n, s->admitted_tokens += j->tokens;
         j->queued_ns = ses_clock_ns();
         if (!s->progress_ns) s->progress_ns = j->queued_ns;
+        if (j->lane == SES_LANE_INTERACTIVE) s->interactive_ns = j->queued_ns;
     }
     pthread_mutex_unlock(&s->lock);
     return ok || ses_api_fail(&j->error, SES_API_OVERLOADED, NULL,
@@ -147,11 +151,11 @@ static void unlink_job(lane *l, ses_job *before, ses_job *j)
 }
 
 /* Adds sequences of the job to the batch. Returns false if the batch is full. */
-static bool take_sequences(ses_scheduler *s, ses_job *j, int64_t *tokens)
+static bool take_sequences(ses_scheduler *s, ses_job *j, int64_t most, int64_t *tokens)
 {
     ses_request *r;
     for (ses_seq *q; (q = next_sequence(j, &r));) {
-        if (s->n && *tokens + (int64_t)q->n > s->o.batch_tokens) return false;
+        if (s->n && *tokens + (int64_t)q->n > most) return false;
         if (!add_sequence(s, j, r, q)) {
             if (!s->n) ses_api_fail(&j->error, SES_API_BACKEND, NULL, "out of memory");
             return false;
@@ -164,12 +168,20 @@ static bool take_sequences(ses_scheduler *s, ses_job *j, int64_t *tokens)
     return true;
 }
 
+/* Tokens of a batch of this lane. */
+static int64_t batch_limit(const ses_scheduler *s, const lane *l, uint64_t now)
+{
+    bool shorter =
+        l == &s->lane[SES_LANE_BULK] && s->interactive_ns && now - s->interactive_ns < INTERACTIVE_NS;
+    return shorter ? s->o.batch_tokens / BULK_DIVISOR : s->o.batch_tokens;
+}
+
 /* Fills the batch with sequences of one pipeline: that of the lane's oldest job. Jobs that are complete
  * without computation or dropped are moved to *ended. */
 static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
 {
     uint64_t now = ses_clock_ns();
-    int64_t tokens = 0;
+    int64_t tokens = 0, most = batch_limit(s, l, now);
     const ses_served_pipeline *pipeline = NULL;
     s->n = 0;
     bool more = true;
@@ -183,7 +195,7 @@ static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
                 continue;
             }
             if (!j->started_ns) j->started_ns = now;
-            more = take_sequences(s, j, &tokens);
+            more = take_sequences(s, j, most, &tokens);
         }
         if (!dropped && !j->dispatched) {
             before = j;
@@ -300,6 +312,7 @@ bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches)
         if (!more) s->progress_ns = 0;
         pthread_mutex_unlock(&s->lock);
         report(s, w, ended, more);
+        if (more) s->o.between(s->o.ctx, w);
         pthread_mutex_lock(&s->lock);
         s->computing = false;
     }
@@ -308,12 +321,14 @@ bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches)
     return left;
 }
 
-bool ses_scheduler_is_idle(ses_scheduler *s, int64_t tokens, double seconds)
+bool ses_scheduler_is_quick(ses_scheduler *s, int64_t tokens, double seconds)
 {
     pthread_mutex_lock(&s->lock);
-    bool idle = !s->computing && !has_work(s) && (double)tokens < seconds * s->slow_rate;
+    for (int i = 0; i < SES_LANES; i++) tokens += s->lane[i].tokens;
+    bool quick =
+        !s->computing && !ses_generations_active(s->generations) && (double)tokens < seconds * s->slow_rate;
     pthread_mutex_unlock(&s->lock);
-    return idle;
+    return quick;
 }
 
 ses_scheduler_stats ses_scheduler_get_stats(ses_scheduler *s)

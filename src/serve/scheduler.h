@@ -22,6 +22,8 @@ typedef struct ses_scheduler_options {
     void (*finished)(void *ctx, ses_worker *w, ses_job *j, bool more);
     /* After each batch, in the computing thread. */
     void (*on_batch)(void *ctx, size_t sequences, int64_t tokens, uint64_t ns);
+    /* Before each batch but the first of ses_scheduler_run, in the computing thread; it may submit jobs. */
+    void (*between)(void *ctx, ses_worker *w);
     void *ctx;
 } ses_scheduler_options;
 
@@ -33,8 +35,9 @@ bool ses_scheduler_submit(ses_scheduler *s, ses_job *j);
 /* Computes batches until no job is queued, at most max_batches (0: no limit); returns at once if another
  * thread is computing. Returns true if jobs are left that no thread computes. */
 bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches);
-/* No job is queued or computed, and a batch of `tokens` tokens takes about `seconds` at most. */
-bool ses_scheduler_is_idle(ses_scheduler *s, int64_t tokens, double seconds);
+/* No thread is computing, no text is being generated, and the queued jobs with `tokens` tokens more take
+ * about `seconds` at most. */
+bool ses_scheduler_is_quick(ses_scheduler *s, int64_t tokens, double seconds);
 /* Seconds until the queue will probably have been worked off, at least 1. */
 int ses_scheduler_retry_after(ses_scheduler *s);
 

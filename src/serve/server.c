@@ -17,7 +17,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_INLINE_BYTES = 4096, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384 };
+enum { MAX_INLINE_BYTES = 4096, MAX_INLINE_JOBS = 8, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384 };
 #define INLINE_SECONDS 0.02
 
 struct ses_server {
@@ -26,8 +26,10 @@ struct ses_server {
     ses_scheduler *scheduler;
     ses_metrics *metrics;
     ses_workers *workers;
-    ses_worker io;           /* the I/O thread as a worker */
-    uint64_t inline_from_ns; /* before this time no request is computed in the I/O thread */
+    ses_worker io;    /* the I/O thread as a worker */
+    int inline_jobs;  /* requests of this round that the I/O thread has prepared */
+    bool handed_over; /* an idle worker got another one of this round; it computes the prepared ones, too */
+    uint64_t inline_from_ns; /* before this time no request is computed in the I/O thread; for GPUs */
     ses_http_server *http;
     ses_api_keys *keys;     /* NULL: none are needed */
     ses_model_list *models; /* options.models and models_file */
@@ -129,19 +131,27 @@ static void begin_job(ses_worker *w, ses_job *j)
     if (!ok && !hand_over(w, j)) ses_reply_error(w, j);
 }
 
+/* Before a batch on the CPU: answers and new requests need the same cores. A GPU would have to wait. */
+static void help_workers(void *ctx, ses_worker *w)
+{
+    ses_server *s = ctx;
+    if (s->o.dev->is_host && w != &s->io) ses_workers_help(s->workers, w);
+}
+
 static void handle_job(ses_worker *w, ses_job *j)
 {
     begin_job(w, j);
+    help_workers(w->server, w);                    /* requests that arrive together become one batch */
     ses_scheduler_run(w->server->scheduler, w, 0); /* unless another worker is computing */
 }
 
 /* ---- in the computing thread ---- */
 
-/* The computing worker answers itself if no other batch waits: this saves a hand-over. */
+/* The computing thread answers itself if it computes no other batch: this saves a hand-over. */
 static void on_computed(void *ctx, ses_worker *w, ses_job *j, bool more)
 {
     ses_server *s = ctx;
-    if (more)
+    if (more && w != &s->io)
         ses_workers_push_computed(s->workers, j);
     else
         finish_job(w, j);
@@ -161,24 +171,42 @@ static void compute_rest(void *ctx, ses_worker *w)
     ses_scheduler_run(s->scheduler, w, 0);
 }
 
-/* A small request to an idle server is computed here: two hand-overs less. Other clients would have to wait
- * for the batch anyway. */
-static bool compute_inline(ses_server *s, ses_job *j)
+/* Many requests at a time: the workers are faster; while a GPU computes, they prepare the next batch. */
+static bool is_crowd(ses_server *s, const ses_job *j)
+{
+    if (s->o.dev->is_host) return s->inline_jobs >= MAX_INLINE_JOBS;
+    uint64_t now = ses_http_received_ns(j->x);
+    if (ses_http_server_is_busy(s->http)) s->inline_from_ns = now + INLINE_PAUSE_NS;
+    return s->inline_jobs || now < s->inline_from_ns;
+}
+
+/* Small requests to an idle server are computed in the I/O thread, all that have arrived in one batch: two
+ * hand-overs less. Other clients would have to wait for the batch anyway. Here they are prepared. */
+static bool prepare_inline(ses_server *s, ses_job *j)
 {
     size_t bytes = ses_http_body(j->x).n;
-    uint64_t now = ses_http_received_ns(j->x);
-    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || now < s->inline_from_ns ||
-        ses_workers_pending(s->workers) ||
-        !ses_scheduler_is_idle(s->scheduler, (int64_t)bytes / 4 + 8, INLINE_SECONDS))
+    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || s->handed_over) return false;
+    if (ses_workers_pending(s->workers) || is_crowd(s, j) ||
+        !ses_scheduler_is_quick(s->scheduler, (int64_t)bytes / 4 + 8, INLINE_SECONDS)) {
+        s->handed_over = s->inline_jobs && ses_workers_have_idle(s->workers);
         return false;
-    bool busy = ses_http_server_is_busy(s->http);
-    if (!busy) {
-        begin_job(&s->io, j);
-        if (ses_scheduler_run(s->scheduler, &s->io, 1)) ses_workers_call(s->workers, compute_rest, s);
     }
-    /* several clients at a time: batches are faster */
-    if (busy || ses_http_server_is_busy(s->http)) s->inline_from_ns = now + INLINE_PAUSE_NS;
-    return !busy;
+    s->inline_jobs++;
+    begin_job(&s->io, j);
+    return true;
+}
+
+/* Computes the prepared requests. */
+static bool on_round(void *ctx)
+{
+    ses_server *s = ctx;
+    bool prepared = s->inline_jobs > 0, by_worker = s->handed_over;
+    s->inline_jobs = 0, s->handed_over = false;
+    if (!prepared || by_worker) return prepared;
+    /* The texts may have more tokens than their bytes suggested. */
+    bool quick = ses_scheduler_is_quick(s->scheduler, 0, 2 * INLINE_SECONDS);
+    if (!quick || ses_scheduler_run(s->scheduler, &s->io, 1)) ses_workers_call(s->workers, compute_rest, s);
+    return true;
 }
 
 /* Whether the request may wait for others before its texts are tokenized. */
@@ -219,7 +247,7 @@ static void on_request(void *ctx, ses_http_exchange *x)
                      ses_quoted_of(path.p, path.n).s);
     } else if (route->immediate) {
         if (route->handle(&s->io, j)) return;
-    } else if (compute_inline(s, j) || ses_workers_push(s->workers, j, is_bulk(x))) {
+    } else if (prepare_inline(s, j) || ses_workers_push(s->workers, j, is_bulk(x))) {
         return;
     } else {
         ses_api_fail(&j->error, SES_API_OVERLOADED, NULL, "too many requests are waiting; try again later");
@@ -325,17 +353,22 @@ static bool open_parts(ses_server *s, ses_err *e)
                                                                .queue_tokens = o->queue_tokens,
                                                                .finished = on_computed,
                                                                .on_batch = on_batch,
+                                                               .between = help_workers,
                                                                .ctx = s },
                                      e);
     if (!s->metrics || !s->log || !s->scheduler) return false;
-    ses_workers_options w = {
-        .server = s, .n = o->workers, .max_pending = 4096, .handle = handle_job, .finish = finish_job
-    };
+    ses_workers_options w = { .server = s,
+                              .n = o->workers,
+                              .max_pending = 4096,
+                              .handle = handle_job,
+                              .begin = begin_job,
+                              .finish = finish_job };
     s->io = (ses_worker){ .server = s, .index = o->workers };
     s->workers = ses_workers_new(&w, e);
     if (!s->workers) return false;
     ses_http_options http = o->http;
-    http.on_request = on_request, http.on_done = on_done, http.on_rejected = on_rejected, http.ctx = s;
+    http.on_request = on_request, http.on_done = on_done, http.on_rejected = on_rejected,
+    http.on_round = on_round, http.ctx = s;
     s->http = ses_http_server_new(&http, e);
     if (s->http) ses_http_server_set_drain_seconds(s->http, o->drain_seconds);
     return s->http != NULL;

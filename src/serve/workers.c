@@ -71,6 +71,21 @@ static bool run_next(ses_workers *p, ses_worker *w)
     return true;
 }
 
+void ses_workers_help(ses_workers *p, ses_worker *w)
+{
+    pthread_mutex_lock(&p->lock);
+    /* requests that arrive meanwhile wait for the next batch */
+    for (size_t n = p->computed.n + p->fresh.n; n; n--) {
+        ses_job *computed = take(&p->computed), *fresh = computed ? NULL : take(&p->fresh);
+        if (!computed && !fresh) break;
+        pthread_mutex_unlock(&p->lock);
+        if (computed) p->o.finish(w, computed);
+        if (fresh) p->o.begin(w, fresh);
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void *run(void *ctx)
 {
     ses_worker *w = ctx;
@@ -156,4 +171,12 @@ size_t ses_workers_pending(ses_workers *p)
     size_t n = p->fresh.n + p->fresh_bulk.n + p->computed.n;
     pthread_mutex_unlock(&p->lock);
     return n;
+}
+
+bool ses_workers_have_idle(ses_workers *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool idle = p->sleeping > 0;
+    pthread_mutex_unlock(&p->lock);
+    return idle;
 }

@@ -13,6 +13,7 @@ typedef struct ses_workers_options {
     int n;
     size_t max_pending;                        /* new requests in the queue */
     void (*handle)(ses_worker *w, ses_job *j); /* a new request */
+    void (*begin)(ses_worker *w, ses_job *j);  /* the same in ses_workers_help: it must not compute */
     void (*finish)(ses_worker *w, ses_job *j); /* a computed job */
 } ses_workers_options;
 
@@ -25,6 +26,10 @@ void ses_workers_push_computed(ses_workers *p, ses_job *j);
 /* One worker will call fn(ctx), before it takes a job. A call that is waiting is replaced: there is one kind
  * of calls. */
 void ses_workers_call(ses_workers *p, void (*fn)(void *ctx, ses_worker *w), void *ctx);
+/* For a worker that is about to compute: answers the computed jobs and begins the small requests that are
+ * queued now, together with the other workers. They would need the cores during the batch otherwise. */
+void ses_workers_help(ses_workers *p, ses_worker *w);
 size_t ses_workers_pending(ses_workers *p);
+bool ses_workers_have_idle(ses_workers *p); /* a worker waits for a job */
 
 #endif

@@ -230,10 +230,19 @@ static void update_clock(ses_http_server *s)
     ses_http_date(s->date, second);
 }
 
-static bool wait_events(ses_http_server *s, ses_err *e)
+/* Answers of on_round are sent at once. Returns whether there may be more to do without an event. */
+static bool end_round(ses_http_server *s)
+{
+    if (!s->o.on_round || !s->o.on_round(s->o.ctx)) return false;
+    read_inbox(s);
+    do_work(s);
+    return true;
+}
+
+static bool wait_events(ses_http_server *s, bool may_sleep, ses_err *e)
 {
     struct epoll_event event[MAX_EVENTS];
-    int timeout = timeout_ms(s);
+    int timeout = may_sleep ? timeout_ms(s) : 0;
     if (timeout) {
         atomic_store(&s->sleeping, true);
         if (atomic_load(&s->inbox) || atomic_load(&s->stop) || (atomic_load(&s->drain) && !s->draining))
@@ -276,15 +285,17 @@ bool ses_http_server_run(ses_http_server *s, ses_err *e)
         if (atomic_load(&s->drain) && !s->draining) begin_drain(s);
         read_inbox(s);
         do_work(s);
+        bool more = end_round(s);
         free_closed(s);
         if (is_drained(s)) break;
-        ok = wait_events(s, e);
+        ok = wait_events(s, !more, e);
         run_timers(s);
         resume_listening(s);
     }
     ses_http_close_listeners(s);
     while (s->connections) ses_http_connection_close(s->connections, false);
     while (s->work) do_work(s);
+    end_round(s); /* requests of the last round */
     free_closed(s);
     return ok;
 }

@@ -54,6 +54,9 @@ typedef struct ses_http_options {
      * the access log and metrics. The server answers it with {"error":{"message":reason,...}} and closes.
      * In the I/O thread. NULL: none. */
     void (*on_rejected)(void *ctx, int status, const char *reason);
+    /* All data that had arrived has been read, and on_request has been called for the complete requests.
+     * True: it may have answered some. In the I/O thread. NULL: none. */
+    bool (*on_round)(void *ctx);
     void *ctx;
 } ses_http_options;
 
