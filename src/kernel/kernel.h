@@ -235,6 +235,29 @@ typedef struct ses_adafactor {
     double beta2, eps, scale;
 } ses_adafactor;
 
+/* Points of the plane. */
+typedef struct ses_points {
+    int64_t n;
+    const double *x, *y;
+} ses_points;
+
+/* Rows of a sparse matrix: row i has the columns col[row[i]] .. col[row[i + 1] - 1], in ascending order. */
+typedef struct ses_sparse {
+    const int64_t *row;
+    const int32_t *col;
+    const float *value;
+} ses_sparse;
+
+enum { SES_FFT_LANES = 16, SES_FFT_STAGES = 32 };
+
+/* Factors of a transform of length n: 2, 3, 4 or 5 each. turn: for each stage [m][radix - 1][2], the cosines
+ * and sines of -2 pi p k / (m radix), m = n over all radices up to this one. */
+typedef struct ses_fft_plan {
+    int64_t n;
+    int stages, radix[SES_FFT_STAGES];
+    const float *turn;
+} ses_fft_plan;
+
 typedef struct ses_kernels {
 #define SES_KERNEL(name, avx2, avx512, cuda, result, params) result(*name) params;
 #include "kernels.def"
