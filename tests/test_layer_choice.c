@@ -1,6 +1,6 @@
 /* Heads on chosen layers: logits against the hidden states combined by hand; lists of layers. */
 #include "base/alloc.h"
-#include "base/int_ranges.h"
+#include "base/opt_table.h"
 #include "check.h"
 #include "model/model_desc.h"
 #include "model_fixture.h"

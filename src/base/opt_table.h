@@ -87,4 +87,11 @@ void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* 
 /* Placeholder of the value in help: "N", "ref|avx2|avx512", "" for a flag. */
 const char *ses_opt_value_name(const ses_opt *o);
 
+/* ---- lists of numbers: "0,4,9-12,-1" ---- */
+
+/* Parses numbers and ranges of numbers from 0 on, separated by commas, into out [max]; *n: how many. A number
+ * may be negative, a range cannot. The order and repeated numbers are kept. Fails (SES_EUSAGE) for another
+ * text, and for more than max numbers. */
+bool ses_int_ranges_parse(const char *text, int64_t *out, size_t max, size_t *n, ses_err *e);
+
 #endif

@@ -252,7 +252,7 @@ ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor 
 
 /* Heads on chosen layers (config.custom_head.choice). */
 bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e);
-int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* of the combined layers */
+int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* width of the combined layers */
 ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth);
 
 /* Heads: scores and losses computed from the last hidden state. */

@@ -1,5 +1,5 @@
 /* features: vectors of chosen layers for texts, words or tokens, as input of another model. */
-#include "base/int_ranges.h"
+#include "base/opt_table.h"
 #include "pipeline_impl.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Transfer learning: see transfer.h. */
 #include "transfer.h"
 
-#include "base/int_ranges.h"
+#include "base/opt_table.h"
 #include "model/model_desc.h"
 
 #include <stdio.h>
