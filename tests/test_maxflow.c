@@ -1,5 +1,4 @@
-/* Maximum flow, rollout and attention between words: values of networkx and numpy, and what must hold for any
- * graph: the flow is at most each cut, and symmetric graphs have symmetric flows. */
+/* Maximum flow, rollout and attention between words: values of networkx and numpy. */
 #include "analysis/attention_units.h"
 #include "analysis/math/maxflow.h"
 #include "analysis/math/rollout.h"

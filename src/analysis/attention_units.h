@@ -11,8 +11,8 @@ typedef struct ses_attention_units {
     const int32_t *of; /* [tokens]: unit of the token, 0 .. n - 1; -1: left out */
 } ses_attention_units;
 
-/* out [rows->n, cols->n] from weights [rows->tokens, cols->tokens]: the sum over the key's tokens, the mean over
- * the query's tokens. A unit without tokens has zeros. renormalize: rows are divided by their sum, for units
+/* out [rows->n, cols->n] from weights [rows->tokens, cols->tokens]: the sum over the key's tokens, the mean
+ * over the query's tokens. A unit without tokens has zeros. renormalize: rows are divided by their sum, for units
  * that were left out; a row of zeros stays. */
 void ses_attention_merge(const float *weights, const ses_attention_units *rows,
                          const ses_attention_units *cols, bool renormalize, float *out);

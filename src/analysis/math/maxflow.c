@@ -1,5 +1,5 @@
-/* Dinic's algorithm: breadth-first levels of the residual graph, then a blocking flow along them, until the sink
- * is not reached. Each edge is an arc and its reverse, which begins without capacity. */
+/* Dinic's algorithm: breadth-first levels of the residual graph, then a blocking flow along them, until the
+ * sink is not reached. Each edge is an arc and its reverse, which begins without capacity. */
 #include "maxflow.h"
 
 #include "base/alloc.h"
@@ -140,17 +140,17 @@ static bool search(ses_flow_solver *s, int32_t from, int32_t to)
     return s->level[to] >= 0;
 }
 
-/* Sends what the path of `depth` arcs carries. Returns the amount; *cut: the depth of its first full arc. */
-static double send(ses_flow_solver *s, const int32_t *path, int32_t depth, int32_t *cut)
+/* Sends what the path of `depth` arcs carries. Returns the amount; *full: the depth of its first full arc. */
+static double send(ses_flow_solver *s, const int32_t *path, int32_t depth, int32_t *full)
 {
     double amount = s->rest[path[0]];
     for (int32_t i = 1; i < depth; i++)
         if (s->rest[path[i]] < amount) amount = s->rest[path[i]];
-    *cut = depth;
+    *full = depth;
     for (int32_t i = depth - 1; i >= 0; i--) {
         s->rest[path[i]] -= amount;
         s->rest[s->g->arc[path[i]].reverse] += amount;
-        if (s->rest[path[i]] <= epsilon) *cut = i;
+        if (s->rest[path[i]] <= epsilon) *full = i;
     }
     return amount;
 }
