@@ -33,6 +33,7 @@ typedef struct ses_analysis_call {
     uint64_t seed;
     ses_layer_set layers; /* the layers the user chose */
     bool overwrite;       /* existing outputs may be replaced */
+    bool html, json;      /* outputs the user asked for: data of others need not be made */
     /* Shows progress; total 0: unknown. NULL: no progress is shown. */
     void (*progress)(void *ctx, const char *label, int64_t done, int64_t total);
     void *progress_ctx;

@@ -26,6 +26,7 @@ typedef struct ses_view_side {
 
 typedef struct ses_view_layer {
     int64_t number, heads; /* number: from 1 */
+    bool chosen;           /* one of call->layers; the others are needed for rollout and flow */
     float *weight;         /* [heads, rows, cols] of units */
     double *rollout;       /* [rows, cols]; NULL: not computed */
     /* Queries, keys and additive biases of the scores, by token; NULL: not captured. bias is known up to a
@@ -39,8 +40,8 @@ typedef struct ses_view_family {
     const ses_view_side *from, *to; /* queries, keys */
     bool causal;
     int64_t rows, cols, dim; /* units; numbers of a query */
-    int64_t n_layers;
-    ses_view_layer *layer;
+    int64_t n_layers, n_chosen;
+    ses_view_layer *layer; /* [n_layers]: all */
     double *flow; /* [rows, cols] to the last layer; NULL: not computed */
 } ses_view_family;
 
@@ -63,7 +64,7 @@ typedef struct ses_view_request {
     int64_t max_new_tokens;        /* with generate; 0: the model's setting */
 } ses_view_request;
 
-/* Encodes the texts, runs the model of the call once and reads the weights of call->layers. Fails if a text
+/* Encodes the texts, runs the model of the call once and reads its weights. Fails if a text
  * is empty, the model has no decoder for a target, or the weights need more memory than SES_VIEW_MAX_BYTES. */
 bool ses_attention_view_make(ses_attention_view *v, const ses_analysis_call *call, const ses_view_request *q,
                              ses_err *e);
@@ -75,7 +76,7 @@ bool ses_view_encode(ses_attention_view *v, const ses_analysis_call *call, const
                      ses_err *e);
 
 /* view_rollout.c: fills `rollout` of every layer; `flow` of every family. The flow of n units takes the time
- * of n * n maximum flows. Layers that were not chosen are missing in both. */
+ * of n * n maximum flows. */
 bool ses_view_rollout(ses_attention_view *v, ses_device *dev, ses_err *e);
 bool ses_view_flow(ses_attention_view *v, const ses_analysis_call *call, ses_err *e);
 /* Estimated seconds of ses_view_flow on one thread. */

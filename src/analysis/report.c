@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { MAX_SCRIPTS = 8 };
+
 struct ses_report {
     ses_arena arena;
     ses_err failure;
@@ -18,7 +20,8 @@ struct ses_report {
     ses_figure *figure, **last_figure;
     ses_buf title, notes; /* notes: one per line */
     ses_buf data;         /* data blocks of the page */
-    const ses_page_file *script, *style;
+    const ses_page_file *script[MAX_SCRIPTS], *style;
+    size_t n_scripts;
 };
 
 ses_report *ses_report_new(ses_err *e)
@@ -252,17 +255,19 @@ void ses_report_page(ses_report *r, const char *script, const char *style)
             ses_fail(&r->failure, SES_EUNSUPPORTED, "no page file %s", js ? style : script);
         return;
     }
-    r->script = js, r->style = css;
+    if (r->n_scripts < MAX_SCRIPTS) r->script[r->n_scripts++] = js;
+    if (css) r->style = css;
 }
 
 void ses_report_page_data(ses_report *r, const char *id, const char *json, size_t n)
 {
     ses_buf_appendf(&r->data, "<script type=\"application/json\" id=\"%s\">", id);
-    for (size_t i = 0; i < n; i++) {
-        if (json[i] == '<') /* no end tag inside; strings may escape any character */
-            ses_buf_puts(&r->data, "\\u003c");
-        else
-            ses_buf_put(&r->data, json[i]);
+    while (n) {
+        const char *tag = memchr(json, '<', n);
+        size_t plain = tag ? (size_t)(tag - json) : n;
+        ses_buf_append(&r->data, json, plain);
+        if (tag) ses_buf_puts(&r->data, "\\u003c"); /* no end tag inside; strings may escape any character */
+        json += plain + (tag != NULL), n -= plain + (tag != NULL);
     }
     ses_buf_puts(&r->data, "</script>\n");
 }
@@ -291,15 +296,14 @@ static void put_html_figure(const ses_figure *f, ses_buf *out)
     ses_buf_puts(out, "</figure>\n");
 }
 
-static void put_script_policy(const ses_page_file *script, ses_buf *out)
+static void put_script_policy(const ses_report *r, ses_buf *out)
 {
-    char hash[64] = { 0 };
-    if (!script) {
-        ses_buf_puts(out, "script-src 'none'");
-        return;
+    ses_buf_puts(out, r->n_scripts ? "script-src" : "script-src 'none'");
+    for (size_t i = 0; i < r->n_scripts; i++) {
+        char hash[64] = { 0 };
+        ses_base64_encode(r->script[i]->sha256, sizeof r->script[i]->sha256, hash);
+        ses_buf_appendf(out, " 'sha256-%s'", hash);
     }
-    ses_base64_encode(script->sha256, sizeof script->sha256, hash);
-    ses_buf_appendf(out, "script-src 'sha256-%s'", hash);
 }
 
 static void put_file(const ses_page_file *f, ses_buf *out)
@@ -312,7 +316,7 @@ bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_
     ses_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
                       "data: blob:; style-src 'unsafe-inline'; ");
-    put_script_policy(r->script, out);
+    put_script_policy(r, out);
     ses_buf_puts(out, "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                       "<title>");
     ses_html_text(out, title_of(r, h));
@@ -331,17 +335,17 @@ bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_
         ses_buf_puts(out, "</p>");
     }
     ses_buf_puts(out, "</header>\n<main>\n");
-    if (r->script) ses_buf_puts(out, "<div id=\"app\"></div>\n");
-    ses_buf_puts(out, r->script ? "<section id=\"figures\">\n" : "<section>\n");
+    if (r->n_scripts) ses_buf_puts(out, "<div id=\"app\"></div>\n");
+    ses_buf_puts(out, r->n_scripts ? "<section id=\"figures\">\n" : "<section>\n");
     for (const ses_figure *f = r->figure; f; f = f->next) put_html_figure(f, out);
     each_note(r, put_html_note, out);
     ses_buf_puts(out, "</section>\n</main>\n<footer><p>Made by <code>");
     ses_html_text(out, h->command);
     ses_buf_appendf(out, "</code>, Sesame %s.</p></footer>\n", SES_VERSION);
     ses_buf_append(out, r->data.data ? r->data.data : "", r->data.len);
-    if (r->script) {
+    for (size_t i = 0; i < r->n_scripts; i++) {
         ses_buf_puts(out, "<script>");
-        put_file(r->script, out);
+        put_file(r->script[i], out);
         ses_buf_puts(out, "</script>\n");
     }
     ses_buf_puts(out, "</body></html>\n");

@@ -81,9 +81,20 @@ typedef struct ses_figure_points {
 } ses_figure_points;
 ses_figure *ses_report_scatter(ses_report *r, const char *title, const ses_figure_points *p);
 
+/* Small maps of weights in rows and columns: every head of every layer. */
+typedef struct ses_figure_thumbnails {
+    int64_t rows, cols, map_rows, map_cols;
+    const float *value; /* [rows, cols, map_rows, map_cols], 0 to 1; a map that begins with NaN is missing */
+    const char *const *row_name, *const *col_name;
+    const char *const *label; /* [rows, cols]: each map in a few words, for the table of a page */
+    const char *row_label, *col_label;
+} ses_figure_thumbnails;
+ses_figure *ses_report_thumbnails(ses_report *r, const char *title, const ses_figure_thumbnails *t);
+
 /* ---- interactive page ---- */
 
-/* Adds a script and a style sheet of page/ ("view.js", "view.css"; style may be NULL) to the page. */
+/* Adds a script and a style sheet of page/ ("view.js", "view.css"; style may be NULL) to the page. Several scripts
+ * run in the order of the calls and share their top-level names. */
 void ses_report_page(ses_report *r, const char *script, const char *style);
 /* Adds an inert block of data to the page, <script type="application/json" id="ID">: JSON without
  * changes; the page's script reads it. */

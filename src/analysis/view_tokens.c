@@ -61,7 +61,7 @@ static bool begins_word(const encoder *x, int32_t id)
                                          " " };
     for (size_t i = 0; i < SES_LEN(space); i++)
         if (n >= strlen(space[i]) && !memcmp(raw, space[i], strlen(space[i]))) return true;
-    return ses_cp_props((unsigned char)raw[0]) & SES_CP_PUNCT8 && n == 1;
+    return n == 1 && ses_cp_is((unsigned char)raw[0], SES_CP_PUNCT8);
 }
 
 static bool name_tokens(encoder *x, ses_view_side *s, ses_err *e)

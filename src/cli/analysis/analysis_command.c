@@ -172,6 +172,8 @@ bool ses_analysis_command(ses_call *c, ses_err *e)
                                   .adapter = a->adapter,
                                   .seed = (uint64_t)a->seed,
                                   .overwrite = a->overwrite,
+                                  .html = a->html != NULL,
+                                  .json = a->json != NULL,
                                   .progress = show_progress,
                                   .progress_ctx = &r };
     if (!check_operands(c, r.call.analysis, e) || !check_outputs(a, e)) return false;
