@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "model/model_desc.h"
+#include "sesame/hooks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +34,6 @@ typedef struct reader {
     const ses_model *m;
     ses_tape *tape;
     ses_outputs out;
-    float *map; /* weights of a layer, by token */
 } reader;
 
 static const ses_output *find(const reader *r, const source *s, const char *what, int64_t layer)
@@ -62,8 +62,9 @@ static bool read_weights(reader *r, const ses_view_family *f, const ses_output *
     int64_t pairs = f->from->tokens * f->to->tokens, units = f->rows * f->cols, n = ses_count(o->tensor);
     l->heads = n / pairs;
     if (l->heads < 1 || l->heads * pairs != n)
-        return ses_fail(e, SES_EUNSUPPORTED, "layer %" PRId64 ": the weights are not [heads, %" PRId64
-                        ", %" PRId64 "]", l->number, f->from->tokens, f->to->tokens);
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "layer %" PRId64 ": the weights are not [heads, %" PRId64 ", %" PRId64 "]", l->number,
+                        f->from->tokens, f->to->tokens);
     ses_real *host = ses_alloc_array((size_t)n, sizeof *host, e);
     float *map = host ? ses_alloc_array((size_t)pairs, sizeof *map, e) : NULL;
     l->weight = map ? ses_arena_array(&r->v->mem, (size_t)(l->heads * units), sizeof *l->weight, e) : NULL;
@@ -72,11 +73,12 @@ static bool read_weights(reader *r, const ses_view_family *f, const ses_output *
         for (int64_t i = 0; ok && i < pairs; i++) {
             map[i] = (float)host[h * pairs + i];
             ok = isfinite(map[i]) ||
-                 ses_fail(e, SES_EARG, "layer %" PRId64 ", head %" PRId64 ": an attention weight is not a "
-                          "number: the model's weights or activations overflow", l->number, h + 1);
+                 ses_fail(e, SES_EARG,
+                          "layer %" PRId64 ", head %" PRId64 ": an attention weight is not a "
+                          "number: the model's weights or activations overflow",
+                          l->number, h + 1);
         }
-        ses_attention_merge(map, &f->from->units, &f->to->units, r->q->hide_special,
-                            l->weight + h * units);
+        ses_attention_merge(map, &f->from->units, &f->to->units, r->q->hide_special, l->weight + h * units);
     }
     ses_free(map);
     ses_free(host);
@@ -114,8 +116,22 @@ static void find_bias(const ses_view_family *f, const ses_view_layer *l, int64_t
 
 static bool read_neurons(reader *r, const source *s, ses_view_family *f, ses_view_layer *l, ses_err *e)
 {
-    enum { PART_OF[] };
-    (void)s, (void)r, (void)f, (void)l, (void)e;
+    const ses_output *q = find(r, s, "queries", l->number - 1), *k = find(r, s, "keys", l->number - 1);
+    ses_part part = !strcmp(s->id, "cross") ? SES_PART_CROSS
+                    : s->target_rows        ? SES_PART_DECODER
+                                            : SES_PART_MAIN;
+    int64_t map = f->rows * f->cols;
+    if (!q || !k || ses_rows(q->tensor) != f->rows || ses_rows(k->tensor) != f->cols)
+        return true; /* keys of another kind: the page says that they are missing */
+    f->dim = ses_cols(q->tensor) / l->heads;
+    l->scale = ses_model_attention_scale(r->call->model, part, l->number - 1);
+    l->q = read_tensor(r, q->tensor, e);
+    l->k = l->q ? read_tensor(r, k->tensor, e) : NULL;
+    float *bias = l->k ? ses_arena_array(&r->v->mem, (size_t)(l->heads * map), sizeof *bias, e) : NULL;
+    if (!bias) return false;
+    double largest = 0;
+    for (int64_t h = 0; h < l->heads; h++) find_bias(f, l, h, bias + h * map, &largest);
+    l->bias = largest > 1e-3 ? bias : NULL;
     return true;
 }
 
@@ -160,15 +176,14 @@ static bool read_all(reader *r, ses_err *e)
     const ses_model *m = r->call->model;
     bool two = r->v->target.tokens > 0, causal = m->stack[0].causal;
     const source *s = two ? encoder_decoder : causal ? decoder_only : encoder_only;
-    size_t n = two      ? SES_LEN(encoder_decoder)
-               : causal ? SES_LEN(decoder_only)
-                        : SES_LEN(encoder_only);
+    size_t n = two ? SES_LEN(encoder_decoder) : causal ? SES_LEN(decoder_only) : SES_LEN(encoder_only);
     for (size_t i = 0; i < n; i++)
         if (!read_family(r, &s[i], e)) return false;
     if (!r->v->n_families)
         return ses_fail(e, SES_EUNSUPPORTED, "%s gives no attention weights", ses_model_class_name(m));
     return r->v->family[0].n_chosen ||
-           ses_fail(e, SES_EUSAGE, "--layers: attention belongs to layers 1 to %" PRId64 "; 0 is the embeddings",
+           ses_fail(e, SES_EUSAGE,
+                    "--layers: attention belongs to layers 1 to %" PRId64 "; 0 is the embeddings",
                     r->v->family[0].n_layers);
 }
 
@@ -180,20 +195,19 @@ static bool check_memory(const ses_attention_view *v, const ses_model *m, ses_er
            maps = (double)(m->stack[0].depth * m->stack[0].heads) * n * n;
     if (k > 0) maps += (double)(m->stack[1].depth * m->stack[1].heads) * (k * k + k * n);
     return maps * 4 <= (double)SES_VIEW_MAX_BYTES ||
-           ses_fail(e, SES_EARG, "the attention weights of %" PRId64 " tokens need %.1f GB, expected at most "
-                    "%.0f GB: shorten the text with --max-seq-len", v->source.tokens, maps * 4 / 1e9,
-                    (double)SES_VIEW_MAX_BYTES / 1e9);
+           ses_fail(e, SES_EARG,
+                    "the attention weights of %" PRId64 " tokens need %.1f GB, expected at most "
+                    "%.0f GB: shorten the text with --max-seq-len",
+                    v->source.tokens, maps * 4 / 1e9, (double)SES_VIEW_MAX_BYTES / 1e9);
 }
 
 static bool run(reader *r, ses_err *e)
 {
     const ses_view_side *s = &r->v->source, *t = &r->v->target;
     int32_t cu[2] = { 0, (int32_t)s->tokens }, target_cu[2] = { 0, (int32_t)t->tokens };
-    ses_batch b = {
-        .seqs = 1, .tokens = s->tokens, .cu_seqlens = cu, .ids = s->id, .segments = s->segment
-    };
+    ses_batch b = { .seqs = 1, .tokens = s->tokens, .cu_seqlens = cu, .ids = s->id, .segments = s->segment };
     if (t->tokens) b.target_cu_seqlens = target_cu, b.target_ids = t->id;
-    ses_output_request request = { .attentions = true };
+    ses_output_request request = { .attentions = true, .qkv = r->q->neurons };
     return ses_model_forward(r->m, r->tape, &b, &request, &r->out, e) && read_all(r, e);
 }
 

@@ -13,10 +13,10 @@
 /* What rows and columns are: the tokens of a text, or its words. */
 typedef struct ses_view_side {
     int64_t tokens;
-    int32_t *id, *segment;  /* [tokens] */
-    const char **token;     /* [tokens]: as shown */
-    ses_offset *bytes;      /* [tokens]: in the text, or the pair */
-    int32_t *word;          /* [tokens]: number of the word; -1: special token */
+    int32_t *id, *segment;   /* [tokens] */
+    const char **token;      /* [tokens]: as shown */
+    ses_offset *bytes;       /* [tokens]: in the text, or the pair */
+    int32_t *word;           /* [tokens]: number of the word; -1: special token */
     uint8_t *special, *pair; /* [tokens]: 1: added by the tokenizer; of the second or the generated text */
     /* Units: tokens or words, without special tokens if they are hidden. */
     ses_attention_units units;
@@ -36,13 +36,13 @@ typedef struct ses_view_layer {
 } ses_view_layer;
 
 typedef struct ses_view_family {
-    const char *id, *title, *name; /* "cross", "Cross-attention", "cross" */
+    const char *id, *title, *name;  /* "cross", "Cross-attention", "cross" */
     const ses_view_side *from, *to; /* queries, keys */
     bool causal;
     int64_t rows, cols, dim; /* units; numbers of a query */
     int64_t n_layers, n_chosen;
     ses_view_layer *layer; /* [n_layers]: all */
-    double *flow; /* [rows, cols] to the last layer; NULL: not computed */
+    double *flow;          /* [rows, cols] to the last layer; NULL: not computed */
 } ses_view_family;
 
 enum { SES_VIEW_FAMILIES = 3 };
@@ -59,9 +59,9 @@ typedef struct ses_attention_view {
 typedef struct ses_view_request {
     const char *text, *pair, *target; /* pair, target may be NULL */
     bool generate, words, hide_special;
-    bool neurons;                  /* queries and keys too */
-    int64_t max_tokens;            /* of a sequence; 0: the model's limit */
-    int64_t max_new_tokens;        /* with generate; 0: the model's setting */
+    bool neurons;           /* queries and keys too */
+    int64_t max_tokens;     /* of a sequence; 0: the model's limit */
+    int64_t max_new_tokens; /* with generate; 0: the model's setting */
 } ses_view_request;
 
 /* Encodes the texts, runs the model of the call once and reads its weights. Fails if a text

@@ -45,10 +45,7 @@ double ses_head_stats_mean(const ses_head_stats *s, ses_place p)
     return s->rows ? s->place[p] / (double)s->rows : 0;
 }
 
-double ses_head_stats_entropy(const ses_head_stats *s)
-{
-    return s->rows ? s->entropy / (double)s->rows : 0;
-}
+double ses_head_stats_entropy(const ses_head_stats *s) { return s->rows ? s->entropy / (double)s->rows : 0; }
 
 const char *ses_head_stats_label(const ses_head_stats *s)
 {

@@ -58,7 +58,8 @@ static bool put_block(page *p, const char *id, size_t n, ses_err *e)
 
 static double weight_at(const ses_view_family *f, const ses_view_layer *l, int64_t map, int64_t i, int64_t j)
 {
-    return map < l->heads ? (double)l->weight[(map * f->rows + i) * f->cols + j] : l->rollout[i * f->cols + j];
+    return map < l->heads ? (double)l->weight[(map * f->rows + i) * f->cols + j]
+                          : l->rollout[i * f->cols + j];
 }
 
 /* The largest bytes of a row in falling order, and their columns; equal ones from the left. Returns the sum of
@@ -186,8 +187,14 @@ static void put_numbers(const page *p, const char *key, const ses_view_family *f
     ses_json_end_array(p->w);
 }
 
-static double number_of(const ses_view_family *f, const ses_view_layer *l) { return (void)f, (double)l->number; }
-static double heads_of(const ses_view_family *f, const ses_view_layer *l) { return (void)f, (double)l->heads; }
+static double number_of(const ses_view_family *f, const ses_view_layer *l)
+{
+    return (void)f, (double)l->number;
+}
+static double heads_of(const ses_view_family *f, const ses_view_layer *l)
+{
+    return (void)f, (double)l->heads;
+}
 static double scale_of(const ses_view_family *f, const ses_view_layer *l) { return (void)f, l->scale; }
 static double q_step(const ses_view_family *f, const ses_view_layer *l)
 {
@@ -216,11 +223,12 @@ static void describe_neurons(const page *p, const ses_view_family *f, bool fits)
     ses_json_writer *w = p->w;
     if (!fits || !has_neurons(f)) {
         ses_json_member_string(w, "neuron_why",
-                               p->v->words        ? "Queries and keys belong to tokens: the page was written by "
-                                                    "word. Write it without --words to see them."
-                               : !has_neurons(f) ? "The page was written without queries and keys."
-                                                  : "Queries and keys would make this page large: write it with "
-                                                    "--neurons, or with fewer --layers, to see them.");
+                               p->v->words ? "Queries and keys belong to tokens: the page was written by "
+                                             "word. Write it without --words to see them."
+                               : !has_neurons(f)
+                                   ? "The page was written without queries and keys."
+                                   : "Queries and keys would make this page large: write it with "
+                                     "--neurons, or with fewer --layers, to see them.");
         return;
     }
     ses_json_member_object(w, "neuron");
@@ -239,9 +247,10 @@ static void describe_flow(const page *p, const ses_view_family *f)
     if (f->flow)
         ses_json_member_string(p->w, "flow", block_id(id, f, "flow", 0));
     else
-        ses_json_member_string(p->w, "flow_why",
-                               "Flow takes long for a text of this length: write the page with --mode flow to "
-                               "compute it.");
+        ses_json_member_string(
+            p->w, "flow_why",
+            "Flow takes long for a text of this length: write the page with --mode flow to "
+            "compute it.");
 }
 
 static void describe_family(const page *p, const ses_view_family *f, bool neurons, double hidden)
@@ -292,7 +301,8 @@ static bool put_family(page *p, const ses_view_family *f, bool neurons, double *
         if (!l->chosen) continue;
         rows += (double)(maps_in(l) * f->rows);
         if (!put_weights(p, f, l, block_id(id, f, "weights", i), &kept, e)) return false;
-        if (neurons && has_neurons(f) && !put_neurons(p, f, l, block_id(id, f, "neurons", i), e)) return false;
+        if (neurons && has_neurons(f) && !put_neurons(p, f, l, block_id(id, f, "neurons", i), e))
+            return false;
     }
     *hidden = is_top(p, f) && rows > 0 ? fmax(0, 1 - kept / rows) : 0;
     return !f->flow || put_weights(p, f, NULL, block_id(id, f, "flow", 0), &kept, e);
@@ -338,8 +348,7 @@ static bool put_all(page *p, const char *mode, bool neurons, ses_err *e)
     return json != NULL;
 }
 
-bool ses_view_put_page(const ses_attention_view *v, ses_report *r, const char *mode, bool neurons,
-                       ses_err *e)
+bool ses_view_put_page(const ses_attention_view *v, ses_report *r, const char *mode, bool neurons, ses_err *e)
 {
     static const char *const script[] = { "view_data.js", "view_draw.js", "view_panels.js", "view_neuron.js",
                                           "view.js" };

@@ -45,8 +45,7 @@ static bool roll_stack(ses_attention_view *v, const ses_view_family *f, ses_thre
     for (int64_t i = 0; i < f->n_layers; i++) {
         double *a = mean_of(v, f, i, e), *out = a && i ? matrix(v, f->rows, f->cols, e) : a;
         if (!out) return false;
-        if (i)
-            ses_rollout_product(a, f->layer[i - 1].rollout, f->rows, f->rows, f->cols, out, pool);
+        if (i) ses_rollout_product(a, f->layer[i - 1].rollout, f->rows, f->rows, f->cols, out, pool);
         f->layer[i].rollout = out;
     }
     return true;
@@ -97,7 +96,7 @@ bool ses_view_rollout(ses_attention_view *v, ses_device *dev, ses_err *e)
  * cross attention, and after self-attention. */
 typedef struct flow {
     ses_flow_graph *g;
-    int32_t top; /* first node of the last level */
+    int32_t top;            /* first node of the last level */
     int32_t source, target; /* first node of the encoder's and the decoder's inputs */
     const ses_view_family *f;
     int64_t first_row;

@@ -35,6 +35,14 @@ static bool side_alloc(ses_arena *mem, ses_view_side *s, int64_t n, ses_err *e)
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
+/* Contains U+FFFD: part of a character was decoded. */
+static bool has_replacement(const char *s, size_t n)
+{
+    for (size_t i = 0; i + 3 <= n; i++)
+        if (!memcmp(s + i, "\xEF\xBF\xBD", 3)) return true;
+    return false;
+}
+
 /* The text of one token without spaces; of a part of a character, the vocabulary's string. */
 static const char *token_name(encoder *x, int32_t id, ses_err *e)
 {
@@ -44,8 +52,7 @@ static const char *token_name(encoder *x, int32_t id, ses_err *e)
     if (!ses_decode(x->tokens, &id, 1, true, &text, &n, e)) return NULL;
     while (n && is_blank(text[0])) text++, n--;
     while (n && is_blank(text[n - 1])) n--;
-    bool whole = n && !(n >= 3 && memmem(text, n, "\xEF\xBF\xBD", 3)),
-         prefixed = raw && raw_n > 2 && !memcmp(raw, "##", 2);
+    bool whole = n && !has_replacement(text, n), prefixed = raw && raw_n > 2 && !memcmp(raw, "##", 2);
     if (raw && (!whole || prefixed)) text = raw, n = raw_n;
     return ses_arena_strndup(&x->v->mem, text ? text : "", n, e);
 }
@@ -82,9 +89,8 @@ static const char *unit_name(encoder *x, const ses_view_side *s, const int32_t *
         bool inside = name.len && !strncmp(s->token[i], "##", 2);
         ses_buf_puts(&name, s->token[i] + (inside ? 2 : 0));
     }
-    const char *copy = ses_buf_ok(&name, e)
-                           ? ses_arena_strndup(&x->v->mem, name.data ? name.data : "", name.len, e)
-                           : NULL;
+    const char *copy =
+        ses_buf_ok(&name, e) ? ses_arena_strndup(&x->v->mem, name.data ? name.data : "", name.len, e) : NULL;
     ses_buf_free(&name);
     return copy;
 }
@@ -111,8 +117,9 @@ static bool make_units(encoder *x, ses_view_side *s, ses_err *e)
     s->units = (ses_attention_units){ s->tokens, u + 1, of };
     for (int32_t i = 0; i <= u; i++)
         if (!(s->unit[i] = unit_name(x, s, of, i, e))) return false;
-    return u >= 0 || ses_fail(e, SES_EARG, "the text has no tokens but special ones: write one, or leave out "
-                                           "--hide-special");
+    return u >= 0 || ses_fail(e, SES_EARG,
+                              "the text has no tokens but special ones: write one, or leave out "
+                              "--hide-special");
 }
 
 /* ---- encoding ---- */
@@ -146,8 +153,8 @@ static bool encode_text(encoder *x, const char *text, const char *pair, ses_view
 }
 
 /* ids as a side; the first `known` tokens are those of `from`, later ones were generated. */
-static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view_side *from,
-                        ses_view_side *s, ses_err *e)
+static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view_side *from, ses_view_side *s,
+                        ses_err *e)
 {
     ses_view_side old = from ? *from : (ses_view_side){ 0 };
     if (!side_alloc(&x->v->mem, s, n, e)) return false;
@@ -253,9 +260,10 @@ static bool check_texts(const ses_view_request *q, const ses_model *m, ses_err *
     if (q->target && q->generate)
         return ses_fail(e, SES_EUSAGE, "--target and --generate exclude each other: give one of them");
     if (q->target && (!m->desc->encoder_decoder || !m->stack[1].layer))
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "--target: %s has no decoder with an input of its own; write everything into the text",
-                        ses_model_class_name(m));
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "--target: %s has no decoder with an input of its own; write everything into the text",
+            ses_model_class_name(m));
     return true;
 }
 
@@ -279,8 +287,8 @@ bool ses_view_encode(ses_attention_view *v, const ses_analysis_call *call, const
     x.limit = limit_of(&x);
     x.tokens = ses_encode_ctx_new(call->tokenizer, e);
     bool ok = x.tokens && encode_all(&x, e);
-    bool segments = (call->model->c.embed.segments > 1 || call->model->c.xl.relative_segments) &&
-                    x.config.sets_segments;
+    bool segments =
+        (call->model->c.embed.segments > 1 || call->model->c.xl.relative_segments) && x.config.sets_segments;
     if (!segments) v->source.segment = NULL;
     ses_encode_ctx_free(x.tokens);
     return ok;

@@ -49,7 +49,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
                 const float *m = map_at(t, r, k);
                 ses_buf_put(out, ' ');
                 for (int c = 0; c < width; c++)
-                    ses_draw_shade(out, d, m ? sqrt(cell_of(t, m, line, lines, c, width)) : 0, 1);
+                    ses_draw_shade(out, d, m ? pow(cell_of(t, m, line, lines, c, width), 0.85) : 0, 1);
             }
             ses_buf_put(out, '\n');
         }
@@ -140,8 +140,8 @@ ses_figure *ses_report_thumbnails(ses_report *r, const char *title, const ses_fi
     copy->label = ses_figure_strings(r, t->label, (int64_t)n);
     copy->row_label = ses_figure_string(r, t->row_label);
     copy->col_label = ses_figure_string(r, t->col_label);
-    bool ok = copy->value && copy->row_name && copy->col_name && copy->label && copy->row_label &&
-              copy->col_label;
+    bool ok =
+        copy->value && copy->row_name && copy->col_name && copy->label && copy->row_label && copy->col_label;
     if (!ok) copy->rows = copy->cols = 0;
     return f;
 }
