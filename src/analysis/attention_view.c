@@ -162,7 +162,7 @@ static bool read_family(reader *r, const source *s, ses_err *e)
     for (int64_t i = 0; i < all; i++) {
         ses_view_layer *l = &f->layer[f->n_layers++];
         l->number = i + 1;
-        l->chosen = ses_layer_set_has(&r->call->layers, i + 1);
+        l->chosen = !r->call->layers.given || ses_layer_set_has(&r->call->layers, i + 1);
         f->n_chosen += l->chosen;
         if (!read_weights(r, f, find(r, s, "attentions", i), l, e)) return false;
         if (r->q->neurons && l->chosen && !read_neurons(r, s, f, l, e)) return false;
@@ -206,7 +206,13 @@ static bool run(reader *r, ses_err *e)
     const ses_view_side *s = &r->v->source, *t = &r->v->target;
     int32_t cu[2] = { 0, (int32_t)s->tokens }, target_cu[2] = { 0, (int32_t)t->tokens };
     ses_batch b = { .seqs = 1, .tokens = s->tokens, .cu_seqlens = cu, .ids = s->id, .segments = s->segment };
-    if (t->tokens) b.target_cu_seqlens = target_cu, b.target_ids = t->id;
+    int32_t start = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
+    if (t->tokens) {
+        b.target_cu_seqlens = target_cu, b.target_ids = t->id;
+    } else if (r->m->stack[1].layer) { /* the decoder runs, too, and nobody looks */
+        target_cu[1] = 1;
+        b.target_cu_seqlens = target_cu, b.target_ids = &start;
+    }
     ses_output_request request = { .attentions = true, .qkv = r->q->neurons };
     return ses_model_forward(r->m, r->tape, &b, &request, &r->out, e) && read_all(r, e);
 }
@@ -218,7 +224,8 @@ bool ses_attention_view_make(ses_attention_view *v, const ses_analysis_call *cal
     v->words = q->words, v->hide_special = q->hide_special;
     if (!ses_view_encode(v, call, q, e) || !check_memory(v, call->model, e)) return false;
     /* without a target, the encoder alone; without the head, no class needs labels */
-    ses_model *part = ses_model_hidden_view(call->model, !v->target.tokens, e);
+    ses_model *part = v->target.tokens ? NULL : ses_model_hidden_view(call->model, true, NULL);
+    if (!part) part = ses_model_hidden_view(call->model, false, e);
     r.m = part;
     r.tape = part ? ses_tape_new(call->dev, NULL, e) : NULL;
     bool ok = r.tape && run(&r, e);

@@ -22,7 +22,7 @@ const TABS = [
 const LEAST = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
 
 // family, layer: positions in their lists. heads: chosen ones; empty: all. pin: {side, i} or null.
-const state = { tab: 'heads', family: 0, layer: 0, heads: [], pin: null, least: 0.05, find: '' };
+const state = { tab: data.tab || 'heads', family: 0, layer: 0, heads: [], pin: null, least: 0.05, find: '' };
 let hot = null; // what the pointer or the keyboard is on
 
 const tabNow = () => TABS.find((tab) => tab.id === state.tab);
@@ -58,7 +58,7 @@ function readHash() {
     const i = number(side, (side === 'row' ? rowsOf : colsOf)(family()).length);
     if (i !== null) state.pin = { side, i };
   }
-  if (LEAST.includes(Number(from.get('least')))) state.least = Number(from.get('least'));
+  if (from.has('least') && LEAST.includes(Number(from.get('least')))) state.least = Number(from.get('least'));
 }
 
 function writeHash() {
@@ -161,6 +161,7 @@ function describe() {
     side.replaceChildren(
       h('h2', null, what[0].toUpperCase() + what.slice(1)),
       state.tab === 'model' ? enlarged() : h('p', { class: 'v-note' }, 'Point at a token to see its weights alone; click to keep it.'),
+      tabNow().panel.stretches ? rangeNote(dense) : '',
       state.tab === 'flow' ? '' : habits(dense),
     );
     return;
@@ -179,6 +180,11 @@ function describe() {
     cell || '',
     barList(weights, only.side === 'row' ? cols : rows, 10),
   );
+}
+
+function rangeNote(dense) {
+  const { low, high } = rangeOf(dense);
+  return h('p', { class: 'v-note' }, `The colors run from ${percent(low)} to ${percent(high)}.`);
 }
 
 // The selected thumbnail, large.
@@ -229,7 +235,7 @@ function leastControl() {
     'aria-valuetext': percent(state.least),
     oninput: (event) => set({ least: LEAST[Number(event.target.value)] }),
   });
-  return group('From', range, output);
+  return group('Weights from', range, output);
 }
 
 function findControl() {
@@ -441,6 +447,10 @@ function hiddenNote() {
 function boot() {
   state.layer = Math.max(0, family().layers.length - 1);
   readHash();
+  const tables = document.getElementById('figures');
+  const details = h('details', { class: 'v-tables' }, h('summary', null, 'As tables'));
+  tables.before(details);
+  details.append(tables);
   document.getElementById('app').replaceChildren(frame());
   readColors();
   render(true);

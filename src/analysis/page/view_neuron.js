@@ -86,7 +86,7 @@ const neuron = {
           column('q × k', 'products of query and key, number by number'),
           column('q·k·scale', 'their sum, scaled', true),
           now.hasBias ? column('bias', 'relative position, added to the score', true) : null,
-          column('softmax', 'the weight', true),
+          column('softmax', 'the weight'),
         ),
       ),
       h(
@@ -104,7 +104,7 @@ const neuron = {
             h('td', null, this.strip(key.product, now.full.p, `query times key of ${unit.t}`)),
             h('td', { class: 'v-num' }, key.score.toFixed(2)),
             now.hasBias ? h('td', { class: 'v-num' }, key.bias.toFixed(2)) : null,
-            h('td', { class: 'v-num v-weight' }, bar, percent(key.weight)),
+            h('td', { class: 'v-weight' }, bar, h('span', { class: 'v-num' }, percent(key.weight))),
           );
         }),
       ),

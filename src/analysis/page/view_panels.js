@@ -10,7 +10,7 @@ function h(tag, props, ...children) {
     else if (key === 'class') element.className = value;
     else element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 
@@ -281,9 +281,27 @@ function shrink(dense, rows, cols, limit) {
 
 const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
-// A matrix of the tab's weights with the tokens of rows and columns.
-function matrixPanel(titleOf, colorOf) {
+// dense with its range stretched over all colors.
+function stretched(dense) {
+  const { low, high } = rangeOf(dense);
+  return high > low ? dense.map((x) => (x > 0 ? ((x - low) / (high - low)) ** 2 : 0)) : dense;
+}
+
+// Least weight that is not 0, and the greatest.
+function rangeOf(dense) {
+  let low = Infinity;
+  let high = 0;
+  for (const x of dense) {
+    if (x > 0 && x < low) low = x;
+    if (x > high) high = x;
+  }
+  return { low: Math.min(low, high), high };
+}
+
+// A matrix of the tab's weights with the tokens of rows and columns. stretches: the colors show its range.
+function matrixPanel(titleOf, colorOf, stretches) {
   return {
+    stretches,
     build(root) {
       this.canvas = h('canvas', { 'aria-hidden': 'true' });
       this.cross = h('div', { class: 'v-cross', hidden: true });
@@ -312,7 +330,7 @@ function matrixPanel(titleOf, colorOf) {
       const longest = (units) => Math.min(16, Math.max(...units.map((unit) => unit.t.length)));
       const left = 14 + 7 * longest(rows);
       const top = 14 + 6.2 * longest(cols);
-      const cell = Math.max(3, Math.min(30, Math.floor((width - left - 8) / cols.length)));
+      const cell = Math.max(3, Math.min(40, Math.floor((width - left - 8) / cols.length)));
       return { rows, cols, left, top, cell, width: left + cols.length * cell + 8, height: top + rows.length * cell + 4 };
     },
     x(shape, j) {
@@ -343,12 +361,13 @@ function matrixPanel(titleOf, colorOf) {
           context.restore();
         }
       }
+      const dense = stretches ? stretched(denseNow()) : denseNow();
       const area = { x: left, y: top, cell, color: colorOf(), right: rightToLeft };
       if (cell >= 8 || exact) {
-        drawCells(context, denseNow(), rows.length, cols.length, area);
+        drawCells(context, dense, rows.length, cols.length, area);
       } else {
         const image = h('canvas', null);
-        paintPixels(image, denseNow(), rows.length, cols.length, colorOf(), 1 << 14);
+        paintPixels(image, dense, rows.length, cols.length, colorOf(), 1 << 14);
         context.imageSmoothingEnabled = false;
         context.drawImage(image, left, top, cols.length * cell, rows.length * cell);
       }
@@ -415,5 +434,5 @@ function matrixPanel(titleOf, colorOf) {
 
 const oneColor = () => (chosenHeads().length === 1 ? headColor(chosenHeads()[0]) : colors.heat);
 const matrix = matrixPanel(() => `${family().title}, ${layerName()}, ${headNames()}`, oneColor);
-const rollout = matrixPanel(() => `${family().title}: rollout to ${layerName()}`, () => colors.heat);
-const flow = matrixPanel(() => `${family().title}: flow`, () => colors.heat);
+const rollout = matrixPanel(() => `${family().title}: rollout to ${layerName()}`, () => colors.heat, true);
+const flow = matrixPanel(() => `${family().title}: flow`, () => colors.heat, true);

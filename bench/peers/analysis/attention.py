@@ -1,0 +1,241 @@
+"""Compares `sesame view` and `sesame heads` with transformers, networkx and numpy on tiny random models.
+
+    bench/peers/analysis/attention.py [SESAME]
+
+Needs torch, transformers, tokenizers, networkx, scipy. Prints the largest difference of each comparison and exits
+with 1 if one is above its tolerance: attention weights 1e-5, queries and keys 1e-5, rollout 1e-6, flow 1e-6, the
+statistics of heads 1e-6, distances between heads 1e-5."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import networkx
+import numpy as np
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+SESAME = sys.argv[1] if len(sys.argv) > 1 else "build/sesame"
+WORDS = "the cat sat on mat because it was tired a dog saw two birds in old house . , ! un ##happi ##ness".split()
+TEXT = "the cat sat on the mat , because it was tired ."
+TARGET = "a dog saw two birds in the old house ."
+failed = False
+
+
+def report(name, difference, tolerance):
+    global failed
+    ok = difference <= tolerance
+    failed = failed or not ok
+    print(f"{'ok    ' if ok else 'FAILED'} {name}: {difference:.2e}, at most {tolerance:.0e}")
+
+
+def save_tokenizer(folder, special, template):
+    vocab = {w: i for i, w in enumerate(special + WORDS)}
+    t = Tokenizer(models.WordPiece(vocab, unk_token=special[1]))
+    t.normalizer = normalizers.BertNormalizer()
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if template:
+        t.post_processor = processors.TemplateProcessing(
+            single=template[0], pair=template[1], special_tokens=[(s, vocab[s]) for s in special])
+    t.add_special_tokens(special)
+    kind = hf.BertTokenizerFast if "[CLS]" in special else hf.PreTrainedTokenizerFast
+    fast = kind(tokenizer_object=t)
+    fast.save_pretrained(folder)
+    return fast, len(vocab)
+
+
+def make(folder, kind):
+    torch.manual_seed(5)
+    if kind == "bert":
+        tok, n = save_tokenizer(folder, ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
+                                ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"))
+        model = hf.BertModel(hf.BertConfig(vocab_size=n, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+                                           intermediate_size=64, initializer_range=0.5, attn_implementation="eager"))
+    elif kind == "gpt2":
+        tok, n = save_tokenizer(folder, ["<pad>", "<unk>"], None)
+        model = hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=n, n_embd=32, n_layer=3, n_head=4, n_positions=64,
+                                                 initializer_range=0.5, bos_token_id=0, eos_token_id=0,
+                                                 attn_implementation="eager"))
+    elif kind == "t5":
+        tok, n = save_tokenizer(folder, ["<pad>", "<unk>", "</s>"], ("$A </s>", "$A </s> $B </s>"))
+        model = hf.T5ForConditionalGeneration(hf.T5Config(
+            vocab_size=n, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=3, num_heads=4,
+            decoder_start_token_id=0, eos_token_id=2, pad_token_id=0, initializer_factor=1.5))
+    elif kind == "modernbert":
+        tok, n = save_tokenizer(folder, ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
+                                ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]"))
+        model = hf.ModernBertModel(hf.ModernBertConfig(
+            vocab_size=n, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
+            pad_token_id=0, initializer_range=0.3, attn_implementation="eager"))
+    else:
+        tok, n = save_tokenizer(folder, ["<pad>", "<unk>", "<s>", "</s>"], ("<s> $A </s>", "<s> $A </s> $B </s>"))
+        model = hf.BartForConditionalGeneration(hf.BartConfig(
+            vocab_size=n, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64,
+            pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=3, forced_eos_token_id=3,
+            init_std=0.3, attn_implementation="eager"))
+    model.eval().save_pretrained(folder)
+    return tok, model
+
+
+def sesame(*arguments):
+    done = subprocess.run([SESAME, *arguments, "--json"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"sesame {' '.join(arguments)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def families(answer):
+    return {f["family"]: f for f in answer["result"]["attention"]}
+
+
+def weights(family):
+    return [np.array([h["weights"] for h in layer["heads"]]) for layer in family["layers"]]
+
+
+def largest(ours, theirs):
+    return max(np.abs(a - b[0].detach().double().numpy()).max() for a, b in zip(ours, theirs, strict=True))
+
+
+def with_residual(layer):
+    a = layer.mean(0) + np.eye(layer.shape[1])
+    return a / a.sum(-1, keepdims=True)
+
+
+def check_rollout(name, folder, maps, *options):
+    answer = sesame("view", "-m", folder, TEXT, "--mode", "rollout", *options)
+    ours = next(iter(families(answer).values()))["layers"]
+    r, worst = None, 0
+    for layer, got in zip(maps, ours):
+        a = with_residual(layer)
+        r = a if r is None else a @ r
+        worst = max(worst, np.abs(r - np.array(got["rollout"])).max())
+    report(f"{name} rollout", worst, 1e-6)
+
+
+def add_stack(g, maps, name):
+    for l, layer in enumerate(maps):
+        a = with_residual(layer)
+        for i, row in enumerate(a):
+            for j, x in enumerate(row):
+                g.add_edge((name, l + 1, i), (name, l, j), capacity=float(x))
+
+
+def check_flow(name, folder, maps, *options):
+    answer = sesame("view", "-m", folder, TEXT, "--mode", "flow", *options)
+    ours = np.array(next(iter(families(answer).values()))["flow"])
+    g = networkx.DiGraph()
+    add_stack(g, maps, "e")
+    n = len(ours)
+    theirs = [[networkx.maximum_flow_value(g, ("e", len(maps), i), ("e", 0, j)) for j in range(n)] for i in range(n)]
+    report(f"{name} flow", np.abs(ours - np.array(theirs)).max(), 1e-6)
+
+
+def check_cross_flow(name, folder, enc, dec, cross):
+    """A decoder token takes half from cross attention, half from its self-attention with the residual."""
+    options = ("--target", TARGET)
+    rolled = families(sesame("view", "-m", folder, TEXT, "--mode", "rollout", *options))
+    r = np.eye(enc[0].shape[1])
+    for layer in enc:
+        r = with_residual(layer) @ r
+    t = dec[0].shape[1]
+    d, c, worst = np.eye(t), np.zeros((t, len(r))), 0
+    for i, (own, other) in enumerate(zip(dec, cross)):
+        a = with_residual(own)
+        d, c = 0.5 * a @ d, 0.5 * a @ c + 0.5 * other.mean(0) @ r
+        worst = max(worst, np.abs(d - np.array(rolled["decoder"]["layers"][i]["rollout"])).max(),
+                    np.abs(c - np.array(rolled["cross"]["layers"][i]["rollout"])).max())
+    report(f"{name} rollout of decoder and cross", worst, 1e-6)
+    g = networkx.DiGraph()
+    add_stack(g, enc, "e")
+    for l, (own, other) in enumerate(zip(dec, cross)):
+        for i, row in enumerate(with_residual(own)):
+            for j, x in enumerate(row):
+                g.add_edge(("m", l + 1, i), ("d", l, j), capacity=float(x))
+            g.add_edge(("d", l + 1, i), ("m", l + 1, i), capacity=0.5)
+            for j, x in enumerate(other.mean(0)[i]):
+                g.add_edge(("d", l + 1, i), ("e", len(enc), j), capacity=0.5 * float(x))
+    ours = families(sesame("view", "-m", folder, TEXT, "--mode", "flow", *options))
+    for family, inputs in (("decoder", ("d", t)), ("cross", ("e", len(r)))):
+        theirs = [[networkx.maximum_flow_value(g, ("d", len(dec), i), (inputs[0], 0, j)) for j in range(inputs[1])]
+                  for i in range(t)]
+        report(f"{name} flow of {family}", np.abs(np.array(ours[family]["flow"]) - np.array(theirs)).max(), 1e-6)
+
+
+def check_neurons(name, folder, *options):
+    """Queries, keys, scale and bias give the weights: softmax(q.k*scale + bias)."""
+    worst, biased = 0, False
+    for family in sesame("view", "-m", folder, TEXT, "--mode", "neuron", *options)["result"]["attention"]:
+        for layer in family["layers"]:
+            for head in layer["heads"]:
+                q, k, w = (np.array(head[x]) for x in ("queries", "keys", "weights"))
+                score = q @ k.T * head["scale"]
+                worst = max(worst, np.abs(score - np.array(head["scores"])).max() / max(1, np.abs(score).max()))
+                if "bias" in head:
+                    score, biased = score + np.array(head["bias"]), True
+                score = np.where(w > 0, score, -np.inf)
+                p = np.exp(score - score.max(-1, keepdims=True))
+                worst = max(worst, np.abs(p / p.sum(-1, keepdims=True) - w).max())
+    report(f"{name} softmax of q.k*scale{' + bias' if biased else ''}", worst, 1e-5)
+
+
+def check_words(folder, tok):
+    text = "unhappiness , the unhappi cat"
+    token = weights(families(sesame("view", "-m", folder, text))["encoder"])
+    plain = sesame("view", "-m", folder, text, "--words", "--hide-special")
+    ids = tok(text).word_ids()
+    units = sorted({w for w in ids if w is not None})
+    worst = 0
+    for a, got in zip(token, weights(families(plain)["encoder"])):
+        merged = np.stack([[[sum(h[i, j] for j, v in enumerate(ids) if v == y) for y in units] for i in range(len(ids))]
+                           for h in a])
+        rows = np.stack([[h[[i for i, v in enumerate(ids) if v == x]].mean(0) for x in units] for h in merged])
+        worst = max(worst, np.abs(rows / rows.sum(-1, keepdims=True) - got).max())
+    names = [u["text"] for u in plain["result"]["source"]]
+    report("bert words without special tokens", worst if names[0] == "unhappiness" else 1, 1e-6)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as top:
+        for kind in ("bert", "gpt2", "t5", "bart", "modernbert"):
+            folder = os.path.join(top, kind)
+            tok, model = make(folder, kind)
+            x = tok(TEXT, return_tensors="pt")
+            x = {k: v for k, v in x.items() if k in ("input_ids", "token_type_ids") and (kind == "bert" or k == "input_ids")}
+            if kind in ("t5", "bart"):
+                labels = tok(TARGET, return_tensors="pt").input_ids
+                out = model(**x, labels=labels, output_attentions=True)
+                ours = families(sesame("view", "-m", folder, TEXT, "--target", TARGET))
+                enc, dec, cross = (weights(ours[f]) for f in ("encoder", "decoder", "cross"))
+                report(f"{kind} encoder", largest(enc, out.encoder_attentions), 1e-5)
+                report(f"{kind} decoder", largest(dec, out.decoder_attentions), 1e-5)
+                report(f"{kind} cross", largest(cross, out.cross_attentions), 1e-5)
+                alone = weights(families(sesame("view", "-m", folder, TEXT))["encoder"])
+                report(f"{kind} encoder alone", largest(alone, out.encoder_attentions), 1e-5)
+                check_neurons(kind, folder, "--target", TARGET)
+                check_cross_flow(kind, folder, enc, dec, cross)
+                continue
+            family = "decoder" if kind == "gpt2" else "encoder"
+            ours = weights(families(sesame("view", "-m", folder, TEXT))[family])
+            report(f"{kind} {family}", largest(ours, model(**x, output_attentions=True).attentions), 1e-5)
+            check_neurons(kind, folder)
+            check_rollout(kind, folder, ours)
+            check_flow(kind, folder, ours)
+            if kind == "bert":
+                pair = tok(TEXT, TARGET, return_tensors="pt")
+                got = weights(families(sesame("view", "-m", folder, TEXT, "--pair", TARGET))[family])
+                theirs = model(**{k: pair[k] for k in ("input_ids", "token_type_ids")}, output_attentions=True)
+                report("bert pair", largest(got, theirs.attentions), 1e-5)
+                check_words(folder, tok)
+            if kind == "gpt2":
+                full = model.generate(x["input_ids"], max_new_tokens=6, do_sample=False, pad_token_id=0)[0]
+                got = families(sesame("view", "-m", folder, TEXT, "--generate", "--max-new-tokens", "6"))[family]
+                full = full[: -1] if full[-1] == 0 else full
+                theirs = model(full[None], output_attentions=True).attentions
+                report("gpt2 generated", largest(weights(got), theirs), 1e-5)
+    sys.exit(failed)
+
+
+main()
