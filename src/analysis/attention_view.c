@@ -12,7 +12,7 @@
 
 /* An output family of the engine. */
 typedef struct source {
-    const char *prefix; /* of the outputs' names */
+    const char *prefix; /* prefix of the outputs' names */
     const char *id, *title, *name;
     bool target_rows, target_cols, causal;
 } source;
@@ -87,7 +87,7 @@ static bool read_weights(reader *r, const ses_view_family *f, const ses_output *
 
 /* ---- queries and keys ---- */
 
-/* What a bias adds to scores: log(weight) - q.k*scale is its value and a constant of the row. */
+/* The bias of scores: log(weight) - q.k*scale, minus a constant of the row. */
 static void find_bias(const ses_view_family *f, const ses_view_layer *l, int64_t h, float *bias,
                       double *largest)
 {
@@ -122,7 +122,7 @@ static bool read_neurons(reader *r, const source *s, ses_view_family *f, ses_vie
                                             : SES_PART_MAIN;
     int64_t map = f->rows * f->cols;
     if (!q || !k || ses_rows(q->tensor) != f->rows || ses_rows(k->tensor) != f->cols)
-        return true; /* keys of another kind: the page says that they are missing */
+        return true; /* keys of another shape: the page reports them as missing */
     f->dim = ses_cols(q->tensor) / l->heads;
     l->scale = ses_model_attention_scale(r->call->model, part, l->number - 1);
     l->q = read_tensor(r, q->tensor, e);
@@ -209,7 +209,7 @@ static bool run(reader *r, ses_err *e)
     int32_t start = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
     if (t->tokens) {
         b.target_cu_seqlens = target_cu, b.target_ids = t->id;
-    } else if (r->m->stack[1].layer) { /* the decoder runs, too, and nobody looks */
+    } else if (r->m->stack[1].layer) { /* the decoder runs, too; its weights are not read */
         target_cu[1] = 1;
         b.target_cu_seqlens = target_cu, b.target_ids = &start;
     }

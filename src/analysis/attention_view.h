@@ -10,7 +10,7 @@
 #include "attention_units.h"
 #include "base/arena.h"
 
-/* What rows and columns are: the tokens of a text, or its words. */
+/* Rows or columns: the tokens of a text, or its words. */
 typedef struct ses_view_side {
     int64_t tokens;
     int32_t *id, *segment;   /* [tokens] */

@@ -1,13 +1,13 @@
-/* Where a head looks: see head_stats.h. */
+/* Statistics of a head: see head_stats.h. */
 #include "head_stats.h"
 
 #include <math.h>
 #include <stddef.h>
 
-const char *ses_place_name(ses_place p)
+const char *ses_attended_name(ses_attended p)
 {
-    static const char *const name[SES_PLACES] = { "self",      "next",        "previous", "first",
-                                                  "separator", "punctuation", "special" };
+    static const char *const name[SES_ATTENDEDS] = { "self",      "next",        "previous", "first",
+                                                     "separator", "punctuation", "special" };
     return name[p];
 }
 
@@ -17,14 +17,14 @@ static void add_row(ses_head_stats *s, const float *w, int64_t i, int64_t n, con
     for (int64_t j = 0; j < n; j++) {
         double x = (double)w[j];
         if (x > 0) entropy -= x * log(x);
-        if (to[j] & SES_TOKEN_SPECIAL) s->place[SES_PLACE_SPECIAL] += x;
-        if (to[j] & SES_TOKEN_SEPARATOR) s->place[SES_PLACE_SEPARATOR] += x;
-        if (to[j] & SES_TOKEN_PUNCTUATION) s->place[SES_PLACE_PUNCTUATION] += x;
+        if (to[j] & SES_TOKEN_SPECIAL) s->to[SES_ATTENDED_SPECIAL] += x;
+        if (to[j] & SES_TOKEN_SEPARATOR) s->to[SES_ATTENDED_SEPARATOR] += x;
+        if (to[j] & SES_TOKEN_PUNCTUATION) s->to[SES_ATTENDED_PUNCTUATION] += x;
     }
-    s->place[SES_PLACE_FIRST] += (double)w[0];
-    if (square && i < n) s->place[SES_PLACE_SELF] += (double)w[i];
-    if (square && i + 1 < n) s->place[SES_PLACE_NEXT] += (double)w[i + 1];
-    if (square && i > 0 && i - 1 < n) s->place[SES_PLACE_PREVIOUS] += (double)w[i - 1];
+    s->to[SES_ATTENDED_FIRST] += (double)w[0];
+    if (square && i < n) s->to[SES_ATTENDED_SELF] += (double)w[i];
+    if (square && i + 1 < n) s->to[SES_ATTENDED_NEXT] += (double)w[i + 1];
+    if (square && i > 0 && i - 1 < n) s->to[SES_ATTENDED_PREVIOUS] += (double)w[i - 1];
     s->rows++;
     s->entropy += entropy;
     s->max_entropy += log((double)n);
@@ -40,19 +40,19 @@ void ses_head_stats_add(ses_head_stats *s, const float *weight, int64_t rows, in
             add_row(s, weight + i * cols, i, causal && i + 1 < cols ? i + 1 : cols, to, square);
 }
 
-double ses_head_stats_mean(const ses_head_stats *s, ses_place p)
+double ses_head_stats_mean(const ses_head_stats *s, ses_attended p)
 {
-    return s->rows ? s->place[p] / (double)s->rows : 0;
+    return s->rows ? s->to[p] / (double)s->rows : 0;
 }
 
 double ses_head_stats_entropy(const ses_head_stats *s) { return s->rows ? s->entropy / (double)s->rows : 0; }
 
 const char *ses_head_stats_label(const ses_head_stats *s)
 {
-    if (ses_head_stats_mean(s, SES_PLACE_NEXT) > 0.5) return "next";
-    if (ses_head_stats_mean(s, SES_PLACE_PREVIOUS) > 0.5) return "previous";
-    if (ses_head_stats_mean(s, SES_PLACE_SPECIAL) > 0.6) return "special";
-    if (ses_head_stats_mean(s, SES_PLACE_FIRST) > 0.6) return "first";
+    if (ses_head_stats_mean(s, SES_ATTENDED_NEXT) > 0.5) return "next";
+    if (ses_head_stats_mean(s, SES_ATTENDED_PREVIOUS) > 0.5) return "previous";
+    if (ses_head_stats_mean(s, SES_ATTENDED_SPECIAL) > 0.6) return "special";
+    if (ses_head_stats_mean(s, SES_ATTENDED_FIRST) > 0.6) return "first";
     if (s->rows && s->entropy > 0.9 * s->max_entropy) return "broad";
     return NULL;
 }

@@ -69,14 +69,14 @@ static void put_label(const ses_view_family *f, const float *w, char buf[48])
     bool square = f->from == f->to;
     ses_head_stats_add(&s, w, f->rows, f->cols, f->from->unit_special, f->to->unit_special, square,
                        f->causal);
-    for (int p = 1; p < SES_PLACES; p++)
-        if (ses_head_stats_mean(&s, (ses_place)p) > ses_head_stats_mean(&s, (ses_place)best)) best = p;
+    for (int p = 1; p < SES_ATTENDEDS; p++)
+        if (ses_head_stats_mean(&s, (ses_attended)p) > ses_head_stats_mean(&s, (ses_attended)best)) best = p;
     const char *label = ses_head_stats_label(&s);
     if (label && !strcmp(label, "broad"))
         snprintf(buf, 48, "broad");
     else
-        snprintf(buf, 48, "%s %.0f %%", ses_place_name((ses_place)best),
-                 100 * ses_head_stats_mean(&s, (ses_place)best));
+        snprintf(buf, 48, "%s %.0f %%", ses_attended_name((ses_attended)best),
+                 100 * ses_head_stats_mean(&s, (ses_attended)best));
 }
 
 typedef struct overview {

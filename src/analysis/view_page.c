@@ -7,30 +7,61 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Weights beyond this keep the largest of each row only. Queries and keys are left out if the page would become
- * larger than a plain one of 64 tokens and 72 heads. */
-enum { MAX_WEIGHTS = 15 << 20, MAX_WITH_NEURONS = 380 << 10, MIN_TOP = 8 };
+/* Weights beyond this keep the largest of each row only. Queries and keys are left out if the page would
+ * become larger than a plain one of 64 tokens and 72 heads. */
+enum { MAX_WEIGHTS = 15 << 20, MAX_WITH_NEURONS = 340 << 10, MIN_TOP = 8 };
 
 typedef struct page {
     const ses_attention_view *v;
     ses_report *r;
     ses_json_writer *w;
-    int64_t top; /* weights kept of a row; 0: all */
-    uint8_t *bytes;
-    char *text;
-    size_t cap_bytes, cap_text;
+    int64_t top;         /* weights kept of a row of a head; 0: all */
+    int64_t rollout_top; /* of a rollout */
+    uint8_t *bytes;      /* a block of queries and keys */
+    char *text;          /* a block as text; at: its length */
+    size_t cap_bytes, cap_text, at;
 } page;
 
-/* ---- blocks ---- */
+/* ---- weights as text ---- */
 
-static int64_t maps_in(const ses_view_layer *l) { return l->heads + (l->rollout != NULL); }
-
-static bool is_top(const page *p, const ses_view_family *f) { return p->top && f->cols > p->top; }
-
-/* Weights of a map that are stored. */
-static int64_t map_bytes(const page *p, const ses_view_family *f)
+/* A number as one character: 1 byte below 90, 2 below 1977. Characters that JSON or HTML would escape are left
+ * out. The caller has reserved 3 bytes. */
+static void put_number(page *p, uint32_t x)
 {
-    if (is_top(p, f)) return f->rows * p->top;
+    char *to = p->text + p->at;
+    uint32_t c = x < 25 ? x + 35 : x < 56 ? x + 36 : x < 90 ? x + 37 : x + 71; /* without < and \\ */
+    if (c < 0x80) {
+        to[0] = (char)c;
+        p->at += 1;
+    } else if (c < 0x800) {
+        to[0] = (char)(0xC0 | c >> 6), to[1] = (char)(0x80 | (c & 63));
+        p->at += 2;
+    } else {
+        to[0] = (char)(0xE0 | c >> 12), to[1] = (char)(0x80 | (c >> 6 & 63)), to[2] = (char)(0x80 | (c & 63));
+        p->at += 3;
+    }
+}
+
+static bool begin_block(page *p, int64_t numbers, ses_err *e)
+{
+    if (!ses_array_reserve(&p->text, &p->cap_text, 3 * (size_t)numbers + 3, 1, e)) return false;
+    p->text[0] = '"';
+    p->at = 1;
+    return true;
+}
+
+static void end_block(page *p, const char *id)
+{
+    p->text[p->at++] = '"';
+    ses_report_page_data(p->r, id, p->text, p->at);
+}
+
+static bool is_top(int64_t top, const ses_view_family *f) { return top && f->cols > top; }
+
+/* Numbers of a map that are stored. */
+static int64_t map_numbers(int64_t top, const ses_view_family *f)
+{
+    if (is_top(top, f)) return 2 * f->rows * top;
     return f->causal ? f->rows * (f->rows + 1) / 2 : f->rows * f->cols;
 }
 
@@ -39,72 +70,64 @@ static uint8_t byte_of(double weight)
     return (uint8_t)lround(255 * sqrt(weight < 0 ? 0 : weight > 1 ? 1 : weight));
 }
 
-static bool reserve(page *p, size_t n, ses_err *e)
-{
-    return ses_array_reserve(&p->bytes, &p->cap_bytes, n, 1, e);
-}
-
-/* Writes p->bytes as a block of the page. */
-static bool put_block(page *p, const char *id, size_t n, ses_err *e)
-{
-    size_t size = ses_base64_encoded_size(n);
-    if (!ses_array_reserve(&p->text, &p->cap_text, size + 3, 1, e)) return false;
-    p->text[0] = '"';
-    ses_base64_encode(p->bytes, n, p->text + 1);
-    p->text[size + 1] = '"';
-    ses_report_page_data(p->r, id, p->text, size + 2);
-    return true;
-}
-
-static double weight_at(const ses_view_family *f, const ses_view_layer *l, int64_t map, int64_t i, int64_t j)
-{
-    return map < l->heads ? (double)l->weight[(map * f->rows + i) * f->cols + j]
-                          : l->rollout[i * f->cols + j];
-}
-
-/* The largest bytes of a row in falling order, and their columns; equal ones from the left. Returns the sum of
- * the weights that are kept. */
-static double top_of_row(const uint8_t *row, int64_t cols, int64_t top, uint8_t *bytes, uint8_t *columns)
+/* Writes the largest bytes of a row in falling order, each followed by its column; equal ones from the left.
+ * order: [cols]. Returns the sum of the weights that are kept. */
+static double put_top(page *p, const uint8_t *row, int64_t cols, int64_t top, int32_t *order)
 {
     int64_t count[257] = { 0 };
     double kept = 0;
     for (int64_t j = 0; j < cols; j++) count[255 - row[j] + 1]++;
     for (int u = 0; u < 256; u++) count[u + 1] += count[u];
-    for (int64_t j = 0; j < cols; j++) {
-        int64_t at = count[255 - row[j]]++;
-        if (at >= top) continue;
-        bytes[at] = row[j];
-        columns[2 * at] = (uint8_t)j, columns[2 * at + 1] = (uint8_t)(j >> 8);
-        kept += (double)row[j] * row[j] / (255.0 * 255.0);
+    for (int64_t j = 0; j < cols; j++) order[count[255 - row[j]]++] = (int32_t)j;
+    for (int64_t k = 0; k < top; k++) {
+        uint8_t u = row[order[k]];
+        put_number(p, u);
+        put_number(p, (uint32_t)order[k]);
+        kept += (double)u * u / (255.0 * 255.0);
     }
     return kept;
 }
 
-/* One layer's maps, or with l NULL the flow. *kept: sum of the weights that are stored. */
-static bool put_weights(page *p, const ses_view_family *f, const ses_view_layer *l, const char *id,
-                        double *kept, ses_err *e)
+/* Writes one map of weights, in float or double (the other NULL). Returns the sum of the weights kept. */
+static double put_map(page *p, const ses_view_family *f, const float *x, const double *xx, int64_t top,
+                      uint8_t *row, int32_t *order)
 {
-    ses_view_layer flow = { .rollout = f->flow };
-    if (!l) l = &flow;
-    int64_t maps = maps_in(l), per_map = map_bytes(p, f), all = maps * per_map;
-    bool top = is_top(p, f);
+    double kept = 0;
+    for (int64_t i = 0; i < f->rows; i++) {
+        int64_t at = i * f->cols, n = f->causal && !is_top(top, f) ? i + 1 : f->cols;
+        for (int64_t j = 0; j < n; j++) row[j] = byte_of(x ? (double)x[at + j] : xx[at + j]);
+        if (is_top(top, f))
+            kept += put_top(p, row, n, top, order);
+        else
+            for (int64_t j = 0; j < n; j++) put_number(p, row[j]);
+    }
+    return kept;
+}
+
+/* A block of maps. kept: grows by the sum of the weights that are stored, if not all are. */
+static bool put_maps(page *p, const ses_view_family *f, int64_t maps, const float *x, const double *xx,
+                     int64_t top, const char *id, double *kept, ses_err *e)
+{
     uint8_t *row = ses_alloc((size_t)f->cols, e);
-    if (!row || !reserve(p, (size_t)all * (top ? 3 : 1), e)) return ses_free(row), false;
-    int64_t at = 0;
-    for (int64_t map = 0; map < maps; map++)
-        for (int64_t i = 0; i < f->rows; i++) {
-            int64_t n = f->causal && !top ? i + 1 : f->cols;
-            for (int64_t j = 0; j < n; j++) row[j] = byte_of(weight_at(f, l, map, i, j));
-            if (top) {
-                *kept += top_of_row(row, n, p->top, p->bytes + at, p->bytes + all + 2 * at);
-                n = p->top;
-            } else {
-                memcpy(p->bytes + at, row, (size_t)n);
-            }
-            at += n;
-        }
+    int32_t *order = row ? ses_alloc_array((size_t)f->cols, sizeof *order, e) : NULL;
+    bool ok = order && begin_block(p, maps * map_numbers(top, f), e);
+    for (int64_t m = 0; ok && m < maps; m++)
+        *kept += put_map(p, f, x ? x + m * f->rows * f->cols : NULL, xx, top, row, order);
+    if (ok) end_block(p, id);
+    ses_free(order);
     ses_free(row);
-    return put_block(p, id, (size_t)all * (top ? 3 : 1), e);
+    return ok;
+}
+
+/* Writes p->bytes as base64. */
+static bool put_base64(page *p, const char *id, size_t n, ses_err *e)
+{
+    size_t size = ses_base64_encoded_size(n);
+    if (!begin_block(p, (int64_t)(size / 3) + 1, e)) return false;
+    ses_base64_encode(p->bytes, n, p->text + 1);
+    p->at = size + 1;
+    end_block(p, id);
+    return true;
 }
 
 /* ---- neurons ---- */
@@ -140,11 +163,11 @@ static bool put_neurons(page *p, const ses_view_family *f, const ses_view_layer 
                         ses_err *e)
 {
     neuron_sizes n = sizes_of(f, l);
-    if (!reserve(p, 2 * (size_t)(n.q + n.k + n.bias), e)) return false;
+    if (!ses_array_reserve(&p->bytes, &p->cap_bytes, 2 * (size_t)(n.q + n.k + n.bias), 1, e)) return false;
     put_int16(p->bytes, l->q, n.q, largest(l->q, n.q) / 32767);
     put_int16(p->bytes + 2 * n.q, l->k, n.k, largest(l->k, n.k) / 32767);
     if (n.bias) put_int16(p->bytes + 2 * (n.q + n.k), l->bias, n.bias, largest(l->bias, n.bias) / 32767);
-    return put_block(p, id, 2 * (size_t)(n.q + n.k + n.bias), e);
+    return put_base64(p, id, 2 * (size_t)(n.q + n.k + n.bias), e);
 }
 
 static bool has_neurons(const ses_view_family *f)
@@ -154,20 +177,33 @@ static bool has_neurons(const ses_view_family *f)
     return all;
 }
 
-/* Base64 characters of all weights, and of all queries, keys and biases. */
-static void count_sizes(const page *p, double *weights, double *neurons)
+/* Bytes of a stored weight: above 0.125 it takes 2. With its column, another 2. */
+static const double plain_bytes = 1.06, top_bytes = 3.2;
+
+typedef struct page_sizes {
+    double heads, rollouts, neurons; /* about these bytes */
+    double rows;                     /* rows of all heads */
+} page_sizes;
+
+static page_sizes sizes(const page *p)
 {
-    *weights = *neurons = 0;
+    page_sizes x = { 0 };
     for (int k = 0; k < p->v->n_families; k++) {
         const ses_view_family *f = &p->v->family[k];
+        double head = (double)map_numbers(p->top, f) * (is_top(p->top, f) ? top_bytes / 2 : plain_bytes),
+               rollout = (double)map_numbers(p->rollout_top, f) *
+                         (is_top(p->rollout_top, f) ? top_bytes / 2 : plain_bytes);
         for (int64_t i = 0; i < f->n_layers; i++) {
             const ses_view_layer *l = &f->layer[i];
             if (!l->chosen) continue;
             neuron_sizes n = sizes_of(f, l);
-            *weights += (double)(maps_in(l) * map_bytes(p, f)) * (is_top(p, f) ? 3 : 1) * 4 / 3;
-            *neurons += l->q ? (double)(n.q + n.k + n.bias) * 2 * 4 / 3 : 0;
+            x.heads += (double)l->heads * head;
+            x.rollouts += l->rollout ? rollout : 0;
+            x.neurons += l->q ? (double)(n.q + n.k + n.bias) * 2 * 4 / 3 : 0;
+            x.rows += (double)(l->heads * f->rows);
         }
     }
+    return x;
 }
 
 /* ---- the description ---- */
@@ -268,9 +304,10 @@ static void describe_family(const page *p, const ses_view_family *f, bool neuron
     put_numbers(p, "layers", f, number_of);
     put_numbers(p, "heads", f, heads_of);
     put_ids(p, "layer", f, "weights");
-    ses_json_member_int(w, "top", is_top(p, f) ? p->top : 0);
+    ses_json_member_int(w, "top", is_top(p->top, f) ? p->top : 0);
     ses_json_member_real(w, "hidden", hidden);
-    ses_json_member_bool(w, "rollout", rollout);
+    if (rollout) put_ids(p, "rollout", f, "rollout");
+    ses_json_member_int(w, "rollout_top", is_top(p->rollout_top, f) ? p->rollout_top : 0);
     describe_flow(p, f);
     describe_neurons(p, f, neurons);
     ses_json_end_object(w);
@@ -291,43 +328,49 @@ static void put_side(const page *p, const char *key, const ses_view_side *s)
 
 /* ---- the page ---- */
 
-/* Blocks of a family; returns the mean weight of a row that is not stored. */
+/* Blocks of a family. *hidden: mean weight of a row that is not stored. */
 static bool put_family(page *p, const ses_view_family *f, bool neurons, double *hidden, ses_err *e)
 {
     char id[48];
-    double kept = 0, rows = 0;
+    double kept = 0, rows = 0, ignored = 0;
     for (int64_t i = 0; i < f->n_layers; i++) {
         const ses_view_layer *l = &f->layer[i];
         if (!l->chosen) continue;
-        rows += (double)(maps_in(l) * f->rows);
-        if (!put_weights(p, f, l, block_id(id, f, "weights", i), &kept, e)) return false;
-        if (neurons && has_neurons(f) && !put_neurons(p, f, l, block_id(id, f, "neurons", i), e))
+        rows += (double)(l->heads * f->rows);
+        if (!put_maps(p, f, l->heads, l->weight, NULL, p->top, block_id(id, f, "weights", i), &kept, e) ||
+            (l->rollout && !put_maps(p, f, 1, NULL, l->rollout, p->rollout_top, block_id(id, f, "rollout", i),
+                                     &ignored, e)) ||
+            (neurons && has_neurons(f) && !put_neurons(p, f, l, block_id(id, f, "neurons", i), e)))
             return false;
     }
-    *hidden = is_top(p, f) && rows > 0 ? fmax(0, 1 - kept / rows) : 0;
-    return !f->flow || put_weights(p, f, NULL, block_id(id, f, "flow", 0), &kept, e);
+    *hidden = is_top(p->top, f) && rows > 0 ? fmax(0, 1 - kept / rows) : 0;
+    return !f->flow || put_maps(p, f, 1, NULL, f->flow, 0, block_id(id, f, "flow", 0), &ignored, e);
 }
 
-/* Most weights of a row that fit. */
-static int64_t choose_top(page *p)
+static int64_t fitting(double bytes, double rows)
 {
-    double rows = 0, weights, neurons;
-    count_sizes(p, &weights, &neurons);
-    if (weights <= MAX_WEIGHTS) return 0;
-    for (int k = 0; k < p->v->n_families; k++)
-        for (int64_t i = 0; i < p->v->family[k].n_layers; i++)
-            if (p->v->family[k].layer[i].chosen)
-                rows += (double)(maps_in(&p->v->family[k].layer[i]) * p->v->family[k].rows);
-    int64_t top = (int64_t)(MAX_WEIGHTS / (rows * 4));
+    int64_t top = (int64_t)(bytes / (rows * top_bytes));
     return top < MIN_TOP ? MIN_TOP : top;
+}
+
+/* Keeps only the largest weights of each row if there are too many: of heads, and of rollouts if they take more
+ * than a quarter. */
+static void choose_top(page *p)
+{
+    page_sizes x = sizes(p);
+    if (x.heads + x.rollouts <= MAX_WEIGHTS) return;
+    if (x.rollouts > MAX_WEIGHTS / 4) {
+        p->rollout_top = fitting(MAX_WEIGHTS / 4, x.rows / 8);
+        x = sizes(p);
+    }
+    p->top = fitting(MAX_WEIGHTS - x.rollouts, x.rows);
 }
 
 static bool put_all(page *p, const char *mode, bool neurons, ses_err *e)
 {
-    double weights, size;
-    p->top = choose_top(p);
-    count_sizes(p, &weights, &size);
-    bool fits = !p->v->words && (neurons || weights + size <= MAX_WITH_NEURONS);
+    choose_top(p);
+    page_sizes x = sizes(p);
+    bool fits = !p->v->words && (neurons || x.heads + x.rollouts + x.neurons <= MAX_WITH_NEURONS);
     ses_json_begin_object(p->w);
     ses_json_member_string(p->w, "unit", p->v->words ? "word" : "token");
     if (mode) ses_json_member_string(p->w, "tab", mode);

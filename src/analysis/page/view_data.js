@@ -5,20 +5,22 @@
 //   unit      "token" or "word": what rows and columns are
 //   source    [{t, s, p}]: text of each token or word; s 1: special token; p 1: of the second text
 //   target    the same for the decoder of an encoder-decoder, or absent
-//   families  [{id, title, rows, cols, causal, layers, heads, layer, top, hidden, rollout, flow, neuron}]
+//   families  [{id, title, short, rows, cols, causal, layers, heads, layer, top, hidden, rollout, rollout_top,
+//              flow, neuron}]
 //     rows, cols  "source" or "target"
 //     causal      a row i has the columns 0 .. i only
 //     layers      their numbers, as shown; heads: the number of heads of each
-//     layer       ids of the blocks with the weights of each layer
+//     layer       ids of the blocks with the weights of each layer, a map for each head
 //     top         weights kept of each row, the largest; 0: all. hidden: mean weight of a row that is not kept
-//     rollout     true: the maps of a layer are followed by that of its rollout
-//     flow        id of a block with one map, of the flow to the last layer; absent: flow_why says why
-//     neuron      {dim, scale, blocks: [id], q: [x], k: [x], bias: [x]}: steps of the numbers of a layer, or
-//                 absent: neuron_why says why. bias is 0 if a layer adds no bias to its scores
+//     rollout     ids of the blocks with the rollout of each layer, one map; absent: none. rollout_top: as top
+//     flow        id of a block with one map, the flow to the last layer; absent: flow_why gives the reason
+//     neuron      {dim, scale, blocks: [id], q: [x], k: [x], bias: [x]}: steps of the numbers of a layer;
+//                 absent: neuron_why gives the reason. bias is 0 if a layer adds no bias to its scores
 //
-// A block of weights is base64 in a JSON string: bytes round(255 sqrt(weight)). With all weights it is
-// [map][row][column]. With the top ones it is [map][row][top] bytes, then as many columns of 2 bytes,
-// little-endian. A block of neurons is little-endian int16: q [rows][heads dim], k [cols][heads dim], then
+// A block of weights is a JSON string of numbers, a character each: those below 90 are the characters from #
+// to ~ without < and \, number n above is the character n + 71. A weight is the number round(255 sqrt(weight)).
+// With all weights a block is [map][row][column]; with the top ones [map][row][top] pairs of a weight and its
+// column. A block of neurons is base64 of little-endian int16: q [rows][heads dim], k [cols][heads dim], then
 // bias [heads][rows][cols] if the layer has one.
 
 const data = JSON.parse(document.getElementById('view').textContent);
@@ -27,16 +29,28 @@ const families = data.families;
 // Weight of a byte.
 const weightOf = Float32Array.from({ length: 256 }, (_, u) => (u / 255) * (u / 255));
 
+const blockText = (id) => JSON.parse(document.getElementById(id).textContent);
+
+// Numbers of the characters; see above.
+const numberOf = new Uint16Array(0xffff).map((_, c) => (c > 126 ? c - 71 : c > 92 ? c - 37 : c > 60 ? c - 36 : c - 35));
+
+function blockNumbers(id) {
+  const text = blockText(id);
+  const numbers = new Uint16Array(text.length);
+  for (let i = 0; i < text.length; i++) numbers[i] = numberOf[text.charCodeAt(i)];
+  return numbers;
+}
+
 function blockBytes(id) {
-  const text = atob(JSON.parse(document.getElementById(id).textContent));
+  const text = atob(blockText(id));
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   return bytes;
 }
 
 const decoded = new Map();
-function block(id) {
-  if (!decoded.has(id)) decoded.set(id, blockBytes(id));
+function block(id, decode) {
+  if (!decoded.has(id)) decoded.set(id, decode(id));
   return decoded.get(id);
 }
 
@@ -46,26 +60,24 @@ const colsOf = (family) => unitsOf(family.cols);
 
 const pairsOf = (n) => (n * (n + 1)) / 2;
 
-// One map: weights from rows to columns, as bytes.
+// One map: weights from rows to columns, as numbers from 0 to 255.
 class WeightMap {
-  constructor(family, bytes, index, maps) {
+  constructor(family, id, index, top) {
     this.rows = rowsOf(family).length;
     this.cols = colsOf(family).length;
     this.causal = family.causal;
-    this.top = family.top;
-    this.bytes = bytes;
+    this.top = top;
+    this.numbers = block(id, blockNumbers);
     this.index = index;
-    this.maps = maps;
   }
 
-  // Calls visit(column, byte) for each stored weight of a row.
+  // Calls visit(column, number) for each stored weight of a row.
   eachOf(row, visit) {
     if (this.top) {
-      const first = (this.index * this.rows + row) * this.top;
-      const columns = this.maps * this.rows * this.top;
-      for (let i = first; i < first + this.top; i++) {
-        if (!this.bytes[i]) break; // the largest come first
-        visit(this.bytes[columns + 2 * i] | (this.bytes[columns + 2 * i + 1] << 8), this.bytes[i]);
+      const first = (this.index * this.rows + row) * this.top * 2;
+      for (let i = first; i < first + 2 * this.top; i += 2) {
+        if (!this.numbers[i]) break; // the largest come first
+        visit(this.numbers[i + 1], this.numbers[i]);
       }
       return;
     }
@@ -73,7 +85,7 @@ class WeightMap {
       ? this.index * pairsOf(this.rows) + pairsOf(row)
       : (this.index * this.rows + row) * this.cols;
     const n = this.causal ? row + 1 : this.cols;
-    for (let j = 0; j < n; j++) visit(j, this.bytes[first + j]);
+    for (let j = 0; j < n; j++) visit(j, this.numbers[first + j]);
   }
 
   // Adds factor * weights to dense [rows][cols].
@@ -95,14 +107,10 @@ class WeightMap {
   }
 }
 
-// layer: its position in the list. head -1: the rollout.
-function mapOf(family, layer, head) {
-  const heads = family.heads[layer];
-  const maps = heads + (family.rollout ? 1 : 0);
-  return new WeightMap(family, block(family.layer[layer]), head < 0 ? heads : head, maps);
-}
-
-const flowOf = (family) => new WeightMap(family, block(family.flow), 0, 1);
+// layer: its position in the list.
+const mapOf = (family, layer, head) => new WeightMap(family, family.layer[layer], head, family.top);
+const rolloutOf = (family, layer) => new WeightMap(family, family.rollout[layer], 0, family.rollout_top);
+const flowOf = (family) => new WeightMap(family, family.flow, 0, 0);
 
 // Mean over maps, dense [rows][cols].
 function meanOf(maps) {
@@ -113,7 +121,7 @@ function meanOf(maps) {
 
 function neuronsOf(family, layer) {
   const from = family.neuron;
-  const bytes = block(from.blocks[layer]);
+  const bytes = block(from.blocks[layer], blockBytes);
   const numbers = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1);
   const width = from.dim * family.heads[layer];
   const rows = rowsOf(family).length;

@@ -34,7 +34,7 @@ function denseNow() {
   const key = [state.tab, state.family, state.layer, chosenHeads().join(' ')].join('|');
   if (denseCache.key !== key) {
     let maps = headMaps().map((x) => x.map);
-    if (state.tab === 'rollout') maps = [mapOf(family(), state.layer, -1)];
+    if (state.tab === 'rollout') maps = [rolloutOf(family(), state.layer)];
     if (state.tab === 'flow') maps = [flowOf(family())];
     denseCache.dense = meanOf(maps);
     denseCache.key = key;
