@@ -60,12 +60,12 @@ typedef struct ses_view_request {
     const char *text, *pair, *target; /* pair, target may be NULL */
     bool generate, words, hide_special;
     bool neurons;           /* queries and keys too */
-    int64_t max_tokens;     /* of a sequence; 0: the model's limit */
+    int64_t max_tokens;     /* length of a sequence; 0: the model's limit */
     int64_t max_new_tokens; /* with generate; 0: the model's setting */
 } ses_view_request;
 
-/* Encodes the texts, runs the model of the call once and reads its weights. Fails if a text
- * is empty, the model has no decoder for a target, or the weights need more memory than SES_VIEW_MAX_BYTES. */
+/* Encodes the texts, runs the model of the call once and reads its weights. Fails if a text is empty, the
+ * model has no decoder for a target, or the weights need more memory than SES_VIEW_MAX_BYTES. */
 bool ses_attention_view_make(ses_attention_view *v, const ses_analysis_call *call, const ses_view_request *q,
                              ses_err *e);
 void ses_attention_view_free(ses_attention_view *v);
@@ -75,8 +75,8 @@ void ses_attention_view_free(ses_attention_view *v);
 bool ses_view_encode(ses_attention_view *v, const ses_analysis_call *call, const ses_view_request *q,
                      ses_err *e);
 
-/* view_rollout.c: fills `rollout` of every layer; `flow` of every family. The flow of n units takes the time
- * of n * n maximum flows. */
+/* view_rollout.c: fills `rollout` of every layer; `flow` of every family. The flow of n units takes the
+ * time of n * n maximum flows. */
 bool ses_view_rollout(ses_attention_view *v, ses_device *dev, ses_err *e);
 bool ses_view_flow(ses_attention_view *v, const ses_analysis_call *call, ses_err *e);
 /* Estimated seconds of ses_view_flow on one thread. */

@@ -93,8 +93,8 @@ ses_figure *ses_report_thumbnails(ses_report *r, const char *title, const ses_fi
 
 /* ---- interactive page ---- */
 
-/* Adds a script and a style sheet of page/ ("view.js", "view.css"; style may be NULL) to the page. Several scripts
- * run in the order of the calls and share their top-level names. */
+/* Adds a script and a style sheet of page/ ("view.js", "view.css"; style may be NULL) to the page. Several
+ * scripts run in the order of the calls and share their top-level names. */
 void ses_report_page(ses_report *r, const char *script, const char *style);
 /* Adds an inert block of data to the page, <script type="application/json" id="ID">: JSON without
  * changes; the page's script reads it. */

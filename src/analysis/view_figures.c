@@ -1,4 +1,4 @@
-/* Figures of an attention view: overview, strongest weights, heat maps, neurons. */
+/* Figures of an attention view: overview, strongest weights, matrices, neurons. */
 #include "view_figures.h"
 
 #include "base/alloc.h"
@@ -205,7 +205,7 @@ void ses_view_draw_strongest(const ses_attention_view *v, ses_report *r, const s
     }
 }
 
-/* ---- heat maps ---- */
+/* ---- matrices ---- */
 
 static void heatmap(const ses_view_family *f, ses_report *r, const char *title, const float *value)
 {

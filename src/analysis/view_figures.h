@@ -1,5 +1,5 @@
-/* The figures of an attention view. heads: the chosen ones, numbered from 1; layers are those of the view that
- * are chosen. All are added to the report; a failure stays in it. */
+/* The figures of an attention view. heads: the chosen ones, numbered from 1; layers are those of the view
+ * that are chosen. All are added to the report; a failure stays in it. */
 #ifndef SES_ANALYSIS_VIEW_FIGURES_H
 #define SES_ANALYSIS_VIEW_FIGURES_H
 
@@ -7,10 +7,10 @@
 
 /* Every head as a small map. */
 void ses_view_draw_overview(const ses_attention_view *v, ses_report *r, const ses_layer_set *heads);
-/* What each token reads most: a table for each layer. */
+/* The strongest weights of each token: a table for each family. */
 void ses_view_draw_strongest(const ses_attention_view *v, ses_report *r, const ses_layer_set *heads,
                              int64_t layer);
-/* Weights of a layer as a heat map: mean over the chosen heads. */
+/* Weights of a layer as a matrix: mean over the chosen heads. */
 void ses_view_draw_matrix(const ses_attention_view *v, ses_report *r, const ses_layer_set *heads,
                           int64_t layer);
 void ses_view_draw_rollout(const ses_attention_view *v, ses_report *r, int64_t layer);

@@ -24,8 +24,8 @@ typedef struct page {
 
 /* ---- weights as text ---- */
 
-/* A number as one character: 1 byte below 90, 2 below 1977. Characters that JSON or HTML would escape are left
- * out. The caller has reserved 3 bytes. */
+/* A number as one character: 1 byte below 90, 2 below 1977. Characters that JSON or HTML would escape are
+ * left out. The caller has reserved 3 bytes. */
 static void put_number(page *p, uint32_t x)
 {
     char *to = p->text + p->at;
@@ -70,8 +70,8 @@ static uint8_t byte_of(double weight)
     return (uint8_t)lround(255 * sqrt(weight < 0 ? 0 : weight > 1 ? 1 : weight));
 }
 
-/* Writes the largest bytes of a row in falling order, each followed by its column; equal ones from the left.
- * order: [cols]. Returns the sum of the weights that are kept. */
+/* Writes the largest bytes of a row in falling order, each followed by its column; equal ones from the
+ * left. order: [cols]. Returns the sum of the weights that are kept. */
 static double put_top(page *p, const uint8_t *row, int64_t cols, int64_t top, int32_t *order)
 {
     int64_t count[257] = { 0 };
@@ -353,8 +353,8 @@ static int64_t fitting(double bytes, double rows)
     return top < MIN_TOP ? MIN_TOP : top;
 }
 
-/* Keeps only the largest weights of each row if there are too many: of heads, and of rollouts if they take more
- * than a quarter. */
+/* Keeps only the largest weights of each row if there are too many: of heads, and of rollouts if they take
+ * more than a quarter. */
 static void choose_top(page *p)
 {
     page_sizes x = sizes(p);

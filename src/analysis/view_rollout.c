@@ -1,8 +1,10 @@
-/* Rollout and flow of a text's attention. With A' = (mean over heads + I), rows normalized, the rollout of layer l
- * is A'_l times that of the layer before; the flow is the maximum flow through the layers with A' as capacities.
+/* Rollout and flow of a text's attention. With A' = (mean over heads + I), rows normalized, the rollout of
+ * layer l is A'_l times that of the layer before; the flow is the maximum flow through the layers with A'
+ * as capacities.
  *
- * In an encoder-decoder, a token of the decoder gets half of its input from the layer's cross attention and half
- * from what its self-attention (with A') left: rows of the decoder's and the cross rollout together sum to 1. */
+ * In an encoder-decoder, a token of the decoder gets half of its input from the layer's cross attention
+ * and half from what its self-attention (with A') left: rows of the decoder's and the cross rollout
+ * together sum to 1. */
 #include "analysis/math/maxflow.h"
 #include "analysis/math/rollout.h"
 #include "attention_view.h"
@@ -92,8 +94,8 @@ bool ses_view_rollout(ses_attention_view *v, ses_device *dev, ses_err *e)
 
 /* ---- flow ---- */
 
-/* Nodes: level l of the encoder (or only stack) is l * n .. ; the decoder follows with two levels a layer: after
- * cross attention, and after self-attention. */
+/* Nodes: level l of the encoder (or only stack) is l * n .. ; the decoder follows with two levels a layer:
+ * after cross attention, and after self-attention. */
 typedef struct flow {
     ses_flow_graph *g;
     int32_t top;            /* first node of the last level */

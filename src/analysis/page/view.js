@@ -297,6 +297,16 @@ function controls() {
 
 // ---- the page ----
 
+// The elements of a panel for the current family: made once.
+function panelRoot(panel) {
+  if (panel.family !== state.family) {
+    panel.family = state.family;
+    panel.element = h('div', null);
+    panel.build(panel.element);
+  }
+  return panel.element;
+}
+
 function render(rebuild) {
   const root = document.querySelector('.view');
   const focused = document.activeElement && root.contains(document.activeElement) ? document.activeElement.id : '';
@@ -312,10 +322,7 @@ function render(rebuild) {
   stage.setAttribute('aria-labelledby', `v-tab-${tab.id}`);
   const why = missing(tab.id);
   root.querySelector('.v-main').classList.toggle('v-alone', Boolean(why) || tab.id === 'neuron');
-  if (rebuild) {
-    stage.replaceChildren();
-    if (!why) tab.panel.build(stage);
-  }
+  if (rebuild && !why) stage.replaceChildren(panelRoot(tab.panel));
   if (why) stage.replaceChildren(h('p', { class: 'v-why' }, why));
   else tab.panel.draw();
   describe();
