@@ -1,4 +1,4 @@
-/* The figures of an attention view. heads: the chosen ones, numbered from 1; layers are those of the view
+/* The figures of an attention view. heads: the chosen heads, numbered from 1; layers: the chosen layers of the view
  * that are chosen. All are added to the report; a failure stays in it. */
 #ifndef SES_ANALYSIS_VIEW_FIGURES_H
 #define SES_ANALYSIS_VIEW_FIGURES_H

@@ -16,7 +16,7 @@ typedef struct page {
     ses_report *r;
     ses_json_writer *w;
     int64_t top;         /* weights kept of a row of a head; 0: all */
-    int64_t rollout_top; /* of a rollout */
+    int64_t rollout_top; /* weights kept of a row of a rollout */
     uint8_t *bytes;      /* a block of queries and keys */
     char *text;          /* a block as text; at: its length */
     size_t cap_bytes, cap_text, at;
@@ -177,7 +177,7 @@ static bool has_neurons(const ses_view_family *f)
     return all;
 }
 
-/* Bytes of a stored weight: above 0.125 it takes 2. With its column, another 2. */
+/* Mean bytes of a stored weight (weights above 0.125 take 2), and of one with its column. */
 static const double plain_bytes = 1.06, top_bytes = 3.2;
 
 typedef struct page_sizes {

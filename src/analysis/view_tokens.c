@@ -152,7 +152,7 @@ static bool encode_text(encoder *x, const char *text, const char *pair, ses_view
     return true;
 }
 
-/* ids as a side; the first `known` tokens are those of `from`, later ones were generated. */
+/* ids as a side: the tokens of `from`, then generated tokens. from NULL: the decoder's input. */
 static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view_side *from, ses_view_side *s,
                         ses_err *e)
 {
