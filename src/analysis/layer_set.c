@@ -18,6 +18,10 @@ static bool fail(const char *text, int64_t last, ses_err *e)
 static int64_t number(const char **at, int64_t last)
 {
     char *end;
+    if (!strncmp(*at, "last", 4)) {
+        *at += 4;
+        return last;
+    }
     bool negative = **at == '-';
     const char *digits = *at + negative;
     if (*digits < '0' || *digits > '9') return -1;
@@ -33,7 +37,6 @@ bool ses_layer_set_parse(ses_layer_set *s, const char *text, int64_t last, ses_e
     *s = (ses_layer_set){ .given = text != NULL };
     if (last >= SES_LAYER_SET_MAX)
         return ses_fail(e, SES_EUNSUPPORTED, "the model has more than %d layers", SES_LAYER_SET_MAX - 1);
-    if (text && !strcmp(text, "last")) text = "-1";
     if (!text || !strcmp(text, "all")) {
         for (int64_t i = 0; i <= last; i++) s->bit[i / 64] |= UINT64_C(1) << (i % 64);
         return true;

@@ -83,7 +83,7 @@ void ses_draw_shade(ses_buf *out, const ses_draw *d, double x, int width)
 const char *ses_draw_number(char buf[24], double x)
 {
     double size = fabs(x);
-    int digits = size >= 100 || x == 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+    int digits = size >= 100 || x == floor(x) ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
     if (isnan(x)) return "";
     if (size >= 1e7 || (size > 0 && size < 0.001))
         snprintf(buf, 24, "%.2g", x);

@@ -81,9 +81,12 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     }
     ses_draw_dim(out, d);
     ses_draw_cell(out, "", AXIS + 1, false);
-    ses_buf_puts(out, ses_draw_number(number, x.low));
-    ses_buf_appendf(out, " %s ", l->x_label);
-    ses_buf_puts(out, ses_draw_number(number, x.high));
+    const char *low = ses_draw_number(number, x.low);
+    int gap = cols - ses_draw_width(low) - ses_draw_width(l->x_label);
+    ses_buf_puts(out, low);
+    ses_draw_cell(out, "", gap / 2, false);
+    ses_buf_puts(out, l->x_label);
+    ses_draw_cell(out, ses_draw_number(number, x.high), gap - gap / 2, true);
     ses_draw_plain(out, d);
     ses_buf_put(out, '\n');
     for (int i = 0; i < l->n; i++) {
