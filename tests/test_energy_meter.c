@@ -2,9 +2,9 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
-#include "base/energy_meter.h"
+#include "base/energy/energy_meter.h"
+#include "base/energy/nvml_energy.h"
 #include "base/file.h"
-#include "base/nvml_energy.h"
 #include "check.h"
 
 #include <math.h>

@@ -136,7 +136,7 @@ static void test_layers(void)
 {
     ses_layer_set s;
     ses_err e = { 0 };
-    CHECK(ses_layer_set_parse(&s, "0-2,5,last", 12, &e) && ses_layer_set_count(&s) == 5 && s.given);
+    CHECK(ses_layer_set_parse(&s, "0-2,5,-1", 12, &e) && ses_layer_set_count(&s) == 5 && s.given);
     CHECK(ses_layer_set_has(&s, 12) && !ses_layer_set_has(&s, 3) && ses_layer_set_at(&s, 3) == 5);
     CHECK(ses_layer_set_parse(&s, NULL, 12, &e) && ses_layer_set_count(&s) == 13 && !s.given);
     CHECK(ses_layer_set_parse(&s, "last", 6, &e) && ses_layer_set_at(&s, 0) == 6);

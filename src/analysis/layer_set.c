@@ -1,55 +1,33 @@
 /* Parses and reads a choice of layers. */
 #include "layer_set.h"
 
+#include "base/int_ranges.h"
 #include "base/str.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static bool fail(const char *text, int64_t last, ses_err *e)
-{
-    return ses_fail(e, SES_EUSAGE,
-                    "--layers %s: expected numbers and ranges between 0 and %d, such as 0-%d or 0,%d; "
-                    "-1 is the last layer",
-                    ses_quoted_of(text, strlen(text)).s, (int)last, (int)last, (int)last);
-}
-
-/* A layer number at *at, which moves past it; -1: none, or out of range. */
-static int64_t number(const char **at, int64_t last)
-{
-    char *end;
-    if (!strncmp(*at, "last", 4)) {
-        *at += 4;
-        return last;
-    }
-    bool negative = **at == '-';
-    const char *digits = *at + negative;
-    if (*digits < '0' || *digits > '9') return -1;
-    long n = strtol(digits, &end, 10);
-    *at = end;
-    if (n > last + 1) return -1;
-    int64_t layer = negative ? last + 1 - n : n;
-    return layer <= last ? layer : -1;
-}
+static void add(ses_layer_set *s, int64_t layer) { s->bit[layer / 64] |= UINT64_C(1) << (layer % 64); }
 
 bool ses_layer_set_parse(ses_layer_set *s, const char *text, int64_t last, ses_err *e)
 {
+    int64_t layer[SES_LAYER_SET_MAX];
+    size_t n = 0;
     *s = (ses_layer_set){ .given = text != NULL };
     if (last >= SES_LAYER_SET_MAX)
         return ses_fail(e, SES_EUNSUPPORTED, "the model has more than %d layers", SES_LAYER_SET_MAX - 1);
-    if (!text || !strcmp(text, "all")) {
-        for (int64_t i = 0; i <= last; i++) s->bit[i / 64] |= UINT64_C(1) << (i % 64);
-        return true;
+    bool all = !text || !strcmp(text, "all"), ok = true;
+    for (int64_t i = 0; all && i <= last; i++) add(s, i);
+    if (all) return true;
+    ok = ses_int_ranges_parse(strcmp(text, "last") ? text : "-1", layer, SES_LEN(layer), &n, NULL);
+    for (size_t i = 0; ok && i < n; i++) {
+        int64_t l = layer[i] < 0 ? last + 1 + layer[i] : layer[i];
+        ok = l >= 0 && l <= last;
+        if (ok) add(s, l);
     }
-    const char *at = text;
-    do {
-        if (at != text) at++;
-        int64_t from = number(&at, last), to = from;
-        if (from >= 0 && *at == '-') at++, to = number(&at, last);
-        if (from < 0 || to < from || (*at && *at != ',')) return fail(text, last, e);
-        for (int64_t i = from; i <= to; i++) s->bit[i / 64] |= UINT64_C(1) << (i % 64);
-    } while (*at == ',');
-    return true;
+    return ok || ses_fail(e, SES_EUSAGE,
+                          "--layers %s: expected numbers and ranges between 0 and %d, such as 0-%d or 0,-1; "
+                          "-1: the last layer",
+                          ses_quoted_of(text, strlen(text)).s, (int)last, (int)last);
 }
 
 bool ses_layer_set_has(const ses_layer_set *s, int64_t layer)

@@ -11,7 +11,7 @@
 #ifndef SES_TRAIN_RUN_LOG_H
 #define SES_TRAIN_RUN_LOG_H
 
-#include "base/energy_meter.h"
+#include "base/energy/energy_meter.h"
 #include "io/event_file.h"
 #include "sesame/json.h"
 #include "sesame/training.h"

@@ -1,6 +1,6 @@
 /* compare: shows training runs side by side. */
 #include "base/alloc.h"
-#include "base/energy_meter.h"
+#include "base/energy/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/run_record.h"

@@ -3,7 +3,7 @@
 
 #include "analysis/figure/markup.h"
 #include "base/alloc.h"
-#include "base/energy_meter.h"
+#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
