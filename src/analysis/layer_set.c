@@ -1,7 +1,7 @@
 /* Parses and reads a choice of layers. */
 #include "layer_set.h"
 
-#include "base/int_ranges.h"
+#include "base/opt_table.h"
 #include "base/str.h"
 
 #include <string.h>
