@@ -24,6 +24,7 @@ struct ses_scheduler {
     lane lane[SES_LANES];
     bool computing; /* a thread is in ses_scheduler_run */
     int streak;
+    bool step_is_next;       /* the last turn was a batch */
     uint64_t interactive_ns; /* time of the last interactive job; 0: none */
     int64_t admitted_inputs, admitted_tokens;
     uint64_t progress_ns;
@@ -279,19 +280,23 @@ static void report(ses_scheduler *s, ses_worker *w, ses_job *ended, bool more)
     }
 }
 
-/* One batch of a lane, or one token for the texts being generated. The lock is held at the beginning and the
- * end. Returns the jobs that have ended. */
+/* One batch of a lane, or one token for the texts being generated: in turns, so that the responses of a batch
+ * do not wait for the token. The lock is held at the beginning and the end. Returns the jobs that have
+ * ended. */
 static ses_job *run_once(ses_scheduler *s)
 {
     ses_job *ended = NULL;
-    if (has_jobs(s)) fill_batch(s, choose_lane(s), &ended);
+    bool step = ses_generations_active(s->generations) && (s->step_is_next || !has_jobs(s));
+    s->step_is_next = !step;
+    if (!step) fill_batch(s, choose_lane(s), &ended);
     bool generates = s->n && s->job[0]->pipeline->compute->task->generates;
     pthread_mutex_unlock(&s->lock);
-    if (generates)
+    if (step)
+        ses_generations_step(s->generations);
+    else if (generates)
         start_prompts(s);
     else if (s->n)
         compute(s);
-    ses_generations_step(s->generations);
     pthread_mutex_lock(&s->lock);
     end_batch(s, &ended);
     for (ses_job *j; (j = ses_generations_take_finished(s->generations));) {

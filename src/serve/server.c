@@ -17,7 +17,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_INLINE_BYTES = 4096, MAX_INLINE_JOBS = 8, INLINE_PAUSE_NS = 200000000, BULK_BYTES = 16384 };
+enum { MAX_INLINE_BYTES = 4096, MAX_INLINE_STRINGS = 32, MAX_INLINE_JOBS = 8, INLINE_PAUSE_NS = 200000000 };
+enum { BULK_BYTES = 16384 };
 #define INLINE_SECONDS 0.02
 
 struct ses_server {
@@ -180,14 +181,24 @@ static bool is_crowd(ses_server *s, const ses_job *j)
     return s->inline_jobs || now < s->inline_from_ns;
 }
 
+/* About as many strings as the JSON has: many short inputs take long, too. */
+static int64_t count_strings(ses_string body)
+{
+    int64_t quotes = 0;
+    for (size_t i = 0; i < body.n && i <= MAX_INLINE_BYTES; i++) quotes += body.p[i] == '"';
+    return quotes / 2;
+}
+
 /* Small requests to an idle server are computed in the I/O thread, all that have arrived in one batch: two
  * hand-overs less. Other clients would have to wait for the batch anyway. Here they are prepared. */
 static bool prepare_inline(ses_server *s, ses_job *j)
 {
-    size_t bytes = ses_http_body(j->x).n;
-    if (!j->route->inlined || bytes > MAX_INLINE_BYTES || s->handed_over) return false;
+    if (!j->route->inlined || s->handed_over) return false;
+    ses_string body = ses_http_body(j->x);
+    int64_t strings = count_strings(body);
+    if (body.n > MAX_INLINE_BYTES || strings > MAX_INLINE_STRINGS) return false;
     if (ses_workers_pending(s->workers) || is_crowd(s, j) ||
-        !ses_scheduler_is_quick(s->scheduler, (int64_t)bytes / 4 + 8, INLINE_SECONDS)) {
+        !ses_scheduler_is_quick(s->scheduler, (int64_t)body.n / 4 + 2 * strings, INLINE_SECONDS)) {
         s->handed_over = s->inline_jobs && ses_workers_have_idle(s->workers);
         return false;
     }
