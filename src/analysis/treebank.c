@@ -22,11 +22,23 @@ static bool intern(ses_treebank *t, ses_string *s, ses_err *e)
     return true;
 }
 
+static bool reserve(ses_treebank *t, ses_err *e)
+{
+    return ses_array_reserve(&t->tree, &t->cap, t->n + 1, sizeof *t->tree, e) &&
+           ses_array_reserve(&t->input, &t->input_cap, t->n + 1, sizeof *t->input, e);
+}
+
+static void append(ses_treebank *t, const ses_conllu_word *word, const ses_string *form, size_t n)
+{
+    t->tree[t->n] = (ses_tree){ .n = n, .word = word, .first = t->words };
+    t->input[t->n] = (ses_input){ .words = form, .n_words = n };
+    t->n++;
+    t->words += n;
+}
+
 static bool add_sentence(ses_treebank *t, const ses_conllu_sentence *s, ses_err *e)
 {
-    if (!ses_array_reserve(&t->tree, &t->cap, t->n + 1, sizeof *t->tree, e) ||
-        !ses_array_reserve(&t->input, &t->input_cap, t->n + 1, sizeof *t->input, e))
-        return false;
+    if (!reserve(t, e)) return false;
     ses_conllu_word *word = ses_arena_array(&t->arena, s->n, sizeof *word, e);
     ses_string *form = word ? ses_arena_array(&t->arena, s->n, sizeof *form, e) : NULL;
     if (!form) return false;
@@ -38,10 +50,7 @@ static bool add_sentence(ses_treebank *t, const ses_conllu_sentence *s, ses_err 
             return false;
         form[i] = w->form;
     }
-    t->tree[t->n] = (ses_tree){ .n = s->n, .word = word, .first = t->words };
-    t->input[t->n] = (ses_input){ .words = form, .n_words = s->n };
-    t->n++;
-    t->words += s->n;
+    append(t, word, form, s->n);
     return true;
 }
 
@@ -74,6 +83,17 @@ bool ses_treebank_read(ses_treebank *t, const char *path, bool skip_invalid, ses
     ok = ok && note_skipped(t, c, path, e);
     ses_conllu_free(c);
     return ok;
+}
+
+bool ses_treebank_part(ses_treebank *t, const ses_treebank *whole, size_t modulus, size_t from, size_t to,
+                       ses_err *e)
+{
+    for (size_t i = 0; i < whole->n; i++) {
+        if (i % modulus < from || i % modulus >= to) continue;
+        if (!reserve(t, e)) return false;
+        append(t, whole->tree[i].word, whole->input[i].words, whole->tree[i].n);
+    }
+    return true;
 }
 
 void ses_treebank_free(ses_treebank *t)

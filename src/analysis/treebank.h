@@ -31,6 +31,9 @@ typedef struct ses_treebank {
 /* Appends the sentences of a file; "-" is standard input. *t is zeroed before the first file. skip_invalid:
  * invalid sentences are counted and left out. Free it even on failure. */
 bool ses_treebank_read(ses_treebank *t, const char *path, bool skip_invalid, ses_err *e);
+/* The sentences i of `whole` with from <= i % modulus < to, which it borrows. */
+bool ses_treebank_part(ses_treebank *t, const ses_treebank *whole, size_t modulus, size_t from, size_t to,
+                       ses_err *e);
 void ses_treebank_free(ses_treebank *t); /* back to zero */
 
 /* Whether the word is punctuation: UPOS is PUNCT, or is not annotated and DEPREL is punct. */

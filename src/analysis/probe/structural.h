@@ -31,8 +31,8 @@ typedef struct ses_structural_set {
 
 typedef struct ses_structural_options {
     ses_structural_kind kind;
-    size_t width, rank; /* of B [rank, width] */
-    double rate;        /* of Adam */
+    size_t width, rank; /* B is [rank, width] */
+    double rate;        /* learning rate */
     size_t batch;       /* sentences */
     int epochs;         /* at most; 0 keeps the initial B */
     int patience;       /* epochs without a better dev loss before it stops; each divides the rate by 10 */

@@ -9,9 +9,9 @@
 
 enum { MIN_LENGTH = 5, MAX_LENGTH = 50 };
 
-/* What one sentence contributes. */
+/* Scores of one sentence. */
 typedef struct sentence_scores {
-    int correct, edges; /* of the tree without punctuation */
+    int correct, edges; /* edges of the tree without punctuation */
     double dspr, nspr;  /* sums over words with a correlation; NaN: none */
     int correlated;     /* words in dspr */
     bool root, several;

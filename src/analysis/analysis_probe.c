@@ -1,0 +1,87 @@
+/* probe: what a simple model can read from the hidden states of each layer. The first operand is the kind. */
+#include "analysis.h"
+#include "base/str.h"
+#include "probe/probe_kind.h"
+
+#include <string.h>
+
+static const ses_opt opt[] = {
+    { .name = "word-pieces",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_probe_args, first_piece),
+      .choices = "mean|first",
+      .def = "mean",
+      .help = "state of a word: the mean of its tokens, or the first" },
+    { .name = "decoder",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_probe_args, decoder),
+      .help = "encoder-decoders: probe the decoder" },
+    { .name = "no-random",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_probe_args, no_random),
+      .help = "skip the model with random weights, half of the time" },
+    SES_OPT_INCLUDE(ses_probe_args, tree, ses_probe_tree_options),
+};
+
+#define SES_PROBE_KIND(name) &ses_probe_kind_##name,
+static const ses_probe_kind *const kinds[] = {
+#include "probe/probe_kinds.def"
+};
+#undef SES_PROBE_KIND
+
+static const ses_probe_kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < SES_LEN(kinds); i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    return NULL;
+}
+
+static bool unknown_kind(const char *name, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t i = 0; i < SES_LEN(kinds); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
+    ses_fail(e, SES_EUSAGE, "unknown kind of probe '%s', expected one of: %s",
+             ses_quoted_of(name, strlen(name)).s, list.data ? list.data : "");
+    ses_buf_free(&list);
+    return false;
+}
+
+static bool run(ses_analysis_call *c, ses_err *e)
+{
+    const ses_probe_kind *k = find_kind(c->operands[0]);
+    if (!k) return unknown_kind(c->operands[0], e);
+    int n = c->n_operands - 1;
+    if (n < k->min_files || (k->max_files >= 0 && n > k->max_files))
+        return ses_fail(e, SES_EUSAGE, "%d file%s; usage: sesame probe %s %s", n, n == 1 ? "" : "s", k->name,
+                        k->operands);
+    return k->run(c, c->operands + 1, n, c->args, e);
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame probe tree train.conllu dev.conllu test.conllu", "structural probes of every layer" },
+    { "sesame probe tree trees.conllu --layers 4-8 --rank 64 --html trees.html", "five layers, as a page" },
+    { 0 },
+};
+
+const ses_analysis ses_analysis_probe = {
+    .operands = "KIND FILE...",
+    .description = "Trains probes: simple models on the hidden states of each layer. Scores above those of "
+                   "the same model "
+                   "with random weights show that training put the information there.\n\n"
+                   "KIND tree, structural probes (Hewitt and Manning 2019), reads CoNLL-U: TRAIN [DEV "
+                   "[TEST]]. One file is "
+                   "split: of ten sentences, eight are training, one is development and one is test data. "
+                   "Two linear maps "
+                   "are trained on each layer: one turns distances between words into distances in the "
+                   "dependency tree, one "
+                   "turns lengths into depths.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(ses_probe_args),
+    .min_operands = 2,
+    .max_operands = -1,
+    .default_model_of = "feature-extraction",
+    .model = SES_ANALYSIS_HIDDEN_STATES,
+    .run = run,
+};
