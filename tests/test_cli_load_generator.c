@@ -81,8 +81,47 @@ static ses_load_result load(double rate, double seconds, bool mixed)
     return r;
 }
 
+static void test_urls(void)
+{
+    static const struct {
+        const char *url, *host;
+        int port;
+    } list[] = {
+        { "http://localhost:8080", "localhost", 8080 },
+        { "http://localhost:8080/", "localhost", 8080 },
+        { "localhost:1", "localhost", 1 },
+        { "http://example.org", "example.org", 80 },
+        { "http://example.org/", "example.org", 80 },
+        { "http://127.0.0.1:65535", "127.0.0.1", 65535 },
+        { "http://[::1]:8080", "::1", 8080 },
+        { "http://[::1]:8080/", "::1", 8080 },
+        { "http://[fe80::1]", "fe80::1", 80 },
+        { "unix:/run/a:b", "/run/a:b", 80 },
+    };
+    static const char *const bad[] = {
+        "",          "http://",          "http://:80",  "http://a:0",   "http://a:65536",   "http://a:8x",
+        "http://a:", "http://a:80/path", "http://[::1", "http://[]:80", "http://[::1]8080", "http://::1:8080",
+        "unix:"
+    };
+    char host[64];
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        ses_err e = { 0 };
+        int port = 0;
+        CHECK_MSG(ses_load_parse_url(list[i].url, host, sizeof host, &port, &e), "%s", e.msg);
+        CHECK_STR(host, list[i].host);
+        CHECK(port == list[i].port);
+    }
+    for (size_t i = 0; i < SES_LEN(bad); i++) {
+        ses_err e = { 0 };
+        int port = 0;
+        CHECK_MSG(!ses_load_parse_url(bad[i], host, sizeof host, &port, &e), "%s", bad[i]);
+        CHECK(strstr(e.msg, "--url"));
+    }
+}
+
 int main(void)
 {
+    test_urls();
     double fastest = 1000.0 / DELAY_MS;
     ses_load_result r = load(0, 0.5, false); /* closed loop */
     CHECK_MSG(r.ok > 1 && r.rate <= fastest + 2, "%g/s", r.rate);

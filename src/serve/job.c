@@ -122,14 +122,18 @@ static size_t count_characters(const ses_item *item)
     return n;
 }
 
+bool ses_job_check_count(ses_worker *w, ses_job *j, size_t n)
+{
+    int64_t max = ses_server_get_options(w->server)->max_inputs;
+    return (int64_t)n <= max || ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL,
+                                             "the request has more than %lld inputs", (long long)max);
+}
+
 bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item)
 {
     ses_err e = { 0 };
     uint64_t begin = ses_clock_ns();
-    const ses_server_options *o = ses_server_get_options(w->server);
-    if ((int64_t)j->n >= o->max_inputs || (int64_t)item->n_list > o->max_inputs)
-        return ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL, "the request has more than %lld inputs",
-                            (long long)o->max_inputs);
+    if (!ses_job_check_count(w, j, j->n + 1) || !ses_job_check_count(w, j, item->n_list)) return false;
     if (!ses_array_reserve(&j->item, &j->capacity, j->n + 1, sizeof *j->item, &e))
         return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
     ses_job_item *to = &j->item[j->n++];

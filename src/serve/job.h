@@ -117,6 +117,8 @@ bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_t
  * pipeline, or NULL. False: j->error, or j->needs_worker. */
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
                   const ses_setting *settings);
+/* A request may have n inputs. False: j->error. */
+bool ses_job_check_count(ses_worker *w, ses_job *j, size_t n);
 /* Encodes an input. False: j->error; an input that cannot be encoded is not an error of the job, but of the
  * item. */
 bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item);

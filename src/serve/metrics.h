@@ -26,6 +26,7 @@ typedef struct ses_metrics_context {
     ses_scheduler_stats queue;
     ses_http_stats http;
     double uptime;
+    uint64_t dropped_log_lines;
     const char *const *models; /* [n_models] names */
     size_t n_models;
 } ses_metrics_context;

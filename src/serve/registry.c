@@ -1,10 +1,12 @@
 /* Loads models once and opens pipelines on them as requests need them. */
+#define _XOPEN_SOURCE 700
 #include "registry.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -340,10 +342,13 @@ bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)
 {
     const char *folder = folder_of(spec);
     ses_string s = folder ? (ses_string){ spec, (size_t)(folder - 1 - spec) } : base_name(spec);
-    if (!s.n || s.n >= n) return ses_fail(e, SES_EARG, "model \"%s\": its name is empty or too long", spec);
-    memcpy(buf, s.p, s.n);
-    buf[s.n] = 0;
-    return true;
+    bool dots = !folder && (ses_equal(s.p, s.n, ".") || ses_equal(s.p, s.n, ".."));
+    char *real = dots ? realpath(spec, NULL) : NULL;
+    if (real) s = base_name(real);
+    bool ok = s.n && s.n < n;
+    if (ok) memcpy(buf, s.p, s.n), buf[s.n] = 0;
+    free(real); /* realpath's, not ses_alloc's */
+    return ok || ses_fail(e, SES_EARG, "model \"%s\": its name is empty or too long", spec);
 }
 
 static bool load(ses_registry *r, const char *name, const char *dir, ses_err *e)

@@ -3,6 +3,7 @@
 #define SES_SERVE_SERVE_IMPL_H
 
 #include "metrics.h"
+#include "reloader.h"
 #include "scheduler.h"
 #include "server.h"
 
@@ -10,6 +11,8 @@ const ses_server_options *ses_server_get_options(const ses_server *s);
 ses_registry *ses_server_registry(ses_server *s);
 ses_scheduler *ses_server_scheduler(ses_server *s);
 ses_metrics *ses_server_metrics(ses_server *s);
+ses_reloader *ses_server_reloader(ses_server *s);
+uint64_t ses_server_dropped_log_lines(ses_server *s);
 const ses_http_server *ses_server_http(const ses_server *s);
 int ses_server_retry_after(ses_server *s);
 double ses_server_uptime(const ses_server *s);

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "model_list.h"
+#include "reloader.h"
 #include "route.h"
 #include "serve_impl.h"
 #include "tensor/device_impl.h"
@@ -37,16 +37,15 @@ struct ses_server {
     ses_access_log *log;
     double started;
     atomic_bool draining;
-    /* Models are loaded in a thread of their own: workers stay free for requests. */
-    pthread_mutex_t reload_lock;
-    pthread_t reload_thread;
-    bool reload_started, reloading, reload_again; /* started: the thread has to be joined */
+    ses_reloader *reloader;
 };
 
 const ses_server_options *ses_server_get_options(const ses_server *s) { return &s->o; }
 ses_registry *ses_server_registry(ses_server *s) { return s->registry; }
 ses_scheduler *ses_server_scheduler(ses_server *s) { return s->scheduler; }
 ses_metrics *ses_server_metrics(ses_server *s) { return s->metrics; }
+ses_reloader *ses_server_reloader(ses_server *s) { return s->reloader; }
+uint64_t ses_server_dropped_log_lines(ses_server *s) { return ses_access_log_dropped(s->log); }
 const ses_http_server *ses_server_http(const ses_server *s) { return s->http; }
 int ses_server_retry_after(ses_server *s) { return ses_scheduler_retry_after(s->scheduler); }
 double ses_server_uptime(const ses_server *s) { return ses_seconds() - s->started; }
@@ -282,56 +281,7 @@ static void on_rejected(void *ctx, int status, const char *reason)
     ses_metrics_count_response(s->metrics, "", status, 0, false);
 }
 
-/* ---- models ---- */
-
-static void reload_models(ses_server *s)
-{
-    ses_err e = { 0 };
-    bool ok = ses_model_list_apply(s->models, s->registry, true, &e);
-    if (!s->o.log) return;
-    if (ok)
-        fprintf(s->o.log, "sesame serve: models reloaded\n");
-    else
-        fprintf(s->o.log, "sesame serve: reload: %s; the loaded models stay\n", e.msg);
-    fflush(s->o.log);
-}
-
-static void *run_reload(void *ctx)
-{
-    ses_server *s = ctx;
-    pthread_mutex_lock(&s->reload_lock);
-    while (s->reload_again) {
-        s->reload_again = false;
-        pthread_mutex_unlock(&s->reload_lock);
-        reload_models(s);
-        pthread_mutex_lock(&s->reload_lock);
-    }
-    s->reloading = false;
-    pthread_mutex_unlock(&s->reload_lock);
-    return NULL;
-}
-
-/* Requests during a reload cause one more, after it. */
-void ses_server_reload(ses_server *s)
-{
-    pthread_mutex_lock(&s->reload_lock);
-    s->reload_again = true;
-    if (!s->reloading) {
-        if (s->reload_started) pthread_join(s->reload_thread, NULL); /* it has ended, or ends now */
-        s->reloading = s->reload_started = !pthread_create(&s->reload_thread, NULL, run_reload, s);
-        if (!s->reloading && s->o.log) fprintf(s->o.log, "sesame serve: reload: cannot start a thread\n");
-    }
-    pthread_mutex_unlock(&s->reload_lock);
-}
-
-static void end_reload(ses_server *s)
-{
-    pthread_mutex_lock(&s->reload_lock);
-    s->reload_again = false;
-    pthread_mutex_unlock(&s->reload_lock);
-    if (s->reload_started) pthread_join(s->reload_thread, NULL);
-    pthread_mutex_destroy(&s->reload_lock);
-}
+void ses_server_reload(ses_server *s) { ses_reloader_load_all(s->reloader); }
 
 /* ---- life ---- */
 
@@ -356,6 +306,7 @@ static bool open_parts(ses_server *s, ses_err *e)
     s->registry = ses_registry_new(o->dev, e);
     s->models = s->registry ? ses_model_list_new(o->models, o->n_models, o->models_file, e) : NULL;
     if (!s->models || !ses_model_list_apply(s->models, s->registry, false, e)) return false;
+    if (!(s->reloader = ses_reloader_new(s, s->models, s->registry, o->log, e))) return false;
     if (o->api_key_file && !(s->keys = ses_api_keys_open(o->api_key_file, e))) return false;
     s->metrics = ses_metrics_new(e);
     s->log = ses_access_log_new(o->log, o->log_format, e);
@@ -391,7 +342,6 @@ ses_server *ses_server_new(const ses_server_options *o, ses_err *e)
     if (!s) return NULL;
     s->o = *o;
     s->started = ses_seconds();
-    pthread_mutex_init(&s->reload_lock, NULL);
     set_defaults(&s->o);
     if (open_parts(s, e)) return s;
     ses_server_free(s);
@@ -411,8 +361,8 @@ void ses_server_stop(ses_server *s) { ses_http_server_stop(s->http); }
 void ses_server_free(ses_server *s)
 {
     if (!s) return;
-    end_reload(s);
     ses_workers_free(s->workers);
+    ses_reloader_free(s->reloader);
     ses_http_server_free(s->http);
     ses_scheduler_free(s->scheduler);
     ses_registry_free(s->registry);

@@ -307,23 +307,6 @@ static bool compare(ses_bench *b, ses_load *l, ses_err *e)
     return true;
 }
 
-/* "http://HOST:PORT" or "unix:PATH". host: [n]. */
-static bool parse_url(const char *url, char *host, size_t n, int *port, ses_err *e)
-{
-    if (!strncmp(url, "unix:", 5)) {
-        snprintf(host, n, "%s", url + 5);
-        return true;
-    }
-    const char *s = strncmp(url, "http://", 7) ? url : url + 7, *colon = strrchr(s, ':');
-    size_t len = colon ? (size_t)(colon - s) : strcspn(s, "/");
-    *port = colon ? (int)strtol(colon + 1, NULL, 10) : 80;
-    if (!len || len >= n || *port < 1 || *port > 65535)
-        return ses_fail(e, SES_EUSAGE, "--url: '%s' is not http://HOST:PORT or unix:PATH", url);
-    memcpy(host, s, len);
-    host[len] = 0;
-    return true;
-}
-
 static bool run(ses_bench *b, ses_err *e)
 {
     const ses_serve_load *s = b->serve;
@@ -331,8 +314,8 @@ static bool run(ses_bench *b, ses_err *e)
     int port = 0;
     requests r = { 0 };
     if (!s->url == !b->model) return ses_fail(e, SES_EUSAGE, "bench serve needs --url URL or --model DIR");
-    bool ok =
-        (!s->url || parse_url(s->url, host, sizeof host, &port, e)) && make_requests(&r, s, "localhost", e);
+    bool ok = (!s->url || ses_load_parse_url(s->url, host, sizeof host, &port, e)) &&
+              make_requests(&r, s, "localhost", e);
     ses_load l = { .host = host,
                    .port = port,
                    .request = r.at,

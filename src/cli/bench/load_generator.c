@@ -314,6 +314,28 @@ static void close_loop(loop *p)
     ses_free(p->latency);
 }
 
+bool ses_load_parse_url(const char *url, char *host, size_t n, int *port, ses_err *e)
+{
+    bool is_unix = !strncmp(url, "unix:", 5);
+    const char *s = is_unix ? url + 5 : strncmp(url, "http://", 7) ? url : url + 7;
+    bool bracket = !is_unix && *s == '[';
+    s += bracket;
+    size_t len = is_unix ? strlen(s) : strcspn(s, bracket ? "]" : ":/");
+    const char *rest = s + len + (bracket && s[len] == ']');
+    bool ok = len && len < n && (!bracket || s[len] == ']') && !memchr(s, '[', len);
+    char *end = (char *)(uintptr_t)rest;
+    long x = 80;
+    if (!is_unix && *rest == ':') x = strtol(rest + 1, &end, 10);
+    if (!is_unix) end += *end == '/';
+    if (!ok || *end || x < 1 || x > 65535)
+        return ses_fail(e, SES_EUSAGE,
+                        "--url: '%s' is not http://HOST:PORT, http://[ADDRESS]:PORT or unix:PATH", url);
+    memcpy(host, s, len);
+    host[len] = 0;
+    *port = (int)x;
+    return true;
+}
+
 bool ses_load_run(const ses_load *l, ses_load_result *r, ses_err *e)
 {
     loop p = { .l = l, .r = r, .epoll = -1, .timer = -1 };

@@ -30,6 +30,10 @@ typedef struct ses_load_result {
     double max_late; /* largest delay between due time and sending, in seconds */
 } ses_load_result;
 
+/* Splits "http://HOST[:PORT]" or "unix:PATH"; an IPv6 address is in brackets, which host does not get. host:
+ * [n]. */
+bool ses_load_parse_url(const char *url, char *host, size_t n, int *port, ses_err *e);
+
 bool ses_load_run(const ses_load *l, ses_load_result *r, ses_err *e);
 
 #endif

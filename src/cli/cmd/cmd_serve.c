@@ -267,14 +267,10 @@ static void block_signals(signals *s)
 static const char *const bundled[] = { "sesame-embed", "sesame-small", "sesame-sentiment", "sesame-ner",
                                        "sesame-qa",    "sesame-nli",   "sesame-gpt" };
 
-static bool is_loopback(const char *host)
-{
-    return !strcmp(host, "localhost") || !strcmp(host, "::1") || !strncmp(host, "127.", 4);
-}
-
 static bool server_options(const args *a, ses_device *dev, ses_server_options *o, ses_err *e)
 {
-    if (!a->unix_socket && !is_loopback(a->host) && !a->api_key_file && !a->insecure)
+    if (!a->unix_socket && !ses_http_is_loopback((ses_string){ a->host, strlen(a->host) }) &&
+        !a->api_key_file && !a->insecure)
         return ses_fail(
             e, SES_EUSAGE,
             "--host %s can be reached from other machines: add --api-key-file FILE, or --insecure if that "

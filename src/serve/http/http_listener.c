@@ -293,7 +293,7 @@ void ses_http_accept(ses_http_server *s, ses_http_listener *l, int max)
 
 /* ---- the Host header ---- */
 
-static bool is_loopback_name(ses_string name)
+bool ses_http_is_loopback(ses_string name)
 {
     static const char local[] = "localhost";
     char text[INET6_ADDRSTRLEN];
@@ -316,7 +316,7 @@ bool ses_http_host_allowed(const ses_http_server *s, const char *value, size_t n
 {
     ses_string name;
     if (!ses_http_host_name(value, n, &name)) return false;
-    if (is_loopback_name(name) || same_name(name, s->o.host)) return true;
+    if (ses_http_is_loopback(name) || same_name(name, s->o.host)) return true;
     for (const char *const *h = s->o.allowed_hosts; h && *h; h++)
         if (same_name(name, *h) || same_name((ses_string){ value, n }, *h)) return true;
     return false;

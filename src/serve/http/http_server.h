@@ -127,4 +127,7 @@ int ses_http_status(const ses_http_exchange *x);
 size_t ses_http_response_bytes(const ses_http_exchange *x);
 uint64_t ses_http_duration_ns(const ses_http_exchange *x);
 
+/* The name is localhost or an address that only this machine reaches: 127.*, ::1. */
+bool ses_http_is_loopback(ses_string name);
+
 #endif

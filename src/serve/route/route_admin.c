@@ -16,10 +16,18 @@ static bool is_same_site(const ses_job *j)
            !memcmp(origin.p + origin.n - host.n - 3, "://", 3);
 }
 
+static void done(ses_worker *w, ses_job *j)
+{
+    static const char ok[] = "{\"status\":\"ok\"}";
+    if (j->error.code)
+        ses_reply_error(w, j);
+    else
+        ses_reply_text(w, j, 200, "application/json", ok, sizeof ok - 1);
+}
+
 static bool handle(ses_worker *w, ses_job *j)
 {
     ses_err e = { 0 };
-    ses_registry *r = ses_server_registry(w->server);
     if (!is_same_site(j))
         return ses_api_fail(&j->error, SES_API_FORBIDDEN, NULL, "pages of other sites cannot use /admin");
     ses_string path = ses_job_copy(j, j->path_rest.p, j->path_rest.n);
@@ -32,9 +40,10 @@ static bool handle(ses_worker *w, ses_job *j)
     *action = 0;
     if (!*name) return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "the path has no model");
     if (!ses_job_find_model(w, j, name, NULL)) return false;
-    if (reload ? !ses_registry_reload(r, name, &e) : !ses_registry_unload(r, name, &e))
+    if (reload) return ses_reloader_load(ses_server_reloader(w->server), j, done);
+    if (!ses_registry_unload(ses_server_registry(w->server), name, &e))
         return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
-    ses_reply_text(w, j, 200, "application/json", "{\"status\":\"ok\"}", 15);
+    done(w, j);
     return true;
 }
 

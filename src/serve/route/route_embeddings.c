@@ -76,8 +76,9 @@ static bool read_ids(ses_worker *w, ses_job *j, const ses_json *input, const cha
     bool one = is_ids(input);
     if (!ses_server_get_options(w->server)->token_ids)
         return reject_ids(j, "this server does not accept token ids");
-    if (!ses_job_open(w, j, model, ses_task_find("embed"), NULL)) return false;
     *n = one ? 1 : ses_json_len(input);
+    if (!ses_job_check_count(w, j, *n) || !ses_job_open(w, j, model, ses_task_find("embed"), NULL))
+        return false;
     *text = ses_job_alloc(j, *n, sizeof **text);
     for (size_t i = 0; *text && i < *n; i++) {
         const ses_json *v = one ? input : ses_json_at(input, i);

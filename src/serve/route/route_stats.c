@@ -3,36 +3,41 @@
 #include "serve/route.h"
 #include "serve/serve_impl.h"
 
-/* Names of the models: references are held until end_context. */
-static ses_served_model **begin_context(ses_server *s, ses_metrics_context *c, const char ***names)
+typedef struct context {
+    ses_metrics_context c;
+    ses_served_model **model; /* [n] references; NULL: no memory */
+    size_t n;
+    const char **name; /* [n] */
+} context;
+
+static void begin_context(ses_server *s, context *x)
 {
-    size_t n = 0;
-    ses_served_model **model = ses_registry_list(ses_server_registry(s), &n, NULL);
-    *names = ses_alloc_array(n + 1, sizeof **names, NULL);
-    *c = (ses_metrics_context){ .queue = ses_scheduler_get_stats(ses_server_scheduler(s)),
-                                .http = ses_http_server_stats(ses_server_http(s)),
-                                .uptime = ses_server_uptime(s),
-                                .models = *names,
-                                .n_models = *names ? n : 0 };
-    for (size_t i = 0; i < c->n_models; i++) (*names)[i] = model[i]->name;
-    return model;
+    *x = (context){ 0 };
+    x->model = ses_registry_list(ses_server_registry(s), &x->n, NULL);
+    x->name = ses_alloc_array(x->n + 1, sizeof *x->name, NULL);
+    for (size_t i = 0; x->name && i < x->n; i++) x->name[i] = x->model[i]->name;
+    x->c = (ses_metrics_context){ .queue = ses_scheduler_get_stats(ses_server_scheduler(s)),
+                                  .http = ses_http_server_stats(ses_server_http(s)),
+                                  .uptime = ses_server_uptime(s),
+                                  .dropped_log_lines = ses_server_dropped_log_lines(s),
+                                  .models = x->name,
+                                  .n_models = x->name ? x->n : 0 };
 }
 
-static void end_context(ses_served_model **model, const ses_metrics_context *c, const char **names)
+static void end_context(context *x)
 {
-    for (size_t i = 0; i < c->n_models; i++) ses_served_model_release(model[i]);
-    ses_free(model);
-    ses_free(names);
+    for (size_t i = 0; i < x->n; i++) ses_served_model_release(x->model[i]);
+    ses_free(x->model);
+    ses_free(x->name);
 }
 
 static bool metrics(ses_worker *w, ses_job *j)
 {
-    ses_metrics_context c;
-    const char **names = NULL;
+    context x;
     ses_buf b = { 0 };
-    ses_served_model **model = begin_context(w->server, &c, &names);
-    ses_metrics_write_prometheus(ses_server_metrics(w->server), &c, &b);
-    end_context(model, &c, names);
+    begin_context(w->server, &x);
+    ses_metrics_write_prometheus(ses_server_metrics(w->server), &x.c, &b);
+    end_context(&x);
     if (!ses_buf_ok(&b, NULL)) {
         ses_buf_free(&b);
         return ses_api_fail(&j->error, SES_API_BACKEND, NULL, "out of memory");
@@ -44,15 +49,14 @@ static bool metrics(ses_worker *w, ses_job *j)
 
 static bool stats(ses_worker *w, ses_job *j)
 {
-    ses_metrics_context c;
-    const char **names = NULL;
+    context x;
     ses_json_writer *json = ses_reply_writer(j);
     if (!json) return false;
-    ses_served_model **model = begin_context(w->server, &c, &names);
+    begin_context(w->server, &x);
     ses_json_begin_object(json);
-    ses_metrics_write_stats(ses_server_metrics(w->server), &c, json);
+    ses_metrics_write_stats(ses_server_metrics(w->server), &x.c, json);
     ses_json_end_object(json);
-    end_context(model, &c, names);
+    end_context(&x);
     ses_reply_json(w, j, json);
     return true;
 }

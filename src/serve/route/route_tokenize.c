@@ -114,7 +114,7 @@ static bool tokenize_handle(ses_worker *w, ses_job *j)
     const char *key = content ? "content" : "inputs";
     if (!ses_body_bool(j, j->body, content ? "add_special" : "add_special_tokens", &special) ||
         !ses_body_bool(j, j->body, "with_pieces", &pieces) ||
-        !ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, true))
+        !ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, true) || !ses_job_check_count(w, j, n))
         return false;
     ses_pipeline *p = open_tokenizer(w, j);
     ses_json_writer *json = p ? ses_reply_writer(j) : NULL;
@@ -161,11 +161,13 @@ static bool decode_handle(ses_worker *w, ses_job *j)
     bool skip = true;
     const ses_json *ids = ses_body_get(j->body, "ids");
     if (!ids) return ses_body_missing(j, "ids");
-    if (!ses_body_bool(j, j->body, "skip_special_tokens", &skip)) return false;
+    bool nested = ses_json_type_of(ses_json_at(ids, 0)) == SES_JSON_ARRAY, ok = true;
+    if (!ses_body_bool(j, j->body, "skip_special_tokens", &skip) ||
+        !ses_job_check_count(w, j, nested ? ses_json_len(ids) : 1))
+        return false;
     ses_pipeline *p = open_tokenizer(w, j);
     ses_json_writer *json = p ? ses_reply_writer(j) : NULL;
     if (!json) return false;
-    bool nested = ses_json_type_of(ses_json_at(ids, 0)) == SES_JSON_ARRAY, ok = true;
     ses_json_begin_array(json);
     for (size_t i = 0; ok && i < (nested ? ses_json_len(ids) : 1); i++)
         ok = put_decoded(j, p, json, nested ? ses_json_at(ids, i) : ids, "ids", !skip);
