@@ -17,7 +17,8 @@ typedef enum {
     SES_ANALYSIS_NO_MODEL,      /* not at all: the analysis opens what it needs from model_dir */
     SES_ANALYSIS_HIDDEN_STATES, /* without its head */
     SES_ANALYSIS_CLASS,         /* the class in config.json, with its heads */
-    SES_ANALYSIS_GRADIENTS      /* the same, in f32 and with gradients */
+    SES_ANALYSIS_GRADIENTS,     /* the same, in f32 and with gradients */
+    SES_ANALYSIS_F32            /* the same, in f32, for gradients of captured tensors only */
 } ses_analysis_model_use;
 
 typedef struct ses_analysis_call {

@@ -69,7 +69,8 @@ static bool open_model(analysis_run *r, ses_err *e)
 {
     ses_analysis_call *call = &r->call;
     ses_model_options o = { .no_head = call->analysis->model == SES_ANALYSIS_HIDDEN_STATES,
-                            .train = call->analysis->model == SES_ANALYSIS_GRADIENTS };
+                            .train = call->analysis->model == SES_ANALYSIS_GRADIENTS,
+                            .no_packing = call->analysis->model == SES_ANALYSIS_F32 };
     if (call->analysis->model == SES_ANALYSIS_NO_MODEL) return ses_layer_set_parse(&call->layers, NULL, 0, e);
     const char *dir = r->a->adapter ? r->a->adapter : call->model_dir;
     if (r->a->adapter) o.base = call->model_dir;

@@ -1,0 +1,156 @@
+/* Attribution: how much each token of a text contributes to one number that a model computes, its target
+ * (the logit of a label, a token, a tag or a span, or the difference of two). A method is one file
+ * method_NAME.c and one line in methods.def.
+ *
+ * Ownership: everything lives in the arena of the ses_explain. Threads: one thread. */
+#ifndef SES_ANALYSIS_EXPLAIN_H
+#define SES_ANALYSIS_EXPLAIN_H
+
+#include "analysis/analysis.h"
+#include "base/arena.h"
+#include "model/model_desc.h"
+#include "text/tokenizer_config.h"
+
+/* Tokens of the input: the text (and its pair), or the decoder's input. */
+typedef struct ses_explain_side {
+    int64_t n;
+    int32_t *id, *segment;
+    uint8_t *special;  /* kept by baselines, never removed */
+    uint8_t *pair;     /* belongs to the second text */
+    int32_t *word;     /* number of its word; -1: special */
+    ses_offset *bytes; /* in its text */
+    const char **name;
+    int64_t words;
+} ses_explain_side;
+
+typedef enum {
+    SES_EXPLAIN_SEQUENCE, /* logits of a sequence */
+    SES_EXPLAIN_TOKEN,    /* logits of a token */
+    SES_EXPLAIN_LM,       /* logits of a token over the vocabulary */
+    SES_EXPLAIN_SPAN      /* start and end logits */
+} ses_explain_kind;
+
+/* The number that is explained. */
+typedef struct ses_explain_target {
+    ses_explain_kind kind;
+    const char *output;                /* name of the logits */
+    bool of_decoder;                   /* positions count the decoder's tokens */
+    int64_t position;                  /* row of the logits */
+    int64_t start, end;                /* SES_EXPLAIN_SPAN */
+    int64_t label, foil;               /* columns; foil -1: none */
+    const char *name, *foil_name, *at; /* for people; at: the word or token of the position, or NULL */
+    int64_t classes;
+} ses_explain_target;
+
+typedef struct ses_explain_args {
+    const char *pair, *target, *label, *foil, *token, *word, *influence, *text_column, *label_column;
+    int method, unit, occlude, baseline;
+    int64_t steps, ngram, top;
+    double c;
+} ses_explain_args;
+
+enum { SES_EXPLAIN_SOURCE, SES_EXPLAIN_TARGET, SES_EXPLAIN_SIDES };
+
+typedef struct ses_explain {
+    const ses_analysis_call *call;
+    const ses_explain_args *args;
+    const ses_model *m;
+    ses_arena mem;
+    ses_encode_ctx *tokens;
+    ses_tokenizer_config config;
+    ses_tape *tape;
+    ses_explain_side side[SES_EXPLAIN_SIDES]; /* n 0: none */
+    bool sets_segments;
+    bool echo; /* the decoder reads the source again: its embeddings belong to the source's tokens */
+    ses_explain_target target;
+    int64_t width; /* columns of the embeddings */
+    /* the result */
+    double *value[SES_EXPLAIN_SIDES]; /* [n] of each token; NAN: not computed */
+    double score, probability;        /* the target's; probability NAN: none */
+    double base_score, delta;         /* integrated gradients; NAN: none */
+    int64_t steps;
+    const char *unit, *scale; /* units of score and values: "logit", ... */
+    bool is_unsigned;
+} ses_explain;
+
+/* A method: fills value of each side. */
+typedef struct ses_explain_method {
+    const char *description; /* a sentence for the report */
+    bool (*run)(ses_explain *x, ses_err *e);
+} ses_explain_method;
+
+#define SES_EXPLAIN_METHOD(id, name) extern const ses_explain_method ses_explain_##id;
+#include "methods.def"
+#undef SES_EXPLAIN_METHOD
+
+/* ---- explain_input.c ---- */
+
+/* Encodes the texts; the decoder's input of an encoder-decoder is made by ses_explain_choose_target. */
+bool ses_explain_encode(ses_explain *x, ses_err *e);
+/* A side from ids, for generated or encoded targets. */
+bool ses_explain_side_of_ids(ses_explain *x, const int32_t *id, int64_t n, ses_explain_side *s, ses_err *e);
+/* The text of a token, without spaces. */
+const char *ses_explain_token_name(ses_explain *x, int32_t id, ses_err *e);
+
+/* Tokens begin .. end - 1 as written in the text; of the decoder's input, their names. */
+const char *ses_explain_text_of(ses_explain *x, int side, int64_t begin, int64_t end, ses_err *e);
+
+/* ---- explain_target.c ---- */
+
+/* Finds out what the options ask for; runs the model for what they leave open. */
+bool ses_explain_choose_target(ses_explain *x, ses_err *e);
+
+/* ---- explain_pass.c: the model on many variants of the input ---- */
+
+/* One variant: ids of both sides, tokens that are absent, tokens whose values are zero in attention.
+ * NULL: the original ids; none. */
+typedef struct ses_explain_variant {
+    const int32_t *id[SES_EXPLAIN_SIDES];
+    const uint8_t *absent[SES_EXPLAIN_SIDES], *zero_value[SES_EXPLAIN_SIDES];
+} ses_explain_variant;
+
+typedef struct ses_explain_pass {
+    int64_t n;
+    const ses_explain_variant *variant; /* [n]; NULL: all are the original */
+    /* [n, side.n, width]: token vectors; NULL: by the ids */
+    const ses_real *embeds[SES_EXPLAIN_SIDES];
+    const char *label; /* text of the progress line; NULL: none */
+    /* results, allocated by the caller; NULL: not wanted */
+    double *score, *log_likelihood;      /* [n] */
+    ses_real *vector[SES_EXPLAIN_SIDES]; /* [n, side.n, width]: token vectors of the variants */
+    ses_real *grad[SES_EXPLAIN_SIDES];   /* [n, side.n, width]: gradients of the scores */
+} ses_explain_pass;
+
+bool ses_explain_run(ses_explain *x, const ses_explain_pass *p, ses_err *e);
+/* Raw logits of the original input: the rows of the output named, all of them. */
+const ses_real *ses_explain_logits(ses_explain *x, const char *output, int64_t *rows, int64_t *cols,
+                                   ses_err *e);
+/* Sides that have token vectors; the second one may be an echo. */
+int ses_explain_vector_sides(const ses_explain *x);
+int64_t ses_explain_vectors(const ses_explain *x, int side); /* number of token vectors */
+/* Adds the values of an echoed decoder input to the source's tokens. */
+void ses_explain_fold_echo(ses_explain *x, double *echo);
+/* Token vectors of the original input, or of these ids. */
+bool ses_explain_embed(ses_explain *x, const ses_explain_variant *v, ses_real *out[SES_EXPLAIN_SIDES],
+                       ses_err *e);
+
+/* ---- explain_units.c: pieces, words or n-grams of words ---- */
+
+typedef struct ses_explain_unit {
+    int side;
+    int64_t begin, end; /* tokens */
+} ses_explain_unit;
+
+/* All units of the input without special tokens, in order. */
+const ses_explain_unit *ses_explain_units(ses_explain *x, size_t *n, ses_err *e);
+/* Values of units to tokens: shared equally; tokens of several units get the mean. */
+void ses_explain_spread(ses_explain *x, const ses_explain_unit *u, const double *value, size_t n);
+/* The token that replaces removed tokens: mask, or the best substitute. *role: its name. */
+int32_t ses_explain_filler(const ses_explain *x, const char **role);
+
+/* ---- explain_report.c, explain_influence.c ---- */
+
+void ses_explain_put_report(ses_explain *x, const char *method, const char *description);
+bool ses_explain_influence(ses_explain *x, ses_err *e);
+
+#endif

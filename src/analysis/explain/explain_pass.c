@@ -1,0 +1,346 @@
+/* Runs the model on variants of the input, in batches, and computes the target's score and its gradient by
+ * the token vectors. */
+#include "explain.h"
+
+#include "tensor/device_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BATCH_TOKENS = 8192 }; /* tokens of a forward pass: a bound on memory */
+
+/* A part of the variants as one batch. */
+typedef struct chunk {
+    ses_explain *x;
+    const ses_explain_pass *p;
+    int64_t first, n; /* variants */
+    ses_batch b;
+    int32_t *cu[SES_EXPLAIN_SIDES];
+    int32_t *row; /* [n]: row of the target in each variant */
+    ses_value_edit *zero;
+    size_t n_zero;
+    ses_outputs out;
+} chunk;
+
+int ses_explain_vector_sides(const ses_explain *x)
+{
+    return x->echo || x->side[SES_EXPLAIN_TARGET].n ? SES_EXPLAIN_SIDES : 1;
+}
+
+int64_t ses_explain_vectors(const ses_explain *x, int side)
+{
+    return x->echo ? x->side[SES_EXPLAIN_SOURCE].n : x->side[side].n;
+}
+
+/* The decoder reads a start token, then the source's tokens but the last; the first one may be the last of
+ * the source instead (mBART). */
+void ses_explain_fold_echo(ses_explain *x, double *echo)
+{
+    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
+    for (int64_t i = 0; x->echo && i + 1 < s->n; i++) x->value[SES_EXPLAIN_SOURCE][i] += echo[i + 1];
+    if (x->echo && x->m->c.decoder.label_shift == SES_SHIFT_WRAP_LAST)
+        x->value[SES_EXPLAIN_SOURCE][s->n - 1] += echo[0];
+}
+
+static const ses_explain_variant *variant_at(const chunk *c, int64_t i)
+{
+    static const ses_explain_variant original;
+    return c->p->variant ? &c->p->variant[c->first + i] : &original;
+}
+
+static bool is_absent(const ses_explain_variant *v, int side, int64_t t)
+{
+    return v->absent[side] && v->absent[side][t];
+}
+
+/* Ids and offsets of one side. */
+static bool fill_side(chunk *c, int k, const int32_t **ids, const int32_t **segments, ses_err *e)
+{
+    ses_explain *x = c->x;
+    const ses_explain_side *s = &x->side[k];
+    int32_t *cu = ses_arena_array(&x->mem, (size_t)c->n + 1, sizeof *cu, e);
+    int32_t *id = ses_arena_array(&x->mem, (size_t)(c->n * s->n), sizeof *id, e);
+    int32_t *segment = ses_arena_array(&x->mem, (size_t)(c->n * s->n), sizeof *segment, e);
+    if (!cu || !id || !segment) return false;
+    int32_t at = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        const ses_explain_variant *v = variant_at(c, i);
+        for (int64_t t = 0; t < s->n; t++) {
+            if (is_absent(v, k, t)) continue;
+            id[at] = v->id[k] ? v->id[k][t] : s->id[t];
+            segment[at++] = s->segment[t];
+        }
+        cu[i + 1] = at;
+    }
+    c->cu[k] = cu;
+    *ids = id, *segments = segment;
+    return true;
+}
+
+/* Position t of side k in variant i, as a row of the batch. */
+static int32_t row_of(const chunk *c, int64_t i, int k, int64_t t)
+{
+    const ses_explain_variant *v = variant_at(c, i);
+    int32_t row = c->cu[k][i];
+    for (int64_t j = 0; j < t; j++) row += !is_absent(v, k, j);
+    return row;
+}
+
+static void add_zero(chunk *c, ses_part part, int64_t row)
+{
+    const ses_layer_set *layers = &c->x->call->layers;
+    int64_t n = ses_model_part_layers(c->x->m, part);
+    if (!layers->given) {
+        c->zero[c->n_zero++] = (ses_value_edit){ part, SES_ALL_LAYERS, row, 0 };
+        return;
+    }
+    for (int64_t l = 0; l < n; l++)
+        if (ses_layer_set_has(layers, l + 1)) c->zero[c->n_zero++] = (ses_value_edit){ part, l, row, 0 };
+}
+
+/* Values of the tokens that variants take away from attention. */
+static bool fill_zeros(chunk *c, ses_err *e)
+{
+    ses_explain *x = c->x;
+    size_t tokens = 0, layers = 1;
+    bool decoder = ses_model_part_layers(x->m, SES_PART_DECODER) > 0;
+    for (int k = 0; k < SES_EXPLAIN_SIDES; k++)
+        for (int64_t i = 0; i < c->n; i++)
+            for (int64_t t = 0; variant_at(c, i)->zero_value[k] && t < x->side[k].n; t++)
+                tokens += variant_at(c, i)->zero_value[k][t];
+    if (x->call->layers.given) layers = SES_LAYER_SET_MAX;
+    c->zero = ses_arena_array(&x->mem, 3 * layers * tokens + 1, sizeof *c->zero, e);
+    if (!c->zero) return false;
+    for (int k = 0; k < SES_EXPLAIN_SIDES; k++)
+        for (int64_t i = 0; i < c->n; i++)
+            for (int64_t t = 0; variant_at(c, i)->zero_value[k] && t < x->side[k].n; t++) {
+                if (!variant_at(c, i)->zero_value[k][t]) continue;
+                int32_t row = row_of(c, i, k, t);
+                add_zero(c, k ? SES_PART_DECODER : SES_PART_MAIN, row);
+                if (!k && decoder) add_zero(c, SES_PART_CROSS, row);
+                if (x->echo && t + 1 < x->side[0].n) add_zero(c, SES_PART_DECODER, row + 1);
+            }
+    return true;
+}
+
+static bool fill(chunk *c, ses_err *e)
+{
+    ses_explain *x = c->x;
+    const ses_explain_target *g = &x->target;
+    const int32_t *target_segments;
+    c->b = (ses_batch){ .seqs = c->n };
+    if (!fill_side(c, 0, &c->b.ids, &c->b.segments, e)) return false;
+    c->b.cu_seqlens = c->cu[0], c->b.tokens = c->cu[0][c->n];
+    if (!x->sets_segments) c->b.segments = NULL;
+    if (x->side[1].n) {
+        if (!fill_side(c, 1, &c->b.target_ids, &target_segments, e)) return false;
+        c->b.target_cu_seqlens = c->cu[1];
+    }
+    c->row = ses_arena_array(&x->mem, 2 * (size_t)c->n, sizeof *c->row, e);
+    for (int64_t i = 0; c->row && i < c->n; i++) {
+        bool span = g->kind == SES_EXPLAIN_SPAN;
+        c->row[i] = g->kind == SES_EXPLAIN_SEQUENCE
+                        ? (int32_t)i
+                        : row_of(c, i, g->of_decoder, span ? g->start : g->position);
+        if (span) c->row[c->n + i] = row_of(c, i, g->of_decoder, g->end);
+    }
+    return c->row && fill_zeros(c, e);
+}
+
+static ses_edits edits_of(const chunk *c)
+{
+    const ses_explain *x = c->x;
+    ses_edits e = { .values = c->zero, .n_values = c->n_zero };
+    const ses_real *from[SES_EXPLAIN_SIDES] = { NULL };
+    for (int k = 0; k < ses_explain_vector_sides(x); k++)
+        if (c->p->embeds[k]) from[k] = c->p->embeds[k] + c->first * ses_explain_vectors(x, k) * x->width;
+    e.inputs_embeds = from[0], e.decoder_inputs_embeds = from[1];
+    return e;
+}
+
+static bool forward(chunk *c, ses_err *e)
+{
+    ses_explain *x = c->x;
+    bool grads = c->p->grad[0], lm = x->target.kind == SES_EXPLAIN_LM;
+    ses_edits edits = edits_of(c);
+    ses_output_request r = { .logits = true,
+                             .rows = lm ? c->row : NULL,
+                             .n_rows = lm ? c->n : 0,
+                             .embeddings = grads || c->p->vector[0],
+                             .capture_gradients = grads,
+                             .edits = &edits };
+    ses_tape_reset(x->tape, &(ses_tape_options){ .record = grads });
+    return ses_model_forward(x->m, x->tape, &c->b, &r, &c->out, e);
+}
+
+/* ---- scores ---- */
+
+/* Rows of the logits that the target reads: [n, classes]. which: 0, or 1 for the end of a span. */
+static ses_tensor *logit_rows(chunk *c, int which)
+{
+    const ses_explain_target *g = &c->x->target;
+    const ses_output *o = ses_outputs_find(&c->out, g->output);
+    if (!o) {
+        ses_tape_fail(c->x->tape, SES_EUNSUPPORTED, "the model has no output \"%s\"", g->output);
+        return NULL;
+    }
+    if (g->kind == SES_EXPLAIN_SEQUENCE || g->kind == SES_EXPLAIN_LM) return o->tensor;
+    return ses_gather(c->x->tape, o->tensor, ses_tape_ints(c->x->tape, c->row + which * c->n, c->n));
+}
+
+/* [n, 1]: column `plus` of z minus column `minus` (-1: none). */
+static ses_tensor *select_column(chunk *c, ses_tensor *z, int64_t plus, int64_t minus)
+{
+    int64_t cols = ses_cols(z);
+    ses_err e = { 0 };
+    ses_real *w = z ? ses_arena_array(&c->x->mem, (size_t)cols, sizeof *w, &e) : NULL;
+    if (!w || plus >= cols) return NULL;
+    w[plus] = 1;
+    if (minus >= 0) w[minus] = -1;
+    ses_tape *t = c->x->tape;
+    return ses_linear(t, z, ses_tape_input(t, w, (const int64_t[SES_MAX_DIM]){ 1, cols }), NULL, SES_ACT_NONE,
+                      SES_OUT_IN);
+}
+
+static ses_tensor *scores(chunk *c)
+{
+    const ses_explain_target *g = &c->x->target;
+    ses_tensor *z = logit_rows(c, 0);
+    if (g->kind != SES_EXPLAIN_SPAN) return select_column(c, z, g->label, g->foil);
+    return ses_add(c->x->tape, select_column(c, z, 0, -1), select_column(c, logit_rows(c, 1), 1, -1));
+}
+
+static bool read_scores(chunk *c, const ses_tensor *f, ses_err *e)
+{
+    ses_explain *x = c->x;
+    ses_real *host = ses_arena_array(&x->mem, (size_t)c->n, sizeof *host, e);
+    if (!host) return false;
+    if (!ses_tape_read(x->tape, f, host)) return ses_tape_ok(x->tape, e) && false;
+    for (int64_t i = 0; i < c->n; i++) c->p->score[c->first + i] = (double)host[i];
+    return true;
+}
+
+static double log_softmax(const ses_real *z, int64_t n, int64_t step, int64_t at)
+{
+    double top = -HUGE_VAL, sum = 0;
+    for (int64_t i = 0; i < n; i++) top = fmax(top, (double)z[i * step]);
+    for (int64_t i = 0; i < n; i++) sum += exp((double)z[i * step] - top);
+    return (double)z[at * step] - top - log(sum);
+}
+
+/* Log-likelihood of the label: over the classes, or over the tokens of a sequence for a span. */
+static bool read_likelihoods(chunk *c, ses_err *e)
+{
+    ses_explain *x = c->x;
+    const ses_explain_target *g = &x->target;
+    bool span = g->kind == SES_EXPLAIN_SPAN;
+    const ses_output *o = ses_outputs_find(&c->out, g->output);
+    const ses_tensor *z = span && o ? o->tensor : logit_rows(c, 0);
+    ses_real *host = z ? ses_arena_array(&x->mem, (size_t)ses_count(z), sizeof *host, e) : NULL;
+    if (!host || !ses_tape_read(x->tape, z, host)) return ses_tape_ok(x->tape, e) && false;
+    const int32_t *cu = c->cu[g->of_decoder];
+    for (int64_t i = 0; i < c->n; i++) {
+        double *out = &c->p->log_likelihood[c->first + i];
+        if (span) {
+            const ses_real *at = host + 2 * cu[i];
+            int64_t len = cu[i + 1] - cu[i];
+            *out = log_softmax(at, len, 2, c->row[i] - cu[i]) +
+                   log_softmax(at + 1, len, 2, c->row[c->n + i] - cu[i]);
+        } else {
+            *out = log_softmax(host + i * ses_cols(z), ses_cols(z), 1, g->label);
+        }
+    }
+    return true;
+}
+
+/* ---- token vectors and gradients ---- */
+
+static bool read_vectors(chunk *c, bool grad, ses_real *const to[SES_EXPLAIN_SIDES], ses_err *e)
+{
+    static const char *const name[] = { "inputs_embeds", "decoder_inputs_embeds" };
+    ses_explain *x = c->x;
+    for (int k = 0; k < ses_explain_vector_sides(x); k++) {
+        const ses_output *o = ses_outputs_find(&c->out, name[k]);
+        if (!to[k]) continue;
+        ses_real *at = to[k] + c->first * ses_explain_vectors(x, k) * x->width;
+        if (!o ||
+            !(grad ? ses_tape_read_grad(x->tape, o->tensor, at) : ses_tape_read(x->tape, o->tensor, at)))
+            return ses_tape_ok(x->tape, e) && ses_fail(e, SES_EUNSUPPORTED, "the model has no %s", name[k]);
+    }
+    return true;
+}
+
+/* Gradients of the sum of all scores: each variant's own. */
+static bool read_gradients(chunk *c, ses_tensor *f, ses_err *e)
+{
+    ses_explain *x = c->x;
+    ses_real *one = ses_arena_array(&x->mem, (size_t)c->n, sizeof *one, e);
+    for (int64_t i = 0; one && i < c->n; i++) one[i] = 1;
+    if (!one || !f) return ses_tape_ok(x->tape, e) && false;
+    const int64_t dim[SES_MAX_DIM] = { 1, c->n };
+    ses_backward(x->tape, ses_linear(x->tape, ses_reshape(x->tape, f, dim), ses_tape_input(x->tape, one, dim),
+                                     NULL, SES_ACT_NONE, SES_OUT_IN));
+    return ses_tape_ok(x->tape, e) && read_vectors(c, true, c->p->grad, e);
+}
+
+static bool run_chunk(chunk *c, ses_err *e)
+{
+    const ses_explain_pass *p = c->p;
+    if (!fill(c, e) || !forward(c, e)) return false;
+    if (p->vector[0] && !read_vectors(c, false, p->vector, e)) return false;
+    ses_tensor *f = p->score || p->grad[0] ? scores(c) : NULL;
+    if (!ses_tape_ok(c->x->tape, e) || (p->score && !read_scores(c, f, e))) return false;
+    if (p->log_likelihood && !read_likelihoods(c, e)) return false;
+    return !p->grad[0] || read_gradients(c, f, e);
+}
+
+bool ses_explain_run(ses_explain *x, const ses_explain_pass *p, ses_err *e)
+{
+    int64_t tokens = x->side[0].n + x->side[1].n, most = BATCH_TOKENS / tokens;
+    if (most < 1) most = 1;
+    for (int64_t first = 0; first < p->n;) {
+        chunk c = { .x = x, .p = p, .first = first, .n = p->n - first < most ? p->n - first : most };
+        ses_mark mark = ses_arena_mark(&x->mem);
+        if (p->label && p->n > most) ses_analysis_progress(x->call, p->label, first, p->n);
+        bool ok = run_chunk(&c, e);
+        ses_arena_rewind(&x->mem, mark);
+        if (!ok) return false;
+        first += c.n;
+    }
+    if (p->label && p->n > most) ses_analysis_progress(x->call, p->label, p->n, p->n);
+    return true;
+}
+
+bool ses_explain_embed(ses_explain *x, const ses_explain_variant *v, ses_real *out[SES_EXPLAIN_SIDES],
+                       ses_err *e)
+{
+    for (int k = 0; k < ses_explain_vector_sides(x); k++) {
+        size_t n = (size_t)(ses_explain_vectors(x, k) * x->width);
+        if (!(out[k] = ses_arena_array(&x->mem, n, sizeof *out[k], e))) return false;
+    }
+    ses_explain_pass p = { .n = 1, .variant = v };
+    p.vector[0] = out[0];
+    if (ses_explain_vector_sides(x) > 1) p.vector[1] = out[1];
+    return ses_explain_run(x, &p, e);
+}
+
+const ses_real *ses_explain_logits(ses_explain *x, const char *output, int64_t *rows, int64_t *cols,
+                                   ses_err *e)
+{
+    ses_explain_pass p = { .n = 1 };
+    chunk c = { .x = x, .p = &p, .n = 1 };
+    ses_explain_target before = x->target;
+    x->target.kind = SES_EXPLAIN_SEQUENCE; /* all rows */
+    bool ok = fill(&c, e) && forward(&c, e);
+    x->target = before;
+    const ses_output *o = ok ? ses_outputs_find(&c.out, output) : NULL;
+    if (!o) {
+        if (ok) ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", output);
+        return NULL;
+    }
+    *rows = ses_rows(o->tensor), *cols = ses_cols(o->tensor);
+    ses_real *host = ses_arena_array(&x->mem, (size_t)ses_count(o->tensor), sizeof *host, e);
+    if (host && ses_tape_read(x->tape, o->tensor, host)) return host;
+    ses_tape_ok(x->tape, e);
+    return NULL;
+}

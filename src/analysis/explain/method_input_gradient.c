@@ -1,0 +1,29 @@
+/* The product of each token vector and the gradient of the score (Denil et al. 2014). */
+#include "explain.h"
+
+static bool run(ses_explain *x, ses_err *e)
+{
+    ses_explain_pass p = { .n = 1, .score = &x->score };
+    double *echo = ses_arena_array(&x->mem, (size_t)x->side[0].n + 1, sizeof *echo, e);
+    for (int k = 0; k < ses_explain_vector_sides(x); k++) {
+        size_t count = (size_t)(ses_explain_vectors(x, k) * x->width);
+        p.grad[k] = ses_arena_array(&x->mem, count, sizeof(ses_real), e);
+        p.vector[k] = ses_arena_array(&x->mem, count, sizeof(ses_real), e);
+        if (!p.grad[k] || !p.vector[k]) return false;
+    }
+    if (!echo || !ses_explain_run(x, &p, e)) return false;
+    for (int k = 0; k < ses_explain_vector_sides(x); k++)
+        for (int64_t t = 0; t < ses_explain_vectors(x, k); t++) {
+            double sum = 0;
+            for (int64_t j = t * x->width; j < (t + 1) * x->width; j++)
+                sum += (double)p.grad[k][j] * (double)p.vector[k][j];
+            *(k && x->echo ? &echo[t] : &x->value[k][t]) = sum;
+        }
+    ses_explain_fold_echo(x, echo);
+    return true;
+}
+
+const ses_explain_method ses_explain_input_gradient = {
+    .description = "Input times gradient: the first-order effect of a token's vector on the score.",
+    .run = run,
+};
