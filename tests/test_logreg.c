@@ -4,6 +4,7 @@
 #include "check.h"
 #include "io/matrix.h"
 #include "metric/lbfgs.h"
+#include "sesame/device.h"
 #include "sesame/logreg.h"
 
 #include <math.h>
@@ -53,6 +54,43 @@ static void against_reference(void)
     }
     CHECK(at == have);
     CHECK_MSG(worst < 1e-5, "largest difference of a coefficient: %g", worst);
+}
+
+/* On a device: the weights of the fit in double, with the same bits for any number of threads. */
+static void on_devices(void)
+{
+    enum { N = 5000, WIDTH = 24, CLASSES = 7 };
+    ses_err e = { 0 };
+    float *v = malloc(N * WIDTH * sizeof *v);
+    int32_t *label = malloc(N * sizeof *label);
+    size_t *pick = malloc(N * sizeof *pick);
+    state = 5;
+    for (size_t i = 0; i < N; i++) {
+        label[i] = i < CLASSES ? (int32_t)i : below(CLASSES) * below(2);
+        pick[i] = (i * 7 + 3) % N;
+        for (int k = 0; k < WIDTH; k++)
+            v[i * WIDTH + (size_t)k] = (float)((below(2001) - 1000) / 400.0 + (label[i] == k % CLASSES));
+    }
+    for (int classes = CLASSES; classes >= 2; classes -= CLASSES - 2) {
+        for (size_t i = 0; i < N; i++) label[i] = label[i] < classes ? label[i] : 1;
+        ses_logreg fit[3] = { 0 };
+        for (int i = 0; i < 3; i++) {
+            ses_device *dev =
+                i ? ses_device_open("cpu", &(ses_device_options){ .threads = 2 * i - 1 }, &e) : NULL;
+            ses_logreg_options o = { .c = 0.3, .tolerance = i ? 3e-8 : 1e-9, .device = dev };
+            CHECK_MSG(ses_logreg_fit(&fit[i], v, label, pick, N - 1, WIDTH, (size_t)classes, &o, &e) &&
+                          fit[i].converged,
+                      "%s", e.msg);
+            ses_device_free(dev);
+        }
+        double worst = 0;
+        for (size_t k = 0; k < fit[0].rows * (WIDTH + 1); k++)
+            worst = fmax(worst, fabs(fit[0].weight[k] - fit[1].weight[k]));
+        CHECK_MSG(worst < 1e-4, "%d classes: largest difference of a coefficient: %g", classes, worst);
+        CHECK(!memcmp(fit[1].weight, fit[2].weight, fit[1].rows * (WIDTH + 1) * sizeof(double)));
+        for (int i = 0; i < 3; i++) ses_logreg_free(&fit[i]);
+    }
+    free(v), free(label), free(pick);
 }
 
 static void predictions(void)
@@ -111,10 +149,12 @@ static void least_value(void)
     double p[2] = { -1.2, 1 };
     ses_lbfgs_result r;
     ses_err e = { 0 };
-    CHECK(ses_lbfgs_minimize(p, 2, valley, NULL, 1e-9, 200, &r, &e) && r.converged && r.iterations < 60);
+    CHECK(ses_lbfgs_minimize(p, 2, &(ses_lbfgs_problem){ .value = valley }, 1e-9, 200, &r, &e) &&
+          r.converged && r.iterations < 60);
     CHECK(fabs(p[0] - 1) < 1e-8 && fabs(p[1] - 1) < 1e-8);
     p[0] = NAN;
-    CHECK(!ses_lbfgs_minimize(p, 2, valley, NULL, 1e-9, 200, &r, &e) && strstr(e.msg, "not a finite"));
+    CHECK(!ses_lbfgs_minimize(p, 2, &(ses_lbfgs_problem){ .value = valley }, 1e-9, 200, &r, &e) &&
+          strstr(e.msg, "not a finite"));
 }
 
 /* ---- matrices ---- */
@@ -195,6 +235,7 @@ static void table_files(void)
 int main(void)
 {
     against_reference();
+    on_devices();
     predictions();
     least_value();
     npy_files();

@@ -1,22 +1,12 @@
 /* Logistic regression: the loss and its gradient for L-BFGS. */
-#include "sesame/logreg.h"
-
 #include "base/alloc.h"
 #include "lbfgs.h"
+#include "logreg_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct problem {
-    const float *x;
-    const int32_t *y;
-    const size_t *pick;
-    size_t n, width, classes, rows;
-    double penalty, total; /* penalty of the mean loss: 1 / (C total); total: sum of example weights */
-    double *class_weight;  /* [classes] */
-    double *score;         /* [rows] */
-    bool bias;
-} problem;
+typedef ses_logreg_problem problem;
 
 /* Eight partial sums, which the compiler may vectorize without reordering. */
 static double product(const double *w, const float *x, size_t n)
@@ -54,7 +44,7 @@ static double loss_of(double *score, size_t rows, int32_t y)
     return log_sum - right;
 }
 
-/* The ses_lbfgs_fn: mean loss plus penalty at w (rows of weights, then biases), gradient in g. */
+/* Mean loss plus penalty at w (rows of weights, then biases), gradient in g. */
 static double value(void *ctx, const double *w, double *g)
 {
     const problem *p = ctx;
@@ -128,6 +118,35 @@ static bool shape(ses_logreg *m, size_t width, size_t classes, ses_err *e)
     return true;
 }
 
+/* Equal biases added to all classes change nothing. Their sum stays 0 without a preconditioner. */
+static void center_biases(ses_logreg *m)
+{
+    double mean = 0;
+    for (size_t r = 0; r < m->rows; r++) mean += m->bias[r] / (double)m->rows;
+    for (size_t r = 0; m->rows > 1 && r < m->rows; r++) m->bias[r] -= mean;
+}
+
+static bool minimize(ses_logreg *m, const problem *p, const ses_logreg_options *o, ses_err *e)
+{
+    ses_logreg_device *d = NULL;
+    ses_lbfgs_problem f = { .value = value, .ctx = (void *)(uintptr_t)p };
+    ses_lbfgs_result r;
+    if (o->device && !o->balanced) {
+        d = ses_logreg_device_new(p, o->device, e);
+        if (!d) return false;
+        f = (ses_lbfgs_problem){ ses_logreg_device_value, ses_logreg_device_precondition, 1e-7, d };
+    }
+    bool ok =
+        (!d || ses_logreg_device_prepare(d, e)) &&
+        ses_lbfgs_minimize(m->weight, m->rows * (m->width + 1), &f, o->tolerance > 0 ? o->tolerance : 1e-7,
+                           o->iterations > 0 ? o->iterations : 1000, &r, e) &&
+        (!d || ses_logreg_device_ok(d, e));
+    if (ok) m->iterations = r.iterations, m->converged = r.converged;
+    if (ok && d) center_biases(m);
+    ses_logreg_device_free(d);
+    return ok;
+}
+
 bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_t *pick, size_t n,
                     size_t width, size_t classes, const ses_logreg_options *o, ses_err *e)
 {
@@ -146,12 +165,8 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
     p.score = p.class_weight + classes;
     weigh(&p, o->balanced);
     p.penalty = 1 / (c * p.total);
-    ses_lbfgs_result r;
-    bool ok = ses_lbfgs_minimize(m->weight, m->rows * (width + 1), value, &p,
-                                 o->tolerance > 0 ? o->tolerance : 1e-7,
-                                 o->iterations > 0 ? o->iterations : 1000, &r, e);
+    bool ok = minimize(m, &p, o, e);
     ses_free(p.class_weight);
-    if (ok) m->iterations = r.iterations, m->converged = r.converged;
     return ok;
 }
 
