@@ -1,5 +1,5 @@
-/* Operation of a server: names of folders, reloads beside requests, counts of inputs, a log that nobody
- * reads. */
+/* Operation of a server: names of folders, reloads beside requests, counts of inputs, a log whose reader
+ * stops. */
 #define _GNU_SOURCE
 #include "serve/access_log.h"
 #include "serve/serve_impl.h"
@@ -102,7 +102,7 @@ static void test_reloads(serving *s)
 
 /* ---- the log ---- */
 
-/* Nobody reads the pipe: adding lines does not wait, and the first reader learns how many are missing. */
+/* The pipe has no reader: adding lines does not wait, and the first reader learns how many are missing. */
 static void test_blocked_log(void)
 {
     enum { LINES = 40000 };
@@ -120,7 +120,7 @@ static void test_blocked_log(void)
     CHECK_MSG(ses_seconds() - begin < 60, "%g s", ses_seconds() - begin);
     uint64_t dropped = ses_access_log_dropped(l);
     CHECK_MSG(dropped > LINES / 2 && dropped < LINES, "%llu", (unsigned long long)dropped);
-    /* now somebody reads */
+    /* now the pipe is read */
     ses_buf all = { 0 };
     char part[4096];
     bool added = false;

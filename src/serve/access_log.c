@@ -27,7 +27,7 @@ struct ses_access_log {
     pthread_t thread;
     char *waiting; /* ring of WAITING_BYTES */
     size_t begin, n;
-    uint64_t dropped, reported; /* lines; reported: those that a line of the log counts */
+    uint64_t dropped, reported; /* lines; reported: counted in the log */
     bool started, stopping, ended;
 };
 
@@ -53,7 +53,8 @@ static size_t write_some(ses_access_log *l, const char *p, size_t n)
 {
     if (!is_writable(l)) return 0;
     ssize_t k = write(l->fd, p, n < WRITE ? n : WRITE);
-    if (k < 0) return errno == EINTR || errno == EAGAIN ? 0 : n; /* the reader is gone: nobody misses it */
+    if (k < 0)
+        return errno == EINTR || errno == EAGAIN ? 0 : n; /* the reader is gone: the bytes are dropped */
     return (size_t)k;
 }
 

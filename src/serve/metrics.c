@@ -213,8 +213,8 @@ static void put_queue(const ses_metrics_context *c, ses_buf *b)
     put_counter(b, "sesame_http_rejected_total",
                 "Requests rejected before routing: malformed, too slow, too large.",
                 (uint64_t)c->http.rejected_total);
-    put_counter(b, "sesame_access_log_dropped_total", "Lines of the access log that nobody read in time.",
-                c->dropped_log_lines);
+    put_counter(b, "sesame_access_log_dropped_total",
+                "Lines of the access log that could not be written in time.", c->dropped_log_lines);
     put_gauge(b, "sesame_buffered_bytes", "Bodies and responses in memory.", (double)c->http.buffered_bytes);
 }
 
