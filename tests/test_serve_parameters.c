@@ -55,7 +55,7 @@ static void test_errors(serving *s)
         { "/models/mask", "{\"inputs\":\"a [MASK]\",\"parameters\":{\"top_kk\":5}}", "error",
           "did you mean 'top_k'?", 400 },
         { "/models/mask/pipeline/features", "{\"inputs\":\"a\",\"parameters\":{\"layer\":9}}", "error",
-          "\"layer\" 9: the model has layers", 400 },
+          "\"layers\": 9: the model has layers", 400 },
         { "/models/sesame-gpt",
           "{\"inputs\":\"a\",\"parameters\":{\"min_new_tokens\":9,\"max_new_tokens\":3}}", "error",
           "\"min_new_tokens\" 9 and \"max_new_tokens\" 3 exclude each other", 400 },
