@@ -1,7 +1,7 @@
 /* probe: what a simple model can read from the hidden states of each layer. The first operand is the kind. */
 #include "analysis.h"
+#include "analysis/probe/probe_kind.h"
 #include "base/str.h"
-#include "probe/probe_kind.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const ses_opt opt[] = {
 
 #define SES_PROBE_KIND(name) &ses_probe_kind_##name,
 static const ses_probe_kind *const kinds[] = {
-#include "probe/probe_kinds.def"
+#include "analysis/probe/probe_kinds.def"
 };
 #undef SES_PROBE_KIND
 
