@@ -6,8 +6,8 @@
 
 const char *ses_attended_name(ses_attended p)
 {
-    static const char *const name[SES_ATTENDEDS] = { "self",      "next",        "previous", "first",
-                                                     "separator", "punctuation", "special" };
+    static const char *const name[SES_ATTENDED_COUNT] = { "self",      "next",        "previous", "first",
+                                                          "separator", "punctuation", "special" };
     return name[p];
 }
 

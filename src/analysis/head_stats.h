@@ -17,13 +17,13 @@ typedef enum {
     SES_ATTENDED_SEPARATOR,
     SES_ATTENDED_PUNCTUATION,
     SES_ATTENDED_SPECIAL, /* the first and separators included, if they are special tokens */
-    SES_ATTENDEDS
+    SES_ATTENDED_COUNT
 } ses_attended;
 
 /* Sums over rows (queries). Rows of special tokens do not count, unless a text has no others. */
 typedef struct ses_head_stats {
     int64_t rows;
-    double to[SES_ATTENDEDS];
+    double to[SES_ATTENDED_COUNT];
     double entropy, max_entropy; /* in nats; max_entropy: ln of the keys a row may read */
 } ses_head_stats;
 

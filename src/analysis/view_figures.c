@@ -69,7 +69,7 @@ static void put_label(const ses_view_family *f, const float *w, char buf[48])
     bool square = f->from == f->to;
     ses_head_stats_add(&s, w, f->rows, f->cols, f->from->unit_special, f->to->unit_special, square,
                        f->causal);
-    for (int p = 1; p < SES_ATTENDEDS; p++)
+    for (int p = 1; p < SES_ATTENDED_COUNT; p++)
         if (ses_head_stats_mean(&s, (ses_attended)p) > ses_head_stats_mean(&s, (ses_attended)best)) best = p;
     const char *label = ses_head_stats_label(&s);
     if (label && !strcmp(label, "broad"))

@@ -197,6 +197,67 @@ def check_words(folder, tok):
     report("bert words without special tokens", worst if names[0] == "unhappiness" else 1, 1e-6)
 
 
+def smooth(a):
+    return 0.999 * a + 0.001 / a.shape[-1]
+
+
+def divergence(p, q):
+    m = (p + q) / 2
+    return 0.5 * (p * np.log(p / m)).sum(-1) + 0.5 * (q * np.log(q / m)).sum(-1)
+
+
+def check_heads(name, folder, family, top):
+    """Statistics of the exported maps, by numpy; rows of special tokens do not count."""
+    texts = [TEXT, TARGET, "two dogs !", "unhappiness , it saw the unhappi cat ."]
+    path = os.path.join(top, "texts.txt")
+    with open(path, "w") as f:
+        f.write("\n".join(texts))
+    answer = sesame("heads", "-m", folder, path)["result"]
+    sums, rows, distance, ceiling = {}, 0, 0, 0
+    for text in texts:
+        view = sesame("view", "-m", folder, text)
+        special = np.array([u["special"] for u in view["result"]["source"]])
+        stop = np.array([u["text"] in ".,!" for u in view["result"]["source"]]) & ~special
+        a = np.concatenate(weights(families(view)[family]))
+        n = len(special)
+        plain = np.flatnonzero(~special) if not special.all() else np.arange(n)
+        rows += len(plain)
+        last = np.zeros(n, bool)
+        last[1:] = special[1:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            h = -np.where(a > 0, a * np.log(a), 0).sum(-1)
+        for i in plain:
+            ceiling += np.log(i + 1 if family == "decoder" else n)
+            k = i + 1 if family == "decoder" else n
+            r = smooth(a[:, i, :k])
+            distance = distance + divergence(r[:, None], r[None])
+            for key, value in {
+                "self": a[:, i, i], "next": a[:, i, i + 1] if i + 1 < n else 0, "previous": a[:, i, i - 1] if i else 0,
+                "first": a[:, i, 0], "separator": a[:, i, last].sum(-1), "punctuation": a[:, i, stop].sum(-1),
+                "special": a[:, i, special].sum(-1), "entropy": h[:, i],
+            }.items():
+                sums[key] = sums.get(key, 0) + value
+    report(f"{name} rows counted", abs(rows - answer["rows"]), 0)
+    worst = max(np.abs(np.array([h[key] for h in answer["heads"]]) - value / rows).max() for key, value in sums.items())
+    report(f"{name} statistics of heads", worst, 1e-6)
+    report(f"{name} largest entropy", abs(ceiling / rows - answer["heads"][0]["max_entropy"]), 1e-9)
+    ours = np.array(answer["distance"]["matrix"])
+    report(f"{name} distances of heads", np.abs(ours - distance / rows).max(), 1e-6)
+    center = np.eye(len(ours)) - 1 / len(ours)
+    value, vector = np.linalg.eigh(-0.5 * center @ (ours ** 2) @ center)
+    theirs = vector[:, [-1, -2]] * np.sqrt(value[[-1, -2]])
+    got = np.array(answer["distance"]["map"])
+    theirs *= np.sign((theirs * got).sum(0))
+    report(f"{name} map of heads", np.abs(theirs - got).max() / np.abs(got).max(), 1e-6)
+    labels = []
+    for i in range(len(ours)):
+        mean = {key: value[i] / rows for key, value in sums.items()}
+        labels.append("next" if mean["next"] > 0.5 else "previous" if mean["previous"] > 0.5
+                      else "special" if mean["special"] > 0.6 else "first" if mean["first"] > 0.6
+                      else "broad" if mean["entropy"] > 0.9 * ceiling / rows else None)
+    report(f"{name} labels", sum(a != h["label"] for a, h in zip(labels, answer["heads"])), 0)
+
+
 def main():
     with tempfile.TemporaryDirectory() as top:
         for kind in ("bert", "gpt2", "t5", "bart", "modernbert"):
@@ -223,6 +284,7 @@ def main():
             check_neurons(kind, folder)
             check_rollout(kind, folder, ours)
             check_flow(kind, folder, ours)
+            check_heads(kind, folder, family, top)
             if kind == "bert":
                 pair = tok(TEXT, TARGET, return_tensors="pt")
                 got = weights(families(sesame("view", "-m", folder, TEXT, "--pair", TARGET))[family])
