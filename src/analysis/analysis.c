@@ -10,6 +10,24 @@ void ses_analysis_progress(const ses_analysis_call *call, const char *label, int
     if (call->progress) call->progress(call->progress_ctx, label, done, total);
 }
 
+const ses_analysis_entry *ses_analysis_entries(void)
+{
+    static const ses_analysis_entry list[] = {
+#define SES_ANALYSIS(id, name, summary) { name, summary, &ses_analysis_##id },
+#include "analyses.def"
+#undef SES_ANALYSIS
+        { 0 },
+    };
+    return list;
+}
+
+const ses_analysis_entry *ses_analysis_find(const char *name)
+{
+    const ses_analysis_entry *x = ses_analysis_entries();
+    while (x->name && strcmp(x->name, name) != 0) x++;
+    return x->name ? x : NULL;
+}
+
 const ses_page_file *ses_page_file_find(const char *name)
 {
     for (const ses_page_file *f = ses_page_files; f->name; f++)

@@ -50,6 +50,7 @@ typedef struct ses_analysis {
     int min_operands, max_operands; /* max_operands < 0: unlimited */
     const char *default_model_of;   /* its bundled model is the default; NULL: --model is required */
     bool has_model_operand;         /* the first operand is the model, unless --model gives it */
+    bool takes_text;                /* its operand is a text: the server runs it, too */
     ses_analysis_model_use model;
     /* Fills call->report. False and an error: the report is discarded. */
     bool (*run)(ses_analysis_call *call, ses_err *e);
@@ -58,6 +59,14 @@ typedef struct ses_analysis {
 #define SES_ANALYSIS(id, name, summary) extern const ses_analysis ses_analysis_##id;
 #include "analyses.def"
 #undef SES_ANALYSIS
+
+typedef struct ses_analysis_entry {
+    const char *name, *summary;
+    const ses_analysis *analysis;
+} ses_analysis_entry;
+
+const ses_analysis_entry *ses_analysis_entries(void);          /* ends with a NULL name */
+const ses_analysis_entry *ses_analysis_find(const char *name); /* NULL: none */
 
 /* Calls the progress function, if there is one. */
 void ses_analysis_progress(const ses_analysis_call *call, const char *label, int64_t done, int64_t total);

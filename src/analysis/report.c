@@ -141,7 +141,8 @@ ses_figure *ses_figure_new(ses_report *r, const ses_figure_kind *kind, const cha
 /* ---- output ---- */
 
 /* Calls put for each note. */
-static void each_note(const ses_report *r, void (*put)(ses_buf *out, const char *note), ses_buf *out)
+static void each_note(const ses_report *r, void (*put)(ses_buf *out, const char *note, int width), int width,
+                      ses_buf *out)
 {
     ses_buf line = { 0 };
     for (size_t at = 0; at < r->notes.len;) {
@@ -149,20 +150,33 @@ static void each_note(const ses_report *r, void (*put)(ses_buf *out, const char 
         size_t n = (size_t)(end - (r->notes.data + at));
         line.len = 0;
         ses_buf_append(&line, r->notes.data + at, n);
-        if (line.data) put(out, line.data);
+        if (line.data) put(out, line.data, width);
         at += n + 1;
     }
     ses_buf_free(&line);
 }
 
-static void put_plain_note(ses_buf *out, const char *note)
+/* A note in lines of at most `width` columns. */
+static void put_wrapped(ses_buf *out, const char *note, int width)
 {
-    ses_buf_puts(out, note);
+    int used = 0;
+    while (*note) {
+        size_t n = strcspn(note, " ");
+        char word[256];
+        snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), note);
+        int columns = ses_draw_width(word);
+        if (used && used + 1 + columns > width) ses_buf_put(out, '\n'), used = 0;
+        if (used) ses_buf_put(out, ' '), used++;
+        ses_buf_append(out, note, n);
+        used += columns;
+        note += n + strspn(note + n, " ");
+    }
     ses_buf_put(out, '\n');
 }
 
-static void put_html_note(ses_buf *out, const char *note)
+static void put_html_note(ses_buf *out, const char *note, int width)
 {
+    (void)width;
     ses_buf_puts(out, "<p class=\"note\">");
     ses_html_text(out, note);
     ses_buf_puts(out, "</p>\n");
@@ -181,7 +195,7 @@ void ses_report_draw(const ses_report *r, const ses_draw *d, ses_buf *out)
         f->kind->text(f, d, out);
     }
     if (r->figure && r->notes.len) ses_buf_put(out, '\n');
-    each_note(r, put_plain_note, out);
+    each_note(r, put_wrapped, d->width, out);
 }
 
 bool ses_report_envelope(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
@@ -272,6 +286,20 @@ void ses_report_page_data(ses_report *r, const char *id, const char *json, size_
     ses_buf_puts(&r->data, "</script>\n");
 }
 
+static void put_inline_svg(const ses_figure *f, const char *attributes, ses_buf *out)
+{
+    ses_buf svg = { 0 };
+    double width = SVG_WIDTH - 2 * SVG_MARGIN, height = f->kind->svg(f, width, &svg);
+    ses_buf_appendf(out, "<svg%s viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", attributes, width,
+                    height);
+    ses_html_text(out, f->title);
+    ses_buf_puts(out, "\">");
+    ses_buf_append(out, svg.data ? svg.data : "", svg.len);
+    ses_buf_puts(out, "</svg>");
+    if (!ses_buf_ok(&svg, NULL)) out->wanted = svg.wanted;
+    ses_buf_free(&svg);
+}
+
 static void put_html_figure(const ses_figure *f, ses_buf *out)
 {
     ses_buf_puts(out, "<figure class=\"card\">");
@@ -283,17 +311,42 @@ static void put_html_figure(const ses_figure *f, ses_buf *out)
     if (f->kind->html) {
         f->kind->html(f, out);
     } else {
-        ses_buf svg = { 0 };
-        double width = SVG_WIDTH - 2 * SVG_MARGIN, height = f->kind->svg(f, width, &svg);
-        ses_buf_appendf(out, "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", width, height);
-        ses_html_text(out, f->title);
-        ses_buf_puts(out, "\">");
-        ses_buf_append(out, svg.data ? svg.data : "", svg.len);
-        ses_buf_puts(out, "</svg>");
-        if (!ses_buf_ok(&svg, NULL)) out->wanted = svg.wanted;
-        ses_buf_free(&svg);
+        put_inline_svg(f, "", out);
     }
     ses_buf_puts(out, "</figure>\n");
+}
+
+static void put_json_figure(const ses_figure *f, ses_json_writer *w)
+{
+    ses_buf svg = { 0 };
+    put_inline_svg(f, " xmlns=\"http://www.w3.org/2000/svg\"", &svg);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "title", f->title);
+    ses_json_member_stringn(w, "svg", svg.data ? svg.data : "", svg.len);
+    ses_json_end_object(w);
+    ses_buf_free(&svg);
+}
+
+bool ses_report_envelope_with_figures(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(-1, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_array(w, "figures");
+    for (const ses_figure *f = r->figure; f; f = f->next) put_json_figure(f, w);
+    ses_json_end_array(w);
+    ses_json_member_stringn(w, "notes", r->notes.data ? r->notes.data : "", r->notes.len);
+    ses_json_end_object(w);
+    size_t n = 0;
+    const char *text = ses_json_writer_text(w, &n, e);
+    bool ok = text && ses_report_envelope(r, h, out, e);
+    if (ok) {
+        out->len -= 2; /* the brace and the newline */
+        ses_buf_puts(out, ", ");
+        ses_buf_append(out, text + 1, n - 1);
+    }
+    ses_json_writer_free(w);
+    return ok && ses_buf_ok(out, e);
 }
 
 static void put_script_policy(const ses_report *r, ses_buf *out)
@@ -338,7 +391,7 @@ bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_
     if (r->n_scripts) ses_buf_puts(out, "<div id=\"app\"></div>\n");
     ses_buf_puts(out, r->n_scripts ? "<section id=\"figures\">\n" : "<section>\n");
     for (const ses_figure *f = r->figure; f; f = f->next) put_html_figure(f, out);
-    each_note(r, put_html_note, out);
+    each_note(r, put_html_note, 0, out);
     ses_buf_puts(out, "</section>\n</main>\n<footer><p>Made by <code>");
     ses_html_text(out, h->command);
     ses_buf_appendf(out, "</code>, Sesame %s.</p></footer>\n", SES_VERSION);

@@ -118,6 +118,8 @@ typedef struct ses_report_head {
 void ses_report_draw(const ses_report *r, const ses_draw *d, ses_buf *out);
 /* {"analysis", "model", "version", "seed", "settings", "tokens", "result"} and a newline. */
 bool ses_report_envelope(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
+/* The same object with "figures": [{"title", "svg"}] and "notes" at the end, for the web UI. */
+bool ses_report_envelope_with_figures(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
 bool ses_report_svg(const ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
 bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
 

@@ -153,15 +153,10 @@ static bool append_value(ses_buf *b, const ses_json *v)
     return ses_json_real(v, &x) && ses_buf_appendf(b, "%.17g", x);
 }
 
-bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
-                           const ses_json *v)
+const char *ses_body_value_text(ses_job *j, const char *name, const ses_json *v)
 {
     ses_buf b = { 0 };
     bool ok = true;
-    if (ses_task_setting_is_file(t, name))
-        return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
-                            "parameter \"%s\" is a file: requests cannot read files of the server",
-                            ses_quoted_of(name, strlen(name)).s);
     if (ses_json_type_of(v) == SES_JSON_ARRAY)
         for (size_t i = 0; ok && i < ses_json_len(v); i++)
             ok = (!i || ses_buf_put(&b, ',')) && append_value(&b, ses_json_at(v, i));
@@ -173,7 +168,53 @@ bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, 
                      ses_quoted_of(name, strlen(name)).s);
     ses_string value = ok ? ses_job_copy(j, b.data ? b.data : "", b.len) : (ses_string){ 0 };
     ses_buf_free(&b);
-    if (!value.p) return false;
-    ses_settings_add(s, t, name, value.p);
+    return value.p;
+}
+
+static bool fail_file(ses_job *j, const char *name)
+{
+    return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
+                        "parameter \"%s\" is a file: requests cannot read files of the server",
+                        ses_quoted_of(name, strlen(name)).s);
+}
+
+bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
+                           const ses_json *v)
+{
+    if (ses_task_setting_is_file(t, name)) return fail_file(j, name);
+    const char *value = ses_body_value_text(j, name, v);
+    if (value) ses_settings_add(s, t, name, value);
+    return value != NULL;
+}
+
+/* The option of a parameter, which may be spelled with underscores; NULL: none. */
+static const ses_opt *find_option(ses_opt_iter *it, const char *name)
+{
+    const ses_opt *o;
+    while ((o = ses_opt_next(it))) {
+        size_t i = 0;
+        while (name[i] && (name[i] == '_' ? '-' : name[i]) == o->name[i]) i++;
+        if (!name[i] && !o->name[i]) return o;
+    }
+    return NULL;
+}
+
+bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, size_t n, void *args)
+{
+    ses_err e = { 0 };
+    for (size_t i = 0; i < ses_json_len(object); i++) {
+        const char *name = ses_json_key(object, i, NULL);
+        ses_opt_iter it = ses_opt_begin(opt, n);
+        const ses_opt *o = find_option(&it, name);
+        if (!o)
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "unknown parameter \"%s\"",
+                                ses_quoted_of(name, strlen(name)).s);
+        if (o->is_model || (o->value && (!strcmp(o->value, "FILE") || !strcmp(o->value, "DIR"))))
+            return fail_file(j, name);
+        const char *value = ses_body_value_text(j, name, ses_json_at(object, i));
+        if (!value) return false;
+        if (!ses_opt_set(o, args, o->name, value, &e))
+            return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);
+    }
     return true;
 }

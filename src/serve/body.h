@@ -26,6 +26,11 @@ bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const c
 /* The error for a missing member. Returns false. */
 bool ses_body_missing(ses_job *j, const char *key);
 
+/* A value of the request as text in the job's memory; lists become texts separated by commas. NULL: j->error. */
+const char *ses_body_value_text(ses_job *j, const char *name, const ses_json *v);
+/* Sets options in args from the members of an object (NULL: none). Options that name files are refused. */
+bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, size_t n, void *args);
+
 /* Settings of a pipeline, split into settings of the whole pipeline and of each item. */
 typedef struct ses_body_settings {
     ses_setting *pipeline, *item; /* end with { 0 }; in the job's memory */
@@ -34,7 +39,7 @@ typedef struct ses_body_settings {
 bool ses_settings_begin(ses_job *j, ses_body_settings *s, size_t max);
 /* Adds name = value (a static string, or one in the job's memory), where the task expects it. */
 void ses_settings_add(ses_body_settings *s, const ses_task *t, const char *name, const char *value);
-/* Adds a value of the request as text; lists become texts separated by commas. */
+/* The same with ses_body_value_text. */
 bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
                            const ses_json *v);
 

@@ -1,0 +1,126 @@
+/* POST /analyze: an analysis of a text (src/analysis), with its figures. */
+#include "analysis/analysis.h"
+#include "base/str.h"
+#include "serve/body.h"
+#include "serve/route.h"
+
+#include <string.h>
+
+enum { MAX_TEXT = 4096 }; /* bytes: some analyses run the model hundreds of times */
+
+static bool fail(ses_job *j, ses_api_code code, const ses_err *e)
+{
+    return ses_api_fail_with(&j->error, code, NULL, e);
+}
+
+/* Reads "inputs" into *text, a string in the job's memory. */
+static bool read_text(ses_job *j, char **text)
+{
+    ses_string s = ses_body_text(ses_body_get(j->body, "inputs"));
+    if (!s.p) return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"inputs\" must be a string");
+    if (!s.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
+    if (s.n > MAX_TEXT || memchr(s.p, 0, s.n))
+        return ses_api_fail(&j->error, SES_API_TOO_LARGE, "inputs",
+                            "\"inputs\" has %zu bytes; %d are the limit, without NUL", s.n, MAX_TEXT);
+    *text = (char *)(uintptr_t)ses_job_copy(j, s.p, s.n).p;
+    return *text != NULL;
+}
+
+static bool find_analysis(ses_job *j, const ses_analysis_entry **x)
+{
+    const char *name = NULL;
+    if (!ses_body_string(j, j->body, "analysis", &name)) return false;
+    if (!name) return ses_body_missing(j, "analysis");
+    *x = ses_analysis_find(name);
+    if (*x && (*x)->analysis->takes_text) return true;
+    ses_buf known = { 0 };
+    for (const ses_analysis_entry *a = ses_analysis_entries(); a->name; a++)
+        if (a->analysis->takes_text) ses_buf_appendf(&known, "%s%s", known.len ? ", " : "", a->name);
+    ses_api_fail(&j->error, SES_API_VALIDATION, "analysis", "\"%s\" %s; analyses of texts: %s",
+                 ses_quoted_of(name, strlen(name)).s,
+                 *x ? "works on files: use the command" : "is not an analysis",
+                 known.data ? known.data : "none");
+    ses_buf_free(&known);
+    return false;
+}
+
+/* Runs the analysis on the served weights; on a copy if it needs gradients. */
+static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args, ses_buf *out)
+{
+    ses_err e = { 0 };
+    ses_served_model *m = j->model;
+    const char *layers = NULL;
+    int64_t seed = 42;
+    char *operands[] = { text, NULL };
+    if (!ses_body_string(j, j->body, "layers", &layers) ||
+        !ses_body_int(j, j->body, "seed", 0, INT64_MAX, &seed))
+        return false;
+    bool copies = x->analysis->model == SES_ANALYSIS_GRADIENTS;
+    ses_model *model =
+        copies ? ses_model_open(m->dir, m->dev, &(ses_model_options){ .train = true }, &e) : m->model;
+    ses_analysis_call call = { .analysis = x->analysis,
+                               .args = args,
+                               .operands = operands,
+                               .n_operands = 1,
+                               .model_name = m->name,
+                               .model_dir = m->dir,
+                               .dev = m->dev,
+                               .model = model,
+                               .tokenizer = (ses_tokenizer *)(uintptr_t)m->tokenizer,
+                               .seed = (uint64_t)seed };
+    call.report = model ? ses_report_new(&e) : NULL;
+    ses_report_head head = { .analysis = x->name,
+                             .title = x->summary,
+                             .model = m->name,
+                             .command = "sesame serve",
+                             .seed = call.seed };
+    bool ok = call.report && ses_layer_set_parse(&call.layers, layers, ses_model_layer_count(model), &e) &&
+              x->analysis->run(&call, &e) && ses_report_ok(call.report, &e) &&
+              ses_report_envelope_with_figures(call.report, &head, out, &e);
+    ses_report_free(call.report);
+    if (copies) ses_model_free(model);
+    return ok || fail(j, ses_api_code_of(&e, true), &e);
+}
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    const ses_analysis_entry *x = NULL;
+    const char *model = NULL;
+    char *text = NULL;
+    ses_err e = { 0 };
+    ses_buf out = { 0 };
+    if (!find_analysis(j, &x) || !read_text(j, &text) || !ses_body_string(j, j->body, "model", &model))
+        return false;
+    const ses_json *parameters = ses_body_get(j->body, "parameters");
+    if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
+        return ses_body_wrong_type(j, "parameters", parameters, "an object");
+    void *args = ses_job_alloc(j, 1, x->analysis->args_size ? x->analysis->args_size : 1);
+    if (!args || !ses_job_find_model(w, j, model, NULL)) return false;
+    bool ok =
+        ses_opt_defaults(x->analysis->opt, x->analysis->n_opt, args, &e) || fail(j, SES_API_BACKEND, &e);
+    ok = ok && ses_body_options(j, parameters, x->analysis->opt, x->analysis->n_opt, args) &&
+         run(j, x, text, args, &out);
+    ses_opt_free(x->analysis->opt, x->analysis->n_opt, args);
+    if (!ok) {
+        ses_buf_free(&out);
+        return false;
+    }
+    ses_reply_bytes(w, j, "application/json", out.data, out.len);
+    return true;
+}
+
+const ses_route ses_route_analyze = {
+    .method = "POST",
+    .path = "/analyze",
+    .style = SES_STYLE_TEI,
+    .handle = handle,
+    .tag = "Sesame",
+    .summary =
+        "An analysis of a text, as the command of its name writes it with --json, and its figures as SVG",
+    .request =
+        "{\"type\":\"object\",\"required\":[\"analysis\",\"inputs\"],\"properties\":{\"analysis\":{\"type\":"
+        "\"string\"},\"inputs\":{\"type\":\"string\",\"minLength\":1},\"parameters\":{\"type\":\"object\"},"
+        "\"layers\":{\"type\":\"string\"},\"seed\":{\"type\":\"integer\",\"minimum\":0},\"model\":{\"type\":"
+        "\"string\"}}}",
+    .response = "{\"type\":\"object\",\"required\":[\"analysis\",\"result\",\"figures\"]}",
+};
