@@ -123,6 +123,15 @@ static const struct {
       "total_tokens:n}}" },
     { "/attention", "{\"inputs\":\"plums\",\"model\":\"mask\"}",
       "{tokens:[s],n_layers:n,n_heads:n,layer:n,attention:[s]}" },
+    { "/analyze",
+      "{\"analysis\":\"explain\",\"inputs\":\"plums\",\"model\":\"label\",\"parameters\":{\"method\":"
+      "\"occlude\"}}",
+      "{analysis:s,model:s,version:s,seed:n,settings:{method:s},tokens:[{text:s,start:n,end:n,word:0},{text:"
+      "s,"
+      "start:n,end:n,word:n},{text:s,start:n,end:n,word:0}],result:{method:s,target:{kind:s,label:s,foil:0},"
+      "score:n,probability:n,values:[0,n,0],words:[{word:s,part:s,start:n,end:n,value:0},{word:s,part:s,"
+      "start:n,"
+      "end:n,value:n},{word:s,part:s,start:n,end:n,value:0}]},figures:[{title:s,svg:s}],notes:s}" },
     { "/info", NULL,
       "{model_id:s,model_dtype:s,model_type:{embedding:{}},max_concurrent_requests:n,max_input_length:n,"
       "max_batch_tokens:n,max_client_batch_size:n,tokenization_workers:n,auto_truncate:b,version:s}" },

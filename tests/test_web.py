@@ -39,6 +39,7 @@ PANELS = {
     "translate": (".generated", 1),
     "tokenizer": (".piece", 20),
     "attention": (".attention-line", 10),
+    "explain": (".drawing rect", 5),
 }
 UNAVAILABLE = ["classify", "answer", "write", "summarize"]  # with a masked language model only
 

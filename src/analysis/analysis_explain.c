@@ -203,6 +203,7 @@ const ses_analysis ses_analysis_explain = {
     .min_operands = 1,
     .max_operands = 1,
     .default_model_of = "text-classification",
+    .takes_text = true,
     .model = SES_ANALYSIS_F32,
     .run = run,
 };

@@ -26,7 +26,8 @@ bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const c
 /* The error for a missing member. Returns false. */
 bool ses_body_missing(ses_job *j, const char *key);
 
-/* A value of the request as text in the job's memory; lists become texts separated by commas. NULL: j->error. */
+/* A value of the request as text in the job's memory; lists become texts separated by commas. NULL:
+ * j->error. */
 const char *ses_body_value_text(ses_job *j, const char *name, const ses_json *v);
 /* Sets options in args from the members of an object (NULL: none). Options that name files are refused. */
 bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, size_t n, void *args);

@@ -96,7 +96,8 @@ const char *ses_draw_number(char buf[24], double x)
 
 const char ses_svg_style[] =
     ".t,.d{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1a1f26}.d{fill:#57606a}"
-    ".b{font-weight:600;font-size:14px}.e{text-anchor:end}.m{text-anchor:middle}.p{fill:#fff}"
+    ".b{font-weight:600;font-size:14px}.k{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}.p{fill:#"
+    "fff}"
     ".g{stroke:#d9dee4;fill:none}.l{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
     ".h{stroke-dasharray:5 4}.s0{stroke:#0b63ce}.s1{stroke:#c2410c}.s2{stroke:#15803d}.s3{stroke:#8b2fd6}"
     ".s4{stroke:#946200}.s5{stroke:#0e7490}.s6{stroke:#be123c}.s7{stroke:#57606a}"

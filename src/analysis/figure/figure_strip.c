@@ -64,7 +64,7 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
     for (int64_t i = 0; i < s->n; i++) {
         double v = s->value[i], w = ses_svg_text_width(s->word[i]) + 2 * PAD;
         const char *below = isnan(v) ? "" : ses_draw_number(number, v);
-        double least = 5.6 * ses_draw_width(below) + 2;
+        double least = 5.8 * ses_draw_width(below) + 4;
         if (w < least) w = least;
         if (x > 0 && x + w > width) x = 0, y += LINE;
         if (!isnan(v))
@@ -74,8 +74,8 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
                             v < 0, 0.55 * ses_svg_opacity(fabs(v) / max), x, y, w);
         ses_svg_text(out, x + w / 2, y + 15, "t m", s->word[i]);
         if (*below)
-            ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"d m\" font-size=\"10\">%s</text>",
-                            x + w / 2, y + 35, below);
+            ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"d m k\">%s</text>", x + w / 2, y + 35,
+                            below);
         x += w + GAP;
     }
     return y + LINE;

@@ -134,7 +134,9 @@ static void put_command_line(const analysis_run *r, ses_buf *out)
         ses_shell_word_put(out, r->c->operands[i], strlen(r->c->operands[i]));
     }
     ses_options_put_command_line(cmd->analysis->opt, cmd->analysis->n_opt, r->c->task_args, out);
-    ses_options_put_command_line(cmd->opt, cmd->n_opt, r->a, out);
+    if (r->call.model_name && !cmd->analysis->has_model_operand)
+        ses_buf_appendf(out, " -m %s", ses_path_name_of(r->call.model_name).s);
+    if (r->a->layers) ses_buf_appendf(out, " --layers %s", r->a->layers);
 }
 
 static bool write_report(const analysis_run *r, ses_err *e)

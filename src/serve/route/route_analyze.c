@@ -44,7 +44,7 @@ static bool find_analysis(ses_job *j, const ses_analysis_entry **x)
     return false;
 }
 
-/* Runs the analysis on the served weights; on a copy if it needs gradients. */
+/* Runs the analysis on the served model; if it needs gradients, on the same files opened again. */
 static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args, ses_buf *out)
 {
     ses_err e = { 0 };
@@ -55,9 +55,10 @@ static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args,
     if (!ses_body_string(j, j->body, "layers", &layers) ||
         !ses_body_int(j, j->body, "seed", 0, INT64_MAX, &seed))
         return false;
-    bool copies = x->analysis->model == SES_ANALYSIS_GRADIENTS;
-    ses_model *model =
-        copies ? ses_model_open(m->dir, m->dev, &(ses_model_options){ .train = true }, &e) : m->model;
+    ses_analysis_model_use use = x->analysis->model;
+    bool copies = use == SES_ANALYSIS_GRADIENTS || use == SES_ANALYSIS_F32;
+    ses_model_options o = { .train = use == SES_ANALYSIS_GRADIENTS, .no_packing = true };
+    ses_model *model = copies ? ses_model_open(m->dir, m->dev, &o, &e) : m->model;
     ses_analysis_call call = { .analysis = x->analysis,
                                .args = args,
                                .operands = operands,
@@ -69,17 +70,23 @@ static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args,
                                .tokenizer = (ses_tokenizer *)(uintptr_t)m->tokenizer,
                                .seed = (uint64_t)seed };
     call.report = model ? ses_report_new(&e) : NULL;
+    const ses_json *parameters = ses_body_get(j->body, "parameters");
+    ses_json_writer *settings = ses_json_writer_new(0, &e);
+    if (settings && parameters) ses_json_put_value(settings, parameters);
     ses_report_head head = { .analysis = x->name,
                              .title = x->summary,
                              .model = m->name,
                              .command = "sesame serve",
+                             .settings = parameters ? ses_json_writer_text(settings, NULL, &e) : NULL,
                              .seed = call.seed };
-    bool ok = call.report && ses_layer_set_parse(&call.layers, layers, ses_model_layer_count(model), &e) &&
+    bool ok = settings && call.report &&
+              ses_layer_set_parse(&call.layers, layers, ses_model_layer_count(model), &e) &&
               x->analysis->run(&call, &e) && ses_report_ok(call.report, &e) &&
               ses_report_envelope_with_figures(call.report, &head, out, &e);
+    ses_json_writer_free(settings);
     ses_report_free(call.report);
     if (copies) ses_model_free(model);
-    return ok || fail(j, ses_api_code_of(&e, true), &e);
+    return ok || fail(j, ses_api_code_of(&e, false), &e);
 }
 
 static bool handle(ses_worker *w, ses_job *j)

@@ -15,6 +15,7 @@ import summarize from './panel_summarize.js';
 import translate from './panel_translate.js';
 import tokenizer from './panel_tokenizer.js';
 import attention from './panel_attention.js';
+import explain from './panel_explain.js';
 
 export const panels = [
   models,
@@ -32,4 +33,5 @@ export const panels = [
   translate,
   tokenizer,
   attention,
+  explain,
 ];
