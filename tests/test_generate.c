@@ -153,6 +153,64 @@ static void test_truncation(void)
     }
 }
 
+/* Penalties by the times a token was generated. The prompt is 3 3 5, the text 2 7 2 2. */
+static void test_token_counts(void)
+{
+    static const int32_t id[] = { 3, 3, 5, 2, 7, 2, 2 };
+    static const struct {
+        double presence, frequency, expected[8]; /* change of each score */
+    } cases[] = {
+        { 0.5, 0, { [2] = -0.5, [7] = -0.5 } },
+        { 0, 0.25, { [2] = -0.75, [7] = -0.25 } },
+        { 1.5, 0.5, { [2] = -3, [7] = -2 } },
+        { -2, 1, { [2] = -1, [7] = 1 } },
+    };
+    for (size_t i = 0; i < SES_LEN(cases); i++)
+        for (int64_t n = 3; n <= 7; n += 4) { /* nothing generated; four tokens */
+            float x[8] = { 4, -3, 2, -1, 8, -7, 6, -5 }, old[8];
+            ses_ranked_token rank[8] = { { 0, 9 }, { 0, 9 }, { 0, 9 }, { 0, 9 } };
+            ses_generate_options o = { .repetition_penalty = 1, .encoder_repetition_penalty = 1 };
+            o.presence_penalty = cases[i].presence, o.frequency_penalty = cases[i].frequency;
+            o.forced_bos = -1;
+            memcpy(old, x, sizeof x);
+            ses_logits_ctx c = {
+                .o = &o, .score = x, .vocab_size = 8, .id = id, .n = n, .prompt_len = 3, .rank = rank
+            };
+            ses_logits_process(&c);
+            for (int t = 0; t < 8; t++)
+                CHECK_MSG((double)(x[t] - old[t]) == (n == 7 ? cases[i].expected[t] : 0),
+                          "case %zu, token %d: %g", i, t, (double)(x[t] - old[t]));
+        }
+}
+
+/* Negative penalties make a text repeat itself, positive ones make it vary. */
+static void test_penalties(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_generation_config *g = ses_generation_config_open(m, &e);
+    ses_generate_options o = *ses_generation_config_options(g);
+    const int32_t id[3] = { 5, 9, 17 };
+    ses_prompt p = { .ids = { id, 3 } };
+    int64_t repeated[2] = { 0, 0 };
+    for (int i = 0; i < 2; i++) {
+        o.max_new_tokens = 30, o.eos.n = 0, o.presence_penalty = i ? 2 : 0, o.frequency_penalty = i ? 2 : -2;
+        ses_generated *r = ses_generate(m, &p, 1, &o, &e);
+        if (!CHECK_MSG(r, "%s", e.msg)) break;
+        ses_ids text = r->sequence[0].ids;
+        for (int64_t t = 3; t < text.n; t++)
+            for (int64_t k = 3; k < t; k++)
+                if (text.id[k] == text.id[t]) {
+                    repeated[i]++;
+                    break;
+                }
+        ses_generated_free(r);
+    }
+    CHECK_MSG(repeated[0] > repeated[1] + 10, "%d and %d repeated tokens", (int)repeated[0],
+              (int)repeated[1]);
+    ses_generation_config_free(g), ses_model_free(m);
+}
+
 typedef struct token_log {
     int64_t n, stop_at;
     int32_t last;
@@ -275,6 +333,8 @@ static void test_errors(ses_device *dev)
     TRY(o.temperature = 0, "temperature is 0");
     TRY(o.top_p = 1.5, "top_p is 1.5");
     TRY(o.repetition_penalty = 0, "repetition_penalty");
+    TRY(o.presence_penalty = 2.5, "presence_penalty is 2.5, expected -2 to 2");
+    TRY(o.frequency_penalty = NAN, "frequency_penalty");
     TRY(o.max_length = 3, "nothing left to generate");
     TRY((o.forced_eos = (ses_ids){ id, 2 }, o.suppress = (ses_ids){ id, 3 }), "1 is forced and suppressed");
     TRY((o.forced_bos = 2, o.suppress = (ses_ids){ id, 3 }), "every token of forced_bos_token_id");
@@ -302,6 +362,8 @@ int main(void)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     test_golden(dev);
     test_truncation();
+    test_token_counts();
+    test_penalties(dev);
     test_samples(dev);
     test_groups(dev);
     test_errors(dev);

@@ -91,6 +91,7 @@ static void random_job(job *j, uint32_t *seed, const ses_generate_options *base,
     default: o->num_beams = 4, o->num_beam_groups = 2, o->diversity_penalty = 1.5; break;
     }
     if (next_random(seed) % 3 == 0) o->repetition_penalty = 1.3;
+    if (next_random(seed) % 3 == 0) o->presence_penalty = 0.7, o->frequency_penalty = -0.4;
     if (next_random(seed) % 3 == 0) o->no_repeat_ngram_size = 2;
     if (next_random(seed) % 3 == 0) o->top_logprobs = 1 + next_random(seed) % 80;
     if (next_random(seed) % 2 && decoder) o->prompt_logprobs = true;

@@ -198,6 +198,32 @@ static void test_scores(serving *s)
     }
 }
 
+/* ---- penalties ---- */
+
+static void complete(serving *s, const char *options, char *text, size_t size)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"prompt\":\"The\",\"max_tokens\":100,\"temperature\":0,%s}", options);
+    snprintf(text, size, "%s", text_at(post(s, "/v1/completions", body, 200), "choices/0/text"));
+}
+
+/* Each penalty changes a text of greedy decoding, 0 does not. */
+static void test_penalties(serving *s)
+{
+    char plain[1024], zero[1024], presence[1024], frequency[1024];
+    complete(s, "\"repetition_penalty\":1", plain, sizeof plain);
+    complete(s, "\"repetition_penalty\":1,\"presence_penalty\":0,\"frequency_penalty\":0.0", zero,
+             sizeof zero);
+    complete(s, "\"repetition_penalty\":1,\"presence_penalty\":2", presence, sizeof presence);
+    complete(s, "\"repetition_penalty\":1,\"frequency_penalty\":2", frequency, sizeof frequency);
+    CHECK_STR(zero, plain);
+    CHECK_MSG(strcmp(presence, plain) && strcmp(frequency, plain) && strcmp(frequency, presence),
+              "plain: %s\npresence: %s\nfrequency: %s", plain, presence, frequency);
+    complete(s, "\"repetition_penalty\":1,\"n\":2,\"num_beams\":2,\"presence_penalty\":-2", zero,
+             sizeof zero);
+    CHECK(*zero);
+}
+
 /* ---- settings ---- */
 
 /* The I/O thread opens no pipeline: the first request of its kind goes to a worker, which prepares the
@@ -304,6 +330,7 @@ int main(void)
     test_document_tokens(&s);
     test_ids(&s);
     test_scores(&s);
+    test_penalties(&s);
     test_io_thread(&s);
     test_full(&s);
     test_embed(&s);

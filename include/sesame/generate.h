@@ -73,7 +73,10 @@ typedef struct ses_generate_options {
     double length_penalty, diversity_penalty;
     ses_early_stopping early_stopping;
 
-    double repetition_penalty, encoder_repetition_penalty;      /* 1: off */
+    double repetition_penalty, encoder_repetition_penalty; /* 1: off */
+    /* OpenAI's: the logit of a token that was generated n > 0 times, not counting the prompt, is lowered by
+     * presence_penalty + n * frequency_penalty; -2 to 2, 0: off. */
+    double presence_penalty, frequency_penalty;
     int64_t no_repeat_ngram_size, encoder_no_repeat_ngram_size; /* 0: off */
     /* exponential_decay_length_penalty: after decay_start new tokens, the score of EOS grows by
      * decay_factor with each token; decay_factor 0: off. */

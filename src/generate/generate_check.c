@@ -29,6 +29,8 @@ static bool check_numbers(const ses_generate_options *o, ses_err *e)
            in_range(o->min_p, 0, 1, "min_p", e) && in_range(o->typical_p, 0, 1, "typical_p", e) &&
            in_range(o->top_h, 0, 1, "top_h", e) && in_range(o->epsilon_cutoff, 0, 1, "epsilon_cutoff", e) &&
            in_range(o->eta_cutoff, 0, 1, "eta_cutoff", e) &&
+           in_range(o->presence_penalty, -2, 2, "presence_penalty", e) &&
+           in_range(o->frequency_penalty, -2, 2, "frequency_penalty", e) &&
            in_range((double)o->no_repeat_ngram_size, 0, 1e6, "no_repeat_ngram_size", e) &&
            in_range((double)o->encoder_no_repeat_ngram_size, 0, 1e6, "encoder_no_repeat_ngram_size", e) &&
            in_range((double)o->max_new_tokens, 0, 1e9, "max_new_tokens", e) &&

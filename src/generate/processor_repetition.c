@@ -25,6 +25,29 @@ static void repetition(ses_logits_ctx *c)
 }
 const ses_logits_processor ses_processor_repetition = { has_repetition, repetition };
 
+/* OpenAI's penalties by the number of times a token was generated; the prompt does not count. */
+static bool has_token_counts(const ses_generate_options *o)
+{
+    return o->presence_penalty != 0 || o->frequency_penalty != 0;
+}
+static void token_counts(ses_logits_ctx *c)
+{
+    ses_ranked_token *count = c->rank; /* .id: times, of generated tokens only */
+    const int32_t *id = c->id + c->prompt_len;
+    int64_t n = c->n - c->prompt_len;
+    for (int64_t i = 0; i < n; i++)
+        if (id[i] < c->vocab_size) count[id[i]].id = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (id[i] < c->vocab_size) count[id[i]].id++;
+    for (int64_t i = 0; i < n; i++) {
+        if (id[i] >= c->vocab_size || !count[id[i]].id) continue;
+        double penalty = c->o->frequency_penalty * count[id[i]].id + c->o->presence_penalty;
+        c->score[id[i]] = (float)((double)c->score[id[i]] - penalty);
+        count[id[i]].id = 0; /* once for each token */
+    }
+}
+const ses_logits_processor ses_processor_token_counts = { has_token_counts, token_counts };
+
 static bool has_encoder_repetition(const ses_generate_options *o)
 {
     return o->encoder_repetition_penalty != 1;

@@ -81,6 +81,10 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
            "above 1: tokens of the text become less likely"),
     NUMBER(SES_GEN_ENCODER_REPETITION_PENALTY, "encoder-repetition-penalty", encoder_repetition_penalty, 1e-6,
            1e6, "above 1: tokens of the source become more likely"),
+    NUMBER(SES_GEN_PRESENCE_PENALTY, "presence-penalty", presence_penalty, -2, 2,
+           "subtract this from the logits of generated tokens"),
+    NUMBER(SES_GEN_FREQUENCY_PENALTY, "frequency-penalty", frequency_penalty, -2, 2,
+           "the same, for each time a token was generated"),
     COUNT(SES_GEN_NO_REPEAT_NGRAM_SIZE, "no-repeat-ngram-size", no_repeat_ngram_size, 0, 1e6,
           "never generate an n-gram of this size twice"),
     COUNT(SES_GEN_ENCODER_NO_REPEAT_NGRAM_SIZE, "encoder-no-repeat-ngram-size", encoder_no_repeat_ngram_size,
@@ -151,6 +155,7 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
 const char ses_generation_item_settings[] =
     "max-new-tokens|max-length|min-new-tokens|min-length|num-beams|num-beam-groups|num-return-sequences|"
     "length-penalty|diversity-penalty|early-stopping|do-sample|temperature|top-k|top-p|min-p|typical-p|"
-    "epsilon-cutoff|eta-cutoff|top-h|seed|repetition-penalty|encoder-repetition-penalty|no-repeat-ngram-size|"
-    "encoder-no-repeat-ngram-size|return-full-text|shots|renormalize-logits|logprobs|top-logprobs|"
+    "epsilon-cutoff|eta-cutoff|top-h|seed|repetition-penalty|encoder-repetition-penalty|presence-penalty|"
+    "frequency-penalty|no-repeat-ngram-size|encoder-no-repeat-ngram-size|return-full-text|shots|renormalize-"
+    "logits|logprobs|top-logprobs|"
     "prompt-logprobs";

@@ -253,12 +253,8 @@ static void stream_done(ses_worker *w, ses_job *j)
 /* Options of OpenAI that have no counterpart: accepted with the value that turns them off. */
 static bool check_unsupported(ses_job *j, const state *s)
 {
-    double x = 0;
     int64_t best_of = 1;
-    if (!ses_body_real(j, j->body, "presence_penalty", 0, 0, &x) ||
-        !ses_body_real(j, j->body, "frequency_penalty", 0, 0, &x) ||
-        !ses_body_int(j, j->body, "best_of", 1, s->n, &best_of))
-        return false;
+    if (!ses_body_int(j, j->body, "best_of", 1, s->n, &best_of)) return false;
     return !ses_body_get(j->body, "suffix") ||
            ses_api_fail(&j->error, SES_API_VALIDATION, "suffix", "\"suffix\" is not supported");
 }
@@ -312,12 +308,19 @@ static bool read_options(ses_job *j, state *s)
 /* Settings of the pipeline. Options that are absent keep the values of the model's folder. */
 static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_task *t, ses_body_settings *out)
 {
-    static const char *const given[] = {
-        "top_p", "top_k", "seed", "repetition_penalty", "num_beams", "min_p"
-    };
-    double temperature = -1;
+    static const char *const given[] = { "top_p",
+                                         "top_k",
+                                         "seed",
+                                         "num_beams",
+                                         "min_p",
+                                         "repetition_penalty",
+                                         "presence_penalty",
+                                         "frequency_penalty" };
+    double temperature = -1, penalty = 0;
     int64_t beams = 1;
-    if (!ses_settings_begin(j, out, 16) || !ses_body_real(j, j->body, "temperature", 0, 100, &temperature) ||
+    if (!ses_settings_begin(j, out, 24) || !ses_body_real(j, j->body, "temperature", 0, 100, &temperature) ||
+        !ses_body_real(j, j->body, "presence_penalty", -2, 2, &penalty) ||
+        !ses_body_real(j, j->body, "frequency_penalty", -2, 2, &penalty) ||
         !ses_body_int(j, j->body, "num_beams", 1, MAX_CHOICES, &beams) ||
         !ses_generate_add_max_tokens(w, j, out, t, s->max_tokens ? s->max_tokens : 1))
         return false;
@@ -387,6 +390,8 @@ const ses_route ses_route_openai_completions = {
                "\"n\":{\"type\":\"integer\","
                "\"minimum\":1,\"maximum\":64},\"temperature\":{\"type\":\"number\",\"minimum\":0},\"top_p\":{"
                "\"type\":\"number\"},"
+               "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
+               "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
                "\"seed\":{\"type\":\"integer\",\"minimum\":0},\"stop\":{\"type\":[\"string\",\"array\"]},"
                "\"logprobs\":{\"type\":"
                "\"integer\",\"minimum\":0,\"maximum\":20},\"echo\":{\"type\":\"boolean\"},\"stream\":{"
