@@ -20,6 +20,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_probe_args, no_random),
       .help = "skip the model with random weights, half of the time" },
+    SES_OPT_INCLUDE(ses_probe_args, classify, ses_probe_classifier_options),
     SES_OPT_INCLUDE(ses_probe_args, tree, ses_probe_tree_options),
 };
 
@@ -58,23 +59,36 @@ static bool run(ses_analysis_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
+    { "sesame probe tag train.conllu dev.conllu test.conllu", "part of speech by layer" },
+    { "sesame probe tag --columns upos,feats.Number,deprel --mdl train.conllu dev.conllu",
+      "three tasks, with codelengths" },
+    { "sesame probe text reviews.tsv --layers 0,6,12", "labels of texts" },
+    { "sesame probe arc train.conllu dev.conllu --max-train 50000", "dependency arcs and their relations" },
     { "sesame probe tree train.conllu dev.conllu test.conllu", "structural probes of every layer" },
     { "sesame probe tree trees.conllu --layers 4-8 --rank 64 --html trees.html", "five layers, as a page" },
     { 0 },
 };
 
 const ses_analysis ses_analysis_probe = {
-    .operands = "KIND FILE...",
-    .description = "Trains probes: simple models on the hidden states of each layer. Scores above those of "
-                   "the same model "
-                   "with random weights show that training put the information there.\n\n"
-                   "KIND tree, structural probes (Hewitt and Manning 2019), reads CoNLL-U: TRAIN [DEV "
-                   "[TEST]]. One file is "
-                   "split: of ten sentences, eight are training, one is development and one is test data. "
-                   "Two linear maps "
-                   "are trained on each layer: one turns distances between words into distances in the "
-                   "dependency tree, one "
-                   "turns lengths into depths.",
+    .operands = "tag|text|arc|tree FILE...",
+    .description =
+        "Trains probes: simple models on the hidden states of each layer. Scores above those of the same "
+        "model "
+        "with random weights show that training put the information there.\n\nKIND tag, text and arc train a "
+        "classifier. Its baselines are the most frequent label, the most frequent label of each word, layer "
+        "0 "
+        "and random weights. In the control task (Hewitt and Liang 2019) each word draws a random label; "
+        "selectivity is the difference of the two accuracies. --mdl adds the codelength of the labels (Voita "
+        "and Titov 2020).\n\ntag probes words: the columns of CoNLL-U or other column files. text probes "
+        "whole "
+        "texts of a TSV, CSV or JSON lines file; its control task draws a label for each first word. arc "
+        "probes "
+        "pairs of words of CoNLL-U by [h_i; h_j; h_i * h_j]: whether j is the head of i, and the relation "
+        "between them.\n\nKIND tree, structural probes (Hewitt and Manning 2019), reads CoNLL-U. Two linear "
+        "maps are trained on each layer: one turns distances between words into distances in the dependency "
+        "tree, one turns lengths into depths.\n\nFiles are TRAIN [DEV [TEST]]; without TEST, DEV is test "
+        "data, "
+        "too. One file is split: of ten texts, eight are training, one is development and one is test data.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -57,7 +57,11 @@ int64_t ses_word_states_width(const ses_model *m) { return m->c.hidden; }
 ses_model *ses_model_random_twin(const ses_model *m, uint64_t seed, ses_err *e)
 {
     const ses_class *headless = ses_config_headless_class(m->desc, NULL);
-    ses_model_options o = { .no_head = headless != NULL, .random_init = true, .seed = seed };
+    bool no_head = headless && !m->stack[1].layer; /* a decoder is kept */
+    ses_model_options o = { .no_head = no_head,
+                            .class_name = no_head ? NULL : ses_model_class_name(m),
+                            .random_init = true,
+                            .seed = seed };
     return ses_model_new(m->config, m->dev, &o, e);
 }
 

@@ -78,7 +78,8 @@ int64_t ses_word_states_depth(const ses_model *m, bool decoder);
 /* Columns of a hidden state. */
 int64_t ses_word_states_width(const ses_model *m);
 
-/* A model with the config of m and random weights, without heads: the baseline of probes. m must outlive it;
+/* A model with the config of m and random weights, without heads unless it has a
+ * decoder: the baseline of probes. m must outlive it;
  * free it with ses_model_free. */
 ses_model *ses_model_random_twin(const ses_model *m, uint64_t seed, ses_err *e);
 

@@ -11,8 +11,8 @@ typedef struct ses_lbfgs_problem {
     /* Multiplies q [n] by an approximation of the inverse Hessian, which must be symmetric and positive
      * definite. It saves iterations if the problem is ill-conditioned. NULL: the identity. */
     void (*precondition)(void *ctx, double *q);
-    /* Relative rounding error of the value. A step whose value differs by less is judged by its slope (Hager
-     * and Zhang 2005). 0: exact. */
+    /* Relative rounding error of the value. A step whose value differs by less is accepted by its slope
+     * (Hager and Zhang 2005). 0: exact. */
     double noise;
     void *ctx;
 } ses_lbfgs_problem;

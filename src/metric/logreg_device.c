@@ -14,7 +14,7 @@ enum {
 struct ses_logreg_device {
     const ses_logreg_problem *p;
     ses_device *dev;
-    size_t cols; /* of the logits: 2 for one row of weights */
+    size_t cols; /* columns of the logits: 2 for one row of weights */
     ses_real *x; /* [n, width] on the device */
     bool owns_x;
     int32_t *y; /* [n] on the device */

@@ -4,12 +4,14 @@
 #define SES_ANALYSIS_PROBE_KIND_H
 
 #include "analysis/analysis.h"
+#include "probe_options.h"
 #include "probe_tree.h"
 
 typedef struct ses_probe_args {
     bool decoder;    /* states of the decoder */
     int first_piece; /* words: the first token instead of the mean */
     bool no_random;  /* without the model with random weights */
+    ses_probe_classifier_args classify;
     ses_probe_tree_args tree;
 } ses_probe_args;
 

@@ -1,0 +1,20 @@
+/* Options of the probes that classify: tag, text and arc. */
+#ifndef SES_ANALYSIS_PROBE_OPTIONS_H
+#define SES_ANALYSIS_PROBE_OPTIONS_H
+
+#include "base/opt_table.h"
+
+typedef struct ses_probe_classifier_args {
+    bool random_all; /* random weights at every layer, not only at the best one */
+    bool no_control, mdl;
+    int64_t mlp, max_train; /* 0: softmax regression; all examples */
+    double tolerance;
+    const char *c;                   /* candidates of C */
+    const char *columns;             /* tag: labels to probe */
+    const char *text, *pair, *label; /* text: columns */
+    int pool;                        /* text: mean, first, last */
+} ses_probe_classifier_args;
+
+extern const ses_opt_table ses_probe_classifier_options;
+
+#endif

@@ -1,0 +1,170 @@
+/* The kind "tag": labels of words, from CoNLL-U or other column files. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "io/conllu.h"
+#include "probe_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 16 };
+
+typedef struct tags {
+    const ses_probe_args *a;
+    ses_analysis_call *c;
+    ses_probe_data d;
+    bool conllu;
+    ses_string column[MAX_COLUMNS]; /* names or numbers */
+    size_t number[MAX_COLUMNS];     /* column numbers; 0: the last */
+    ses_string *word;               /* words of a sentence */
+    size_t cap_words;
+} tags;
+
+/* The label of a word; p NULL: none. */
+static ses_string label_of(const ses_conllu_word *w, ses_string column)
+{
+    ses_string s = ses_equal(column.p, column.n, "upos")     ? w->upos
+                   : ses_equal(column.p, column.n, "xpos")   ? w->xpos
+                   : ses_equal(column.p, column.n, "deprel") ? w->deprel
+                                                             : (ses_string){ 0 };
+    if (!s.p) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)column.n - 6, column.p + 6);
+        s = ses_conllu_feature(w->feats, name);
+    }
+    return s.p && ses_equal(s.p, s.n, "_") ? (ses_string){ 0 } : s;
+}
+
+static bool add_conllu(tags *t, const ses_conllu_sentence *s, ses_err *e)
+{
+    size_t row;
+    if (!ses_array_reserve(&t->word, &t->cap_words, s->n, sizeof *t->word, e)) return false;
+    for (size_t i = 0; i < s->n; i++) t->word[i] = s->word[i].form;
+    if (!ses_probe_data_add_words(&t->d, t->word, s->n, &row, e)) return false;
+    for (size_t i = 0; i < s->n; i++) {
+        ses_string label[MAX_COLUMNS];
+        for (size_t k = 0; k < t->d.n_tasks; k++) label[k] = label_of(&s->word[i], t->column[k]);
+        if (!ses_probe_data_add(&t->d, row + i, row + i, s->word[i].form, label, e)) return false;
+    }
+    return true;
+}
+
+static bool add_columns(tags *t, const ses_conll_sentence *s, ses_err *e)
+{
+    size_t row;
+    if (!ses_array_reserve(&t->word, &t->cap_words, s->n, sizeof *t->word, e)) return false;
+    for (size_t i = 0; i < s->n; i++) t->word[i] = s->field[i * s->n_columns];
+    if (!ses_probe_data_add_words(&t->d, t->word, s->n, &row, e)) return false;
+    for (size_t i = 0; i < s->n; i++) {
+        ses_string label[MAX_COLUMNS];
+        for (size_t k = 0; k < t->d.n_tasks; k++) {
+            size_t at = t->number[k] ? t->number[k] : s->n_columns;
+            if (at > s->n_columns)
+                return ses_fail(e, SES_EFORMAT, "line %llu: %zu columns, expected column %zu",
+                                (unsigned long long)s->line, s->n_columns, at);
+            label[k] = s->field[i * s->n_columns + at - 1];
+        }
+        if (!ses_probe_data_add(&t->d, row + i, row + i, t->word[i], label, e)) return false;
+    }
+    return true;
+}
+
+static bool read_conllu(tags *t, const char *path, int set, bool split, ses_err *e)
+{
+    ses_conllu *f =
+        ses_conllu_open(path, &(ses_conllu_options){ .skip_invalid = t->a->tree.skip_invalid }, e);
+    ses_conllu_sentence s = { 0 };
+    bool ok = f != NULL;
+    for (size_t i = 0; ok && (ok = ses_conllu_next(f, &s, e)) && s.n; i++)
+        if (!split || ses_probe_in_set(i, set)) ok = add_conllu(t, &s, e);
+    if (ok && ses_conllu_skipped(f) && set != SES_PROBE_DEV)
+        ses_report_note(t->c->report, "%llu invalid sentences of %s were skipped; the first: %s.",
+                        (unsigned long long)ses_conllu_skipped(f), path, ses_conllu_first_skipped(f));
+    ses_conllu_free(f);
+    return ok;
+}
+
+static bool read_columns(tags *t, const char *path, int set, bool split, ses_err *e)
+{
+    ses_conll *f = ses_conll_open(path, NULL, e);
+    if (!f) return false;
+    ses_conll_sentence s = { 0 };
+    bool ok = true;
+    size_t i = 0;
+    for (; (ok = ses_conll_next(f, &s, e)) && s.n; i++)
+        if ((!split || ses_probe_in_set(i, set)) && !(ok = add_columns(t, &s, e))) break;
+    if (!ok) ses_wrap(e, "%s", path);
+    if (ok && !i) ok = ses_fail(e, SES_EFORMAT, "%s: no sentences", path);
+    ses_conll_free(f);
+    return ok;
+}
+
+/* CoNLL-U has ten columns, of which the first is a number. */
+static bool detect_format(tags *t, const char *path, ses_err *e)
+{
+    ses_conll *f = ses_conll_open(path, &(ses_conll_options){ .conllu = true }, NULL);
+    ses_conll_sentence s = { 0 };
+    size_t n = strlen(path);
+    t->conllu = n > 7 && !strcmp(path + n - 7, ".conllu");
+    if (f && ses_conll_next(f, &s, NULL) && s.n)
+        t->conllu |= s.n_columns == 10 && ses_equal(s.field[0].p, s.field[0].n, "1");
+    ses_conll_free(f);
+    return strcmp(path, "-") != 0 ||
+           ses_fail(e, SES_EUSAGE, "-: the file is read several times, give its path");
+}
+
+static bool check_column(tags *t, ses_string c, size_t k, ses_err *e)
+{
+    char *end;
+    if (t->conllu) {
+        bool known = ses_equal(c.p, c.n, "upos") || ses_equal(c.p, c.n, "xpos") ||
+                     ses_equal(c.p, c.n, "deprel") || (c.n > 6 && c.n < 64 && !strncmp(c.p, "feats.", 6));
+        return known || ses_fail(e, SES_EUSAGE, "--columns %s: expected upos, xpos, deprel or feats.NAME",
+                                 ses_quoted_of(c.p, c.n).s);
+    }
+    unsigned long number = strtoul(c.p, &end, 10);
+    t->number[k] = number;
+    return (end == c.p + c.n && number > 1 && number < 1000) ||
+           ses_fail(e, SES_EUSAGE, "--columns %s: expected numbers of columns from 2",
+                    ses_quoted_of(c.p, c.n).s);
+}
+
+static bool add_tasks(tags *t, ses_err *e)
+{
+    const char *list = t->a->classify.columns;
+    if (!list && !t->conllu) return ses_probe_data_add_task(&t->d, "last column", 11, e);
+    for (const char *at = list ? list : "upos"; *at;) {
+        size_t n = strcspn(at, ",");
+        if (t->d.n_tasks == MAX_COLUMNS || !n)
+            return ses_fail(e, SES_EUSAGE, "--columns %s: expected up to %d names", list, MAX_COLUMNS);
+        t->column[t->d.n_tasks] = (ses_string){ at, n };
+        if (!check_column(t, t->column[t->d.n_tasks], t->d.n_tasks, e)) return false;
+        char name[32];
+        int len = snprintf(name, sizeof name, "%s%.*s", t->conllu ? "" : "column ", n < 20 ? (int)n : 20, at);
+        if (!ses_probe_data_add_task(&t->d, name, (size_t)len, e)) return false;
+        at += n + (at[n] == ',');
+    }
+    return t->d.n_tasks || ses_fail(e, SES_EUSAGE, "--columns: expected a name");
+}
+
+static bool run_tag(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
+{
+    tags t = { .a = a, .c = c, .d = { .unit = SES_STATES_OF_WORDS } };
+    bool ok = detect_format(&t, file[0], e) && add_tasks(&t, e);
+    for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
+        const char *path = file[n == 1 ? 0 : s < n ? s : n - 1];
+        ses_probe_data_begin(&t.d, s);
+        ok = (t.conllu ? read_conllu : read_columns)(&t, path, s, n == 1, e);
+    }
+    ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);
+    ses_free(t.word);
+    ses_probe_data_free(&t.d);
+    return ok;
+}
+
+const ses_probe_kind ses_probe_kind_tag = { .name = "tag",
+                                            .operands = "TRAIN [DEV [TEST]]",
+                                            .min_files = 1,
+                                            .max_files = SES_PROBE_SETS,
+                                            .run = run_tag };
