@@ -80,6 +80,22 @@ void ses_draw_shade(ses_buf *out, const ses_draw *d, double x, int width)
     if (level) ses_draw_plain(out, d);
 }
 
+void ses_draw_key(ses_buf *out, const ses_draw *d, char letter, int hue, const char *name, int *used)
+{
+    int width = ses_draw_width(name) + 4;
+    if (*used && *used + width > d->width) {
+        ses_buf_put(out, '\n');
+        *used = 0;
+    }
+    ses_buf_puts(out, "  ");
+    ses_draw_hue(out, d, hue);
+    ses_buf_put(out, letter);
+    ses_draw_plain(out, d);
+    ses_buf_put(out, ' ');
+    ses_draw_cell(out, name, width - 4, false);
+    *used += width;
+}
+
 const char *ses_draw_number(char buf[24], double x)
 {
     double size = fabs(x);

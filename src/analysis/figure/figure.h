@@ -49,6 +49,8 @@ void ses_draw_plain(ses_buf *out, const ses_draw *d);
 void ses_draw_on_shade(ses_buf *out, const ses_draw *d, double x, const char *s);
 /* A cell of `width` columns in strength x in [-1, 1]: color, or shades of blocks, or letters. */
 void ses_draw_shade(ses_buf *out, const ses_draw *d, double x, int width);
+/* An entry of a legend: a colored letter and a name. *used: columns of the line so far, from 0. */
+void ses_draw_key(ses_buf *out, const ses_draw *d, char letter, int hue, const char *name, int *used);
 /* "0.123", "-1.5", "12", "3.1e-05"; "" for NaN. */
 const char *ses_draw_number(char buf[24], double x);
 

@@ -89,12 +89,8 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     ses_draw_cell(out, ses_draw_number(number, x.high), gap - gap / 2, true);
     ses_draw_plain(out, d);
     ses_buf_put(out, '\n');
-    for (int i = 0; i < l->n; i++) {
-        ses_draw_hue(out, d, i);
-        ses_buf_appendf(out, "%s%c", i ? "  " : "  ", 'a' + i);
-        ses_draw_plain(out, d);
-        ses_buf_appendf(out, " %s", l->line[i].name);
-    }
+    int used = 0;
+    for (int i = 0; i < l->n; i++) ses_draw_key(out, d, (char)('a' + i), i, l->line[i].name, &used);
     ses_buf_put(out, '\n');
 }
 

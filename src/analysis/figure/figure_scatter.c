@@ -42,14 +42,8 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
         }
         ses_buf_put(out, '\n');
     }
-    for (int g = 0; g < s->n_groups; g++) {
-        ses_buf_puts(out, g ? "  " : "");
-        ses_draw_hue(out, d, g);
-        ses_buf_put(out, (char)('a' + g));
-        ses_draw_plain(out, d);
-        ses_buf_put(out, ' ');
-        ses_draw_cell(out, s->group[g], ses_draw_width(s->group[g]), false);
-    }
+    int used = 0;
+    for (int g = 0; g < s->n_groups; g++) ses_draw_key(out, d, (char)('a' + g), g, s->group[g], &used);
     if (s->n_groups) ses_buf_put(out, '\n');
 }
 
