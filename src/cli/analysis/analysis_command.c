@@ -53,6 +53,7 @@ static bool check_outputs(const ses_analysis_args *a, ses_err *e)
 static bool choose_model(analysis_run *r, ses_err *e)
 {
     const ses_analysis *x = r->call.analysis;
+    if (x->needs_no_model && x->needs_no_model(r->c->task_args)) return true;
     r->call.model_dir = r->call.model_name = r->a->model;
     if (x->has_model_operand && !r->a->model) {
         r->call.model_name = r->c->operands[0];
@@ -71,7 +72,8 @@ static bool open_model(analysis_run *r, ses_err *e)
     ses_model_options o = { .no_head = call->analysis->model == SES_ANALYSIS_HIDDEN_STATES,
                             .train = call->analysis->model == SES_ANALYSIS_GRADIENTS,
                             .no_packing = call->analysis->model == SES_ANALYSIS_F32 };
-    if (call->analysis->model == SES_ANALYSIS_NO_MODEL) return ses_layer_set_parse(&call->layers, NULL, 0, e);
+    if (call->analysis->model == SES_ANALYSIS_NO_MODEL || !call->model_dir)
+        return ses_layer_set_parse(&call->layers, NULL, 0, e);
     const char *dir = r->a->adapter ? r->a->adapter : call->model_dir;
     if (r->a->adapter) o.base = call->model_dir;
     call->model = ses_model_open(dir, call->dev, &o, e);
