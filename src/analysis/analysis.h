@@ -52,7 +52,7 @@ typedef struct ses_analysis {
     bool has_model_operand;         /* the first operand is the model, unless --model gives it */
     bool takes_text;                /* its operand is a text: the server runs it, too */
     ses_analysis_model_use model;
-    /* NULL, or: true if these arguments need no model; call->model, model_name and model_dir are then NULL. */
+    /* NULL, or true for arguments that need no model: call->model and model_dir are then NULL. */
     bool (*needs_no_model)(const void *args);
     /* Fills call->report. False and an error: the report is discarded. */
     bool (*run)(ses_analysis_call *call, ses_err *e);

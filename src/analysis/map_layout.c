@@ -1,9 +1,9 @@
 /* Layouts: PCA to 50 columns, neighbours, then the method. */
 #include "map_layout.h"
 
+#include "analysis/math/pca.h"
+#include "analysis/math/umap.h"
 #include "base/alloc.h"
-#include "math/pca.h"
-#include "math/umap.h"
 
 #include <math.h>
 

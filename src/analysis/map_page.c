@@ -8,22 +8,33 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_TEXT = 300 };
+enum { MAX_LABEL = 300, MAX_TEXT = 2000 };
 
-/* s, truncated to about MAX_TEXT bytes. */
-static void put_text(ses_json_writer *w, const char *s)
+/* s, truncated to about `most` <= MAX_TEXT bytes. */
+static void put_text(ses_json_writer *w, const char *s, size_t most)
 {
     size_t n = strlen(s);
     char part[MAX_TEXT + 4];
-    if (n <= MAX_TEXT) {
+    if (n <= most) {
         ses_json_put_string(w, s);
         return;
     }
-    n = MAX_TEXT;
+    n = most;
     while (n && ((unsigned char)s[n] & 0xC0) == 0x80) n--;
     memcpy(part, s, n);
     memcpy(part + n, "\xE2\x80\xA6", 4);
     ses_json_put_string(w, part);
+}
+
+/* Length of the first n bytes of s in UTF-16, which scripts count. */
+static int64_t utf16_units(const char *s, size_t n)
+{
+    int64_t units = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        units += ((c & 0xC0) != 0x80) + (c >= 0xF0);
+    }
+    return units;
 }
 
 /* {"name", "values": distinct ones, "of": index for each point} */
@@ -43,7 +54,7 @@ static bool put_column(ses_json_writer *w, const ses_map_column *c, size_t n, se
     }
     ses_json_end_array(w);
     ses_json_member_array(w, "values");
-    for (size_t i = 0; ok && i < map.count; i++) put_text(w, map.entry[i].key);
+    for (size_t i = 0; ok && i < map.count; i++) put_text(w, map.entry[i].key, MAX_LABEL);
     ses_json_end_array(w);
     ses_json_end_object(w);
     ses_strmap_free(&map);
@@ -102,14 +113,18 @@ bool ses_map_page_add(ses_report *r, const ses_map_points *p, const ses_map_layo
     ses_json_member_string(w, "unit", p->of_words ? "word" : "text");
     ses_json_member_int(w, "color", color < p->n_columns ? (int64_t)color : -1);
     ses_json_member_array(w, "label");
-    for (size_t i = 0; i < p->n; i++) put_text(w, p->label[i]);
+    for (size_t i = 0; i < p->n; i++) put_text(w, p->label[i], MAX_LABEL);
     ses_json_end_array(w);
     if (p->of_words) { /* the sentence of each word */
         ses_json_member_array(w, "text");
-        for (size_t i = 0; i < p->n_texts; i++) put_text(w, p->plain[i]);
+        for (size_t i = 0; i < p->n_texts; i++) put_text(w, p->plain[i], MAX_TEXT);
         ses_json_end_array(w);
         ses_json_member_array(w, "of");
         for (size_t i = 0; i < p->n; i++) ses_json_put_int(w, (int64_t)p->point[i].text);
+        ses_json_end_array(w);
+        ses_json_member_array(w, "begin");
+        for (size_t i = 0; i < p->n; i++)
+            ses_json_put_int(w, utf16_units(p->plain[p->point[i].text], p->point[i].begin));
         ses_json_end_array(w);
     }
     ses_json_member_array(w, "columns");
@@ -122,7 +137,9 @@ bool ses_map_page_add(ses_report *r, const ses_map_points *p, const ses_map_layo
     size_t n = 0;
     const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
     if (text) {
-        ses_report_page(r, "map.js", "map.css");
+        ses_report_page(r, "map_data.js", "map.css");
+        ses_report_page(r, "map_draw.js", NULL);
+        ses_report_page(r, "map.js", NULL);
         ses_report_page_data(r, "map", text, n);
     }
     ses_json_writer_free(w);

@@ -16,7 +16,7 @@ static const char *const conllu_name[CONLLU_COLUMNS] = { "word", "upos", "xpos",
 
 typedef struct word {
     const char *field[CONLLU_COLUMNS]; /* form, and of CoNLL-U its columns */
-    size_t n;                          /* bytes of the form */
+    size_t n, begin;                   /* bytes of the form, its first byte in the text */
 } word;
 
 /* One text of the file. */
@@ -79,7 +79,7 @@ static bool split_words(reading *r, item *it, ses_err *e)
             if (n && pass) {
                 const char *form = copy(r, s, n, e);
                 if (!form) return false;
-                it->word[it->n_words] = (word){ .field = { form }, .n = n };
+                it->word[it->n_words] = (word){ { form }, n, (size_t)(s - it->plain) };
             }
             it->n_words += n > 0;
             s += n ? n : 1;
@@ -221,7 +221,9 @@ static bool add_sentence(reading *r, const ses_conll_sentence *s, ses_err *e)
             ok = (w->field[c] = copy(r, f.p, f.n, e)) != NULL;
             if (c == 0) w->n = f.n;
         }
-        ses_buf_appendf(&plain, "%s%s", i ? " " : "", ok ? w->field[0] : "");
+        if (i) ses_buf_put(&plain, ' ');
+        w->begin = plain.len;
+        ses_buf_puts(&plain, ok ? w->field[0] : "");
     }
     ok = ok && ses_buf_ok(&plain, e) && (it->plain = copy(r, plain.data, plain.len, e));
     ses_buf_free(&plain);
@@ -267,19 +269,21 @@ static size_t candidates(reading *r, const item *it)
     return n;
 }
 
-/* The number of the k-th of `most` chosen candidates: one of each equal part. */
+/* The number of the k-th chosen candidate: a random one of each of p->n equal parts. */
 static size_t chosen(const ses_map_points *p, const ses_map_source *s, size_t k)
 {
+    double part = (double)p->found / (double)p->n;
+    size_t begin = (size_t)((double)k * part), end = (size_t)((double)(k + 1) * part);
     if (p->n == p->found) return k;
-    double u = (double)ses_rand_unit((ses_rng_key){ s->seed, 0, 0x736D706C }, k);
-    size_t i = (size_t)(((double)k + u) * ((double)p->found / (double)p->n));
+    float u = ses_rand_unit((ses_rng_key){ s->seed, 0, 0x736D706C }, k);
+    size_t i = begin + (size_t)((double)u * (double)(end - begin));
     return i < p->found ? i : p->found - 1;
 }
 
 static void set_point(reading *r, size_t k, const item *it, size_t row, int32_t index)
 {
     ses_map_points *p = r->p;
-    p->point[k] = (ses_map_point){ p->n_texts - 1, index, row };
+    p->point[k] = (ses_map_point){ p->n_texts - 1, index, row, index < 0 ? 0 : it->word[index].begin };
     p->label[k] = index < 0 ? it->plain : it->word[index].field[0];
     for (size_t c = 0; c < p->n_columns; c++) {
         bool of_table = c < r->n_names;

@@ -22,6 +22,7 @@ typedef struct ses_map_point {
     size_t text;  /* index of its text */
     int32_t word; /* index of its word; -1: the text itself */
     size_t row;   /* its number among the points found */
+    size_t begin; /* first byte of the word in its text */
 } ses_map_point;
 
 typedef struct ses_map_column {
@@ -44,7 +45,7 @@ typedef struct ses_map_points {
     size_t n_texts;
 } ses_map_points;
 
-/* Reads a file: CoNLL-U (by its name), a table (TSV, CSV, JSON lines, by its name or if a column is given), or
+/* Reads a file: CoNLL-U (by its name), a table (TSV, CSV, JSON lines: by its name or a given column), or
  * texts, one per line. Fails if it has no points, and names a word that does not occur. */
 bool ses_map_points_read(ses_map_points *p, const ses_map_source *s, ses_err *e);
 /* Points without a file, labelled by their numbers among n; s gives the sample. */

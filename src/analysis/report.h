@@ -78,7 +78,7 @@ typedef struct ses_figure_points {
     int64_t n;
     const double *x, *y;
     const char *const *label, *const *group;
-    bool has_page; /* the page's script draws the points: HTML has picture and table for readers without it */
+    bool has_page; /* a script draws the points: HTML has picture and table in <noscript> */
 } ses_figure_points;
 ses_figure *ses_report_scatter(ses_report *r, const char *title, const ses_figure_points *p);
 

@@ -37,9 +37,10 @@ static int32_t *choose_queries(int64_t n, int64_t count, uint64_t seed, ses_err 
 {
     int32_t *pick = ses_alloc_array((size_t)count, sizeof *pick, e);
     ses_rng_key key = { seed, 0, 0x6D6170 };
-    for (int64_t i = 0; pick && i < count; i++) {
-        double u = count < n ? (double)ses_rand_unit(key, (uint64_t)i) : 0;
-        pick[i] = (int32_t)(((double)i + u) * ((double)n / (double)count));
+    for (int64_t i = 0; pick && i < count; i++) { /* one of each equal part */
+        int64_t begin = i * n / count, end = (i + 1) * n / count;
+        pick[i] =
+            (int32_t)(begin + (int64_t)((double)ses_rand_unit(key, (uint64_t)i) * (double)(end - begin)));
     }
     return pick;
 }

@@ -277,7 +277,7 @@ static void spread_charges(ses_tsne_grid *g)
     }
 }
 
-/* The charge of a point at its own position, as interpolated: about 1. Offsets of nodes count in both signs. */
+/* The interpolated charge of a point at its own position: about 1. Offsets of nodes count in both signs. */
 static double self_energy(const ses_tsne_grid *g, const stencil *x, const stencil *y)
 {
     double sum = 0, along_x[4] = { 0 }, along_y[4] = { 0 };
