@@ -98,7 +98,7 @@ def words(d, url, downloads):
     canvas = d.find_element(By.CSS_SELECTOR, "canvas")
     js("canvas.focus()")
     canvas.send_keys(Keys.ARROW_RIGHT)
-    check(js("return hot") >= 0 and by_id("m-say").get_attribute("textContent"), "arrows go to a point and announce it")
+    check(js("return hot") >= 0 and by_id("m-status").get_attribute("textContent"), "arrows go to a point, which is announced")
     canvas.send_keys(Keys.ENTER)
     check(by_id("m-list-title").text.startswith("1 selected"), "Enter selects")
     canvas.send_keys(Keys.ESCAPE)

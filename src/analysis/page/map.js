@@ -7,7 +7,7 @@ const state = { color: data.color, layout: data.layouts.length - 1, find: '', to
 const $ = (id) => document.getElementById(id);
 const number = (x) => x.toLocaleString('en');
 const say = (text) => {
-  $('m-say').textContent = text;
+  $('m-status').textContent = text;
 };
 
 // ---- address ----
@@ -428,7 +428,7 @@ function start() {
       { class: 'map' },
       toolbar(),
       h('div', { class: 'm-body' }, h('div', { class: 'm-stage' }, canvas, h('div', { id: 'm-tip', class: 'm-tip', hidden: true })), side()),
-      h('p', { id: 'm-say', class: 'm-say', 'aria-live': 'polite' }),
+      h('p', { id: 'm-status', class: 'm-status', 'aria-live': 'polite' }),
       help(),
     ),
   );

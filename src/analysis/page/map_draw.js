@@ -9,7 +9,7 @@ const canvas = h('canvas', {
   class: 'm-canvas',
   tabindex: '0',
   role: 'img',
-  'aria-describedby': 'm-say',
+  'aria-describedby': 'm-status',
 });
 const view = { x: 0.5, y: 0.5, zoom: 1 };
 let size = { width: 1, height: 1, ratio: 1 };
