@@ -83,6 +83,12 @@ run 3 run $m/bert-label "$tmp/texts.bz2"
 stderr_has "$tmp/texts.bz2: this file is compressed: unpack it first"
 run 3 text-classification -m $m/bert-label -f "$tmp/texts.bz2"
 stderr_has "$tmp/texts.bz2: this file is compressed: unpack it first"
+printf 'PAR1\025\004\025\n' >"$tmp/texts.parquet"
+run 3 text-classification -m $m/bert-label -f "$tmp/texts.parquet"
+stderr_has 'this file is Parquet'
+printf 'PAR1\tgene\nBZh9\tnot compressed\n' >"$tmp/gene.tsv" # text that begins like a binary file
+run 0 text-classification -m $m/bert-label --column 1 --no-header "$tmp/gene.tsv"
+run 0 text-classification -m $m/bert-label -f "$tmp/gene.tsv"
 printf '\377\376T\000h\000e\000' >"$tmp/utf16"
 run 3 text-classification -m $m/bert-label -f "$tmp/utf16"
 stderr_has 'this file is UTF-16'

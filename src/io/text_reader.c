@@ -55,11 +55,12 @@ const char *ses_text_binary_format(const char *s, size_t n)
         const char *begin;
         size_t n;
         const char *what;
+        /* A table may begin with a cell PAR1, a gene: in Parquet a Thrift field of type i32 follows. */
     } kind[] = { { "\xff\xfe", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
                  { "\xfe\xff", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
-                 { "BZh9", 4, "compressed: unpack it first (bzip2 -dc)" },
+                 { "BZh91AY&SY", 10, "compressed: unpack it first (bzip2 -dc)" },
                  { "PK\3\4", 4, "a zip archive, or a spreadsheet: save it as text" },
-                 { "PAR1", 4, "Parquet: save it as CSV or JSON lines" } };
+                 { "PAR1\x15", 5, "Parquet: save it as CSV or JSON lines" } };
     for (size_t i = 0; i < SES_LEN(kind); i++)
         if (n >= kind[i].n && !memcmp(s, kind[i].begin, kind[i].n)) return kind[i].what;
     return NULL;

@@ -95,6 +95,13 @@ static bool prepend(ses_row_writer *w, const char *prefix, ses_err *e)
     return true;
 }
 
+/* Forgets the columns of a first row that cannot be kept. */
+static bool forget_columns(ses_row_writer *w)
+{
+    while (w->n_columns) ses_free(w->column[--w->n_columns]);
+    return w->is_named = false;
+}
+
 /* Result columns get a prefix if the input has a column of the same name: nothing is lost. Called when the
  * columns of both are known. */
 static bool name_results(ses_row_writer *w, ses_err *e)
@@ -217,7 +224,7 @@ static bool name_columns(ses_row_writer *w, const ses_records *r, ses_err *e)
         if (!add_column(w, name, strlen(name), e)) return false;
     }
     w->is_named = true;
-    return (w->format != SES_ROWS_JSONL || check_unique(w, e)) && name_results(w, e);
+    return ((w->format != SES_ROWS_JSONL || check_unique(w, e)) && name_results(w, e)) || forget_columns(w);
 }
 
 static bool check_columns(const ses_row_writer *w, const ses_records *r, ses_err *e)
@@ -352,11 +359,11 @@ static bool name_keys(ses_row_writer *w, const ses_json *v, ses_err *e)
     for (size_t i = 0; object && i < ses_json_len(v); i++) {
         size_t n;
         const char *key = ses_json_key(v, i, &n);
-        if (strlen(key) != n) return ses_fail(e, SES_EFORMAT, "a key contains NUL");
-        if (!add_column(w, key, n, e)) return false;
+        bool ok = strlen(key) == n || ses_fail(e, SES_EFORMAT, "a key contains NUL");
+        if (!ok || !add_column(w, key, n, e)) return forget_columns(w);
     }
     w->is_named = true;
-    return name_results(w, e);
+    return name_results(w, e) || forget_columns(w);
 }
 
 /* The object without its closing brace, as it is in the file. */
