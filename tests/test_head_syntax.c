@@ -18,27 +18,34 @@ static void counts(void)
     ses_tree tree[] = { { .n = 3, .word = word }, { .n = 1, .word = word + 3, .first = 3 } };
     ses_treebank bank = { .tree = tree, .n = 2, .words = 4 };
     ses_head_syntax s;
-    if (!CHECK(ses_head_syntax_new(&s, &bank, 1, 2, &e))) return;
+    if (!CHECK(ses_head_syntax_new(&s, &bank, NULL, &e))) return;
     static const int32_t of[] = { -1, 0, 1, 1, 2 };
-    static const ses_attention_units words = { .tokens = 5, .n = 3, .of = of };
-    static const float first[25] = {
+    static const float maps[50] = {
         .9f, .1f, 0,   0,   0,   /* [CLS] */
         .5f, .2f, .1f, .1f, .1f, /* she: saw .2 */
         .4f, .4f, .1f, .1f, 0,   /* saw: she .4 */
         .4f, .2f, .1f, .1f, .2f, /* ##: she .3, dogs .1 on the mean */
         .3f, .3f, .1f, .1f, .2f, /* dogs: she .3, saw .2 */
+
+        0,   0,   0,   0,   0,   /* the second head */
+        0,   .9f, 0,   .1f, 0,   /* */
+        0,   0,   0,   0,   1,   /* */
+        0,   0,   0,   0,   1,   /* */
+        0,   0,   .6f, .3f, .1f, /* dogs: saw .9 */
     };
-    static const float second[25] = {
-        0, 0, 0, 0, 0, 0, .9f, 0, .1f, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, .6f, .3f, .1f,
-    };
-    CHECK(ses_head_syntax_begin(&s, 0, false));
-    ses_head_syntax_add(&s, 0, 0, 0, first, &words);
-    ses_head_syntax_add(&s, 0, 0, 1, second, &words);
-    CHECK(ses_head_syntax_begin(&s, 1, false));
+    static const float *const weight[] = { maps };
+    static const int64_t heads[] = { 2 };
+    ses_attention_text t = { .n = 5, .word = of, .layers = 1, .heads = heads, .weight = weight };
+    CHECK(ses_head_syntax_add(&s, &t, &e));
     static const int32_t alone[] = { -1, 0 };
-    static const float four[4] = { .5f, .5f, .5f, .5f };
-    ses_head_syntax_add(&s, 1, 0, 0, four, &(ses_attention_units){ .tokens = 2, .n = 1, .of = alone });
-    CHECK(!ses_head_syntax_begin(&s, 0, true));
+    static const float eight[8] = { .5f, .5f, .5f, .5f, .5f, .5f, .5f, .5f };
+    static const float *const one_word[] = { eight };
+    t = (ses_attention_text){
+        .index = 1, .n = 2, .word = alone, .layers = 1, .heads = heads, .weight = one_word
+    };
+    CHECK(ses_head_syntax_add(&s, &t, &e));
+    t.truncated = true;
+    CHECK(ses_head_syntax_add(&s, &t, &e));
     CHECK(s.n == 3 && s.sentences == 2 && s.truncated == 1);
     CHECK(s.relation[0].cases == 2 && s.relation[1].cases == 1 && s.relation[2].cases == 1);
     CHECK(s.relation[1].offset == 1 && s.relation[2].offset == -1 && s.relation[0].offset == -1);
@@ -48,7 +55,7 @@ static void counts(void)
     CHECK(ses_head_syntax_hits(&s, SES_FROM_DEPENDENT, 0, 0, 2) == 0);
     CHECK(ses_head_syntax_hits(&s, SES_FROM_HEAD, 0, 0, 1) == 1);
     CHECK(ses_head_syntax_hits(&s, SES_FROM_HEAD, 0, 0, 2) == 0);
-    /* head 1: both right from the dependent; dogs is read most by saw; nobody reads she: the first word wins */
+    /* head 1: all right; she is read by neither word, and the first of them is her head */
     CHECK(ses_head_syntax_hits(&s, SES_FROM_DEPENDENT, 0, 1, 0) == 2);
     CHECK(ses_head_syntax_hits(&s, SES_FROM_HEAD, 0, 1, 0) == 2);
     ses_syntax_best b = ses_head_syntax_best(&s, SES_FROM_DEPENDENT, 2);
@@ -67,18 +74,20 @@ static void reports(void)
     ses_head_syntax s;
     ses_report *r = ses_report_new(&e);
     ses_buf out = { 0 };
-    if (!CHECK(r && ses_head_syntax_new(&s, &bank, 1, 1, &e))) return;
+    if (!CHECK(r && ses_head_syntax_new(&s, &bank, NULL, &e))) return;
     static const int32_t of[] = { 0, 1 };
     static const float map[] = { 0, 1, 1, 0 };
-    CHECK(ses_head_syntax_begin(&s, 0, false));
-    ses_head_syntax_add(&s, 0, 0, 0, map, &(ses_attention_units){ .tokens = 2, .n = 2, .of = of });
+    static const float *const weight[] = { map };
+    static const int64_t heads[] = { 1 };
+    ses_attention_text t = { .n = 2, .word = of, .layers = 1, .heads = heads, .weight = weight };
+    CHECK(ses_head_syntax_add(&s, &t, &e));
     ses_head_syntax_figures(&s, 1, r);
     ses_json_writer *w = ses_report_json(r);
     ses_json_begin_object(w);
     ses_head_syntax_json(&s, 1, w);
     ses_json_end_object(w);
     ses_report_draw(r, &(ses_draw){ .width = 100 }, &out);
-    CHECK(ses_buf_ok(&out, &e) && strstr(out.data, "det") && strstr(out.data, "1-0") &&
+    CHECK(ses_buf_ok(&out, &e) && strstr(out.data, "det") && strstr(out.data, "1-1") &&
           strstr(out.data, "100.0"));
     const char *json = ses_json_writer_text(w, NULL, &e);
     ses_json_doc *doc = json ? ses_json_parse(json, strlen(json), &e) : NULL;

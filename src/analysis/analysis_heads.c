@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "head_distance.h"
+#include "head_syntax.h"
+#include "io/input_stream.h"
 #include "text_file.h"
 
 #include <inttypes.h>
@@ -13,7 +15,8 @@
 
 typedef struct heads_args {
     const char *text_column;
-    int64_t max_texts, max_seq_len, distance_texts;
+    int64_t max_texts, max_seq_len, distance_texts, min_cases;
+    bool skip_invalid;
 } heads_args;
 
 static const ses_opt opt[] = {
@@ -44,12 +47,24 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1e9,
       .help = "compute distances between heads on the first N texts; 0: no distances" },
+    { .name = "min-cases",
+      .type = SES_OPT_INT,
+      .offset = offsetof(heads_args, min_cases),
+      .value = "N",
+      .def = "100",
+      .min = 1,
+      .max = 1e9,
+      .help = "CoNLL-U: show dependency relations with at least N cases" },
+    { .name = "skip-invalid",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(heads_args, skip_invalid),
+      .help = "CoNLL-U: skip invalid sentences instead of failing" },
 };
 
 static const ses_usage_example examples[] = {
     { "sesame heads corpus.txt", "what each head reads, and a map of the heads" },
     { "sesame heads corpus.txt --json", "all numbers" },
-    { "sesame heads en_ewt-ud-dev.conllu --max-texts 500", "sentences of words" },
+    { "sesame heads en_ewt-ud-dev.conllu", "the best head for each dependency relation, too" },
     { 0 },
 };
 
@@ -62,6 +77,8 @@ typedef struct totals {
     int64_t layers, *first; /* [layers + 1]: number of a layer's first head among all */
     ses_head_stats *stats;  /* [heads of all layers] */
     ses_head_distance distance;
+    ses_treebank trees; /* CoNLL-U */
+    ses_head_syntax syntax;
     int64_t texts, tokens, truncated, distance_texts;
     bool causal;
 } totals;
@@ -99,6 +116,7 @@ static bool take(void *ctx, const ses_attention_text *t, ses_err *e)
     if (!x->stats && !begin(x, t, e)) return false;
     x->texts++, x->tokens += t->n, x->truncated += t->truncated;
     ses_parallel_for(x->math->exec.pool, t->layers, add_layer, &(text_stats){ x, t });
+    if (x->trees.n && !ses_head_syntax_add(&x->syntax, t, e)) return false;
     if (x->distance_texts >= x->a->distance_texts) return true;
     x->distance_texts++;
     return ses_head_distance_add(&x->distance, t, x->math, e);
@@ -167,6 +185,7 @@ static void put_json(const totals *x, const double *px, const double *py)
             put_head(w, &x->stats[x->first[i] + h], i, h);
     ses_json_end_array(w);
     if (px) put_distances(x, w, px, py);
+    if (x->trees.n) ses_head_syntax_json(&x->syntax, x->a->min_cases, w);
     ses_json_end_object(w);
 }
 
@@ -324,6 +343,7 @@ static void draw_all(const totals *x, const double *px, const double *py)
         draw_table(x);
     }
     if (px) draw_map(x, px, py);
+    if (x->trees.n) ses_head_syntax_figures(&x->syntax, x->a->min_cases, r);
     ses_report_note(
         r,
         "%" PRId64 " texts, %" PRId64 " tokens; rows of special tokens do not count. * marks a "
@@ -355,6 +375,22 @@ static bool show(const totals *x, ses_err *e)
     return ok;
 }
 
+/* Reads the file as trees, if it is CoNLL-U, or as texts. */
+static bool open_texts(totals *x, ses_text_file *f, ses_err *e)
+{
+    const char *path = x->call->operands[0];
+    ses_text_file_options o = { .text_column = x->a->text_column, .max_texts = (size_t)x->a->max_texts };
+    if (!ses_input_stream_has_suffix(path, ".conllu")) return ses_text_file_open(f, path, &o, e);
+    if (!ses_treebank_read(&x->trees, path, x->a->skip_invalid, e)) return false;
+    if (x->trees.skipped)
+        ses_report_note(x->call->report, "%" PRIu64 " invalid sentences were skipped; the first: %s.",
+                        x->trees.skipped, x->trees.first_skipped);
+    const ses_layer_set *chosen = x->call->layers.given ? &x->call->layers : NULL;
+    return (x->trees.n ||
+            ses_fail(e, SES_EARG, "%s: no sentence of at most %d words", path, (int)SES_TREE_MAX_WORDS)) &&
+           ses_head_syntax_new(&x->syntax, &x->trees, chosen, e);
+}
+
 static bool run_corpus(totals *x, const ses_text_file *f, ses_err *e)
 {
     const ses_analysis_call *call = x->call;
@@ -362,7 +398,10 @@ static bool run_corpus(totals *x, const ses_text_file *f, ses_err *e)
                                        .max_tokens = x->a->max_seq_len,
                                        .progress = show_progress,
                                        .progress_ctx = (void *)(uintptr_t)call };
-    if (!ses_attention_corpus_run(call->model, call->tokenizer, f->text, f->n, &o, take, x, e)) return false;
+    const ses_input *text = x->trees.n ? x->trees.input : f->text;
+    size_t n = x->trees.n ? x->trees.n : f->n, most = (size_t)x->a->max_texts;
+    if (most && most < n) n = most;
+    if (!ses_attention_corpus_run(call->model, call->tokenizer, text, n, &o, take, x, e)) return false;
     return x->stats != NULL || ses_fail(e, SES_EARG, "the texts have no tokens");
 }
 
@@ -372,15 +411,16 @@ static bool run(ses_analysis_call *call, ses_err *e)
     ses_text_file f = { 0 };
     ses_math math = { 0 };
     totals x = { .call = call, .a = a, .math = &math };
-    ses_text_file_options o = { .text_column = a->text_column, .max_texts = (size_t)a->max_texts };
     bool ok = true;
     if (call->layers.given && ses_layer_set_count(&call->layers) == 1 && ses_layer_set_has(&call->layers, 0))
         ok = ses_fail(e, SES_EUSAGE,
                       "--layers: attention belongs to layers 1 to %" PRId64 "; 0 is the embeddings",
                       ses_model_layer_count(call->model));
-    ok = ok && ses_text_file_open(&f, call->operands[0], &o, e) &&
-         ses_math_open(&math, ses_device_threads(call->dev), e) && run_corpus(&x, &f, e) && show(&x, e);
+    ok = ok && open_texts(&x, &f, e) && ses_math_open(&math, ses_device_threads(call->dev), e) &&
+         run_corpus(&x, &f, e) && show(&x, e);
     ses_head_distance_free(&x.distance);
+    ses_head_syntax_free(&x.syntax);
+    ses_treebank_free(&x.trees);
     ses_free(x.stats);
     ses_free(x.first);
     ses_math_close(&math);
@@ -398,8 +438,11 @@ const ses_analysis ses_analysis_heads = {
         "of "
         "their weights, drawn as a map in which similar heads are close.\n\nFILE has a text in each line, or "
         "is "
-        "a table (.tsv, .csv, .jsonl) or a CoNLL-U file of words. Layers and heads count from 1. Of an "
-        "encoder-decoder, the encoder is shown.",
+        "a table (.tsv, .csv, .jsonl) or CoNLL-U. Heads are compared with the trees of CoNLL-U: for each "
+        "dependency relation, the head whose strongest weight most often connects a word with its head in "
+        "the "
+        "tree (Clark et al. 2019). Layers and heads count from 1. Of an encoder-decoder, the encoder is "
+        "shown.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

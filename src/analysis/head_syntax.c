@@ -33,19 +33,14 @@ static bool find_relations(ses_head_syntax *s, ses_err *e)
     return true;
 }
 
-bool ses_head_syntax_new(ses_head_syntax *s, const ses_treebank *trees, int64_t layers, int64_t heads,
+bool ses_head_syntax_new(ses_head_syntax *s, const ses_treebank *trees, const ses_layer_set *chosen,
                          ses_err *e)
 {
-    *s = (ses_head_syntax){ .trees = trees, .layers = layers, .heads = heads };
-    size_t maps, count;
+    *s = (ses_head_syntax){ .trees = trees, .chosen = chosen };
     if (!(s->of = ses_alloc_array(trees->words, sizeof *s->of, e)) || !find_relations(s, e)) return false;
-    if (!ses_mul_size((size_t)layers, (size_t)heads, &maps) ||
-        !ses_mul_size(maps, SES_SYNTAX_DIRECTIONS * s->n, &count))
-        return ses_fail(e, SES_ENOMEM, "too many relations");
-    s->hits = ses_alloc_array(count, sizeof *s->hits, e);
     s->offsets = ses_alloc_array(s->n * OFFSETS, sizeof *s->offsets, e);
     s->words = ses_alloc_array((size_t)SES_TREE_MAX_WORDS * SES_TREE_MAX_WORDS, sizeof *s->words, e);
-    return s->hits && s->offsets && s->words;
+    return s->offsets && s->words;
 }
 
 void ses_head_syntax_free(ses_head_syntax *s)
@@ -71,19 +66,14 @@ static void count_case(ses_head_syntax *s, size_t relation, int64_t offset)
         r->offset = offset, r->offset_hits = hits;
 }
 
-bool ses_head_syntax_begin(ses_head_syntax *s, size_t i, bool truncated)
+static void count_cases(ses_head_syntax *s, const ses_tree *t)
 {
-    const ses_tree *t = &s->trees->tree[i];
-    if (truncated) s->truncated++;
-    if (truncated) return false;
-    s->sentences++;
     for (size_t w = 0; w < t->n; w++) {
         if (!t->word[w].head) continue;
         int64_t offset = (int64_t)t->word[w].head - 1 - (int64_t)w;
         count_case(s, 0, offset);
         count_case(s, (size_t)s->of[t->first + w], offset);
     }
-    return true;
 }
 
 /* The word other than i with the greatest weight; the first of equals. */
@@ -100,10 +90,9 @@ static int64_t *hits_of(const ses_head_syntax *s, ses_syntax_direction d, int64_
     return s->hits + (size_t)(((int64_t)d * s->layers + layer) * s->heads + head) * s->n;
 }
 
-void ses_head_syntax_add(ses_head_syntax *s, size_t i, int64_t layer, int64_t head, const float *weight,
-                         const ses_attention_units *words)
+static void add_head(ses_head_syntax *s, const ses_tree *t, int64_t layer, int64_t head, const float *weight,
+                     const ses_attention_units *words)
 {
-    const ses_tree *t = &s->trees->tree[i];
     int64_t *down = hits_of(s, SES_FROM_DEPENDENT, layer, head), *up = hits_of(s, SES_FROM_HEAD, layer, head);
     ses_attention_merge(weight, words, words, false, s->words);
     for (size_t w = 0; w < t->n; w++) {
@@ -114,6 +103,36 @@ void ses_head_syntax_add(ses_head_syntax *s, size_t i, int64_t layer, int64_t he
         down[0] += read, down[relation] += read;
         up[0] += reads, up[relation] += reads;
     }
+}
+
+/* The first text tells how many layers and heads there are. */
+static bool begin(ses_head_syntax *s, const ses_attention_text *t, ses_err *e)
+{
+    size_t maps, count;
+    s->layers = t->layers;
+    for (int64_t l = 0; l < t->layers; l++)
+        if (t->heads[l] > s->heads) s->heads = t->heads[l];
+    if (!ses_mul_size((size_t)s->layers, (size_t)s->heads, &maps) ||
+        !ses_mul_size(maps, SES_SYNTAX_DIRECTIONS * s->n, &count))
+        return ses_fail(e, SES_ENOMEM, "too many relations");
+    return (s->hits = ses_alloc_array(count, sizeof *s->hits, e)) != NULL;
+}
+
+bool ses_head_syntax_add(ses_head_syntax *s, const ses_attention_text *t, ses_err *e)
+{
+    const ses_tree *tree = &s->trees->tree[t->index];
+    if (!s->hits && !begin(s, t, e)) return false;
+    if (t->truncated) s->truncated++;
+    if (t->truncated) return true;
+    ses_attention_units words = { .tokens = t->n, .n = (int64_t)tree->n, .of = t->word };
+    s->sentences++;
+    count_cases(s, tree);
+    for (int64_t l = 0; l < t->layers; l++) {
+        if (s->chosen && !ses_layer_set_has(s->chosen, l + 1)) continue;
+        for (int64_t h = 0; h < t->heads[l]; h++)
+            add_head(s, tree, l, h, t->weight[l] + h * t->n * t->n, &words);
+    }
+    return true;
 }
 
 int64_t ses_head_syntax_hits(const ses_head_syntax *s, ses_syntax_direction d, int64_t layer, int64_t head,

@@ -1,11 +1,13 @@
 /* Agreement of attention heads with dependency relations (Clark et al. 2019). For each word with a head in
  * the tree, an attention head predicts this head: the other word that the word reads most (from the
- * dependent), or the other word that reads it most (from the head). Beside it: the best fixed offset of each
- * relation. Counts belong to the caller; one thread at a time. */
+ * dependent), or the other word that reads it most (from the head). The baseline of a relation is its best
+ * fixed offset. Counts belong to the caller; one thread at a time. */
 #ifndef SES_ANALYSIS_HEAD_SYNTAX_H
 #define SES_ANALYSIS_HEAD_SYNTAX_H
 
+#include "attention_corpus.h"
 #include "attention_units.h"
+#include "layer_set.h"
 #include "report.h"
 #include "treebank.h"
 
@@ -20,7 +22,8 @@ typedef struct ses_syntax_relation {
 
 typedef struct ses_head_syntax {
     const ses_treebank *trees;
-    int64_t layers, heads; /* heads: the most in a layer */
+    const ses_layer_set *chosen; /* layers that are counted, from 1; NULL: all */
+    int64_t layers, heads;       /* heads: the most in a layer */
     ses_syntax_relation *relation;
     size_t n;
     int64_t sentences, truncated; /* counted, and left out */
@@ -33,17 +36,13 @@ typedef struct ses_head_syntax {
     float *words; /* [SES_TREE_MAX_WORDS^2]: weights between words */
 } ses_head_syntax;
 
-/* Starts the counts for a model. The treebank is borrowed. Free it even on failure. */
-bool ses_head_syntax_new(ses_head_syntax *s, const ses_treebank *trees, int64_t layers, int64_t heads,
+/* Starts the counts. trees and chosen are borrowed. Free it even on failure. */
+bool ses_head_syntax_new(ses_head_syntax *s, const ses_treebank *trees, const ses_layer_set *chosen,
                          ses_err *e);
 void ses_head_syntax_free(ses_head_syntax *s);
 
-/* Begins sentence i of the treebank: adds its relations to the cases. Call ses_head_syntax_add for each head
- * next. truncated: the model did not read all of it; it is left out, and false is returned. */
-bool ses_head_syntax_begin(ses_head_syntax *s, size_t i, bool truncated);
-/* Adds the weights [tokens, tokens] of one head for sentence i. words: the word of each token, -1: special. */
-void ses_head_syntax_add(ses_head_syntax *s, size_t i, int64_t layer, int64_t head, const float *weight,
-                         const ses_attention_units *words);
+/* Adds the weights of a sentence; t->index is its index in the treebank. A truncated one is left out. */
+bool ses_head_syntax_add(ses_head_syntax *s, const ses_attention_text *t, ses_err *e);
 
 int64_t ses_head_syntax_hits(const ses_head_syntax *s, ses_syntax_direction d, int64_t layer, int64_t head,
                              size_t relation);
@@ -54,8 +53,8 @@ typedef struct ses_syntax_best {
 } ses_syntax_best;
 ses_syntax_best ses_head_syntax_best(const ses_head_syntax *s, ses_syntax_direction d, size_t relation);
 
-/* Adds a table of the relations with at least min_cases cases, and notes. Layers are numbered from 1 and heads
- * from 0. */
+/* Adds a table of the relations with at least min_cases cases, and notes. Layers and heads are
+ * numbered from 1. */
 void ses_head_syntax_figures(const ses_head_syntax *s, int64_t min_cases, ses_report *r);
 /* Writes the member "syntax" of the result: every relation, the best heads, and the hits of all heads. */
 void ses_head_syntax_json(const ses_head_syntax *s, int64_t min_cases, ses_json_writer *w);

@@ -38,7 +38,7 @@ void ses_treebank_free(ses_treebank *t); /* back to zero */
 
 /* Whether the word is punctuation: UPOS is PUNCT, or is not annotated and DEPREL is punct. */
 bool ses_tree_is_punctuation(const ses_conllu_word *w);
-/* The words of a tree that are not punctuation, or all of them if there are no others: indexes to node [n];
+/* The words of a tree without punctuation, or all words if it has no others: indexes to node [n];
  * returns their number. */
 size_t ses_tree_content_words(const ses_tree *t, int32_t *node);
 /* depth [n]: edges between each word and the root. */

@@ -67,13 +67,13 @@ static void put_curves(ses_report *r, const ses_tree_results *x, const char *tit
 /* Heads of the content words among themselves: a head that is punctuation is replaced by its own head. */
 static void gold_heads(const ses_tree *t, const int32_t *node, size_t n, int32_t *head)
 {
-    int32_t place[SES_TREE_MAX_WORDS];
-    for (size_t i = 0; i < t->n; i++) place[i] = -1;
-    for (size_t k = 0; k < n; k++) place[node[k]] = (int32_t)k;
+    int32_t slot[SES_TREE_MAX_WORDS];
+    for (size_t i = 0; i < t->n; i++) slot[i] = -1;
+    for (size_t k = 0; k < n; k++) slot[node[k]] = (int32_t)k;
     for (size_t k = 0; k < n; k++) {
         int h = t->word[node[k]].head;
-        while (h && place[h - 1] < 0) h = t->word[h - 1].head;
-        head[k] = h ? place[h - 1] : -1;
+        while (h && slot[h - 1] < 0) h = t->word[h - 1].head;
+        head[k] = h ? slot[h - 1] : -1;
     }
 }
 
@@ -189,8 +189,8 @@ static void put_notes(ses_report *r, const ses_tree_results *x)
                     x->dev->n, x->test->n);
     ses_report_note(
         r, "UUAS: edges of the minimum spanning tree that are in the gold tree, without punctuation. "
-           "DSpr, NSpr: Spearman correlation of distances and depths, lengths 5 to 50. Root %%: of all "
-           "sentences, and of those with two words or more.");
+           "DSpr, NSpr: Spearman correlation of distances and depths, lengths 5 to 50. Root %%: sentences "
+           "with the right root; (2+): without sentences of one word.");
     if (x->test == x->dev)
         ses_report_note(r, "The scores are of the development data, which also chose the epoch.");
 }

@@ -12,7 +12,7 @@ typedef struct ses_structural_scores {
      * predicted and gold depths of a sentence. Averaged over each length, then over the lengths 5 to 50. */
     double dspr, nspr;
     /* Share of sentences whose root has the least predicted depth of the words that are not punctuation:
-     * of all, and of those with at least two such words. */
+     * all sentences, and sentences with at least two such words. */
     double root, root_of_several;
     size_t edges, sentences, sentences_of_several; /* that were scored */
 } ses_structural_scores;
