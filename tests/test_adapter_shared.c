@@ -7,6 +7,7 @@
 #include "sesame/model.h"
 #include "sesame/store.h"
 
+#include <math.h>
 #include <unistd.h>
 
 static char tmp[] = "/tmp/sesame-shared-XXXXXX";
@@ -78,6 +79,43 @@ static void check_pair(const char *adapter, const char *base, ses_device *dev)
     ses_model_free(owner);
 }
 
+static double sum_of(const ses_param *p)
+{
+    double sum = 0;
+    for (int64_t k = 0; p->owned && k < ses_count(p->tensor); k++) sum += fabs((double)p->tensor->f[k]);
+    return sum;
+}
+
+/* Merged matrices of several pages: packing releases pages of files only, so their values remain. */
+static void check_values(ses_device *dev)
+{
+    enum { MAX_PARAMS = 256 };
+    ses_err e = { 0 };
+    char base[96];
+    double before[MAX_PARAMS];
+    static float logits[MAX_LOGITS];
+    snprintf(base, sizeof base, "%s/f32", tmp);
+    ses_model *m = ses_model_open("models/sesame-small", dev, &(ses_model_options){ .no_packing = true }, &e);
+    bool saved = m && ses_model_save(m, base, &(ses_save_options){ .dtype = SES_F32 }, &e);
+    ses_model_free(m);
+    m = saved ? ses_model_open("models/sesame-sentiment", dev, &(ses_model_options){ .base = base }, &e)
+              : NULL;
+    if (CHECK_MSG(m && ses_store_count(ses_model_store(m)) <= MAX_PARAMS, "%s", e.msg)) {
+        const ses_store *s = ses_model_store(m);
+        int merged = 0;
+        for (size_t i = 0; i < ses_store_count(s); i++) before[i] = sum_of(ses_store_at(s, i));
+        logits_of(m, dev, logits);
+        for (size_t i = 0; i < ses_store_count(s); i++) {
+            merged += ses_store_at(s, i)->owned && ses_rank(ses_store_at(s, i)->tensor) > 1;
+            CHECK_MSG(sum_of(ses_store_at(s, i)) == before[i], "%s: %g, not %g", ses_store_at(s, i)->name,
+                      sum_of(ses_store_at(s, i)), before[i]);
+        }
+        CHECK_MSG(merged > 20, "%d merged matrices", merged);
+    }
+    ses_model_free(m);
+    ses_dir_remove(base, &e);
+}
+
 static void family(const char *name, ses_device *dev)
 {
     static const ses_dtype types[] = { SES_F32, SES_F16, SES_BF16, SES_I8 };
@@ -130,7 +168,7 @@ int main(void)
         ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .dtype = weights[k] }, &e);
         if (!CHECK_MSG(dev, "%s", e.msg)) return check_report();
         for (size_t i = 0; i < SES_LEN(names); i++) family(names[i], dev);
-        if (!k) refusals(dev);
+        if (!k) refusals(dev), check_values(dev);
         ses_device_free(dev);
     }
     rmdir(tmp);

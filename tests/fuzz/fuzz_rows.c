@@ -54,7 +54,7 @@ static void check(const char *text, size_t n, ses_row_format format, bool no_hea
     ses_err e = { 0 };
     const ses_string *row = NULL;
     size_t found = 0;
-    /* A first cell may have the first bytes of a Parquet file; the reader refuses it, and TSV has no quotes. */
+    /* The reader refuses a first cell with the first bytes of a Parquet file; TSV has no quotes. */
     if (!n || (format != SES_ROWS_JSONL && ses_text_binary_format(text, n))) return;
     if (format != SES_ROWS_JSONL) {
         ses_records *r = ses_records_from_text(text, n, &o, &e);
