@@ -226,8 +226,9 @@ static void draw_labels(const totals *x)
     ses_buf_puts(&columns, ">Layer");
     for (int64_t h = 0; h < most; h++) ses_buf_appendf(&columns, "|%" PRId64, h + 1);
     if (!columns.data) return;
-    ses_figure *t = ses_report_table(
-        x->call->report, "What each head reads most, in percent: layers down, heads across", columns.data);
+    ses_figure *t = ses_report_table(x->call->report,
+                                     "Strongest target of each head, in percent: layers down, heads across",
+                                     columns.data);
     for (int64_t i = 0; i < x->layers; i++) {
         if (!is_chosen(x, i)) continue;
         ses_figure_cell(t, "%" PRId64, i + 1);

@@ -2,7 +2,8 @@
 #include "analysis.h"
 #include "attention_view.h"
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/str.h"
+#include "io/text_reader.h"
 #include "view_figures.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@ enum { HEADS, MODEL, MATRIX, NEURON, ROLLOUT, FLOW };
 
 /* Flow is computed without being asked for if it takes less. */
 static const double quick_flow = 0.5;
-enum { MAX_FLOW_UNITS = 128, TABLE_ROWS = 24 };
+enum { MAX_FLOW_UNITS = 128, TABLE_ROWS = 24, MAX_TEXT = 16 << 20 };
 
 static const ses_opt opt[] = {
     { .name = "pair",
@@ -249,11 +250,31 @@ static bool show(const ses_analysis_call *call, ses_attention_view *v, ses_err *
     return !call->html || ses_view_put_page(v, call->report, mode, a->neurons || a->mode == NEURON, e);
 }
 
+/* The operand, or standard input for "-". */
+static bool read_text(const char *operand, ses_buf *text, ses_err *e)
+{
+    if (strcmp(operand, "-") != 0) return ses_buf_puts(text, operand) || ses_buf_ok(text, e);
+    ses_text_reader in = { 0 };
+    const char *line = NULL;
+    size_t n = 0;
+    bool ok = ses_text_reader_open(&in, "-", MAX_TEXT, e);
+    while (ok && (ok = ses_text_reader_next(&in, &line, &n, e)) && line) {
+        if (text->len) ses_buf_put(text, '\n');
+        ses_buf_append(text, line, n);
+        if (text->len > MAX_TEXT)
+            ok = ses_fail(e, SES_EARG, "standard input has more than %d bytes", MAX_TEXT);
+    }
+    ses_text_reader_free(&in);
+    return ok && ses_buf_ok(text, e);
+}
+
 static bool run(ses_analysis_call *call, ses_err *e)
 {
     const view_args *a = call->args;
     ses_attention_view v = { 0 };
-    ses_view_request q = { .text = call->operands[0],
+    ses_buf text = { 0 };
+    if (!check_args(a, e) || !read_text(call->operands[0], &text, e)) return ses_buf_free(&text), false;
+    ses_view_request q = { .text = text.data ? text.data : "",
                            .pair = a->pair,
                            .target = a->target,
                            .generate = a->generate,
@@ -263,13 +284,14 @@ static bool run(ses_analysis_call *call, ses_err *e)
                                       (call->html && !a->words && !a->hide_special),
                            .max_tokens = a->max_seq_len,
                            .max_new_tokens = a->max_new_tokens };
-    bool ok = check_args(a, e) && ses_attention_view_make(&v, call, &q, e) && show(call, &v, e);
+    bool ok = ses_attention_view_make(&v, call, &q, e) && show(call, &v, e);
     ses_attention_view_free(&v);
+    ses_buf_free(&text);
     return ok;
 }
 
 const ses_analysis ses_analysis_view = {
-    .operands = "TEXT",
+    .operands = "TEXT|-",
     .description =
         "Shows which tokens each token reads: the attention weights of every layer and head, of an encoder, "
         "a "

@@ -27,7 +27,7 @@ typedef bool ses_attention_fn(void *ctx, const ses_attention_text *t, ses_err *e
 
 typedef struct ses_attention_corpus_options {
     const char *model_dir; /* folder of the tokenizer's settings */
-    int64_t max_tokens;    /* of a text; 0: the model's limit, at most 512 */
+    int64_t max_tokens;    /* length of a text; 0: the model's limit, at most 512 */
     void (*progress)(void *ctx, int64_t done, int64_t total); /* in texts; NULL: none */
     void *progress_ctx;
 } ses_attention_corpus_options;

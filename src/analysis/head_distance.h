@@ -7,7 +7,7 @@
 #include "attention_corpus.h"
 
 typedef struct ses_head_distance {
-    int64_t heads; /* of all layers */
+    int64_t heads; /* heads of all layers */
     double *sum;   /* [heads, heads]: divergence in nats, summed over rows */
     int64_t rows;
 } ses_head_distance;
@@ -15,8 +15,8 @@ typedef struct ses_head_distance {
 bool ses_head_distance_init(ses_head_distance *d, int64_t heads, ses_err *e);
 void ses_head_distance_free(ses_head_distance *d);
 
-/* Adds the rows of a text that are not special tokens (all if there are no others). A row a of n keys counts as
- * 0.999 a + 0.001/n. */
+/* Adds the rows of a text, without special tokens if it has others. A row a of n keys counts as 0.999 a +
+ * 0.001/n. */
 bool ses_head_distance_add(ses_head_distance *d, const ses_attention_text *t, const ses_math *m, ses_err *e);
 
 /* Mean divergence of two heads; 0 without rows. */

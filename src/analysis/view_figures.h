@@ -1,5 +1,5 @@
-/* The figures of an attention view, of its chosen layers. heads: the chosen heads, numbered from 1. A figure is
- * added to the report; a failure stays in it. */
+/* The figures of an attention view, of its chosen layers. heads: the chosen heads, numbered from 1. A figure
+ * is added to the report; a failure stays in it. */
 #ifndef SES_ANALYSIS_VIEW_FIGURES_H
 #define SES_ANALYSIS_VIEW_FIGURES_H
 

@@ -5,6 +5,7 @@
 Needs torch, transformers, tokenizers, networkx, scipy. Prints the largest difference of each comparison and exits
 with 1 if one is above its tolerance: attention weights 1e-5, queries and keys 1e-5, rollout 1e-6, flow 1e-6, the
 statistics of heads 1e-6, distances between heads 1e-5."""
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,12 +14,14 @@ import tempfile
 
 import networkx
 import numpy as np
-import torch
-import transformers as hf
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+# The models are those of the test's fixtures, wider.
+spec = importlib.util.spec_from_file_location(
+    "fixtures", os.path.join(os.path.dirname(__file__), "../../../tests/fixtures/attention.py"))
+fixtures = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(fixtures)
 
 SESAME = sys.argv[1] if len(sys.argv) > 1 else "build/sesame"
-WORDS = "the cat sat on mat because it was tired a dog saw two birds in old house . , ! un ##happi ##ness".split()
 TEXT = "the cat sat on the mat , because it was tired ."
 TARGET = "a dog saw two birds in the old house ."
 failed = False
@@ -29,55 +32,6 @@ def report(name, difference, tolerance):
     ok = difference <= tolerance
     failed = failed or not ok
     print(f"{'ok    ' if ok else 'FAILED'} {name}: {difference:.2e}, at most {tolerance:.0e}")
-
-
-def save_tokenizer(folder, special, template):
-    vocab = {w: i for i, w in enumerate(special + WORDS)}
-    t = Tokenizer(models.WordPiece(vocab, unk_token=special[1]))
-    t.normalizer = normalizers.BertNormalizer()
-    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    if template:
-        t.post_processor = processors.TemplateProcessing(
-            single=template[0], pair=template[1], special_tokens=[(s, vocab[s]) for s in special])
-    t.add_special_tokens(special)
-    kind = hf.BertTokenizerFast if "[CLS]" in special else hf.PreTrainedTokenizerFast
-    fast = kind(tokenizer_object=t)
-    fast.save_pretrained(folder)
-    return fast, len(vocab)
-
-
-def make(folder, kind):
-    torch.manual_seed(5)
-    if kind == "bert":
-        tok, n = save_tokenizer(folder, ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
-                                ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"))
-        model = hf.BertModel(hf.BertConfig(vocab_size=n, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
-                                           intermediate_size=64, initializer_range=0.5, attn_implementation="eager"))
-    elif kind == "gpt2":
-        tok, n = save_tokenizer(folder, ["<pad>", "<unk>"], None)
-        model = hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=n, n_embd=32, n_layer=3, n_head=4, n_positions=64,
-                                                 initializer_range=0.5, bos_token_id=0, eos_token_id=0,
-                                                 attn_implementation="eager"))
-    elif kind == "t5":
-        tok, n = save_tokenizer(folder, ["<pad>", "<unk>", "</s>"], ("$A </s>", "$A </s> $B </s>"))
-        model = hf.T5ForConditionalGeneration(hf.T5Config(
-            vocab_size=n, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=3, num_heads=4,
-            decoder_start_token_id=0, eos_token_id=2, pad_token_id=0, initializer_factor=1.5))
-    elif kind == "modernbert":
-        tok, n = save_tokenizer(folder, ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
-                                ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]"))
-        model = hf.ModernBertModel(hf.ModernBertConfig(
-            vocab_size=n, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
-            pad_token_id=0, initializer_range=0.3, attn_implementation="eager"))
-    else:
-        tok, n = save_tokenizer(folder, ["<pad>", "<unk>", "<s>", "</s>"], ("<s> $A </s>", "<s> $A </s> $B </s>"))
-        model = hf.BartForConditionalGeneration(hf.BartConfig(
-            vocab_size=n, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-            decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64,
-            pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=3, forced_eos_token_id=3,
-            init_std=0.3, attn_implementation="eager"))
-    model.eval().save_pretrained(folder)
-    return tok, model
 
 
 def sesame(*arguments):
@@ -262,7 +216,7 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         for kind in ("bert", "gpt2", "t5", "bart", "modernbert"):
             folder = os.path.join(top, kind)
-            tok, model = make(folder, kind)
+            tok, model = fixtures.make(folder, kind, 32, 4)
             x = tok(TEXT, return_tensors="pt")
             x = {k: v for k, v in x.items() if k in ("input_ids", "token_type_ids") and (kind == "bert" or k == "input_ids")}
             if kind in ("t5", "bart"):

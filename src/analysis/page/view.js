@@ -114,29 +114,30 @@ function barList(weights, units, few) {
   );
 }
 
-// Mean weights of the map by place, as `sesame heads` gives them for a corpus.
+// Mean weights of the map to the next, the first and other tokens, as `sesame heads` gives them for a corpus.
 function habits(dense) {
   const rows = rowsOf(family());
   const cols = colsOf(family());
   const n = cols.length;
   const square = family().rows === family().cols;
+  const onlySpecial = rows.every((unit) => unit.s);
+  const special = [...cols.keys()].filter((j) => cols[j].s);
   const sum = { 'the same token': 0, 'the next': 0, 'the previous': 0, 'the first': 0, 'special tokens': 0 };
   let entropy = 0;
   let spread = 0;
   let count = 0;
   rows.forEach((unit, i) => {
-    if (unit.s && rows.some((x) => !x.s)) return;
+    if (unit.s && !onlySpecial) return;
+    const at = i * n;
     count++;
     spread += Math.log(family().causal ? i + 1 : n);
-    for (let j = 0; j < n; j++) {
-      const w = dense[i * n + j];
-      if (w > 0) entropy -= w * Math.log(w);
-      if (square && j === i) sum['the same token'] += w;
-      if (square && j === i + 1) sum['the next'] += w;
-      if (square && j === i - 1) sum['the previous'] += w;
-      if (j === 0) sum['the first'] += w;
-      if (cols[j].s) sum['special tokens'] += w;
-    }
+    for (let j = at; j < at + n; j++) if (dense[j] > 0) entropy -= dense[j] * Math.log(dense[j]);
+    for (const j of special) sum['special tokens'] += dense[at + j];
+    sum['the first'] += dense[at];
+    if (!square) return;
+    sum['the same token'] += dense[at + i];
+    if (i + 1 < n) sum['the next'] += dense[at + i + 1];
+    if (i > 0) sum['the previous'] += dense[at + i - 1];
   });
   const list = Object.entries(sum)
     .filter(([, w]) => w > 0)

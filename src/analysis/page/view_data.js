@@ -71,30 +71,36 @@ class WeightMap {
     this.index = index;
   }
 
+  // Index of a row's first number; weights of a row.
+  firstOf(row) {
+    if (this.top) return (this.index * this.rows + row) * this.top * 2;
+    if (this.causal) return this.index * pairsOf(this.rows) + pairsOf(row);
+    return (this.index * this.rows + row) * this.cols;
+  }
+
+  countOf(row) {
+    return this.top || (this.causal ? row + 1 : this.cols);
+  }
+
   // Calls visit(column, number) for each stored weight of a row.
   eachOf(row, visit) {
-    if (this.top) {
-      const first = (this.index * this.rows + row) * this.top * 2;
-      for (let i = first; i < first + 2 * this.top; i += 2) {
-        if (!this.numbers[i]) break; // the largest come first
-        visit(this.numbers[i + 1], this.numbers[i]);
-      }
-      return;
+    const first = this.firstOf(row);
+    const n = this.countOf(row);
+    for (let k = 0; k < n; k++) {
+      if (this.top) visit(this.numbers[first + 2 * k + 1], this.numbers[first + 2 * k]);
+      else visit(k, this.numbers[first + k]);
     }
-    const first = this.causal
-      ? this.index * pairsOf(this.rows) + pairsOf(row)
-      : (this.index * this.rows + row) * this.cols;
-    const n = this.causal ? row + 1 : this.cols;
-    for (let j = 0; j < n; j++) visit(j, this.numbers[first + j]);
   }
 
   // Adds factor * weights to dense [rows][cols].
   addTo(dense, factor) {
+    const scaled = weightOf.map((w) => w * factor);
+    const { numbers, cols, top } = this;
     for (let i = 0; i < this.rows; i++) {
-      const at = i * this.cols;
-      this.eachOf(i, (j, u) => {
-        dense[at + j] += factor * weightOf[u];
-      });
+      const at = i * cols;
+      const first = this.firstOf(i);
+      if (top) for (let k = first; k < first + 2 * top; k += 2) dense[at + numbers[k + 1]] += scaled[numbers[k]];
+      else for (let j = 0; j < this.countOf(i); j++) dense[at + j] += scaled[numbers[first + j]];
     }
   }
 

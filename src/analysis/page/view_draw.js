@@ -171,28 +171,40 @@ function drawCells(context, dense, rows, cols, shape) {
   context.globalAlpha = 1;
 }
 
-// A picture of dense with one pixel per cell; larger ones shrink to `limit` pixels by the maximum.
-function paintPixels(canvas, dense, rows, cols, color, limit) {
-  const w = Math.min(cols, limit);
-  const h = Math.min(rows, limit);
-  const small = new Float32Array(w * h);
+// dense with at most `limit` rows and columns, by the maximum.
+function shrink(dense, rows, cols, limit) {
+  if (rows <= limit && cols <= limit) return { dense, rows, cols };
+  const r = Math.min(rows, limit);
+  const c = Math.min(cols, limit);
+  const small = new Float32Array(r * c);
+  const column = Array.from({ length: cols }, (_, j) => Math.floor((j * c) / cols));
   for (let i = 0; i < rows; i++) {
-    const at = Math.floor((i * h) / rows) * w;
+    const at = Math.floor((i * r) / rows) * c;
     for (let j = 0; j < cols; j++) {
-      const to = at + Math.floor(((rightToLeft ? cols - 1 - j : j) * w) / cols);
-      if (dense[i * cols + j] > small[to]) small[to] = dense[i * cols + j];
+      const x = dense[i * cols + j];
+      if (x > small[at + column[j]]) small[at + column[j]] = x;
     }
   }
-  canvas.width = w;
-  canvas.height = h;
+  return { dense: small, rows: r, cols: c };
+}
+
+// A picture of dense with one pixel per cell; larger ones shrink to `limit` pixels.
+function paintPixels(canvas, dense, rows, cols, color, limit) {
+  const small = shrink(dense, rows, cols, limit);
+  canvas.width = small.cols;
+  canvas.height = small.rows;
   const context = canvas.getContext('2d');
-  const image = context.createImageData(w, h);
+  const image = context.createImageData(small.cols, small.rows);
+  const pixels = new Uint32Array(image.data.buffer); // little-endian: alpha is the highest byte
   const [r, g, b] = rgbOf(color);
-  for (let i = 0; i < w * h; i++) {
-    image.data[4 * i] = r;
-    image.data[4 * i + 1] = g;
-    image.data[4 * i + 2] = b;
-    image.data[4 * i + 3] = 255 * heatAlpha(small[i]);
+  const rgb = r | (g << 8) | (b << 16);
+  for (let i = 0; i < small.rows; i++) {
+    const at = i * small.cols;
+    const end = at + small.cols - 1;
+    for (let j = 0; j < small.cols; j++) {
+      const x = small.dense[at + j];
+      if (x > 0) pixels[rightToLeft ? end - j : at + j] = rgb | ((255 * heatAlpha(x)) << 24);
+    }
   }
   context.putImageData(image, 0, 0);
 }

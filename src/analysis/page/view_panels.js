@@ -264,19 +264,6 @@ const model = {
   },
 };
 
-// dense with at most `limit` rows and columns, by the maximum.
-function shrink(dense, rows, cols, limit) {
-  const r = Math.min(rows, limit);
-  const c = Math.min(cols, limit);
-  const small = new Float32Array(r * c);
-  for (let i = 0; i < rows; i++)
-    for (let j = 0; j < cols; j++) {
-      const to = Math.floor((i * r) / rows) * c + Math.floor((j * c) / cols);
-      small[to] = Math.max(small[to], dense[i * cols + j]);
-    }
-  return { dense: small, rows: r, cols: c };
-}
-
 // ---- matrix ----
 
 const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
