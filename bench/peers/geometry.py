@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.pop(0)  # tokenizers.py beside this script is not the library
+
 import numpy as np
 
 FAILED = []
@@ -93,6 +95,56 @@ def compare_geometry(sesame, model, texts):
     order = np.argsort(-(u @ u[r["index"]]), kind="stable")
     order = order[order != r["index"]][:5]
     report("nearest neighbours", sum(a["index"] != b for a, b in zip(r["layers"][-1]["words"], order)), 0)
+
+
+def open_lm(model):
+    import torch
+    import transformers
+    with open(model + "/config.json") as f:
+        names = json.load(f)["architectures"]
+    m = getattr(transformers, names[0]).from_pretrained(model).eval()
+    names = {"mask_token": "[MASK]"} if "ForMaskedLM" in type(m).__name__ else {}
+    return torch, m, transformers.PreTrainedTokenizerFast(tokenizer_file=model + "/tokenizer.json", **names)
+
+
+def head_of(m):
+    """The final norm and the language model head."""
+    if hasattr(m, "cls"):
+        return m.cls
+    if hasattr(m, "transformer") and hasattr(m.transformer, "ln_f"):
+        return lambda h: m.lm_head(m.transformer.ln_f(h))
+    if hasattr(m, "lm_head") and hasattr(m, "roberta"):
+        return m.lm_head
+    sys.exit(f"{type(m).__name__}: no rule for its head")
+
+
+def compare_lens(sesame, model, texts):
+    torch, m, tokenizer = open_lm(model)
+    read, depth, worst = head_of(m), m.config.num_hidden_layers, {}
+    masked = tokenizer.mask_token is not None and "ForMaskedLM" in type(m).__name__
+    for text in open(texts, encoding="utf-8").read().splitlines()[:20]:
+        text = text + " " + tokenizer.mask_token if masked else text
+        r = json.loads(call(sesame, "lens", text, "-m", model, "--json", "--top-k", "1"))["result"]
+        with torch.no_grad():
+            states = m(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+        end = None
+        for layer in range(depth, -1, -1):
+            h = states[layer][0]
+            with torch.no_grad():
+                if layer == depth and hasattr(m, "transformer"):
+                    logits = m.lm_head(h)
+                else:
+                    logits = read(h)
+            log_p = torch.log_softmax(logits.double(), -1)
+            end = log_p if end is None else end
+            for x in r["positions"]:
+                got, lp, le = x["layers"][layer], log_p[x["position"]], end[x["position"]]
+                want = {"probability": lp[x["target_id"]].exp(), "entropy": -(lp.exp() * lp).sum(),
+                        "kl": (le.exp() * (le - lp)).sum()}
+                for k, v in want.items():
+                    worst[k] = max(worst.get(k, 0), abs(got[k] - float(v)))
+    for k, v in worst.items():
+        report("lens: " + k, v, 1e-4)
 
 
 def main():

@@ -275,4 +275,10 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 /* model_hooks.c: validates captures and edits; the batch is valid. */
 bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_output_request *r, ses_err *e);
 
+/* lens_head.c: the use of the language model head; NULL and an error: the class has none. */
+const ses_head_use *ses_model_lens_head(const ses_model *m, ses_err *e);
+/* Logits of rows of a hidden state that the head's stack gives out, "hidden_states.N". last: N is the last
+ * layer, whose state includes the final norm. NULL: the tape has failed. */
+ses_tensor *ses_model_lens(const ses_model *m, ses_tape *t, ses_tensor *x, bool last);
+
 #endif

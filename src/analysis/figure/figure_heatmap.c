@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { MAX_NAME = 14, LEFT = 96, TOP = 20, CELL_HEIGHT = 20, MIN_HEIGHT = 3 };
+enum { MAX_NAME = 14, LEFT = 96, TOP = 20, CELL_HEIGHT = 20, MIN_HEIGHT = 3, MIN_TEXT = 5, MAX_TEXT = 12 };
 
 static const char *name_of(const char *const *name, int64_t i, char buf[24])
 {
@@ -25,6 +25,17 @@ static double max_abs_in(const ses_figure_matrix *m, int64_t row, int64_t col, i
     return best;
 }
 
+/* The text of a cell on its shade, and a space. */
+static void draw_text_cell(const ses_figure_matrix *m, const ses_draw *d, int64_t i, int64_t j, double shade,
+                           int width, ses_buf *out)
+{
+    ses_buf text = { 0 };
+    ses_draw_cell(&text, m->cell[i * m->cols + j], width - 1, false);
+    ses_draw_on_shade(out, d, shade, text.data ? text.data : "");
+    ses_buf_put(out, ' ');
+    ses_buf_free(&text);
+}
+
 /* Wide matrices are drawn in blocks: the value of the largest size in each. */
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
@@ -40,7 +51,8 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
             block = (m->cols + available - 1) / available;
     if (block < 1) block = 1;
     int width = (int)(available / ((m->cols + block - 1) / block + (m->cols == 0)));
-    if (width > 6) width = 6;
+    bool cells = m->cell && block == 1 && width >= MIN_TEXT;
+    if (width > (cells ? MAX_TEXT : 6)) width = cells ? MAX_TEXT : 6;
     ses_draw_dim(out, d);
     ses_draw_cell(out, "", left + 1, false);
     for (int64_t j = 0; j < m->cols; j += block) {
@@ -52,8 +64,13 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     for (int64_t i = 0; i < m->rows; i += block) {
         ses_draw_cell(out, name_of(m->row_name, i, buf), left, true);
         ses_buf_put(out, ' ');
-        for (int64_t j = 0; j < m->cols; j += block)
-            ses_draw_shade(out, d, ses_shades_at(&s, max_abs_in(m, i, j, block)), width);
+        for (int64_t j = 0; j < m->cols; j += block) {
+            double shade = ses_shades_at(&s, max_abs_in(m, i, j, block));
+            if (cells)
+                draw_text_cell(m, d, i, j, shade, width, out);
+            else
+                ses_draw_shade(out, d, shade, width);
+        }
         ses_buf_put(out, '\n');
     }
     ses_buf_puts(out, "(");

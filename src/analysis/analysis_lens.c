@@ -1,0 +1,548 @@
+/* lens: the predictions of each layer, read with the final norm and the language model head. */
+#include "analysis/lens/lens.h"
+#include "analysis/text_file.h"
+#include "base/alloc.h"
+#include "generate/logit_scores.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_TOP = 50, MAX_POSITIONS = 512, MAX_DETAILED = 2 };
+
+typedef struct args {
+    const char *target, *output_text, *train, *translators, *save, *column;
+    int64_t top_k, steps, batch_tokens, max_texts;
+    double rate;
+    bool all;
+} args;
+
+typedef struct prediction {
+    int32_t top[MAX_TOP];
+    float p[MAX_TOP];
+    int64_t rank; /* rank of the target, from 1 */
+    double probability, entropy, kl;
+} prediction;
+
+typedef struct lens_run {
+    ses_analysis_call *call;
+    const args *a;
+    ses_lens l;
+    ses_translators translators;
+    bool tuned;
+    /* the text */
+    int32_t *id, *decoder_id, *row, *answer; /* row, answer: [n] */
+    char **name;                             /* [n]: the token at each position */
+    int64_t tokens, source_tokens, n;
+    int32_t *source;
+    float **state, *logits, *final;
+    int64_t *layer; /* [n_layers] */
+    int64_t n_layers;
+    prediction *p; /* [n, n_layers] */
+} lens_run;
+
+/* ---- the text ---- */
+
+/* A token as people write it: "##s" and "Gs" without marks of the tokenizer, quoted spaces. */
+static char *token_text(const lens_run *r, int32_t id, ses_err *e)
+{
+    size_t n = 0;
+    const char *s = ses_tokenizer_id_to_token(r->l.tokenizer, id, &n);
+    ses_buf out = { 0 };
+    if (!s) ses_buf_appendf(&out, "#%d", (int)id);
+    if (s && n > 2 && !memcmp(s, "\xC4\xA0", 2)) ses_buf_put(&out, ' '), s += 2, n -= 2; /* byte-level BPE */
+    if (s && n > 3 && !memcmp(s, "\xE2\x96\x81", 3))
+        ses_buf_put(&out, ' '), s += 3, n -= 3; /* SentencePiece */
+    if (s) ses_buf_append(&out, s, n);
+    char *text = ses_buf_ok(&out, e) ? ses_strndup(out.data ? out.data : "", out.len, e) : NULL;
+    ses_buf_free(&out);
+    return text;
+}
+
+static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_err *e)
+{
+    int64_t limit = ses_model_max_tokens(r->l.m);
+    ses_input in = { .text = { text, strlen(text) } };
+    if (!ses_encode(r->l.tokens, &in, NULL, e)) return false;
+    const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
+    if (!x->n) return ses_fail(e, SES_EARG, "the text has no tokens");
+    *n = (int64_t)x->n < limit ? (int64_t)x->n : limit;
+    if ((int64_t)x->n > limit)
+        ses_report_note(r->call->report,
+                        "The text has %zu tokens, the model reads %lld: the rest is left out.", x->n,
+                        (long long)limit);
+    *id = ses_alloc_array((size_t)*n, sizeof **id, e);
+    if (!*id) return false;
+    memcpy(*id, x->id, (size_t)*n * sizeof **id);
+    for (int64_t i = 0; !r->l.decoder && i < *n; i++)
+        ses_report_token(r->call->report, text + x->byte_offset[i].begin,
+                         x->byte_offset[i].end - x->byte_offset[i].begin, (int64_t)x->byte_offset[i].begin,
+                         (int64_t)x->byte_offset[i].end, x->word_id[i]);
+    return true;
+}
+
+/* Positions that are read: masks, all tokens of a causal model, all tokens of the decoder. */
+static bool choose_positions(lens_run *r, ses_err *e)
+{
+    const ses_lens *l = &r->l;
+    int32_t mask = l->config.role[SES_ROLE_MASK];
+    r->row = ses_alloc_array((size_t)r->tokens, sizeof *r->row, e);
+    r->answer = r->row ? ses_alloc_array((size_t)r->tokens, sizeof *r->answer, e) : NULL;
+    r->name = r->answer ? ses_alloc_array((size_t)r->tokens, sizeof *r->name, e) : NULL;
+    if (!r->name) return false;
+    for (int64_t i = 0; i < r->tokens && r->n < MAX_POSITIONS; i++) {
+        bool read = !l->masked || r->a->all || r->id[i] == mask;
+        if (!read) continue;
+        r->answer[r->n] = l->decoder         ? r->id[i]
+                          : !l->masked       ? i + 1 < r->tokens ? r->id[i + 1] : -1
+                          : r->id[i] != mask ? r->id[i]
+                                             : -1;
+        /* a decoder's row reads the token before the one that it predicts */
+        if (!(r->name[r->n] = token_text(r, l->decoder ? r->decoder_id[i] : r->id[i], e))) return false;
+        r->row[r->n++] = (int32_t)i;
+    }
+    if (r->n) return true;
+    size_t len = 0;
+    const char *name = mask >= 0 ? ses_tokenizer_id_to_token(l->tokenizer, mask, &len) : NULL;
+    return ses_fail(e, SES_EARG, "no mask in the text: expected at least one %.*s, or --all",
+                    name ? (int)len : 6, name ? name : "[MASK]");
+}
+
+static bool read_text(lens_run *r, ses_err *e)
+{
+    const char *text = r->call->operands[0];
+    const ses_config *c = &r->l.m->c;
+    if (!r->l.decoder) {
+        if (!encode(r, text, &r->id, &r->tokens, e)) return false;
+        return choose_positions(r, e);
+    }
+    if (!encode(r, text, &r->source, &r->source_tokens, e) ||
+        !encode(r, r->a->output_text ? r->a->output_text : text, &r->id, &r->tokens, e))
+        return false;
+    r->decoder_id = ses_alloc_array((size_t)r->tokens, sizeof *r->decoder_id, e);
+    if (!r->decoder_id) return false;
+    bool starts = c->decoder.label_shift == SES_SHIFT_START;
+    r->decoder_id[0] = starts ? (int32_t)c->decoder.start_id : r->id[r->tokens - 1];
+    memcpy(r->decoder_id + 1, r->id, (size_t)(r->tokens - 1) * sizeof *r->id);
+    return choose_positions(r, e);
+}
+
+/* --target replaces the answer of every position. */
+static bool set_target(lens_run *r, ses_err *e)
+{
+    const char *word = r->a->target;
+    int32_t id = -1;
+    if (!word) return true;
+    id = ses_tokenizer_token_to_id(r->l.tokenizer, word, strlen(word));
+    if (id < 0) {
+        ses_input in = { .text = { word, strlen(word) } };
+        if (!ses_encode(r->l.tokens, &in, &(ses_encode_options){ .no_special = true }, e)) return false;
+        const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
+        if (x->n != 1)
+            return ses_fail(e, SES_EARG, "--target: \"%s\" is %zu tokens, expected one",
+                            ses_quoted_of(word, strlen(word)).s, x->n);
+        id = x->id[0];
+    }
+    for (int64_t i = 0; i < r->n; i++) r->answer[i] = id;
+    return true;
+}
+
+/* ---- numbers ---- */
+
+/* log softmax in double. */
+static void log_probabilities(const float *logit, int64_t n, double *out)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) max = fmax(max, (double)logit[i]);
+    for (int64_t i = 0; i < n; i++) sum += exp((double)logit[i] - max);
+    for (int64_t i = 0; i < n; i++) out[i] = (double)logit[i] - max - log(sum);
+}
+
+static void measure(const lens_run *r, const float *logit, const double *last, double *scratch,
+                    int32_t answer, prediction *p)
+{
+    int64_t V = r->l.vocab;
+    log_probabilities(logit, V, scratch);
+    ses_top_k(logit, V, r->a->top_k, p->top);
+    for (int64_t k = 0; k < r->a->top_k; k++) p->p[k] = (float)exp(scratch[p->top[k]]);
+    p->rank = 1;
+    for (int64_t i = 0; i < V; i++) {
+        double q = exp(scratch[i]), end = exp(last[i]);
+        p->rank += logit[i] > logit[answer] || (logit[i] == logit[answer] && i < answer);
+        if (q > 0) p->entropy -= q * scratch[i];
+        if (end > 0) p->kl += end * (last[i] - scratch[i]);
+    }
+    p->probability = exp(scratch[answer]);
+}
+
+static bool compute(lens_run *r, ses_err *e)
+{
+    ses_lens *l = &r->l;
+    int64_t V = l->vocab;
+    double *last = ses_alloc_array((size_t)V, sizeof *last, e);
+    double *scratch = last ? ses_alloc_array((size_t)V, sizeof *scratch, e) : NULL;
+    bool ok = scratch != NULL;
+    for (int64_t i = 0; ok && i < r->n; i++) {
+        int32_t best;
+        ses_top_k(r->final + i * V, V, 1, &best);
+        if (r->answer[i] < 0 || r->answer[i] >= V) r->answer[i] = best;
+    }
+    for (int64_t k = 0; ok && k < r->n_layers; k++) {
+        ses_analysis_progress(r->call, "layers", k, r->n_layers);
+        ok = ses_lens_read(l, r->tuned ? &r->translators : NULL, r->layer[k], r->state[r->layer[k]], r->n,
+                           r->logits, e);
+        for (int64_t i = 0; ok && i < r->n; i++) {
+            log_probabilities(r->final + i * V, V, last);
+            measure(r, r->logits + i * V, last, scratch, r->answer[i], &r->p[i * r->n_layers + k]);
+        }
+    }
+    ses_free(last), ses_free(scratch);
+    return ok;
+}
+
+static bool run_model(lens_run *r, ses_err *e)
+{
+    ses_lens *l = &r->l;
+    const int32_t cu[] = { 0, (int32_t)r->tokens }, source[] = { 0, (int32_t)r->source_tokens };
+    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = r->id, .row = r->row, .n = r->n };
+    if (l->decoder) b.cu = source, b.id = r->source, b.target_cu = cu, b.target_id = r->decoder_id;
+    size_t V = (size_t)l->vocab, n = (size_t)r->n;
+    r->state = ses_alloc_array((size_t)l->layers + 1, sizeof *r->state, e);
+    r->logits = r->state ? ses_alloc_array(n * V, sizeof *r->logits, e) : NULL;
+    r->final = r->logits ? ses_alloc_array(n * V, sizeof *r->final, e) : NULL;
+    r->layer = r->final ? ses_alloc_array((size_t)l->layers + 1, sizeof *r->layer, e) : NULL;
+    for (int64_t i = 0; r->layer && i <= l->layers; i++) {
+        r->state[i] = ses_alloc_array(n * (size_t)l->width, sizeof **r->state, e);
+        if (!r->state[i]) return false;
+        if (!r->call->layers.given || ses_layer_set_has(&r->call->layers, i)) r->layer[r->n_layers++] = i;
+    }
+    if (!r->layer) return false;
+    r->p = ses_alloc_array(n * (size_t)r->n_layers, sizeof *r->p, e);
+    return r->p && ses_lens_states(l, &b, r->state, r->final, e);
+}
+
+/* ---- training ---- */
+
+static void report_training(const lens_run *r, const double *loss)
+{
+    ses_json_writer *w = ses_report_json(r->call->report);
+    ses_figure *f =
+        ses_report_table(r->call->report, "KL to the model's prediction", ">layer|>first step|>last step");
+    ses_json_begin_object(w);
+    ses_json_member_int(w, "steps", r->a->steps);
+    ses_json_member_string(w, "translators", r->a->save);
+    ses_json_member_array(w, "layers");
+    for (int64_t i = 0; i < r->l.layers; i++) {
+        ses_figure_cell(f, "%lld", (long long)i);
+        ses_figure_cell(f, "%.4f", loss[i]);
+        ses_figure_cell(f, "%.4f", loss[r->l.layers + i]);
+        ses_json_begin_object(w);
+        ses_json_member_int(w, "layer", i);
+        ses_json_member_real(w, "kl_first", loss[i]);
+        ses_json_member_real(w, "kl_last", loss[r->l.layers + i]);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    ses_report_note(r->call->report, "Written: %s. Use it with --translators.", r->a->save);
+}
+
+/* Opens the model once more, with gradients, and trains the translators of its layers. */
+static bool train(lens_run *r, ses_err *e)
+{
+    ses_tuned_options o = { .steps = r->a->steps,
+                            .batch_tokens = r->a->batch_tokens,
+                            .rate = r->a->rate,
+                            .momentum = 0.9,
+                            .seed = r->call->seed };
+    ses_text_file f = { 0 };
+    ses_lens l = { 0 };
+    ses_translators t = { 0 };
+    double *loss = NULL;
+    bool ok = ses_text_file_open(
+        &f, r->a->train,
+        &(ses_text_file_options){ .text_column = r->a->column, .max_texts = (size_t)r->a->max_texts }, e);
+    const char *dir = r->call->adapter ? r->call->adapter : r->call->model_dir;
+    ses_model_options mo = { .train = true, .base = r->call->adapter ? r->call->model_dir : NULL };
+    ses_model *m = ok ? ses_model_open(dir, r->call->dev, &mo, e) : NULL;
+    ok = m && ses_lens_open(&l, m, r->call->tokenizer, r->call->model_dir, e) &&
+         (loss = ses_alloc_array(2 * (size_t)l.layers, sizeof *loss, e)) &&
+         ses_tuned_train(&l, f.text, f.n, &o, r->call, &t, loss, e) &&
+         ses_translators_save(&t, r->a->save, m, r->call->overwrite, e);
+    if (ok) report_training(r, loss);
+    ses_free(loss);
+    ses_translators_free(&t);
+    ses_lens_close(&l);
+    ses_model_free(m);
+    ses_text_file_free(&f);
+    return ok;
+}
+
+/* ---- report ---- */
+
+static bool put_prediction(const lens_run *r, const prediction *p, int64_t layer, ses_json_writer *w,
+                           ses_err *e)
+{
+    ses_json_begin_object(w);
+    ses_json_member_int(w, "layer", layer);
+    ses_json_member_int(w, "rank", p->rank);
+    ses_json_member_real(w, "probability", p->probability);
+    ses_json_member_real(w, "entropy", p->entropy);
+    ses_json_member_real(w, "kl", p->kl);
+    ses_json_member_array(w, "top");
+    for (int64_t k = 0; k < r->a->top_k; k++) {
+        char *s = token_text(r, p->top[k], e);
+        if (!s) return false;
+        ses_json_begin_object(w);
+        ses_json_member_string(w, "token", s);
+        ses_json_member_int(w, "id", p->top[k]);
+        ses_json_member_real(w, "probability", (double)p->p[k]);
+        ses_json_end_object(w);
+        ses_free(s);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    return true;
+}
+
+static bool put_result(const lens_run *r, ses_err *e)
+{
+    ses_json_writer *w = ses_report_json(r->call->report);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "lens", r->tuned ? "tuned" : "logit");
+    ses_json_member_array(w, "positions");
+    for (int64_t i = 0; i < r->n; i++) {
+        char *answer = token_text(r, r->answer[i], e);
+        if (!answer) return false;
+        ses_json_begin_object(w);
+        ses_json_member_int(w, "position", r->row[i]);
+        ses_json_member_string(w, "token", r->name[i]);
+        ses_json_member_string(w, "target", answer);
+        ses_json_member_int(w, "target_id", r->answer[i]);
+        ses_free(answer);
+        ses_json_member_array(w, "layers");
+        for (int64_t k = 0; k < r->n_layers; k++)
+            if (!put_prediction(r, &r->p[i * r->n_layers + k], r->layer[k], w, e)) return false;
+        ses_json_end_array(w);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    return true;
+}
+
+/* The best token of each position and layer, shaded by its probability. */
+static bool report_map(const lens_run *r, ses_err *e)
+{
+    size_t cells = (size_t)(r->n * r->n_layers), cols = (size_t)r->n_layers;
+    float *value = ses_alloc_array(cells, sizeof *value, e);
+    char **text = value ? ses_alloc_array(cells, sizeof *text, e) : NULL;
+    char(*number)[8] = text ? ses_alloc_array(cols, sizeof *number, e) : NULL;
+    const char **name = number ? ses_alloc_array(cols, sizeof *name, e) : NULL;
+    bool ok = name != NULL;
+    for (size_t k = 0; ok && k < cols; k++) {
+        snprintf(number[k], sizeof number[k], "%lld", (long long)r->layer[k]);
+        name[k] = number[k];
+    }
+    for (size_t i = 0; ok && i < cells; i++) {
+        value[i] = r->p[i].p[0];
+        ok = (text[i] = token_text(r, r->p[i].top[0], e)) != NULL;
+    }
+    if (ok)
+        ses_report_heatmap(
+            r->call->report, "Best token by layer, shaded by its probability",
+            &(ses_figure_matrix){ .rows = r->n,
+                                  .cols = r->n_layers,
+                                  .value = value,
+                                  .row_name = (const char *const *)r->name,
+                                  .col_name = name,
+                                  .row_label = r->l.decoder ? "token that the decoder reads" : "token",
+                                  .col_label = "layer",
+                                  .cell = (const char *const *)text,
+                                  .scale = SES_SCALE_UNIT });
+    for (size_t i = 0; text && i < cells; i++) ses_free(text[i]);
+    ses_free(value), ses_free(text), ses_free(number), ses_free((void *)name);
+    return ok;
+}
+
+static bool report_position(const lens_run *r, int64_t i, ses_err *e)
+{
+    char title[160], *answer = token_text(r, r->answer[i], e);
+    if (!answer) return false;
+    snprintf(title, sizeof title, "Position %d, %s: rank and probability of \"%s\"", (int)r->row[i],
+             r->name[i], answer);
+    ses_free(answer);
+    ses_figure *f =
+        ses_report_table(r->call->report, title, ">layer|best tokens|>rank|>probability|>entropy|>KL");
+    for (int64_t k = 0; k < r->n_layers; k++) {
+        const prediction *p = &r->p[i * r->n_layers + k];
+        ses_buf s = { 0 };
+        for (int64_t j = 0; j < r->a->top_k && j < 3; j++) {
+            char *t = token_text(r, p->top[j], e);
+            if (!t) return ses_buf_free(&s), false;
+            ses_buf_appendf(&s, "%s%s %.2f", j ? ", " : "", t, (double)p->p[j]);
+            ses_free(t);
+        }
+        ses_figure_cell(f, "%lld", (long long)r->layer[k]);
+        ses_figure_cell(f, "%s", s.data ? s.data : "");
+        ses_figure_cell(f, "%lld", (long long)p->rank);
+        ses_figure_cell(f, "%.4f", p->probability);
+        ses_figure_cell(f, "%.2f", p->entropy);
+        ses_figure_cell(f, "%.2f", p->kl);
+        ses_buf_free(&s);
+    }
+    return true;
+}
+
+static bool report_text(lens_run *r, ses_err *e)
+{
+    if (!put_result(r, e) || !report_map(r, e)) return false;
+    for (int64_t i = 0; i < r->n && (r->n <= MAX_DETAILED); i++)
+        if (!report_position(r, i, e)) return false;
+    if (r->n == MAX_POSITIONS)
+        ses_report_note(r->call->report, "Only the first %d positions are shown.", MAX_POSITIONS);
+    return true;
+}
+
+/* ---- running ---- */
+
+static bool check_args(const lens_run *r, ses_err *e)
+{
+    const args *a = r->a;
+    if (!a->train && a->save) return ses_fail(e, SES_EUSAGE, "--save needs --train CORPUS");
+    if (a->train && !a->save) return ses_fail(e, SES_EUSAGE, "--train needs --save FILE");
+    if (a->train && (a->translators || r->call->n_operands))
+        return ses_fail(e, SES_EUSAGE, "--train takes no text and no --translators: train, then read a text");
+    if (!a->train && !r->call->n_operands)
+        return ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame lens TEXT");
+    return true;
+}
+
+static bool run(ses_analysis_call *call, ses_err *e)
+{
+    lens_run r = { .call = call, .a = call->args };
+    bool ok = check_args(&r, e) && ses_lens_open(&r.l, call->model, call->tokenizer, call->model_dir, e);
+    if (ok && r.a->train) {
+        ok = train(&r, e);
+    } else if (ok) {
+        r.tuned = r.a->translators != NULL;
+        if (r.tuned) ok = ses_translators_load(&r.translators, r.a->translators, call->model, e);
+        ok = ok && read_text(&r, e) && set_target(&r, e) && run_model(&r, e) && compute(&r, e) &&
+             report_text(&r, e);
+    }
+    for (int64_t i = 0; r.state && i <= r.l.layers; i++) ses_free(r.state[i]);
+    for (int64_t i = 0; r.name && i < r.n; i++) ses_free(r.name[i]);
+    ses_free(r.state), ses_free(r.name), ses_free(r.id), ses_free(r.decoder_id), ses_free(r.source);
+    ses_free(r.row), ses_free(r.answer), ses_free(r.logits), ses_free(r.final), ses_free(r.layer),
+        ses_free(r.p);
+    ses_translators_free(&r.translators);
+    ses_lens_close(&r.l);
+    return ok;
+}
+
+#define AT(field) offsetof(args, field)
+static const ses_opt opt[] = {
+    { .name = "top-k",
+      .letter = 'k',
+      .type = SES_OPT_INT,
+      .offset = AT(top_k),
+      .def = "5",
+      .min = 1,
+      .max = MAX_TOP,
+      .help = "number of tokens for each layer" },
+    { .name = "target",
+      .type = SES_OPT_TEXT,
+      .offset = AT(target),
+      .value = "TOKEN",
+      .help = "rank this token; default: the next token (causal), the output's token (encoder-decoder), the "
+              "model's prediction (mask)" },
+    { .name = "all",
+      .type = SES_OPT_FLAG,
+      .offset = AT(all),
+      .help = "masked models: read every position, not only masks" },
+    { .name = "output-text",
+      .type = SES_OPT_TEXT,
+      .offset = AT(output_text),
+      .value = "TEXT",
+      .help = "encoder-decoders: the text that the decoder writes; default: the input" },
+    { .name = "translators",
+      .type = SES_OPT_TEXT,
+      .offset = AT(translators),
+      .value = "FILE",
+      .help = "tuned lens: translators written by --train" },
+    { .name = "train",
+      .type = SES_OPT_TEXT,
+      .offset = AT(train),
+      .value = "CORPUS",
+      .help = "train a tuned lens on the texts of a file" },
+    { .name = "save",
+      .type = SES_OPT_TEXT,
+      .offset = AT(save),
+      .value = "FILE",
+      .help = "with --train: the translators, in safetensors" },
+    { .name = "steps",
+      .type = SES_OPT_INT,
+      .offset = AT(steps),
+      .def = "250",
+      .min = 2,
+      .max = 1e6,
+      .help = "with --train: updates" },
+    { .name = "rate",
+      .type = SES_OPT_REAL,
+      .offset = AT(rate),
+      .def = "1",
+      .min = 1e-9,
+      .max = 1e3,
+      .help = "with --train: learning rate of SGD, falls to 0; momentum is 0.9" },
+    { .name = "batch-tokens",
+      .type = SES_OPT_INT,
+      .offset = AT(batch_tokens),
+      .def = "2048",
+      .min = 8,
+      .max = 1 << 20,
+      .help = "with --train: tokens of a batch" },
+    { .name = "column",
+      .type = SES_OPT_TEXT,
+      .offset = AT(column),
+      .value = "NAME",
+      .help = "with --train: column of the texts in a table" },
+    { .name = "max-texts",
+      .type = SES_OPT_INT,
+      .offset = AT(max_texts),
+      .def = "100000",
+      .min = 0,
+      .max = 1e9,
+      .zero_word = "all",
+      .help = "with --train: maximum number of texts" },
+};
+#undef AT
+
+static const ses_usage_example examples[] = {
+    { "sesame lens \"The capital of France is [MASK].\"", "what each layer would predict" },
+    { "sesame lens -m sesame-gpt \"The children played in the\"", "every position of a causal model" },
+    { "sesame lens --train corpus.txt --save lens.safetensors", "train a tuned lens" },
+    { "sesame lens --translators lens.safetensors \"The capital of France is [MASK].\"", "use it" },
+    { 0 },
+};
+
+const ses_analysis ses_analysis_lens = {
+    .operands = "[TEXT]",
+    .description =
+        "Applies the final norm and the language model head to the hidden states of each layer (logit lens): "
+        "the best tokens, rank and probability of a token, the entropy, and the KL divergence from the "
+        "model's "
+        "prediction. Masked models are read at their masks, causal models at every position, "
+        "encoder-decoders at every position of the decoder. The last layer is the model's own prediction.\n\n"
+        "A tuned lens changes a state first, h + A h + b, with a matrix and a vector for each layer that "
+        "--train "
+        "fits to the model's predictions on a corpus.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 0,
+    .max_operands = 1,
+    .default_model_of = "fill-mask",
+    .model = SES_ANALYSIS_CLASS,
+    .run = run,
+};

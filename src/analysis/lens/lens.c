@@ -1,0 +1,155 @@
+/* Reading hidden states with the language model head: see lens.h. */
+#include "lens.h"
+
+#include "base/alloc.h"
+#include "op/op.h"
+#include "sesame/safetensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- translators ---- */
+
+bool ses_translators_alloc(ses_translators *t, int64_t layers, int64_t width, ses_err *e)
+{
+    *t = (ses_translators){ .layers = layers, .width = width };
+    t->a = ses_alloc_array((size_t)(layers * width * width), sizeof *t->a, e);
+    t->b = t->a ? ses_alloc_array((size_t)(layers * width), sizeof *t->b, e) : NULL;
+    return t->b != NULL;
+}
+
+void ses_translators_free(ses_translators *t)
+{
+    ses_free(t->a), ses_free(t->b);
+    *t = (ses_translators){ 0 };
+}
+
+static bool load_one(const ses_safetensors *f, const char *name, int64_t rows, int64_t cols, float *to,
+                     ses_err *e)
+{
+    const ses_tensor_entry *x = ses_safetensors_find(f, name);
+    bool fits = x && x->rank == (cols ? 2 : 1) && x->dim[0] == rows && (!cols || x->dim[1] == cols);
+    if (!fits)
+        return ses_fail(e, SES_EFORMAT, "%s: %s; expected translators of a model with %lld columns", name,
+                        x ? "another shape" : "missing", (long long)rows);
+    if (!ses_tensor_entry_to_f32(x, to, e)) return false;
+    for (int64_t i = 0; i < x->count; i++)
+        if (!isfinite(to[i])) return ses_fail(e, SES_EFORMAT, "%s: a number is not finite", name);
+    return true;
+}
+
+bool ses_translators_load(ses_translators *t, const char *path, const ses_model *m, ses_err *e)
+{
+    char name[48];
+    int64_t layers = m->stack[m->stack[1].layer ? 1 : 0].depth, w = m->c.hidden;
+    ses_safetensors *f = ses_safetensors_open(path, e);
+    bool ok = f && ses_translators_alloc(t, layers, w, e);
+    for (int64_t i = 0; ok && i < layers; i++) {
+        snprintf(name, sizeof name, "translator.%lld.weight", (long long)i);
+        ok = load_one(f, name, w, w, t->a + i * w * w, e);
+        snprintf(name, sizeof name, "translator.%lld.bias", (long long)i);
+        ok = ok && load_one(f, name, w, 0, t->b + i * w, e);
+    }
+    ses_safetensors_free(f);
+    return ok || ses_wrap(e, "%s", path);
+}
+
+bool ses_translators_save(const ses_translators *t, const char *path, const ses_model *m, bool overwrite,
+                          ses_err *e)
+{
+    char name[48];
+    int64_t w = t->width;
+    ses_safetensors_writer *s = ses_safetensors_writer_new(e);
+    bool ok = s && ses_safetensors_writer_add_meta(s, "model_type", ses_model_type(m), e);
+    for (int64_t i = 0; ok && i < t->layers; i++) {
+        snprintf(name, sizeof name, "translator.%lld.weight", (long long)i);
+        ok = ses_safetensors_writer_add(s, name, SES_F32, 2, (const int64_t[]){ w, w }, t->a + i * w * w, e);
+        snprintf(name, sizeof name, "translator.%lld.bias", (long long)i);
+        ok = ok && ses_safetensors_writer_add(s, name, SES_F32, 1, (const int64_t[]){ w }, t->b + i * w, e);
+    }
+    ok = ok && ses_safetensors_save(s, path, overwrite, e);
+    ses_safetensors_writer_free(s);
+    return ok;
+}
+
+/* ---- passes ---- */
+
+bool ses_lens_open(ses_lens *l, const ses_model *m, const ses_tokenizer *t, const char *dir, ses_err *e)
+{
+    *l = (ses_lens){ .m = m, .tokenizer = t, .decoder = m->stack[1].layer != NULL };
+    l->head = ses_model_lens_head(m, e);
+    if (!l->head) return ses_wrap(e, "a lens reads layers with the language model head");
+    if (!ses_tokenizer_config_read(&l->config, dir, ses_model_type(m), NULL, t, e)) return false;
+    l->masked = l->head->head == &ses_head_masked_lm && !m->class->decoder_only && !m->stack[0].causal;
+    l->layers = m->stack[l->decoder].depth;
+    l->width = m->c.hidden;
+    if (ses_head_width(&m->c) > l->width)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "%s projects its last layer to more columns than its layers have", m->class->name);
+    l->vocab = m->c.vocab;
+    l->tokens = ses_encode_ctx_new(t, e);
+    l->tape = l->tokens ? ses_tape_new(m->dev, NULL, e) : NULL;
+    return l->tape != NULL;
+}
+
+void ses_lens_close(ses_lens *l)
+{
+    ses_encode_ctx_free(l->tokens);
+    ses_tape_free(l->tape);
+    *l = (ses_lens){ 0 };
+}
+
+/* Copies rows of an output to the host. */
+static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, const ses_lens_batch *b,
+                      float *to, ses_err *e)
+{
+    const ses_output *x = ses_outputs_find(out, name);
+    if (!x || !x->tensor)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "this model does not give out its layers: a lens cannot read them");
+    ses_tensor *rows = ses_gather(l->tape, x->tensor, ses_tape_ints(l->tape, b->row, b->n));
+    return ses_tape_read(l->tape, rows, to) || ses_tape_ok(l->tape, e);
+}
+
+bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, float *const *state, float *logits, ses_err *e)
+{
+    char name[48];
+    ses_outputs out;
+    ses_batch in = { .seqs = b->seqs,
+                     .tokens = b->cu[b->seqs],
+                     .cu_seqlens = b->cu,
+                     .ids = b->id,
+                     .target_cu_seqlens = b->target_cu,
+                     .target_ids = b->target_id };
+    ses_output_request want = { .logits = true, .hidden_states = true, .rows = b->row, .n_rows = b->n };
+    ses_tape_reset(l->tape, NULL);
+    if (!ses_model_forward(l->m, l->tape, &in, &want, &out, e)) return false;
+    const ses_output *y = ses_outputs_find(&out, l->head->output);
+    if (!y || ses_cols(y->tensor) != l->vocab)
+        return ses_fail(e, SES_EUNSUPPORTED, "this model has no logits of its vocabulary");
+    if (!ses_tape_read(l->tape, y->tensor, logits)) return ses_tape_ok(l->tape, e);
+    for (int64_t i = 0; i <= l->layers; i++) {
+        snprintf(name, sizeof name, "%shidden_states.%lld", l->m->stack[l->decoder].outputs, (long long)i);
+        if (!copy_rows(l, &out, name, b, state[i], e)) return false;
+    }
+    for (int64_t i = 0; i < b->n * l->vocab; i++)
+        if (isnan(logits[i]))
+            return ses_fail(e, SES_EFORMAT, "the model computes NaN: its weights are damaged");
+    return ses_tape_ok(l->tape, e);
+}
+
+bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const float *state, int64_t n,
+                   float *logits, ses_err *e)
+{
+    int64_t w = l->width, cols = layer == l->layers ? ses_head_width(&l->m->c) : w;
+    ses_tape_reset(l->tape, NULL);
+    ses_tensor *x = ses_tape_input(l->tape, state, SES_DIM(n, cols));
+    if (t && layer < l->layers) {
+        ses_tensor *a = ses_tape_input(l->tape, t->a + layer * w * w, SES_DIM(w, w));
+        ses_tensor *b = ses_tape_input(l->tape, t->b + layer * w, SES_DIM(w));
+        x = ses_add(l->tape, x, ses_linear(l->tape, x, a, b, SES_ACT_NONE, SES_OUT_IN));
+    }
+    ses_tensor *y = ses_model_lens(l->m, l->tape, x, layer == l->layers);
+    return ses_tape_read(l->tape, y, logits) || (ses_tape_ok(l->tape, e) && false);
+}

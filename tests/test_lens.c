@@ -1,0 +1,69 @@
+/* The lens: the last layer gives the model's own logits, bit for bit, in every family; other layers differ. A
+ * lens with zero translators is the logit lens. */
+#include "analysis/lens/lens.h"
+#include "base/alloc.h"
+#include "check.h"
+
+#include <math.h>
+
+static const char *const models[] = { "bert-masked-lm",
+                                      "roberta-masked-lm",
+                                      "albert-masked-lm",
+                                      "gpt2-lm",
+                                      "opt-lm",
+                                      "modernbert-masked-lm",
+                                      "bart-lm",
+                                      "mt5",
+                                      "electra-generator",
+                                      "distilbert-masked-lm",
+                                      "bloom-lm",
+                                      "deberta-masked-lm" };
+
+static void check_model(ses_device *dev, const char *name)
+{
+    enum { N = 5 };
+    static const int32_t id[N] = { 2, 7, 4, 9, 3 }, cu[] = { 0, N }, row[] = { 1, 3 };
+    char dir[96];
+    ses_err e = { 0 };
+    snprintf(dir, sizeof dir, "tests/golden/%s", name);
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    if (!CHECK_MSG(m, "%s: %s", name, e.msg)) return;
+    ses_lens l = { .m = m, .decoder = m->stack[1].layer != NULL };
+    l.head = ses_model_lens_head(m, &e);
+    l.layers = m->stack[l.decoder].depth, l.width = m->c.hidden, l.vocab = m->c.vocab;
+    l.tape = ses_tape_new(dev, NULL, &e);
+    float **state = ses_alloc_array((size_t)l.layers + 1, sizeof *state, &e);
+    float *model = ses_alloc_array((size_t)(2 * l.vocab), sizeof *model, &e);
+    float *lens = ses_alloc_array((size_t)(2 * l.vocab), sizeof *lens, &e);
+    float *zero = ses_alloc_array((size_t)(2 * l.vocab), sizeof *zero, &e);
+    ses_translators t = { 0 };
+    for (int64_t i = 0; i <= l.layers; i++)
+        state[i] = ses_alloc_array((size_t)(2 * l.width), sizeof **state, &e);
+    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = id, .row = row, .n = 2 };
+    if (l.decoder) b.target_cu = cu, b.target_id = id;
+    size_t bytes = (size_t)(2 * l.vocab) * sizeof *lens;
+    if (CHECK_MSG(ses_lens_states(&l, &b, state, model, &e), "%s: %s", name, e.msg)) {
+        CHECK(ses_lens_read(&l, NULL, l.layers, state[l.layers], 2, lens, &e));
+        CHECK_MSG(!memcmp(lens, model, bytes), "%s: the last layer", name);
+        CHECK(ses_lens_read(&l, NULL, 0, state[0], 2, lens, &e) && memcmp(lens, model, bytes));
+        CHECK(ses_translators_alloc(&t, l.layers, l.width, &e));
+        CHECK(ses_lens_read(&l, &t, 0, state[0], 2, zero, &e));
+        CHECK_MSG(!memcmp(lens, zero, bytes), "%s: zero translators", name);
+        t.b[0] = 1;
+        CHECK(ses_lens_read(&l, &t, 0, state[0], 2, zero, &e) && memcmp(lens, zero, bytes));
+    }
+    for (int64_t i = 0; i <= l.layers; i++) ses_free(state[i]);
+    ses_translators_free(&t);
+    ses_free(state), ses_free(model), ses_free(lens), ses_free(zero);
+    ses_tape_free(l.tape);
+    ses_model_free(m);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
+    for (size_t i = 0; i < SES_LEN(models); i++) check_model(dev, models[i]);
+    ses_device_free(dev);
+    return check_report();
+}
