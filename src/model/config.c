@@ -283,7 +283,8 @@ bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
     if (!read_labels(config, c, e) || !read_problem(config, c, e) || !read_own_head(config, c, e))
         return false;
-    return (!d->post_read || d->post_read(c, config, e)) && check(c, e);
+    return (!d->post_read || d->post_read(c, config, e)) && check(c, e) &&
+           ses_pruned_heads_read(d, config, c, e);
 }
 
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,

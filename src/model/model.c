@@ -306,6 +306,7 @@ static const char *no_cache_reason(const ses_model *m)
     if (m->desc->vtable && m->desc->vtable->run)
         return "it keeps hidden states of earlier tokens (mems) instead";
     if (!k->causal) return "it is an encoder, not a causal decoder";
+    if (k->layer_heads) return "its layers have different numbers of heads (pruned_heads)";
     if (m->stack[0].vtable) return "its attention is not implemented for cached keys and values";
     if (m->c.decoder.input_from_source) return "its decoder reads the source text, it does not generate";
     if (m->c.position.skips_pad)

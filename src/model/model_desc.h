@@ -269,6 +269,11 @@ float ses_param_source_scale(const ses_param_source *s, size_t i);
 /* class_match.c: the error for a missing tensor, with the classes that the checkpoint supports. */
 bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char *shape, ses_err *e);
 
+/* pruned_heads.c: reads the key; the rest of the config is read. */
+bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* Why heads cannot be removed from such a model; NULL: they can. */
+const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c);
+
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 

@@ -18,7 +18,7 @@ int64_t ses_model_part_layers(const ses_model *m, ses_part part)
 int64_t ses_model_part_heads(const ses_model *m, ses_part part, int64_t layer)
 {
     const ses_stack *k = stack_of(m, part);
-    return k && layer >= 0 && layer < k->depth ? k->heads : 0;
+    return k && layer >= 0 && layer < k->depth ? ses_stack_heads(k, layer) : 0;
 }
 
 int64_t ses_model_part_neurons(const ses_model *m, ses_part part)

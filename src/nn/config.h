@@ -105,7 +105,9 @@ typedef struct ses_config {
 
     struct {
         int64_t heads;
-        int64_t head_size; /* 0: hidden / heads */
+        int64_t head_size;                   /* 0: hidden / heads */
+        bool pruned;                         /* some layers have fewer heads: */
+        int16_t layer_heads[SES_MAX_LAYERS]; /* their number of heads; 0: `heads` */
         bool causal;
         double scale;                               /* factor of the scores; 0: 1 / sqrt(head size) */
         bool scale_by_layer;                        /* scores are divided by the layer number, too */

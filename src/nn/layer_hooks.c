@@ -20,7 +20,7 @@ ses_layer_site ses_layer_site_of(const ses_stack *k, int i)
     return (ses_layer_site){ .prefix = k->outputs,
                              .part = k->cross ? SES_PART_DECODER : SES_PART_MAIN,
                              .layer = i,
-                             .heads = k->heads,
+                             .heads = i < (int)k->depth ? ses_stack_heads(k, i) : k->heads,
                              .queries = axis,
                              .keys = axis };
 }

@@ -188,7 +188,13 @@ struct ses_stack {
     ses_norm embed_norm, final_norm; /* gain NULL: none */
     ses_layer *layer;                /* [n_unique]; see layer_at in stack.c for the i-th */
     int64_t n_unique;
+    const int16_t *layer_heads; /* config's: heads of each layer, 0: `heads`; NULL: no layer has fewer */
 };
+
+static inline int64_t ses_stack_heads(const ses_stack *k, int64_t layer)
+{
+    return k->layer_heads && k->layer_heads[layer] ? k->layer_heads[layer] : k->heads;
+}
 
 /* Declares a stack. Set before: vtable, prefix, outputs, depth, heads, ffn, causal, cross, and token if it is
  * shared. */

@@ -24,7 +24,7 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     ses_layer l = { 0 };
     snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
     snprintf(part, sizeof part, "%s.attn", name);
-    l.self = ses_attn_params_add(s, c, k->heads, part);
+    l.self = ses_attn_params_add(s, c, ses_stack_heads(k, i), part);
     if (!c->norm.no_first_attn_norm || i)
         l.self_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.attn.norm", name);
     snprintf(part, sizeof part, "%s.cross", name);
@@ -72,6 +72,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 
 bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
+    if (c->attention.pruned) k->layer_heads = c->attention.layer_heads;
     k->n_unique = c->layer_groups ? c->layer_groups * c->layers_per_group : k->depth;
     k->layer = ses_alloc_array((size_t)k->n_unique, sizeof *k->layer, e);
     if (!k->layer) return false;
@@ -138,7 +139,7 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     const ses_config *c = p->c;
     bool cross = k_seqs == &p->source || (q_seqs == &p->target && k_seqs == &p->in);
     bool wanted = p->request->attentions;
-    ses_attention_options o = { .heads = k->heads,
+    ses_attention_options o = { .heads = ses_stack_heads(k, i),
                                 .max_seqlen_q = q_seqs->max_seqlen,
                                 .max_seqlen_k = k_seqs->max_seqlen,
                                 .scale = c->attention.scale,
@@ -194,13 +195,13 @@ static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_
 
 /* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
 static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
-                        const ses_stack_ctx *ctx)
+                        const ses_stack_ctx *ctx, int i)
 {
     const ses_config *c = p->c;
     int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
     bool supported =
         is_full_attention(k, l, p, ctx) && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
-    return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? k->heads : 0;
+    return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
 }
 
 /* Does the last layer compute only the rows that heads use? */
@@ -225,8 +226,9 @@ static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ct
     if (in->q) return;
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
     if (c->position.kind == SES_POS_ROTARY) { /* rotates queries and keys, which precede the values */
-        int64_t dim = ses_cols(in->q) / (3 * c->attention.heads);
-        in->q = ses_rotary_inplace(p->tape, in->q, ctx->seqs->positions, 2 * c->attention.heads * dim, dim,
+        int64_t all = ses_cols(in->q),
+                dim = c->attention.head_size ? c->attention.head_size : all / (3 * c->attention.heads);
+        in->q = ses_rotary_inplace(p->tape, in->q, ctx->seqs->positions, all / 3 * 2, dim,
                                    l->window ? c->position.local_rope_theta : c->position.rope_theta);
     }
     if (!separate || !from) return;
@@ -247,7 +249,7 @@ static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_fo
     if (k->vtable && k->vtable->project)
         k->vtable->project(k, p, ctx, x, &in, i);
     else
-        project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx), &in);
+        project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
     if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
     return run_attention(k, p, &p->used.seqs, ctx->seqs, in, SES_QKV_SEPARATE, 0, i);
 }
@@ -526,6 +528,8 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
                               ses_attn_rel_bias(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
     if (vtable->begin) vtable->begin(k, p, &ctx);
     if (seqs == &p->in) ses_forward_set_mask(p, k->heads);
+    if (k->layer_heads && p->mask_bias)
+        ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : embed(k, p, seqs);
     if (rewinds) x = ses_tape_rewind(t, start, x);

@@ -1,0 +1,298 @@
+/* prune: importance of attention heads for a classifier, accuracy without the least important ones, and a
+ * model without them. */
+#include "analysis/prune/prune.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct prune_args {
+    bool heads;
+    const char *text, *pair, *label, *write;
+    int64_t examples;
+    double keep, step, fraction;
+    bool has_fraction;
+} prune_args;
+
+static const ses_opt opt[] = {
+    { .name = "heads",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(prune_args, heads),
+      .help = "prune attention heads" },
+    { .name = "text-column",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(prune_args, text),
+      .value = "COLUMN",
+      .help = "column of the texts; default: text or sentence" },
+    { .name = "pair-column",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(prune_args, pair),
+      .value = "COLUMN",
+      .help = "column of second texts; default: none" },
+    { .name = "label-column",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(prune_args, label),
+      .value = "COLUMN",
+      .help = "column of the labels; default: label" },
+    { .name = "examples",
+      .type = SES_OPT_INT,
+      .offset = offsetof(prune_args, examples),
+      .value = "N|all",
+      .def = "1000",
+      .zero_word = "all",
+      .min = 1,
+      .max = 1e9,
+      .help = "number of examples to read" },
+    { .name = "keep",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(prune_args, keep),
+      .value = "X",
+      .def = "0.9",
+      .min = 0.01,
+      .max = 1,
+      .help = "stop when the accuracy is below this part of the first one" },
+    { .name = "step",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(prune_args, step),
+      .value = "X",
+      .def = "0.1",
+      .min = 0.001,
+      .max = 1,
+      .help = "part of all heads that is masked at a time" },
+    { .name = "write",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(prune_args, write),
+      .value = "DIR",
+      .help = "write a model without the masked heads: pruned_heads in config.json, smaller weights" },
+    { .name = "fraction",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(prune_args, fraction),
+      .was_set = offsetof(prune_args, has_fraction),
+      .value = "X",
+      .min = 0,
+      .max = 1,
+      .help = "--write: part of the heads to remove; default: the most that keeps the accuracy" },
+};
+
+static const ses_usage_example examples[] = {
+    { "sesame prune sesame-sentiment dev.tsv --heads", "importance of all heads, accuracy without some" },
+    { "sesame prune DIR dev.tsv --heads --write DIR-small",
+      "remove the heads that the accuracy does not need" },
+    { 0 },
+};
+
+enum { MAX_POINTS = 1024 };
+
+typedef struct curve {
+    double removed[MAX_POINTS], accuracy[MAX_POINTS]; /* fraction of heads */
+    size_t heads[MAX_POINTS];
+    int64_t n;
+} curve;
+
+static int by_importance(const void *a, const void *b)
+{
+    const ses_prune_head *x = *(const ses_prune_head *const *)a, *y = *(const ses_prune_head *const *)b;
+    if (x->importance != y->importance) return x->importance < y->importance ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static int64_t last_head_of_layer(const ses_prune *p, const ses_prune_head *h)
+{
+    size_t best = (size_t)(h - p->head), first = best - (size_t)h->head;
+    int64_t n = ses_model_part_heads(p->m, h->part, h->layer);
+    best = first;
+    for (size_t i = first; i < first + (size_t)n; i++)
+        if (p->head[i].importance > p->head[best].importance) best = i;
+    return p->head[best].head;
+}
+
+/* Heads from the least important one on; without the best head of each layer, which always stays. */
+static const ses_prune_head **removable(ses_prune *p, size_t *n, ses_err *e)
+{
+    const ses_prune_head **order = ses_arena_array(&p->mem, p->n_heads + 1, sizeof *order, e);
+    *n = 0;
+    for (size_t i = 0; order && i < p->n_heads; i++)
+        if (last_head_of_layer(p, &p->head[i]) != p->head[i].head) order[(*n)++] = &p->head[i];
+    if (order) qsort(order, *n, sizeof *order, by_importance);
+    return order;
+}
+
+static bool measure(ses_prune *p, const prune_args *a, const ses_prune_head *const *order, size_t n, curve *c,
+                    ses_err *e)
+{
+    for (c->n = 0; c->n < MAX_POINTS; c->n++) {
+        size_t k = (size_t)(a->step * (double)c->n * (double)p->n_heads + 0.5);
+        if (k > n) break;
+        ses_analysis_progress(p->call, "masking", c->n, 0);
+        if (!ses_prune_score(p, order, k, &c->accuracy[c->n], e)) return false;
+        c->heads[c->n] = k;
+        c->removed[c->n] = (double)k / (double)p->n_heads;
+        if (c->accuracy[c->n] < a->keep * c->accuracy[0]) return c->n++, true;
+    }
+    return true;
+}
+
+/* ---- report ---- */
+
+static const char *const part_names[] = { "layer", "decoder layer", "cross attention of layer" };
+
+static void put_heatmap(ses_prune *p, ses_part part, ses_err *e)
+{
+    int64_t layers = ses_model_part_layers(p->m, part), most = 0;
+    for (int64_t l = 0; l < layers; l++)
+        if (ses_model_part_heads(p->m, part, l) > most) most = ses_model_part_heads(p->m, part, l);
+    float *value = ses_arena_array(&p->mem, (size_t)(layers * most) + 1, sizeof *value, e);
+    const char **row = ses_arena_array(&p->mem, (size_t)layers + 1, sizeof *row, e),
+               **col = ses_arena_array(&p->mem, (size_t)most + 1, sizeof *col, e);
+    if (!layers || !value || !row || !col) return;
+    char name[24];
+    for (int64_t i = 0; i < layers * most; i++) value[i] = NAN;
+    for (int64_t l = 0; l < layers; l++)
+        row[l] = ses_arena_strndup(&p->mem, name, (size_t)snprintf(name, sizeof name, "%d", (int)l + 1), e);
+    for (int64_t h = 0; h < most; h++)
+        col[h] = ses_arena_strndup(&p->mem, name, (size_t)snprintf(name, sizeof name, "%d", (int)h + 1), e);
+    for (size_t i = 0; i < p->n_heads; i++)
+        if (p->head[i].part == part)
+            value[p->head[i].layer * most + p->head[i].head] = (float)p->head[i].importance;
+    static const char *const titles[] = { "Importance of heads", "Importance of decoder heads",
+                                          "Importance of cross-attention heads" };
+    ses_report_heatmap(p->call->report, titles[part],
+                       &(ses_figure_matrix){ .rows = layers,
+                                             .cols = most,
+                                             .value = value,
+                                             .row_name = row,
+                                             .col_name = col,
+                                             .row_label = part_names[part],
+                                             .col_label = "head",
+                                             .scale = SES_SCALE_UNIT });
+}
+
+static void put_json(const ses_prune *p, const curve *c, const ses_prune_head *const *order, size_t kept)
+{
+    static const char *const parts[] = { "main", "decoder", "cross" };
+    ses_json_writer *w = ses_report_json(p->call->report);
+    ses_json_begin_object(w);
+    ses_json_member_uint(w, "examples", p->n_texts);
+    ses_json_member_array(w, "heads");
+    for (size_t i = 0; i < p->n_heads; i++) {
+        ses_json_begin_object(w);
+        ses_json_member_string(w, "part", parts[p->head[i].part]);
+        ses_json_member_int(w, "layer", p->head[i].layer);
+        ses_json_member_int(w, "head", p->head[i].head);
+        ses_json_member_real(w, "importance", p->head[i].importance);
+        ses_json_member_real(w, "raw", p->head[i].raw);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_member_array(w, "curve");
+    for (int64_t i = 0; i < c->n; i++) {
+        ses_json_begin_object(w);
+        ses_json_member_uint(w, "masked", c->heads[i]);
+        ses_json_member_real(w, "fraction", c->removed[i]);
+        ses_json_member_real(w, "accuracy", c->accuracy[i]);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_member_array(w, "removable");
+    for (size_t i = 0; i < kept; i++) {
+        ses_json_begin_array(w);
+        ses_json_put_int(w, order[i]->layer);
+        ses_json_put_int(w, order[i]->head);
+        ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+}
+
+static void put_curve(const ses_prune *p, const curve *c)
+{
+    ses_report *r = p->call->report;
+    double percent[MAX_POINTS];
+    for (int64_t i = 0; i < c->n; i++) percent[i] = 100 * c->removed[i];
+    ses_figure *f = ses_report_lines(r, "Accuracy without heads", "masked heads in %", "accuracy");
+    ses_figure_line(f, &(ses_figure_series){ .name = "accuracy", .n = c->n, .x = percent, .y = c->accuracy });
+    ses_figure *t = ses_report_table(r, "Masked heads", ">heads|>part|>accuracy");
+    for (int64_t i = 0; i < c->n; i++) {
+        ses_figure_cell(t, "%zu", c->heads[i]);
+        ses_figure_cell(t, "%.0f %%", percent[i]);
+        ses_figure_cell(t, "%.4f", c->accuracy[i]);
+    }
+}
+
+/* ---- the analysis ---- */
+
+static bool check_args(const ses_analysis_call *call, const prune_args *a, ses_err *e)
+{
+    if (!a->heads) return ses_fail(e, SES_EUSAGE, "nothing to prune: give --heads");
+    if (a->has_fraction && !a->write) return ses_fail(e, SES_EUSAGE, "--fraction requires --write DIR");
+    if (a->write && !call->overwrite && ses_path_exists(a->write))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", a->write);
+    const char *why = ses_pruned_heads_unsupported(call->model->desc, &call->model->c);
+    if (a->write && why)
+        return ses_fail(e, SES_EUNSUPPORTED, "--write: heads of a %s model cannot be removed: %s",
+                        ses_model_type(call->model), why);
+    return true;
+}
+
+static bool prune(ses_prune *p, const prune_args *a, ses_err *e)
+{
+    curve c;
+    size_t n, kept = 0;
+    ses_prune_columns columns = { a->text, a->pair, a->label, a->examples };
+    if (!ses_prune_open(p, p->call->operands[0], &columns, e) || !ses_prune_importance(p, e)) return false;
+    const ses_prune_head **order = removable(p, &n, e);
+    if (!order || !measure(p, a, order, n, &c, e)) return false;
+    for (int64_t i = 0; i < c.n; i++)
+        if (c.accuracy[i] >= a->keep * c.accuracy[0]) kept = c.heads[i];
+    for (ses_part k = SES_PART_MAIN; k <= SES_PART_CROSS; k++) put_heatmap(p, k, e);
+    put_curve(p, &c);
+    put_json(p, &c, order, kept);
+    ses_report *r = p->call->report;
+    ses_report_note(r,
+                    "%zu of %zu heads can be masked with at least %.0f %% of the accuracy, on %zu examples.",
+                    kept, p->n_heads, 100 * a->keep, p->n_texts);
+    ses_report_note(r, "Importance: mean |output . gradient|, divided by the length of its layer's vector.");
+    if (!a->write) return true;
+    if (a->has_fraction) {
+        kept = (size_t)(a->fraction * (double)p->n_heads + 0.5);
+        if (kept > n) kept = n;
+    }
+    if (!ses_prune_write(p, order, kept, a->write, e)) return false;
+    ses_report_note(r, "%s: the model without %zu heads. Each layer keeps its most important one.", a->write,
+                    kept);
+    return true;
+}
+
+static bool run(ses_analysis_call *call, ses_err *e)
+{
+    ses_prune p = { .call = call, .m = call->model };
+    bool ok = check_args(call, call->args, e) && (p.tape = ses_tape_new(call->dev, NULL, e)) &&
+              prune(&p, call->args, e);
+    ses_tape_free(p.tape);
+    ses_arena_free(&p.mem);
+    return ok;
+}
+
+const ses_analysis ses_analysis_prune = {
+    .operands = "MODEL DATA",
+    .description =
+        "Ranks the attention heads of a classifier by their importance on labeled texts (the mean of |output "
+        "times gradient of the loss| of a head, divided by the length of its layer's vector), then measures "
+        "the accuracy while the least important heads are masked, 10 % at a time, until it falls below 90 % "
+        "of "
+        "the first one.\n\n"
+        "--write DIR removes heads from the weights: config.json lists them as pruned_heads, as in "
+        "transformers. Each layer keeps at least one head.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(prune_args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .has_model_operand = true,
+    .model = SES_ANALYSIS_F32,
+    .run = run,
+};

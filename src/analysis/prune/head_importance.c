@@ -1,0 +1,145 @@
+/* Importance of heads (Michel et al. 2019): the mean over texts of |output of the head . gradient of the loss|,
+ * the derivative by a factor of the head; and accuracy with heads masked. */
+#include "prune.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { BATCH_TOKENS = 4096 };
+
+/* Texts first .. first + n - 1 as a batch; returns n. */
+static size_t fill(ses_prune *p, size_t first, ses_batch *b, ses_err *e)
+{
+    size_t n = 0;
+    int64_t tokens = 0;
+    while (first + n < p->n_texts && (!n || tokens + p->text[first + n].n <= BATCH_TOKENS))
+        tokens += p->text[first + n++].n;
+    int32_t *cu = ses_arena_array(&p->mem, n + 1, sizeof *cu, e);
+    int32_t *id = ses_arena_array(&p->mem, (size_t)tokens, sizeof *id, e);
+    int32_t *segment = ses_arena_array(&p->mem, (size_t)tokens, sizeof *segment, e);
+    int32_t *label = ses_arena_array(&p->mem, n, sizeof *label, e);
+    if (!cu || !id || !segment || !label) return 0;
+    for (size_t i = 0; i < n; i++) {
+        const ses_prune_text *t = &p->text[first + i];
+        for (int64_t j = 0; j < t->n; j++) id[cu[i] + j] = t->id[j], segment[cu[i] + j] = t->segment[j];
+        cu[i + 1] = cu[i] + (int32_t)t->n;
+        label[i] = t->label;
+    }
+    *b = (ses_batch){ .seqs = (int64_t)n, .tokens = tokens, .cu_seqlens = cu, .ids = id, .labels = label };
+    if (p->sets_segments) b->segments = segment;
+    return n;
+}
+
+static const char *prefix_of(const ses_prune *p, ses_part part)
+{
+    bool decoder = ses_model_part_layers(p->m, SES_PART_DECODER) > 0;
+    return part == SES_PART_CROSS     ? "cross_"
+           : part == SES_PART_DECODER ? "decoder_"
+           : decoder                  ? "encoder_"
+                                      : "";
+}
+
+/* Adds |output . gradient| of each sequence to the heads of one layer, which start at h. */
+static bool add_layer(ses_prune *p, const ses_batch *b, const ses_outputs *o, ses_prune_head *h, ses_err *e)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%shead_outputs.%d", prefix_of(p, h->part), (int)h->layer);
+    const ses_output *y = ses_outputs_find(o, name);
+    if (!y) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", name);
+    int64_t heads = ses_model_part_heads(p->m, h->part, h->layer), C = ses_cols(y->tensor), D = C / heads;
+    ses_real *x = ses_arena_array(&p->mem, (size_t)ses_count(y->tensor), sizeof *x, e);
+    ses_real *g = ses_arena_array(&p->mem, (size_t)ses_count(y->tensor), sizeof *g, e);
+    if (!x || !g || !ses_tape_read(p->tape, y->tensor, x) || !ses_tape_read_grad(p->tape, y->tensor, g))
+        return ses_tape_ok(p->tape, e) && false;
+    for (int64_t s = 0; s < b->seqs; s++)
+        for (int64_t k = 0; k < heads; k++) {
+            double sum = 0;
+            for (int64_t t = b->cu_seqlens[s]; t < b->cu_seqlens[s + 1]; t++)
+                for (int64_t d = k * D; d < (k + 1) * D; d++)
+                    sum += (double)x[t * C + d] * (double)g[t * C + d];
+            h[k].raw += fabs(sum) * (double)b->seqs; /* the loss is a mean over the batch */
+        }
+    return true;
+}
+
+static bool add_batch(ses_prune *p, const ses_batch *b, ses_err *e)
+{
+    ses_outputs o;
+    ses_output_request r = { .head_outputs = true, .capture_gradients = true };
+    ses_tape_reset(p->tape, &(ses_tape_options){ .record = true });
+    if (!ses_model_forward(p->m, p->tape, b, &r, &o, e)) return false;
+    ses_backward(p->tape, o.loss);
+    if (!ses_tape_ok(p->tape, e)) return false;
+    for (size_t i = 0; i < p->n_heads;) {
+        ses_mark mark = ses_arena_mark(&p->mem);
+        if (!add_layer(p, b, &o, &p->head[i], e)) return false;
+        ses_arena_rewind(&p->mem, mark);
+        i += (size_t)ses_model_part_heads(p->m, p->head[i].part, p->head[i].layer);
+    }
+    return true;
+}
+
+bool ses_prune_importance(ses_prune *p, ses_err *e)
+{
+    for (size_t first = 0, n; first < p->n_texts; first += n) {
+        ses_mark mark = ses_arena_mark(&p->mem);
+        ses_batch b;
+        ses_analysis_progress(p->call, "importance", (int64_t)first, (int64_t)p->n_texts);
+        if (!(n = fill(p, first, &b, e)) || !add_batch(p, &b, e)) return false;
+        ses_arena_rewind(&p->mem, mark);
+    }
+    for (size_t i = 0, n; i < p->n_heads; i += n) {
+        double sum = 0;
+        n = (size_t)ses_model_part_heads(p->m, p->head[i].part, p->head[i].layer);
+        for (size_t j = i; j < i + n; j++) {
+            p->head[j].raw /= (double)p->n_texts;
+            sum += p->head[j].raw * p->head[j].raw;
+        }
+        for (size_t j = i; j < i + n; j++) p->head[j].importance = sum > 0 ? p->head[j].raw / sqrt(sum) : 0;
+    }
+    return true;
+}
+
+static int64_t count_right(ses_prune *p, const ses_batch *b, const ses_edits *edits, ses_err *e)
+{
+    ses_outputs o;
+    int64_t right = 0;
+    ses_tape_reset(p->tape, &(ses_tape_options){ .record = false });
+    ses_output_request r = { .logits = true, .edits = edits };
+    if (!ses_model_forward(p->m, p->tape, b, &r, &o, e)) return -1;
+    const ses_output *y = ses_outputs_find(&o, p->m->class->head[0].output);
+    int64_t n = y ? ses_cols(y->tensor) : 0;
+    ses_real *z = y ? ses_arena_array(&p->mem, (size_t)(n * b->seqs), sizeof *z, e) : NULL;
+    if (!z || !ses_tape_read(p->tape, y->tensor, z)) return ses_tape_ok(p->tape, e) ? -1 : -1;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int64_t best = 0;
+        for (int64_t j = 1; j < n; j++)
+            if (z[s * n + j] > z[s * n + best]) best = j;
+        right += best == b->labels[s];
+    }
+    return right;
+}
+
+bool ses_prune_score(ses_prune *p, const ses_prune_head *const *without, size_t n, double *accuracy,
+                     ses_err *e)
+{
+    ses_mark all = ses_arena_mark(&p->mem);
+    ses_head_edit *edit = ses_arena_array(&p->mem, n + 1, sizeof *edit, e);
+    int64_t right = 0;
+    if (!edit) return false;
+    for (size_t i = 0; i < n; i++)
+        edit[i] = (ses_head_edit){ without[i]->part, without[i]->layer, without[i]->head, 0 };
+    ses_edits edits = { .heads = edit, .n_heads = n };
+    for (size_t first = 0, k; first < p->n_texts; first += k) {
+        ses_mark mark = ses_arena_mark(&p->mem);
+        ses_batch b;
+        if (!(k = fill(p, first, &b, e))) return false;
+        int64_t now = count_right(p, &b, &edits, e);
+        if (now < 0) return false;
+        right += now;
+        ses_arena_rewind(&p->mem, mark);
+    }
+    ses_arena_rewind(&p->mem, all);
+    *accuracy = (double)right / (double)p->n_texts;
+    return true;
+}

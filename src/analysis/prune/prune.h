@@ -1,0 +1,54 @@
+/* Pruning of attention heads: their importance for a classifier on labeled texts, scores without some of
+ * them, and a model without their weights.
+ *
+ * Ownership: everything lives in the arena of the ses_prune. Threads: one thread. */
+#ifndef SES_ANALYSIS_PRUNE_H
+#define SES_ANALYSIS_PRUNE_H
+
+#include "analysis/analysis.h"
+#include "base/arena.h"
+#include "model/model_desc.h"
+
+typedef struct ses_prune_head {
+    ses_part part;
+    int64_t layer, head;
+    double importance; /* divided by the length of its layer's vector */
+    double raw;        /* mean over the texts of |output . gradient| */
+} ses_prune_head;
+
+typedef struct ses_prune_text {
+    int32_t *id, *segment;
+    int64_t n;
+    int32_t label;
+} ses_prune_text;
+
+typedef struct ses_prune {
+    const ses_analysis_call *call;
+    const ses_model *m;
+    ses_arena mem;
+    ses_tape *tape;
+    bool sets_segments;
+    ses_prune_text *text;
+    size_t n_texts;
+    ses_prune_head *head; /* all heads: parts, layers, heads in order */
+    size_t n_heads;
+} ses_prune;
+
+/* prune_data.c: reads texts and labels, and lists the heads. */
+typedef struct ses_prune_columns {
+    const char *text, *pair, *label; /* NULL: default names; pair NULL: none */
+    int64_t most;                    /* texts; 0: all */
+} ses_prune_columns;
+bool ses_prune_open(ses_prune *p, const char *path, const ses_prune_columns *c, ses_err *e);
+
+/* head_importance.c: fills `importance` and `raw`. */
+bool ses_prune_importance(ses_prune *p, ses_err *e);
+/* Accuracy without the first n of these heads. */
+bool ses_prune_score(ses_prune *p, const ses_prune_head *const *without, size_t n, double *accuracy,
+                     ses_err *e);
+
+/* prune_write.c: writes the model without these heads to a folder. */
+bool ses_prune_write(ses_prune *p, const ses_prune_head *const *without, size_t n, const char *dir,
+                     ses_err *e);
+
+#endif
