@@ -319,7 +319,7 @@ static bool choose_generated(ses_explain *x, ses_err *e)
 {
     ses_explain_target *g = &x->target;
     ses_explain_side all;
-    int32_t *id;
+    int32_t *id = NULL;
     int64_t n = 0, at = 0, foil = -1;
     if (x->args->label) return ses_fail(e, SES_EUSAGE, "--label: use --token for a token of the target");
     if (!target_ids(x, &id, &n, e) || !ses_explain_side_of_ids(x, id, n, &all, e) ||
