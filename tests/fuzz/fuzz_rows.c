@@ -3,10 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "cli/pipeline/row_writer.h"
-#include "fuzz.h"
+#include "fuzz_command.h"
 #include "io/text_reader.h"
-
-#include <unistd.h>
 
 static const char *const results[] = { "label", "score" };
 
@@ -86,19 +84,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!r) return 0;
     FILE *file = tmpfile();
     MUST(file);
-    fflush(stdout);
-    int before = dup(STDOUT_FILENO);
-    MUST(before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
+    int before = fuzz_stdout_to(file);
     ses_rows_open(&w, &a, has_errors);
     MUST(ses_rows_set_results(&w, results, 2, &e));
     size_t rows = write_rows(&w, r, has_errors, &e);
-    fflush(stdout);
-    MUST(dup2(before, STDOUT_FILENO) >= 0);
-    close(before);
-    off_t size = lseek(fileno(file), 0, SEEK_END);
-    char *text = malloc((size_t)size + 1);
-    MUST(text && pread(fileno(file), text, (size_t)size, 0) == size);
-    check(text, (size_t)size, (ses_row_format)a.keep, !w.has_header, w.delimiter, rows);
+    fuzz_stdout_back(before);
+    size_t size;
+    char *text = fuzz_read_back(file, &size);
+    check(text, size, (ses_row_format)a.keep, !w.has_header, w.delimiter, rows);
     free(text);
     fclose(file);
     ses_rows_free(&w);
