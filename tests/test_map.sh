@@ -26,6 +26,8 @@ done
 that 'columns of a table' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --json && grep -q "\"color\": \"group\"" "$tmp/out"'
 that 'a drawing with a key' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" && grep -q "a a  b b  c c" "$tmp/out"'
 that 'a picture' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --svg "$tmp/map.svg" && grep -q "<title>text 59</title>" "$tmp/map.svg"'
+that 'vectors need no model' 'cp "$sesame" "$tmp/alone" &&
+    (unset SESAME_MODELS && cd "$tmp" && ./alone map --vectors named.tsv --method pca >out 2>err)'
 that 'a sample' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --points 20 --method pca --json &&
     [ "$(result points)" = 20 ] && [ "$(result found)" = 60 ]'
 

@@ -216,6 +216,23 @@ static void eigenvalues(const ses_math *m)
         }
     for (int i = 0; i < N; i++) trace += a[i * N + i] - value[i];
     CHECK_MSG(most < 1e-12 * N * 10 && fabs(trace) < 1e-10, "residual %g, trace %g", most, trace);
+    memcpy(b, a, sizeof a); /* a few by inverse iteration */
+    most = 0;
+    static double few[N * N], few_value[N];
+    CHECK(ses_eigen_symmetric(m, b, N, 10, few_value, few, &e));
+    for (int v = 0; v < 10; v++)
+        for (int i = 0; i < N; i++) {
+            double s = -few_value[v] * few[v * N + i], dot = -(double)(i == v);
+            for (int j = 0; j < N; j++)
+                s += a[i * N + j] * few[v * N + j], dot += i < 10 ? few[v * N + j] * few[i * N + j] : 0;
+            most = fmax(most, fmax(fabs(s), i < 10 ? fabs(dot) : 0));
+        }
+    CHECK_MSG(most < 1e-10 && fabs(few_value[9] - value[9]) < 1e-10, "residual of a few vectors %g", most);
+    memset(b, 0, sizeof b); /* equal eigenvalues: two of 2, the others 1 */
+    for (int i = 0; i < N; i++) b[i * N + i] = i == 5 || i == 30 ? 2 : 1;
+    CHECK(ses_eigen_symmetric(m, b, N, 4, few_value, few, &e) && fabs(few_value[1] - 2) < 1e-12);
+    CHECK(fabs(few[5] * few[5] + few[30] * few[30] - 1) < 1e-12 &&
+          fabs(few[5 + N] * few[5] + few[30 + N] * few[30]) < 1e-12);
     memset(b, 0, sizeof b); /* all eigenvalues equal */
     CHECK(ses_eigen_symmetric(m, b, N, 3, value, vector, &e) && value[0] == 0);
     b[3] = NAN;

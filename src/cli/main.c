@@ -1,5 +1,6 @@
 /* The program: finds the command, parses its options, runs it and reports its error. */
 #define _POSIX_C_SOURCE 200809L
+#include "analysis/analysis.h"
 #include "base/alloc.h"
 #include "cli/train/train_monitor.h"
 #include "command.h"
@@ -77,6 +78,12 @@ static bool parse(const ses_command *cmd, const ses_opt_group *group, size_t n_g
     return ok && e->code == SES_OK;
 }
 
+/* Whether an analysis does not use the model with these arguments, so that none needs to be found. */
+static bool needs_no_model(const ses_command *cmd, const void *task_args)
+{
+    return cmd->analysis && cmd->analysis->needs_no_model && cmd->analysis->needs_no_model(task_args);
+}
+
 static bool run_command(const ses_command *cmd, const char *name, ses_general_args *general, char **argv,
                         ses_err *e)
 {
@@ -116,7 +123,8 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     } else if (ok) {
         char *own[SES_MAX_MODEL_ARGS] = { 0 };
         ok = ses_options_check_required(group, SES_LEN(group), e) &&
-             ses_model_args_resolve(cmd, args, call.operands, own, e) && cmd->run(&call, e);
+             (needs_no_model(cmd, task_args) || ses_model_args_resolve(cmd, args, call.operands, own, e)) &&
+             cmd->run(&call, e);
         for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     }
     ses_options_free(group, SES_LEN(group));

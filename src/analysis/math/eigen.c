@@ -41,7 +41,7 @@ static void reduce(tridiagonal *t)
 }
 
 /* One implicit QL sweep over rows first .. last with Wilkinson's shift; next[i] couples i and i + 1. */
-static void sweep(tridiagonal *t, double *next, int64_t first, int64_t last)
+static void sweep(tridiagonal *t, double *next, int64_t first, int64_t last, bool vectors)
 {
     double *d = t->diag, g = (d[first + 1] - d[first]) / (2 * next[first]), s = 1, c = 1, p = 0;
     g = d[last] - d[first] + next[first] / (g + copysign(hypot(g, 1), g));
@@ -59,19 +59,20 @@ static void sweep(tridiagonal *t, double *next, int64_t first, int64_t last)
         p = s * r;
         d[i + 1] = g + p;
         g = c * r - b;
-        t->k->rotate_double(t->z + i * t->n, t->z + (i + 1) * t->n, c, s, t->n);
+        if (vectors) t->k->rotate_double(t->z + i * t->n, t->z + (i + 1) * t->n, c, s, t->n);
     }
     d[first] -= p;
     next[first] = g;
     next[last] = 0;
 }
 
-static bool diagonalize(tridiagonal *t, ses_err *e)
+/* Finds the eigenvalues; vectors: their eigenvectors in z too. */
+static bool diagonalize(tridiagonal *t, bool vectors, ses_err *e)
 {
     double *next = t->off; /* shifted by one: next[i] couples i and i + 1 */
     memmove(next, next + 1, (size_t)(t->n - 1) * sizeof *next);
     next[t->n - 1] = 0;
-    for (int64_t i = 0; i < t->n; i++) t->z[i * t->n + i] = 1;
+    for (int64_t i = 0; vectors && i < t->n; i++) t->z[i * t->n + i] = 1;
     for (int64_t first = 0; first < t->n; first++)
         for (int sweeps = 0;; sweeps++) {
             int64_t last = first;
@@ -82,7 +83,7 @@ static bool diagonalize(tridiagonal *t, ses_err *e)
             if (sweeps == MAX_SWEEPS)
                 return ses_fail(e, SES_EARG, "no eigenvalue %lld after %d sweeps; expected finite numbers",
                                 (long long)first + 1, MAX_SWEEPS);
-            sweep(t, next, first, last);
+            sweep(t, next, first, last, vectors);
         }
     return true;
 }
@@ -98,6 +99,94 @@ static void reflect_back(const tridiagonal *t, double *v)
     }
 }
 
+/* ---- a few eigenvectors by inverse iteration ---- */
+
+/* The tridiagonal matrix minus an eigenvalue, as L U with row exchanges. */
+typedef struct factors {
+    double *pivot, *upper, *second, *lower; /* [n] each; second: the diagonal two above */
+    bool *exchanged;
+} factors;
+
+static void factor(const factors *f, const double *diag, const double *next, int64_t n, double value,
+                   double least)
+{
+    double a = diag[0] - value, b = n > 1 ? next[0] : 0;
+    for (int64_t i = 0; i + 1 < n; i++) {
+        double c = next[i], d = diag[i + 1] - value, up = i + 2 < n ? next[i + 1] : 0;
+        f->exchanged[i] = fabs(c) > fabs(a);
+        if (f->exchanged[i]) {
+            f->pivot[i] = c, f->upper[i] = d, f->second[i] = up;
+            f->lower[i] = a / c;
+            a = b - f->lower[i] * d, b = -f->lower[i] * up;
+        } else {
+            f->pivot[i] = fabs(a) > least ? a : least;
+            f->upper[i] = b, f->second[i] = 0;
+            f->lower[i] = c / f->pivot[i];
+            a = d - f->lower[i] * b, b = up;
+        }
+    }
+    f->pivot[n - 1] = fabs(a) > least ? a : least;
+    f->upper[n - 1] = f->second[n - 1] = 0;
+}
+
+static void solve(const factors *f, int64_t n, double *v)
+{
+    for (int64_t i = 0; i + 1 < n; i++) {
+        double x = v[i], y = v[i + 1];
+        v[i] = f->exchanged[i] ? y : x;
+        v[i + 1] = f->exchanged[i] ? x - f->lower[i] * y : y - f->lower[i] * x;
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        double sum = v[i];
+        if (i + 1 < n) sum -= f->upper[i] * v[i + 1];
+        if (i + 2 < n) sum -= f->second[i] * v[i + 2];
+        v[i] = sum / f->pivot[i];
+    }
+}
+
+/* Makes v orthogonal to the rows of `before` and of length 1. */
+static void orthonormalize(const tridiagonal *t, double *v, const double *before, int64_t rows)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < t->n; i++) largest = fmax(largest, fabs(v[i]));
+    for (int64_t i = 0; largest > 0 && i < t->n; i++) v[i] /= largest; /* no overflow below */
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t r = 0; r < rows; r++) {
+            double f = t->k->dot_double(v, before + r * t->n, t->n);
+            for (int64_t i = 0; i < t->n; i++) v[i] -= f * before[r * t->n + i];
+        }
+    double length = sqrt(t->k->dot_double(v, v, t->n));
+    for (int64_t i = 0; i < t->n; i++) v[i] /= length;
+}
+
+/* The tridiagonal matrix is in diag, next; its eigenvalues are in t->diag. */
+static bool iterate_vectors(tridiagonal *t, const double *diag, const double *next, int64_t count,
+                            double *value, double *vector, ses_err *e)
+{
+    size_t n = (size_t)t->n;
+    double *block = ses_alloc_array(n, 4 * sizeof *block + sizeof(bool), e), norm = 0;
+    if (!block) return false;
+    factors f = { block, block + n, block + 2 * n, block + 3 * n, (bool *)(block + 4 * n) };
+    for (int64_t i = 0; i < t->n; i++) norm = fmax(norm, fabs(diag[i]) + 2 * fabs(next[i]));
+    for (int64_t c = 0; c < count; c++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < t->n; i++)
+            if (t->p[i] == 0 && (best < 0 || t->diag[i] > t->diag[best])) best = i;
+        t->p[best] = 1; /* taken */
+        value[c] = t->diag[best];
+        double *v = vector + c * t->n;
+        ses_rng_key key = { 1, (uint32_t)c, 0x656967 };
+        for (int64_t i = 0; i < t->n; i++) v[i] = (double)ses_rand_unit(key, (uint64_t)i) - 0.5;
+        factor(&f, diag, next, t->n, value[c], DBL_EPSILON * norm + DBL_MIN);
+        for (int step = 0; step < 4; step++) {
+            if (norm > 0) solve(&f, t->n, v);
+            orthonormalize(t, v, vector, c);
+        }
+    }
+    ses_free(block);
+    return true;
+}
+
 static void take_largest(tridiagonal *t, int64_t count, double *value, double *vector)
 {
     for (int64_t c = 0; c < count; c++) {
@@ -107,8 +196,25 @@ static void take_largest(tridiagonal *t, int64_t count, double *value, double *v
         t->p[best] = 1; /* taken */
         value[c] = t->diag[best];
         memcpy(vector + c * t->n, t->z + best * t->n, (size_t)t->n * sizeof *vector);
-        reflect_back(t, vector + c * t->n);
     }
+}
+
+/* Values and vectors of the reduced matrix: all by QL, or a few by inverse iteration. */
+static bool find_pairs(tridiagonal *t, int64_t count, double *value, double *vector, ses_err *e)
+{
+    bool few = 3 * count <= t->n;
+    size_t n = (size_t)t->n;
+    double *saved = ses_alloc_array(n, 2 * sizeof *saved, e);
+    if (!saved) return false;
+    memcpy(saved, t->diag, n * sizeof *saved);
+    memcpy(saved + n, t->off + 1, (n - 1) * sizeof *saved);
+    bool ok = diagonalize(t, !few, e);
+    memset(t->p, 0, n * sizeof *t->p);
+    if (ok && few) ok = iterate_vectors(t, saved, saved + n, count, value, vector, e);
+    if (ok && !few) take_largest(t, count, value, vector);
+    ses_free(saved);
+    for (int64_t c = 0; ok && c < count; c++) reflect_back(t, vector + c * t->n);
+    return ok;
 }
 
 bool ses_eigen_symmetric(const ses_math *m, double *a, int64_t n, int64_t count, double *value,
@@ -125,9 +231,7 @@ bool ses_eigen_symmetric(const ses_math *m, double *a, int64_t n, int64_t count,
     if (!block) return false;
     tridiagonal t = { &m->k, n, a, block, block + n, block + 2 * n, block + 3 * n, block + 4 * n };
     reduce(&t);
-    bool ok = diagonalize(&t, e);
-    memset(t.p, 0, (size_t)n * sizeof *t.p);
-    if (ok) take_largest(&t, count, value, vector);
+    bool ok = find_pairs(&t, count, value, vector, e);
     ses_free(block);
     return ok;
 }

@@ -8,11 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 2048 };
+enum { BLOCK = 768, STRIP = 96 };
 
 typedef struct centring {
     const ses_real *x;
-    const double *mean;
+    const ses_real *mean; /* rounded: the covariance changes by the square of the rounding error */
     ses_real *out;
     int64_t n, width;
 } centring;
@@ -22,14 +22,16 @@ static void centre_rows(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const centring *c = ctx;
     ses_range r = ses_chunk(c->n, 64, chunk);
-    for (int64_t i = r.begin; i < r.end; i++)
-        for (int64_t j = 0; j < c->width; j++)
-            c->out[i * c->width + j] = (ses_real)((double)c->x[i * c->width + j] - c->mean[j]);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const ses_real *x = c->x + i * c->width;
+        ses_real *out = c->out + i * c->width;
+        for (int64_t j = 0; j < c->width; j++) out[j] = x[j] - c->mean[j];
+    }
 }
 
 static void centre(const ses_math *m, const ses_pca *p, const ses_real *x, int64_t n, ses_real *out)
 {
-    centring c = { x, p->mean, out, n, p->width };
+    centring c = { x, p->rounded_mean, out, n, p->width };
     ses_parallel_for(m->exec.pool, ses_chunks(n, 64), centre_rows, &c);
 }
 
@@ -61,6 +63,7 @@ static bool find_mean(ses_pca *p, const ses_math *m, const ses_real *x, int64_t 
     ses_free(sum);
     for (int64_t j = 0; j < p->width; j++) {
         p->mean[j] /= (double)n;
+        p->rounded_mean[j] = (ses_real)p->mean[j];
         if (isfinite(p->mean[j])) continue;
         for (int64_t i = 0; i < n; i++)
             if (!isfinite(x[i * p->width + j]))
@@ -69,6 +72,18 @@ static bool find_mean(ses_pca *p, const ses_math *m, const ses_real *x, int64_t 
         return ses_fail(e, SES_EARG, "column %lld: the sum is not a finite number", (long long)j + 1);
     }
     return true;
+}
+
+/* part = x' x for x [rows, width]: the upper triangle by strips of rows, the rest undefined */
+static void multiply(const ses_math *m, const ses_real *x, int64_t rows, int64_t width, ses_real *part)
+{
+    for (int64_t at = 0; at < width; at += STRIP) {
+        int64_t strip = width - at < STRIP ? width - at : STRIP;
+        ses_gemm g = ses_gemm_tn(part + at * width + at, x + at, x + at, strip, width - at, rows);
+        g.ldc = width, g.a_row = 1, g.a_col = width, g.b_row = width, g.b_col = 1;
+        ses_exec exec = m->exec;
+        m->k.gemm(&exec, &g);
+    }
 }
 
 /* cov [width, width] += x' x over all rows */
@@ -82,11 +97,12 @@ static bool add_products(const ses_pca *p, const ses_math *m, const ses_real *x,
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t step = n - at < BLOCK ? n - at : BLOCK;
         centre(m, p, x + at * p->width, step, block);
-        ses_gemm g = ses_gemm_tn(part, block, block, p->width, p->width, step);
-        ses_exec exec = m->exec;
-        m->k.gemm(&exec, &g);
-        for (size_t i = 0; i < square; i++) cov[i] += (double)part[i];
+        multiply(m, block, step, p->width, part);
+        for (int64_t i = 0; i < p->width; i++)
+            for (int64_t j = i; j < p->width; j++) cov[i * p->width + j] += (double)part[i * p->width + j];
     }
+    for (int64_t i = 0; i < p->width; i++)
+        for (int64_t j = 0; j < i; j++) cov[i * p->width + j] = cov[j * p->width + i];
     ses_free(block);
     return true;
 }
@@ -110,9 +126,10 @@ bool ses_pca_fit(ses_pca *p, const ses_math *m, const ses_real *x, int64_t n, in
                         (long long)n, (long long)width);
     size_t w = (size_t)width, c = (size_t)count;
     double *cov = ses_alloc_array(w, w * sizeof *cov, e);
-    p->mean = cov ? ses_alloc_array(w * (c + 1) + c, sizeof *p->mean, e) : NULL;
+    p->mean = cov ? ses_alloc_array(w * (c + 2) + c, sizeof *p->mean, e) : NULL;
     bool ok = p->mean != NULL;
     if (ok) p->component = p->mean + w, p->variance = p->component + w * c;
+    if (ok) p->rounded_mean = (ses_real *)(void *)(p->variance + c);
     ok = ok && find_mean(p, m, x, n, e) && add_products(p, m, x, n, cov, e);
     double divisor = n > 1 ? (double)(n - 1) : 1;
     for (size_t i = 0; ok && i < w * w; i++) cov[i] /= divisor;

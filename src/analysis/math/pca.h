@@ -6,7 +6,8 @@
 
 typedef struct ses_pca {
     int64_t width, count;
-    double *mean;        /* [width] */
+    double *mean; /* [width] */
+    ses_real *rounded_mean;
     double *component;   /* [count, width]: of length 1; the loading of largest size is positive */
     double *variance;    /* [count]: along each component, with divisor n - 1; descending */
     double all_variance; /* sum over all components */
