@@ -1,6 +1,6 @@
-/* Attention views: weights of transformers (eager attention), rollouts of numpy and flows of networkx for BERT,
- * GPT-2, T5 and BART (tests/fixtures/attention.py); words, hidden special tokens, queries and keys; statistics
- * and distances of heads. */
+/* Attention views: weights of transformers (eager attention), rollouts of numpy and flows of networkx for
+ * BERT, GPT-2, T5 and BART (tests/fixtures/attention.py); words, hidden special tokens, queries and keys;
+ * statistics and distances of heads. */
 #include "analysis/attention_view.h"
 #include "analysis/head_distance.h"
 #include "base/alloc.h"
@@ -56,7 +56,7 @@ static void collect(const ses_json *x, double *out, int64_t *n, int64_t max)
     for (size_t i = 0; i < ses_json_len(x); i++) collect(ses_json_at(x, i), out, n, max);
 }
 
-/* Largest difference between n numbers and those in json; NAN: not as many. */
+/* Largest difference between n numbers and the n numbers of json; NAN: json has more or fewer. */
 static double difference(const ses_json *json, const float *x, const double *xx, int64_t n)
 {
     double *want = ses_alloc_array((size_t)n, sizeof *want, NULL), most = 0;
@@ -166,7 +166,7 @@ static void by_word(void)
         CHECK_STR(token.source.unit[5], "##happi");
         CHECK(s->word[0] == -1 && s->word[6] == 3 && token.source.unit_special[0] && s->unit_special[0] == 0);
         const float *a = token.family[0].layer[0].weight, *b = word.family[0].layer[0].weight;
-        double row[4] = { 0 }, sum = 0; /* of the last word: tokens 4, 5, 6 */
+        double row[4] = { 0 }, sum = 0; /* the last word: tokens 4, 5, 6 */
         for (int i = 4; i < 7; i++)
             for (int j = 1; j < 7; j++) row[j < 4 ? j - 1 : 3] += (double)a[i * 8 + j];
         for (int j = 0; j < 4; j++) sum += row[j];
@@ -195,8 +195,8 @@ static void bad_input(void)
     refused(&o, &(ses_view_request){ .text = "the cat", .target = "a dog" }, "no decoder");
     refused(&o, &(ses_view_request){ .text = "the cat", .generate = true }, "does not generate");
     refused(&o, &(ses_view_request){ .text = "the", .target = "a", .generate = true }, "exclude each other");
-    char longer[400] = "";
-    for (int i = 0; i < 60; i++) strcat(longer, "cat ");
+    char longer[241] = "";
+    for (int i = 0; i < 60; i++) memcpy(longer + 4 * i, "cat ", 5);
     if (make(&v, &o, &(ses_view_request){ .text = longer }))
         CHECK(v.source.tokens == 32 && v.truncated == 30);
     ses_attention_view_free(&v);

@@ -148,7 +148,7 @@ def test_toggles(page):
 
 
 def test_weights(page):
-    """The page's numbers are those of the model."""
+    """The numbers on the page agree with the model."""
     page.open("bert.html", "tab=neuron&layer=2&heads=1&row=3")
     sums = page.js("return families[0].layers.flatMap((_, l) => [0, 1].map((k) => "
                    "meanOf([mapOf(families[0], l, k)]).reduce((s, x) => s + x, 0) / data.source.length))")
@@ -177,7 +177,7 @@ def test_keyboard(page):
     page.press("/")
     check(page.js("return document.activeElement.id") == "v-find", "/ finds")
     page.press("mat", Keys.ENTER)
-    check("row=7" in page.driver.current_url, "Enter pins what was found", page.driver.current_url)
+    check("row=7" in page.driver.current_url, "Enter pins the found token", page.driver.current_url)
     page.press(Keys.ESCAPE, "?")
     check(page.one(".v-help").is_displayed(), "? shows the keys")
     page.press(Keys.ESCAPE)
@@ -207,7 +207,7 @@ def test_families(page):
     check("--words" in page.one(".v-why").text, "no neurons by word")
     page.open("512.html", "tab=flow")
     check("--mode flow" in page.one(".v-why").text, "no flow of a long text")
-    check("largest weights" in page.one(".view").text, "the page reports what is hidden")
+    check("largest weights" in page.one(".view").text, "the page reports hidden weights")
 
 
 def test_svg(page, downloads):

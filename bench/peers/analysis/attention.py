@@ -15,7 +15,7 @@ import tempfile
 import networkx
 import numpy as np
 
-# The models are those of the test's fixtures, wider.
+# The models of the test's fixtures, wider.
 spec = importlib.util.spec_from_file_location(
     "fixtures", os.path.join(os.path.dirname(__file__), "../../../tests/fixtures/attention.py"))
 fixtures = importlib.util.module_from_spec(spec)
