@@ -199,6 +199,7 @@ def test_families(page):
     check("family=cross" in page.driver.current_url, "cross attention")
     rows, cols = len(page.all(".v-of-row li")), len(page.all(".v-of-col li"))
     check(rows == page.js("return data.target.length") and cols == page.js("return data.source.length"), "rows and columns")
+    check(page.one(".v-wires canvas").size["height"] == max(rows, cols) * 22, "lines reach all tokens")
     for tab in TABS:
         page.one(f"#v-tab-{tab}").click()
         check(wait(lambda: len(page.all(".v-stage canvas")) > 0), f"cross: {tab}")

@@ -19,10 +19,12 @@ const TABS = [
     what: 'Maximum flow from each input to each token of the last layer, with weights as capacities.',
   },
 ];
+// Least weights that are drawn; rows of long texts have smaller weights.
+const defaultLeast = () => (colsOf(family()).length <= 64 ? 0.05 : colsOf(family()).length <= 256 ? 0.02 : 0.01);
 const LEAST = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
 
 // family, layer: positions in their lists. heads: chosen ones; empty: all. pin: {side, i} or null.
-const state = { tab: data.tab || 'heads', family: 0, layer: 0, heads: [], pin: null, least: 0.05, find: '' };
+const state = { tab: data.tab || 'heads', family: 0, layer: 0, heads: [], pin: null, least: 0, find: '' };
 let hot = null; // what the pointer or the keyboard is on
 
 const tabNow = () => TABS.find((tab) => tab.id === state.tab);
@@ -67,7 +69,7 @@ function writeHash() {
   to.set('layer', family().layers[state.layer]);
   if (state.heads.length) to.set('heads', state.heads.map((x) => x + 1).join(','));
   if (state.pin) to.set(state.pin.side, state.pin.i + 1);
-  if (state.least !== 0.05) to.set('least', state.least);
+  if (state.least !== defaultLeast()) to.set('least', state.least);
   history.replaceState(null, '', `#${to.toString().replace(/%2C/g, ',')}`);
 }
 
@@ -454,6 +456,7 @@ function hiddenNote() {
 
 function boot() {
   state.layer = Math.max(0, family().layers.length - 1);
+  state.least = defaultLeast();
   readHash();
   const tables = document.getElementById('figures');
   const details = h('details', { class: 'v-tables' }, h('summary', null, 'As tables'));

@@ -138,7 +138,7 @@ const lines = {
   },
   draw() {
     const only = hot || state.pin;
-    const height = Math.min(this.scroller.clientHeight, this.from.offsetHeight, 4096);
+    const height = Math.min(this.scroller.clientHeight, Math.max(this.from.offsetHeight, this.to.offsetHeight), 4096);
     const width = this.wires.clientWidth;
     const rtl = rightToLeft;
     const first = this.scroller.scrollTop;
