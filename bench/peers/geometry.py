@@ -147,6 +147,39 @@ def compare_lens(sesame, model, texts):
         report("lens: " + k, v, 1e-4)
 
 
+def compare_neurons(sesame, model, texts):
+    """MODEL is a BERT: activations by a hook on the input of its last projections."""
+    from sklearn.metrics import roc_auc_score
+    torch, m, tokenizer = open_lm(model)
+    layers, caught = m.bert.encoder.layer, {}
+    for i, layer in enumerate(layers):
+        layer.output.dense.register_forward_hook(lambda _, x, __, i=i: caught.__setitem__(i, x[0][0].double()))
+    lines, rows = open(texts, encoding="utf-8").read().splitlines()[:200], []
+    for text in lines:
+        with torch.no_grad():
+            m(**tokenizer(text, return_tensors="pt"))
+        rows.append(np.concatenate([caught[i].numpy()[1:-1].mean(0) for i in range(len(layers))]))
+    x, y = np.array(rows), np.array([len(t) % 2 for t in lines])
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as f:
+        f.write("sentence\tlabel\n" + "".join(f"{t}\t{k}\n" for t, k in zip(lines, y)))
+        f.flush()
+        r = json.loads(call(sesame, "neurons", f.name, "-m", model, "--label", "label", "--positive", "1",
+                            "--top", "1000000", "--json"))["result"]
+    width, auc, mean = x.shape[1] // len(layers), 0, 0
+    for n in r["neurons"]:
+        v = x[:, (n["layer"] - 1) * width + n["neuron"]]
+        mean = max(mean, abs(n["mean"] - v.mean()))
+        auc = max(auc, abs(n["auc"] - roc_auc_score(y, v.astype(np.float32))))
+    report("neurons: mean activation", mean, 1e-5)
+    print(f"        largest difference of an AUC, of activations that differ in rounding: {auc:.3g}")
+    strip = r["strip"]
+    with torch.no_grad():
+        m(**tokenizer(lines[strip["line"] - 2], return_tensors="pt"))
+    best = r["neurons"][0]
+    want = caught[best["layer"] - 1].numpy()[:, best["neuron"]]
+    report("neurons: activations of a text", np.abs(want - np.array(strip["activations"])).max(), 1e-5)
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)

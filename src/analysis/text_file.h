@@ -1,5 +1,5 @@
-/* The texts of a file, in memory, for analyses of a corpus. The name (without .gz, .xz, .zst)
- * decides: .conllu and .conll: sentences of words, with a tag for each word; .tsv, .csv and .jsonl: a column of texts,
+/* The texts of a file, in memory, for analyses of a corpus. The name (without .gz, .xz, .zst) decides:
+ * .conllu and .conll: sentences of words, with a tag for each word; .tsv, .csv and .jsonl: a column of texts,
  * and perhaps one of labels; else one text per line. Empty lines and texts are skipped.
  *
  * Ownership: the caller frees the file, which owns all strings; each is followed by a NUL.

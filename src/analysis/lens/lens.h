@@ -49,8 +49,8 @@ typedef struct ses_lens_batch {
     int64_t n;
 } ses_lens_batch;
 
-/* Runs the model. state: [layers + 1] of [n, width]; the last state may have fewer columns. logits: [n, vocab],
- * computed by the model itself. */
+/* Runs the model. state: [layers + 1] of [n, width]; the last state may have fewer columns. logits: [n,
+ * vocab], computed by the model itself. */
 bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, float *const *state, float *logits, ses_err *e);
 
 /* Logits of the states of a layer; t NULL: without translators. */
