@@ -42,7 +42,8 @@ static bool copy_string(ses_probe_data *d, ses_string *s, ses_err *e)
     return s->p != NULL;
 }
 
-bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e)
+static bool add_word_list(ses_probe_data *d, const ses_string *word, size_t n, size_t rows, size_t *row,
+                          ses_err *e)
 {
     ses_string *copy = ses_arena_array(&d->mem, n + 1, sizeof *copy, e);
     if (!copy) return false;
@@ -50,7 +51,17 @@ bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t 
         copy[i] = word[i];
         if (!copy_string(d, &copy[i], e)) return false;
     }
-    return add_input(d, (ses_input){ .words = copy, .n_words = n }, n, row, e);
+    return add_input(d, (ses_input){ .words = copy, .n_words = n }, rows, row, e);
+}
+
+bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e)
+{
+    return add_word_list(d, word, n, n, row, e);
+}
+
+bool ses_probe_data_add_sentence(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e)
+{
+    return add_word_list(d, word, n, 1, row, e);
 }
 
 bool ses_probe_data_add_text(ses_probe_data *d, ses_string text, ses_string pair, size_t *row, ses_err *e)

@@ -55,6 +55,9 @@ bool ses_probe_data_end(ses_probe_data *d, ses_err *e);
 bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e);
 /* Adds a text as one row. */
 bool ses_probe_data_add_text(ses_probe_data *d, ses_string text, ses_string pair, size_t *row, ses_err *e);
+/* Adds a text of n words as one row. */
+bool ses_probe_data_add_sentence(ses_probe_data *d, const ses_string *word, size_t n, size_t *row,
+                                 ses_err *e);
 /* Adds an example; type: its word; label [n_tasks], p NULL: no label. */
 bool ses_probe_data_add(ses_probe_data *d, size_t row, size_t other, ses_string type, const ses_string *label,
                         ses_err *e);

@@ -24,6 +24,14 @@ static const ses_opt opt[] = {
       .offset = AT(label),
       .value = "COLUMN",
       .help = "text: column of the label, by name or number; default: label, else 2" },
+    { .name = "task",
+      .type = SES_OPT_TEXT,
+      .offset = AT(task),
+      .value = "NAME,...",
+      .def = "all",
+      .help =
+          "text: tasks made from the trees of CoNLL-U: length, depth, word-content, bigram-shift, odd-word, "
+          "subject-number, object-number, tense" },
     { .name = "pool",
       .type = SES_OPT_CHOICE,
       .offset = AT(pool),

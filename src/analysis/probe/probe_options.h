@@ -12,6 +12,7 @@ typedef struct ses_probe_classifier_args {
     const char *c;                   /* candidates of C */
     const char *columns;             /* tag: labels to probe */
     const char *text, *pair, *label; /* text: columns */
+    const char *task;                /* text: tasks made from trees */
     int pool;                        /* text: mean, first, last */
 } ses_probe_classifier_args;
 

@@ -1,6 +1,8 @@
 /* The kind "text": labels of texts, from a table. */
 #include "base/str.h"
+#include "io/input_stream.h"
 #include "probe_run.h"
+#include "probe_surface.h"
 #include "sesame/table.h"
 
 #include <string.h>
@@ -58,6 +60,7 @@ static bool read_texts(texts *t, const char *path, int set, bool split, ses_err 
 
 static bool run_text(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
+    if (ses_input_stream_has_suffix(file[0], ".conllu")) return ses_probe_surface(c, file, n, a, e);
     texts t = { .a = a, .d = { .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
     bool ok = ses_probe_data_add_task(&t.d, "label", 5, e);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {

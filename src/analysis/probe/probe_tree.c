@@ -53,6 +53,8 @@ typedef struct tree_probe {
     size_t first[N_SETS], rows; /* rows of each set in the spool */
     int64_t *layers;
     size_t n_layers, width;
+    const int64_t *run; /* layers of the present model: all, or the best one */
+    size_t n_run;
     ses_state_spool *spool;
     ses_real *x; /* [rows, width]: states of one layer */
     ses_structural_set set[N_SETS];
@@ -120,10 +122,10 @@ static bool collect_states(tree_probe *p, const ses_model *m, ses_err *e)
     ses_word_states_options o = { .unit = SES_STATES_OF_WORDS,
                                   .first_piece = p->common->first_piece,
                                   .decoder = p->common->decoder,
-                                  .layers = p->layers,
-                                  .n_layers = p->n_layers };
+                                  .layers = p->run,
+                                  .n_layers = p->n_run };
     ses_state_spool_free(p->spool);
-    p->spool = ses_state_spool_new(p->n_layers, p->width, SPOOL_BYTES, NULL, e);
+    p->spool = ses_state_spool_new(p->n_run, p->width, SPOOL_BYTES, NULL, e);
     if (!p->spool) return false;
     for (int i = 0; i < N_SETS; i++) {
         if (i == TEST && p->bank[TEST] == p->bank[DEV]) continue;
@@ -226,7 +228,7 @@ static bool predict_drawn(tree_probe *p, const ses_tree_layer *l, ses_err *e)
 
 static bool probe_layer(tree_probe *p, size_t k, bool draw, ses_tree_layer *l, ses_err *e)
 {
-    l->layer = p->layers[k];
+    l->layer = p->run[k];
     bool ok = read_layer(p, k, e) && train_probe(p, SES_STRUCTURAL_DISTANCE, &l->distance, e) &&
               train_probe(p, SES_STRUCTURAL_DEPTH, &l->depth, e) &&
               ses_structural_score(&l->distance, &l->depth, p->host, &p->set[TEST], &l->scores, e);
@@ -242,13 +244,15 @@ static bool probe_layer(tree_probe *p, size_t k, bool draw, ses_tree_layer *l, s
 static bool probe_model(tree_probe *p, const ses_model *m, ses_tree_layer *layer, bool draw, ses_err *e)
 {
     if (!collect_states(p, m, e)) return false;
-    for (size_t k = 0; k < p->n_layers; k++)
+    for (size_t k = 0; k < p->n_run; k++)
         if (!probe_layer(p, k, draw, &layer[k], e)) return false;
     return true;
 }
 
 static bool probe_random(tree_probe *p, ses_err *e)
 {
+    if (!p->common->classify.random_all) p->run = &p->layers[p->out.best];
+    p->n_run = p->out.n_random;
     ses_model *m = ses_model_random_twin(p->c->model, p->c->seed, e);
     bool ok = m && probe_model(p, m, p->out.random, false, e);
     ses_model_free(m);
@@ -297,12 +301,14 @@ static bool prepare(tree_probe *p, char *const *file, int n, ses_err *e)
         if (!(p->host = ses_device_open("cpu", NULL, e))) return false;
     }
     bool random = !p->common->no_random;
-    p->total = (int64_t)p->n_layers * 2 * p->a->epochs * (random ? 2 : 1);
-    p->out.n = p->n_layers;
+    p->run = p->layers, p->n_run = p->out.n = p->n_layers;
+    p->out.n_random = !random ? 0 : p->common->classify.random_all ? p->n_layers : 1;
+    p->total = (int64_t)(p->out.n + p->out.n_random) * 2 * p->a->epochs;
     p->out.train = p->bank[TRAIN], p->out.dev = p->bank[DEV], p->out.test = p->bank[TEST];
     p->x = ses_alloc_huge(p->rows * p->width, sizeof *p->x, e);
     p->out.layer = p->x ? ses_alloc_array(p->n_layers, sizeof *p->out.layer, e) : NULL;
-    if (p->out.layer && random && !(p->out.random = ses_alloc_array(p->n_layers, sizeof *p->out.random, e)))
+    if (p->out.layer && random &&
+        !(p->out.random = ses_alloc_array(p->out.n_random, sizeof *p->out.random, e)))
         return false;
     return p->out.layer && ses_structural_score_order(&p->gold[TEST], &p->out.order, e);
 }
@@ -319,7 +325,7 @@ static void free_layers(ses_tree_layer *layer, size_t n)
 static void tree_probe_free(tree_probe *p)
 {
     free_layers(p->out.layer, p->n_layers);
-    free_layers(p->out.random, p->n_layers);
+    free_layers(p->out.random, p->out.n_random);
     for (size_t k = 0; k < p->out.n_drawn; k++) ses_free(p->out.drawn[k].predicted);
     ses_free(p->out.drawn);
     for (int i = 0; i < N_SETS; i++) {

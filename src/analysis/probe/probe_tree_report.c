@@ -17,29 +17,22 @@ static void put_row(ses_figure *t, const char *name, const ses_structural_scores
     ses_figure_cell(t, "%.3f", s->nspr);
 }
 
-static void put_random(ses_figure *t, const ses_structural_scores *s)
+static void put_layers(ses_figure *t, const char *what, const ses_tree_layer *layer, size_t n)
 {
-    ses_figure_cell(t, "%.1f", percent(s->uuas));
-    ses_figure_cell(t, "%.3f", s->dspr);
-    ses_figure_cell(t, "%.1f", percent(s->root_of_several));
-    ses_figure_cell(t, "%.3f", s->nspr);
+    for (size_t i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%lld", what, (long long)layer[i].layer);
+        put_row(t, name, &layer[i].scores);
+    }
 }
 
 static void put_table(ses_report *r, const ses_tree_results *x)
 {
     ses_figure *t =
-        ses_report_table(r, "structural probes by layer; random: the same model with random weights",
-                         x->random ? "layer|>UUAS|>DSpr|>root %|>root % (2+)|>NSpr|>random UUAS|>DSpr|"
-                                     ">root % (2+)|>NSpr"
-                                   : "layer|>UUAS|>DSpr|>root %|>root % (2+)|>NSpr");
-    for (size_t i = 0; i < x->n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%lld", (long long)x->layer[i].layer);
-        put_row(t, name, &x->layer[i].scores);
-        if (x->random) put_random(t, &x->random[i].scores);
-    }
+        ses_report_table(r, "Structural probes by layer", "Layer|>UUAS|>DSpr|>Root %|>Root % (2+)|>NSpr");
+    put_layers(t, "", x->layer, x->n);
+    put_layers(t, "random weights, layer ", x->random, x->n_random);
     put_row(t, "word order", &x->order);
-    for (int k = 0; x->random && k < 4; k++) ses_figure_cell(t, "");
 }
 
 typedef double score_fn(const ses_structural_scores *s);
@@ -52,16 +45,19 @@ static void put_curves(ses_report *r, const ses_tree_results *x, const char *tit
 {
     ses_figure *f = ses_report_lines(r, title, "layer", label);
     double *at = work, *y = work + x->n;
-    for (size_t i = 0; i < x->n; i++) at[i] = (double)x->layer[i].layer;
-    ses_figure_series s = { .n = (int64_t)x->n, .x = at, .y = y };
-    for (int k = 0; k < 3; k++) {
-        if (k == 1 && !x->random) continue;
-        for (size_t i = 0; i < x->n; i++)
-            y[i] = score(k == 0 ? &x->layer[i].scores : k == 1 ? &x->random[i].scores : &x->order);
-        s.name = k == 0 ? "model" : k == 1 ? "random weights" : "word order";
-        s.dashed = k > 0;
-        ses_figure_line(f, &s);
-    }
+    ses_figure_series s = { .name = "model", .x = at, .y = y };
+    for (size_t i = 0; i < x->n; i++) at[i] = (double)x->layer[i].layer, y[i] = score(&x->layer[i].scores);
+    s.n = (int64_t)x->n;
+    ses_figure_line(f, &s);
+    for (size_t i = 0; i < x->n; i++) y[i] = score(&x->order);
+    s.name = "word order";
+    s.dashed = true;
+    ses_figure_line(f, &s);
+    for (size_t i = 0; i < x->n_random; i++)
+        at[i] = (double)x->random[i].layer, y[i] = score(&x->random[i].scores);
+    s.name = "random weights";
+    s.n = (int64_t)x->n_random;
+    if (s.n) ses_figure_line(f, &s);
 }
 
 /* Heads of the content words among themselves: a head that is punctuation is replaced by its own head. */
@@ -89,7 +85,7 @@ static void put_tree(ses_report *r, const ses_drawn_tree *d, int64_t layer)
         if (h >= 0) right += d->predicted[k] == h || d->predicted[h] == (int32_t)k;
     }
     char title[128];
-    snprintf(title, sizeof title, "layer %lld: gold above, predicted below; %zu of %zu edges",
+    snprintf(title, sizeof title, "Layer %lld: gold above, predicted below; %zu of %zu edges",
              (long long)layer, right, n - 1);
     ses_report_arcs(r, title, (int64_t)n, word, gold, d->predicted);
 }
@@ -177,7 +173,7 @@ static void put_json(ses_json_writer *w, const ses_tree_results *x)
     json_scores(w, &x->order);
     ses_json_end_object(w);
     json_layers(w, "layers", x->layer, x->n);
-    if (x->random) json_layers(w, "random_weights", x->random, x->n);
+    if (x->random) json_layers(w, "random_weights", x->random, x->n_random);
     ses_json_member_int(w, "best_layer", x->layer[x->best].layer);
     json_trees(w, x);
     ses_json_end_object(w);
@@ -201,8 +197,8 @@ bool ses_tree_report(ses_report *r, const ses_tree_results *x, ses_err *e)
     if (!work) return false;
     put_json(ses_report_json(r), x);
     put_table(r, x);
-    put_curves(r, x, "undirected edges found", "UUAS", uuas, work);
-    put_curves(r, x, "roots found in sentences of two words or more", "root %", root, work);
+    put_curves(r, x, "Undirected edges found", "UUAS", uuas, work);
+    put_curves(r, x, "Roots found in sentences of two words or more", "root %", root, work);
     for (size_t i = 0; i < x->n_drawn; i++) put_tree(r, &x->drawn[i], x->layer[x->best].layer);
     put_notes(r, x);
     ses_free(work);

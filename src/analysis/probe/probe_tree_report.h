@@ -21,9 +21,9 @@ typedef struct ses_drawn_tree {
 typedef struct ses_tree_results {
     const ses_treebank *train, *dev, *test; /* test may be dev */
     ses_structural_scores order;            /* the baseline of linear order */
-    ses_tree_layer *layer, *random;         /* [n]; random is NULL without random weights */
-    size_t n;
-    size_t best; /* index of the layer with the best UUAS: the drawn one */
+    ses_tree_layer *layer, *random;         /* [n], [n_random] */
+    size_t n, n_random;                     /* n_random: n, 1 for the best layer, 0 */
+    size_t best;                            /* index of the layer with the best UUAS: the drawn one */
     ses_drawn_tree *drawn;
     size_t n_drawn;
 } ses_tree_results;
