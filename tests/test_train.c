@@ -146,6 +146,32 @@ static void test_refused(void)
             4, "normalizer: unknown normalizer type \"No\"");
 }
 
+/* A post-processor may name special tokens, given or the default, by their ids. */
+static void test_post_processor(void)
+{
+    static const ses_string given[] = { { "[UNK]", 5 }, { "[SEP]", 5 }, { "[CLS]", 5 } };
+    for (int i = 0; i < 2; i++) { /* [CLS] and [SEP] are 2 and 3 by default */
+        ses_err e = { 0 };
+        size_t n = 0;
+        ses_tokenizer_train_options o = { .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 60 };
+        if (i) o.special = given, o.n_special = 3;
+        o.stages = i ? "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": {\"type\": "
+                       "\"BertProcessing\", \"sep\": [\"[SEP]\", 1], \"cls\": [\"[CLS]\", 2]}"
+                     : "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": {\"type\": "
+                       "\"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 2]}";
+        char *text = train(o, lines, SES_LEN(lines), &n, &e);
+        ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, &e) : NULL;
+        ses_encode_ctx *x = t ? ses_encode_ctx_new(t, &e) : NULL;
+        bool ok = x && ses_encode(x, &(ses_input){ .text = { lines[0], strlen(lines[0]) } },
+                                  &(ses_encode_options){ 0 }, &e);
+        const ses_encoding *r = ok ? ses_encode_ctx_result(x) : NULL;
+        CHECK_MSG(r && r->n > 2 && r->id[0] == 2 && r->id[r->n - 1] == (i ? 1 : 3), "%s", e.msg);
+        ses_encode_ctx_free(x);
+        ses_tokenizer_free(t);
+        ses_free(text);
+    }
+}
+
 /* ---- results of HF Tokenizers in ../shared, if present ---- */
 
 static ses_json_doc *shared(const char *name, ses_err *e)
@@ -238,6 +264,7 @@ int main(void)
     test_pieces();
     test_threads();
     test_refused();
+    test_post_processor();
     test_reference("trained-wordpiece.json",
                    (ses_tokenizer_train_options){
                        .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 1200, .lowercase = true },

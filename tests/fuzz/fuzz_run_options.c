@@ -1,5 +1,5 @@
-/* run.json of a stopped run: the options --resume restores. What was restored is written and restored again as
- * the same. The first byte selects the command and a length that replaces the stored one. */
+/* run.json of a stopped run: the options that --resume restores. Restored options are written and restored
+ * again without a change. The first byte selects the command and a length that replaces the stored one. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"

@@ -1,12 +1,12 @@
-/* The file of `train-tokenizer --stages`. A tokenizer that was trained opens again and encodes a text. The first
- * byte selects the type. */
+/* The file of `train-tokenizer --stages`. A trained tokenizer opens and encodes a text. The first byte gives
+ * the type. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"
 #include "sesame/tokenizer.h"
 
 static const char corpus[] =
-    "The keeper counts plums.\nA bell rings, and nobody counts.\n\xc3\x9c\x62\x65r 12 bells\n";
+    "The keeper counts plums.\nA bell rings, and he counts.\n\xc3\x9c\x62\x65r 12 bells\n";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

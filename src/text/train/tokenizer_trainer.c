@@ -111,7 +111,7 @@ typedef struct worker {
 struct ses_tokenizer_trainer {
     ses_tokenizer_train_options o;
     ses_arena mem;
-    ses_tokenizer *t; /* the stages, with an empty vocabulary */
+    ses_tokenizer *t; /* the stages, with the special tokens */
     ses_stage counting;
     ses_thread_pool *pool;
     worker worker[MAX_WORKERS];
@@ -135,17 +135,52 @@ static bool count_word(const void *self, const char *word, size_t n, ses_token_l
     return ses_fail(e, SES_EARG, "counting outside of a worker");
 }
 
-static ses_tokenizer *open_stages(const ses_tokenizer_train_options *o, ses_err *e)
+/* Special tokens come first. */
+static bool put_special(const ses_tokenizer_train_options *o, ses_trained_vocab *r, ses_err *e)
+{
+    for (size_t i = 0; o->special && i < o->n_special; i++)
+        if (!ses_trained_vocab_put(r, o->special[i].p, o->special[i].n, e)) return false;
+    for (const char *const *s = kinds[o->type].special; !o->special && *s; s++)
+        if (!ses_trained_vocab_put(r, *s, strlen(*s), e)) return false;
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (r->token[i].n == r->token[j].n && !memcmp(r->token[i].p, r->token[j].p, r->token[i].n))
+                return ses_fail(e, SES_EARG, "duplicate special token \"%s\"", r->token[i].p);
+    if ((int64_t)r->n > o->vocab_size)
+        return ses_fail(e, SES_EARG, "%zu special tokens exceed vocab_size %lld", r->n,
+                        (long long)o->vocab_size);
+    return true;
+}
+
+/* A model with the special tokens at their final ids: a post-processor may name them. */
+static void put_special_model(ses_json_writer *w, const ses_trained_vocab *r)
+{
+    const char *unk = r->n ? r->token[0].p : "x";
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "type", "WordLevel");
+    ses_json_member_string(w, "unk_token", unk);
+    ses_json_member_object(w, "vocab");
+    ses_json_member_int(w, unk, 0);
+    for (size_t i = 1; i < r->n; i++) ses_json_member_int(w, r->token[i].p, (int64_t)i);
+    ses_json_end_object(w);
+    ses_json_end_object(w);
+}
+
+static ses_tokenizer *open_stages(const ses_tokenizer_train_options *o, ses_arena *mem, ses_err *e)
 {
     ses_buf json = { 0 };
     ses_tokenizer *t = NULL;
-    ses_buf_appendf(
-        &json,
-        "{\"version\": \"1.0\", \"added_tokens\": [], %s, \"model\": {\"type\": \"WordLevel\", \"vocab\": "
-        "{\"x\": 0}, \"unk_token\": \"x\"}}",
-        stages_of(o));
-    if (ses_buf_ok(&json, e)) t = ses_tokenizer_from_json(json.data, json.len, e);
+    ses_trained_vocab r = { .mem = mem };
+    ses_json_writer *model = put_special(o, &r, e) ? ses_json_writer_new(0, e) : NULL;
+    if (model) put_special_model(model, &r);
+    const char *text = model ? ses_json_writer_text(model, NULL, e) : NULL;
+    if (text)
+        ses_buf_appendf(&json, "{\"version\": \"1.0\", \"added_tokens\": [], %s, \"model\": %s}",
+                        stages_of(o), text);
+    if (text && ses_buf_ok(&json, e)) t = ses_tokenizer_from_json(json.data, json.len, e);
     ses_buf_free(&json);
+    ses_json_writer_free(model);
+    ses_trained_vocab_free(&r);
     return t;
 }
 
@@ -167,7 +202,7 @@ ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_optio
     ses_tokenizer_trainer *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
     t->o = *o;
-    t->t = open_stages(o, e);
+    t->t = open_stages(o, &t->mem, e);
     if (!t->t) goto fail;
     t->counting = *t->t->model.stage;
     t->counting.tokenize = count_word;
@@ -377,24 +412,6 @@ static char *assemble(const ses_tokenizer_train_options *o, const ses_trained_vo
     return json.data;
 }
 
-/* Special tokens come first. */
-static bool put_special(ses_tokenizer_trainer *t, ses_trained_vocab *r, ses_err *e)
-{
-    for (size_t i = 0; i < t->o.n_special; i++)
-        if (!ses_trained_vocab_put(r, t->o.special[i].p, t->o.special[i].n, e)) return false;
-    for (const char *const *s = kinds[t->o.type].special; !t->o.special && *s; s++)
-        if (!ses_trained_vocab_put(r, *s, strlen(*s), e)) return false;
-    t->o.n_special = r->n;
-    for (size_t i = 0; i < r->n; i++)
-        for (size_t j = 0; j < i; j++)
-            if (r->token[i].n == r->token[j].n && !memcmp(r->token[i].p, r->token[j].p, r->token[i].n))
-                return ses_fail(e, SES_EARG, "duplicate special token \"%s\"", r->token[i].p);
-    if ((int64_t)r->n > t->o.vocab_size)
-        return ses_fail(e, SES_EARG, "%zu special tokens exceed vocab_size %lld", r->n,
-                        (long long)t->o.vocab_size);
-    return true;
-}
-
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e)
 {
     ses_trained_vocab r = { .mem = &t->mem };
@@ -403,7 +420,8 @@ char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err 
     bool ok = flush(t, e);
     for (int i = 1; ok && i < t->n_workers; i++)
         ok = ses_word_counter_merge(t->worker[0].counter, t->worker[i].counter, e);
-    ok = ok && ses_word_counter_sorted(t->worker[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
+    ok = ok && ses_word_counter_sorted(t->worker[0].counter, &t->mem, &words, e) && put_special(&t->o, &r, e);
+    t->o.n_special = r.n;
     if (ok && !words.n) ok = ses_fail(e, SES_EARG, "no words to train on");
     if (ok && kinds[t->o.type].train(&t->o, &words, &r, e)) text = assemble(&t->o, &r, t->o.n_special, n, e);
     ses_trained_vocab_free(&r);
