@@ -82,5 +82,5 @@ err_has 'give --heads'
 err_has 'is not a classifier'
 printf 'text\tlabel\nx\tmaybe\ny\tno\n' >"$tmp/bad.tsv"
 "$sesame" prune sesame-sentiment "$tmp/bad.tsv" --heads >"$tmp/out" 2>"$tmp/err"
-err_has 'is no label of the model: negative, positive'
+err_has 'is not a label of the model: negative, positive'
 counted

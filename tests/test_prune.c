@@ -28,8 +28,8 @@ static int64_t run(const ses_model *m, ses_device *dev, const ses_batch *b, cons
     return n;
 }
 
-/* Writes the model without the first head of layer 0 and the last one of the last layer, twice. Returns whether
- * the model supports it. */
+/* Writes the model without the first head of layer 0 and the last one of the last layer, twice. Returns
+ * whether the model supports it. */
 static bool test_model(const char *dir, ses_device *dev)
 {
     static ses_real masked[1 << 16], removed[1 << 16];

@@ -1,5 +1,5 @@
-/* Removed attention heads: "pruned_heads" of config.json, as in transformers: {"layer": [heads], ...}, counted
- * before the removal. */
+/* Removed attention heads: "pruned_heads" of config.json, as in transformers: {"layer": [heads], ...},
+ * counted before the removal. */
 #include "model_desc.h"
 
 #include "base/json/json_helpers.h"

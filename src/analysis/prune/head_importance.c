@@ -1,5 +1,5 @@
-/* Importance of heads (Michel et al. 2019): the mean over texts of |output of the head . gradient of the loss|,
- * the derivative by a factor of the head; and accuracy with heads masked. */
+/* Importance of heads (Michel et al. 2019): the mean over texts of |output of the head . gradient of the
+ * loss|, the derivative by a factor of the head; and accuracy with heads masked. */
 #include "prune.h"
 
 #include <math.h>
@@ -110,7 +110,10 @@ static int64_t count_right(ses_prune *p, const ses_batch *b, const ses_edits *ed
     const ses_output *y = ses_outputs_find(&o, p->m->class->head[0].output);
     int64_t n = y ? ses_cols(y->tensor) : 0;
     ses_real *z = y ? ses_arena_array(&p->mem, (size_t)(n * b->seqs), sizeof *z, e) : NULL;
-    if (!z || !ses_tape_read(p->tape, y->tensor, z)) return ses_tape_ok(p->tape, e) ? -1 : -1;
+    if (!z || !ses_tape_read(p->tape, y->tensor, z)) {
+        ses_tape_ok(p->tape, e);
+        return -1;
+    }
     for (int64_t s = 0; s < b->seqs; s++) {
         int64_t best = 0;
         for (int64_t j = 1; j < n; j++)

@@ -24,7 +24,8 @@ static bool class_of(const ses_model *m, const ses_examples *d, int32_t label, i
     for (int64_t i = 0; i < n; i++)
         ses_buf_appendf(&list, "%s%s", i ? ", " : "",
                         ses_model_label_name(m, i) ? ses_model_label_name(m, i) : "?");
-    ses_fail(e, SES_EFORMAT, "label \"%s\" is no label of the model: %s", value, list.data ? list.data : "");
+    ses_fail(e, SES_EFORMAT, "label \"%s\" is not a label of the model: %s", value,
+             list.data ? list.data : "");
     ses_buf_free(&list);
     return false;
 }
