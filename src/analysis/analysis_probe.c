@@ -72,7 +72,8 @@ static const ses_usage_example examples[] = {
 const ses_analysis ses_analysis_probe = {
     .operands = "tag|text|arc|tree FILE...",
     .description =
-        "Trains probes: simple models on the hidden states of each layer. Scores above those of the same "
+        "Trains probes: simple models on the hidden states of each layer. Scores above the scores of the "
+        "same "
         "model "
         "with random weights show that training put the information there.\n\nKIND tag, text and arc train a "
         "classifier. Its baselines are the most frequent label, the most frequent label of each word, layer "

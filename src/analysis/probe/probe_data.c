@@ -109,7 +109,7 @@ bool ses_probe_data_add(ses_probe_data *d, size_t row, size_t other, ses_string 
             !label_id(d, t, label[k], &t->y[d->n], e))
             return false;
     }
-    d->example[d->n++] = (ses_probe_example){ row, other, (uint32_t)id };
+    d->example[d->n++] = (ses_probe_example){ row, other, (uint32_t)id, 1 };
     return true;
 }
 

@@ -27,6 +27,7 @@ typedef struct ses_probe_task {
 typedef struct ses_probe_example {
     size_t row, other; /* rows of states; other: second word of a pair */
     uint32_t type;     /* word type, for the control task and the majority by word */
+    uint32_t length;   /* words of the span that begins at `row`: edge probes read them all */
 } ses_probe_example;
 
 typedef struct ses_probe_data {
@@ -58,7 +59,7 @@ bool ses_probe_data_add_text(ses_probe_data *d, ses_string text, ses_string pair
 /* Adds a text of n words as one row. */
 bool ses_probe_data_add_sentence(ses_probe_data *d, const ses_string *word, size_t n, size_t *row,
                                  ses_err *e);
-/* Adds an example; type: its word; label [n_tasks], p NULL: no label. */
+/* Adds an example of one word, or of a text; type: its word; label [n_tasks], p NULL: no label. */
 bool ses_probe_data_add(ses_probe_data *d, size_t row, size_t other, ses_string type, const ses_string *label,
                         ses_err *e);
 void ses_probe_data_free(ses_probe_data *d);

@@ -166,12 +166,28 @@ static bool train_in_blocks(probe *p, const ses_probe_set *train, const ses_prob
     return true;
 }
 
+/* Training data with a single class, as control tasks of few words may be: it is always predicted. */
+static void score_constant(const ses_probe_set *train, const ses_probe_set *dev, const ses_probe_set *test,
+                           ses_probe_scores *out)
+{
+    double correct = 0;
+    for (size_t i = 0; i < dev->n; i++) out->dev += (dev->y[i] == train->y[0]) / (double)dev->n;
+    for (size_t i = 0; i < test->n; i++) correct += test->y[i] == train->y[0];
+    out->accuracy = correct / (double)test->n;
+    out->c = out->bits = out->compression = NAN;
+    ses_wilson_interval(correct, (double)test->n, &out->low, &out->high);
+}
+
 bool ses_probe_fit(const ses_probe_fit_options *o, const ses_probe_set *train, const ses_probe_set *dev,
                    const ses_probe_set *test, size_t width, size_t classes, ses_probe_scores *out, ses_err *e)
 {
     probe p = { .o = o, .width = width, .classes = classes };
     double correct, correct_dev;
     *out = (ses_probe_scores){ 0 };
+    if (!has_two_classes(train->y, train->n)) {
+        score_constant(train, dev, test, out);
+        return true;
+    }
     bool ok = choose_c(&p, train, dev, e) && train_in_blocks(&p, train, dev, out, e) &&
               evaluate(&p, dev, 0, dev->n, 0, &correct_dev, NULL, e) &&
               evaluate(&p, test, 0, test->n, 0, &correct, NULL, e);

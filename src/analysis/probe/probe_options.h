@@ -6,7 +6,7 @@
 
 typedef struct ses_probe_classifier_args {
     bool random_all; /* random weights at every layer, not only at the best one */
-    bool no_control, mdl;
+    bool no_control, mdl, edge, mix;
     int64_t mlp, max_train; /* 0: softmax regression; all examples */
     double tolerance;
     const char *c;                   /* candidates of C */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "probe_baselines.h"
+#include "probe_nets.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>
@@ -281,6 +282,16 @@ static bool run_all(run *r, const ses_model *m, ses_err *e)
     for (size_t t = 0; t < tasks; t++)
         if (!ses_probe_baselines_compute(r->d, &r->d->task[t], &r->r.base[t], e)) return false;
     if (!collect_states(r, m, r->layers, n, e)) return false;
+    if (r->a->classify.edge || r->a->classify.mix)
+        return ses_probe_nets_run(&(ses_probe_nets){ .c = r->c,
+                                                     .a = r->a,
+                                                     .d = r->d,
+                                                     .host = r->host,
+                                                     .spool = r->spool,
+                                                     .layers = r->layers,
+                                                     .n_layers = n,
+                                                     .width = r->width },
+                                  e);
     for (size_t k = 0; k < n; k++)
         if (!probe_layer(r, k, k, r->r.trained, control, e))
             return ses_wrap(e, "layer %lld", (long long)r->layers[k]);
@@ -298,7 +309,7 @@ bool ses_probe_run(ses_analysis_call *c, const ses_probe_args *a, const ses_prob
     const ses_model *m = own ? own : c->model;
     r.width = (size_t)ses_word_states_width(m);
     bool ok = parse_grid(&r, e) && choose_layers(&r, m, e) && open_run(&r, e) && run_all(&r, m, e);
-    if (ok) ses_probe_report(c, a, &r.r);
+    if (ok && !a->classify.edge && !a->classify.mix) ses_probe_report(c, a, &r.r);
     close_run(&r);
     ses_model_free(own);
     return ok;

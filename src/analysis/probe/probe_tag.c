@@ -14,9 +14,9 @@ typedef struct tags {
     const ses_probe_args *a;
     ses_analysis_call *c;
     ses_probe_data d;
-    bool conllu;
+    bool conllu, spans;             /* spans: examples are entities, not words */
     ses_string column[MAX_COLUMNS]; /* names or numbers */
-    size_t number[MAX_COLUMNS];     /* column numbers; 0: the last */
+    int number[MAX_COLUMNS + 1];    /* columns of other files: the word, then the labels */
     ses_string *word;               /* words of a sentence */
     size_t cap_words;
 } tags;
@@ -50,24 +50,48 @@ static bool add_conllu(tags *t, const ses_conllu_sentence *s, ses_err *e)
     return true;
 }
 
+/* The type of a label B-X or I-X; p NULL: another label. */
+static ses_string entity_type(ses_string s)
+{
+    bool inside = s.n > 2 && (s.p[0] == 'B' || s.p[0] == 'I') && s.p[1] == '-';
+    return inside ? (ses_string){ s.p + 2, s.n - 2 } : (ses_string){ 0 };
+}
+
+static bool same(ses_string a, ses_string b) { return a.n == b.n && (!a.n || !memcmp(a.p, b.p, a.n)); }
+
+/* Spans of the labels label[i * step]: B-X begins one, I-X continues it. */
+static bool add_spans(tags *t, const ses_string *label, size_t step, size_t n, size_t row, ses_err *e)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        ses_string type = entity_type(label[i * step]);
+        for (end = i + 1; type.p && end < n && label[end * step].p[0] == 'I'; end++)
+            if (!same(entity_type(label[end * step]), type)) break;
+        if (!type.p) continue;
+        if (!ses_probe_data_add(&t->d, row + i, row + i, t->word[i], &type, e)) return false;
+        t->d.example[t->d.n - 1].length = (uint32_t)(end - i);
+    }
+    return true;
+}
+
+/* Column 0 is the word, the others are labels. */
 static bool add_columns(tags *t, const ses_conll_sentence *s, ses_err *e)
 {
     size_t row;
     if (!ses_array_reserve(&t->word, &t->cap_words, s->n, sizeof *t->word, e)) return false;
     for (size_t i = 0; i < s->n; i++) t->word[i] = s->field[i * s->n_columns];
     if (!ses_probe_data_add_words(&t->d, t->word, s->n, &row, e)) return false;
-    for (size_t i = 0; i < s->n; i++) {
-        ses_string label[MAX_COLUMNS];
-        for (size_t k = 0; k < t->d.n_tasks; k++) {
-            size_t at = t->number[k] ? t->number[k] : s->n_columns;
-            if (at > s->n_columns)
-                return ses_fail(e, SES_EFORMAT, "line %llu: %zu columns, expected column %zu",
-                                (unsigned long long)s->line, s->n_columns, at);
-            label[k] = s->field[i * s->n_columns + at - 1];
-        }
-        if (!ses_probe_data_add(&t->d, row + i, row + i, t->word[i], label, e)) return false;
-    }
+    if (t->spans) return add_spans(t, s->field + 1, s->n_columns, s->n, row, e);
+    for (size_t i = 0; i < s->n; i++)
+        if (!ses_probe_data_add(&t->d, row + i, row + i, t->word[i], s->field + i * s->n_columns + 1, e))
+            return false;
     return true;
+}
+
+/* Opens a column file with the word and the labels. */
+static ses_conll *open_columns(const tags *t, const char *path, ses_err *e)
+{
+    return ses_conll_open(path, &(ses_conll_options){ .columns = t->number, .n_columns = t->d.n_tasks + 1 },
+                          e);
 }
 
 static bool read_conllu(tags *t, const char *path, int set, bool split, ses_err *e)
@@ -87,7 +111,7 @@ static bool read_conllu(tags *t, const char *path, int set, bool split, ses_err 
 
 static bool read_columns(tags *t, const char *path, int set, bool split, ses_err *e)
 {
-    ses_conll *f = ses_conll_open(path, NULL, e);
+    ses_conll *f = open_columns(t, path, e);
     if (!f) return false;
     ses_conll_sentence s = { 0 };
     bool ok = true;
@@ -103,15 +127,34 @@ static bool read_columns(tags *t, const char *path, int set, bool split, ses_err
 /* CoNLL-U has ten columns, of which the first is a number. */
 static bool detect_format(tags *t, const char *path, ses_err *e)
 {
-    ses_conll *f = ses_conll_open(path, &(ses_conll_options){ .conllu = true }, NULL);
+    static const int columns[] = { 1, 10 };
+    ses_conll_options o = { .conllu = true, .columns = columns, .n_columns = SES_LEN(columns) };
+    ses_conll *f = ses_conll_open(path, &o, NULL);
     ses_conll_sentence s = { 0 };
     size_t n = strlen(path);
     t->conllu = n > 7 && !strcmp(path + n - 7, ".conllu");
-    if (f && ses_conll_next(f, &s, NULL) && s.n)
-        t->conllu |= s.n_columns == 10 && ses_equal(s.field[0].p, s.field[0].n, "1");
+    if (f && ses_conll_next(f, &s, NULL) && s.n) t->conllu |= ses_equal(s.field[0].p, s.field[0].n, "1");
     ses_conll_free(f);
     return strcmp(path, "-") != 0 ||
            ses_fail(e, SES_EUSAGE, "-: the file is read several times, give its path");
+}
+
+/* Whether the labels of the first sentences are B-X, I-X and O. */
+static bool has_spans(const tags *t, const char *path)
+{
+    enum { SENTENCES = 100 };
+    ses_conll *f = open_columns(t, path, NULL);
+    ses_conll_sentence s = { 0 };
+    size_t entities = 0, others = 0;
+    for (int i = 0; f && i < SENTENCES && ses_conll_next(f, &s, NULL) && s.n; i++) {
+        for (size_t k = 0; k < s.n; k++) {
+            ses_string label = s.field[k * s.n_columns + 1];
+            entities += entity_type(label).p != NULL;
+            others += !entity_type(label).p && !ses_equal(label.p, label.n, "O");
+        }
+    }
+    ses_conll_free(f);
+    return entities && !others;
 }
 
 static bool check_column(tags *t, ses_string c, size_t k, ses_err *e)
@@ -124,7 +167,7 @@ static bool check_column(tags *t, ses_string c, size_t k, ses_err *e)
                                  ses_quoted_of(c.p, c.n).s);
     }
     unsigned long number = strtoul(c.p, &end, 10);
-    t->number[k] = number;
+    t->number[k + 1] = (int)number;
     return (end == c.p + c.n && number > 1 && number < 1000) ||
            ses_fail(e, SES_EUSAGE, "--columns %s: expected numbers of columns from 2",
                     ses_quoted_of(c.p, c.n).s);
@@ -133,6 +176,7 @@ static bool check_column(tags *t, ses_string c, size_t k, ses_err *e)
 static bool add_tasks(tags *t, ses_err *e)
 {
     const char *list = t->a->classify.columns;
+    t->number[0] = 1, t->number[1] = -1;
     if (!list && !t->conllu) return ses_probe_data_add_task(&t->d, "last column", 11, e);
     for (const char *at = list ? list : "upos"; *at;) {
         size_t n = strcspn(at, ",");
@@ -152,6 +196,7 @@ static bool run_tag(ses_analysis_call *c, char *const *file, int n, const ses_pr
 {
     tags t = { .a = a, .c = c, .d = { .unit = SES_STATES_OF_WORDS } };
     bool ok = detect_format(&t, file[0], e) && add_tasks(&t, e);
+    t.spans = ok && a->classify.edge && !t.conllu && t.d.n_tasks == 1 && has_spans(&t, file[0]);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
         const char *path = file[n == 1 ? 0 : s < n ? s : n - 1];
         ses_probe_data_begin(&t.d, s);
