@@ -42,6 +42,24 @@ gives 0 explain -m sesame-gpt 'The king and the' --method occlude
 gives 0 explain "$text" --method gradient --html "$tmp/x.html" --svg "$tmp/x.svg" --json "$tmp/x.json"
 that 'files' '[ -s "$tmp/x.html" ] && [ -s "$tmp/x.svg" ] && grep -q "\"analysis\": *\"explain\"" "$tmp/x.json"'
 
+# every architecture: the values add up to the difference of the scores
+awk 'BEGIN {
+    printf "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"Whitespace\"},"
+    printf "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"w2\",\"vocab\":{"
+    for (i = 0; i < 71; i++) printf "%s\"w%d\":%d", i ? "," : "", i, i
+    print "}}}" }' >"$tmp/tokenizer.json"
+for model in t5-v1.0 bart-lm bart-classify mbart-qa marian-mt gpt2-lm deberta-v2-qa xlnet-classify mobilebert-wide bloom-lm \
+    roberta-tag electra-discriminator albert-classify t5-classify modernbert-classify-mean; do
+    cp -r "tests/golden/$model" "$tmp/$model" && cp "$tmp/tokenizer.json" "$tmp/$model"
+    pair=
+    case $model in *-qa) pair='--pair=w20 w21 w22' ;; esac
+    gives 0 explain -m "$tmp/$model" 'w5 w9 w17 w30' ${pair:+"$pair"} --json
+    that "$model: values add up" 'tr -d "\n " <"$tmp/out" | tr ",{}[" "\n\n\n\n" |
+        awk -F : "/^\"(score|baseline_score|delta)\"/ { v[\$1] = \$2 }
+                  END { d = v[\"\\\"score\\\"\"] - v[\"\\\"baseline_score\\\"\"]; x = v[\"\\\"delta\\\"\"]
+                        exit !(d != 0 && x * x <= 0.0025 * d * d) }"'
+done
+
 # what it refuses
 gives 2 explain x --label positve
 err_has "did you mean 'positive'?"
