@@ -126,7 +126,7 @@ def compare_lens(sesame, model, texts):
         text = text + " " + tokenizer.mask_token if masked else text
         r = json.loads(call(sesame, "lens", text, "-m", model, "--json", "--top-k", "1"))["result"]
         with torch.no_grad():
-            states = m(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+            states = m(tokenizer(text, return_tensors="pt").input_ids, output_hidden_states=True).hidden_states
         end = None
         for layer in range(depth, -1, -1):
             h = states[layer][0]
@@ -157,9 +157,9 @@ def compare_neurons(sesame, model, texts):
     lines, rows = open(texts, encoding="utf-8").read().splitlines()[:200], []
     for text in lines:
         with torch.no_grad():
-            m(**tokenizer(text, return_tensors="pt"))
+            m(tokenizer(text, return_tensors="pt").input_ids)
         rows.append(np.concatenate([caught[i].numpy()[1:-1].mean(0) for i in range(len(layers))]))
-    x, y = np.array(rows), np.array([len(t) % 2 for t in lines])
+    x, y = np.array(rows), np.arange(len(lines)) % 2
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as f:
         f.write("sentence\tlabel\n" + "".join(f"{t}\t{k}\n" for t, k in zip(lines, y)))
         f.flush()
@@ -174,7 +174,7 @@ def compare_neurons(sesame, model, texts):
     print(f"        largest difference of an AUC, of activations that differ in rounding: {auc:.3g}")
     strip = r["strip"]
     with torch.no_grad():
-        m(**tokenizer(lines[strip["line"] - 2], return_tensors="pt"))
+        m(tokenizer(lines[strip["line"] - 2], return_tensors="pt").input_ids)
     best = r["neurons"][0]
     want = caught[best["layer"] - 1].numpy()[:, best["neuron"]]
     report("neurons: activations of a text", np.abs(want - np.array(strip["activations"])).max(), 1e-5)
