@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANDOM_SITE = 21 };
+enum { RANDOM_SITE = 21, MAX_SAMPLES = SES_SCRATCH_BYTES / sizeof(ses_auc_item) };
 
 typedef struct args {
     const char *column, *label, *positive;
@@ -34,7 +34,6 @@ typedef struct neurons_run {
     size_t positives;
     neuron *neuron; /* [count], best first after rank */
     int64_t count;
-    bool failed; /* a chunk had no memory */
 } neurons_run;
 
 /* ---- ranking ---- */
@@ -69,23 +68,16 @@ static bool choose_label(neurons_run *r, ses_err *e)
 
 enum { CHUNK = 64 };
 
-static void rank_chunk(void *ctx, int64_t chunk, void *unused)
+static void rank_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     neurons_run *r = ctx;
-    size_t n = r->x.n;
-    ses_auc_item *scratch = ses_alloc_array(n, sizeof *scratch, NULL);
-    (void)unused;
-    if (!scratch) {
-        r->failed = true;
-        return;
-    }
+    size_t n = r->x.n; /* at most MAX_SAMPLES, which fit into the scratch memory */
     for (int64_t i = chunk * CHUNK; i < r->count && i < (chunk + 1) * CHUNK; i++) {
         const float *v = r->x.x + (size_t)i * r->x.cap;
         double sum = 0;
         for (size_t k = 0; k < n; k++) sum += (double)v[k];
         r->neuron[i] = (neuron){ ses_auc(v, r->is_positive, n, scratch), (float)(sum / (double)n), i };
     }
-    ses_free(scratch);
 }
 
 static int by_distance(const void *a, const void *b)
@@ -102,7 +94,6 @@ static bool rank(neurons_run *r, ses_err *e)
     r->neuron = ses_alloc_array((size_t)r->count, sizeof *r->neuron, e);
     if (!r->neuron) return false;
     ses_parallel_for(r->call->dev->exec.pool, (r->count + CHUNK - 1) / CHUNK, rank_chunk, r);
-    if (r->failed) return ses_fail(e, SES_ENOMEM, "out of memory");
     for (int64_t i = 0; i < r->count; i++)
         if (isnan(r->neuron[i].auc)) r->neuron[i].auc = 0.5;
     qsort(r->neuron, (size_t)r->count, sizeof *r->neuron, by_distance);
@@ -327,7 +318,7 @@ static const ses_opt opt[] = {
       .offset = AT(max_samples),
       .def = "4000",
       .min = 2,
-      .max = 1e6,
+      .max = MAX_SAMPLES,
       .help = "maximum number of words or texts to keep in memory" },
 };
 #undef AT
