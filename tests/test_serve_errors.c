@@ -145,6 +145,7 @@ static const struct {
     { "/api/embed", "{\"input\":\"a\",\"truncate\":5}", 400, P, "true or false" },
     { "/attention", "{\"inputs\":\"a\",\"layer\":-1}", 422, T, "from 0" },
     { "/attention", "{\"inputs\":\"a\",\"pair\":5}", 422, T, "\"pair\" must be a string" },
+    { "/attention", "{\"inputs\":\"a\",\"words\":5}", 422, T, "\"words\"" },
     /* generation */
     { "/v1/completions", "{\"prompt\":5}", 400, O, "must be" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":-1}", 400, O, "from 0" },

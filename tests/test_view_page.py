@@ -264,7 +264,7 @@ def test_speed(page):
         best = min(page.driver.execute_async_script(
             "const done = arguments[0], t = performance.now();"
             f"set({change}); requestAnimationFrame(() => setTimeout(() => done(performance.now() - t), 0));")
-            for _ in range(3))
+            for _ in range(8))
         times.append(round(best, 1))
     check(max(times) < 50, f"512 tokens switch in {times} ms")
     page.quiet("speed")

@@ -450,6 +450,15 @@ def test_attention(page):
         page.one("[aria-label='Layer 2, head 3']").get_attribute("aria-pressed") == "true",
         "attention: the chosen head is not marked",
     )
+    page.write("Text", "The unhappiest cat.")
+    page.button("Run").click()
+    page.wait(lambda: "##iest" in page.texts(".attention-tokens.from li"))
+    page.field("By word").click()
+    page.counter.check(
+        page.wait(lambda: "unhappiest" in page.texts(".attention-tokens.from li")),
+        "attention: no words:",
+        page.texts(".attention-tokens.from li"),
+    )
 
 
 def test_server(page):

@@ -40,7 +40,9 @@ typedef struct runner {
     int32_t *cu, *target_cu, *target;
     size_t cap_cu, cap_target_cu, cap_target;
     /* weights of all layers: [layers] of [sum of heads n n] */
-    ses_real **x;
+    float **x;
+    ses_real *host; /* a layer as the device gives it */
+    size_t cap_host;
     size_t *cap;
     int64_t layers, *heads;
 } runner;
@@ -146,9 +148,10 @@ static bool read_layer(runner *r, const ses_outputs *out, int64_t i, ses_err *e)
         return ses_fail(e, SES_EUNSUPPORTED, "layer %" PRId64 ": the weights are not [heads, n, n]", i + 1);
     if (!ses_array_reserve(&r->x[i], &cap, n, sizeof **r->x, e)) return false;
     r->cap[i] = cap;
-    if (!ses_tape_read(r->tape, o->tensor, r->x[i])) return ses_tape_ok(r->tape, e);
+    if (!ses_array_reserve(&r->host, &r->cap_host, n, sizeof *r->host, e)) return false;
+    if (!ses_tape_read(r->tape, o->tensor, r->host)) return ses_tape_ok(r->tape, e);
     for (size_t k = 0; k < n; k++)
-        if (!isfinite(r->x[i][k]))
+        if (!isfinite(r->x[i][k] = (float)r->host[k]))
             return ses_fail(e, SES_EARG, "layer %" PRId64 ": an attention weight is not a number", i + 1);
     return true;
 }
@@ -241,8 +244,8 @@ static bool open_runner(runner *r, ses_err *e)
 static void close_runner(runner *r)
 {
     for (int64_t i = 0; r->x && i < r->layers; i++) ses_free(r->x[i]);
-    void *part[] = { r->x,    r->cap,  r->heads, r->id,        r->segment, r->word,
-                     r->kind, r->text, r->cu,    r->target_cu, r->target };
+    void *part[] = { r->host, r->x,    r->cap,  r->heads, r->id,        r->segment,
+                     r->word, r->kind, r->text, r->cu,    r->target_cu, r->target };
     for (size_t i = 0; i < SES_LEN(part); i++) ses_free(part[i]);
     ses_tape_free(r->tape);
     ses_encode_ctx_free(r->tokens);

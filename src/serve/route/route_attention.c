@@ -1,4 +1,6 @@
 /* POST /attention: attention weights of one layer, as bytes, for the page's attention view. */
+#include "analysis/attention_units.h"
+#include "analysis/math/rollout.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/str.h"
@@ -13,19 +15,26 @@
 /* n*n bytes for each head. */
 enum { MAX_TOKENS = 512 };
 
-static void put_head(ses_json_writer *json, const ses_real *x, size_t n, uint8_t *bytes, char *text)
+/* The request. */
+typedef struct attention_query {
+    int64_t layer;
+    bool words, hide_special, rollout;
+} attention_query;
+
+static void put_head(ses_json_writer *json, const float *x, size_t n, uint8_t *bytes, char *text)
 {
     for (size_t i = 0; i < n * n; i++) bytes[i] = (uint8_t)lround(255 * (double)x[i]);
     ses_base64_encode(bytes, n * n, text);
     ses_json_put_stringn(json, text, ses_base64_encoded_size(n * n));
 }
 
-static bool put_attention(ses_job *j, ses_json_writer *json, const ses_real *x, size_t n, int64_t heads)
+static bool put_attention(ses_job *j, ses_json_writer *json, const char *key, const float *x, size_t n,
+                          int64_t heads)
 {
     uint8_t *bytes = ses_job_alloc(j, n * n, 1);
     char *text = ses_job_alloc(j, ses_base64_encoded_size(n * n) + 1, 1);
     if (!bytes || !text) return false;
-    ses_json_member_array(json, "attention");
+    ses_json_member_array(json, key);
     for (int64_t h = 0; h < heads; h++) put_head(json, x + (size_t)h * n * n, n, bytes, text);
     ses_json_end_array(json);
     return true;
@@ -42,20 +51,121 @@ static void put_tokens(ses_json_writer *json, const ses_pipeline *p, const ses_e
     ses_json_end_array(json);
 }
 
+/* The tokens that make up each row: themselves, or words, without special tokens if they are hidden. */
+static bool make_units(ses_job *j, const ses_encoding *x, const attention_query *q, ses_attention_units *u)
+{
+    int32_t *of = ses_job_alloc(j, x->n, sizeof *of), n = 0;
+    if (!of) return false;
+    for (size_t i = 0; i < x->n; i++) {
+        bool special = x->special_mask[i] || x->word_id[i] < 0;
+        bool same = q->words && i && n && !special && !x->special_mask[i - 1] &&
+                    x->word_id[i] == x->word_id[i - 1] && x->sequence_id[i] == x->sequence_id[i - 1];
+        of[i] = special && q->hide_special ? -1 : same ? n - 1 : n++;
+    }
+    *u = (ses_attention_units){ (int64_t)x->n, n, of };
+    return true;
+}
+
+/* Names of the units: the tokens of each, joined. */
+static void put_units(ses_json_writer *json, const ses_pipeline *p, const ses_encoding *x,
+                      const ses_attention_units *u)
+{
+    ses_buf name = { 0 };
+    ses_json_member_array(json, "tokens");
+    for (size_t i = 0; i < x->n; i++) {
+        size_t n = 0;
+        const char *token = ses_tokenizer_id_to_token(p->tokenizer, x->id[i], &n);
+        bool inside = name.len && n > 2 && token && !memcmp(token, "##", 2);
+        if (u->of[i] < 0) continue;
+        ses_buf_append(&name, token ? token + (inside ? 2 : 0) : "", n - (inside ? 2 : 0));
+        if (i + 1 < x->n && u->of[i + 1] == u->of[i]) continue;
+        ses_json_put_stringn(json, name.data ? name.data : "", name.len);
+        name.len = 0;
+    }
+    ses_json_end_array(json);
+    ses_buf_free(&name);
+}
+
+/* Merges the heads of w in place, from tokens to units. */
+static bool merge(ses_job *j, float *w, int64_t heads, const ses_attention_units *u, bool renormalize)
+{
+    int64_t from = u->tokens * u->tokens, to = u->n * u->n;
+    float *out = ses_job_alloc(j, (size_t)to + 1, sizeof *out);
+    for (int64_t h = 0; out && h < heads; h++) {
+        ses_attention_merge(w + h * from, u, u, renormalize, out);
+        memcpy(w + h * to, out, (size_t)to * sizeof *out);
+    }
+    return out != NULL;
+}
+
 static bool fail(ses_job *j, ses_api_code code, const ses_err *e)
 {
     return ses_api_fail_with(&j->error, code, NULL, e);
 }
 
-/* Runs the model on one text in this thread, with the tape of the worker's pipeline. */
-static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, int64_t layer, ses_json_writer *json)
+/* Weights [heads, n, n] of a layer. NULL: the job has failed. */
+static float *read_layer(ses_job *j, ses_tape *tape, const ses_outputs *out, int64_t layer, int64_t n,
+                         int64_t *heads)
 {
     ses_err e = { 0 };
+    char name[32];
+    snprintf(name, sizeof name, "attentions.%lld", (long long)layer);
+    const ses_output *o = ses_outputs_find(out, name);
+    int64_t count = o ? ses_count(o->tensor) : 0;
+    *heads = count / (n * n);
+    if (*heads < 1 || *heads * n * n != count) {
+        ses_api_fail(&j->error, SES_API_VALIDATION, "layer",
+                     "the model has no attention weights for layer %lld", (long long)layer);
+        return NULL;
+    }
+    ses_real *host = ses_job_alloc(j, (size_t)count, sizeof *host);
+    float *w = host ? ses_job_alloc(j, (size_t)count, sizeof *w) : NULL;
+    if (!w || !ses_tape_read(tape, o->tensor, host)) return fail(j, SES_API_BACKEND, &e), NULL;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(w[i] = (float)host[i])) {
+            ses_api_fail(&j->error, SES_API_NOT_FINITE, NULL, "the attention weights are NaN");
+            return NULL;
+        }
+    return w;
+}
+
+/* The rollout of the layers up to the one of the query, of the same units as its weights. */
+static bool put_rollout(ses_job *j, ses_pipeline *p, const ses_outputs *out, const attention_query *q,
+                        const ses_attention_units *u, ses_json_writer *json)
+{
+    int64_t n = u->n, heads = 0;
+    size_t size = (size_t)(n * n) + 1;
+    double *a = ses_job_alloc(j, size, sizeof *a), *r = ses_job_alloc(j, size, sizeof *r),
+           *next = ses_job_alloc(j, size, sizeof *next);
+    float *w = ses_job_alloc(j, size, sizeof *w);
+    if (!a || !r || !next || !w) return false;
+    for (int64_t l = 0; l <= q->layer; l++) {
+        float *x = read_layer(j, p->runner.tape, out, l, u->tokens, &heads);
+        if (!x || !merge(j, x, heads, u, q->hide_special)) return false;
+        ses_head_mean(x, heads, n, n, a);
+        ses_add_residual(a, n);
+        if (l)
+            ses_rollout_product(a, r, n, n, n, next, NULL);
+        else
+            memcpy(next, a, size * sizeof *a);
+        memcpy(r, next, size * sizeof *r);
+    }
+    for (int64_t i = 0; i < n * n; i++) w[i] = (float)r[i];
+    return put_attention(j, json, "rollout", w, (size_t)n, 1);
+}
+
+/* Runs the model on one text in this thread, with the tape of the worker's pipeline. */
+static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, const attention_query *q,
+                ses_json_writer *json)
+{
+    ses_err e = { 0 };
+    ses_attention_units u;
+    int64_t heads = 0;
     int32_t cu[2] = { 0, (int32_t)x->n };
     int32_t *segment = ses_job_alloc(j, x->n, sizeof *segment);
-    char name[32];
     ses_outputs out;
-    if (!segment) return false;
+    if (!segment || !make_units(j, x, q, &u)) return false;
+    if (!u.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" has special tokens only");
     for (size_t i = 0; i < x->n; i++) segment[i] = x->type_id[i];
     const ses_model *m = p->model;
     bool segments =
@@ -65,24 +175,19 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, int64_t laye
     ses_tape_reset(p->runner.tape, NULL);
     if (!ses_model_forward(m, p->runner.tape, &b, &(ses_output_request){ .attentions = true }, &out, &e))
         return fail(j, SES_API_BACKEND, &e);
-    snprintf(name, sizeof name, "attentions.%lld", (long long)layer);
-    const ses_output *o = ses_outputs_find(&out, name);
-    size_t n = x->n;
-    int64_t heads = o ? ses_count(o->tensor) / (int64_t)(n * n) : 0;
-    if (!o || heads < 1 || heads * (int64_t)(n * n) != ses_count(o->tensor))
-        return ses_api_fail(&j->error, SES_API_VALIDATION, "layer",
-                            "the model has no attention weights for layer %lld", (long long)layer);
-    ses_real *w = ses_job_alloc(j, (size_t)ses_count(o->tensor), sizeof *w);
-    if (!w || !ses_tape_read(p->runner.tape, o->tensor, w)) return fail(j, SES_API_BACKEND, &e);
-    for (int64_t i = 0; i < ses_count(o->tensor); i++)
-        if (!isfinite(w[i]))
-            return ses_api_fail(&j->error, SES_API_NOT_FINITE, NULL, "the attention weights are NaN");
+    float *w = read_layer(j, p->runner.tape, &out, q->layer, (int64_t)x->n, &heads);
+    bool plain = !q->words && !q->hide_special;
+    if (!w || (!plain && !merge(j, w, heads, &u, q->hide_special))) return false;
     ses_json_begin_object(json);
-    put_tokens(json, p, x);
+    if (plain)
+        put_tokens(json, p, x);
+    else
+        put_units(json, p, x, &u);
     ses_json_member_int(json, "n_layers", ses_model_layer_count(m));
     ses_json_member_int(json, "n_heads", heads);
-    ses_json_member_int(json, "layer", layer);
-    bool ok = put_attention(j, json, w, n, heads);
+    ses_json_member_int(json, "layer", q->layer);
+    bool ok = put_attention(j, json, "attention", w, (size_t)u.n, heads) &&
+              (!q->rollout || put_rollout(j, p, &out, q, &u, json));
     ses_json_end_object(json);
     return ok;
 }
@@ -90,7 +195,7 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, int64_t laye
 static bool handle(ses_worker *w, ses_job *j)
 {
     const char *model = NULL;
-    int64_t layer = 0;
+    attention_query q = { 0 };
     ses_err e = { 0 };
     ses_string text = ses_body_text(ses_body_get(j->body, "inputs")),
                pair = ses_body_text(ses_body_get(j->body, "pair"));
@@ -99,12 +204,15 @@ static bool handle(ses_worker *w, ses_job *j)
     if (!pair.p && ses_body_get(j->body, "pair"))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "pair", "\"pair\" must be a string");
     if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_int(j, j->body, "layer", 0, 1024, &layer) ||
+        !ses_body_int(j, j->body, "layer", 0, 1024, &q.layer) ||
+        !ses_body_bool(j, j->body, "words", &q.words) ||
+        !ses_body_bool(j, j->body, "hide_special", &q.hide_special) ||
+        !ses_body_bool(j, j->body, "rollout", &q.rollout) ||
         !ses_job_open(w, j, model, ses_task_find("feature-extraction"), NULL))
         return false;
     ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
     if (!p) return fail(j, SES_API_BACKEND, &e);
-    if (layer >= ses_model_layer_count(p->model))
+    if (q.layer >= ses_model_layer_count(p->model))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "layer", "the model has layers 0 to %lld",
                             (long long)ses_model_layer_count(p->model) - 1);
     int64_t max = ses_pipeline_max_seq_len(p);
@@ -114,7 +222,7 @@ static bool handle(ses_worker *w, ses_job *j)
         return fail(j, SES_API_TOKENIZER, &e);
     ses_json_writer *json = ses_reply_writer(j);
     if (!json) return false;
-    if (!run(j, p, ses_encode_ctx_result(p->tokens), layer, json)) {
+    if (!run(j, p, ses_encode_ctx_result(p->tokens), &q, json)) {
         ses_json_writer_free(json);
         return false;
     }
@@ -129,9 +237,12 @@ const ses_route ses_route_attention = {
     .handle = handle,
     .tag = "Sesame",
     .summary =
-        "Attention weights of one layer: for each head n*n bytes (255 is 1), rows are queries, as base64",
+        "Attention weights of one layer: for each head n*n bytes (255 is 1), rows are queries, as base64; by "
+        "word, without special tokens, and with the rollout of the layers up to this one if asked for",
     .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
                "\"string\",\"minLength\":1},\"pair\":{\"type\":"
-               "\"string\"},\"layer\":{\"type\":\"integer\",\"minimum\":0},\"model\":{\"type\":\"string\"}}}",
+               "\"string\"},\"layer\":{\"type\":\"integer\",\"minimum\":0},\"words\":{\"type\":\"boolean\"},"
+               "\"hide_special\":{\"type\":\"boolean\"},\"rollout\":{\"type\":\"boolean\"},\"model\":{"
+               "\"type\":\"string\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"tokens\",\"attention\"]}",
 };

@@ -18,10 +18,11 @@ function decode(base64) {
 function bodyOf(ctx, layer) {
   const body = { model: ctx.state.model, inputs: ctx.state.text, layer };
   if (ctx.state.pair.trim()) body.pair = ctx.state.pair;
+  if (ctx.state.words) body.words = true;
   return body;
 }
 
-const keyOf = (ctx) => JSON.stringify([ctx.state.model, ctx.state.text, ctx.state.pair]);
+const keyOf = (ctx) => JSON.stringify([ctx.state.model, ctx.state.text, ctx.state.pair, ctx.state.words]);
 const headsOf = (ctx, n) => {
   const chosen = ctx.state.heads.map(Number).filter((i) => i < n);
   return chosen.length ? chosen : Array.from({ length: n }, (_, i) => i);
@@ -251,7 +252,7 @@ export default {
   summary: 'Which tokens each token reads, for every head of every layer.',
   placeholder: 'Enter a text to see its attention.',
   resultTitle: 'Attention',
-  state: { text: 'The cat sat on the mat because it was tired.', pair: '', layer: 6, heads: ['1'] },
+  state: { text: 'The cat sat on the mat because it was tired.', pair: '', layer: 6, heads: ['1'], words: false },
   build(ctx) {
     const texts = ctx.row('wrap');
     ctx.textField('text', 'Text', { rows: 2, into: texts });
@@ -266,6 +267,7 @@ export default {
       into: row,
     });
     ctx.layerRange = range;
+    ctx.switchField('words', 'By word', { into: row });
     ctx.cache = { key: '', layers: [] };
   },
   async fetch(ctx) {
