@@ -1,5 +1,5 @@
 /* Structural probes against a torch twin, spanning trees against networkx, correlations against scipy:
- * bench/peers/trees.py fixture prints the expected numbers. Treebanks: distances, limits, errors. */
+ * bench/peers/analysis/trees.py fixture prints the expected numbers. Treebanks: distances, limits, errors. */
 #define _POSIX_C_SOURCE 200809L
 #include "analysis/math/mst.h"
 #include "analysis/probe/structural_scores.h"

@@ -1,13 +1,14 @@
 """Structural probes and head agreement against torch, networkx, scipy and numpy.
 
-    trees.py fixture                    numbers of tests/test_structural.c
-    trees.py losses SESAME MODEL_DIR TRAIN.conllu DEV.conllu [LAYER]
-    trees.py heads SESAME MODEL_DIR FILE.conllu
+    trees.py fixture                            numbers of tests/test_structural.c
+    trees.py compare SESAME TOKENIZER_DIR TREES.conllu [SENTENCES]
 
-`losses` trains a torch twin from the same initial B in the same order and compares the losses of three epochs,
-then the scores. Hidden states come from transformers.
+`compare` makes a small BERT with random weights, reads its hidden states and attention with transformers, and compares:
+the losses of three epochs with a torch twin that starts from the same map and takes the sentences in the same order; the
+scores with networkx and scipy on the twin's predictions; the hits of each head and relation with numpy. Exit status 1 if a
+difference is above its tolerance.
 """
-import json, lzma, subprocess, sys
+import json, lzma, os, shutil, subprocess, sys, tempfile
 import numpy as np, torch
 import networkx as nx
 from scipy.stats import spearmanr
@@ -170,6 +171,103 @@ def fixture():
     d = np.zeros((8, 8)); d[np.triu_indices(8, 1)] = w; d += d.T
     print("mst", w.tolist(), sorted(edges(d, range(8))), sum(d[e] for e in edges(d, range(8))))
 
+# ---- the command against transformers ----
+
+def make_model(tokenizer_dir, folder):
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if os.path.exists(os.path.join(tokenizer_dir, name)): shutil.copy(os.path.join(tokenizer_dir, name), folder)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=os.path.join(folder, "tokenizer.json"))
+    torch.manual_seed(1)
+    config = BertConfig(vocab_size=len(tokenizer), hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
+                        intermediate_size=96, initializer_range=0.3, attn_implementation="eager")
+    model = BertModel(config).eval()
+    model.save_pretrained(folder)
+    return model, tokenizer
+
+def read_model(model, tokenizer, words):
+    """Hidden states by word (the mean of the tokens) and weights between words of every layer and head."""
+    x = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        out = model(input_ids=x["input_ids"], output_hidden_states=True, output_attentions=True)
+    ids = x.word_ids(0)
+    of = np.zeros((len(words), len(ids)))
+    for token, word in enumerate(ids):
+        if word is not None: of[word, token] = 1
+    mean = of / np.maximum(of.sum(1, keepdims=True), 1)
+    states = [(mean @ h[0].double().numpy()).astype(np.float32) for h in out.hidden_states]
+    return states, [[mean @ head.double().numpy() @ of.T for head in layer[0]] for layer in out.attentions]
+
+def run(sesame, *args):
+    out = subprocess.run([sesame, *args], capture_output=True, text=True)
+    if out.returncode: sys.exit(f"sesame {' '.join(args)}: {out.stderr}")
+    return json.loads(out.stdout)["result"]
+
+def count_hits(trees, maps):
+    """hits[relation][direction][layer][head]"""
+    hits = {}
+    for words, layers in zip(trees, maps):
+        for i, (_, head, relation, _) in enumerate(words):
+            if head < 0: continue
+            for name in ("all", relation):
+                of = hits.setdefault(name, np.zeros((2, len(layers), len(layers[0])), int))
+                for l, heads in enumerate(layers):
+                    for h, m in enumerate(heads):
+                        for d, row in enumerate((m[i].copy(), m[:, i].copy())):
+                            row[i] = -1
+                            of[d, l, h] += np.argmax(row) == head
+    return hits
+
+def compare_heads(sesame, folder, path, trees, maps):
+    ours = run(sesame, "heads", path, "-m", folder, "--json", "--distance-texts", "0")["syntax"]
+    theirs, wrong, total = count_hits(trees, maps), 0, 0
+    for head in ours["hits"]:
+        for k, relation in enumerate(ours["relations"]):
+            for d, name in enumerate(("from_dependent", "from_head")):
+                want = theirs[relation["relation"]][d, head["layer"] - 1, head["head"] - 1]
+                wrong += abs(int(want) - head[name][k])
+                total += int(want)
+    print(f"heads: {total} hits, {wrong} differ")
+    return wrong == 0
+
+def compare_losses(sesame, folder, paths, sets, golds, states, layer, rank):
+    ours = run(sesame, "probe", "tree", *paths, "-m", folder, "--layers", str(layer), "--rank", str(rank), "--no-random",
+               "--tree-epochs", "3", "--json")["layers"][0]
+    ok, maps = True, {}
+    data = [list(zip(s, g)) for s, g in zip(states, golds)]
+    for kind in ("distance", "depth"):
+        losses, maps[kind] = train_twin(kind, data[0], data[1], rank, 20, 3, 42)
+        worst = max(abs(a - b) / b for k, key in enumerate(("train_loss", "dev_loss"))
+                    for a, b in zip(ours[kind][key], [l[k] for l in losses]))
+        print(f"layer {layer} {kind}: losses {[round(l[0], 5) for l in losses]}, largest relative difference {worst:.2e}")
+        ok &= worst < 1e-4
+    d, h = predictions(maps["distance"].numpy(), maps["depth"].numpy(), states[1])
+    theirs = score(sets[1], golds[1], d, h)
+    for key, want in theirs.items():
+        print(f"layer {layer} {key}: {ours[key]:.6f}, {want:.6f}")
+        ok &= abs(ours[key] - want) < 2e-3
+    return ok
+
+def compare(sesame, tokenizer_dir, path, sentences="400"):
+    trees = [t for t in read(path) if len(t) <= 60][:int(sentences)]
+    with tempfile.TemporaryDirectory() as folder:
+        model, tokenizer = make_model(tokenizer_dir, folder)
+        sets = [trees[:len(trees) * 3 // 4], trees[len(trees) * 3 // 4:]]
+        paths = [os.path.join(folder, name) for name in ("train.conllu", "dev.conllu")]
+        for name, part in zip(paths, sets):
+            with open(name, "w", encoding="utf-8") as f:
+                for words in part:
+                    for i, (form, head, relation, upos) in enumerate(words):
+                        f.write(f"{i + 1}\t{form}\t_\t{upos}\t_\t_\t{head + 1}\t{relation}\t_\t_\n")
+                    f.write("\n")
+        seen = [[read_model(model, tokenizer, [w[0] for w in words]) for words in part] for part in sets]
+        golds = [[gold(words) for words in part] for part in sets]
+        ok = compare_heads(sesame, folder, paths[0], sets[0], [m for _, m in seen[0]])
+        for layer in (0, 3):
+            states = [[s[layer] for s, _ in part] for part in seen]
+            ok &= compare_losses(sesame, folder, paths, sets, golds, states, layer, 32)
+    sys.exit(0 if ok else 1)
+
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    {"fixture": fixture}[sys.argv[1]](*sys.argv[2:])
+    {"fixture": fixture, "compare": compare}[sys.argv[1]](*sys.argv[2:])
