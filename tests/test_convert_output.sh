@@ -2,6 +2,8 @@
 # The output folder of convert and quantize: complete or absent, and never removed if another program made it.
 # Usage: test_convert_output.sh BUILD_DIR, from the source folder.
 set -u
+LC_ALL=C # the order of ls
+export LC_ALL
 . tests/counted.sh
 from=tests/pipelines/bert-mask
 only() { [ "$(ls -A "$1" | tr '\n' ' ')" = "$2" ]; } # FOLDER NAMES
@@ -34,10 +36,12 @@ while [ $i -lt 30 ]; do
     rm -rf "$tmp/w/out"
     i=$((i + 1))
 done
+: >"$tmp/err"
 for i in 1 2 3 4 5 6; do
-    { "$sesame" convert $from "$tmp/w/out" -q 2>/dev/null && echo $i >>"$tmp/won"; } &
+    { "$sesame" convert $from "$tmp/w/out" -q 2>>"$tmp/err" && echo $i >>"$tmp/won"; } &
 done
 wait
+ls -AR "$tmp/w" >"$tmp/out" # shown with a failure
 that 'one of six succeeds' '[ "$(wc -l <"$tmp/won")" -eq 1 ]'
 that 'its folder is complete' 'only "$tmp/w" "out " && only "$tmp/w/out" "config.json model.safetensors tokenizer.json tokenizer_config.json "'
 

@@ -30,7 +30,7 @@ static size_t split(char *text, const char **line)
 /* Folders of two finished runs. */
 static void write_runs(const char *out, char *text)
 {
-    char path[96], *results = strstr(text, "---\n"), *option;
+    char path[128], *results = strstr(text, "---\n"), *option;
     if (results) *results = 0, results += 4;
     mkdir(out, 0777);
     snprintf(path, sizeof path, "%s/%s", out, SES_GRID_FILE);
@@ -51,7 +51,7 @@ static void write_runs(const char *out, char *text)
 /* The table of a search is valid JSON at any time. */
 static void check_grid(const char *out, bool ok)
 {
-    char path[96];
+    char path[128];
     ses_err e = { 0 };
     snprintf(path, sizeof path, "%s/%s", out, SES_GRID_FILE);
     if (!ok && access(path, F_OK)) return;
