@@ -62,7 +62,7 @@ static bool open_net(net *m, size_t n, ses_err *e)
     if (!m->store) return false;
     if (o->layers > 1) m->mix = param(m, "mix", 1, (int64_t)o->layers, SES_INIT_ZERO);
     for (size_t s = 0; o->edge && s < o->spans; s++) {
-        char name[32];
+        char name[48];
         snprintf(name, sizeof name, "project.%zu.weight", s);
         m->project[s] = param(m, name, units, width, SES_INIT_FAN_IN);
         snprintf(name, sizeof name, "project.%zu.bias", s);
