@@ -1,8 +1,8 @@
 /* Attention views: weights of transformers (eager attention), rollouts of numpy and flows of networkx for
  * BERT, GPT-2, T5 and BART (tests/fixtures/attention.py); words, hidden special tokens, queries and keys;
  * statistics and distances of heads. */
-#include "analysis/attention_view.h"
-#include "analysis/head_distance.h"
+#include "analysis/heads/head_distance.h"
+#include "analysis/view/attention_view.h"
 #include "base/alloc.h"
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* Agreement of heads with dependency relations: counts of small maps, worked out by hand. */
-#include "analysis/head_syntax.h"
+#include "analysis/heads/head_syntax.h"
 #include "check.h"
 
 #define STR(s)           \

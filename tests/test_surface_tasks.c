@@ -1,6 +1,6 @@
 /* Tasks made from trees: every label of small sentences, changed sentences, words of the lists. */
 #define _POSIX_C_SOURCE 200809L
-#include "analysis/surface_tasks.h"
+#include "analysis/treebank/surface_tasks.h"
 #include "check.h"
 
 #include <unistd.h>

@@ -40,6 +40,7 @@ PANELS = {
     "tokenizer": (".piece", 20),
     "attention": (".attention-line", 10),
     "explain": (".drawing rect", 5),
+    "lens": (".drawing rect", 5),
 }
 UNAVAILABLE = ["classify", "answer", "write", "summarize"]  # with a masked language model only
 
@@ -453,7 +454,7 @@ def test_attention(page):
     page.write("Text", "The unhappiest cat.")
     page.button("Run").click()
     page.wait(lambda: "##iest" in page.texts(".attention-tokens.from li"))
-    page.field("By word").click()
+    page.field("By " + "word").click()
     page.counter.check(
         page.wait(lambda: "unhappiest" in page.texts(".attention-tokens.from li")),
         "attention: no words:",

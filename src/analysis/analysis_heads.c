@@ -1,10 +1,10 @@
 /* heads: statistics of every head over a corpus, and distances between heads. */
 #include "analysis.h"
-#include "attention_corpus.h"
+#include "analysis/heads/attention_corpus.h"
+#include "analysis/heads/head_distance.h"
+#include "analysis/heads/head_syntax.h"
 #include "base/alloc.h"
 #include "base/thread_pool.h"
-#include "head_distance.h"
-#include "head_syntax.h"
 #include "io/input_stream.h"
 #include "text_file.h"
 

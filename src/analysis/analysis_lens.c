@@ -543,6 +543,7 @@ const ses_analysis ses_analysis_lens = {
     .min_operands = 0,
     .max_operands = 1,
     .default_model_of = "fill-mask",
+    .takes_text = true,
     .model = SES_ANALYSIS_CLASS,
     .run = run,
 };

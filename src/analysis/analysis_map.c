@@ -1,10 +1,10 @@
 /* Maps of texts or of words in context: PCA, t-SNE, UMAP. */
 #include "analysis.h"
+#include "analysis/map/map_layout.h"
+#include "analysis/map/map_page.h"
+#include "analysis/map/map_points.h"
 #include "base/alloc.h"
 #include "io/matrix.h"
-#include "map_layout.h"
-#include "map_page.h"
-#include "map_points.h"
 #include "tensor/device_impl.h"
 #include "word_states.h"
 

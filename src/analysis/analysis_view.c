@@ -1,10 +1,10 @@
 /* view: the attention of one text. */
 #include "analysis.h"
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
+#include "analysis/view/view_figures.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "io/text_reader.h"
-#include "view_figures.h"
 
 #include <inttypes.h>
 #include <string.h>

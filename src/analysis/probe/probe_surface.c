@@ -2,7 +2,7 @@
  * sentence is another row, with the label of its task only. */
 #include "probe_surface.h"
 
-#include "analysis/surface_tasks.h"
+#include "analysis/treebank/surface_tasks.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "probe_run.h"

@@ -7,7 +7,7 @@
 #ifndef SES_ANALYSIS_STRUCTURAL_H
 #define SES_ANALYSIS_STRUCTURAL_H
 
-#include "analysis/treebank.h"
+#include "analysis/treebank/treebank.h"
 #include "tensor/device_impl.h"
 
 typedef enum { SES_STRUCTURAL_DISTANCE, SES_STRUCTURAL_DEPTH } ses_structural_kind;

@@ -8,7 +8,7 @@ export function figure({ title, svg }) {
   for (const bad of root.querySelectorAll('script, style, foreignObject')) bad.remove();
   return h(
     'figure',
-    { class: 'drawing' },
+    { class: 'drawing', tabindex: '0', 'aria-label': title || 'Figure' },
     title ? h('figcaption', null, title) : null,
     document.importNode(root, true),
   );

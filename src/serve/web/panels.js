@@ -16,6 +16,7 @@ import translate from './panel_translate.js';
 import tokenizer from './panel_tokenizer.js';
 import attention from './panel_attention.js';
 import explain from './panel_explain.js';
+import lens from './panel_lens.js';
 
 export const panels = [
   models,
@@ -34,4 +35,5 @@ export const panels = [
   tokenizer,
   attention,
   explain,
+  lens,
 ];

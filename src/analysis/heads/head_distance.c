@@ -1,5 +1,5 @@
 /* Distances between heads: see head_distance.h. */
-#include "head_distance.h"
+#include "analysis/heads/head_distance.h"
 
 #include "analysis/math/eigen.h"
 #include "base/alloc.h"

@@ -6,7 +6,7 @@
 #ifndef SES_ANALYSIS_ATTENTION_CORPUS_H
 #define SES_ANALYSIS_ATTENTION_CORPUS_H
 
-#include "head_stats.h"
+#include "analysis/heads/head_stats.h"
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
 

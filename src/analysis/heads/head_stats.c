@@ -1,5 +1,5 @@
 /* Statistics of a head: see head_stats.h. */
-#include "head_stats.h"
+#include "analysis/heads/head_stats.h"
 
 #include <math.h>
 #include <stddef.h>

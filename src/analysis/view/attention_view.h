@@ -7,7 +7,7 @@
 #define SES_ANALYSIS_ATTENTION_VIEW_H
 
 #include "analysis/analysis.h"
-#include "attention_units.h"
+#include "analysis/attention_units.h"
 #include "base/arena.h"
 
 /* Rows or columns: the tokens of a text, or its words. */

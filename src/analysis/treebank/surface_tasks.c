@@ -1,10 +1,10 @@
 /* Sentence classification made from dependency trees: labels and changes of sentences. */
-#include "surface_tasks.h"
+#include "analysis/treebank/surface_tasks.h"
 
+#include "analysis/treebank/surface_lists.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "data/rng_stream.h"
-#include "surface_lists.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const struct {
     const char *name, *description;
 } task_list[] = {
 #define SES_SURFACE_TASK(id, name, description) { name, description },
-#include "surface_tasks.def"
+#include "analysis/treebank/surface_tasks.def"
 #undef SES_SURFACE_TASK
 };
 

@@ -1,5 +1,5 @@
 /* Runs a model on one text and reads its attention weights, queries and keys. */
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 
 #include "base/alloc.h"
 #include "model/model_desc.h"

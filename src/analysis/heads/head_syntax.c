@@ -1,5 +1,5 @@
 /* Agreement of attention heads with dependency relations: counts. */
-#include "head_syntax.h"
+#include "analysis/heads/head_syntax.h"
 
 #include "base/alloc.h"
 

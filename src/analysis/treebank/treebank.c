@@ -1,5 +1,5 @@
 /* Dependency trees in memory. */
-#include "treebank.h"
+#include "analysis/treebank/treebank.h"
 
 #include "base/alloc.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /* Agreement of attention heads with dependency relations: table and JSON. */
-#include "head_syntax.h"
+#include "analysis/heads/head_syntax.h"
 
 static const char *const direction_name[] = { "from_dependent", "from_head" };
 

@@ -5,11 +5,11 @@
 #ifndef SES_ANALYSIS_HEAD_SYNTAX_H
 #define SES_ANALYSIS_HEAD_SYNTAX_H
 
-#include "attention_corpus.h"
-#include "attention_units.h"
-#include "layer_set.h"
-#include "report.h"
-#include "treebank.h"
+#include "analysis/attention_units.h"
+#include "analysis/heads/attention_corpus.h"
+#include "analysis/layer_set.h"
+#include "analysis/report.h"
+#include "analysis/treebank/treebank.h"
 
 typedef enum { SES_FROM_DEPENDENT, SES_FROM_HEAD, SES_SYNTAX_DIRECTIONS } ses_syntax_direction;
 

@@ -1,5 +1,5 @@
 /* Writes labels, columns and positions for the map page. */
-#include "map_page.h"
+#include "analysis/map/map_page.h"
 
 #include "base/alloc.h"
 #include "base/base64.h"

@@ -1,5 +1,5 @@
 /* Layouts: PCA to 50 columns, neighbours, then the method. */
-#include "map_layout.h"
+#include "analysis/map/map_layout.h"
 
 #include "analysis/math/pca.h"
 #include "analysis/math/umap.h"

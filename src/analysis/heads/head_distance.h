@@ -3,8 +3,8 @@
 #ifndef SES_ANALYSIS_HEAD_DISTANCE_H
 #define SES_ANALYSIS_HEAD_DISTANCE_H
 
+#include "analysis/heads/attention_corpus.h"
 #include "analysis/math/math_exec.h"
-#include "attention_corpus.h"
 
 typedef struct ses_head_distance {
     int64_t heads; /* heads of all layers */

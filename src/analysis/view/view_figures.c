@@ -1,8 +1,8 @@
 /* Figures of an attention view: overview, strongest weights, matrices, neurons. */
-#include "view_figures.h"
+#include "analysis/view/view_figures.h"
 
+#include "analysis/heads/head_stats.h"
 #include "base/alloc.h"
-#include "head_stats.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -7,7 +7,7 @@
  * together sum to 1. */
 #include "analysis/math/maxflow.h"
 #include "analysis/math/rollout.h"
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 #include "base/alloc.h"
 #include "tensor/device_impl.h"
 

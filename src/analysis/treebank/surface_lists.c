@@ -1,5 +1,5 @@
 /* Word lists of the surface tasks: frequent words, and words by XPOS and frequency. */
-#include "surface_lists.h"
+#include "analysis/treebank/surface_lists.h"
 
 #include "base/alloc.h"
 #include "base/str.h"

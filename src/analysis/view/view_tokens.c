@@ -1,5 +1,5 @@
 /* Tokens of a text for its attention view: encoding, generation, names and words. */
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "model/model_desc.h"

@@ -3,7 +3,7 @@
 #ifndef SES_ANALYSIS_VIEW_FIGURES_H
 #define SES_ANALYSIS_VIEW_FIGURES_H
 
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 
 /* Every head as a small map. */
 void ses_view_draw_overview(const ses_attention_view *v, ses_report *r, const ses_layer_set *heads);

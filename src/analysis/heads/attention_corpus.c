@@ -1,5 +1,5 @@
 /* Attention weights of a corpus: see attention_corpus.h. */
-#include "attention_corpus.h"
+#include "analysis/heads/attention_corpus.h"
 
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"

@@ -12,11 +12,11 @@
 #ifndef SES_ANALYSIS_SURFACE_TASKS_H
 #define SES_ANALYSIS_SURFACE_TASKS_H
 
-#include "treebank.h"
+#include "analysis/treebank/treebank.h"
 
 typedef enum {
 #define SES_SURFACE_TASK(id, name, description) SES_SURFACE_##id,
-#include "surface_tasks.def"
+#include "analysis/treebank/surface_tasks.def"
 #undef SES_SURFACE_TASK
     SES_SURFACE_TASKS
 } ses_surface_task;

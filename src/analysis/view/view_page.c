@@ -1,5 +1,5 @@
 /* The page of an attention view: its data in inert blocks, as src/analysis/page/view_data.js reads them. */
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 

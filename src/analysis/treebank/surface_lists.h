@@ -2,8 +2,8 @@
 #ifndef SES_ANALYSIS_SURFACE_LISTS_H
 #define SES_ANALYSIS_SURFACE_LISTS_H
 
+#include "analysis/treebank/surface_tasks.h"
 #include "data/rng_stream.h"
-#include "surface_tasks.h"
 
 /* Whether a form, in lower case, is one of the words of word_content; *at: its entry in lists->chosen. */
 bool ses_surface_find_chosen(const ses_surface_lists *l, ses_string form, int64_t *at);

@@ -1,5 +1,5 @@
 /* Reads texts, tables and CoNLL-U files into the points of a map. */
-#include "map_points.h"
+#include "analysis/map/map_points.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"

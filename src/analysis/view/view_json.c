@@ -1,5 +1,5 @@
 /* The JSON of an attention view. */
-#include "attention_view.h"
+#include "analysis/view/attention_view.h"
 
 #include <math.h>
 #include <string.h>
