@@ -6,6 +6,7 @@
 #include "fuzz_folder.h"
 
 #include "base/dir.h"
+#include "base/file.h"
 #include "sesame/json.h"
 #include "train/train_folder.h"
 
@@ -60,6 +61,14 @@ static void check_grid(const char *out, bool ok)
     ses_json_free(doc);
 }
 
+static bool remove_run(void *out, const char *name)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", (char *)out, name);
+    ses_dir_remove(path, NULL); /* fails for a file */
+    return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (!n) return 0;
@@ -83,8 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     bool ok = (resume || lines) && fuzz_command("finetune", list, &e);
     MUST(ok ? resume && !e.code : e.code || !(resume || lines));
     check_grid(out, ok);
+    ses_dir_each(out, remove_run, out, NULL);
     ses_dir_remove(out, NULL);
-    rmdir(dir);
+    MUST(!rmdir(dir));
     free(text);
     return 0;
 }
