@@ -32,10 +32,10 @@ static void check_model(ses_device *dev, const char *name)
     l.head = ses_model_lens_head(m, &e);
     l.layers = m->stack[l.decoder].depth, l.width = m->c.hidden, l.vocab = m->c.vocab;
     l.tape = ses_tape_new(dev, NULL, &e);
-    float **state = ses_alloc_array((size_t)l.layers + 1, sizeof *state, &e);
-    float *model = ses_alloc_array((size_t)(2 * l.vocab), sizeof *model, &e);
-    float *lens = ses_alloc_array((size_t)(2 * l.vocab), sizeof *lens, &e);
-    float *zero = ses_alloc_array((size_t)(2 * l.vocab), sizeof *zero, &e);
+    ses_real **state = ses_alloc_array((size_t)l.layers + 1, sizeof *state, &e);
+    ses_real *model = ses_alloc_array((size_t)(2 * l.vocab), sizeof *model, &e);
+    ses_real *lens = ses_alloc_array((size_t)(2 * l.vocab), sizeof *lens, &e);
+    ses_real *zero = ses_alloc_array((size_t)(2 * l.vocab), sizeof *zero, &e);
     ses_translators t = { 0 };
     for (int64_t i = 0; i <= l.layers; i++)
         state[i] = ses_alloc_array((size_t)(2 * l.width), sizeof **state, &e);

@@ -2,7 +2,6 @@
 #include "analysis/lens/lens.h"
 #include "analysis/text_file.h"
 #include "base/alloc.h"
-#include "generate/logit_scores.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ typedef struct lens_run {
     char **name;                             /* [n]: the token at each position */
     int64_t tokens, source_tokens, n;
     int32_t *source;
-    float **state, *logits, *final;
+    ses_real **state, *logits, *final;
     int64_t *layer; /* [n_layers] */
     int64_t n_layers;
     prediction *p; /* [n, n_layers] */
@@ -150,7 +149,7 @@ static bool set_target(lens_run *r, ses_err *e)
 /* ---- numbers ---- */
 
 /* log softmax in double. */
-static void log_probabilities(const float *logit, int64_t n, double *out)
+static void log_probabilities(const ses_real *logit, int64_t n, double *out)
 {
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) max = fmax(max, (double)logit[i]);
@@ -158,12 +157,24 @@ static void log_probabilities(const float *logit, int64_t n, double *out)
     for (int64_t i = 0; i < n; i++) out[i] = (double)logit[i] - max - log(sum);
 }
 
-static void measure(const lens_run *r, const float *logit, const double *last, double *scratch,
+/* The k tokens of the highest logits, best first; of equal ones the lower id first. */
+static void find_best(const ses_real *logit, int64_t n, int64_t k, int32_t *at)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t to = kept < k ? kept++ : k;
+        for (; to > 0 && logit[i] > logit[at[to - 1]]; to--)
+            if (to < k) at[to] = at[to - 1];
+        if (to < k) at[to] = (int32_t)i;
+    }
+}
+
+static void measure(const lens_run *r, const ses_real *logit, const double *last, double *scratch,
                     int32_t answer, prediction *p)
 {
     int64_t V = r->l.vocab;
     log_probabilities(logit, V, scratch);
-    ses_top_k(logit, V, r->a->top_k, p->top);
+    find_best(logit, V, r->a->top_k, p->top);
     for (int64_t k = 0; k < r->a->top_k; k++) p->p[k] = (float)exp(scratch[p->top[k]]);
     p->rank = 1;
     for (int64_t i = 0; i < V; i++) {
@@ -184,7 +195,7 @@ static bool compute(lens_run *r, ses_err *e)
     bool ok = scratch != NULL;
     for (int64_t i = 0; ok && i < r->n; i++) {
         int32_t best;
-        ses_top_k(r->final + i * V, V, 1, &best);
+        find_best(r->final + i * V, V, 1, &best);
         if (r->answer[i] < 0 || r->answer[i] >= V) r->answer[i] = best;
     }
     for (int64_t k = 0; ok && k < r->n_layers; k++) {

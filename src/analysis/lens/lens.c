@@ -25,7 +25,7 @@ void ses_translators_free(ses_translators *t)
     *t = (ses_translators){ 0 };
 }
 
-static bool load_one(const ses_safetensors *f, const char *name, int64_t rows, int64_t cols, float *to,
+static bool load_one(const ses_safetensors *f, const char *name, int64_t rows, int64_t cols, ses_real *to,
                      ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(f, name);
@@ -33,7 +33,7 @@ static bool load_one(const ses_safetensors *f, const char *name, int64_t rows, i
     if (!fits)
         return ses_fail(e, SES_EFORMAT, "%s: %s; expected translators of a model with %lld columns", name,
                         x ? "another shape" : "missing", (long long)rows);
-    if (!ses_tensor_entry_to_f32(x, to, e)) return false;
+    if (!ses_convert(to, SES_REAL, x->data, x->dtype, (size_t)x->count, e)) return false;
     for (int64_t i = 0; i < x->count; i++)
         if (!isfinite(to[i])) return ses_fail(e, SES_EFORMAT, "%s: a number is not finite", name);
     return true;
@@ -64,9 +64,9 @@ bool ses_translators_save(const ses_translators *t, const char *path, const ses_
     bool ok = s && ses_safetensors_writer_add_meta(s, "model_type", ses_model_type(m), e);
     for (int64_t i = 0; ok && i < t->layers; i++) {
         snprintf(name, sizeof name, "translator.%lld.weight", (long long)i);
-        ok = ses_safetensors_writer_add(s, name, SES_F32, 2, (const int64_t[]){ w, w }, t->a + i * w * w, e);
+        ok = ses_safetensors_writer_add(s, name, SES_REAL, 2, (const int64_t[]){ w, w }, t->a + i * w * w, e);
         snprintf(name, sizeof name, "translator.%lld.bias", (long long)i);
-        ok = ok && ses_safetensors_writer_add(s, name, SES_F32, 1, (const int64_t[]){ w }, t->b + i * w, e);
+        ok = ok && ses_safetensors_writer_add(s, name, SES_REAL, 1, (const int64_t[]){ w }, t->b + i * w, e);
     }
     ok = ok && ses_safetensors_save(s, path, overwrite, e);
     ses_safetensors_writer_free(s);
@@ -102,7 +102,7 @@ void ses_lens_close(ses_lens *l)
 
 /* Copies rows of an output to the host. */
 static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, const ses_lens_batch *b,
-                      float *to, ses_err *e)
+                      ses_real *to, ses_err *e)
 {
     const ses_output *x = ses_outputs_find(out, name);
     if (!x || !x->tensor)
@@ -112,7 +112,8 @@ static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, con
     return ses_tape_read(l->tape, rows, to) || ses_tape_ok(l->tape, e);
 }
 
-bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, float *const *state, float *logits, ses_err *e)
+bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *state, ses_real *logits,
+                     ses_err *e)
 {
     char name[48];
     ses_outputs out;
@@ -139,8 +140,8 @@ bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, float *const *state, 
     return ses_tape_ok(l->tape, e);
 }
 
-bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const float *state, int64_t n,
-                   float *logits, ses_err *e)
+bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const ses_real *state, int64_t n,
+                   ses_real *logits, ses_err *e)
 {
     int64_t w = l->width, cols = layer == l->layers ? ses_head_width(&l->m->c) : w;
     ses_tape_reset(l->tape, NULL);

@@ -12,8 +12,8 @@
 /* Translators of the layers 0 .. layers - 1; the last layer has none. */
 typedef struct ses_translators {
     int64_t layers, width;
-    float *a; /* [layers, width, width] */
-    float *b; /* [layers, width] */
+    ses_real *a; /* [layers, width, width] */
+    ses_real *b; /* [layers, width] */
 } ses_translators;
 
 bool ses_translators_alloc(ses_translators *t, int64_t layers, int64_t width, ses_err *e); /* zeroed */
@@ -51,11 +51,12 @@ typedef struct ses_lens_batch {
 
 /* Runs the model. state: [layers + 1] of [n, width]; the last state may have fewer columns. logits: [n,
  * vocab], computed by the model itself. */
-bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, float *const *state, float *logits, ses_err *e);
+bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *state, ses_real *logits,
+                     ses_err *e);
 
 /* Logits of the states of a layer; t NULL: without translators. */
-bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const float *state, int64_t n,
-                   float *logits, ses_err *e);
+bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const ses_real *state, int64_t n,
+                   ses_real *logits, ses_err *e);
 
 typedef struct ses_tuned_options {
     int64_t steps, batch_tokens;

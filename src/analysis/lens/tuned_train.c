@@ -24,7 +24,7 @@ typedef struct tuning {
     int32_t *id, *target, *cu, *row;
     size_t cap_id, cap_target, cap_cu;
     int64_t seqs, rows;
-    float **state, *logits; /* [layers + 1] of [MAX_ROWS, width]; [MAX_ROWS, vocab] */
+    ses_real **state, *logits; /* [layers + 1] of [MAX_ROWS, width]; [MAX_ROWS, vocab] */
 } tuning;
 
 static void tuning_free(tuning *t)
