@@ -194,7 +194,7 @@ static bool compute(lens_run *r, ses_err *e)
     double *scratch = last ? ses_alloc_array((size_t)V, sizeof *scratch, e) : NULL;
     bool ok = scratch != NULL;
     for (int64_t i = 0; ok && i < r->n; i++) {
-        int32_t best;
+        int32_t best = 0;
         find_best(r->final + i * V, V, 1, &best);
         if (r->answer[i] < 0 || r->answer[i] >= V) r->answer[i] = best;
     }
