@@ -248,6 +248,7 @@ static bool report(neurons_run *r, ses_err *e)
 static bool run(ses_analysis_call *call, ses_err *e)
 {
     neurons_run r = { .call = call, .a = call->args };
+    if (call->layers.given) return ses_fail(e, SES_EUSAGE, "--layers: neurons of all layers are compared");
     ses_text_file_options o = { .text_column = r.a->column,
                                 .label_column = r.a->label,
                                 .max_texts = (size_t)r.a->max_texts };

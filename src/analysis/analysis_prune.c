@@ -269,6 +269,7 @@ static bool prune(ses_prune *p, const prune_args *a, ses_err *e)
 static bool run(ses_analysis_call *call, ses_err *e)
 {
     ses_prune p = { .call = call, .m = call->model };
+    if (call->layers.given) return ses_fail(e, SES_EUSAGE, "--layers: heads of all layers are compared");
     bool ok = check_args(call, call->args, e) && (p.tape = ses_tape_new(call->dev, NULL, e)) &&
               prune(&p, call->args, e);
     ses_tape_free(p.tape);

@@ -209,7 +209,8 @@ bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, si
         if (!o)
             return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "unknown parameter \"%s\"",
                                 ses_quoted_of(name, strlen(name)).s);
-        if (o->is_model || (o->value && (!strcmp(o->value, "FILE") || !strcmp(o->value, "DIR"))))
+        if (o->is_model || (o->value && (!strcmp(o->value, "FILE") || !strcmp(o->value, "DIR") ||
+                                         !strcmp(o->value, "CORPUS"))))
             return fail_file(j, name);
         const char *value = ses_body_value_text(j, name, ses_json_at(object, i));
         if (!value) return false;

@@ -36,7 +36,7 @@ struct ses_server {
     ses_model_list *models; /* options.models and models_file */
     ses_access_log *log;
     double started;
-    atomic_bool draining;
+    atomic_bool draining, analyzing;
     ses_reloader *reloader;
 };
 
@@ -50,6 +50,8 @@ const ses_http_server *ses_server_http(const ses_server *s) { return s->http; }
 int ses_server_retry_after(ses_server *s) { return ses_scheduler_retry_after(s->scheduler); }
 double ses_server_uptime(const ses_server *s) { return ses_seconds() - s->started; }
 bool ses_server_is_draining(const ses_server *s) { return atomic_load(&s->draining); }
+bool ses_server_begin_analysis(ses_server *s) { return !atomic_exchange(&s->analyzing, true); }
+void ses_server_end_analysis(ses_server *s) { atomic_store(&s->analyzing, false); }
 int ses_server_port(const ses_server *s) { return ses_http_server_port(s->http); }
 
 /* ---- in the workers ---- */

@@ -87,9 +87,12 @@ static bool find_token(ses_explain *x, const char *option, const char *text, int
         if (known) *id = ids[0];
         if (!n_best || n < n_best) n_best = n;
     }
-    return *id >= 0 ||
-           ses_fail(e, SES_EUSAGE, "%s %s: expected one token of the vocabulary, this text has %zu", option,
-                    text, n_best);
+    if (*id < 0)
+        return ses_fail(e, SES_EUSAGE, "%s %s: expected one token of the vocabulary, this text has %zu",
+                        option, text, n_best);
+    int64_t rows = ses_model_vocab_size(x->m);
+    return *id < rows || ses_fail(e, SES_EUSAGE, "%s %s: id %lld, but the model has %lld tokens", option,
+                                  text, (long long)*id, (long long)rows);
 }
 
 static bool choose_tokens(ses_explain *x, const ses_real *logit, int64_t n, ses_err *e)
@@ -101,6 +104,8 @@ static bool choose_tokens(ses_explain *x, const ses_real *logit, int64_t n, ses_
     g->label = argmax(logit, n), g->foil = -1;
     if (plus && !find_token(x, a->token ? "--token" : "--label", plus, &g->label, e)) return false;
     if (a->foil && !find_token(x, "--foil", a->foil, &g->foil, e)) return false;
+    if (g->label >= n || g->foil >= n)
+        return ses_fail(e, SES_EUSAGE, "the head of the model scores %lld tokens only", (long long)n);
     g->name = ses_explain_token_name(x, (int32_t)g->label, e);
     g->foil_name = a->foil ? ses_explain_token_name(x, (int32_t)g->foil, e) : NULL;
     return g->name && (!a->foil || g->foil_name);

@@ -59,6 +59,7 @@ typedef struct tree_probe {
     ses_real *x; /* [rows, width]: states of one layer */
     ses_structural_set set[N_SETS];
     ses_tree_results out;
+    double best_uuas;    /* score of out.best on development data */
     int64_t done, total; /* epochs, for the progress line */
 } tree_probe;
 
@@ -228,12 +229,14 @@ static bool predict_drawn(tree_probe *p, const ses_tree_layer *l, ses_err *e)
 
 static bool probe_layer(tree_probe *p, size_t k, bool draw, ses_tree_layer *l, ses_err *e)
 {
+    ses_structural_scores dev = { 0 };
     l->layer = p->run[k];
     bool ok = read_layer(p, k, e) && train_probe(p, SES_STRUCTURAL_DISTANCE, &l->distance, e) &&
               train_probe(p, SES_STRUCTURAL_DEPTH, &l->depth, e) &&
-              ses_structural_score(&l->distance, &l->depth, p->host, &p->set[TEST], &l->scores, e);
-    if (ok && draw && (k == 0 || l->scores.uuas > p->out.layer[p->out.best].scores.uuas)) {
-        p->out.best = k;
+              ses_structural_score(&l->distance, &l->depth, p->host, &p->set[TEST], &l->scores, e) &&
+              (!draw || ses_structural_score(&l->distance, &l->depth, p->host, &p->set[DEV], &dev, e));
+    if (ok && draw && (k == 0 || dev.uuas > p->best_uuas)) {
+        p->out.best = k, p->best_uuas = dev.uuas;
         ok = predict_drawn(p, l, e);
     }
     free_map(&l->distance);

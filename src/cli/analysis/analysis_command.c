@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { DEFAULT_SEED = 42 }; /* as in analyses.c */
+
 typedef struct analysis_run {
     const ses_call *c;
     const ses_analysis_args *a;
@@ -139,6 +141,8 @@ static void put_command_line(const analysis_run *r, ses_buf *out)
     if (r->call.model_name && !cmd->analysis->has_model_operand)
         ses_buf_appendf(out, " -m %s", ses_path_name_of(r->call.model_name).s);
     if (r->a->layers) ses_buf_appendf(out, " --layers %s", r->a->layers);
+    if (r->a->adapter) ses_buf_appendf(out, " --adapter %s", ses_path_name_of(r->a->adapter).s);
+    if (r->a->seed != DEFAULT_SEED) ses_buf_appendf(out, " --seed %lld", (long long)r->a->seed);
 }
 
 static bool write_report(const analysis_run *r, ses_err *e)

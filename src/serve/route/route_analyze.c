@@ -3,6 +3,8 @@
 #include "base/str.h"
 #include "serve/body.h"
 #include "serve/route.h"
+#include "serve/serve_impl.h"
+#include "tensor/device_impl.h"
 
 #include <string.h>
 
@@ -108,6 +110,7 @@ static bool handle(ses_worker *w, ses_job *j)
     ok = ok && ses_body_options(j, parameters, x->analysis->opt, x->analysis->n_opt, args) &&
          run(j, x, text, args, &out);
     ses_opt_free(x->analysis->opt, x->analysis->n_opt, args);
+    ses_server_end_analysis(w->server);
     if (!ok) {
         ses_buf_free(&out);
         return false;
