@@ -2,12 +2,19 @@
 #include "analysis.h"
 
 #include "page_file.h"
+#include "word_states.h"
 
 #include <string.h>
 
 void ses_analysis_progress(const ses_analysis_call *call, const char *label, int64_t done, int64_t total)
 {
     if (call->progress) call->progress(call->progress_ctx, label, done, total);
+}
+
+int64_t ses_analysis_last_layer(const ses_analysis *a, const ses_model *m)
+{
+    int64_t decoder = a->reads_decoder ? ses_word_states_depth(m, true) : -1;
+    return decoder >= 0 ? decoder : ses_model_layer_count(m);
 }
 
 const ses_analysis_entry *ses_analysis_entries(void)

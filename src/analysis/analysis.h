@@ -50,6 +50,7 @@ typedef struct ses_analysis {
     int min_operands, max_operands; /* max_operands < 0: unlimited */
     const char *default_model_of;   /* its bundled model is the default; NULL: --model is required */
     bool has_model_operand;         /* the first operand is the model, unless --model gives it */
+    bool reads_decoder;             /* --layers names layers of the decoder, if there is one */
     bool takes_text;                /* its operand is a text: the server runs it, too */
     ses_analysis_model_use model;
     /* NULL, or true for arguments that need no model: call->model and model_dir are then NULL. */
@@ -69,6 +70,9 @@ typedef struct ses_analysis_entry {
 
 const ses_analysis_entry *ses_analysis_entries(void);          /* ends with a NULL name */
 const ses_analysis_entry *ses_analysis_find(const char *name); /* NULL: none */
+
+/* The last layer that --layers may name. */
+int64_t ses_analysis_last_layer(const ses_analysis *a, const ses_model *m);
 
 /* Calls the progress function, if there is one. */
 void ses_analysis_progress(const ses_analysis_call *call, const char *label, int64_t done, int64_t total);

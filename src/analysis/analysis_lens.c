@@ -554,6 +554,7 @@ const ses_analysis ses_analysis_lens = {
     .min_operands = 0,
     .max_operands = 1,
     .default_model_of = "fill-mask",
+    .reads_decoder = true,
     .takes_text = true,
     .model = SES_ANALYSIS_CLASS,
     .run = run,

@@ -180,8 +180,8 @@ static void put_json(const ses_prune *p, const curve *c, const ses_prune_head *c
     for (size_t i = 0; i < p->n_heads; i++) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "part", parts[p->head[i].part]);
-        ses_json_member_int(w, "layer", p->head[i].layer);
-        ses_json_member_int(w, "head", p->head[i].head);
+        ses_json_member_int(w, "layer", p->head[i].layer + 1);
+        ses_json_member_int(w, "head", p->head[i].head + 1);
         ses_json_member_real(w, "importance", p->head[i].importance);
         ses_json_member_real(w, "raw", p->head[i].raw);
         ses_json_end_object(w);
@@ -198,10 +198,11 @@ static void put_json(const ses_prune *p, const curve *c, const ses_prune_head *c
     ses_json_end_array(w);
     ses_json_member_array(w, "removable");
     for (size_t i = 0; i < kept; i++) {
-        ses_json_begin_array(w);
-        ses_json_put_int(w, order[i]->layer);
-        ses_json_put_int(w, order[i]->head);
-        ses_json_end_array(w);
+        ses_json_begin_object(w);
+        ses_json_member_string(w, "part", parts[order[i]->part]);
+        ses_json_member_int(w, "layer", order[i]->layer + 1);
+        ses_json_member_int(w, "head", order[i]->head + 1);
+        ses_json_end_object(w);
     }
     ses_json_end_array(w);
     ses_json_end_object(w);

@@ -55,7 +55,11 @@ static bool open_examples(influence *f, ses_err *e)
     ses_data_spec spec = { .kind = SES_DATA_CLASSIFY,
                            .text_a = a->text_column ? a->text_column : "text",
                            .label = a->label_column ? a->label_column : "label" };
-    f->train = ses_examples_open(a->influence, &spec, NULL, e);
+    f->train = ses_examples_open(a->influence, &spec, NULL, a->text_column ? e : NULL);
+    if (!f->train && !a->text_column) { /* the columns of SST-2 */
+        spec.text_a = "sentence";
+        f->train = ses_examples_open(a->influence, &spec, NULL, e);
+    }
     if (!f->train || !ses_examples_check_learnable(f->train, e)) return ses_wrap(e, "%s", a->influence);
     f->n = ses_examples_count(f->train);
     f->label = ses_alloc_array(f->n, sizeof *f->label, e);

@@ -80,8 +80,8 @@ static bool open_model(analysis_run *r, ses_err *e)
     if (r->a->adapter) o.base = call->model_dir;
     call->model = ses_model_open(dir, call->dev, &o, e);
     call->tokenizer = call->model ? ses_tokenizer_open(call->model_dir, e) : NULL;
-    return call->tokenizer &&
-           ses_layer_set_parse(&call->layers, r->a->layers, ses_model_layer_count(call->model), e);
+    return call->tokenizer && ses_layer_set_parse(&call->layers, r->a->layers,
+                                                  ses_analysis_last_layer(call->analysis, call->model), e);
 }
 
 /* ---- output ---- */

@@ -82,7 +82,7 @@ static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args,
                              .settings = parameters ? ses_json_writer_text(settings, NULL, &e) : NULL,
                              .seed = call.seed };
     bool ok = settings && call.report &&
-              ses_layer_set_parse(&call.layers, layers, ses_model_layer_count(model), &e) &&
+              ses_layer_set_parse(&call.layers, layers, ses_analysis_last_layer(x->analysis, model), &e) &&
               x->analysis->run(&call, &e) && ses_report_ok(call.report, &e) &&
               ses_report_envelope_with_figures(call.report, &head, out, &e);
     ses_json_writer_free(settings);
