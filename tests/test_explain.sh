@@ -61,6 +61,13 @@ for model in t5-v1.0 bart-lm bart-classify mbart-qa marian-mt gpt2-lm deberta-v2
 done
 
 # what it refuses
+for model in gpt2-lm bart-lm; do # a tokenizer with more tokens than the model
+    sed 's/"w70":70/"w70":70'"$(seq 71 399 | sed 's/.*/,"w&":&/' | tr -d '\n')"'/' "$tmp/tokenizer.json" >"$tmp/$model/tokenizer.json"
+    gives 2 explain -m "$tmp/$model" 'w5 w9' --foil w399
+    err_has 'id 399, but the model has'
+done
+gives 2 explain -m "$tmp/gpt2-lm" 'w5 w9' --token w399
+err_has 'id 399, but the model has'
 gives 2 explain x --label positve
 err_has "did you mean 'positive'?"
 gives 2 explain -m sesame-ner 'Ada went to Paris' --word Pariss
