@@ -19,7 +19,7 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     widest() { grep '%' "$tmp/out" | sed "s/$(printf '\033')\[[0-9;]*[mK]//g" | LC_ALL=C.UTF-8 wc -L; }
     locale=C.UTF-8
     tty 100 "$train -o $tmp/one"
-    ok "training" out_has '^.*[0-9]*% \[█.*\] [0-9]*/60  loss [0-9.]*  [0-9.hms]* left'
+    ok "training" out_has '^.*[0-9]*% \[[^] ].*\] [0-9]*/60  loss [0-9.]*  [0-9.hms]* left'
     ok "an evaluation" out_has 'evaluating *[0-9]*% \['
     tty 60 "corpus build --tokenizer $tmp/vocab.txt --keep-duplicates -t 1 -o $tmp/c.ids $tmp/text.txt"
     ok "a corpus" out_has 'reading *[0-9]*% \[.*\]  [0-9.hms]* left'
