@@ -6,7 +6,7 @@ control=$(printf '[\033\r]')
 
 awk 'BEGIN { for (i = 0; i < 60000; i++) printf "the film was %s . it was not %s\n%s", i % 2 ? "good" : "bad", i % 3 ? "bad" : "good",
     i % 5 ? "" : "\n" }' >"$tmp/text.txt"
-awk 'BEGIN { print "sentence,label"; for (i = 0; i < 3000; i++) printf "the film was %s,%s\n", i % 2 ? "good" : "bad", i % 2 ? "pos" : "neg" }' \
+awk 'BEGIN { print "sentence,label"; for (i = 0; i < 20000; i++) printf "the film was %s,%s\n", i % 2 ? "good" : "bad", i % 2 ? "pos" : "neg" }' \
     >"$tmp/rows.csv"
 train="finetune $small --task classify --train $tmp/train.tsv --eval $tmp/rows.csv --epochs 6"
 
