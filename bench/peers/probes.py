@@ -35,24 +35,27 @@ def mdl():
     from sklearn.linear_model import LogisticRegression
     n, width, classes, c = 4000, 12, 5, 0.5
     x, y = data(n, width, classes)
-    bits, before, model = 0.0, 0, None
+    bits, plain, before, model = 0.0, 0.0, 0, None
     for end in ends(n):
         for i in range(before, end):
             if model is None:
                 bits += math.log2(classes)
+                plain += math.log2(classes)
                 continue
             p = model.predict_proba(x[i:i + 1].astype(np.float64))[0]
             at = np.where(model.classes_ == y[i])[0]
             bits -= code(p[at[0]] if len(at) else 0, before, classes)
+            plain -= math.log2(p[at[0]]) if len(at) else -math.inf
         if end >= 16:
             model = LogisticRegression(C=c, tol=1e-9, max_iter=10000).fit(x[:end].astype(np.float64), y[:end])
         before = end
     tx, ty = data(5000, width, classes)
     tx, ty = tx[4000:], ty[4000:]
-    print("bits %.6f accuracy %.6f" % (bits, model.score(tx.astype(np.float64), ty)))
+    print("bits %.6f unsmoothed %.6f accuracy %.6f" % (bits, plain, model.score(tx.astype(np.float64), ty)))
 
 
-def twin():
+def twin(count):
+    """Trains the edge probe of the test on its first examples, and prints the losses; codes the other ones."""
     import torch
     torch.set_default_dtype(torch.float64)
     n, rows, width, layers, units, classes = 40, 120, 6, 3, 5, 4
@@ -60,8 +63,7 @@ def twin():
          for l in range(layers)]
 
     def value(name, shape):
-        count = int(np.prod(shape))
-        v = [0.3 * math.sin(0.37 * j + len(name)) for j in range(count)]
+        v = [0.3 * math.sin(0.37 * j + len(name)) for j in range(int(np.prod(shape)))]
         return torch.tensor(v).reshape(shape).requires_grad_()
 
     shapes = {"mix": (1, layers), "up.weight": (units, 2 * units), "up.bias": (units,),
@@ -76,8 +78,8 @@ def twin():
     length = [1 + i % 3 for i in range(n)]
     y = torch.tensor([(i * 3 + i // 5) % classes for i in range(n)])
     target = torch.nn.functional.one_hot(y, classes).double()
-    for _ in range(3):
-        adam.zero_grad()
+
+    def scores():
         w = torch.softmax(p["mix"], 1)[0]
         mixed = sum(w[l] * x[l] for l in range(layers))
         spans = []
@@ -88,10 +90,19 @@ def twin():
                 out.append(torch.softmax(h @ p["query.%d" % s][0], 0) @ h)
             spans.append(torch.stack(out))
         hidden = torch.tanh(torch.cat(spans, 1) @ p["up.weight"].T + p["up.bias"])
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(hidden @ p["down.weight"].T + p["down.bias"], target)
+        return hidden @ p["down.weight"].T + p["down.bias"]
+
+    for _ in range(3):
+        adam.zero_grad()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(scores()[:count], target[:count])
         loss.backward()
         adam.step()
         print("loss %.9f" % loss.item())
+    share = torch.sigmoid(scores()).detach()
+    share = (share / share.sum(1, keepdim=True))[range(n), y].tolist()
+    first = count * math.log2(classes)
+    print("bits %.6f, unsmoothed %.6f" % (first - sum(code(q, count, classes) for q in share[count:]),
+                                          first - sum(math.log2(q) for q in share[count:])))
 
 
 def logreg(x, y):
@@ -110,4 +121,5 @@ if __name__ == "__main__":
         logreg(*sys.argv[2:4])
     else:
         mdl()
-        twin()
+        twin(40)
+        twin(20)

@@ -2,11 +2,15 @@
 
     trees.py fixture                            numbers of tests/test_structural.c
     trees.py compare SESAME TOKENIZER_DIR TREES.conllu [SENTENCES]
+    trees.py untrained SESAME MODEL_DIR TRAIN.conllu DEV.conllu
 
 `compare` makes a small BERT with random weights, reads its hidden states and attention with transformers, and compares:
 the losses of three epochs with a torch twin that starts from the same map and takes the sentences in the same order; the
 scores with networkx and scipy on the twin's predictions; the hits of each head and relation with numpy. Exit status 1 if a
 difference is above its tolerance.
+
+`untrained` saves two models with the initial weights of transformers, one with the config of MODEL_DIR and a BERT of the same
+size, and prints their structural probes beside the probes of the command's random weights.
 """
 import json, lzma, os, shutil, subprocess, sys, tempfile
 import numpy as np, torch
@@ -232,7 +236,8 @@ def compare_heads(sesame, folder, path, trees, maps):
 
 def compare_losses(sesame, folder, paths, sets, golds, states, layer, rank):
     ours = run(sesame, "probe", "tree", *paths, "-m", folder, "--layers", str(layer), "--rank", str(rank), "--no-random",
-               "--tree-epochs", "3", "--json")["layers"][0]
+               "--tree-epochs", "3", "--json")["layers"]
+    ours = next(x for x in ours if x["layer"] == layer)
     ok, maps = True, {}
     data = [list(zip(s, g)) for s, g in zip(states, golds)]
     for kind in ("distance", "depth"):
@@ -268,6 +273,25 @@ def compare(sesame, tokenizer_dir, path, sentences="400"):
             ok &= compare_losses(sesame, folder, paths, sets, golds, states, layer, 32)
     sys.exit(0 if ok else 1)
 
+def untrained(sesame, model_dir, train, dev):
+    from transformers import AutoConfig, AutoModel, BertConfig
+    config = AutoConfig.from_pretrained(model_dir)
+    if hasattr(config, "quantization_config"): del config.quantization_config
+    config.dtype = torch.float32
+    bert = BertConfig(vocab_size=config.vocab_size, hidden_size=config.hidden_size, num_hidden_layers=config.num_hidden_layers,
+                      num_attention_heads=config.num_attention_heads, intermediate_size=4 * config.hidden_size, pad_token_id=0)
+    torch.manual_seed(1)
+    for c in (config, bert):
+        with tempfile.TemporaryDirectory() as folder:
+            AutoModel.from_config(c).float().save_pretrained(folder)
+            for name in ("tokenizer.json", "tokenizer_config.json"): shutil.copy(os.path.join(model_dir, name), folder)
+            got = run(sesame, "probe", "tree", train, dev, "-m", folder, "--rank", "64", "--layers", "0,1,7", "--random-all",
+                      "--draw", "0", "--json")
+        for who, key in (("transformers", "layers"), ("random weights", "random_weights")):
+            for x in got[key]:
+                print(c.model_type, who, "layer %d: UUAS %.3f DSpr %.3f root %.3f NSpr %.3f" %
+                      (x["layer"], x["uuas"], x["dspr"], x["root_of_several"], x["nspr"]), flush=True)
+
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    {"fixture": fixture, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+    {"fixture": fixture, "compare": compare, "untrained": untrained}[sys.argv[1]](*sys.argv[2:])
