@@ -1,0 +1,191 @@
+"""Builds the wheel: CMake compiles the extension, this module packs it. No build requirements, no network.
+
+The version is that of include/sesame/version.h. The same sources give the same bytes. Environment:
+SESAME_BUILD_DIR     a build folder whose _sesame.abi3.so is packed as it is, instead of compiling
+SESAME_CMAKE_FLAGS   further arguments of cmake, as -DSESAME_PCRE2=ON
+SOURCE_DATE_EPOCH    time of the files in the wheel, in seconds since 1970"""
+
+import base64
+import hashlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent  # python/
+ROOT = HERE.parent
+MINIMUM = (3, 11)
+
+
+def _check_python():
+    if sys.version_info < MINIMUM or sys.implementation.name != "cpython":
+        sys.exit("sesame needs CPython %d.%d or later; this is %s %d.%d"
+                 % (*MINIMUM, sys.implementation.name, *sys.version_info[:2]))
+
+
+def _version():
+    text = (ROOT / "include/sesame/version.h").read_text()
+    return re.search(r'#define SES_VERSION "([0-9.]+)"', text).group(1)
+
+
+def _tag():
+    return "cp%d%d-abi3-%s" % (*MINIMUM, re.sub(r"[-.]", "_", sysconfig.get_platform()))
+
+
+# ---- the extension ----
+
+
+def _compile():
+    """Configures and builds the extension with the library inside; returns its file. Only libraries that every system
+    has are linked: unusual regular expressions and compressed input need -DSESAME_PCRE2=ON and -DSESAME_PACKED=ON."""
+    if ready := os.environ.get("SESAME_BUILD_DIR"):
+        return ROOT / ready / "_sesame.abi3.so"
+    include = sysconfig.get_path("include")
+    if not os.path.exists(os.path.join(include, "Python.h")):
+        sys.exit(f"sesame: no Python.h in {include}: install the headers of Python (Debian: python3-dev)")
+    if not shutil.which("cmake"):
+        sys.exit("sesame: cmake is not installed; it compiles the library")
+    build = ROOT / "build" / "wheel"
+    configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DSESAME_PYTHON=ON",
+                 f"-DSESAME_PYTHON_INCLUDE={include}", "-DSESAME_PCRE2=OFF", "-DSESAME_PACKED=OFF"]
+    subprocess.run(configure + shlex.split(os.environ.get("SESAME_CMAKE_FLAGS", "")), check=True, stdout=sys.stderr)
+    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 2)
+    subprocess.run(["cmake", "--build", str(build), "--parallel", jobs, "--target", "sesame-python"], check=True,
+                   stdout=sys.stderr)
+    return build / "_sesame.abi3.so"
+
+
+def _stripped(file):
+    """The bytes of the extension without its symbol table."""
+    target = file.with_suffix(".stripped")
+    if subprocess.run(["strip", "-s", "-o", str(target), str(file)], check=False).returncode:
+        return file.read_bytes()
+    data = target.read_bytes()
+    target.unlink()
+    return data
+
+
+# ---- the wheel ----
+
+
+def _metadata():
+    text = [
+        "Metadata-Version: 2.1",
+        "Name: sesame",
+        f"Version: {_version()}",
+        "Summary: BERT and friends, computed by a C library: pipelines, sentence vectors, tokenizers, training",
+        "Requires-Python: >=%d.%d" % MINIMUM,
+        "License-File: LICENSE",
+        "Provides-Extra: sklearn",
+        "Requires-Dist: scikit-learn>=1.6; extra == 'sklearn'",
+        "Description-Content-Type: text/markdown",
+        "",
+        (ROOT / "docs/PYTHON.md").read_text() if (ROOT / "docs/PYTHON.md").exists() else "",
+    ]
+    return "\n".join(text)
+
+
+def _info_files(dist_info):
+    wheel = f"Wheel-Version: 1.0\nGenerator: sesame_build\nRoot-Is-Purelib: false\nTag: {_tag()}\n"
+    return {
+        f"{dist_info}/METADATA": _metadata().encode(),
+        f"{dist_info}/WHEEL": wheel.encode(),
+        f"{dist_info}/LICENSE": (ROOT / "LICENSE").read_bytes(),
+    }
+
+
+def _record(files, name):
+    rows = []
+    for path, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(data)}")
+    return "\n".join([*rows, f"{name},,"]) + "\n"
+
+
+def _write_wheel(directory, files):
+    dist_info = f"sesame-{_version()}.dist-info"
+    files = {**files, **_info_files(dist_info)}
+    record = f"{dist_info}/RECORD"
+    files[record] = _record(files, record).encode()
+    name = f"sesame-{_version()}-{_tag()}.whl"
+    when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")), 315532800))[:6]  # zip: from 1980
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as archive:
+        for path, data in files.items():
+            entry = zipfile.ZipInfo(path, when)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
+            archive.writestr(entry, data, compresslevel=9)
+    target = Path(directory) / name
+    part = target.with_suffix(".part")
+    part.write_bytes(memory.getvalue())
+    part.replace(target)
+    return name
+
+
+def _package_files():
+    package = HERE / "sesame"
+    files = sorted(p for p in package.rglob("*") if p.suffix in (".py", ".pyi") or p.name == "py.typed")
+    return {p.relative_to(HERE).as_posix(): p.read_bytes() for p in files}
+
+
+# ---- hooks of PEP 517 and PEP 660 ----
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    _check_python()
+    return []
+
+
+def get_requires_for_build_editable(config_settings=None):
+    _check_python()
+    return []
+
+
+def get_requires_for_build_sdist(config_settings=None):
+    return []
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    _check_python()
+    dist_info = f"sesame-{_version()}.dist-info"
+    for path, data in _info_files(dist_info).items():
+        target = Path(metadata_directory) / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return dist_info
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    _check_python()
+    files = _package_files()
+    files["sesame/_sesame.abi3.so"] = _stripped(_compile())
+    return _write_wheel(wheel_directory, files)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """A package that uses the sources in place: a .pth file, and the extension beside them."""
+    _check_python()
+    shutil.copyfile(_compile(), HERE / "sesame" / "_sesame.abi3.so")
+    return _write_wheel(wheel_directory, {"sesame.pth": f"{HERE}\n".encode()})
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    raise RuntimeError("sesame has no source distribution of its own: the package is built in the source tree of "
+                       "Sesame, with pip install ./python")
+
+
+if __name__ == "__main__":  # sesame_build.py DIRECTORY: writes the wheel there
+    directory = sys.argv[1] if len(sys.argv) > 1 else "."
+    os.makedirs(directory, exist_ok=True)
+    print(os.path.join(directory, build_wheel(directory)))

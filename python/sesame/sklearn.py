@@ -1,0 +1,266 @@
+"""Estimators of scikit-learn that read texts: SesameClassifier, SesameEmbedder, SesameTagger.
+
+    from sesame.sklearn import SesameClassifier
+    classifier = SesameClassifier(model="sesame-small", epochs=2).fit(texts, labels)
+    classifier.predict(["A fine film."])
+
+X is a sequence of str. They work in Pipeline, cross_val_score and GridSearchCV, and may be pickled with their weights.
+scikit-learn 1.6 or later is needed."""
+
+import itertools
+import os
+import re
+import shutil
+import tempfile
+import weakref
+
+try:
+    import numpy as np
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted
+except ImportError as error:
+    raise ImportError(f"sesame.sklearn needs scikit-learn 1.6 or later: {error}") from error
+
+from ._pipelines import pipeline
+from ._sentence import SentenceTransformer
+from ._training import finetune
+
+__all__ = ["SesameClassifier", "SesameEmbedder", "SesameTagger"]
+
+
+class _Folder:
+    """A temporary folder with a model. It is removed with the object; a pickle holds the files."""
+
+    _wanted = re.compile(r"(?!trainer_state|log\.jsonl).*\.(json|safetensors|txt|model)$")
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="sesame-")
+        self._remover = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def __getstate__(self):
+        files = {}
+        for name in sorted(os.listdir(self.path)):
+            file = os.path.join(self.path, name)
+            if os.path.isfile(file) and self._wanted.match(name):
+                with open(file, "rb") as data:
+                    files[name] = data.read()
+        return files
+
+    def __setstate__(self, files):
+        self.__init__()
+        for name, data in files.items():
+            with open(os.path.join(self.path, name), "wb") as out:
+                out.write(data)
+
+
+def _texts(X):
+    """A list of str."""
+    if isinstance(X, str):
+        raise ValueError("X must be a sequence of texts, not a single str")
+    texts = X.tolist() if hasattr(X, "tolist") else list(X)
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"X must be a sequence of str, not of {type(text).__name__}")
+    return texts
+
+
+class _TextEstimator(BaseEstimator):
+    """Declares that X is a sequence of texts, and opens pipelines of the fitted folder."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _compute(self):
+        return {"device": self.device, "threads": self.threads}
+
+    def _train(self, task, data, **more):
+        """Fine-tunes the model into a new folder."""
+        folder = _Folder()
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = 42 if seed is None else int(check_random_state(seed).randint(1 << 31))
+        options = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.lr, "max_length": self.max_length,
+                   "seed": int(seed), **more, **(self.options or {})}
+        output = os.path.join(folder.path, "run")
+        finetune(data, task=task, model=self.model, output=output, save_every=-1, **self._compute(), **options)
+        for name in os.listdir(output):  # the model, without checkpoints and logs
+            if os.path.isfile(os.path.join(output, name)):
+                os.replace(os.path.join(output, name), os.path.join(folder.path, name))
+        shutil.rmtree(output)
+        return folder
+
+    def _pipeline(self, task, **options):
+        """The pipeline of the fitted model, opened once."""
+        check_is_fitted(self, "folder_")
+        cached = self.__dict__.get("_opened")
+        if cached is None or cached[0] != self.folder_.path:
+            cached = (self.folder_.path, pipeline(task, self.folder_.path, **self._compute(), **options))
+            self.__dict__["_opened"] = cached
+        return cached[1]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_opened"}
+
+
+class SesameClassifier(ClassifierMixin, _TextEstimator):
+    """A text classifier: a pretrained encoder, fine-tuned by fit.
+
+    model: folder or name of the encoder. epochs, batch_size, lr, max_length: as of `sesame finetune`. options: a dict of
+    further options, as {"adapter": "lora"}. random_state: the seed. After fit: classes_, folder_."""
+
+    def __init__(self, model="sesame-small", *, epochs=3, batch_size=32, lr=5e-5, max_length=0, options=None,
+                 random_state=None, device=None, threads=None):
+        self.model = model
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.max_length = max_length
+        self.options = options
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def fit(self, X, y):
+        """Trains on texts and their labels."""
+        texts = _texts(X)
+        y = np.asarray(y)
+        if y.ndim != 1 or len(y) != len(texts):
+            raise ValueError(f"{len(texts)} texts, but labels of shape {y.shape}")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"SesameClassifier needs at least 2 classes, the data has {len(self.classes_)}")
+        self._names = _label_names(self.classes_)
+        data = [(text, self._names[code]) for text, code in zip(texts, codes)]
+        self.folder_ = self._train("classify", data, labels=list(self._names))
+        return self
+
+    def predict_proba(self, X):
+        """Probabilities, [texts, classes], in the order of classes_."""
+        classify = self._pipeline("text-classification", top_k=None)
+        column = {name: i for i, name in enumerate(self._names)}
+        out = np.zeros((len(texts := _texts(X)), len(column)), dtype=np.float32)
+        for i, rows in enumerate(classify(texts)):
+            for row in rows:
+                out[i, column[row["label"]]] = row["score"]
+        return out
+
+    def predict(self, X):
+        """The most likely class of each text."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+
+def _label_names(classes):
+    """Names of labels in the model's folder: the classes as text, or their numbers if the text has separators."""
+    names = [str(x) for x in classes]
+    plain = len(set(names)) == len(names) and all(re.fullmatch(r"[\w .:/+-]+", name) for name in names)
+    return names if plain else [str(i) for i in range(len(names))]
+
+
+class SesameEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TextEstimator):
+    """Texts to vectors by a sentence encoder; fit learns nothing.
+
+        make_pipeline(SesameEmbedder(), LogisticRegression()).fit(texts, labels)
+
+    model: folder or name of the encoder. prompt: a text before each input. normalize: scale vectors to length 1.
+    truncate_dim: numbers of a vector."""
+
+    def __init__(self, model="sesame-embed", *, prompt=None, normalize=False, truncate_dim=None, device=None,
+                 threads=None):
+        self.model = model
+        self.prompt = prompt
+        self.normalize = normalize
+        self.truncate_dim = truncate_dim
+        self.device = device
+        self.threads = threads
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    def _encoder(self):
+        key = (os.fspath(self.model), self.device, self.threads)
+        cached = self.__dict__.get("_opened")
+        if cached is None or cached[0] != key:
+            cached = (key, SentenceTransformer(self.model, **self._compute()))
+            self.__dict__["_opened"] = cached
+        return cached[1]
+
+    def fit(self, X, y=None):
+        """Checks X; nothing is learned."""
+        _texts(X)
+        return self
+
+    @property
+    def _n_features_out(self):
+        width = self._encoder().get_sentence_embedding_dimension()
+        return min(width, self.truncate_dim or width)
+
+    def transform(self, X):
+        """Vectors, float32 [texts, size]."""
+        vectors = self._encoder().encode(_texts(X), prompt=self.prompt, normalize_embeddings=self.normalize,
+                                         truncate_dim=self.truncate_dim)
+        return np.asarray(vectors)
+
+
+class SesameTagger(_TextEstimator):
+    """A tagger: X is a sequence of lists of words, y a sequence of lists of tags, one for each word.
+
+    Parameters: as of SesameClassifier. score is the fraction of words with the right tag."""
+
+    def __init__(self, model="sesame-small", *, epochs=3, batch_size=32, lr=5e-5, max_length=0, options=None,
+                 random_state=None, device=None, threads=None):
+        self.model = model
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.max_length = max_length
+        self.options = options
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def fit(self, X, y):
+        """Trains on words and their tags."""
+        sentences, tags = [list(words) for words in X], [list(row) for row in y]
+        if [len(x) for x in sentences] != [len(x) for x in tags]:
+            raise ValueError("each word needs a tag: X and y have different lengths")
+        for word in itertools.chain(*sentences, *tags):
+            if not isinstance(word, str) or not word or word.split() != [word]:
+                raise ValueError(f"words and tags must be str without blanks, not {word!r}")
+        self.classes_ = np.unique(list(itertools.chain(*tags)))
+        with tempfile.TemporaryDirectory(prefix="sesame-") as folder:
+            file = os.path.join(folder, "train.conll")
+            with open(file, "w", encoding="utf-8") as out:
+                for words, row in zip(sentences, tags):
+                    out.writelines(f"{word}\t{tag}\n" for word, tag in zip(words, row))
+                    out.write("\n")
+            self.folder_ = self._train("tag", file, format="conll")
+        return self
+
+    def predict(self, X):
+        """A list of tags for each list of words."""
+        tagger = self._pipeline("token-classification", ignore_labels=[""])
+        sentences = [[str(word) for word in words] for words in X]
+        filled = [words for words in sentences if words]
+        found = iter(tagger(filled) if filled else [])
+        return [self._tags(words, next(found)) if words else [] for words in sentences]
+
+    def _tags(self, words, rows):
+        """The tag of each word: that of its first token."""
+        by_start = {}
+        for row in rows:
+            by_start.setdefault(row["start"], row["entity"])
+        starts = itertools.accumulate((len(word) + 1 for word in words[:-1]), initial=0)
+        return [by_start.get(start, self.classes_[0]) for start in starts]
+
+    def score(self, X, y):
+        """The fraction of words with the right tag."""
+        pairs = [pair for tags, row in zip(self.predict(X), y) for pair in zip(tags, row)]
+        return sum(a == b for a, b in pairs) / max(len(pairs), 1)

@@ -1,0 +1,120 @@
+"""Fine-tuning and pretraining: the same bits as the command, callbacks, stops and errors."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import sesame
+from common import COMMAND, ROOT, needs_models
+
+EXAMPLES = [("a fine film", "good"), ("a bad film", "bad"), ("fine and warm", "good"), ("dull and cold", "bad")] * 4
+
+
+@needs_models
+class Training(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.config = self.folder / "config.json"
+        self.config.write_text(json.dumps({
+            "model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 8192, "hidden_size": 16,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}))
+        self.tokenizer = ROOT / "models/sesame-small"
+
+    def finetune(self, output, **options):
+        return sesame.finetune(options.pop("train", EXAMPLES), task="classify", config=self.config,
+                               tokenizer=self.tokenizer, output=self.folder / output, epochs=2, batch_size=4, lr=1e-3,
+                               **options)
+
+    def test_equals_the_command(self):
+        table = self.folder / "train.csv"
+        table.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in EXAMPLES))
+        result = self.finetune("ours", train=table, eval=table)
+        self.assertEqual((result["end"], result["output"]), ("complete", str(self.folder / "ours")))
+        self.assertGreaterEqual(result["eval_accuracy"], 0.5)
+        subprocess.run([COMMAND, "finetune", "-T", "classify", "--config", self.config, "--tokenizer", self.tokenizer,
+                        "--train", table, "--eval", table, "-o", self.folder / "theirs", "--epochs", "2", "-b", "4",
+                        "--lr", "1e-3", "-q"], check=True, capture_output=True)
+        self.assertEqual((self.folder / "ours/model.safetensors").read_bytes(),
+                         (self.folder / "theirs/model.safetensors").read_bytes())
+        label = sesame.pipeline("text-classification", self.folder / "ours")("a fine film")[0]["label"]
+        self.assertIn(label, ("good", "bad"))
+
+    def test_events(self):
+        events = []
+        result = self.finetune("events", eval=EXAMPLES, callback=events.append)
+        kinds = [x["kind"] for x in events]
+        self.assertEqual((kinds.count("started"), kinds.count("step"), kinds.count("evaluated")), (1, 8, 2))
+        last = [x for x in events if x["kind"] == "step"][-1]
+        self.assertEqual((last["update"], last["updates"], last["epoch"]), (8, 8, 2))
+        self.assertEqual([x for x in events if x["kind"] == "evaluated"][-1]["scores"]["accuracy"],
+                         result["eval_accuracy"])
+
+    def test_stop_and_resume(self):
+        whole = self.finetune("whole")
+        self.assertEqual(whole["end"], "complete")
+        stopped = self.finetune("part", callback=lambda x: x.get("update", 0) < 3)
+        self.assertEqual(stopped["end"], "stopped")
+        self.assertFalse((self.folder / "part/model.safetensors").exists())
+        resumed = self.finetune("part", resume=True)
+        self.assertEqual(resumed["end"], "complete")
+        self.assertEqual((self.folder / "whole/model.safetensors").read_bytes(),
+                         (self.folder / "part/model.safetensors").read_bytes())
+        self.assertEqual(self.finetune("part", resume=True)["end"], "was_complete")
+
+    def test_exceptions(self):
+        def fail(event):
+            raise KeyError("stop")
+
+        with self.assertRaises(KeyError):
+            self.finetune("raised", callback=fail)
+
+        def interrupt(event):
+            if event["kind"] == "step":
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.finetune("interrupted", callback=interrupt)
+        self.assertTrue(list((self.folder / "interrupted").glob("checkpoint-*")))
+
+    def test_errors(self):
+        for options, error, message in [
+            ({"learning_rate": 1}, sesame.UsageError, "finetune has no option"),
+            ({"seed": -1}, sesame.UsageError, "seed"),
+            ({"train": "no/such/file.csv"}, OSError, "no/such/file.csv"),
+            ({"train": [3]}, TypeError, "dict or"),
+            ({"train": [("a", "x")] * 4}, sesame.Error, ""),
+            ({"model": "sesame-small"}, sesame.UsageError, "either model"),
+        ]:
+            with self.assertRaisesRegex(error, message, msg=str(options)):
+                self.finetune("errors", **options)
+        self.assertFalse((self.folder / "errors").exists())
+        with self.assertRaises(TypeError):
+            sesame.finetune(model="sesame-small")
+
+    def test_pretrain(self):
+        text = self.folder / "text.txt"
+        text.write_text("\n\n".join("The cat sat on the mat. A dog ran far away. Number %d." % i for i in range(40)))
+        subprocess.run([COMMAND, "corpus", "build", text, "-o", self.folder / "c.ids", "--tokenizer", self.tokenizer,
+                        "-q"], check=True, capture_output=True)
+        options = {"config": self.config, "tokenizer": self.tokenizer, "length": 32, "steps": 3, "batch_size": 4}
+        steps = []
+        result = sesame.pretrain(self.folder / "c.ids", output=self.folder / "ours", callback=steps.append, **options)
+        self.assertEqual(result["end"], "complete")
+        self.assertEqual(len([x for x in steps if x["kind"] == "step"]), 3)
+        subprocess.run([COMMAND, "pretrain", "-c", self.folder / "c.ids", "-o", self.folder / "theirs", "--config",
+                        self.config, "--tokenizer", self.tokenizer, "-n", "32", "--steps", "3", "-b", "4", "-q"],
+                       check=True, capture_output=True)
+        self.assertEqual((self.folder / "ours/model.safetensors").read_bytes(),
+                         (self.folder / "theirs/model.safetensors").read_bytes())
+        with self.assertRaisesRegex(sesame.UsageError, "did you mean 'length'"):
+            sesame.pretrain(self.folder / "c.ids", output=self.folder / "x", lenght=3)
+
+
+if __name__ == "__main__":
+    unittest.main()
