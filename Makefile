@@ -5,6 +5,10 @@
 #   make asan tsan                    the whole suite under sanitizers
 #   make clang-check                  part of it, and a second of each fuzz target, with clang's
 #   make check-large                  memory of the largest models
+#   make wheel                        the Python package, build/sesame-*.whl
+#   make deb                          Debian packages in build/deb; CUDA=1: the CUDA module too
+#   make abi                          compare the public headers with packaging/abi
+#   make dist                         source tarball and static commands (x86_64, aarch64) in build/dist
 #   make debug format lint fuzz uninstall clean
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
@@ -44,6 +48,18 @@ install:
 		CMAKE_FLAGS='$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)'
 	@DESTDIR='$(DESTDIR)' cmake --install build
 
+deb:
+	@JOBS=$(JOBS) packaging/build-deb $(if $(CUDA),--cuda)
+
+# Programs compiled against the baseline in packaging/abi still work. UPDATE=1 writes the baseline.
+abi:
+	@packaging/abi-check $(if $(UPDATE),--update)
+
+STATIC ?= x86_64 aarch64
+dist:
+	@packaging/source-tarball build/dist
+	@JOBS=$(JOBS) packaging/static-build $(STATIC)
+
 uninstall:
 	@test -f build/install_manifest.txt || { echo 'nothing was installed from here'; exit 1; }
 	@while read -r file || [ -n "$$file" ]; do rm -fv "$(DESTDIR)$$file"; done <build/install_manifest.txt
@@ -67,13 +83,17 @@ clang-check:
 	@tools/run-tests build/fuzz $(JOBS) $(CLANG_TESTS)
 	@tools/run-fuzz build/fuzz 0
 
+# The same sources give the same bytes. `pip install ./python` builds and installs it.
+wheel:
+	@JOBS=$(JOBS) python3 python/backend/sesame_build.py build
+
 lint:
 	@tools/lint build
 
 format:
-	find src include tests tools bench examples -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" | xargs clang-format -i
+	find src include tests tools bench examples python -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" | xargs clang-format -i
 
 clean:
 	rm -rf build
 
-.PHONY: all release debug ref-only cuda check check-large asan tsan clang-check bench install uninstall fuzz lint format clean
+.PHONY: all release debug ref-only cuda check check-large asan tsan clang-check bench install uninstall fuzz wheel lint format clean deb dist abi

@@ -39,3 +39,19 @@ endif()
 
 check_pie_supported(LANGUAGES C)
 add_link_options(-Wl,-z,relro,-z,now)
+
+# gcc 12 for aarch64 stops with an internal error in loops over fmax, if it vectorizes whatever the costs.
+set(CMAKE_REQUIRED_FLAGS "-O3")
+check_c_source_compiles("
+  #include <math.h>
+  double most(const float *x, long n)
+  {
+      double max = -INFINITY;
+      for (long i = 0; i < n; i++) max = fmax(max, (double)x[i]);
+      return max;
+  }
+  int main(void) { return 0; }" SESAME_VECTORIZES_FMAX)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT SESAME_VECTORIZES_FMAX)
+  add_compile_options(-fvect-cost-model=very-cheap)
+endif()

@@ -3,7 +3,7 @@
 #define TESTS_RANDOM_BATCH_H
 
 #include "base/rng.h"
-#include "sesame/model.h"
+#include "model/model_desc.h"
 
 #include <string.h>
 
@@ -18,12 +18,13 @@ typedef struct random_batch {
 static inline void random_batch_draw(random_batch *x, const ses_model *m, bool pair, uint32_t round)
 {
     ses_rng_key key = { .seed = 11, .step = round };
-    int64_t seqs = 1 + ses_rand32(key, 0) % RANDOM_SEQS, vocab = ses_model_vocab_size(m);
+    int64_t seqs = 1 + ses_rand32(key, 0) % RANDOM_SEQS, vocab = ses_model_vocab_size(m),
+            source_vocab = ses_model_source_vocab_size(m);
     memset(x, 0, sizeof *x);
     for (int64_t s = 0; s < seqs; s++)
         x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, 1 + (uint64_t)s) % RANDOM_TOKENS);
     for (int32_t t = 0; t < x->cu[seqs]; t++) {
-        x->ids[t] = (int32_t)(ses_rand32(key, 100 + (uint64_t)t) % (uint32_t)vocab);
+        x->ids[t] = (int32_t)(ses_rand32(key, 100 + (uint64_t)t) % (uint32_t)source_vocab);
         x->target[t] = (int32_t)(ses_rand32(key, 500 + (uint64_t)t) % (uint32_t)vocab);
     }
     x->batch = (ses_batch){ .seqs = seqs, .tokens = x->cu[seqs], .cu_seqlens = x->cu, .ids = x->ids };

@@ -1,6 +1,7 @@
 /* Attention views: weights of transformers (eager attention), rollouts of numpy and flows of networkx for
  * BERT, GPT-2, T5 and BART (tests/fixtures/attention.py); words, hidden special tokens, queries and keys;
  * statistics and distances of heads. */
+#include "analysis/heads/attention_corpus.h"
 #include "analysis/heads/head_distance.h"
 #include "analysis/view/attention_view.h"
 #include "base/alloc.h"
@@ -250,7 +251,9 @@ static void distances(void)
     int64_t heads = 3;
     const float *weight = all;
     memcpy(all, a, sizeof a), memcpy(all + 4, b, sizeof b), memcpy(all + 8, c, sizeof c);
-    ses_attention_text t = { .n = 2, .kind = kind, .layers = 1, .heads = &heads, .weight = &weight };
+    ses_attention_text t = {
+        .n = 2, .kind = kind, .keys = 2, .layers = 1, .heads = &heads, .weight = &weight
+    };
     ses_err e = { 0 };
     ses_math m;
     ses_head_distance d;
@@ -272,8 +275,71 @@ static void distances(void)
     ses_math_close(&m);
 }
 
+/* ---- a corpus: the same weights as views of each text ---- */
+
+typedef struct corpus_check {
+    opened *o;
+    const char *const *text, *const *target;
+    const char *family;
+    int seen;
+} corpus_check;
+
+static bool compare_text(void *ctx, const ses_attention_text *t, ses_err *e)
+{
+    corpus_check *c = ctx;
+    ses_attention_view v;
+    (void)e;
+    ses_view_request q = { .text = c->text[t->index], .target = c->target[t->index] };
+    if (!make(&v, c->o, &q)) return true;
+    for (int i = 0; i < v.n_families; i++) {
+        const ses_view_family *f = &v.family[i];
+        if (strcmp(f->id, c->family) != 0) continue;
+        CHECK(t->n == f->rows && t->keys == f->cols && t->layers == f->n_layers);
+        CHECK(t->square == (f->from == f->to) && t->causal == f->causal);
+        for (int64_t l = 0; l < t->layers && t->n == f->rows; l++)
+            for (int64_t k = 0; k < t->heads[l] * t->n * t->keys; k++)
+                CHECK(fabsf(t->weight[l][k] - f->layer[l].weight[k]) < 1e-6f);
+        c->seen++;
+    }
+    ses_attention_view_free(&v);
+    return true;
+}
+
+static void corpora(void)
+{
+    static const char *const text[] = { "the cat sat on the mat .", "a dog" }, *const target[] = {
+        "a dog saw it .", "the cat"
+    };
+    static const char *const family[] = { "encoder", "decoder", "cross" }, *const model[] = { "bart", "t5" };
+    ses_input in[2], out[2];
+    opened o;
+    for (int i = 0; i < 2; i++) {
+        in[i] = (ses_input){ .text = { text[i], strlen(text[i]) } };
+        out[i] = (ses_input){ .text = { target[i], strlen(target[i]) } };
+    }
+    for (size_t m = 0; m < SES_LEN(model); m++) {
+        if (!open_model(&o, model[m])) continue;
+        for (int part = 0; part < 3; part++) {
+            ses_err e = { 0 };
+            corpus_check c = { &o, text, target, family[part], 0 };
+            ses_attention_corpus_options co = { .model_dir = o.dir, .part = (ses_part)part, .target = out };
+            CHECK_MSG(ses_attention_corpus_run(o.model, o.tokenizer, in, 2, &co, compare_text, &c, &e), "%s",
+                      e.msg);
+            CHECK(c.seen == 2);
+        }
+        close_model(&o);
+    }
+    if (!open_model(&o, "bert")) return;
+    ses_err e = { 0 };
+    ses_attention_corpus_options co = { .model_dir = o.dir, .part = SES_PART_CROSS };
+    CHECK(!ses_attention_corpus_run(o.model, o.tokenizer, in, 2, &co, NULL, NULL, &e) &&
+          strstr(e.msg, "no decoder"));
+    close_model(&o);
+}
+
 int main(void)
 {
+    corpora();
     against_transformers();
     by_word();
     bad_input();

@@ -315,10 +315,17 @@ static void check_missing(void)
 {
     check_refused(in_dir("absent"), SES_EIO, ": No such file or directory");
     check_refused(dir, SES_EIO,
-                  ": neither model.safetensors nor pytorch_model.bin nor an index of shards found");
+                  ": neither model.safetensors nor pytorch_model.bin nor an index of shards nor a "
+                  "TensorFlow checkpoint found");
     CHECK(put("tf_model.h5", "x"));
-    check_refused(dir, SES_EUNSUPPORTED,
-                  ": found tf_model.h5, expected model.safetensors: convert the weights first");
+    char advice[512];
+    snprintf(
+        advice, sizeof advice,
+        ": found tf_model.h5, expected model.safetensors: take a revision of the model with safetensors, or "
+        "convert it in Python with transformers 4: AutoModel.from_pretrained(\"%s\", from_tf=True)"
+        ".save_pretrained(\"OUT\"), with the class of its task in place of AutoModel",
+        dir);
+    check_refused(dir, SES_EUNSUPPORTED, advice);
     CHECK(put("pytorch_model.bin", "x"));
     check_refused(dir, SES_EFORMAT, "/pytorch_model.bin: not a zip archive");
     CHECK(put("model.safetensors.index.json", "{\"weight_map\":{\"a\":\"m1\"}}"));

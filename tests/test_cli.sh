@@ -163,7 +163,7 @@ err_has 'sesame: standard output: '
 that 'a closed stderr does no harm' "[ $? -eq 2 ]"
 
 # manual pages and completion know every command and option
-options() { "$sesame" "$1" --help | sed -n 's/^  *\(-[a-zA-Z], \)*--\([a-z0-9-]*\).*/\2/p'; }
+options() { "$sesame" "$1" --help | sed -n 's/^  *\(-[a-zA-Z], \)*--\([a-zA-Z0-9-]*\).*/\2/p'; }
 for shell in bash zsh fish; do gives 0 completion $shell && cp "$tmp/out" "$tmp/$shell"; done
 gives 0 man
 out_has '.TH SESAME 1'

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
+#include "analysis/analysis.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -22,7 +23,12 @@ typedef struct args {
 static const ses_opt opt[] = {
     { .name = "flag", .letter = 'f', .type = SES_OPT_FLAG, .offset = offsetof(args, flag) },
     { .name = "other", .letter = 'o', .type = SES_OPT_FLAG, .offset = offsetof(args, other) },
-    { .name = "text", .letter = 't', .type = SES_OPT_TEXT, .offset = offsetof(args, text), .def = "none" },
+    { .name = "text",
+      .alias = "string",
+      .letter = 't',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, text),
+      .def = "none" },
     { .name = "number",
       .letter = 'n',
       .type = SES_OPT_INT,
@@ -42,6 +48,7 @@ static const ses_opt opt[] = {
     { .name = "choice",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, choice),
+      .alias = "grass=green",
       .choices = "red|green|blue" },
     { .name = "must",
       .type = SES_OPT_CHOICE,
@@ -152,6 +159,44 @@ static void test_wrong(void)
     char line[200] = "--";
     memset(line + 2, 'a', 150);
     CHECK(!parse(line, false)->ok);
+}
+
+/* Other spellings are accepted, and messages name the option itself. */
+static void test_aliases(void)
+{
+    parsed *p = parse("--string a --grass", false);
+    CHECK(p->ok && p->a.choice == 1);
+    CHECK_STR(p->a.text, "a");
+    p = parse("--string=b --grass --choice red", false);
+    CHECK(p->ok && p->a.choice == 0);
+    check_error("--grass=red", "--grass takes no value");
+    check_error("--string", "--text needs a value (TEXT)");
+    check_error("--stri x", "unknown option '--stri'");
+    ses_buf help = { 0 };
+    ses_options_put_command_line(opt, SES_LEN(opt), &p->a, &help);
+    CHECK(!help.data || (!strstr(help.data, "string") && !strstr(help.data, "grass")));
+    ses_buf_free(&help);
+}
+
+/* Requests to a server cannot set options that name files; an alias is not the name of another option. */
+static void test_analyses(void)
+{
+    static const char *const paths[] = { "FILE", "DIR", "CORPUS", "MODEL" };
+    for (const ses_analysis_entry *x = ses_analysis_entries(); x->name; x++) {
+        const ses_opt *a, *b;
+        for (ses_opt_iter at = ses_opt_begin(x->analysis->opt, x->analysis->n_opt);
+             (a = ses_opt_next(&at));) {
+            bool path = false;
+            for (size_t i = 0; i < SES_LEN(paths); i++) path |= a->value && !strcmp(a->value, paths[i]);
+            CHECK_MSG(path == (a->is_path || a->is_model), "%s --%s: is_path", x->name, a->name);
+            const char *value;
+            ses_opt_iter other = ses_opt_begin(x->analysis->opt, x->analysis->n_opt);
+            while ((b = ses_opt_next(&other)))
+                CHECK_MSG(!strcmp(a->name, b->name) ||
+                              ses_opt_match(b, a->name, strlen(a->name), &value) == SES_OPT_NO_MATCH,
+                          "%s: --%s is also an alias of --%s", x->name, a->name, b->name);
+        }
+    }
 }
 
 static void test_environment(void)
@@ -309,6 +354,8 @@ int main(void)
     test_forms();
     test_values();
     test_wrong();
+    test_aliases();
+    test_analyses();
     test_environment();
     test_required();
     test_suggest();

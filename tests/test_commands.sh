@@ -156,7 +156,7 @@ section_config() {
     while IFS='|' read -r edit text; do
         fresh config
         edit config "$edit"
-        refuses 'config/config.json' "$text" -- info "$tmp/config"
+        refuses config "$text" -- info "$tmp/config"
     done <<'LIST'
 /"vocab_size"/d; s/"use_cache": true,/"use_cache": true/|"vocab_size" is missing
 s/"hidden_size": 24/"hidden_size": "24"/|key "hidden_size" must be an integer, not a string
@@ -174,7 +174,7 @@ s/"pad_token_id": 0/"pad_token_id": 71/|"pad_token_id" 71 is outside the vocabul
 s/"model_type": "bert"/"model_type": 3/|"model_type" is missing or not a string
 s/BertForSequenceClassification/BertForDreaming/|class "BertForDreaming" is not supported
 s/"1": "LABEL_1"/"7": "LABEL_1"/|"id2label" has 3 entries but no name for "1"
-s/"add_cross_attention": false/"add_cross_attention": true/|"add_cross_attention" is true
+s/"add_cross_attention": false/"add_cross_attention": true/|crossattention.self.query.weight" [24, 24] is missing
 s/"hidden_size": 24,/"hidden_size": 24/|line
 s/"hidden_size"/"vocab_size"/|key "vocab_size" appears twice
 LIST

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/wire/crc32c.h"
 #include "check.h"
 #include "io/event_file.h"
 

@@ -144,6 +144,43 @@ static void others(void)
 
 static const ses_data_spec *spec_of(const char *name) { return &ses_benchmark_find(name)->spec; }
 
+static void winogender(void)
+{
+    static const char head[] = "sentid\tsentence\n";
+    const ses_data_spec *w = spec_of("winogender");
+    char text[256];
+    snprintf(text, sizeof text,
+             "%snurse.patient.1.male.txt\tA.\nnurse.someone.0.male.txt\tB.\n"
+             "nurse.patient.1.female.txt\tC.\n",
+             head);
+    ses_examples *d = open_text(".tsv", text, w, NULL);
+    if (CHECK(d && ses_examples_count(d) == 3)) {
+        const ses_labeled_example *x = ses_examples_at(d, 0), *y = ses_examples_at(d, 1),
+                                  *z = ses_examples_at(d, 2);
+        CHECK_STR(x->text_a.p, "A.");
+        CHECK_STR(x->id.p, "nurse.patient.1.male.txt");
+        CHECK_STR(x->parts[0].p, "the nurse");
+        CHECK_STR(x->parts[1].p, "the patient");
+        CHECK_STR(y->parts[1].p, "someone");
+        CHECK(x->n_parts == 2 && x->label == 1 && y->label == 0);
+        CHECK(x->group == 1 && y->group == 2 && z->group == 1);
+    }
+    ses_examples_free(d);
+    refused(".tsv", "sentid\tsentence\nnurse.patient.1\tA.\n", w, NULL,
+            "line 2: sentid \"nurse.patient.1\", expected OCCUPATION.PARTICIPANT.ANSWER.GENDER.txt");
+    refused(".tsv", "sentid\tsentence\na.b.1.male.pdf\tA.\n", w, NULL, "does not end in .txt");
+    refused(".tsv", "sentid\tsentence\na.b.2.male.txt\tA.\n", w, NULL, "line 2: unknown label \"2\"");
+    refused(".tsv", "id\tsentence\na\tA.\n", w, NULL, "sentid");
+    d = open_text(".jsonl",
+                  "{\"premise\":\"a\",\"hypothesis\":\"b\",\"label\":\"entailment\",\"pair_id\":551}\n"
+                  "{\"premise\":\"c\",\"hypothesis\":\"b\",\"label\":\"entailment\",\"pair_id\":7}\n"
+                  "{\"premise\":\"d\",\"hypothesis\":\"b\",\"label\":\"entailment\",\"pair_id\":551}\n",
+                  spec_of("axg"), NULL);
+    CHECK(d && ses_examples_at(d, 0)->group == 1 && ses_examples_at(d, 1)->group == 2 &&
+          ses_examples_at(d, 2)->group == 1);
+    ses_examples_free(d);
+}
+
 static void nested(void)
 {
     ses_examples *d = open_text(
@@ -154,6 +191,14 @@ static void nested(void)
     CHECK(d && ses_examples_count(d) == 2 && ses_examples_at(d, 1)->label == 1);
     CHECK_STR(d ? ses_examples_at(d, 1)->text_b.p : "", "Q? y");
     CHECK_STR(d ? ses_examples_at(d, 1)->id.p : "", "7");
+    CHECK(d && ses_examples_at(d, 0)->group == 1 && ses_examples_at(d, 1)->group == 1);
+    ses_examples_free(d);
+    d = open_text(
+        ".jsonl",
+        "{\"passage\":{\"text\":\"P\",\"questions\":[{\"question\":\"Q?\",\"answers\":[{\"text\":\"x\","
+        "\"label\":0}]},{\"question\":\"R?\",\"answers\":[{\"text\":\"x\",\"label\":0}]}]}}\n",
+        spec_of("multirc"), NULL);
+    CHECK(d && ses_examples_at(d, 1)->group == 2);
     ses_examples_free(d);
     refused(".jsonl",
             "{\"passage\":{\"text\":\"P\",\"questions\":[{\"question\":\"Q\",\"answers\":[{\"text\":\"x\","
@@ -328,6 +373,7 @@ int main(void)
     classification();
     others();
     nested();
+    winogender();
     ordered();
     table();
     on_real_files();

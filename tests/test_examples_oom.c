@@ -15,6 +15,8 @@ static const struct {
     { "wic", "{\"word\":\"bed\",\"sentence1\":\"A bed.\",\"sentence2\":\"B bed.\",\"label\":true}\n" },
     { "multirc", "{\"passage\":{\"text\":\"P\",\"questions\":[{\"idx\":1,\"question\":\"Q\",\"answers\":["
                  "{\"text\":\"x\",\"label\":1}]}]}}\n" },
+    { "winogender", "sentid\tsentence\nnurse.patient.1.male.txt\tA.\nnurse.patient.1.female.txt\tB.\n" },
+    { "axg", "{\"premise\":\"a\",\"hypothesis\":\"b\",\"label\":\"entailment\",\"pair_id\":551}\n" },
     { "record", "{\"passage\":{\"text\":\"in "
                 "Paris\"},\"qas\":[{\"query\":\"q\",\"answers\":[{\"text\":\"Paris\"}]}]}\n" },
     { "squad", "{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"id\":\"1\",\"question\":\"Q\","

@@ -57,6 +57,11 @@ END
 cat >multirc.jsonl <<'END'
 {"idx": 0, "passage": {"text": "anna lives in paris .", "questions": [{"question": "who ?", "answers": [{"text": "anna", "idx": 0, "label": 1}, {"text": "bob", "idx": 1, "label": 0}], "idx": 0}]}}
 END
+cat >axg.jsonl <<'END'
+{"premise": "anna lives in paris .", "hypothesis": "it was good .", "label": "entailment", "idx": 0, "pair_id": 1}
+{"premise": "bob lives in paris .", "hypothesis": "it was good .", "label": "not_entailment", "idx": 1, "pair_id": 1}
+END
+printf 'sentid\tsentence\nanna.bob.0.male.txt\tanna lives in paris .\nanna.bob.1.male.txt\tit was good .\n' >winogender.tsv
 cat >record.jsonl <<'END'
 {"source": "x", "passage": {"text": "anna lives in paris .", "entities": [{"start": 0, "end": 3}]}, "qas": [{"query": "@placeholder was good", "answers": [{"start": 0, "end": 3, "text": "anna"}], "idx": 0}, {"query": "in @placeholder", "answers": [{"start": 14, "end": 18, "text": "paris"}], "idx": 1}], "idx": 0}
 END
@@ -74,7 +79,9 @@ benchmark boolq boolq.jsonl accuracy 2
 benchmark cb cb.jsonl f1_macro 3
 benchmark wic wic.jsonl accuracy 2
 benchmark wsc wsc.jsonl accuracy 2
-benchmark multirc multirc.jsonl f1 2
+benchmark multirc multirc.jsonl exact_match 2
+benchmark axg axg.jsonl gender_parity 2
+benchmark winogender winogender.tsv gender_parity 2
 benchmark record record.jsonl exact_match 2
 benchmark superglue-copa copa.jsonl accuracy 2
 benchmark swag swag.csv accuracy 2

@@ -41,6 +41,14 @@ geometry --nearest bank --vectors "$tmp/v.txt"
 that "NaN in a vector file" '[ $? -eq 3 ] && err_has "v.txt: line 1: \"nan\" is not a finite number"'
 geometry --vectors "$tmp/v.txt"
 that "vectors without a word" '[ $? -eq 2 ] && err_has "needs --nearest"'
+awk 'BEGIN { print "text\ttarget"; for (i = 0; i < 8; i++) print "the cat sat on the mat .\ta dog saw it ." }' >"$tmp/pairs.tsv"
+decoder() { "$sesame" geometry -m tests/fixtures/attention/bart "$tmp/pairs.tsv" "$@" >"$tmp/out" 2>"$tmp/err"; }
+decoder --decoder --target-column target --nearest dog --json
+that "words of the decoder" 'grep -q "\"word\": \"dog\"" "$tmp/out"'
+decoder --nearest dog
+that "words of the encoder" '[ $? -ne 0 ] && err_has "\"dog\" is not among"'
+geometry --decoder
+that "a model without a decoder" '[ $? -ne 0 ] && err_has "has no decoder with an input of its own"'
 printf 'One.\n' >"$tmp/short.txt"
 "$sesame" geometry "$tmp/short.txt" >"$tmp/out" 2>"$tmp/err"
 that "too few words" '[ $? -ne 0 ] && err_has "CKA needs at least 4"'

@@ -11,7 +11,8 @@ if ! command -v readelf >/dev/null || [ "$(uname -s)" != Linux ]; then
 fi
 
 shared=$(find "$build" -maxdepth 1 -name 'libsesame.so.*.*')
-for file in "$build/sesame" $shared; do
+modules=$(find "$build" -maxdepth 1 -name 'sesame-cuda.so' -o -maxdepth 1 -name '_sesame.abi3.so')
+for file in "$build/sesame" $shared $modules; do
     name=$(basename "$file")
     readelf -lW "$file" >"$tmp/segments"
     readelf -dW "$file" >"$tmp/dynamic"
@@ -20,6 +21,8 @@ for file in "$build/sesame" $shared; do
     that "$name: the stack is not executable" 'grep GNU_STACK "$tmp/segments" | grep -q "RW " '
     that "$name: no segment is writable and executable" '! grep LOAD "$tmp/segments" | grep -q "RWE"'
     that "$name: code needs no relocation" '! grep -q TEXTREL "$tmp/dynamic"'
+    that "$name: libraries are not searched in other folders" '! grep -qE "RPATH|RUNPATH" "$tmp/dynamic"'
+    that "$name: return addresses are guarded" 'readelf --dyn-syms -W "$file" | grep -q __stack_chk_fail'
 done
 that 'the command is an executable, not a library' 'readelf -dW "$build/sesame" | grep -q "Flags:.*PIE"'
 

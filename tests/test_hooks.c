@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/alloc.h"
 #include "check.h"
+#include "model/model_desc.h"
 #include "random_batch.h"
 #include "sesame/cache.h"
 #include "sesame/hooks.h"
@@ -118,7 +119,7 @@ static bool is_plain_attention(const subject *s)
                                           "deberta", "xlnet", "transfo-xl", "deberta-v2" };
     for (size_t i = 0; i < SES_LEN(biased); i++)
         if (!strcmp(ses_model_type(s->m), biased[i])) return false;
-    return true;
+    return !ses_config_scores_distances(s->m->stack[0].c);
 }
 
 /* Errors of one sequence and head: weights from queries and keys, outputs from weights and values. */

@@ -13,6 +13,11 @@ for header in include/sesame/*.h; do
     that "$header" '[ -f "$tmp/usr/$header" ]'
 done
 that 'manual' '[ -s "$tmp/usr/share/man/man1/sesame.1" ] && [ -s "$tmp/usr/share/man/man1/sesame-doctor.1" ]'
+"$tmp/usr/bin/sesame" --help | sed -n 's/^  \([a-z0-9][a-z0-9-]*\)  .*/\1/p' >"$tmp/commands"
+that 'help lists commands, pipelines and analyses' 'grep -qx info "$tmp/commands" && grep -qx embed "$tmp/commands" && grep -qx view "$tmp/commands"'
+for name in $(grep -vx help "$tmp/commands") ner; do
+    that "manual page of $name" '[ -s "$tmp/usr/share/man/man1/sesame-$name.1" ]'
+done
 that 'bash completion' '[ -s "$tmp/usr/share/bash-completion/completions/sesame" ]'
 that 'zsh completion' '[ -s "$tmp/usr/share/zsh/site-functions/_sesame" ]'
 that 'fish completion' '[ -s "$tmp/usr/share/fish/vendor_completions.d/sesame.fish" ]'

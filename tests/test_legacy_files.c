@@ -282,6 +282,35 @@ static void check_marian(void)
     clear();
 }
 
+/* A vocabulary for each language: ids of transformers' MarianTokenizer(text) and (text_target=text). */
+static void check_two_vocabularies(void)
+{
+    static const char folder[] = "tests/golden/marian-two-vocabs";
+    static const struct {
+        const char *text;
+        int32_t id[16];
+    } source[] = { { "the cat sat on the mat", { 24, 18, 23, 14, 21, 24, 20, 1 } },
+                   { "zebra the", { 16, 0, 6, 0, 12, 3, 24, 1 } } },
+      target[] = { { "die katze sass auf der matte",
+                     { 25, 28, 29, 18, 18, 23, 3, 21, 8, 24, 23, 14, 4, 20, 1 } },
+                   { "der rote hund", { 24, 23, 17, 16, 20, 27, 1 } } };
+    ses_err e = { 0 };
+    ses_tokenizer *t[2] = { ses_tokenizer_open(folder, &e) };
+    CHECK_MSG(ses_tokenizer_open_target(folder, &t[1], &e) && t[1], "%s", e.msg);
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; t[side] && i < 2; i++) {
+            const char *text = side ? target[i].text : source[i].text;
+            const int32_t *id = side ? target[i].id : source[i].id;
+            ses_encode_ctx *c = ses_encode_ctx_new(t[side], &e);
+            CHECK(c && ses_encode(c, &(ses_input){ .text = { text, strlen(text) } }, NULL, &e));
+            const ses_encoding *k = ses_encode_ctx_result(c);
+            CHECK(k->n && k->n <= 16 && !memcmp(k->id, id, k->n * sizeof *id) && id[k->n - 1] == 1);
+            ses_encode_ctx_free(c);
+        }
+    ses_tokenizer_free(t[0]), ses_tokenizer_free(t[1]);
+    CHECK(ses_tokenizer_open_target("tests/golden/bert-qa", &t[1], &e) && !t[1]); /* one for both */
+}
+
 /* A vocabulary file given by its own path: no other file of the folder is needed. */
 static void check_named(void)
 {
@@ -321,6 +350,7 @@ int main(void)
     check_word_bpe();
     check_spm();
     check_marian();
+    check_two_vocabularies();
     check_named();
     check_errors();
     clear();

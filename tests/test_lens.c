@@ -59,10 +59,47 @@ static void check_model(ses_device *dev, const char *name)
     ses_model_free(m);
 }
 
+/* Token type ids change the logits, and the logits are the same as of a plain pass. */
+static void check_segments(ses_device *dev)
+{
+    enum { N = 5 };
+    static const int32_t id[N] = { 2, 7, 4, 9, 3 }, segment[N] = { 0, 0, 1, 1, 1 }, cu[] = { 0, N };
+    static const int32_t row[] = { 1, 3 };
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/bert-masked-lm", dev, NULL, &e);
+    if (!CHECK_MSG(m, "%s", e.msg)) return;
+    ses_lens l = { .m = m, .head = ses_model_lens_head(m, &e), .layers = m->stack[0].depth };
+    l.width = m->c.hidden, l.vocab = m->c.vocab, l.tape = ses_tape_new(dev, NULL, &e);
+    size_t n = (size_t)(2 * l.vocab);
+    ses_real **state = ses_alloc_array((size_t)l.layers + 1, sizeof *state, &e), *logits[2], *want;
+    for (int64_t i = 0; i <= l.layers; i++)
+        state[i] = ses_alloc_array((size_t)(2 * l.width), sizeof **state, &e);
+    want = ses_alloc_array(n, sizeof *want, &e);
+    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = id, .segment = segment, .row = row, .n = 2 };
+    for (int i = 0; i < 2; i++) {
+        l.segments = i == 1;
+        logits[i] = ses_alloc_array(n, sizeof **logits, &e);
+        CHECK(ses_lens_states(&l, &b, state, logits[i], &e));
+    }
+    CHECK(memcmp(logits[0], logits[1], n * sizeof *want));
+    ses_batch in = { .seqs = 1, .tokens = N, .cu_seqlens = cu, .ids = id, .segments = segment };
+    ses_output_request request = { .logits = true, .rows = row, .n_rows = 2 };
+    ses_outputs out;
+    ses_tape_reset(l.tape, NULL);
+    CHECK(ses_model_forward(m, l.tape, &in, &request, &out, &e));
+    CHECK(ses_tape_read(l.tape, ses_outputs_find(&out, l.head->output)->tensor, want));
+    for (size_t i = 0; i < n; i++) CHECK(fabs((double)(want[i] - logits[1][i])) < 1e-5);
+    for (int64_t i = 0; i <= l.layers; i++) ses_free(state[i]);
+    ses_free(state), ses_free(want), ses_free(logits[0]), ses_free(logits[1]);
+    ses_tape_free(l.tape);
+    ses_model_free(m);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
+    check_segments(dev);
     for (size_t i = 0; i < SES_LEN(models); i++) check_model(dev, models[i]);
     ses_device_free(dev);
     return check_report();

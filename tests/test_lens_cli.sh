@@ -16,8 +16,8 @@ last=$(grep -o '"layer": 12, .*' "$tmp/out" | grep -o '"id": [0-9]*, "probabilit
 "$sesame" fill-mask -m sesame-small --top-k 1 --json "Paris is in [MASK]." >"$tmp/fill" 2>/dev/null
 that "the prediction of fill-mask" 'grep -q "\"token\": $(echo "$last" | cut -d" " -f2)" "$tmp/fill"'
 that "its probability" 'awk -v a="${last##* }" -v b="$(sed "s/.*\"score\": \([0-9.e-]*\).*/\1/" "$tmp/fill")" "BEGIN { d = a - b; exit !(d < 1e-6 && d > -1e-6) }"'
-lens "Paris is in [MASK]." --target italy
-that "another target" 'grep -q "probability of \"italy\"" "$tmp/out"'
+lens "Paris is in [MASK]." --token italy
+that "another token" 'grep -q "probability of \"italy\"" "$tmp/out"'
 lens "Paris is in [MASK]." --layers 6,12 --html "$tmp/l.html" --svg "$tmp/l.svg"
 that "a page and a picture" '[ -s "$tmp/l.html" ] && grep -q "<svg" "$tmp/l.svg"'
 lens -m sesame-gpt "The children played" --json
@@ -39,12 +39,20 @@ lens --translators "$tmp/texts.txt" "Paris is in [MASK]."
 that "not translators" '[ $? -eq 3 ]'
 lens -m sesame-ner "x"
 that "a model without the head" '[ $? -ne 0 ] && err_has "has no language model head"'
+lens "Paris is in [MASK]." --target italy
+that "a target without a decoder" '[ $? -eq 2 ] && err_has "has no decoder; --token TOKEN ranks a token"'
+bart=tests/fixtures/attention/bart
+lens -m $bart "the cat sat" --target "a dog" --json && cp "$tmp/out" "$tmp/one"
+lens -m $bart "the cat sat" --output-text "a dog" --json
+that "the decoder's text, and its older name" '[ -s "$tmp/one" ] && cmp -s "$tmp/one" "$tmp/out"'
 lens "no mask here"
 that "no mask" '[ $? -ne 0 ] && err_has "no mask in the text: expected at least one \[MASK\], or --all"'
+lens "$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "so long " }') [MASK]"
+that "a mask that the model does not read" '[ $? -ne 0 ] && err_has "no mask among the [0-9]* tokens that the model reads"'
 lens "no mask here" --all --json
 that "every position" '[ "$(grep -o "\"position\": " "$tmp/out" | wc -l)" -ge 5 ]'
-lens "a [MASK]" --target "two words"
-that "a target of two tokens" '[ $? -ne 0 ] && err_has "is 2 tokens, expected one"'
+lens "a [MASK]" --token "two words"
+that "a token of two pieces" '[ $? -ne 0 ] && err_has "is 2 tokens, expected one"'
 lens --train "$tmp/texts.txt"
 that "training without a file" '[ $? -eq 2 ] && err_has "needs --save"'
 lens

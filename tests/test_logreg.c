@@ -93,6 +93,68 @@ static void on_devices(void)
     free(v), free(label), free(pick);
 }
 
+/* Many rows, two and three classes: threads compute blocks of rows apart, and the bits stay the same. */
+static void on_threads(void)
+{
+    enum { N = 45000, WIDTH = 5 };
+    float *row = malloc(N * WIDTH * sizeof *row);
+    int32_t *label = malloc(N * sizeof *label);
+    for (int classes = 2; classes <= 3; classes++) {
+        ses_logreg m[3] = { 0 };
+        for (int32_t i = 0; i < N; i++) {
+            label[i] = (i * i + i / 3) % classes;
+            for (int k = 0; k < WIDTH; k++)
+                row[i * WIDTH + k] = (float)(sin(i * (k + 0.3)) + (k == label[i]));
+        }
+        for (int i = 0; i < 3; i++) {
+            ses_err e = { 0 };
+            ses_device *dev =
+                i ? ses_device_open("cpu", &(ses_device_options){ .threads = i == 1 ? 1 : 4 }, &e) : NULL;
+            ses_logreg_options o = { .c = 0.01, .tolerance = 1e-6, .device = dev };
+            CHECK_MSG(ses_logreg_fit(&m[i], row, label, NULL, N, WIDTH, (size_t)classes, &o, &e), "%s",
+                      e.msg);
+            ses_device_free(dev);
+        }
+        size_t n = m[0].rows * (WIDTH + 1);
+        CHECK(m[1].iterations == m[2].iterations && !memcmp(m[1].weight, m[2].weight, n * sizeof(double)));
+        for (size_t i = 0; i < n; i++)
+            CHECK_MSG(fabs(m[0].weight[i] - m[1].weight[i]) < 1e-3, "%g, %g", m[0].weight[i], m[1].weight[i]);
+        for (int i = 0; i < 3; i++) ses_logreg_free(&m[i]);
+    }
+    free(row), free(label);
+}
+
+/* A class that the first rows lack keeps a probability, and a fit of all rows that continues from the first
+ * rows ends at the fit of all rows. */
+static void rare_class(void)
+{
+    enum { N = 3000, FIRST = 400, WIDTH = 3, CLASSES = 3 };
+    float *row = malloc(N * WIDTH * sizeof *row);
+    int32_t *label = malloc(N * sizeof *label);
+    for (int32_t i = 0; i < N; i++) {
+        label[i] = i > FIRST && i % 150 == 0 ? 2 : i % 2;
+        for (int k = 0; k < WIDTH; k++) row[i * WIDTH + k] = (float)(sin(i * (k + 0.3)) + (k == label[i]));
+    }
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    ses_logreg_options o = { .c = 1, .tolerance = 1e-5, .device = dev };
+    ses_logreg m[2] = { 0 };
+    double p[CLASSES];
+    CHECK_MSG(ses_logreg_fit(&m[0], row, label, NULL, FIRST, WIDTH, CLASSES, &o, &e), "%s", e.msg);
+    ses_logreg_predict(&m[0], row, p);
+    CHECK_MSG(p[2] > 1e-9 && p[2] < 0.02, "%g", p[2]);
+    for (int i = 0; i < 2; i++)
+        CHECK_MSG(ses_logreg_fit(&m[i], row, label, NULL, N, WIDTH, CLASSES, &o, &e), "%s", e.msg);
+    for (int32_t i = FIRST; i < N; i += 7) {
+        double q[CLASSES];
+        ses_logreg_predict(&m[0], row + i * WIDTH, p), ses_logreg_predict(&m[1], row + i * WIDTH, q);
+        for (int k = 0; k < CLASSES; k++) CHECK_MSG(fabs(p[k] - q[k]) < 0.05, "%d: %g, %g", k, p[k], q[k]);
+    }
+    for (int i = 0; i < 2; i++) ses_logreg_free(&m[i]);
+    ses_device_free(dev);
+    free(row), free(label);
+}
+
 static void predictions(void)
 {
     const float v[] = { 0, 1, 2, 3, 4, 5 };
@@ -236,6 +298,8 @@ int main(void)
 {
     against_reference();
     on_devices();
+    on_threads();
+    rare_class();
     predictions();
     least_value();
     npy_files();

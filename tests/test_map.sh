@@ -63,6 +63,18 @@ if [ -f models/sesame-small/config.json ]; then
     that 'words of a text' 'map "$tmp/texts.txt" --words Bank,the --method pca --json && [ "$(result points)" = 42 ]'
     that 'words of a treebank' 'map "$tmp/words.conllu" --points 50 --json && grep -q "\"color\": \"upos\"" "$tmp/out" &&
         [ "$(result points)" = 50 ]'
+    "$sesame" embed -m sesame-embed -o tsv -f "$tmp/texts.txt" >"$tmp/embedded.tsv" 2>"$tmp/err"
+    that 'vectors of embed' 'map --vectors "$tmp/embedded.tsv" --no-header --method pca --json' && sed 's/.*"x": \[\([^]]*\).*/\1/' "$tmp/out" >"$tmp/x"
+    that 'texts by a sentence encoder' 'map "$tmp/texts.txt" -m sesame-embed --method pca --json &&
+        grep -q "\"vectors\": \"sentence encoder (modules.json)\"" "$tmp/out"'
+    sed 's/.*"x": \[\([^]]*\).*/\1/' "$tmp/out" | tr ',' '\n' >"$tmp/x2"
+    that 'the same points' 'tr "," "\n" <"$tmp/x" | paste - "$tmp/x2" |
+        awk "{ d = \$1 - \$2; if (d > 1e-3 || d < -1e-3) bad++ } END { exit !(NR == 30 && !bad) }"'
+    that 'means of tokens, if layers are chosen' 'map "$tmp/texts.txt" -m sesame-embed --layers last --method pca --json &&
+        grep -q "\"vectors\": \"mean of tokens\"" "$tmp/out"'
+    that 'first pieces, by either name' 'map "$tmp/texts.txt" --words bank --word-pieces first --method pca --json && cp "$tmp/out" "$tmp/one" &&
+        map "$tmp/texts.txt" --words bank --first-piece --method pca --json && cmp -s "$tmp/one" "$tmp/out" &&
+        grep -q "\"vectors\": \"first token\"" "$tmp/out"'
     refuses "the word 'absent' does not occur" "$tmp/texts.txt" --words absent
     refuses 'no text; expected at least one' "$tmp/empty.txt"
     refuses '--column COLUMN, the column of the texts, is required; the columns are' "$tmp/named.tsv"

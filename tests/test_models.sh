@@ -10,6 +10,7 @@ mkdir -p "$tmp/p/bin" "$tmp/m" "$tmp/here"
 cp "$sesame" "$tmp/p/bin/sesame"
 alone=$tmp/p/bin/sesame
 unset SESAME_MODELS
+export HF_HUB_CACHE="$tmp/hub" # of the user: not listed
 
 # ---- names ----
 cp -r tests/pipelines/bert-mask "$tmp/m/sesame-small"
@@ -44,6 +45,43 @@ unset SESAME_MODELS
 mkdir -p "$tmp/p/share/sesame" && cp -r "$tmp/m" "$tmp/p/share/sesame/models"
 that 'installed beside the program' '"$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default"'
 rm -r "$tmp/p/share"
+
+# ---- cached models, filters, cards ----
+SESAME_MODELS=$tmp/m
+export SESAME_MODELS
+commit=0123456789abcdef0123456789abcdef01234567
+snapshot=$HF_HUB_CACHE/models--acme--tagger/snapshots/$commit
+mkdir -p "$(dirname "$snapshot")" "$HF_HUB_CACHE/models--acme--tagger/refs"
+cp -r tests/pipelines/bert-mask "$snapshot"
+printf %s $commit >"$HF_HUB_CACHE/models--acme--tagger/refs/main"
+printf -- '---\nlanguage: [en, de]\nlicense: mit\npipeline_tag: token-classification\n---\n# Tagger\n' >"$snapshot/README.md"
+that 'a cached model is listed' '"$alone" models | grep -q "^acme/tagger .*token-classification  *mit"'
+that 'as JSON' '"$alone" models --json | "$build/json_valid" && "$alone" models --json |
+    grep -q "\"name\": \"acme/tagger\".*\"source\": \"cache\".*\"task\": \"token-classification\", \"license\": \"mit\", \"languages\": \[\"en\", \"de\"\]"'
+that 'filters' '[ "$("$alone" models --task ner --language de --json | grep -o "\"name\"" | wc -l)" -eq 1 ] && "$alone" models --license MIT | grep -q acme/tagger'
+that 'the task of a class' '"$alone" models --task fill-mask | grep -q "^sesame-small" && ! "$alone" models --task fill-mask | grep -q acme'
+that 'no model passes' '[ -z "$("$alone" models --language fr 2>"$tmp/err")" ] && grep -q "No model passes" "$tmp/err" && [ "$("$alone" models --language fr --json)" = "[]" ]'
+rm "$snapshot/model.safetensors"
+that 'an incomplete one is not listed' '! "$alone" models | grep -q acme'
+that 'card: written' '"$alone" card "$tmp/m/sesame-small" --license mit --language en --language de --dataset "a \"b\"" 2>"$tmp/err" &&
+    grep -q "^pipeline_tag: fill-mask" "$tmp/m/sesame-small/README.md" && grep -q "^# sesame-small" "$tmp/m/sesame-small/README.md"'
+that 'card: checked' '"$alone" card sesame-small --check >"$tmp/out" && grep -q "^0 errors, 0 hints" "$tmp/out"'
+that 'card: not overwritten' '"$alone" card sesame-small 2>"$tmp/err"; [ $? -eq 2 ] && grep -q -- "--overwrite" "$tmp/err" && grep -q "^license: \"mit\"" "$tmp/m/sesame-small/README.md"'
+that 'card: replaced' '"$alone" card sesame-small --overwrite 2>"$tmp/err" && ! grep -q "^license" "$tmp/m/sesame-small/README.md"'
+that 'card --check: exit 1' '"$alone" card sesame-small --check >"$tmp/out"; [ $? -eq 1 ] && grep -q "error: license: missing" "$tmp/out"'
+that 'card --check --json' '"$alone" card sesame-small --check --json | "$build/json_valid"'
+rm "$tmp/m/sesame-small/README.md"
+that 'card --check: no card' '"$alone" card sesame-small --check >"$tmp/out"; [ $? -eq 1 ] && grep -q "README.md is missing" "$tmp/out"'
+printf -- '---\na: [\n---\n' >"$tmp/m/sesame-small/README.md"
+that 'card --check: damaged' '"$alone" card sesame-small --check 2>"$tmp/err"; [ $? -eq 3 ] && grep -q "README.md: front matter, line 2" "$tmp/err" && "$alone" models | grep -q "^sesame-small"'
+rm "$tmp/m/sesame-small/README.md"
+cp tests/pipelines/bert-mask/model.safetensors "$snapshot"
+that 'card: not into the cache' '"$alone" card acme/tagger 2>"$tmp/err"; [ $? -eq 2 ] && grep -q "is not changed" "$tmp/err" && "$alone" card acme/tagger -o - >"$tmp/out" && grep -q "^# acme/tagger" "$tmp/out"'
+for card in models/*/README.md; do
+    that "check of $card" '"$sesame" card "$(dirname "$card")" --check >"$tmp/out"'
+done
+unset SESAME_MODELS
+rm -r "$HF_HUB_CACHE"
 
 # ---- other programs must not take the integers of int8 models for weights ----
 

@@ -211,6 +211,46 @@ done:
     ses_model_free(m);
 }
 
+/* ---- stopping ---- */
+
+static bool stop_at_third(void *ctx) { return ++*(int *)ctx >= 3; }
+
+/* The callback stops the work before a batch or a token; the pipeline can be used afterwards. */
+static void test_stop(void)
+{
+    static const char *const text[] = { "A [MASK].", "The [MASK].", "My [MASK].", "Our [MASK].", NULL };
+    static log l;
+    ses_err e = { 0 };
+    int asked = 0;
+    ses_pipeline *p = open_pipeline("fill-mask", "tests/pipelines/bert-mask", NULL);
+    if (!p) return;
+    ses_pipeline_set_batch_tokens(p, 1);
+    ses_pipeline_set_callback(p, on_result, &l);
+    ses_pipeline_set_error_callback(p, on_error, &l);
+    ses_pipeline_set_stop(p, stop_at_third, &asked);
+    CHECK(failed_with(&e, feed_all(p, text, &e), "stopped by the caller"));
+    CHECK(asked == 3 && ses_pipeline_get_stats(p).items <= 2 && ses_pipeline_get_stats(p).failed == 0);
+    ses_pipeline_set_stop(p, NULL, NULL);
+    CHECK(feed_all(p, text, &e));
+    ses_pipeline_free(p);
+
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_tokenizer *t = words(&e);
+    static const ses_setting settings[] = { { "min_new_tokens", "6" }, { "max_new_tokens", "6" }, { 0 } };
+    ses_pipeline_options o = { .settings = settings, .model = m, .tokenizer = t };
+    p = m && t ? ses_pipeline_open_with("text-generation", NULL, NULL, &o, &e) : NULL;
+    if (CHECK_MSG(p, "%s", e.msg)) {
+        ses_item item = { .text = ses_str("w5 w9 w17") };
+        ses_pipeline_set_stop(p, stop_at_third, &(int){ 0 });
+        CHECK(failed_with(&e, ses_pipeline_run(p, &item, &e) != NULL, "stopped by the caller"));
+        ses_pipeline_set_stop(p, NULL, NULL);
+        CHECK(ses_pipeline_run(p, &item, &e) && ses_pipeline_get_stats(p).items == 1);
+    }
+    ses_pipeline_free(p);
+    ses_tokenizer_free(t);
+    ses_model_free(m);
+}
+
 /* ---- one model, several pipelines ---- */
 
 typedef struct worker {
@@ -341,6 +381,7 @@ int main(void)
         test_max_seq_len();
         test_item_settings();
         test_generation_settings();
+        test_stop();
         test_shared_model();
         test_shared_without_head();
         test_shared_encoder();

@@ -1,6 +1,6 @@
 /* Probes against scikit-learn and PyTorch (numbers of `bench/peers/probes.py fixtures`), control tasks,
  * baselines, and data that cannot be probed. */
-#include "analysis/probe/probe_baselines.h"
+#include "analysis/probe/probe_examples.h"
 #include "analysis/probe/probe_net.h"
 #include "analysis/probe/probe_nets.h"
 #include "check.h"
@@ -38,6 +38,7 @@ static void test_linear(void)
         ses_device_free(d);
     }
     CHECK_MSG(fabs(s[0].bits - 2348.720589) < 0.02, "%.6f bits", s[0].bits);
+    CHECK_MSG(fabs(s[0].plain_bits - 2320.606518) < 0.02, "%.6f bits", s[0].plain_bits);
     CHECK_MSG(fabs(s[0].accuracy - 0.827) < 1e-9 && s[0].dev == s[0].accuracy, "accuracy %g", s[0].accuracy);
     CHECK(fabs(s[0].compression * s[0].bits - N * log2(CLASSES)) < 1e-6);
     CHECK(!memcmp(&s[0], &s[1], sizeof *s));
@@ -63,6 +64,12 @@ static void test_numbers(void)
     n = ses_probe_block_ends(30, end);
     CHECK(n == 5 && end[0] == 1 && end[1] == 3 && end[4] == 30);
     CHECK(fabs(exp2(ses_probe_code(0.5, 6, 4)) - 0.4) < 1e-12);
+    ses_probe_bits bits = { 0 }; /* a label that the examples lack has a finite code */
+    ses_probe_bits_add(&bits, 0.5, 6, (bool[]){ true, false }, 0, 4);
+    CHECK(fabs(bits.smooth + log2(0.4)) < 1e-12 && fabs(bits.plain - 1) < 1e-12 && bits.lacking == 0);
+    ses_probe_bits_add(&bits, 0, 6, (bool[]){ true, false }, 1, 4);
+    CHECK(fabs(bits.smooth + log2(0.04)) < 1e-12 && fabs(bits.plain - 1 - log2(10)) < 1e-12);
+    CHECK(bits.lacking == 1);
     int64_t layers[] = { 0, 2, 4 };
     double weight[] = { 0.2, 0.3, 0.5 }, score[] = { 60, 80, 90 }, flat[] = { 60, 60, 60 };
     CHECK(fabs(ses_centre_of_gravity(layers, weight, 3) - 2.6) < 1e-12);
@@ -109,6 +116,13 @@ static void test_edge(void)
     for (int i = 0; i < 3; i++)
         CHECK_MSG(fabs(r.loss[i] - want[i]) < 1e-5, "epoch %d: loss %.9f", i, r.loss[i]);
     CHECK(fabs(r.dev_loss[0] - want[1]) < 1e-5 && fabs(r.mix[0] + r.mix[1] + r.mix[2] - 1) < 1e-12);
+    /* online coding: the second half by a network trained on the first half */
+    CHECK(isnan(r.bits) && isnan(r.plain_bits));
+    o.mdl = true;
+    CHECK_MSG(ses_probe_net_run(&o, &set, &set, &set, &r, &e), "%s", e.msg);
+    CHECK_MSG(fabs(r.bits - 79.761648) < 1e-3 && fabs(r.plain_bits - 79.749210) < 1e-3, "%.6f and %.6f bits",
+              r.bits, r.plain_bits);
+    CHECK(fabs(r.loss[2] - want[2]) < 1e-5); /* the result is that of all examples */
     /* without a mix and MLP, long enough to learn the labels */
     o = ses_probe_net_defaults(dev, 1, WIDTH, CLASSES, 1, false);
     CHECK_MSG(ses_probe_net_run(&o, &set, &set, &set, &r, &e), "%s", e.msg);
@@ -166,10 +180,14 @@ static void test_baselines(void)
                    "the/D dog/N cat/D runs/N x/U y/-", &e),
               "%s", e.msg);
     CHECK(d.task[0].classes == 3 && d.rows == 15 && d.n == 15 && d.n_types == 8);
-    CHECK(ses_probe_baselines_compute(&d, &d.task[0], &b, &e));
+    ses_probe_examples x = { 0 };
+    CHECK(ses_probe_examples_new(&x, &d, &d.task[0], 0, 0, 5, &e));
+    CHECK(x.n[0] == 7 && x.n[1] == 1 && x.n[2] == 5 && x.y[2][4] == SES_PROBE_UNSEEN_LABEL);
+    CHECK(ses_probe_baselines_compute(&d, &d.task[0], &x, &b, &e));
+    ses_probe_examples_free(&x);
     CHECK(b.train == 7 && b.test == 5 && b.unseen == 1);
     CHECK(fabs(b.majority - 2.0 / 5) < 1e-12 && fabs(b.majority_by_word - 3.0 / 5) < 1e-12);
-    uint32_t list[] = { 0, 1, 2, 3, 4, 5, 6 };
+    int32_t list[] = { 0, 1, 2, 3, 4, 5, 6 };
     int32_t label[8], other = 0;
     for (uint32_t i = 0; i < 8; i++) {
         label[i] = ses_probe_control_label(&d, &d.task[0], i, 1, list, 7);
@@ -179,6 +197,12 @@ static void test_baselines(void)
             other += label[i] != ses_probe_control_label(&d, &d.task[0], i, seed, list, 7);
     }
     CHECK(other > 20); /* another seed draws other labels */
+    /* baselines of the examples that are used */
+    CHECK(ses_probe_examples_new(&x, &d, &d.task[0], 3, 2, 5, &e) && x.n[0] == 3 && x.n[2] == 2);
+    CHECK(ses_probe_baselines_compute(&d, &d.task[0], &x, &b, &e) && b.train == 3 && b.test == 2);
+    for (int s = 0; s < SES_PROBE_SETS; s++)
+        for (size_t i = 0; i < x.n[s]; i++) CHECK(x.y[s][i] == d.task[0].y[x.at[s][i]]);
+    ses_probe_examples_free(&x);
     ses_probe_data_free(&d);
 }
 

@@ -31,7 +31,7 @@ ok "page" grep -q '<html' "$tmp/arc.html"
 printf 'a DT B-NP\nb NN I-NP\nc VB O\n\n%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 >"$tmp/x.conll"
 sed 's/B-NP/B-PP/; s/I-NP/I-PP/; s/^a/d/' "$tmp/x.conll" >>"$tmp/x.conll.2"
 cat "$tmp/x.conll" "$tmp/x.conll.2" >"$tmp/y.conll"
-ok "column files" exits 0 "$sesame" probe tag -m $m "$tmp/y.conll" "$tmp/y.conll" --columns 2,3 --layers 1
+ok "column files" exits 0 "$sesame" probe tag -m $m "$tmp/y.conll" "$tmp/y.conll" --tags 2,3 --layers 1
 ok "spans" exits 0 "$sesame" probe tag -m $m "$tmp/y.conll" "$tmp/y.conll" --edge --layers 1 --json
 ok "one example for each entity" out_has '"train": *40'
 
@@ -39,17 +39,91 @@ awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 80; i++) printf "%s\t%s\n"
 ok "texts" exits 0 "$sesame" probe text -m $m "$tmp/x.tsv" --layers 1 --no-random
 ok "of two labels" out_has '2 classes'
 
+# Baselines of every form.
+ok "edge: baselines" exits 0 "$sesame" probe arc -m $m "$tmp/x.conllu" --edge --layers 1 --mdl --json
+ok "a control task" out_has '"selectivity"'
+ok "random weights" out_has '"random_weights"'
+ok "layer 0, although not chosen" out_has '"baseline": *true'
+ok "majority by word" out_has '"majority_by_word"'
+ok "a codelength" out_has '"codelength"'
+ok "and without smoothing" out_has '"codelength_unsmoothed"'
+ok "its formula" out_has '"codelength_smoothing": *"(n p + 1) / (n + K)"'
+cp "$tmp/out" "$tmp/one"
+ok "edge: three threads" exits 0 "$sesame" probe arc -m $m "$tmp/x.conllu" --edge --layers 1 --mdl --json --threads 3
+ok "edge: the same result" cmp "$tmp/one" "$tmp/out"
+ok "mix: baselines" exits 0 "$sesame" probe tag -m $m "$tmp/x.conllu" --mix --layers 1 --mdl
+ok "in one table" out_has 'layers up to.*accuracy.*control.*selectivity.*random.*weight.*kbits.*unsmoothed'
+ok "tree: layer 0" exits 0 "$sesame" probe tree -m $m "$tmp/x.conllu" --layers 1 --tree-epochs 1 --no-random
+ok "is a baseline" out_has '^0 (baseline)'
+
+# Encoder-decoders, compressed files, long texts.
+differ() { ! cmp -s "$1" "$2"; }
+bart=tests/fixtures/attention/bart
+sed 's/\ta\t/\tdog\t/; s/\tb\t/\tcat\t/; s/\tc\t/\tsaw\t/; s/\td\t/\tthe\t/' "$tmp/x.conllu" >"$tmp/words.conllu"
+for kind in tag arc tree; do
+    [ $kind = tree ] && few="--tree-epochs 1" || few=
+    ok "$kind: encoder of an encoder-decoder" exits 0 "$sesame" probe $kind -m $bart "$tmp/words.conllu" $few --json
+    cp "$tmp/out" "$tmp/one"
+    ok "$kind: its decoder" exits 0 "$sesame" probe $kind -m $bart "$tmp/words.conllu" $few --layers 0,-1 --decoder --json
+    ok "$kind: other states" differ "$tmp/one" "$tmp/out"
+done
+gzip -c "$tmp/x.conllu" >"$tmp/x.conllu.gz"
+ok "tag: a compressed file" exits 0 "$sesame" probe tag -m $m "$tmp/x.conllu.gz" --layers 1 --no-random
+awk 'BEGIN { for (s = 0; s < 20; s++) { for (i = 1; i <= 90; i++)
+    printf "%d\t%s\t_\t%s\t_\t_\t%d\tdep\t_\t_\n", i, (i + s) % 3 ? "a" : "b", (i + s) % 3 ? "X" : "Y", i - 1; print "" } }' >"$tmp/long.conllu"
+ok "tag: sentences longer than the model" exits 0 "$sesame" probe tag -m $bart "$tmp/long.conllu" --layers 1 --no-random
+ok "are counted" out_has '20 texts are longer than the model.s 32 tokens'
+awk 'BEGIN { for (s = 0; s < 30; s++) { for (i = 1; i <= (s == 3 ? 701 : 3 + s % 4); i++)
+    printf "%d\t%s\t_\t%s\t_\t_\t%d\tdep\t_\t_\n", i, (i + s) % 3 ? "a" : "b", (i + s) % 3 ? "X" : "Y", i - 1; print "" } }' >"$tmp/huge.conllu"
+ok "tree: a sentence of 701 words" exits 0 "$sesame" probe tree -m $m "$tmp/huge.conllu" --layers 1 --tree-epochs 1 --no-random
+ok "tree: is counted" out_has 'with more than 700 words'
+ok "text: a sentence of 701 words" exits 0 "$sesame" probe text -m $m "$tmp/huge.conllu" --task length --layers 1 --no-random
+ok "text: is counted" out_has 'with more than 700 words'
+ok "heads: a sentence of 701 words" exits 0 "$sesame" heads -m $m "$tmp/huge.conllu"
+ok "heads: is counted" out_has 'with more than 700 words'
+
+# Ctrl-C: one line, the signal's status, no files.
+mkdir "$tmp/temporary" "$tmp/results"
+awk 'BEGIN { for (s = 0; s < 20000; s++) { for (i = 1; i <= 20; i++)
+    printf "%d\t%s\t_\t%s\t_\t_\t%d\tdep\t_\t_\n", i, (i + s) % 3 ? "a" : "b", (i * s) % 2 ? "X" : "Y", i - 1; print "" } }' >"$tmp/big.conllu"
+TMPDIR="$tmp/temporary" timeout -s INT --preserve-status 2 "$sesame" probe tag "$tmp/big.conllu" --html "$tmp/results/a.html" >"$tmp/out" 2>"$tmp/err"
+code=$?
+ok "Ctrl-C ends a probe" [ $code -eq 130 ]
+ok "with a message" err_has 'sesame: interrupted, the analysis has no result'
+ok "and no files" [ -z "$(ls -A "$tmp/temporary" "$tmp/results" | grep -v ':$')" ]
+
+# Options that would be ignored are refused.
+refused() { # OPTIONS...: the message names the first option
+    option=$1
+    shift
+    ok "$option $*" exits 2 "$sesame" probe "$@"
+    ok "$option is named" err_has "^sesame probe: $option has no effect\|^sesame: $option has no effect"
+}
+refused --rank tag -m $m "$tmp/x.conllu" --rank 3
+refused --tags arc -m $m "$tmp/x.conllu" --tags upos
+refused --mdl tree -m $m "$tmp/x.conllu" --mdl
+refused --edge tree -m $m "$tmp/x.conllu" --edge
+refused --task text -m $m "$tmp/x.tsv" --task length
+refused --label-column text -m $m "$tmp/x.conllu" --label 2
+refused --word-pieces text -m $m "$tmp/x.tsv" --word-pieces first
+refused --skip-invalid tag -m $m "$tmp/y.conll" --skip-invalid
+refused --mlp tag -m $m "$tmp/x.conllu" --edge --mlp 8
+refused --mlp tag -m $m "$tmp/x.conllu" --mix --mlp 8
+refused --regularization tag -m $m "$tmp/x.conllu" --mlp 8 -C 1
+refused --tolerance tag -m $m "$tmp/x.conllu" --mix --tolerance 0.1
+refused --random-all tag -m $m "$tmp/x.conllu" --no-random --random-all
+
 # Refused.
 ok "a kind" exits 2 "$sesame" probe word -m $m "$tmp/x.conllu"
 ok "layers" exits 2 "$sesame" probe tag -m $m "$tmp/x.conllu" --layers 9
-ok "a column" exits 2 "$sesame" probe tag -m $m "$tmp/x.conllu" --columns lemma
+ok "a column" exits 2 "$sesame" probe tag -m $m "$tmp/x.conllu" --tags lemma
 ok "C" exits 2 "$sesame" probe tag -m $m "$tmp/x.conllu" -C 1,0
 sed 's/^3\te\(.*\)\t2\tacl/3\te\1\t9\tacl/' "$tmp/x.conllu" >"$tmp/bad.conllu"
 ok "an invalid head" exits 3 "$sesame" probe tag -m $m "$tmp/bad.conllu"
 ok "its line" err_has 'line 4'
 : >"$tmp/empty.conllu"
 ok "an empty file" exits 3 "$sesame" probe tag -m $m "$tmp/empty.conllu"
-ok "one class" exits 3 "$sesame" probe tag -m $m "$tmp/x.conllu" --columns xpos
+ok "one class" exits 3 "$sesame" probe tag -m $m "$tmp/x.conllu" --tags xpos
 sed 's/NOUN/DET/; s/VERB/DET/' "$tmp/x.conllu" >"$tmp/same.conllu"
 ok "all labels are the same" exits 3 "$sesame" probe tag -m $m "$tmp/same.conllu"
 ok "the label" err_has 'have the label "DET"'

@@ -5,13 +5,14 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "random_batch.h"
+#include "sesame/generate.h"
 
 #include <dirent.h>
 #include <math.h>
 
-/* The outputs of the heads; returns their number. */
+/* The outputs of the heads, or one of them; returns their number. */
 static int64_t run(const ses_model *m, ses_device *dev, const ses_batch *b, const ses_edits *edits,
-                   ses_real *out, int64_t most)
+                   const char *name, ses_real *out, int64_t most)
 {
     ses_err e = { 0 };
     ses_outputs o;
@@ -22,56 +23,140 @@ static int64_t run(const ses_model *m, ses_device *dev, const ses_batch *b, cons
     CHECK_MSG(ok, "%s", e.msg);
     for (size_t i = 0; ok && i < o.n; i++) {
         int64_t count = ses_count(o.item[i].tensor);
+        if (name && strcmp(o.item[i].name, name) != 0) continue;
         if (CHECK(n + count <= most) && CHECK(ses_tape_read(t, o.item[i].tensor, out + n))) n += count;
     }
     ses_tape_free(t);
     return n;
 }
 
-/* Writes the model without the first head of layer 0 and the last one of the last layer, twice. Returns
- * whether the model supports it. */
-static bool test_model(const char *dir, ses_device *dev)
+/* A few heads of every part: the first head of the first layer and the last head of the last layer. */
+typedef struct removal {
+    ses_prune_head head[6];
+    const ses_prune_head *list[6];
+    ses_head_edit edit[6];
+    size_t n;
+} removal;
+
+static void choose_heads(const ses_model *m, removal *r)
+{
+    r->n = 0;
+    for (ses_part part = SES_PART_MAIN; part <= SES_PART_CROSS; part++) {
+        int64_t last = ses_model_part_layers(m, part) - 1;
+        for (int i = 0; last >= 0 && i < 2; i++) {
+            int64_t layer = i ? last : 0, heads = ses_model_part_heads(m, part, layer);
+            if (heads < 2 || (last == 0 && (i || heads < 3))) continue;
+            r->head[r->n] = (ses_prune_head){ .part = part, .layer = layer, .head = i ? heads - 1 : 0 };
+            r->list[r->n] = &r->head[r->n];
+            r->edit[r->n] = (ses_head_edit){ part, layer, i ? heads - 1 : 0, 0 };
+            r->n++;
+        }
+    }
+}
+
+static double log_softmax(const ses_real *z, int64_t n, int64_t at)
+{
+    double top = -HUGE_VAL, sum = 0;
+    for (int64_t i = 0; i < n; i++) top = fmax(top, (double)z[i]);
+    for (int64_t i = 0; i < n; i++) sum += exp((double)z[i] - top);
+    return (double)z[at] - top - log(sum);
+}
+
+/* A text that the small model generates with its KV cache has the log-probabilities that the model with
+ * masked heads computes in one pass. Returns whether the model generates. */
+static bool test_generation(const ses_model *m, const ses_model *small, ses_device *dev,
+                            const ses_edits *edits)
+{
+    static ses_real logit[1 << 16];
+    int32_t source[] = { 5, 9, 17, 30, 12 };
+    ses_err e = { 0 };
+    ses_generation_config *config = ses_generation_config_open(small, &e);
+    if (!config) return false;
+    ses_generate_options o = *ses_generation_config_options(config);
+    o.do_sample = false, o.num_beams = 1, o.max_new_tokens = 6, o.min_new_tokens = 6;
+    ses_generated *g = ses_generate(small, &(ses_prompt){ .ids = { source, 5 } }, 1, &o, &e);
+    if (g && CHECK(g->n == 1)) {
+        const ses_generated_sequence *q = &g->sequence[0];
+        int32_t cu[] = { 0, 5 }, own[] = { 0, (int32_t)q->ids.n };
+        bool two = ses_model_part_layers(m, SES_PART_DECODER) > 0;
+        ses_batch b = { .seqs = 1, .tokens = two ? 5 : q->ids.n, .cu_seqlens = two ? cu : own };
+        b.ids = two ? source : q->ids.id;
+        if (two) b.target_cu_seqlens = own, b.target_ids = q->ids.id;
+        int64_t n = run(m, dev, &b, edits, "logits", logit, (int64_t)SES_LEN(logit)),
+                vocab = ses_model_vocab_size(m);
+        CHECK_MSG(n == q->ids.n * vocab, "%lld logits", (long long)n);
+        for (int64_t i = q->prompt_len; i < q->ids.n; i++) {
+            double want = log_softmax(logit + (i - 1) * vocab, vocab, q->ids.id[i]),
+                   got = (double)q->logprob[i - q->prompt_len];
+            CHECK_MSG(fabs(want - got) < 1e-4, "token %lld: %g, expected %g", (long long)i, got, want);
+        }
+    }
+    bool generates = g != NULL;
+    ses_generated_free(g);
+    ses_generation_config_free(config);
+    return generates;
+}
+
+static void test_outputs(const char *dir, const ses_model *m, const ses_model *small, ses_device *dev,
+                         const ses_edits *edits)
 {
     static ses_real masked[1 << 16], removed[1 << 16];
+    random_batch x;
+    random_batch_draw(&x, m, ses_model_part_layers(m, SES_PART_DECODER) > 0, 7);
+    int64_t n = run(m, dev, &x.batch, edits, NULL, masked, (int64_t)SES_LEN(masked)),
+            k = run(small, dev, &x.batch, NULL, NULL, removed, (int64_t)SES_LEN(removed));
+    double worst = n == k ? 0 : HUGE_VAL;
+    for (int64_t i = 0; i < n && n == k; i++)
+        worst = fmax(worst, fabs((double)masked[i] - (double)removed[i]));
+    CHECK_MSG(worst < 1e-5, "%s: removed heads differ from masked heads by %g", dir, worst);
+}
+
+/* The next head of layer 0 is head 1 of the original. */
+static void test_again(const ses_model *small, const ses_analysis_call *call, const removal *r,
+                       const char *to)
+{
+    ses_err e = { 0 };
+    ses_prune again = { .call = call, .m = small };
+    if (!CHECK_MSG(ses_prune_write(&again, r->list, 1, to, &e), "%s", e.msg)) return;
+    ses_model *twice = ses_model_open(to, call->dev, NULL, &e);
+    int64_t second = -1;
+    if (CHECK_MSG(twice, "%s", e.msg)) {
+        const ses_json *all = ses_json_get(ses_model_config(twice), "pruned_heads"),
+                       *part = ses_json_get(all, twice->class->decoder_only ? "decoder" : "encoder"),
+                       *list = ses_json_get(part ? part : all, "0");
+        CHECK(ses_json_len(list) == 2 && ses_json_int(ses_json_at(list, 1), &second) && second == 1);
+    }
+    ses_model_free(twice);
+}
+
+/* Writes the model without some heads, twice. Returns whether the model supports it. */
+static bool test_model(const char *dir, ses_device *dev, int *generates)
+{
     char to[2][32] = { "/tmp/sesame-prune-XXXXXX", "/tmp/sesame-prune-XXXXXX" }, cmd[96];
     ses_err e = { 0 };
     ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .no_packing = true }, &e), *small = NULL;
     if (!CHECK_MSG(m, "%s: %s", dir, e.msg)) return false;
     CHECK(mkdtemp(to[0]) && mkdtemp(to[1]));
-    int64_t last = ses_model_layer_count(m) - 1, heads = ses_model_part_heads(m, SES_PART_MAIN, last);
-    ses_prune_head head[] = { { .layer = 0, .head = 0 }, { .layer = last, .head = heads - 1 } };
-    const ses_prune_head *without[] = { &head[0], &head[1] };
+    removal r;
+    choose_heads(m, &r);
+    ses_edits edits = { .heads = r.edit, .n_heads = r.n };
     ses_analysis_call call = { .dev = dev, .model_dir = dir, .overwrite = true };
     ses_prune p = { .call = &call, .m = m };
     bool supported = !ses_pruned_heads_unsupported(m->desc, &m->c);
-    bool ok = ses_prune_write(&p, without, 2, to[0], &e);
+    bool ok = ses_prune_write(&p, r.list, r.n, to[0], &e);
     CHECK_MSG(ok == supported, "%s: %s", dir, e.msg);
     if (!supported) CHECK_MSG(strstr(e.msg, "cannot be removed"), "%s", e.msg);
     if (ok) small = ses_model_open(to[0], dev, NULL, &e);
     if (ok && CHECK_MSG(small, "%s: %s", dir, e.msg)) {
-        random_batch x;
-        random_batch_draw(&x, m, false, 7);
-        ses_head_edit edit[] = { { 0, 0, 0, 0 }, { 0, last, heads - 1, 0 } };
-        ses_edits edits = { .heads = edit, .n_heads = 2 };
-        int64_t n = run(m, dev, &x.batch, &edits, masked, (int64_t)SES_LEN(masked)),
-                k = run(small, dev, &x.batch, NULL, removed, (int64_t)SES_LEN(removed));
-        double worst = n == k ? 0 : HUGE_VAL;
-        for (int64_t i = 0; i < n && n == k; i++)
-            worst = fmax(worst, fabs((double)masked[i] - (double)removed[i]));
-        CHECK_MSG(worst < 1e-5, "%s: removed heads differ from masked heads by %g", dir, worst);
-        CHECK(ses_model_part_heads(small, SES_PART_MAIN, last) == heads - 1 - (last == 0));
-        /* again: the next head of layer 0 is head 1 of the original */
-        ses_prune again = { .call = &call, .m = small };
-        if (last > 0 && heads > 2 && CHECK_MSG(ses_prune_write(&again, without, 1, to[1], &e), "%s", e.msg)) {
-            ses_model *twice = ses_model_open(to[1], dev, NULL, &e);
-            int64_t second = -1;
-            if (CHECK_MSG(twice, "%s", e.msg)) {
-                const ses_json *list =
-                    ses_json_get(ses_json_get(ses_model_config(twice), "pruned_heads"), "0");
-                CHECK(ses_json_len(list) == 2 && ses_json_int(ses_json_at(list, 1), &second) && second == 1);
-            }
-            ses_model_free(twice);
+        test_outputs(dir, m, small, dev, &edits);
+        *generates += test_generation(m, small, dev, &edits);
+        for (size_t i = 0; i < r.n; i++) {
+            int64_t before = ses_model_part_heads(m, r.head[i].part, r.head[i].layer),
+                    now = ses_model_part_heads(small, r.head[i].part, r.head[i].layer);
+            CHECK_MSG(now < before && now >= before - 2, "%s: %lld of %lld heads", dir, (long long)now,
+                      (long long)before);
         }
+        if (r.n && ses_model_part_heads(m, SES_PART_MAIN, 0) > 2) test_again(small, &call, &r, to[1]);
     }
     snprintf(cmd, sizeof cmd, "rm -r %s %s", to[0], to[1]);
     CHECK(system(cmd) == 0);
@@ -101,16 +186,16 @@ int main(void)
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     DIR *d = opendir("tests/golden");
-    int supported = 0;
+    int supported = 0, generates = 0;
     CHECK(dev && d);
     for (struct dirent *f; d && (f = readdir(d));) {
         char path[300];
         if (f->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "tests/golden/%s", f->d_name);
-        supported += test_model(path, dev);
+        supported += test_model(path, dev, &generates);
     }
     if (d) closedir(d);
-    CHECK_MSG(supported >= 50, "%d", supported);
+    CHECK_MSG(supported >= 72 && generates >= 19, "%d supported, %d generate", supported, generates);
     refuse("{}", NULL, dev);
     refuse("{\"1\": [0, 3]}", NULL, dev);
     refuse("{\"2\": [0]}", "expected 0 to 1", dev);
@@ -120,6 +205,8 @@ int main(void)
     refuse("{\"0\": [0, 1, 2, 3]}", "no head left", dev);
     refuse("{\"0\": 1}", "expected a list", dev);
     refuse("[0]", "pruned_heads", dev);
+    refuse("{\"0\": [0, 1], \"0\": [2, 3]}", "", dev);
+    refuse("{\"encoder\": {\"0\": [0]}}", "the number of a layer", dev);
     ses_device_free(dev);
     return check_report();
 }

@@ -406,7 +406,8 @@ static const struct {
       "only \"sentence_embedding\" is supported" },
     { "[" MODULE("", ST "Transformer") "," MODULE("p", ST "Pooling") "," MODULE("m", ST "Dense") "]",
       "{\"in_features\": 12, \"out_features\": 3}",
-      "m: neither model.safetensors nor pytorch_model.bin nor an index of shards found" },
+      "m: neither model.safetensors nor pytorch_model.bin nor an index of shards nor a TensorFlow checkpoint "
+      "found" },
 };
 
 static void test_bad(void)

@@ -315,6 +315,14 @@ static void test_headers(serving *s)
                 "deadline");
     check_error(s, post_with(s, "x-deadline-ms: 0.0001\r\n", "/v1/completions", "{\"prompt\":\"a\"}", 504),
                 SES_STYLE_OPENAI, "deadline");
+    static const char analysis[] = "{\"analysis\":\"explain\",\"inputs\":\"a\",\"model\":\"label\"}";
+    for (int i = 0; i < 2; i++) { /* an analysis that ended early leaves room for the next one */
+        check_error(s, post_with(s, "x-deadline-ms: 0.0001\r\n", "/analyze", analysis, 504), SES_STYLE_TEI,
+                    "deadline");
+        check_error(s, post_with(s, "x-deadline-ms: 0.0001\r\n", "/attention", input, 504), SES_STYLE_TEI,
+                    "deadline");
+        post_with(s, "x-deadline-ms: 60000\r\n", "/analyze", analysis, 200);
+    }
     post_with(s, "x-deadline-ms: 60000\r\n", "/embed", input, 200);
     static const char *const bad[] = { "0", "-5", "soon", "5s", "nan", "inf", "1e30" };
     for (size_t i = 0; i < SES_LEN(bad); i++) {

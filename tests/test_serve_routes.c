@@ -126,7 +126,8 @@ static const struct {
     { "/analyze",
       "{\"analysis\":\"explain\",\"inputs\":\"plums\",\"model\":\"label\",\"parameters\":{\"method\":"
       "\"occlude\"}}",
-      "{analysis:s,model:s,version:s,seed:n,settings:{method:s},tokens:[{text:s,start:n,end:n,word:0},{text:"
+      "{analysis:s,model:s,version:s,seed:n,settings:{layers:0,method:s},tokens:[{text:s,start:n,end:n,word:"
+      "0},{text:"
       "s,"
       "start:n,end:n,word:n},{text:s,start:n,end:n,word:0}],result:{method:s,target:{kind:s,label:s,foil:0},"
       "score:n,probability:n,values:[0,n,0],words:[{word:s,part:s,start:n,end:n,value:0},{word:s,part:s,"

@@ -1,8 +1,12 @@
 /* The queue of the server's workers: order, limits, calls, and the end. */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include "serve/scheduler.h"
 #include "serve/workers.h"
 
+#include <pthread.h>
 #include <semaphore.h>
+#include <time.h>
 
 enum { JOBS = 64 };
 
@@ -118,8 +122,36 @@ static void check_limit(void)
     CHECK(state.n == 5);
 }
 
+/* A thread that enters the scheduler waits for the one that has entered. */
+static void *enter(void *s)
+{
+    ses_scheduler_enter(s);
+    note(7);
+    ses_scheduler_leave(s);
+    return NULL;
+}
+
+static void check_enter(void)
+{
+    ses_err e = { 0 };
+    pthread_t other[2];
+    struct timespec a_while = { 0, 20000000 };
+    ses_scheduler *s = ses_scheduler_new(&(ses_scheduler_options){ .batch_tokens = 1 }, &e);
+    if (!CHECK(s != NULL)) return;
+    state.n = 0;
+    ses_scheduler_enter(s);
+    for (int i = 0; i < 2; i++) CHECK(!pthread_create(&other[i], NULL, enter, s));
+    nanosleep(&a_while, NULL);
+    CHECK(state.n == 0 && !ses_scheduler_run(s, NULL, 0) && !ses_scheduler_is_quick(s, 1, 1));
+    ses_scheduler_leave(s);
+    for (int i = 0; i < 2; i++) pthread_join(other[i], NULL);
+    CHECK(state.n == 2);
+    ses_scheduler_free(s);
+}
+
 int main(void)
 {
+    check_enter();
     sem_init(&state.started, 0, 0);
     sem_init(&state.release, 0, 0);
     check_order();

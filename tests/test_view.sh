@@ -28,7 +28,7 @@ text='the cat sat on the mat , because it was tired .'
 draws 'layers down, heads across' view -m $bert "$text"
 draws 'Attention, layer 3, head 2' view -m $bert "$text" --layers 3 --heads 2
 draws 'mean of 2 heads' view -m $bert "$text" --mode matrix
-draws 'reads most' view -m $bert "$text" --mode heads --layers 1,2
+draws 'attends most to' view -m $bert "$text" --mode heads --layers 1,2
 draws 'q\.k\*scale' view -m $bert "$text" --mode neuron --layers 2 --heads 1 --query 3
 draws 'rollout to layer 3' view -m $bert "$text" --mode rollout --words --hide-special
 draws 'flow to the last layer' view -m $gpt "$text" --mode flow

@@ -111,17 +111,17 @@ def test_hover_and_pin(page):
     token = page.all(".v-of-row li")[2]
     ActionChains(page.driver).move_to_element(token).perform()
     check("v-hot" in token.get_attribute("class"), "hover marks the token")
-    check(page.one(".v-side h2").text == "cat reads", "hover describes the token", page.one(".v-side h2").text)
+    check(page.one(".v-side h2").text == "cat attends to", "hover describes the token", page.one(".v-side h2").text)
     shown = page.js("return [...document.querySelectorAll('.v-best b')].reduce((s, e) => s + parseFloat(e.textContent), 0)")
     check(80 < shown < 101, "the largest weights", shown)
     ActionChains(page.driver).move_to_element(page.one("h1")).perform()
-    check("reads" not in page.one(".v-side h2").text, "the end of a hover")
+    check("attends" not in page.one(".v-side h2").text, "the end of a hover")
     token.click()
     check("row=3" in page.driver.current_url, "a click pins", page.driver.current_url)
     ActionChains(page.driver).move_to_element(page.one("h1")).perform()
-    check(page.one(".v-side h2").text == "cat reads", "the pin stays")
+    check(page.one(".v-side h2").text == "cat attends to", "the pin stays")
     page.all(".v-of-col li")[0].click()
-    check("is read by" in page.one(".v-side h2").text and "col=1" in page.driver.current_url, "a pinned column")
+    check("is attended to by" in page.one(".v-side h2").text and "col=1" in page.driver.current_url, "a pinned column")
     page.press(Keys.ESCAPE)
     check("col=" not in page.driver.current_url, "Esc releases")
 
@@ -188,7 +188,7 @@ def test_keyboard(page):
     page.open("bert.html", "tab=matrix&layer=2")
     page.js("document.querySelector('.v-matrix').focus()")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    check(page.one(".v-cell b").text.endswith("%") and page.one(".v-side h2").text == "the reads", "arrows in the matrix")
+    check(page.one(".v-cell b").text.endswith("%") and page.one(".v-side h2").text == "the attends to", "arrows in the matrix")
     page.quiet("keyboard")
 
 

@@ -255,11 +255,14 @@ static void test_architecture(const char *dir, bool no_head, bool decoder, const
     corpus c = { ses_model_open(dir, dev, &(ses_model_options){ .no_head = no_head }, &e),
                  ses_tokenizer_from_json(letters, strlen(letters), &e) };
     CHECK_MSG(c.model && c.tokenizer, "%s: %s", dir, e.msg);
-    if (!c.model || !c.tokenizer) return;
-    int64_t depth = ses_word_states_depth(c.model, decoder), layers[] = { depth, depth - 1 };
+    if (!c.model || !c.tokenizer) {
+        close_corpus(&c);
+        return;
+    }
+    int64_t depth = ses_word_states_depth(c.model, decoder), layers[] = { depth, depth - 1, 0 };
     ses_input text[] = { { .text = str("a b c a") }, { .text = str("d") }, { .text = str("c d d") } };
     table *t =
-        run(&c, text, 3, (ses_word_states_options){ .layers = layers, .n_layers = 2, .decoder = decoder });
+        run(&c, text, 3, (ses_word_states_options){ .layers = layers, .n_layers = 3, .decoder = decoder });
     int32_t ids[] = { 5, 6, 7, 5, 8, 7, 8, 8 }, cu[] = { 0, 4, 5, 8 }, target_cu[] = { 0, 5, 7, 11 },
             target[] = { start, 5, 6, 7, 5, start, 8, start, 7, 8, 8 };
     ses_batch b = { .seqs = 3, .tokens = 8, .cu_seqlens = cu, .ids = ids };
@@ -269,7 +272,7 @@ static void test_architecture(const char *dir, bool no_head, bool decoder, const
     CHECK_MSG(ses_model_forward(c.model, tape, &b, &(ses_output_request){ .hidden_states = true }, &out, &e),
               "%s: %s", dir, e.msg);
     CHECK(t->rows == 8);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         char name[32];
         snprintf(name, sizeof name, "%s.%d", output, (int)layers[k]);
         const ses_output *o = ses_outputs_find(&out, name);
@@ -282,6 +285,12 @@ static void test_architecture(const char *dir, bool no_head, bool decoder, const
                                   x + ((size_t)i + (decoder ? s + 1 : 0)) * t->width, t->width * sizeof *x),
                           "%s: %s, row %zu", dir, name, row);
         free(x);
+        /* layers above the last one that is wanted do not run */
+        ses_word_states_options one = { .layers = &layers[k], .n_layers = 1, .decoder = decoder };
+        table *alone = run(&c, text, 3, one);
+        CHECK_MSG(alone->rows == 8 && !memcmp(alone->x[0], t->x[k], 8 * t->width * sizeof(float)),
+                  "%s: %s alone", dir, name);
+        free_table(alone);
     }
     free_table(t);
     ses_tape_free(tape);
@@ -294,6 +303,10 @@ static void test_architectures(void)
     test_architecture("tests/golden/xlnet-model", true, false, "hidden_states", -1);
     test_architecture("tests/golden/transfo-xl-lm", true, false, "hidden_states", -1);
     test_architecture("tests/golden/t5-v1.1", true, false, "hidden_states", -1);
+    test_architecture("tests/golden/bart-lm", true, false, "hidden_states", -1);
+    test_architecture("tests/golden/mbart-lm", true, false, "hidden_states", -1);
+    test_architecture("tests/golden/albert-groups", true, false, "hidden_states", -1);
+    test_architecture("tests/golden/deberta-v2-conv", true, false, "hidden_states", -1);
     test_architecture("tests/golden/bart-lm", false, false, "encoder_hidden_states", 2);
     test_architecture("tests/golden/bart-lm", false, true, "decoder_hidden_states", 2);
     test_architecture("tests/golden/t5-v1.1", false, true, "decoder_hidden_states", 0);

@@ -163,9 +163,9 @@ check == "words" || check == "library" || check == "macros" {
         if (match(code, banned)) report("banned: " substr(code, RSTART, RLENGTH) ")")
         if (code ~ /^typedef [^({]*\*[ ]*[A-Za-z_0-9]+;/) report("a typedef of a pointer")
     } else if (check == "library") {
-        # The two files that read the environment: SESAME_MODELS, so that programs find models as the command does, and
-        # LISTEN_FDS, by which systemd passes sockets.
-        if (FILENAME ~ /^src\/(model\/bundled_models|serve\/http\/http_listener)\.c$/) gsub(/getenv[(]""[)]/, "", code)
+        # The files that read the environment: SESAME_MODELS, HF_HOME and SESAME_CUDA_MODULE, so that programs find models and
+        # modules as the command does, and LISTEN_FDS, by which systemd passes sockets.
+        if (FILENAME ~ /^src\/(model\/bundled_models|hub\/hub_env|serve\/http\/http_listener|tensor\/cuda_module)\.c$/) gsub(/(secure_)?getenv[(](""|name)[)]/, "", code)
         if (match(code, outside)) report("not in the library: " substr(code, RSTART, RLENGTH) ")")
         if (match(code, streams)) report("not in the library: a standard stream")
     } else {

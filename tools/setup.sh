@@ -10,11 +10,16 @@ have() {
     libzstd-dev) [ -f /usr/include/zstd.h ] || [ -f /usr/local/include/zstd.h ] ;;
     libclang-rt-dev) find /usr/lib /usr/local/lib -name 'libclang_rt.fuzzer*' 2>/dev/null | grep -q . ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
+    libcurl4) find /usr/lib /usr/local/lib -name 'libcurl*.so.4' 2>/dev/null | grep -q . ;;
     nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
     fonts-dejavu-core) [ -d /usr/share/fonts/truetype/dejavu ] ;;
     chromium-driver) command -v chromedriver >/dev/null 2>&1 ;;
     python3-selenium) /usr/bin/python3 -c 'import selenium' >/dev/null 2>&1 ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    python3-dev) # only needed by the Python package, which needs 3.11
+        python3 -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null ;;
+    abigail-tools) command -v abidiff >/dev/null 2>&1 ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac

@@ -23,8 +23,18 @@ typedef struct ses_batch {
     /* [seqs]: prefix length. The first prefix_len tokens of a sequence are visible to all its tokens, later
      * tokens are causal (prefix LM). NULL: the model's own attention mask. */
     const int32_t *prefix_len;
-    /* [seqs]: position of the token that scores a choice (GPT-2 double heads); NULL: the last token. */
+    /* [seqs]: position of the token that scores a choice (GPT-2 double heads), or of the CLS token (question
+     * answering by beam search); NULL: the last token. */
     const int32_t *choice_positions;
+    /* [tokens]: 0 if a token cannot begin or end an answer (question answering by beam search); NULL: all
+     * can. */
+    const int32_t *answer_mask;
+
+    /* Vectors beside tokens (MMBT). modal_rows: row of modal_vectors that replaces the token's vector; -1:
+     * the token's own. NULL: tokens only. */
+    const int32_t *modal_rows;     /* [tokens] */
+    const ses_real *modal_vectors; /* [n_modal, width] */
+    int64_t n_modal;
 
     /* Input of the decoder of an encoder-decoder. target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu_seqlens; /* [seqs + 1] */
@@ -45,7 +55,8 @@ typedef struct ses_batch {
 
     /* Labels; SES_IGNORE_INDEX: not part of the loss. */
     const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], depending on the head */
-    /* [seqs]: next sentence, sentence order; [questions]: the correct choice of double heads. */
+    /* [seqs]: next sentence, sentence order; 1 if a question has no answer (beam search); [questions]: the
+     * correct choice of double heads. */
     const int32_t *pair_labels;
     const int32_t *starts, *ends; /* [seqs]: first and last token of an answer, counted in its sequence */
     const ses_real *targets;      /* [seqs, labels]: regression, multi-label classification */

@@ -28,8 +28,9 @@ typedef struct ses_sequence {
     int64_t n;
     const int32_t *ids, *segments; /* segments NULL: all 0 */
     int32_t label, start, end;
+    int32_t cls; /* with tags of a span: position of the CLS token, the answer "none" */
     const ses_real *values;
-    const int32_t *tags;
+    const int32_t *tags; /* SES_TARGET_SPAN: the answer_mask of the batch; NULL: none */
     const int32_t *target_ids;
     int64_t n_target;
     int64_t origin; /* line number in the source file, for messages */

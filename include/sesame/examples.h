@@ -32,12 +32,13 @@ typedef enum {
 const char *ses_data_kind_name(ses_data_kind k);
 
 typedef enum {
-    SES_DATA_TABLE,   /* TSV, CSV, JSON lines */
-    SES_DATA_CONLL,   /* token columns */
-    SES_DATA_SQUAD,   /* SQuAD's JSON */
-    SES_DATA_MULTIRC, /* MultiRC's JSON lines: one example per answer */
-    SES_DATA_RECORD,  /* ReCoRD's JSON lines: one example per query */
-    SES_DATA_LINES,   /* plain text: one example per line, with its line end */
+    SES_DATA_TABLE,      /* TSV, CSV, JSON lines */
+    SES_DATA_CONLL,      /* token columns */
+    SES_DATA_SQUAD,      /* SQuAD's JSON */
+    SES_DATA_MULTIRC,    /* MultiRC's JSON lines: one example per answer */
+    SES_DATA_RECORD,     /* ReCoRD's JSON lines: one example per query */
+    SES_DATA_WINOGENDER, /* all_sentences.tsv of Winogender: one example per sentence */
+    SES_DATA_LINES,      /* plain text: one example per line, with its line end */
     SES_DATA_FORMAT_COUNT
 } ses_data_format;
 
@@ -47,6 +48,7 @@ typedef struct ses_data_spec {
     ses_data_format format;
     const char *text_a, *text_b, *label; /* table columns: names, or numbers from 1; text_b may be NULL */
     const char *prefix_column;           /* column prepended to text_a as "prefix: text"; or NULL */
+    const char *group;                   /* column of the example's group, such as a minimal pair; or NULL */
     const char *choices;                 /* list of choice columns; for tuples: of the negatives */
     ses_table_format table;
     ses_quotes quotes;
@@ -76,6 +78,7 @@ typedef struct ses_labeled_example {
     const ses_answer *answers;
     size_t n_answers;
     bool is_impossible; /* the question has no answer */
+    int64_t group;      /* the question of MultiRC, the minimal pair of Winogender: from 1; 0: none */
 } ses_labeled_example;
 
 typedef struct ses_examples ses_examples;

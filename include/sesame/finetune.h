@@ -162,6 +162,15 @@ typedef struct ses_finetune_options {
  * 5e-5 with 10 % warmup and linear decay, seed 42. A value: nothing to free; cannot fail. */
 ses_finetune_options ses_finetune_defaults(void);
 
+/* The same settings by name: the options of `sesame finetune`, "lr" or "batch_size", with their defaults. */
+typedef struct ses_finetune_settings ses_finetune_settings;
+/* Parses and checks settings, whose strings are borrowed until ses_finetune_settings_free. NULL on failure:
+ * an unknown name, a value out of range (SES_EUSAGE). */
+ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, ses_err *e);
+void ses_finetune_settings_free(ses_finetune_settings *s); /* s may be NULL */
+/* The settings as options, which borrow from s. */
+ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *s);
+
 /* ---- evaluation ---- */
 
 /* One class: a label, or an entity type of tags. NaN: the metrics do not give it. */

@@ -10,6 +10,8 @@
  *                                       (gated: the product); of MobileBERT's blocks side by side
  *   embeddings       inputs_embeds, decoder_inputs_embeds  [tokens, width]: rows of the token table, before
  *                                       positions and segments are added
+ *   head_inputs      head_inputs        [sequences, width]: input of the last linear layer of a classifier of
+ *                                       sequences
  * Names start with "encoder_" or "decoder_", like the names of attentions; "cross_" is cross attention: its
  * keys and values have a row per token of the encoder; "query_" is the query stream of XLNet. Keys and values
  * of models with mems have a row for each mem and each token (SES_PER_KEY).

@@ -38,6 +38,7 @@ typedef struct ses_evaluation {
     const char *const *pred_texts; /* [n], UTF-8 */
     const char *const *ref_texts; /* [ref_cu[n]] reference texts: accepted answers, summaries, translations */
     const size_t *ref_cu;         /* [n + 1]; NULL: one reference text per example */
+    const int64_t *groups;        /* [n]: equal numbers are answers of one question, or a minimal pair */
     const double *no_answer; /* [n], or NULL: no-answer probability (squad_v2 finds the best threshold) */
 } ses_evaluation;
 
@@ -78,7 +79,8 @@ typedef enum {
     SES_METRIC_SETS,   /* true_sets, pred_sets, n_labels */
     SES_METRIC_REALS,  /* true_reals, pred_reals */
     SES_METRIC_NLL,    /* nll, n_nll */
-    SES_METRIC_TEXTS   /* pred_texts, ref_texts */
+    SES_METRIC_TEXTS,  /* pred_texts, ref_texts */
+    SES_METRIC_GROUPS  /* true_labels, pred_labels, n_labels, groups */
 } ses_metric_kind;
 
 /* Lists the metrics: the name of the i-th, NULL past the last. description and kind may be NULL. The strings

@@ -20,11 +20,13 @@ typedef struct ses_model ses_model;
 
 /* ---- finding ---- */
 
-/* The folder of a model, given its path or its name: a string that contains '/' or names an existing file or
- * folder is returned as it is. Other names are searched for in the folders of `search_path`, separated by ':'
- * (NULL: of the environment variable SESAME_MODELS), then among the bundled models: beside the running
- * program, and in the installation prefix. Free the result with free(). NULL and an error that lists the
- * searched folders: no such model.
+/* The folder of a model, given its path or its name. An existing file or folder is returned as it is. Names
+ * of the Hugging Face hub, ORG/NAME[@REVISION] or hf://ORG/NAME[@REVISION], are searched for in its cache
+ * (HF_HUB_CACHE, HF_HOME); nothing is downloaded ('sesame pull' does that). Other strings with '/' are
+ * returned as they are. Other names are searched for in the folders of `search_path`, separated by ':' (NULL:
+ * of the environment variable SESAME_MODELS), then among the bundled models: beside the running program, and
+ * in the installation prefix. Free the result with free(). NULL and an error that lists the searched
+ * folders: no such model.
  *
  * ses_model_open, ses_sentence_open and pipelines call it with search_path NULL, so that they accept names,
  * too. */
@@ -198,7 +200,7 @@ typedef struct ses_output_request {
     const int32_t *rows;
     int64_t n_rows;
     /* Captures and edits inside layers: see sesame/hooks.h. */
-    bool qkv, head_outputs, ffn_activations, embeddings;
+    bool qkv, head_outputs, ffn_activations, embeddings, head_inputs;
     bool capture_gradients; /* recording tape: ses_backward keeps the gradients of these outputs and of
                                hidden_states, see ses_tape_read_grad */
     const ses_edits *edits; /* NULL: none */

@@ -40,12 +40,6 @@ static inline ses_string ses_str(const char *s)
     return x;
 }
 
-/* An option of the task by name, "top_k" or "top-k", and its value as text. List values are separated by
- * commas, or the option is repeated. An array of settings ends with { 0 }. */
-typedef struct ses_setting {
-    const char *name, *value;
-} ses_setting;
-
 /* ---- input and output ---- */
 
 /* One input. docs/PIPELINES.md lists the fields each task reads. */
@@ -178,6 +172,12 @@ void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx);
 bool ses_pipeline_can_stream(const ses_pipeline *p);
 /* The task's setting "stream" is true: the caller should set a stream callback. */
 bool ses_pipeline_stream_setting(const ses_pipeline *p);
+
+/* Asked before each batch and before each step of a generation; true stops the work: the call that runs the
+ * items fails with SES_EIO and drops the queued ones. */
+typedef bool ses_stop_fn(void *ctx);
+/* Sets the callback that may stop the work; NULL: none. */
+void ses_pipeline_set_stop(ses_pipeline *p, ses_stop_fn *fn, void *ctx);
 
 /* Queues an item. A full batch is computed while the next items are fed; its results arrive during a
  * later feed or flush. An item that cannot be encoded is reported to the error callback; if there is

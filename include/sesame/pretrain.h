@@ -100,6 +100,15 @@ typedef struct ses_pretrain_options {
  * 5e-4, 6 % warmup and linear decay, seed 42. corpora, tokenizer, a model and run.output are left to set. */
 ses_pretrain_options ses_pretrain_defaults(void);
 
+/* The same settings by name: the options of `sesame pretrain`, "lr" or "mask_rate", with their defaults. */
+typedef struct ses_pretrain_settings ses_pretrain_settings;
+/* Parses and checks settings, whose strings are borrowed until ses_pretrain_settings_free. NULL on failure:
+ * an unknown name, a value out of range (SES_EUSAGE). */
+ses_pretrain_settings *ses_pretrain_settings_new(const ses_setting *settings, ses_err *e);
+void ses_pretrain_settings_free(ses_pretrain_settings *s); /* s may be NULL */
+/* The settings as options, which borrow from s. Fails if max_time is not a duration. */
+bool ses_pretrain_settings_options(const ses_pretrain_settings *s, ses_pretrain_options *o, ses_err *e);
+
 /* Lists the presets: the name of the i-th, NULL past the last. A static string. */
 const char *ses_pretrain_preset_name(size_t i);
 

@@ -1,5 +1,6 @@
 /* Tensors in files: reads and writes safetensors, as one file or a folder of shards with an index; reads
- * PyTorch's .bin.
+ * PyTorch's .bin and TensorFlow's checkpoints of BERT, ALBERT, ELECTRA, XLNet, MobileBERT, GPT-2 and T5, with
+ * transformers' tensor names.
  *
  * Reading maps the files into memory. The whole header is checked before any tensor is returned: sizes
  * against shapes and dtypes, offsets against the file, no gap, no overlap. The pickle in a .bin is read as
@@ -7,7 +8,7 @@
  * Tensors of a .bin may share bytes.
  *
  * Ownership: an open file owns its entries and their data; both are valid until ses_safetensors_free. Data
- * is copied only if a .bin stores a tensor non-contiguously.
+ * is copied only if a .bin stores a tensor non-contiguously, or a TensorFlow checkpoint stores it transposed.
  * Threads: several threads may read one open file. A writer belongs to one thread.
  * Writing is atomic: an existing file stays unchanged until the new one is complete on the disk. */
 #ifndef SESAME_SAFETENSORS_H
@@ -42,7 +43,9 @@ typedef struct ses_tensor_entry {
 ses_safetensors *ses_safetensors_open(const char *path, ses_err *e);
 /* Opens the weights of a model folder: model.safetensors, else model.safetensors.index.json with its shards,
  * else pytorch_model.bin or its index with its shards, else model.sesame-int8 (a safetensors file of
- * ses_model_save with SES_I8) or its index with its shards. `dir` may also be one file of either format. */
+ * ses_model_save with SES_I8) or its index with its shards, else a TensorFlow checkpoint of google-research
+ * (NAME.index and NAME.data-*; its checksums are verified). `dir` may also be one file of either of the
+ * first two formats. */
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e);
 /* Frees s with all its entries. s may be NULL. */
 void ses_safetensors_free(ses_safetensors *s);

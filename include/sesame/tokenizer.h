@@ -31,6 +31,10 @@ ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
  * (do_lower_case of Sentence Transformers). */
 ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e);
 
+/* Open the tokenizer of the target language of a translation model (Marian: target.spm, with the ids of
+ * target_vocab.json if the vocabularies are separate). *out NULL: the folder has one tokenizer for both. */
+bool ses_tokenizer_open_target(const char *path, ses_tokenizer **out, ses_err *e);
+
 /* Open a tokenizer from the text of a tokenizer.json, n bytes, which may be freed afterwards. */
 ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e);
 

@@ -33,6 +33,12 @@ typedef struct ses_string {
     size_t n;
 } ses_string;
 
+/* An option by name, "top_k" or "top-k", and its value as text. List values are separated by commas, or the
+ * option is repeated. An array of settings ends with { 0 }. */
+typedef struct ses_setting {
+    const char *name, *value;
+} ses_setting;
+
 enum { SES_MAX_DIM = 4 }; /* axes of a tensor */
 
 /* Storage type of the elements of a tensor or a file. */

@@ -27,6 +27,7 @@ typedef struct ses_analysis_call {
     char *const *operands; /* then NULL */
     int n_operands;
     const char *model_name, *model_dir; /* as the user wrote it, and the folder; NULL: none */
+    const char *tmp_dir;                /* folder of temporary files; NULL: /tmp */
     const char *adapter;                /* LoRA adapter folder; NULL: none */
     ses_device *dev;
     ses_model *model;         /* NULL: SES_ANALYSIS_NO_MODEL */
@@ -38,6 +39,9 @@ typedef struct ses_analysis_call {
     /* Shows progress; total 0: unknown. NULL: no progress is shown. */
     void (*progress)(void *ctx, const char *label, int64_t done, int64_t total);
     void *progress_ctx;
+    /* Called before each part of the work. False and an error: the client wants it to end. NULL: never. */
+    bool (*may_continue)(void *ctx, ses_err *e);
+    void *may_continue_ctx;
     ses_report *report;
 } ses_analysis_call;
 
@@ -51,7 +55,10 @@ typedef struct ses_analysis {
     const char *default_model_of;   /* its bundled model is the default; NULL: --model is required */
     bool has_model_operand;         /* the first operand is the model, unless --model gives it */
     bool reads_decoder;             /* --layers names layers of the decoder, if there is one */
-    bool takes_text;                /* its operand is a text: the server runs it, too */
+    bool (*asks_decoder)(
+        const void
+            *args);  /* the same, if the arguments ask for it: the model is opened with it; NULL: never */
+    bool takes_text; /* its operand is a text: the server runs it, too */
     ses_analysis_model_use model;
     /* NULL, or true for arguments that need no model: call->model and model_dir are then NULL. */
     bool (*needs_no_model)(const void *args);
@@ -71,8 +78,18 @@ typedef struct ses_analysis_entry {
 const ses_analysis_entry *ses_analysis_entries(void);          /* ends with a NULL name */
 const ses_analysis_entry *ses_analysis_find(const char *name); /* NULL: none */
 
+/* Whether the call reads the decoder of an encoder-decoder. */
+bool ses_analysis_asks_decoder(const ses_analysis *a, const void *args);
 /* The last layer that --layers may name. */
-int64_t ses_analysis_last_layer(const ses_analysis *a, const ses_model *m);
+int64_t ses_analysis_last_layer(const ses_analysis *a, const void *args, const ses_model *m);
+
+/* The hidden states of a model without its head, sharing its weights: the encoder or the only stack; decoder:
+ * a whole encoder-decoder, or NULL and an error that names --decoder. Free it before m, with
+ * ses_model_free. */
+ses_model *ses_analysis_part(const ses_model *m, bool decoder, ses_err *e);
+
+/* Asks the client whether it still wants the result. */
+bool ses_analysis_may_continue(const ses_analysis_call *call, ses_err *e);
 
 /* Calls the progress function, if there is one. */
 void ses_analysis_progress(const ses_analysis_call *call, const char *label, int64_t done, int64_t total);

@@ -19,7 +19,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, pair),
       .value = "TEXT",
-      .help = "second text: of a pair, or the passage of a question" },
+      .help = "second text: of a pair, the passage of a question, or the beginning of all choices" },
     { .name = "target",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, target),
@@ -29,7 +29,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, label),
       .value = "LABEL",
-      .help = "label, tag or answer to explain; default: the model's prediction" },
+      .help = "label, tag, answer or choice to explain; default: the model's prediction" },
     { .name = "foil",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, foil),
@@ -44,12 +44,12 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, word),
       .value = "WORD",
-      .help = "taggers: word whose tag is explained, or its number; default: the first that is not O" },
+      .help = "word whose tag is explained, or its number; of a target text; that XLNet predicts" },
     { .name = "method",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(ses_explain_args, method),
       .def = "ig",
-      .choices = "ig|gradient|input-gradient|occlude|erase|value-zero",
+      .choices = "ig|gradient|input-gradient|occlude|erase|value-zero|value-zero-score",
       .help = "how values are computed" },
     { .name = "steps",
       .type = SES_OPT_INT,
@@ -70,7 +70,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_explain_args, unit),
       .def = "word",
       .choices = "piece|word|ngram",
-      .help = "occlude, erase, value-zero: tokens that are removed together" },
+      .help = "occlude, erase, value-zero-score: tokens that are removed together" },
     { .name = "ngram",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_explain_args, ngram),
@@ -89,8 +89,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, influence),
       .value = "FILE",
-      .help = "influence of training examples in a table instead, by a logistic regression on the model" },
-    { .name = "text-column",
+      .is_path = true,
+      .help = "influence of training examples in a table instead, by a logistic regression" },
+    { .name = "column",
+      .alias = "text-column",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_explain_args, text_column),
       .value = "COLUMN",
@@ -109,7 +111,8 @@ static const ses_opt opt[] = {
       .min = 1e-9,
       .max = 1e9,
       .help = "--influence: inverse regularization strength" },
-    { .name = "top",
+    { .name = "top-k",
+      .alias = "top",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_explain_args, top),
       .value = "N",
@@ -126,6 +129,8 @@ static const ses_usage_example examples[] = {
       "why a location and not a person" },
     { "sesame explain -m sesame-small \"The capital of France is [MASK].\" --token paris --foil london",
       "why one token and not another" },
+    { "sesame explain -m DIR \"Das Haus ist klein.\"", "every token of a translation" },
+    { "sesame explain -m DIR \"He opened the door and\" \"went out.\" \"ate it.\"", "why this choice" },
     { "sesame explain \"a dull film\" --influence train.tsv", "the training examples behind a prediction" },
     { 0 },
 };
@@ -136,39 +141,83 @@ static bool prepare(ses_explain *x, ses_err *e)
     if (!ses_tokenizer_config_read(&x->config, x->call->model_dir, ses_model_type(x->m),
                                    ses_model_sets_segments, x->call->tokenizer, e))
         return false;
-    x->sets_segments = (c->embed.segments > 1 || c->xl.relative_segments) && x->config.sets_segments;
+    x->sets_segments = ses_config_uses_segments(c) && x->config.sets_segments;
     x->echo = c->decoder.input_from_source;
     x->base_score = x->delta = x->probability = NAN;
+    x->text = x->call->operands[0], x->pair = x->args->pair;
     x->tokens = ses_encode_ctx_new(x->call->tokenizer, e);
     x->tape = ses_tape_new(x->call->dev, NULL, e);
     return x->tokens && x->tape;
 }
 
+static const ses_explain_method *method_of(const ses_explain *x) { return methods[x->args->method].method; }
+
 /* Width of the token vectors and probability of the label; makes room for the values. */
 static bool measure(ses_explain *x, ses_err *e)
 {
     double likelihood;
-    const ses_stack *k = &x->m->stack[0];
-    x->width = k->token ? ses_cols(k->token) : x->m->c.hidden;
+    const ses_explain_target *g = &x->target;
+    for (int s = 0; s < SES_EXPLAIN_SIDES; s++) {
+        const ses_stack *k = &x->m->stack[x->m->stack[1].layer ? s : 0];
+        x->width[s] = k->token ? ses_cols(k->token) : k->c->hidden;
+    }
     for (int s = 0; s < SES_EXPLAIN_SIDES; s++) {
         x->value[s] = ses_arena_array(&x->mem, (size_t)x->side[s].n + 1, sizeof(double), e);
         if (!x->value[s]) return false;
         for (int64_t i = 0; i < x->side[s].n; i++) x->value[s][i] = NAN;
     }
-    if (x->target.classes == 1) return true; /* a regression */
+    if (g->classes == 1 && !g->independent && !g->n_rivals) { /* a regression */
+        if (method_of(x) != &ses_explain_erase) return true;
+        return ses_fail(e, SES_EUNSUPPORTED, "--method erase compares likelihoods, a regression has none");
+    }
     if (!ses_explain_run(x, &(ses_explain_pass){ .n = 1, .log_likelihood = &likelihood }, e)) return false;
     x->probability = exp(likelihood);
     return true;
 }
 
+/* Every chosen token of a target text. */
+static bool explain_columns(ses_explain *x, ses_err *e)
+{
+    for (int64_t i = 0; i < x->n_columns; i++) {
+        ses_explain_column *c = &x->column[i];
+        for (int k = 0; k < SES_EXPLAIN_SIDES; k++) {
+            int64_t n = k ? x->written.n : x->side[k].n;
+            if (!(c->value[k] = ses_arena_array(&x->mem, (size_t)n, sizeof(double), e))) return false;
+            for (int64_t t = 0; t < n; t++) c->value[k][t] = NAN;
+        }
+        ses_mark mark = ses_arena_mark(&x->mem);
+        ses_analysis_progress(x->call, "explaining tokens", i, x->n_columns);
+        if (!ses_explain_set_column(x, i, e) || !measure(x, e) || !method_of(x)->run(x, e)) return false;
+        for (int k = 0; k < SES_EXPLAIN_SIDES; k++)
+            for (int64_t t = 0; t < x->side[k].n; t++) c->value[k][t] = x->value[k][t];
+        c->score = x->score, c->probability = x->probability;
+        c->base_score = x->base_score, c->delta = x->delta, c->steps = x->steps;
+        x->repeated = true;
+        ses_arena_rewind(&x->mem, mark);
+    }
+    ses_analysis_progress(x->call, "explaining tokens", x->n_columns, x->n_columns);
+    x->side[SES_EXPLAIN_TARGET] = x->written;
+    return true;
+}
+
 static bool explain(ses_explain *x, ses_err *e)
 {
-    const ses_explain_method *m = methods[x->args->method].method;
-    if (x->args->influence) return ses_explain_influence(x, e);
-    if (!ses_explain_encode(x, e) || !ses_explain_choose_target(x, e) || !measure(x, e)) return false;
-    if (x->target.classes == 1 && m == &ses_explain_erase)
-        return ses_fail(e, SES_EUNSUPPORTED, "--method erase compares likelihoods, a regression has none");
-    if (!m->run(x, e)) return false;
+    const ses_explain_method *m = method_of(x);
+    if (x->args->influence) {
+        if (!x->call->layers.given) return ses_explain_influence(x, e);
+        return ses_fail(e, SES_EUSAGE, "--layers: --influence reads the last layer");
+    }
+    if (x->call->layers.given && m != &ses_explain_value_zero && m != &ses_explain_value_zero_score)
+        return ses_fail(e, SES_EUSAGE,
+                        "--layers: only value-zero and value-zero-score zero values in layers");
+    bool choice = x->m->class->head[0].head == &ses_head_multiple_choice; /* encodes its pairs */
+    if ((!choice && !ses_explain_encode(x, e)) || !ses_explain_choose_target(x, e)) return false;
+    if (x->n_columns > 1) {
+        if (!explain_columns(x, e)) return false;
+        ses_explain_put_matrix(x, methods[x->args->method].name, m->description);
+        return true;
+    }
+    if (!measure(x, e) || !m->run(x, e)) return false;
     ses_explain_put_report(x, methods[x->args->method].name, m->description);
     return true;
 }
@@ -184,24 +233,34 @@ static bool run(ses_analysis_call *call, ses_err *e)
 }
 
 const ses_analysis ses_analysis_explain = {
-    .operands = "TEXT",
+    .operands = "TEXT [CHOICE...]",
     .description =
         "Shows how much each word contributes to a prediction: of a classifier, a tagger (--word), question "
-        "answering (--pair), a masked language model (at the mask), a decoder (the next token) or an "
-        "encoder-decoder (a token of the generated text or of --target). Values are in units of the logit of "
-        "the predicted label, of --label, or of the difference to --foil. Positive values support it.\n\n"
+        "answering (--pair), multiple choice (the choices follow the text), a masked language model (at the "
+        "mask), XLNet (at the mask or at --word, which no token attends to), a decoder (the next token) or "
+        "an "
+        "encoder-decoder: every token of the generated text or of --target by the source and the tokens "
+        "before it; --token or --word chooses one. Values are in units of the logit of the predicted label, "
+        "of --label, or of the difference to --foil. Positive values support it. Of a text that is longer "
+        "than the model reads, the part with the prediction is explained, and a note gives it.\n\n"
         "Methods: integrated gradients (ig, the default), gradient, input-gradient; occlude replaces words "
         "by "
-        "the mask token, erase sets their vectors to zero, value-zero hides their values from attention in "
-        "the layers of --layers. --influence FILE ranks the training examples of a logistic regression on "
-        "the "
-        "model's text vectors by their effect on the prediction.",
+        "the mask token, erase sets their vectors to zero. value-zero is the definition of Mohebbi et al.: "
+        "the cosine distance between a token's hidden states with and without the values of another token, "
+        "in "
+        "one layer, divided by their sum, and multiplied over the layers; it explains the state that the "
+        "head "
+        "reads. value-zero-score is the fall of the score if a word's values are zero in all layers. "
+        "--layers chooses the layers of both.\n\n"
+        "--influence FILE ranks the examples of a table by their effect on the prediction of a logistic "
+        "regression, fitted to the vectors that the last linear layer of the model's classifier reads; of a "
+        "model without a classifier, to the means of the last layer.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_explain_args),
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = -1,
     .default_model_of = "text-classification",
     .takes_text = true,
     .model = SES_ANALYSIS_F32,

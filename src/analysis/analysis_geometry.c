@@ -1,7 +1,9 @@
 /* geometry: how the vectors of words in context lie in each layer (Ethayarajh 2019), similarity of layers and
  * models (CKA), and nearest neighbours of a word in context. */
+#include "analysis/corpus_options.h"
 #include "analysis/geometry/geometry.h"
 #include "analysis/math/similarity.h"
+#include "analysis/word_states.h"
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "tensor/device_impl.h"
@@ -173,14 +175,16 @@ static bool open_like(ses_geometry *g, ses_err *e)
     const char *name = g->a->like;
     if (!name) return true;
     char *dir = ses_model_resolve(name, NULL, e);
-    g->like_model =
-        dir ? ses_model_open(dir, g->call->dev, &(ses_model_options){ .no_head = true }, e) : NULL;
+    g->like_model = dir ? ses_model_open(dir, g->call->dev, &(ses_model_options){ 0 }, e) : NULL;
     g->like_tokenizer = g->like_model ? ses_tokenizer_open(dir, e) : NULL;
     free(dir);
-    ses_layer_set all;
-    return g->like_tokenizer && ses_layer_set_parse(&all, NULL, ses_model_layer_count(g->like_model), e) &&
-           ses_corpus_words_read(&g->like, g->like_model, g->like_tokenizer, &g->file, &all,
-                                 g->a->pieces == 1, g->call, e);
+    /* a model without a decoder is compared by its only stack */
+    bool decoder = g->a->decoder && g->like_model && ses_word_states_depth(g->like_model, true) >= 0;
+    ses_corpus_words_options o = { .first_piece = g->a->pieces == 1,
+                                   .decoder = decoder,
+                                   .source = decoder ? g->file.target : NULL };
+    return g->like_tokenizer &&
+           ses_corpus_words_read(&g->like, g->like_model, g->like_tokenizer, &g->file, &o, g->call, e);
 }
 
 static bool compute_cka(ses_geometry *g, ses_err *e)
@@ -193,12 +197,23 @@ static bool compute_cka(ses_geometry *g, ses_err *e)
 
 static bool read_texts(ses_geometry *g, ses_err *e)
 {
-    ses_text_file_options o = { .text_column = g->a->column, .max_texts = (size_t)g->a->max_texts };
+    ses_text_file_options o = { .text_column = g->a->column,
+                                .target_column = g->a->target_column,
+                                .max_texts = (size_t)g->a->max_texts };
+    if (o.target_column && !g->a->decoder) return ses_fail(e, SES_EUSAGE, "--target-column needs --decoder");
     if (!ses_text_file_open(&g->file, g->call->operands[0], &o, e)) return false;
     if (g->file.is_cut)
         ses_report_note(g->call->report, "Only the first %zu texts were read (--max-texts).", g->file.n);
-    return ses_corpus_words_read(&g->words, g->call->model, g->call->tokenizer, &g->file, &g->call->layers,
-                                 g->a->pieces == 1, g->call, e);
+    if (g->file
+            .target) { /* the decoder's words are measured: they are the texts, and the texts the sources */
+        ses_input *source = g->file.text;
+        g->file.text = g->file.target, g->file.target = source;
+    }
+    ses_corpus_words_options w = { .layers = &g->call->layers,
+                                   .first_piece = g->a->pieces == 1,
+                                   .decoder = g->a->decoder,
+                                   .source = g->file.target };
+    return ses_corpus_words_read(&g->words, g->call->model, g->call->tokenizer, &g->file, &w, g->call, e);
 }
 
 static void put_notes(const ses_geometry *g)
@@ -237,6 +252,8 @@ static bool run(ses_analysis_call *call, ses_err *e)
     return ok;
 }
 
+static bool asks_decoder(const void *args) { return ((const ses_geometry_args *)args)->decoder; }
+
 #define AT(field) offsetof(ses_geometry_args, field)
 static const ses_opt opt[] = {
     { .name = "like",
@@ -265,15 +282,9 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(vectors),
       .value = "FILE",
+      .is_path = true,
       .help = "static word vectors (word2vec or GloVe, as text): neighbours of the word there" },
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = AT(top_k),
-      .def = "5",
-      .min = 1,
-      .max = SES_GEOMETRY_MAX_NEAREST,
-      .help = "number of neighbours" },
+    SES_OPT_TOP(ses_geometry_args, top_k, "5", SES_GEOMETRY_MAX_NEAREST, "number of neighbours"),
     { .name = "pairs",
       .type = SES_OPT_INT,
       .offset = AT(pairs),
@@ -295,25 +306,11 @@ static const ses_opt opt[] = {
       .min = 4,
       .max = 100000,
       .help = "words for CKA, drawn at random" },
-    { .name = "word-pieces",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(pieces),
-      .def = "mean",
-      .choices = "mean|first",
-      .help = "vector of a word: mean of its tokens, or its first token" },
-    { .name = "column",
-      .type = SES_OPT_TEXT,
-      .offset = AT(column),
-      .value = "NAME",
-      .help = "tables: column of the texts; default: sentence, text or the first" },
-    { .name = "max-texts",
-      .type = SES_OPT_INT,
-      .offset = AT(max_texts),
-      .def = "10000",
-      .min = 0,
-      .max = 1e9,
-      .zero_word = "all",
-      .help = "maximum number of texts to read" },
+    SES_OPT_WORD_PIECES(ses_geometry_args, pieces),
+    SES_OPT_COLUMN(ses_geometry_args, column, "tables: "),
+    SES_OPT_DECODER(ses_geometry_args, decoder),
+    SES_OPT_TARGET_COLUMN(ses_geometry_args, target_column),
+    SES_OPT_MAX_TEXTS(ses_geometry_args, max_texts, "", "10000"),
 };
 #undef AT
 
@@ -335,7 +332,9 @@ const ses_analysis ses_analysis_geometry = {
         "minus the same measure of random words. Linear CKA compares the layers with each other, or with "
         "the layers of another model.\n\n"
         "FILE has one text per line; .conllu and .conll files have words, .tsv, .csv and .jsonl files a "
-        "column of texts. Encoder-decoders: the layers of the encoder.",
+        "column of texts. Encoder-decoders: the layers of the encoder, or with --decoder the layers of the "
+        "decoder, "
+        "which reads its start token and the target; a word has the state of the position that reads it.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
@@ -343,6 +342,7 @@ const ses_analysis ses_analysis_geometry = {
     .min_operands = 1,
     .max_operands = 1,
     .default_model_of = "fill-mask",
-    .model = SES_ANALYSIS_HIDDEN_STATES,
+    .model = SES_ANALYSIS_CLASS,
+    .asks_decoder = asks_decoder,
     .run = run,
 };

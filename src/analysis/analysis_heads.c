@@ -5,6 +5,7 @@
 #include "analysis/heads/head_syntax.h"
 #include "base/alloc.h"
 #include "base/thread_pool.h"
+#include "corpus_options.h"
 #include "io/input_stream.h"
 #include "text_file.h"
 
@@ -14,31 +15,21 @@
 #include <string.h>
 
 typedef struct heads_args {
-    const char *text_column;
+    const char *column, *target_column;
     int64_t max_texts, max_seq_len, distance_texts, min_cases;
-    bool skip_invalid;
+    bool skip_invalid, decoder, cross;
 } heads_args;
 
 static const ses_opt opt[] = {
-    { .name = "text-column",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(heads_args, text_column),
-      .value = "NAME",
-      .help = "column of the texts of a table: name or number" },
-    { .name = "max-texts",
-      .type = SES_OPT_INT,
-      .offset = offsetof(heads_args, max_texts),
-      .value = "N",
-      .min = 0,
-      .max = 1e9,
-      .help = "read only the first N texts; 0: all" },
-    { .name = "max-seq-len",
-      .type = SES_OPT_INT,
-      .offset = offsetof(heads_args, max_seq_len),
-      .value = "N",
-      .min = 0,
-      .max = 100000,
-      .help = "truncate texts to this many tokens; 0: the model's limit, at most 512" },
+    SES_OPT_COLUMN(heads_args, column, "tables: "),
+    SES_OPT_DECODER(heads_args, decoder),
+    { .name = "cross",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(heads_args, cross),
+      .help = "encoder-decoders: cross attention, from the decoder to the encoder" },
+    SES_OPT_TARGET_COLUMN(heads_args, target_column),
+    SES_OPT_MAX_TEXTS(heads_args, max_texts, "", "all"),
+    SES_OPT_MAX_SEQ_LEN(heads_args, max_seq_len, ", at most 512"),
     { .name = "distance-texts",
       .type = SES_OPT_INT,
       .offset = offsetof(heads_args, distance_texts),
@@ -55,14 +46,11 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1e9,
       .help = "CoNLL-U: show dependency relations with at least N cases" },
-    { .name = "skip-invalid",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(heads_args, skip_invalid),
-      .help = "CoNLL-U: skip invalid sentences instead of failing" },
+    SES_OPT_SKIP_INVALID(heads_args, skip_invalid),
 };
 
 static const ses_usage_example examples[] = {
-    { "sesame heads corpus.txt", "what each head reads, and a map of the heads" },
+    { "sesame heads corpus.txt", "what each head attends to, and a map of the heads" },
     { "sesame heads corpus.txt --json", "all numbers" },
     { "sesame heads en_ewt-ud-dev.conllu", "the best head for each dependency relation, too" },
     { 0 },
@@ -106,8 +94,8 @@ static void add_layer(void *ctx, int64_t layer, void *scratch)
     const ses_attention_text *t = s->t;
     (void)scratch;
     for (int64_t h = 0; h < t->heads[layer]; h++)
-        ses_head_stats_add(&s->x->stats[s->x->first[layer] + h], t->weight[layer] + h * t->n * t->n, t->n,
-                           t->n, t->kind, t->kind, true, t->causal);
+        ses_head_stats_add(&s->x->stats[s->x->first[layer] + h], t->weight[layer] + h * t->n * t->keys, t->n,
+                           t->keys, t->kind, t->key_kind, t->square, t->causal);
 }
 
 static bool take(void *ctx, const ses_attention_text *t, ses_err *e)
@@ -128,6 +116,11 @@ static void show_progress(void *ctx, int64_t done, int64_t total)
 }
 
 /* ---- JSON ---- */
+
+static ses_part part_of(const heads_args *a)
+{
+    return a->cross ? SES_PART_CROSS : a->decoder ? SES_PART_DECODER : SES_PART_MAIN;
+}
 
 static bool is_chosen(const totals *x, int64_t layer)
 {
@@ -174,7 +167,9 @@ static void put_distances(const totals *x, ses_json_writer *w, const double *px,
 static void put_json(const totals *x, const double *px, const double *py)
 {
     ses_json_writer *w = ses_report_json(x->call->report);
+    static const char *const part[] = { "encoder", "decoder", "cross" };
     ses_json_begin_object(w);
+    ses_json_member_string(w, "attention", x->causal ? "decoder" : part[part_of(x->a)]);
     ses_json_member_int(w, "texts", x->texts);
     ses_json_member_int(w, "tokens", x->tokens);
     ses_json_member_int(w, "rows", x->stats[0].rows);
@@ -380,23 +375,28 @@ static bool show(const totals *x, ses_err *e)
 static bool open_texts(totals *x, ses_text_file *f, ses_err *e)
 {
     const char *path = x->call->operands[0];
-    ses_text_file_options o = { .text_column = x->a->text_column, .max_texts = (size_t)x->a->max_texts };
-    if (!ses_input_stream_has_suffix(path, ".conllu")) return ses_text_file_open(f, path, &o, e);
+    ses_text_file_options o = { .text_column = x->a->column,
+                                .target_column = x->a->target_column,
+                                .max_texts = (size_t)x->a->max_texts };
+    if (o.target_column || x->a->cross || !ses_input_stream_has_suffix(path, ".conllu"))
+        return ses_text_file_open(f, path, &o, e);
     if (!ses_treebank_read(&x->trees, path, x->a->skip_invalid, e)) return false;
-    if (x->trees.skipped)
-        ses_report_note(x->call->report, "%" PRIu64 " invalid sentences were skipped; the first: %s.",
-                        x->trees.skipped, x->trees.first_skipped);
+    ses_treebank_note_left_out(&x->trees, path, x->call->report);
     const ses_layer_set *chosen = x->call->layers.given ? &x->call->layers : NULL;
     return (x->trees.n ||
             ses_fail(e, SES_EARG, "%s: no sentence of at most %d words", path, (int)SES_TREE_MAX_WORDS)) &&
            ses_head_syntax_new(&x->syntax, &x->trees, chosen, e);
 }
 
+static bool asks_decoder(const void *args) { return part_of(args) != SES_PART_MAIN; }
+
 static bool run_corpus(totals *x, const ses_text_file *f, ses_err *e)
 {
     const ses_analysis_call *call = x->call;
     ses_attention_corpus_options o = { .model_dir = call->model_dir,
                                        .max_tokens = x->a->max_seq_len,
+                                       .part = part_of(x->a),
+                                       .target = f->target,
                                        .progress = show_progress,
                                        .progress_ctx = (void *)(uintptr_t)call };
     const ses_input *text = x->trees.n ? x->trees.input : f->text;
@@ -413,10 +413,15 @@ static bool run(ses_analysis_call *call, ses_err *e)
     ses_math math = { 0 };
     totals x = { .call = call, .a = a, .math = &math };
     bool ok = true;
-    if (call->layers.given && ses_layer_set_count(&call->layers) == 1 && ses_layer_set_has(&call->layers, 0))
+    if (a->cross && a->decoder)
+        ok = ses_fail(e, SES_EUSAGE, "--decoder and --cross exclude each other: give one of them");
+    if (a->target_column && part_of(a) == SES_PART_MAIN)
+        ok = ses_fail(e, SES_EUSAGE, "--target-column needs --decoder or --cross");
+    if (ok && call->layers.given && ses_layer_set_count(&call->layers) == 1 &&
+        ses_layer_set_has(&call->layers, 0))
         ok = ses_fail(e, SES_EUSAGE,
                       "--layers: attention belongs to layers 1 to %" PRId64 "; 0 is the embeddings",
-                      ses_model_layer_count(call->model));
+                      ses_analysis_last_layer(call->analysis, a, call->model));
     ok = ok && open_texts(&x, &f, e) && ses_math_open(&math, ses_device_threads(call->dev), e) &&
          run_corpus(&x, &f, e) && show(&x, e);
     ses_head_distance_free(&x.distance);
@@ -433,17 +438,15 @@ const ses_analysis ses_analysis_heads = {
     .operands = "FILE",
     .description =
         "Runs the model over the texts of a file and gives for each head the mean weight to the same token, "
-        "the "
-        "next, the previous and the first one, to separators, punctuation and all special tokens, and the "
-        "entropy of its weights. Heads are also compared with each other: by the Jensen-Shannon divergence "
-        "of "
-        "their weights, drawn as a map in which similar heads are close.\n\nFILE has a text in each line, or "
-        "is "
-        "a table (.tsv, .csv, .jsonl) or CoNLL-U. Heads are compared with the trees of CoNLL-U: for each "
-        "dependency relation, the head whose strongest weight most often connects a word with its head in "
-        "the "
-        "tree (Clark et al. 2019). Layers and heads count from 1. Of an encoder-decoder, the encoder is "
-        "shown.",
+        "the next, the previous and the first one, to separators, punctuation and all special tokens, and "
+        "the entropy of its weights. Heads are also compared with each other: by the Jensen-Shannon "
+        "divergence of their weights, drawn as a map in which similar heads are close.\n\n"
+        "FILE has a text in each line, or is a table (.tsv, .csv, .jsonl) or CoNLL-U. Heads are compared "
+        "with the trees of CoNLL-U: for each dependency relation, the head whose strongest weight most often "
+        "connects a word with its head in the tree (Clark et al. 2019). Layers and heads count from 1.\n\n"
+        "Of an encoder-decoder, the encoder is shown, or the decoder (--decoder), or cross attention "
+        "(--cross). The decoder then reads the texts of --target-column, teacher-forced: its start token and "
+        "the text.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
@@ -452,5 +455,6 @@ const ses_analysis ses_analysis_heads = {
     .max_operands = 1,
     .default_model_of = "fill-mask",
     .model = SES_ANALYSIS_CLASS,
+    .asks_decoder = asks_decoder,
     .run = run,
 };

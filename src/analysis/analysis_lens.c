@@ -1,4 +1,5 @@
 /* lens: the predictions of each layer, read with the final norm and the language model head. */
+#include "analysis/corpus_options.h"
 #include "analysis/lens/lens.h"
 #include "analysis/text_file.h"
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 enum { MAX_TOP = 50, MAX_POSITIONS = 512, MAX_DETAILED = 2 };
 
 typedef struct args {
-    const char *target, *output_text, *train, *translators, *save, *column;
+    const char *token, *target, *train, *translators, *save, *column;
     int64_t top_k, steps, batch_tokens, max_texts;
     double rate;
     bool all;
@@ -30,8 +31,9 @@ typedef struct lens_run {
     ses_translators translators;
     bool tuned;
     /* the text */
-    int32_t *id, *decoder_id, *row, *answer; /* row, answer: [n] */
-    char **name;                             /* [n]: the token at each position */
+    bool is_cut;                                       /* longer than the model reads */
+    int32_t *id, *segment, *decoder_id, *row, *answer; /* row, answer: [n] */
+    char **name;                                       /* [n]: the token at each position */
     int64_t tokens, source_tokens, n;
     int32_t *source;
     ses_real **state, *logits, *final;
@@ -66,6 +68,7 @@ static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_
     const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
     if (!x->n) return ses_fail(e, SES_EARG, "the text has no tokens");
     *n = (int64_t)x->n < limit ? (int64_t)x->n : limit;
+    r->is_cut |= (int64_t)x->n > limit;
     if ((int64_t)x->n > limit)
         ses_report_note(r->call->report,
                         "The text has %zu tokens, the model reads %lld: the rest is left out.", x->n,
@@ -73,6 +76,8 @@ static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_
     *id = ses_alloc_array((size_t)*n, sizeof **id, e);
     if (!*id) return false;
     memcpy(*id, x->id, (size_t)*n * sizeof **id);
+    if (!r->l.decoder && !(r->segment = ses_alloc_array((size_t)*n, sizeof *r->segment, e))) return false;
+    for (int64_t i = 0; !r->l.decoder && i < *n; i++) r->segment[i] = x->type_id[i];
     for (int64_t i = 0; !r->l.decoder && i < *n; i++)
         ses_report_token(r->call->report, text + x->byte_offset[i].begin,
                          x->byte_offset[i].end - x->byte_offset[i].begin, (int64_t)x->byte_offset[i].begin,
@@ -101,6 +106,9 @@ static bool choose_positions(lens_run *r, ses_err *e)
         r->row[r->n++] = (int32_t)i;
     }
     if (r->n) return true;
+    if (r->is_cut)
+        return ses_fail(e, SES_EARG, "no mask among the %lld tokens that the model reads: shorten the text",
+                        (long long)r->tokens);
     size_t len = 0;
     const char *name = mask >= 0 ? ses_tokenizer_id_to_token(l->tokenizer, mask, &len) : NULL;
     return ses_fail(e, SES_EARG, "no mask in the text: expected at least one %.*s, or --all",
@@ -111,12 +119,15 @@ static bool read_text(lens_run *r, ses_err *e)
 {
     const char *text = r->call->operands[0];
     const ses_config *c = &r->l.m->c;
+    if (!r->l.decoder && r->a->target)
+        return ses_fail(e, SES_EUSAGE, "--target: %s has no decoder; --token TOKEN ranks a token",
+                        ses_model_class_name(r->l.m));
     if (!r->l.decoder) {
         if (!encode(r, text, &r->id, &r->tokens, e)) return false;
         return choose_positions(r, e);
     }
     if (!encode(r, text, &r->source, &r->source_tokens, e) ||
-        !encode(r, r->a->output_text ? r->a->output_text : text, &r->id, &r->tokens, e))
+        !encode(r, r->a->target ? r->a->target : text, &r->id, &r->tokens, e))
         return false;
     r->decoder_id = ses_alloc_array((size_t)r->tokens, sizeof *r->decoder_id, e);
     if (!r->decoder_id) return false;
@@ -126,10 +137,10 @@ static bool read_text(lens_run *r, ses_err *e)
     return choose_positions(r, e);
 }
 
-/* --target replaces the answer of every position. */
-static bool set_target(lens_run *r, ses_err *e)
+/* --token replaces the answer of every position. */
+static bool set_token(lens_run *r, ses_err *e)
 {
-    const char *word = r->a->target;
+    const char *word = r->a->token;
     int32_t id = -1;
     if (!word) return true;
     id = ses_tokenizer_token_to_id(r->l.tokenizer, word, strlen(word));
@@ -138,7 +149,7 @@ static bool set_target(lens_run *r, ses_err *e)
         if (!ses_encode(r->l.tokens, &in, &(ses_encode_options){ .no_special = true }, e)) return false;
         const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
         if (x->n != 1)
-            return ses_fail(e, SES_EARG, "--target: \"%s\" is %zu tokens, expected one",
+            return ses_fail(e, SES_EARG, "--token: \"%s\" is %zu tokens, expected one",
                             ses_quoted_of(word, strlen(word)).s, x->n);
         id = x->id[0];
     }
@@ -200,7 +211,8 @@ static bool compute(lens_run *r, ses_err *e)
     }
     for (int64_t k = 0; ok && k < r->n_layers; k++) {
         ses_analysis_progress(r->call, "layers", k, r->n_layers);
-        ok = ses_lens_read(l, r->tuned ? &r->translators : NULL, r->layer[k], r->state[r->layer[k]], r->n,
+        ok = ses_analysis_may_continue(r->call, e) &&
+             ses_lens_read(l, r->tuned ? &r->translators : NULL, r->layer[k], r->state[r->layer[k]], r->n,
                            r->logits, e);
         for (int64_t i = 0; ok && i < r->n; i++) {
             log_probabilities(r->final + i * V, V, last);
@@ -215,7 +227,7 @@ static bool run_model(lens_run *r, ses_err *e)
 {
     ses_lens *l = &r->l;
     const int32_t cu[] = { 0, (int32_t)r->tokens }, source[] = { 0, (int32_t)r->source_tokens };
-    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = r->id, .row = r->row, .n = r->n };
+    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = r->id, .segment = r->segment, .row = r->row, .n = r->n };
     if (l->decoder) b.cu = source, b.id = r->source, b.target_cu = cu, b.target_id = r->decoder_id;
     size_t V = (size_t)l->vocab, n = (size_t)r->n;
     r->state = ses_alloc_array((size_t)l->layers + 1, sizeof *r->state, e);
@@ -438,12 +450,13 @@ static bool run(ses_analysis_call *call, ses_err *e)
     } else if (ok) {
         r.tuned = r.a->translators != NULL;
         if (r.tuned) ok = ses_translators_load(&r.translators, r.a->translators, call->model, e);
-        ok = ok && read_text(&r, e) && set_target(&r, e) && run_model(&r, e) && compute(&r, e) &&
+        ok = ok && read_text(&r, e) && set_token(&r, e) && run_model(&r, e) && compute(&r, e) &&
              report_text(&r, e);
     }
     for (int64_t i = 0; r.state && i <= r.l.layers; i++) ses_free(r.state[i]);
     for (int64_t i = 0; r.name && i < r.n; i++) ses_free(r.name[i]);
-    ses_free(r.state), ses_free(r.name), ses_free(r.id), ses_free(r.decoder_id), ses_free(r.source);
+    ses_free(r.state), ses_free(r.name), ses_free(r.id), ses_free(r.segment), ses_free(r.decoder_id),
+        ses_free(r.source);
     ses_free(r.row), ses_free(r.answer), ses_free(r.logits), ses_free(r.final), ses_free(r.layer),
         ses_free(r.p);
     ses_translators_free(&r.translators);
@@ -453,17 +466,10 @@ static bool run(ses_analysis_call *call, ses_err *e)
 
 #define AT(field) offsetof(args, field)
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = AT(top_k),
-      .def = "5",
-      .min = 1,
-      .max = MAX_TOP,
-      .help = "number of tokens for each layer" },
-    { .name = "target",
+    SES_OPT_TOP(args, top_k, "5", MAX_TOP, "number of tokens for each layer"),
+    { .name = "token",
       .type = SES_OPT_TEXT,
-      .offset = AT(target),
+      .offset = AT(token),
       .value = "TOKEN",
       .help = "rank this token; default: the next token (causal), the output's token (encoder-decoder), the "
               "model's prediction (mask)" },
@@ -471,25 +477,29 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = AT(all),
       .help = "masked models: read every position, not only masks" },
-    { .name = "output-text",
+    { .name = "target",
+      .alias = "output-text",
       .type = SES_OPT_TEXT,
-      .offset = AT(output_text),
+      .offset = AT(target),
       .value = "TEXT",
       .help = "encoder-decoders: the text that the decoder writes; default: the input" },
     { .name = "translators",
       .type = SES_OPT_TEXT,
       .offset = AT(translators),
       .value = "FILE",
+      .is_path = true,
       .help = "tuned lens: translators written by --train" },
     { .name = "train",
       .type = SES_OPT_TEXT,
       .offset = AT(train),
       .value = "CORPUS",
+      .is_path = true,
       .help = "train a tuned lens on the texts of a file" },
     { .name = "save",
       .type = SES_OPT_TEXT,
       .offset = AT(save),
       .value = "FILE",
+      .is_path = true,
       .help = "with --train: the translators, in safetensors" },
     { .name = "steps",
       .type = SES_OPT_INT,
@@ -512,19 +522,8 @@ static const ses_opt opt[] = {
       .min = 8,
       .max = 1 << 20,
       .help = "with --train: tokens of a batch" },
-    { .name = "column",
-      .type = SES_OPT_TEXT,
-      .offset = AT(column),
-      .value = "NAME",
-      .help = "with --train: column of the texts in a table" },
-    { .name = "max-texts",
-      .type = SES_OPT_INT,
-      .offset = AT(max_texts),
-      .def = "100000",
-      .min = 0,
-      .max = 1e9,
-      .zero_word = "all",
-      .help = "with --train: maximum number of texts" },
+    SES_OPT_COLUMN(args, column, "with --train, tables: "),
+    SES_OPT_MAX_TEXTS(args, max_texts, "with --train: ", "100000"),
 };
 #undef AT
 

@@ -1,10 +1,14 @@
 /* Maps of texts or of words in context: PCA, t-SNE, UMAP. */
 #include "analysis.h"
+#include "analysis/corpus_options.h"
 #include "analysis/map/map_layout.h"
 #include "analysis/map/map_page.h"
 #include "analysis/map/map_points.h"
 #include "base/alloc.h"
+#include "base/file.h"
+#include "io/input_stream.h"
 #include "io/matrix.h"
+#include "sesame/pipeline.h"
 #include "tensor/device_impl.h"
 #include "word_states.h"
 
@@ -16,8 +20,8 @@ enum { MAX_CLASSES = 24, WORD_SAMPLE = 5000 };
 
 typedef struct map_args {
     const char *words, *column, *color, *vectors;
-    bool texts, no_header, first_piece, points_given;
-    int method;
+    bool texts, no_header, points_given;
+    int method, pieces;
     int64_t points, neighbours, iterations;
     double perplexity, min_dist;
 } map_args;
@@ -38,11 +42,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(map_args, texts),
       .help = "map the sentences of a CoNLL-U file, not its words" },
-    { .name = "column",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(map_args, column),
-      .value = "COLUMN",
-      .help = "column with the texts, by name or number (default: text or sentence)" },
+    SES_OPT_COLUMN(map_args, column, "tables: "),
     { .name = "no-header",
       .type = SES_OPT_FLAG,
       .offset = offsetof(map_args, no_header),
@@ -56,6 +56,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(map_args, vectors),
       .value = "FILE",
+      .is_path = true,
       .help = "map these vectors (.npy or a table of numbers); FILE then describes each in a row" },
     { .name = "points",
       .type = SES_OPT_INT,
@@ -97,10 +98,7 @@ static const ses_opt opt[] = {
       .max = 100000,
       .help = "t-SNE: after the 250 with exaggeration (default 500); UMAP: epochs (500, or 200 beyond "
               "10000 points)" },
-    { .name = "first-piece",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(map_args, first_piece),
-      .help = "a word is its first token, not the mean of its tokens" },
+    SES_OPT_WORD_PIECES(map_args, pieces),
 };
 
 static const ses_usage_example examples[] = {
@@ -124,6 +122,7 @@ typedef struct map_run {
     ses_real **x; /* [layouts]: vectors [p.n, width] of each */
     ses_math math;
     size_t color;
+    bool by_encoder; /* texts have the vectors of a sentence encoder */
 } map_run;
 
 /* ---- vectors ---- */
@@ -147,7 +146,8 @@ static ses_map_source source_of(const map_run *r)
                          .records = { .no_header = a->no_header },
                          .labels_only = a->vectors != NULL,
                          .seed = r->call->seed };
-    bool by_word = !a->texts && !a->vectors && (a->words || (s.path && strstr(s.path, ".conllu")));
+    bool by_word =
+        !a->texts && !a->vectors && (a->words || (s.path && ses_input_stream_has_suffix(s.path, ".conllu")));
     s.most = a->points_given ? a->points : by_word ? WORD_SAMPLE : 0;
     return s;
 }
@@ -194,28 +194,86 @@ static bool take_states(void *ctx, const ses_state_batch *b, ses_err *e)
     return true;
 }
 
-static bool compute_vectors(map_run *r, ses_err *e)
+/* Folder of a sentence encoder (modules.json): its vectors are the texts'; NULL: the model is none. */
+static const char *encoder_dir(const map_run *r)
 {
-    ses_map_source s = source_of(r);
+    const ses_analysis_call *c = r->call;
+    const char *dir = c->adapter ? c->adapter : c->model_dir;
+    ses_buf path = { 0 };
+    if (r->p.of_words || c->layers.given) return NULL;
+    ses_buf_appendf(&path, "%s/modules.json", dir);
+    bool found = path.data && ses_path_exists(path.data);
+    ses_buf_free(&path);
+    return found ? dir : NULL;
+}
+
+static bool take_vector(void *ctx, const ses_result *v, ses_err *e)
+{
+    taking *t = ctx;
+    map_run *r = t->r;
+    if (v->n_vectors != 1 || (size_t)v->vector_size != r->width)
+        return ses_fail(e, SES_EFORMAT, "the encoder gives %lld vectors of %lld columns, expected one of %zu",
+                        (long long)v->n_vectors, (long long)v->vector_size, r->width);
+    for (; t->next < r->p.n && r->p.point[t->next].text == (size_t)v->item->number; t->next++)
+        for (size_t j = 0; j < r->width; j++) r->x[0][t->next * r->width + j] = (ses_real)v->vectors[j];
+    ses_analysis_progress(r->call, "vectors", v->item->number + 1, (int64_t)r->p.n_texts);
+    return true;
+}
+
+/* Texts by a sentence encoder, as `sesame embed` computes them. */
+static bool embed(map_run *r, const char *dir, ses_err *e)
+{
+    const ses_analysis_call *c = r->call;
+    ses_pipeline_options o = { .base_model = c->adapter ? c->model_dir : NULL };
+    ses_pipeline *p = ses_pipeline_open_with("embed", dir, c->dev, &o, e);
+    if (!p) return false;
+    r->layouts = 1, r->by_encoder = true;
+    r->width = (size_t)ses_sentence_width(ses_pipeline_encoder(p));
+    taking t = { r, 0 };
+    ses_pipeline_set_callback(p, take_vector, &t);
+    bool ok = ses_map_layout_check(&r->settings, (int64_t)r->p.n, (int64_t)r->width, e) && make_room(r, e);
+    if (ok) r->layout[0].layer = -1;
+    for (size_t i = 0; ok && i < r->p.n_texts; i++) {
+        ses_item item = { .text = ses_str(r->p.plain[i]), .number = (int64_t)i };
+        ok = ses_pipeline_feed(p, &item, e) || ses_wrap(e, "text %zu", i + 1);
+    }
+    ok = ok && ses_pipeline_flush(p, e);
+    ses_pipeline_stats stats = ses_pipeline_get_stats(p);
+    if (ok && stats.truncated)
+        ses_report_note(c->report, "%lld texts are longer than the encoder reads; their rest was left out.",
+                        (long long)stats.truncated);
+    ses_pipeline_free(p);
+    return ok;
+}
+
+/* The mean of tokens, or words in context, in each layer. */
+static bool read_states(map_run *r, ses_err *e)
+{
     const ses_analysis_call *c = r->call;
     int64_t layer[SES_LAYER_SET_MAX];
-    if (!s.path) return ses_fail(e, SES_EUSAGE, "missing argument: FILE, or --vectors FILE");
-    if (!ses_map_points_read(&r->p, &s, e)) return false;
-    if (!ses_map_layout_check(&r->settings, (int64_t)r->p.n, ses_word_states_width(c->model), e))
-        return false;
+    r->width = (size_t)ses_word_states_width(c->model, false);
+    if (!ses_map_layout_check(&r->settings, (int64_t)r->p.n, (int64_t)r->width, e)) return false;
     r->layouts = c->layers.given ? (size_t)ses_layer_set_count(&c->layers) : 1;
-    r->width = (size_t)ses_word_states_width(c->model);
     for (size_t i = 0; i < r->layouts; i++)
         layer[i] = c->layers.given ? ses_layer_set_at(&c->layers, (int64_t)i)
                                    : ses_word_states_depth(c->model, false);
     if (!make_room(r, e)) return false;
     for (size_t i = 0; i < r->layouts; i++) r->layout[i].layer = layer[i];
     ses_word_states_options o = { .unit = r->p.of_words ? SES_STATES_OF_WORDS : SES_STATES_TEXT_MEAN,
-                                  .first_piece = r->a->first_piece,
+                                  .first_piece = r->a->pieces == 1,
                                   .layers = layer,
                                   .n_layers = r->layouts };
     taking t = { r, 0 };
     return ses_word_states_run(c->model, c->tokenizer, r->p.text, r->p.n_texts, &o, take_states, &t, e);
+}
+
+static bool compute_vectors(map_run *r, ses_err *e)
+{
+    ses_map_source s = source_of(r);
+    if (!s.path) return ses_fail(e, SES_EUSAGE, "missing argument: FILE, or --vectors FILE");
+    if (!ses_map_points_read(&r->p, &s, e)) return false;
+    const char *dir = encoder_dir(r);
+    return dir ? embed(r, dir, e) : read_states(r, e);
 }
 
 /* ---- report ---- */
@@ -278,12 +336,20 @@ static void put_strings(ses_json_writer *w, const char *key, const char *const *
     ses_json_end_array(w);
 }
 
+/* The kind of a point's vector. */
+static const char *vectors_name(const map_run *r)
+{
+    if (r->by_encoder) return "sentence encoder (modules.json)";
+    return r->p.of_words && r->a->pieces == 1 ? "first token" : "mean of tokens";
+}
+
 static void put_result(const map_run *r)
 {
     ses_json_writer *w = ses_report_json(r->call->report);
     ses_json_begin_object(w);
     ses_json_member_string(w, "method", method_name[r->settings.method]);
     ses_json_member_string(w, "unit", r->p.of_words ? "word" : "text");
+    if (!r->a->vectors) ses_json_member_string(w, "vectors", vectors_name(r));
     ses_json_member_uint(w, "points", r->p.n);
     ses_json_member_uint(w, "found", r->p.found);
     ses_json_member_string(w, "color", r->color < r->p.n_columns ? r->p.column[r->color].name : NULL);
@@ -333,6 +399,14 @@ static void put_notes(const map_run *r)
 {
     const ses_map_layout *l = &r->layout[0];
     ses_report *to = r->call->report;
+    if (r->by_encoder)
+        ses_report_note(to, "A text has the vector of the sentence encoder (modules.json); --layers uses the "
+                            "mean of its tokens.");
+    else if (!r->a->vectors && !r->p.of_words)
+        ses_report_note(to, "A text is the mean of its tokens%s.",
+                        r->layouts > 1  ? " in each layer"
+                        : l->layer == 0 ? " in the embeddings"
+                                        : "");
     if (l->quality.neighbours)
         ses_report_note(to,
                         "Recall: how many of the %d nearest neighbours of a vector are among the %d nearest "
@@ -419,8 +493,9 @@ static bool run(ses_analysis_call *call, ses_err *e)
 const ses_analysis ses_analysis_map = {
     .operands = "[FILE]",
     .description =
-        "Draws texts, or words in their contexts, as points: near points have similar vectors. A text is the "
-        "mean of its tokens in the last layer, or in each of --layers.\n\n"
+        "Draws texts, or words in their contexts, as points: near points have similar vectors. A text has "
+        "the vector of the model if it is a sentence encoder (modules.json); else, and with --layers, it is "
+        "the mean of its tokens in the last layer, or in each of --layers.\n\n"
         "FILE has one text per line, or is a table (TSV, CSV, JSON lines) with a column of texts, or a "
         "CoNLL-U "
         "file, of which every word is a point. --words finds words in any of them. Every other column can "

@@ -1,5 +1,7 @@
 /* neurons: feed-forward activations over text, ranked by a label, and what the model loses without them. */
+#include "analysis/corpus_options.h"
 #include "analysis/math/auc.h"
+#include "analysis/math/l1_logistic.h"
 #include "analysis/neurons/activations.h"
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -10,16 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANDOM_SITE = 21, MAX_SAMPLES = SES_SCRATCH_BYTES / sizeof(ses_auc_item) };
+enum { MAX_NAMED = 20, RANDOM_SITE = 21, MAX_SAMPLES = SES_SCRATCH_BYTES / sizeof(ses_auc_item) };
 
 typedef struct args {
-    const char *column, *label, *positive;
+    const char *column, *label, *positive, *target_column;
     int64_t top, erase, max_samples, max_texts, trials;
-    int value;
+    double c;
+    int value, rank_by;
+    bool decoder;
 } args;
 
+enum { RANK_BY_AUC, RANK_BY_L1 };
+
 typedef struct neuron {
-    double auc; /* NaN: constant */
+    double auc;    /* 0.5: constant */
+    double weight; /* weight of the L1 probe */
     float mean;
     int64_t index; /* layer * width + number */
 } neuron;
@@ -34,9 +41,32 @@ typedef struct neurons_run {
     size_t positives;
     neuron *neuron; /* [count], best first after rank */
     int64_t count;
+    ses_l1_fit l1; /* --rank-by l1 */
 } neurons_run;
 
 /* ---- ranking ---- */
+
+static bool same_label(ses_string a, ses_string b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
+
+/* Names some of the labels that there are. */
+static bool unknown_label(const neurons_run *r, ses_err *e)
+{
+    const ses_activations *x = &r->x;
+    ses_buf known = { 0 };
+    size_t seen[MAX_NAMED], n = 0;
+    for (size_t i = 0; i < x->n && n < MAX_NAMED; i++) {
+        size_t k = 0;
+        while (k < n && !same_label(x->label[seen[k]], x->label[i])) k++;
+        if (k < n) continue;
+        ses_buf_appendf(&known, "%s%s", n ? ", " : "", ses_quoted_of(x->label[i].p, x->label[i].n).s);
+        seen[n++] = i;
+    }
+    ses_fail(e, SES_EFORMAT, "0 of %zu samples have the label \"%s\"; there are %s%s", x->n,
+             ses_quoted_of(r->positive.p, r->positive.n).s, known.data ? known.data : "none",
+             n == MAX_NAMED ? " ..." : "");
+    ses_buf_free(&known);
+    return false;
+}
 
 /* The label that is ranked: as given, or the most frequent one. */
 static bool choose_label(neurons_run *r, ses_err *e)
@@ -46,11 +76,10 @@ static bool choose_label(neurons_run *r, ses_err *e)
     size_t best = 0;
     if (!x->n || !x->label[0].p)
         return ses_fail(e, SES_EUSAGE,
-                        "the texts have no labels: --label COLUMN names the column of a table");
+                        "the texts have no labels: --label-column COLUMN names the column of a table");
     for (size_t i = 0; !given && i < x->n && i < 1000; i++) {
         size_t same = 0;
-        for (size_t k = 0; k < x->n; k++)
-            same += x->label[k].n == x->label[i].n && !memcmp(x->label[k].p, x->label[i].p, x->label[i].n);
+        for (size_t k = 0; k < x->n; k++) same += same_label(x->label[k], x->label[i]);
         if (same > best && same < x->n) best = same, r->positive = x->label[i];
     }
     if (given) r->positive = (ses_string){ given, strlen(given) };
@@ -62,6 +91,7 @@ static bool choose_label(neurons_run *r, ses_err *e)
     }
     if (!r->is_positive) return false;
     if (r->positives && r->positives < x->n) return true;
+    if (given && !r->positives) return unknown_label(r, e);
     return ses_fail(e, SES_EFORMAT, "%zu of %zu samples have the label \"%s\": expected some, but not all",
                     r->positives, x->n, r->positive.p ? ses_quoted_of(r->positive.p, r->positive.n).s : "");
 }
@@ -76,16 +106,43 @@ static void rank_chunk(void *ctx, int64_t chunk, void *scratch)
         const float *v = r->x.x + (size_t)i * r->x.cap;
         double sum = 0;
         for (size_t k = 0; k < n; k++) sum += (double)v[k];
-        r->neuron[i] = (neuron){ ses_auc(v, r->is_positive, n, scratch), (float)(sum / (double)n), i };
+        double auc = ses_auc(v, r->is_positive, n, scratch);
+        r->neuron[i] =
+            (neuron){ .auc = isnan(auc) ? 0.5 : auc, .mean = (float)(sum / (double)n), .index = i };
     }
 }
 
-static int by_distance(const void *a, const void *b)
+/* Sorts by the weights of the L1 probe, then by the distance of the AUC from 0.5. */
+static int by_rank(const void *a, const void *b)
 {
     const neuron *x = a, *y = b;
-    double p = fabs(x->auc - 0.5), q = fabs(y->auc - 0.5);
+    double p = fabs(x->weight), q = fabs(y->weight); /* 0 without an L1 probe */
+    if (p == q) p = fabs(x->auc - 0.5), q = fabs(y->auc - 0.5);
     if (p != q) return p < q ? 1 : -1;
     return (x->index > y->index) - (x->index < y->index);
+}
+
+/* A logistic regression on all neurons whose L1 penalty leaves few weights. */
+static bool fit_l1(neurons_run *r, ses_err *e)
+{
+    ses_l1_problem p = { .x = r->x.x,
+                         .n = r->x.n,
+                         .features = (size_t)r->count,
+                         .stride = r->x.cap,
+                         .positive = r->is_positive,
+                         .c = r->a->c };
+    ses_analysis_progress(r->call, "L1 probe", 0, 0);
+    r->l1.weight = ses_alloc_array((size_t)r->count, sizeof *r->l1.weight, e);
+    if (!r->l1.weight || !ses_l1_logistic(&p, r->call->dev->exec.pool, &r->l1, e)) return false;
+    for (int64_t i = 0; i < r->count; i++) r->neuron[i].weight = r->l1.weight[i];
+    ses_report *to = r->call->report;
+    ses_report_note(to,
+                    "L1 probe: %zu of %lld weights are not 0 (C = %g); it classifies %zu of the %zu samples "
+                    "it was fitted to correctly. Weights are for activations divided by their standard "
+                    "deviation.",
+                    r->l1.nonzero, (long long)r->count, r->a->c, r->l1.right, r->x.n);
+    if (!r->l1.converged) ses_report_note(to, "The L1 probe has not converged: the weights are approximate.");
+    return true;
 }
 
 static bool rank(neurons_run *r, ses_err *e)
@@ -94,9 +151,8 @@ static bool rank(neurons_run *r, ses_err *e)
     r->neuron = ses_alloc_array((size_t)r->count, sizeof *r->neuron, e);
     if (!r->neuron) return false;
     ses_parallel_for(r->call->dev->exec.pool, (r->count + CHUNK - 1) / CHUNK, rank_chunk, r);
-    for (int64_t i = 0; i < r->count; i++)
-        if (isnan(r->neuron[i].auc)) r->neuron[i].auc = 0.5;
-    qsort(r->neuron, (size_t)r->count, sizeof *r->neuron, by_distance);
+    if (r->a->rank_by == RANK_BY_L1 && !fit_l1(r, e)) return false;
+    qsort(r->neuron, (size_t)r->count, sizeof *r->neuron, by_rank);
     return true;
 }
 
@@ -177,17 +233,22 @@ static void report_ranking(const neurons_run *r, ses_json_writer *w)
     int64_t n = r->a->top < r->count ? r->a->top : r->count;
     char title[128];
     snprintf(title, sizeof title, "Neurons that tell \"%.60s\" from other samples", r->positive.p);
-    ses_figure *f = ses_report_table(r->call->report, title, ">layer|>neuron|>AUC|>mean activation");
+    bool l1 = r->a->rank_by == RANK_BY_L1;
+    ses_figure *f = ses_report_table(r->call->report, title,
+                                     l1 ? ">layer|>neuron|>weight|>AUC|>mean activation"
+                                        : ">layer|>neuron|>AUC|>mean activation");
     ses_json_member_array(w, "neurons");
     for (int64_t i = 0; i < n; i++) {
         const neuron *x = &r->neuron[i];
         ses_figure_cell(f, "%lld", (long long)(x->index / r->x.width + 1));
         ses_figure_cell(f, "%lld", (long long)(x->index % r->x.width));
+        if (l1) ses_figure_cell(f, "%.4f", x->weight);
         ses_figure_cell(f, "%.4f", x->auc);
         ses_figure_cell(f, "%.4f", (double)x->mean);
         ses_json_begin_object(w);
         ses_json_member_int(w, "layer", x->index / r->x.width + 1);
         ses_json_member_int(w, "neuron", x->index % r->x.width);
+        if (l1) ses_json_member_real(w, "weight", x->weight);
         ses_json_member_real(w, "auc", x->auc);
         ses_json_member_real(w, "mean", (double)x->mean);
         ses_json_end_object(w);
@@ -206,8 +267,8 @@ static bool report_strip(const neurons_run *r, ses_json_writer *w, ses_err *e)
     int64_t n = 0, layer = best->index / r->x.width, number = best->index % r->x.width;
     for (size_t i = 1; i < r->x.n; i++)
         if (v[i] > v[at]) at = i;
-    bool ok = ses_activations_of_text(r->call->model, r->call->tokenizer, &r->file.text[r->x.text[at]], layer,
-                                      number, &value, &name, &n, e);
+    ses_neuron_strip strip = { &r->file, r->x.text[at], r->a->decoder, layer, number };
+    bool ok = ses_activations_of_text(r->call->model, r->call->tokenizer, &strip, &value, &name, &n, e);
     if (ok) {
         snprintf(title, sizeof title, "Layer %lld, neuron %lld: line %llu", (long long)layer + 1,
                  (long long)number, (unsigned long long)r->file.line[r->x.text[at]]);
@@ -234,6 +295,16 @@ static bool report(neurons_run *r, ses_err *e)
     ses_json_member_stringn(w, "label", r->positive.p, r->positive.n);
     ses_json_member_uint(w, "samples", r->x.n);
     ses_json_member_uint(w, "positive", r->positives);
+    ses_json_member_string(w, "part", r->a->decoder ? "decoder" : "encoder");
+    if (r->a->rank_by == RANK_BY_L1) {
+        ses_json_member_object(w, "l1");
+        ses_json_member_real(w, "c", r->a->c);
+        ses_json_member_uint(w, "nonzero", r->l1.nonzero);
+        ses_json_member_real(w, "intercept", r->l1.intercept);
+        ses_json_member_real(w, "accuracy", (double)r->l1.right / (double)r->x.n);
+        ses_json_member_bool(w, "converged", r->l1.converged);
+        ses_json_end_object(w);
+    }
     report_ranking(r, w);
     bool ok = report_strip(r, w, e) && erase(r, w, e);
     ses_json_end_object(w);
@@ -251,12 +322,17 @@ static bool run(ses_analysis_call *call, ses_err *e)
     if (call->layers.given) return ses_fail(e, SES_EUSAGE, "--layers: neurons of all layers are compared");
     ses_text_file_options o = { .text_column = r.a->column,
                                 .label_column = r.a->label,
+                                .target_column = r.a->target_column,
                                 .max_texts = (size_t)r.a->max_texts };
+    if (r.a->target_column && !r.a->decoder)
+        return ses_fail(e, SES_EUSAGE, "--target-column needs --decoder");
+    if (r.a->decoder && r.a->erase)
+        return ses_fail(e, SES_EUSAGE, "--erase: neurons of the decoder are ranked only");
     bool ok = ses_text_file_open(&r.file, call->operands[0], &o, e) &&
-              ses_activations_read(&r.x, call->model, call->tokenizer, &r.file, (size_t)r.a->max_samples,
-                                   call, e) &&
+              ses_activations_read(&r.x, call->model, call->tokenizer, &r.file, r.a->decoder,
+                                   (size_t)r.a->max_samples, call, e) &&
               choose_label(&r, e) && rank(&r, e) && report(&r, e);
-    ses_free(r.neuron), ses_free(r.is_positive);
+    ses_free(r.neuron), ses_free(r.is_positive), ses_free(r.l1.weight);
     ses_activations_free(&r.x);
     ses_text_file_free(&r.file);
     return ok;
@@ -264,7 +340,8 @@ static bool run(ses_analysis_call *call, ses_err *e)
 
 #define AT(field) offsetof(args, field)
 static const ses_opt opt[] = {
-    { .name = "label",
+    { .name = "label-column",
+      .alias = "label",
       .type = SES_OPT_TEXT,
       .offset = AT(label),
       .value = "COLUMN",
@@ -274,18 +351,26 @@ static const ses_opt opt[] = {
       .offset = AT(positive),
       .value = "LABEL",
       .help = "rank neurons for this label against all others; default: the most frequent one" },
-    { .name = "column",
-      .type = SES_OPT_TEXT,
-      .offset = AT(column),
-      .value = "NAME",
-      .help = "tables: column of the texts; default: sentence, text or the first" },
-    { .name = "top",
-      .type = SES_OPT_INT,
-      .offset = AT(top),
-      .def = "10",
-      .min = 1,
+    { .name = "rank-by",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(rank_by),
+      .def = "auc",
+      .choices = "auc|l1",
+      .help =
+          "rank by the AUC of each neuron, or by the weights of a logistic regression with an L1 penalty" },
+    { .name = "regularization",
+      .letter = 'C',
+      .type = SES_OPT_REAL,
+      .offset = AT(c),
+      .value = "C",
+      .def = "0.1",
+      .min = 1e-6,
       .max = 1e6,
-      .help = "neurons to list" },
+      .help = "--rank-by l1: inverse regularization strength; less leaves fewer neurons" },
+    SES_OPT_COLUMN(args, column, "tables: "),
+    SES_OPT_DECODER(args, decoder),
+    SES_OPT_TARGET_COLUMN(args, target_column),
+    SES_OPT_TOP(args, top, "10", 1e6, "neurons to list"),
     { .name = "erase",
       .type = SES_OPT_INT,
       .offset = AT(erase),
@@ -306,14 +391,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1000,
       .help = "draws of random neurons" },
-    { .name = "max-texts",
-      .type = SES_OPT_INT,
-      .offset = AT(max_texts),
-      .def = "500",
-      .min = 0,
-      .max = 1e9,
-      .zero_word = "all",
-      .help = "maximum number of texts to read" },
+    SES_OPT_MAX_TEXTS(args, max_texts, "", "500"),
     { .name = "max-samples",
       .type = SES_OPT_INT,
       .offset = AT(max_samples),
@@ -326,7 +404,8 @@ static const ses_opt opt[] = {
 
 static const ses_usage_example examples[] = {
     { "sesame neurons dev.conllu --positive VERB", "neurons that are active at verbs" },
-    { "sesame neurons -m sesame-sentiment dev.tsv --label label --erase 20",
+    { "sesame neurons dev.conllu --positive VERB --rank-by l1", "few neurons that tell verbs together" },
+    { "sesame neurons -m sesame-sentiment dev.tsv --label-column label --erase 20",
       "neurons of a label, and the accuracy without them" },
     { 0 },
 };
@@ -335,15 +414,15 @@ const ses_analysis ses_analysis_neurons = {
     .operands = "FILE",
     .description =
         "Ranks feed-forward neurons by how well their activation tells the samples of a label from the "
-        "others "
-        "(AUC), draws the activations of the best one, and compares the accuracy of a text classifier "
-        "without "
-        "the top neurons to that without random ones. Activations are the input of a layer's last "
-        "projection; "
-        "of gated layers the product.\n\n"
+        "others, draws the activations of the best one, and compares the accuracy of a text classifier "
+        "without the top neurons to that without random ones. Activations are the input of a layer's last "
+        "projection; of gated layers the product. --rank-by auc looks at one neuron at a time, --rank-by l1 "
+        "at all of them together: neurons with the same information get few weights.\n\n"
         "Samples are the words of a .conllu or .conll file with their tags, or the texts of a .tsv, .csv or "
-        ".jsonl file with --label, as means of their tokens. Layers count from 1. Encoder-decoders: the "
-        "encoder. Texts longer than the model are truncated.",
+        ".jsonl file with --label-column, as means of their tokens. Layers count from 1. Encoder-decoders: "
+        "the encoder, or with --decoder the decoder, which reads its start token and the target. Texts "
+        "longer "
+        "than the model are truncated.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -9,6 +9,7 @@ static const ses_opt opt[] = {
     { .name = "word-pieces",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(ses_probe_args, first_piece),
+      .was_set = offsetof(ses_probe_args, pieces_given),
       .choices = "mean|first",
       .def = "mean",
       .help = "state of a word: the mean of its tokens, or the first" },
@@ -58,9 +59,11 @@ static bool run(ses_analysis_call *c, ses_err *e)
     return k->run(c, c->operands + 1, n, c->args, e);
 }
 
+static bool asks_decoder(const void *args) { return ((const ses_probe_args *)args)->decoder; }
+
 static const ses_usage_example examples[] = {
     { "sesame probe tag train.conllu dev.conllu test.conllu", "part of speech by layer" },
-    { "sesame probe tag --columns upos,feats.Number,deprel --mdl train.conllu dev.conllu",
+    { "sesame probe tag --tags upos,feats.Number,deprel --mdl train.conllu dev.conllu",
       "three tasks, with codelengths" },
     { "sesame probe text reviews.tsv --layers 0,6,12", "labels of texts" },
     { "sesame probe arc train.conllu dev.conllu --max-train 50000", "dependency arcs and their relations" },
@@ -74,22 +77,25 @@ const ses_analysis ses_analysis_probe = {
     .description =
         "Trains probes: simple models on the hidden states of each layer. Scores above the scores of the "
         "same "
-        "model "
-        "with random weights show that training put the information there.\n\nKIND tag, text and arc train a "
-        "classifier. Its baselines are the most frequent label, the most frequent label of each word, layer "
-        "0 "
-        "and random weights. In the control task (Hewitt and Liang 2019) each word draws a random label; "
-        "selectivity is the difference of the two accuracies. --mdl adds the codelength of the labels (Voita "
-        "and Titov 2020).\n\ntag probes words: the columns of CoNLL-U or other column files. text probes "
-        "whole "
-        "texts of a TSV, CSV or JSON lines file; its control task draws a label for each first word. arc "
-        "probes "
-        "pairs of words of CoNLL-U by [h_i; h_j; h_i * h_j]: whether j is the head of i, and the relation "
-        "between them.\n\nKIND tree, structural probes (Hewitt and Manning 2019), reads CoNLL-U. Two linear "
-        "maps are trained on each layer: one turns distances between words into distances in the dependency "
-        "tree, one turns lengths into depths.\n\nFiles are TRAIN [DEV [TEST]]; without TEST, DEV is test "
-        "data, "
-        "too. One file is split: of ten texts, eight are training, one is development and one is test data.",
+        "model with random weights show that training put the information there.\n\nKIND tag, text and arc "
+        "train a classifier: softmax regression, an MLP (--mlp), an edge probe (--edge), or one of mixed "
+        "layers "
+        "(--mix). Its baselines are the most frequent label, the most frequent label of each word, layer 0, "
+        "which is always probed, and random weights. In the control task (Hewitt and Liang 2019) each word "
+        "draws a random label; selectivity is the difference of the two scores. --mdl adds the codelength of "
+        "the labels (Voita and Titov 2020).\n\ntag probes words: the columns of CoNLL-U or other column "
+        "files. "
+        "text probes whole texts of a TSV, CSV or JSON lines file; its control task draws a label for each "
+        "first word. arc probes pairs of words of CoNLL-U by [h_i; h_j; h_i * h_j]: whether j is the head of "
+        "i, "
+        "and the relation between them.\n\nKIND tree, structural probes (Hewitt and Manning 2019), reads "
+        "CoNLL-U. Two linear maps are trained on each layer: one turns distances between words into "
+        "distances "
+        "in the dependency tree, one turns lengths into depths.\n\nFiles are TRAIN [DEV [TEST]]; without "
+        "TEST, "
+        "DEV is test data, too. One file is split: of ten texts, eight are training, one is development and "
+        "one "
+        "is test data. Texts longer than the model are read in overlapping windows.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
@@ -98,5 +104,6 @@ const ses_analysis ses_analysis_probe = {
     .max_operands = -1,
     .default_model_of = "feature-extraction",
     .model = SES_ANALYSIS_HIDDEN_STATES,
+    .asks_decoder = asks_decoder,
     .run = run,
 };

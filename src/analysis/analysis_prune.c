@@ -1,5 +1,5 @@
-/* prune: importance of attention heads for a classifier, accuracy without the least important ones, and a
- * model without them. */
+/* prune: importance of attention heads for a classifier or an encoder-decoder, accuracy without the least
+ * important ones, and a model without them. */
 #include "analysis/prune/prune.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(prune_args, heads),
       .help = "prune attention heads" },
-    { .name = "text-column",
+    { .name = "column",
+      .alias = "text-column",
       .type = SES_OPT_TEXT,
       .offset = offsetof(prune_args, text),
       .value = "COLUMN",
@@ -36,8 +37,9 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(prune_args, label),
       .value = "COLUMN",
-      .help = "column of the labels; default: label" },
-    { .name = "examples",
+      .help = "column of the labels; default: label; of an encoder-decoder's targets: target" },
+    { .name = "max-texts",
+      .alias = "examples",
       .type = SES_OPT_INT,
       .offset = offsetof(prune_args, examples),
       .value = "N|all",
@@ -66,6 +68,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(prune_args, write),
       .value = "DIR",
+      .is_path = true,
       .help = "write a model without the masked heads: pruned_heads in config.json, smaller weights" },
     { .name = "fraction",
       .type = SES_OPT_REAL,
@@ -123,14 +126,17 @@ static const ses_prune_head **removable(ses_prune *p, size_t *n, ses_err *e)
 static bool measure(ses_prune *p, const prune_args *a, const ses_prune_head *const *order, size_t n, curve *c,
                     ses_err *e)
 {
-    for (c->n = 0; c->n < MAX_POINTS; c->n++) {
-        size_t k = (size_t)(a->step * (double)c->n * (double)p->n_heads + 0.5);
+    c->n = 0;
+    for (int64_t step = 0; c->n < MAX_POINTS; step++) {
+        size_t k = (size_t)(a->step * (double)step * (double)p->n_heads + 0.5);
         if (k > n) break;
+        if (c->n && k == c->heads[c->n - 1]) continue; /* fewer heads than steps */
         ses_analysis_progress(p->call, "masking", c->n, 0);
         if (!ses_prune_score(p, order, k, &c->accuracy[c->n], e)) return false;
         c->heads[c->n] = k;
         c->removed[c->n] = (double)k / (double)p->n_heads;
-        if (c->accuracy[c->n] < a->keep * c->accuracy[0]) return c->n++, true;
+        c->n++;
+        if (c->accuracy[c->n - 1] < a->keep * c->accuracy[0]) return true;
     }
     return true;
 }
@@ -176,6 +182,7 @@ static void put_json(const ses_prune *p, const curve *c, const ses_prune_head *c
     ses_json_writer *w = ses_report_json(p->call->report);
     ses_json_begin_object(w);
     ses_json_member_uint(w, "examples", p->n_texts);
+    ses_json_member_uint(w, "truncated", p->truncated);
     ses_json_member_array(w, "heads");
     for (size_t i = 0; i < p->n_heads; i++) {
         ses_json_begin_object(w);
@@ -255,6 +262,15 @@ static bool prune(ses_prune *p, const prune_args *a, ses_err *e)
     ses_report_note(r,
                     "%zu of %zu heads can be masked with at least %.0f %% of the accuracy, on %zu examples.",
                     kept, p->n_heads, 100 * a->keep, p->n_texts);
+    if (p->writes)
+        ses_report_note(r,
+                        "Accuracy: the part of the %lld target tokens that are the likeliest after the "
+                        "tokens before them.",
+                        (long long)p->n_labels);
+    if (c.accuracy[0] <= 0)
+        ses_report_note(r, "No label is predicted with all heads: the curve does not rank them.");
+    if (p->truncated)
+        ses_report_note(r, "%zu texts are longer than the model reads: they were truncated.", p->truncated);
     ses_report_note(r, "Importance: mean |output . gradient|, divided by the length of its layer's vector.");
     if (!a->write) return true;
     if (a->has_fraction) {
@@ -281,13 +297,18 @@ static bool run(ses_analysis_call *call, ses_err *e)
 const ses_analysis ses_analysis_prune = {
     .operands = "MODEL DATA",
     .description =
-        "Ranks the attention heads of a classifier by their importance on labeled texts (the mean of |output "
+        "Ranks the attention heads of a classifier by their importance on labeled texts, or of an "
+        "encoder-decoder on texts and the targets it should write (the mean of |output "
         "times gradient of the loss| of a head, divided by the length of its layer's vector), then measures "
         "the accuracy while the least important heads are masked, 10 % at a time, until it falls below 90 % "
         "of "
         "the first one.\n\n"
         "--write DIR removes heads from the weights: config.json lists them as pruned_heads, as in "
-        "transformers. Each layer keeps at least one head.",
+        "transformers; of encoder-decoders, which transformers cannot prune, with the members encoder, "
+        "decoder "
+        "and cross. Each layer keeps at least one head. ALBERT, DeBERTa, XLNet, Transformer-XL and "
+        "MobileBERT "
+        "are refused.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

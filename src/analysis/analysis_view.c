@@ -61,7 +61,7 @@ static const ses_opt opt[] = {
       .value = "N",
       .min = 0,
       .max = 1000000,
-      .help = "with --mode neuron: number of the token that reads, from 1" },
+      .help = "with --mode neuron: number of the token that attends, from 1" },
     { .name = "words",
       .type = SES_OPT_FLAG,
       .offset = offsetof(view_args, words),
@@ -293,7 +293,8 @@ static bool run(ses_analysis_call *call, ses_err *e)
 const ses_analysis ses_analysis_view = {
     .operands = "TEXT|-",
     .description =
-        "Shows which tokens each token reads: the attention weights of every layer and head, of an encoder, "
+        "Shows which tokens each token attends to: the attention weights of every layer and head, of an "
+        "encoder, "
         "a "
         "decoder, and the cross attention between them. Layers and heads count from 1.\n\nAn encoder-decoder "
         "shows its encoder, or with --target or --generate all three. --mode rollout multiplies the layers, "

@@ -311,7 +311,9 @@ static void put_html_figure(const ses_figure *f, ses_buf *out)
     if (f->kind->html) {
         f->kind->html(f, out);
     } else {
+        ses_buf_puts(out, "<div class=\"wide\" tabindex=\"0\">");
         put_inline_svg(f, "", out);
+        ses_buf_puts(out, "</div>");
     }
     ses_buf_puts(out, "</figure>\n");
 }

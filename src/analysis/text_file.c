@@ -13,7 +13,7 @@ enum { MAX_LINE = 1 << 24 };
 
 void ses_text_file_free(ses_text_file *f)
 {
-    ses_free(f->text), ses_free(f->label), ses_free(f->line);
+    ses_free(f->text), ses_free(f->label), ses_free(f->line), ses_free(f->target);
     ses_free((void *)f->tag);
     ses_arena_free(&f->mem);
     *f = (ses_text_file){ 0 };
@@ -22,15 +22,16 @@ void ses_text_file_free(ses_text_file *f)
 /* Makes room for another text. */
 static bool reserve(ses_text_file *f, ses_err *e)
 {
-    size_t cap[4] = { f->cap, f->cap, f->cap, f->cap }, n = f->n + 1;
+    size_t cap[5] = { f->cap, f->cap, f->cap, f->cap, f->cap }, n = f->n + 1;
     if (n <= f->cap) return true;
     if (!ses_array_reserve(&f->text, &cap[0], n, sizeof *f->text, e) ||
         !ses_array_reserve(&f->label, &cap[1], n, sizeof *f->label, e) ||
         !ses_array_reserve(&f->tag, &cap[2], n, sizeof *f->tag, e) ||
-        !ses_array_reserve(&f->line, &cap[3], n, sizeof *f->line, e))
+        !ses_array_reserve(&f->line, &cap[3], n, sizeof *f->line, e) ||
+        (f->has_target && !ses_array_reserve(&f->target, &cap[4], n, sizeof *f->target, e)))
         return false;
     f->cap = cap[0];
-    for (int i = 1; i < 4; i++)
+    for (int i = 1; i < (f->has_target ? 5 : 4); i++)
         if (cap[i] < f->cap) f->cap = cap[i];
     return true;
 }
@@ -57,6 +58,13 @@ static bool add_text(ses_text_file *f, ses_string text, ses_string label, uint64
         return false;
     f->n++;
     return true;
+}
+
+/* The decoder's text of the text that was added last. */
+static bool add_target(ses_text_file *f, ses_string target, ses_err *e)
+{
+    f->target[f->n - 1] = (ses_input){ 0 };
+    return copy(f, target, &f->target[f->n - 1].text, e);
 }
 
 static bool is_blank(ses_string s) { return strspn(s.p, " \t\r\n\v\f") >= s.n; /* s ends with a NUL */ }
@@ -103,15 +111,20 @@ static const char *choose_column(const char *path, const ses_text_file_options *
 
 static bool read_table(ses_text_file *f, const char *path, const ses_text_file_options *o, ses_err *e)
 {
-    const char *columns[2] = { choose_column(path, o, e), o->label_column };
+    const char *columns[3] = { choose_column(path, o, e) };
+    size_t n = 1, target = 0;
     if (!columns[0]) return false;
-    ses_records_options ro = { .columns = columns, .n_columns = o->label_column ? 2 : 1 };
+    if (o->label_column) columns[n++] = o->label_column;
+    if (o->target_column) target = n, columns[n++] = o->target_column;
+    f->has_target = target > 0;
+    ses_records_options ro = { .columns = columns, .n_columns = n };
     ses_records *r = ses_records_open(path, &ro, e);
     const ses_string *row = NULL;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e) || ses_wrap(e, "%s", path)) && row && !is_full(f, o))
         if (!is_blank(row[0]))
-            ok = add_text(f, row[0], o->label_column ? row[1] : (ses_string){ 0 }, ses_records_line(r), e);
+            ok = add_text(f, row[0], o->label_column ? row[1] : (ses_string){ 0 }, ses_records_line(r), e) &&
+                 (!target || add_target(f, row[target], e));
     ses_records_free(r);
     return ok;
 }
@@ -175,10 +188,13 @@ bool ses_text_file_open(ses_text_file *f, const char *path, const ses_text_file_
     static const char *const tables[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
     bool table = false, conllu = ses_input_stream_has_suffix(path, ".conllu");
     if (!o) o = &none;
+    bool is_conll = conllu || ses_input_stream_has_suffix(path, ".conll");
     for (size_t i = 0; i < SES_LEN(tables); i++) table |= ses_input_stream_has_suffix(path, tables[i]);
-    bool ok = conllu || ses_input_stream_has_suffix(path, ".conll") ? read_conll(f, path, conllu, o, e)
-              : table                                               ? read_table(f, path, o, e)
-                                                                    : read_lines(f, path, o, e);
+    if (o->target_column && !table)
+        return ses_fail(e, SES_EUSAGE, "--target-column: %s is not a table (.tsv, .csv, .jsonl)", path);
+    bool ok = is_conll ? read_conll(f, path, conllu, o, e)
+              : table  ? read_table(f, path, o, e)
+                       : read_lines(f, path, o, e);
     return ok && (f->n || ses_fail(e, SES_EFORMAT, "%s: no text", path));
 }
 

@@ -11,9 +11,10 @@
 #include "sesame/tokenizer.h"
 
 typedef struct ses_text_file_options {
-    const char *text_column;  /* tables: name or number; NULL: sentence, text, or the first column */
-    const char *label_column; /* tables: NULL: none; CoNLL-U: upos, xpos, deprel or a number, NULL: upos */
-    size_t max_texts;         /* 0: all */
+    const char *text_column;   /* tables: name or number; NULL: sentence, text, or the first column */
+    const char *label_column;  /* tables: NULL: none; CoNLL-U: upos, xpos, deprel or a number, NULL: upos */
+    const char *target_column; /* tables: texts of a decoder; NULL: none */
+    size_t max_texts;          /* 0: all */
 } ses_text_file_options;
 
 typedef struct ses_text_file {
@@ -21,10 +22,12 @@ typedef struct ses_text_file {
     ses_input *text;        /* [n]: strings, or words */
     ses_string *label;      /* [n]: tables with a label column; else NULL */
     const ses_string **tag; /* [n] of [words]: CoNLL; else NULL */
+    ses_input *target;      /* [n]: of the target column; NULL: none was asked for */
     uint64_t *line;         /* [n]: from 1 */
     size_t n, cap;
     bool is_words; /* texts are given as words */
     bool is_cut;   /* max_texts has left out the rest */
+    bool has_target;
 } ses_text_file;
 
 /* "-" is standard input: lines. Fails if the file has no text. *f must be zeroed; free it after a failure,

@@ -2,6 +2,7 @@
  * on their sequences (windows), the tokens of each row are averaged, and the callback gets the rows. */
 #include "word_states.h"
 
+#include "analysis.h"
 #include "base/alloc.h"
 #include "model/model_desc.h"
 #include "tensor/device_impl.h"
@@ -22,7 +23,7 @@ typedef struct reader {
     const ses_stack *stack;
     ses_state_fn *fn;
     void *ctx;
-    ses_encode_ctx *tokens;
+    ses_encode_ctx *tokens, *source_tokens;
     ses_tape *tape;
     bool segments;
     int64_t window, batch_tokens;
@@ -32,12 +33,15 @@ typedef struct reader {
     size_t n_tokens, cap_id, cap_segment;
     size_t *seq_end; /* [n_seqs]: end of each sequence among the tokens */
     size_t n_seqs, cap_seqs;
+    int32_t *source_id; /* the encoder's tokens of all sequences, if they have a source of their own */
+    size_t *source_end; /* [n_seqs] */
+    size_t n_source, cap_source, cap_source_end;
     ses_state_row *row; /* [n_rows] */
     size_t n_rows, cap_rows;
     span *span; /* [n_spans], in the order of the tokens */
     size_t n_spans, cap_spans;
     size_t *cu_rows; /* [n_texts + 1] */
-    size_t first_text, n_texts, cap_texts;
+    size_t first_text, n_texts, cap_texts, windowed;
     /* one forward pass */
     int32_t *cu_seqlens, *target_cu_seqlens, *target_id;
     size_t cap_cu, cap_target_cu, cap_target;
@@ -52,7 +56,7 @@ int64_t ses_word_states_depth(const ses_model *m, bool decoder)
     return !decoder ? m->stack[0].depth : m->stack[1].layer ? m->stack[1].depth : -1;
 }
 
-int64_t ses_word_states_width(const ses_model *m) { return m->c.hidden; }
+int64_t ses_word_states_width(const ses_model *m, bool decoder) { return m->stack[decoder].c->hidden; }
 
 ses_model *ses_model_random_twin(const ses_model *m, uint64_t seed, ses_err *e)
 {
@@ -84,6 +88,18 @@ static bool add_span(reader *r, size_t begin, size_t end, ses_err *e)
     return true;
 }
 
+/* Appends the source of the text to a new sequence. */
+static bool add_source(reader *r, ses_err *e)
+{
+    const ses_encoding *k = ses_encode_ctx_result(r->source_tokens);
+    if (!ses_array_reserve(&r->source_id, &r->cap_source, r->n_source + k->n, sizeof *r->source_id, e) ||
+        !ses_array_reserve(&r->source_end, &r->cap_source_end, r->n_seqs + 1, sizeof *r->source_end, e))
+        return false;
+    if (k->n) memcpy(r->source_id + r->n_source, k->id, k->n * sizeof *k->id);
+    r->source_end[r->n_seqs] = r->n_source += k->n;
+    return true;
+}
+
 /* Appends the tokens of an encoding: special tokens [0, prefix), [from, to), and from `suffix` on. */
 static bool add_sequence(reader *r, const ses_encoding *k, size_t prefix, size_t from, size_t to,
                          size_t suffix, ses_err *e)
@@ -100,6 +116,7 @@ static bool add_sequence(reader *r, const ses_encoding *k, size_t prefix, size_t
             r->id[at] = k->id[i];
             r->segment[at++] = k->type_id[i];
         }
+    if (r->o->source && !add_source(r, e)) return false;
     r->n_tokens = end;
     r->seq_end[r->n_seqs++] = end;
     return true;
@@ -199,6 +216,7 @@ static bool add_windows(reader *r, const ses_encoding *k, size_t text, bool give
             !add_rows(r, k, &w, text, given, from == prefix, last, begin, next, e))
             return false;
         taken = w.last;
+        r->windowed += last && from > prefix;
         if (last) return true;
     }
 }
@@ -207,6 +225,12 @@ static bool add_text(reader *r, const ses_input *in, size_t text, ses_err *e)
 {
     bool per_text = r->o->unit >= SES_STATES_TEXT_MEAN, given = in->words != NULL;
     int32_t next = 0;
+    ses_encode_options shorten = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                                   .max_length = ses_model_max_tokens(r->m) };
+    if (r->o->source && !ses_encode(r->source_tokens, &r->o->source[text], &shorten, e))
+        return ses_wrap(e, "source");
+    if (r->o->source && !ses_encode_ctx_result(r->source_tokens)->n)
+        return ses_fail(e, SES_EARG, "the source has no tokens: the encoder needs at least one");
     if (!ses_encode(r->tokens, in, NULL, e)) return false;
     const ses_encoding *k = ses_encode_ctx_result(r->tokens);
     ses_state_row row = { .text = text, .token = k->n ? k->id[0] : -1 };
@@ -268,21 +292,37 @@ static bool collect_layers(reader *r, const ses_outputs *out, size_t first_span,
 }
 
 /* The decoder's input: the start token, then the sequence. */
-static bool fill_target(reader *r, ses_batch *b, size_t begin, ses_err *e)
+static bool fill_target(reader *r, ses_batch *b, size_t first, size_t begin, ses_err *e)
 {
-    size_t seqs = (size_t)b->seqs, at = 0;
+    size_t seqs = (size_t)b->seqs, at = 0, from = begin, tokens = r->seq_end[first + seqs - 1] - begin;
     if (!ses_array_reserve(&r->target_cu_seqlens, &r->cap_target_cu, seqs + 1, sizeof *r->target_cu_seqlens,
                            e) ||
-        !ses_array_reserve(&r->target_id, &r->cap_target, (size_t)b->tokens + seqs, sizeof *r->target_id, e))
+        !ses_array_reserve(&r->target_id, &r->cap_target, tokens + seqs, sizeof *r->target_id, e))
         return false;
     r->target_cu_seqlens[0] = 0;
     for (size_t s = 0; s < seqs; s++) {
         r->target_id[at++] = (int32_t)r->m->c.decoder.start_id;
-        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++)
-            r->target_id[at++] = r->id[begin + (size_t)i];
+        for (; from < r->seq_end[first + s]; from++) r->target_id[at++] = r->id[from];
         r->target_cu_seqlens[s + 1] = (int32_t)at;
     }
     b->target_cu_seqlens = r->target_cu_seqlens, b->target_ids = r->target_id;
+    return true;
+}
+
+/* The encoder's input of sequences first .. end - 1: tokens of `ids`, ends of sequences in `stop`. */
+static bool fill_batch(reader *r, ses_batch *b, const int32_t *ids, const size_t *stop, size_t first,
+                       size_t end, ses_err *e)
+{
+    size_t begin = first ? stop[first - 1] : 0;
+    if (!ses_array_reserve(&r->cu_seqlens, &r->cap_cu, end - first + 1, sizeof *r->cu_seqlens, e))
+        return false;
+    r->cu_seqlens[0] = 0;
+    for (size_t s = first; s < end; s++) r->cu_seqlens[s - first + 1] = (int32_t)(stop[s] - begin);
+    *b = (ses_batch){ .seqs = (int64_t)(end - first),
+                      .tokens = (int64_t)(stop[end - 1] - begin),
+                      .cu_seqlens = r->cu_seqlens,
+                      .ids = ids + begin,
+                      .segments = r->segments && ids == r->id ? r->segment + begin : NULL };
     return true;
 }
 
@@ -290,16 +330,11 @@ static bool fill_target(reader *r, ses_batch *b, size_t begin, ses_err *e)
 static bool run_pass(reader *r, size_t first, size_t end, size_t first_span, ses_err *e)
 {
     size_t begin = first ? r->seq_end[first - 1] : 0, stop = r->seq_end[end - 1];
-    if (!ses_array_reserve(&r->cu_seqlens, &r->cap_cu, end - first + 1, sizeof *r->cu_seqlens, e))
+    bool own = r->o->source != NULL;
+    ses_batch b;
+    if (!fill_batch(r, &b, own ? r->source_id : r->id, own ? r->source_end : r->seq_end, first, end, e) ||
+        (r->m->stack[1].layer && !fill_target(r, &b, first, begin, e)))
         return false;
-    r->cu_seqlens[0] = 0;
-    for (size_t s = first; s < end; s++) r->cu_seqlens[s - first + 1] = (int32_t)(r->seq_end[s] - begin);
-    ses_batch b = { .seqs = (int64_t)(end - first),
-                    .tokens = (int64_t)(stop - begin),
-                    .cu_seqlens = r->cu_seqlens,
-                    .ids = r->id + begin,
-                    .segments = r->segments ? r->segment + begin : NULL };
-    if (r->m->stack[1].layer && !fill_target(r, &b, begin, e)) return false;
     ses_output_request request = { .hidden_states = true };
     ses_outputs out;
     ses_tape_reset(r->tape, NULL);
@@ -335,34 +370,46 @@ static bool flush(reader *r, ses_err *e)
     ses_state_batch b = { .first_text = r->first_text,
                           .texts = r->n_texts,
                           .cu_rows = r->cu_rows,
+                          .windowed = r->windowed,
                           .rows = r->n_rows,
                           .width = r->width,
                           .row = r->row,
                           .x = (const float *const *)r->x };
     if (!r->fn(r->ctx, &b, e)) return false;
     r->first_text += r->n_texts;
-    r->n_texts = r->n_rows = r->n_spans = r->n_seqs = r->n_tokens = 0;
+    r->n_texts = r->n_rows = r->n_spans = r->n_seqs = r->n_tokens = r->n_source = r->windowed = 0;
     return true;
+}
+
+/* Layers above the last one that is wanted do not run, but for one: the output of the last layer may be
+ * normalized. part: a view, whose stacks are its own. */
+static void cut_layers(ses_model *part, const ses_word_states_options *o)
+{
+    ses_stack *k = &part->stack[o->decoder];
+    int64_t last = 0;
+    for (size_t i = 0; i < o->n_layers; i++)
+        if (o->layers[i] > last) last = o->layers[i];
+    if (!k->c->layer_groups && last + 1 < k->depth) k->depth = last + 1;
 }
 
 static bool open_reader(reader *r, const ses_tokenizer *t, ses_err *e)
 {
     const ses_model *m = r->m;
     int64_t depth = ses_word_states_depth(m, r->o->decoder), max = ses_model_max_tokens(m) - r->o->decoder;
-    if (depth < 0)
-        return ses_fail(e, SES_EARG, "%s has no decoder with hidden states of its own",
-                        ses_model_class_name(m));
     for (size_t i = 0; i < r->o->n_layers; i++)
         if (r->o->layers[i] < 0 || r->o->layers[i] > depth)
             return ses_fail(e, SES_EARG, "layer %lld: the model has layers 0 to %lld",
                             (long long)r->o->layers[i], (long long)depth);
     r->stack = &m->stack[r->o->decoder];
-    r->width = (size_t)m->c.hidden;
-    r->segments = (m->c.embed.segments > 1 || m->c.xl.relative_segments) &&
-                  ses_model_sets_segments(NULL, ses_model_type(m));
+    r->width = (size_t)r->stack->c->hidden;
+    r->segments = ses_model_uses_segments(m) && ses_model_sets_segments(NULL, ses_model_type(m));
     r->window = r->o->window > 0 && r->o->window < max ? r->o->window : max;
     r->batch_tokens = r->o->batch_tokens > 0 ? r->o->batch_tokens : BATCH_TOKENS;
+    if (r->o->source && !r->o->decoder)
+        return ses_fail(e, SES_EARG, "only a decoder has sources that differ from its texts");
     r->tokens = ses_encode_ctx_new(t, e);
+    r->source_tokens = r->o->source ? ses_encode_ctx_new(t, e) : NULL;
+    if (r->o->source && !r->source_tokens) return false;
     r->tape = ses_tape_new(m->dev, NULL, e);
     r->x = ses_alloc_array(r->o->n_layers + 1, sizeof *r->x, e);
     return r->tokens && r->tape && r->x;
@@ -381,21 +428,31 @@ static void close_reader(reader *r)
     ses_free(r->cu_seqlens);
     ses_free(r->target_cu_seqlens);
     ses_free(r->target_id);
+    ses_free(r->source_id);
+    ses_free(r->source_end);
     ses_free(r->states);
     ses_tape_free(r->tape);
     ses_encode_ctx_free(r->tokens);
+    ses_encode_ctx_free(r->source_tokens);
 }
 
 bool ses_word_states_run(const ses_model *m, const ses_tokenizer *t, const ses_input *text, size_t n,
                          const ses_word_states_options *o, ses_state_fn *fn, void *ctx, ses_err *e)
 {
-    reader r = { .m = m, .o = o, .fn = fn, .ctx = ctx };
+    if (ses_word_states_depth(m, o->decoder) < 0)
+        return ses_fail(e, SES_EARG, "%s has no decoder with hidden states of its own",
+                        ses_model_class_name(m));
+    ses_model *view = ses_analysis_part(m, o->decoder, e); /* heads do not run */
+    if (!view) return false;
+    reader r = { .m = view, .o = o, .fn = fn, .ctx = ctx };
     bool ok = open_reader(&r, t, e);
+    if (ok) cut_layers(view, o);
     for (size_t i = 0; ok && i < n; i++) {
         ok = add_text(&r, &text[i], i, e) || ses_wrap(e, "text %zu", i + 1);
         if (ok && r.n_tokens >= (size_t)r.batch_tokens) ok = flush(&r, e);
     }
     ok = ok && flush(&r, e);
     close_reader(&r);
+    ses_model_free(view);
     return ok;
 }

@@ -7,7 +7,8 @@
  *
  * Layer 0 is the embeddings, layer N the output of the N-th layer (the last one: last_hidden_state), as in
  * `sesame features`. Encoder-decoders: the states of the encoder, or of the decoder if it is asked for, which
- * then reads the start token and the same text; the state of a token is that of the position that reads it.
+ * then reads the start token and the text, and the encoder the same text or a source of its own; the state of
+ * a token is that of the position that reads it.
  *
  *     static bool take(void *ctx, const ses_state_batch *b, ses_err *e)
  *     {
@@ -39,7 +40,8 @@ typedef struct ses_word_states_options {
     ses_state_unit unit;
     bool first_piece; /* words: the first token instead of the mean */
     bool decoder;     /* encoder-decoders: states of the decoder; the model must have one (no_head not set) */
-    const int64_t *layers; /* [n_layers], 0 .. ses_word_states_depth */
+    const ses_input *source; /* decoder: text of the encoder for each text; NULL: the same texts */
+    const int64_t *layers;   /* [n_layers], 0 .. ses_word_states_depth */
     size_t n_layers;
     int64_t window;       /* tokens of a window; 0: the model's maximum */
     int64_t batch_tokens; /* tokens of a forward pass; 0: 1024 */
@@ -58,6 +60,7 @@ typedef struct ses_state_row {
 typedef struct ses_state_batch {
     size_t first_text, texts;
     const size_t *cu_rows; /* [texts + 1], from 0: rows of each text */
+    size_t windowed;       /* texts of the batch that are longer than the model and ran in several windows */
     size_t rows, width;
     const ses_state_row *row; /* [rows] */
     const float *const *x;    /* [n_layers]: rows [rows, width], in the order of options.layers */
@@ -75,8 +78,8 @@ bool ses_word_states_run(const ses_model *m, const ses_tokenizer *t, const ses_i
  * model has no decoder. */
 int64_t ses_word_states_depth(const ses_model *m, bool decoder);
 
-/* Columns of a hidden state. */
-int64_t ses_word_states_width(const ses_model *m);
+/* Columns of a hidden state. The model must have the decoder that is asked for. */
+int64_t ses_word_states_width(const ses_model *m, bool decoder);
 
 /* A model with the config of m and random weights, without heads unless it has a
  * decoder: the baseline of probes. m must outlive it;

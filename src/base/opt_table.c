@@ -8,8 +8,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+ses_opt_spelling ses_opt_match(const ses_opt *o, const char *name, size_t n, const char **value)
+{
+    if (strlen(o->name) == n && !memcmp(o->name, name, n)) return SES_OPT_BY_NAME;
+    size_t length = o->alias ? strcspn(o->alias, "=") : 0;
+    if (!length || length != n || memcmp(o->alias, name, n) != 0) return SES_OPT_NO_MATCH;
+    if (!o->alias[length]) return SES_OPT_BY_ALIAS;
+    *value = o->alias + length + 1;
+    return SES_OPT_BY_FLAG;
+}
 
 const char *ses_opt_value_name(const ses_opt *o)
 {
@@ -247,4 +258,41 @@ bool ses_int_ranges_parse(const char *text, int64_t *out, size_t max, size_t *n,
     }
     return ses_fail(e, SES_EUSAGE, "expected a list of up to %zu numbers, as 0,4,9-12 or -1, not \"%s\"", max,
                     ses_quoted_of(text, strlen(text)).s);
+}
+
+/* ---- by name ---- */
+
+static bool same_name(const char *option, const char *name)
+{
+    for (; *option && *name; option++, name++)
+        if (*option != *name && !(*option == '-' && *name == '_')) return false;
+    return *option == *name;
+}
+
+bool ses_opt_find(const ses_opt *opt, size_t n, const char *name, const char *owner, ses_opt *out, ses_err *e)
+{
+    const ses_opt *o;
+    ses_suggestion near = { .word = name };
+    for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
+        *out = *o;
+        if (same_name(o->name, name)) return true;
+        ses_suggest_offer(&near, o->name, strlen(o->name));
+    }
+    char best[64]; /* spelled like settings: top_k */
+    snprintf(best, sizeof best, "%.*s", near.best ? (int)near.best_len : 0, near.best ? near.best : "");
+    for (char *c = best; *c; c++) *c = (char)(*c == '-' ? '_' : *c);
+    if (near.best) near.best = best, near.best_len = strlen(best);
+    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", owner, name);
+    return ses_suggest_add(&near, "", e);
+}
+
+bool ses_opt_set_all(const ses_opt *opt, size_t n, void *args, const char *owner, const ses_setting *settings,
+                     ses_err *e)
+{
+    ses_opt o;
+    for (; settings && settings->name; settings++)
+        if (!ses_opt_find(opt, n, settings->name, owner, &o, e) ||
+            !ses_opt_set(&o, args, settings->name, settings->value, e))
+            return false;
+    return true;
 }

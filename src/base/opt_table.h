@@ -23,7 +23,9 @@ typedef struct ses_opt_list {
 
 typedef struct ses_opt {
     const char *name; /* without the dashes */
-    char letter;      /* -x, or 0 */
+    /* Another spelling, accepted but not listed; "x=v": a flag x that sets the value v. NULL: none. */
+    const char *alias;
+    char letter; /* -x, or 0 */
     ses_opt_type type;
     size_t offset;         /* offset of the value in the args struct */
     const char *value;     /* placeholder in help: N, FILE; NULL for a choice: its choices */
@@ -34,6 +36,7 @@ typedef struct ses_opt {
     double min, max;       /* inclusive range of a number; both 0: any */
     bool required;         /* for text, choice, list */
     bool is_model;         /* for text, list: a model folder or the name of a bundled model */
+    bool is_path;          /* for text, list: a file or folder: requests to a server cannot set it */
     /* For text: kind of the words that shell completion offers, "tasks" or "devices" (`sesame completion`).
      * NULL: models for is_model, else files. */
     const char *completion;
@@ -79,10 +82,22 @@ typedef struct ses_usage_example {
 /* Parses the text of an option's value and stores it in args. `from` names the option in messages
  * (SES_EUSAGE). Text values are borrowed. The text of a flag is NULL, "true" or "false". */
 bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e);
+/* The option that a setting names: "top_k" and "top-k" are the option top-k. `owner` has the options, for the
+ * message about an unknown name. */
+bool ses_opt_find(const ses_opt *opt, size_t n, const char *name, const char *owner, ses_opt *out,
+                  ses_err *e);
+/* Stores settings in args, which has its defaults; settings may be NULL. */
+bool ses_opt_set_all(const ses_opt *opt, size_t n, void *args, const char *owner, const ses_setting *settings,
+                     ses_err *e);
 /* Whether the next word is the value of an option with an implicit value. text may be NULL. */
 bool ses_opt_takes_word(const ses_opt *o, const char *text);
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args must be zeroed */
 void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* frees the lists in args */
+
+/* How an option is spelled: not so, by its name, by its alias, or by an alias that also is the value. */
+typedef enum { SES_OPT_NO_MATCH, SES_OPT_BY_NAME, SES_OPT_BY_ALIAS, SES_OPT_BY_FLAG } ses_opt_spelling;
+/* Compares n bytes of a name with the option's. *value: the value of SES_OPT_BY_FLAG. */
+ses_opt_spelling ses_opt_match(const ses_opt *o, const char *name, size_t n, const char **value);
 
 /* Placeholder of the value in help: "N", "ref|avx2|avx512", "" for a flag. */
 const char *ses_opt_value_name(const ses_opt *o);

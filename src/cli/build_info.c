@@ -6,7 +6,7 @@
 #include "command.h"
 #include "io/input_stream.h"
 #include "kernel/kernel.h"
-#include "tensor/device_impl.h"
+#include "tensor/cuda_module.h"
 
 #include <dlfcn.h>
 
@@ -36,6 +36,7 @@ typedef struct library {
 } library;
 
 static const library libraries[] = {
+    { "libcurl", "downloads of 'sesame pull'", { "libcurl.so.4", "libcurl-gnutls.so.4" } },
     { "OpenBLAS", "peer in 'sesame bench gemm'", { "libopenblas.so.0", NULL } },
     { "oneDNN", "peer in 'sesame bench gemm'", { "libdnnl.so.3", "libdnnl.so.2" } },
 };
@@ -56,14 +57,13 @@ static ses_build_feature find_library(const library *l)
 size_t ses_build_features(ses_build_feature out[SES_MAX_BUILD_FEATURES])
 {
     size_t n = 0;
-#ifdef SES_CUDA
     ses_gpu gpu;
-    bool has_gpu = ses_gpu_describe(0, &gpu);
+    const ses_cuda_module *cuda = ses_cuda_module_open(NULL, NULL);
+    bool has_gpu = cuda && cuda->describe(0, &gpu);
     out[n++] = (ses_build_feature){ "CUDA", "GPU device", has_gpu,
-                                    has_gpu ? "GPU found" : "in this build, no GPU found" };
-#else
-    out[n++] = (ses_build_feature){ "CUDA", "GPU device", false, "not in this build" };
-#endif
+                                    has_gpu ? "GPU found"
+                                    : cuda  ? "module found, no GPU found"
+                                            : "module not found" };
 #ifdef SES_PCRE2
     out[n++] = (ses_build_feature){ "PCRE2", "regular expressions beyond the built-in engine", true,
                                     "in this build" };

@@ -33,6 +33,8 @@ struct ses_command {
     /* completion of operands: "bash|zsh|fish"; "COMMAND": command names; NULL: files */
     const char *operand_words;
     bool hidden; /* not listed by help */
+    /* named GROUP-ACTION: also called as "GROUP ACTION", and listed by the help of the command GROUP */
+    bool is_action;
     /* the first operand is a model (folder or name), unless --model gives it */
     bool has_model_operand;
     /* the bundled model of this pipeline is the default of --model; NULL: a pipeline's own, otherwise none */

@@ -3,6 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/tf_folder.h"
+#include "hub/hub_env.h"
+#include "hub/hub_scan.h"
 #include "model/bundled_models.h"
 #include "sesame/examples.h"
 #include "sesame/finetune.h"
@@ -11,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- models: bundled, and in the folders of SESAME_MODELS ---- */
+/* ---- models: bundled, in the folders of SESAME_MODELS, in the Hugging Face cache ---- */
 
 typedef struct model_folder {
     const ses_bundled_dirs *dirs;
@@ -23,7 +26,8 @@ static bool is_model(const char *root, const char *name)
     char *dir = ses_path_join(root, name, NULL),
          *config = dir ? ses_path_join(dir, "config.json", NULL) : NULL,
          *adapter = dir ? ses_path_join(dir, "adapter_config.json", NULL) : NULL;
-    bool yes = config && adapter && (ses_path_exists(config) || ses_path_exists(adapter));
+    bool yes =
+        config && adapter && (ses_path_exists(config) || ses_path_exists(adapter) || ses_tf_folder_is(dir));
     ses_free(adapter);
     ses_free(config);
     ses_free(dir);
@@ -40,6 +44,19 @@ static bool put_model(void *ctx, const char *name)
     return true;
 }
 
+/* Models of the Hugging Face cache: by the names of their folders, without looking into them. */
+static void put_cached(void)
+{
+    ses_buf names = { 0 };
+    ses_hub_name name;
+    char *cache = ses_hub_cache_dir(NULL);
+    bool ok = cache && ses_hub_names(cache, &names, NULL);
+    for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1)
+        if (ses_hub_name_of_folder(names.data + at, &name)) puts(name.id);
+    ses_buf_free(&names);
+    ses_free(cache);
+}
+
 static bool put_models(ses_err *e)
 {
     ses_bundled_dirs dirs;
@@ -47,6 +64,7 @@ static bool put_models(ses_err *e)
     model_folder f = { .dirs = &dirs };
     for (; ok && f.at < dirs.n; f.at++) ses_dir_each(dirs.dir[f.at], put_model, &f, NULL);
     ses_bundled_dirs_free(&dirs);
+    put_cached();
     return ok;
 }
 

@@ -134,6 +134,15 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     return ok;
 }
 
+/* "vectors train" calls the command vectors-train. NULL: the words do not name an action. */
+static const ses_command *find_action(char **argv)
+{
+    char name[64];
+    if (!argv[1] || snprintf(name, sizeof name, "%s-%s", argv[0], argv[1]) >= (int)sizeof name) return NULL;
+    const ses_command *c = ses_command_find(name);
+    return c && c->is_action ? c : NULL;
+}
+
 /* Parses the options before the command, then runs it. Sets *cmd for usage errors. */
 static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
 {
@@ -153,6 +162,7 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
         return true;
     }
     if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
+    if ((*cmd = find_action(argv))) return run_command(*cmd, (*cmd)->name, &general, argv + 2, e);
     *cmd = ses_command_require(argv[0], e);
     return *cmd && run_command(*cmd, ses_command_name_of(argv[0]), &general, argv + 1, e);
 }

@@ -22,15 +22,17 @@ static bool set_defaults(const ses_opt_group *group, size_t n_groups, ses_err *e
 
 typedef struct match {
     ses_opt opt;
-    void *args; /* NULL: no such option */
+    void *args;        /* NULL: no such option */
+    const char *value; /* the spelling is a flag that sets this value; NULL: it is not */
 } match;
 
 static match find_name(const ses_opt_group *group, size_t n_groups, const char *name, size_t len)
 {
     const ses_opt *o;
+    const char *value = NULL;
     for (size_t g = 0; g < n_groups; g++)
         for (ses_opt_iter it = ses_opt_begin(group[g].opt, group[g].n); (o = ses_opt_next(&it));)
-            if (strlen(o->name) == len && !memcmp(o->name, name, len)) return (match){ *o, group[g].args };
+            if (ses_opt_match(o, name, len, &value)) return (match){ *o, group[g].args, value };
     return (match){ 0 };
 }
 
@@ -84,9 +86,9 @@ static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, 
     char from[64] = "--";
     strncat(from, m.opt.name, sizeof from - 3);
     const char *value = word[len] ? word + len + 1 : NULL;
-    if (m.opt.type == SES_OPT_FLAG) {
-        if (value) return ses_fail(e, SES_EUSAGE, "%s takes no value", from);
-        return ses_opt_set(&m.opt, m.args, from, NULL, e);
+    if (m.opt.type == SES_OPT_FLAG || m.value) {
+        if (value) return ses_fail(e, SES_EUSAGE, "--%.*s takes no value", (int)len, word);
+        return ses_opt_set(&m.opt, m.args, from, m.value, e);
     }
     if (!value && m.opt.implicit_value) {
         if (ses_opt_takes_word(&m.opt, (*at)[1])) value = *++*at;

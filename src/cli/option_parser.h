@@ -31,6 +31,8 @@ void ses_options_free(const ses_opt_group *group, size_t n_groups);
 
 /* Writes the values in args as an object with one member per option (option_writer.c). */
 void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
+/* The members of that object alone. */
+void ses_options_put_members(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
 /* Appends the options that differ from their defaults: " --name value", quoted for a shell if needed. */
 void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out);
 /* Appends a word, in single quotes if a shell would change it. */

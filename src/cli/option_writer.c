@@ -32,14 +32,19 @@ static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
     }
 }
 
-void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
+void ses_options_put_members(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
 {
     const ses_opt *o;
-    ses_json_begin_object(w);
     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
         ses_json_put_key(w, o->name);
         put_value(o, (const char *)args + o->offset, w);
     }
+}
+
+void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    ses_options_put_members(opt, n, args, w);
     ses_json_end_object(w);
 }
 

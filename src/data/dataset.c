@@ -17,6 +17,7 @@ struct ses_dataset {
     ses_ints ids, segments, tags, target_ids; /* all sequences end to end; target_ids: for SES_TARGET_TEXT */
     ses_ints cu_seqlens, target_cu_seqlens;   /* [sequences + 1] offsets of the sequences */
     ses_ints label, end;                      /* [sequences]; the start of a span is in label */
+    ses_ints cls;                             /* [sequences], or empty: see ses_sequence */
     ses_real *values;
     size_t values_cap;
     int64_t *origin;
@@ -38,8 +39,9 @@ ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, se
 void ses_dataset_free(ses_dataset *d)
 {
     if (!d) return;
-    ses_ints *all[] = { &d->ids,        &d->segments,          &d->tags,  &d->target_ids,
-                        &d->cu_seqlens, &d->target_cu_seqlens, &d->label, &d->end };
+    ses_ints *all[] = { &d->ids,        &d->segments,   &d->tags,
+                        &d->target_ids, &d->cu_seqlens, &d->target_cu_seqlens,
+                        &d->label,      &d->end,        &d->cls };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(d->values);
     ses_free(d->origin);
@@ -58,12 +60,14 @@ static bool reserve(ses_dataset *d, ses_err *e)
 
 bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
-    bool tags = d->target == SES_TARGET_TAGS, text = d->target == SES_TARGET_TEXT;
+    bool masked = d->target == SES_TARGET_SPAN && s->tags, tags = d->target == SES_TARGET_TAGS || masked,
+         text = d->target == SES_TARGET_TEXT;
     if (s->n < 1) return ses_fail(e, SES_EARG, "an example has no tokens");
     if (!reserve(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
         !ses_ints_append(&d->segments, s->segments, s->n, e))
         return false;
     if (tags && !ses_ints_append(&d->tags, s->tags, s->n, e)) return false;
+    if (masked && !ses_ints_push(&d->cls, s->cls, e)) return false;
     if (text && !ses_ints_append(&d->target_ids, s->target_ids, s->n_target, e)) return false;
     if (!ses_ints_push(&d->cu_seqlens, (int32_t)d->ids.n, e) ||
         !ses_ints_push(&d->target_cu_seqlens, (int32_t)d->target_ids.n, e))
@@ -89,6 +93,7 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
                            .label = d->label.p[s],
                            .start = d->label.p[s],
                            .end = d->end.p[s],
+                           .cls = d->cls.n ? d->cls.p[s] : 0,
                            .values = d->values ? d->values + s * d->width : NULL,
                            .tags = d->tags.p ? d->tags.p + at : NULL,
                            .target_ids = d->target_ids.p ? d->target_ids.p + target_at : NULL,
@@ -106,7 +111,7 @@ struct ses_batches {
     int64_t *batch_start; /* [count + 1] first index in `order` of each batch */
     int64_t *batch_order; /* [count] batches in the order of the epoch */
     int64_t count;
-    ses_ints ids, segments, cu_seqlens, label, end, tags, target_cu_seqlens;
+    ses_ints ids, segments, cu_seqlens, label, end, tags, target_cu_seqlens, cls, impossible;
     ses_real *values;
     size_t values_cap;
 };
@@ -137,8 +142,8 @@ fail:
 void ses_batches_free(ses_batches *b)
 {
     if (!b) return;
-    ses_ints *all[] = { &b->ids, &b->segments, &b->cu_seqlens,       &b->label,
-                        &b->end, &b->tags,     &b->target_cu_seqlens };
+    ses_ints *all[] = { &b->ids,  &b->segments,          &b->cu_seqlens, &b->label,     &b->end,
+                        &b->tags, &b->target_cu_seqlens, &b->cls,        &b->impossible };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(b->values);
     ses_free(b->order);
@@ -258,6 +263,14 @@ static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_er
     return true;
 }
 
+static bool add_span(ses_batches *b, const ses_sequence *s, ses_err *e)
+{
+    if (!ses_ints_push(&b->label, s->start, e) || !ses_ints_push(&b->end, s->end, e)) return false;
+    return !b->d->cls.n ||
+           (ses_ints_append(&b->tags, s->tags, s->n, e) && ses_ints_push(&b->cls, s->cls, e) &&
+            ses_ints_push(&b->impossible, s->start == s->cls, e));
+}
+
 /* example: its index in the batch; first: the sequence is its first one. */
 static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
@@ -269,7 +282,7 @@ static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t e
     case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
     case SES_TARGET_VALUES: return !first || add_values(b, &s, example, e);
     case SES_TARGET_TAGS: return ses_ints_append(&b->tags, s.tags, s.n, e);
-    case SES_TARGET_SPAN: return ses_ints_push(&b->label, s.start, e) && ses_ints_push(&b->end, s.end, e);
+    case SES_TARGET_SPAN: return add_span(b, &s, e);
     case SES_TARGET_TEXT:
         return ses_ints_append(&b->tags, s.target_ids, s.n_target, e) &&
                ses_ints_push(&b->target_cu_seqlens, (int32_t)b->tags.n, e);
@@ -285,8 +298,8 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     int64_t n = 0, c = b->d->group;
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
-    b->ids.n = b->segments.n = b->cu_seqlens.n = b->label.n = b->end.n = b->tags.n = b->target_cu_seqlens.n =
-        0;
+    b->ids.n = b->segments.n = b->cu_seqlens.n = b->label.n = b->end.n = b->tags.n = 0;
+    b->target_cu_seqlens.n = b->cls.n = b->impossible.n = 0;
     if (!ses_ints_push(&b->cu_seqlens, 0, e) || !ses_ints_push(&b->target_cu_seqlens, 0, e)) return false;
     for (int64_t i = 0; i < n * c; i++)
         if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
@@ -301,6 +314,8 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;
     if (target == SES_TARGET_TEXT) out->target_cu_seqlens = b->target_cu_seqlens.p;
     if (target == SES_TARGET_SPAN) out->starts = b->label.p, out->ends = b->end.p;
+    if (target == SES_TARGET_SPAN && b->cls.n)
+        out->answer_mask = b->tags.p, out->choice_positions = b->cls.p, out->pair_labels = b->impossible.p;
     return true;
 }
 

@@ -335,6 +335,15 @@ ses_examples *ses_examples_begin(const ses_data_spec *spec, const ses_examples *
     return NULL;
 }
 
+bool ses_examples_take_group(ses_examples *d, ses_string name, int64_t *out, ses_err *e)
+{
+    bool fresh;
+    int64_t next = (int64_t)d->group.count + 1;
+    if (ses_strmap_find(&d->group, name.p, name.n, out)) return true;
+    *out = next;
+    return ses_examples_keep(d, &name, e) && ses_strmap_insert(&d->group, name.p, name.n, next, &fresh, e);
+}
+
 bool ses_examples_end(ses_examples *d, ses_err *e)
 {
     if (has_classes(d->kind) && !d->fixed && !sort_labels(d, e)) return false;
@@ -347,9 +356,10 @@ ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, con
                                 ses_err *e)
 {
     static bool (*const read[SES_DATA_FORMAT_COUNT])(ses_examples *, const char *, ses_err *) = {
-        [SES_DATA_TABLE] = ses_read_table,   [SES_DATA_CONLL] = ses_read_conll,
-        [SES_DATA_SQUAD] = ses_read_squad,   [SES_DATA_MULTIRC] = ses_read_multirc,
-        [SES_DATA_RECORD] = ses_read_record, [SES_DATA_LINES] = ses_read_lines,
+        [SES_DATA_TABLE] = ses_read_table,           [SES_DATA_CONLL] = ses_read_conll,
+        [SES_DATA_SQUAD] = ses_read_squad,           [SES_DATA_MULTIRC] = ses_read_multirc,
+        [SES_DATA_RECORD] = ses_read_record,         [SES_DATA_LINES] = ses_read_lines,
+        [SES_DATA_WINOGENDER] = ses_read_winogender,
     };
     ses_examples *d = ses_examples_begin(spec, like, e);
     bool is_read = d && read[spec->format](d, path, e);
@@ -363,6 +373,7 @@ void ses_examples_free(ses_examples *d)
 {
     if (!d) return;
     ses_strmap_free(&d->map);
+    ses_strmap_free(&d->group);
     ses_arena_free(&d->arena);
     ses_free(d->value);
     ses_free(d->name);

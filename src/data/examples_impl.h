@@ -15,8 +15,9 @@ struct ses_examples {
     size_t n, cap, skipped;
     const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;
-    ses_strmap map; /* label value to id */
-    bool fixed;     /* new labels are errors */
+    ses_strmap map;   /* label value to id */
+    bool fixed;       /* new labels are errors */
+    ses_strmap group; /* name of a group to its number */
 };
 
 /* An empty set with the labels of like or of spec; examples are added between begin and end. end sorts the
@@ -28,6 +29,9 @@ bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* copies *f
 
 /* The id of a label value; adds the label unless d->fixed. */
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
+
+/* The number of a group by its name, from 1. */
+bool ses_examples_take_group(ses_examples *d, ses_string name, int64_t *out, ses_err *e);
 
 /* Fails with both lists unless every label of d is one of like's, in any order. */
 bool ses_examples_check_labels(const ses_examples *d, const ses_examples *like, ses_err *e);
@@ -45,6 +49,7 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_squad(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_record(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_winogender(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_lines(ses_examples *d, const char *path, ses_err *e);
 
 #endif

@@ -11,9 +11,9 @@ enum { MAX_CHOICES = 64, TEXT_A = 0 };
 
 /* Roles of the fields of a row. */
 typedef struct roles {
-    char *name[MAX_CHOICES + 4];
+    char *name[MAX_CHOICES + 5];
     size_t n;
-    size_t b, label, prefix, choice, n_choices; /* field indices; 0: none, as field 0 is text_a */
+    size_t b, label, prefix, group, choice, n_choices; /* field indices; 0: none, as field 0 is text_a */
 } roles;
 
 static bool add_role(roles *r, const char *s, size_t n, ses_err *e)
@@ -41,6 +41,10 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     if (s->prefix_column) {
         r->prefix = r->n;
         if (!add_role(r, s->prefix_column, strlen(s->prefix_column), e)) return false;
+    }
+    if (s->group) {
+        r->group = r->n;
+        if (!add_role(r, s->group, strlen(s->group), e)) return false;
     }
     r->choice = r->n;
     bool tuple = s->kind == SES_DATA_TUPLE;
@@ -124,6 +128,7 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
     if (!read_text(d, &row[TEXT_A], r->prefix ? &row[r->prefix] : NULL, &x->text_a, e)) return false;
     if (r->b) x->text_b = row[r->b];
     if (r->b && !ses_examples_keep(d, &x->text_b, e)) return false;
+    if (r->group && !ses_examples_take_group(d, row[r->group], &x->group, e)) return false;
     switch (label ? d->kind : SES_DATA_SEQ2SEQ) {
     case SES_DATA_REGRESS:
         if (!read_number(label, &x->target, e)) return false;

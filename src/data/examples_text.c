@@ -165,10 +165,11 @@ static bool each_object(ses_examples *d, const char *path, each_fn *fn, ses_err 
     return ok;
 }
 
+/* group: the number of the question. */
 static bool add_multirc(ses_examples *d, const ses_json *question, const ses_json *answer,
-                        const ses_string *passage, uint64_t line, ses_err *e)
+                        const ses_string *passage, uint64_t line, int64_t group, ses_err *e)
 {
-    ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_a = *passage };
+    ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_a = *passage, .group = group };
     ses_string q, a;
     int64_t right = 0;
     if (!text_of(question, "question", &q, e) || !text_of(answer, "text", &a, e)) return false;
@@ -199,8 +200,9 @@ static bool multirc(ses_examples *d, const ses_json *root, uint64_t line, ses_er
     if (!ses_examples_keep(d, &passage, e)) return false;
     for (size_t i = 0; i < ses_json_len(list); i++) {
         const ses_json *q = ses_json_at(list, i), *answers = ses_json_get(q, "answers");
+        int64_t group = (d->n ? d->item[d->n - 1].group : 0) + 1;
         for (size_t k = 0; k < ses_json_len(answers); k++)
-            if (!add_multirc(d, q, ses_json_at(answers, k), &passage, line, e))
+            if (!add_multirc(d, q, ses_json_at(answers, k), &passage, line, group, e))
                 return ses_wrap(e, "question %zu, answer %zu", i, k);
     }
     return true;

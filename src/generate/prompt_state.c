@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "generate_impl.h"
+#include "model/model_desc.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static bool set_first_tokens(const ses_generator *g, ses_prompt_state *p, ses_id
 static bool set_lengths(const ses_generator *g, ses_prompt_state *p, ses_err *e)
 {
     const ses_generate_options *o = &p->o;
-    int64_t max_tokens = ses_model_max_tokens(g->model);
+    int64_t max_tokens = ses_model_max_target_tokens(g->model);
     if (p->prompt_len > max_tokens)
         return ses_fail(e, SES_EARG, "the prompt has %lld tokens, the model accepts at most %lld",
                         (long long)p->prompt_len, (long long)max_tokens);
@@ -66,7 +67,7 @@ ses_prompt_state *ses_prompt_state_new(const ses_generator *g, const ses_prompt 
     p->n_top = o->top_logprobs < g->vocab_size ? o->top_logprobs : g->vocab_size;
     bool ok = ses_generate_check(g, &p->o, e);
     if (ok && prompt->ids.n < 1) ok = ses_fail(e, SES_EARG, "the prompt is empty");
-    ok = ok && ses_generate_check_ids(prompt->ids, g->vocab_size, "prompt", e) &&
+    ok = ok && ses_generate_check_ids(prompt->ids, ses_model_source_vocab_size(g->model), "prompt", e) &&
          ses_generate_check_ids(prompt->decoder_ids, g->vocab_size, "decoder_ids", e) &&
          copy_ids(p, prompt->ids, &p->source, e) && set_first_tokens(g, p, prompt->decoder_ids, e) &&
          set_lengths(g, p, e);

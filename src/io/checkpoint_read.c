@@ -1,9 +1,11 @@
 /* Opens the weights of a model folder: model.safetensors, or model.safetensors.index.json with its shards; or
- * the PyTorch or int8 equivalents. */
+ * the PyTorch or int8 equivalents; or a TensorFlow checkpoint. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/tf_folder.h"
+#include "io/tf/tf_read.h"
 #include "sesame/json.h"
 
 #include <stdlib.h>
@@ -174,19 +176,43 @@ static ses_safetensors *open_index(const char *dir, const char *path, ses_tensor
     return f.s;
 }
 
-/* Reports the missing files, and unsupported formats in the folder. */
+/* Reports the missing files, and unsupported formats in the folder with what to do about them. */
 static void fail_not_found(const char *dir, ses_err *e)
 {
-    static const char *const other[] = { "tf_model.h5", "flax_model.msgpack" };
+    static const struct other {
+        const char *name, *option;
+    } other[] = { { "tf_model.h5", "from_tf" }, { "flax_model.msgpack", "from_flax" } };
     for (size_t i = 0; i < SES_LEN(other); i++) {
-        char *path = ses_path_join(dir, other[i], e);
+        char *path = ses_path_join(dir, other[i].name, e);
         if (path && ses_path_exists(path))
-            ses_fail(e, SES_EUNSUPPORTED, "%s: found %s, expected %s: convert the weights first", dir,
-                     other[i], layouts[0].name);
+            ses_fail(e, SES_EUNSUPPORTED,
+                     "%s: found %s, expected %s: take a revision of the model with safetensors, or convert "
+                     "it in Python with transformers 4: AutoModel.from_pretrained(\"%s\", %s=True)"
+                     ".save_pretrained(\"OUT\"), with the class of its task in place of AutoModel",
+                     dir, other[i].name, layouts[0].name, dir, other[i].option);
         ses_free(path);
     }
-    ses_fail(e, SES_EIO, "%s: neither %s nor %s nor an index of shards found", dir, layouts[0].name,
-             layouts[1].name);
+    ses_fail(e, SES_EIO, "%s: neither %s nor %s nor an index of shards nor a TensorFlow checkpoint found",
+             dir, layouts[0].name, layouts[1].name);
+}
+
+/* The checkpoint of google-research's files. */
+static ses_safetensors *open_tf(const char *dir, const char *class, ses_err *e)
+{
+    folder f = { dir, NULL };
+    ses_tf_index x;
+    char *prefix = ses_tf_folder_prefix(dir, e);
+    if (prefix && ses_tf_index_open(&x, dir, prefix, e)) {
+        f.s = ses_alloc(sizeof *f.s, e);
+        if (f.s && !ses_tf_read(f.s, &x, prefix, class, map_shard, &f, e)) {
+            ses_wrap(e, "%s/%s.index", dir, prefix);
+            ses_safetensors_free(f.s);
+            f.s = NULL;
+        }
+        ses_tf_index_free(&x);
+    }
+    ses_free(prefix);
+    return f.s;
 }
 
 /* *found: one of the layout's files exists; the result or error is about it. */
@@ -208,7 +234,7 @@ static ses_safetensors *open_layout(const char *dir, const struct layout *l, boo
     return s;
 }
 
-ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
+ses_safetensors *ses_checkpoint_open_as(const char *dir, const char *class, ses_err *e)
 {
     if (ses_path_exists(dir) && !ses_path_is_dir(dir)) return ses_tensors_open(NULL, dir, e);
     if (!ses_dir_check(dir, e)) return NULL;
@@ -217,6 +243,12 @@ ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
         ses_safetensors *s = open_layout(dir, &layouts[i], &found, e);
         if (found) return s;
     }
+    if (ses_tf_folder_is(dir)) return open_tf(dir, class, e);
     fail_not_found(dir, e);
     return NULL;
+}
+
+ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
+{
+    return ses_checkpoint_open_as(dir, NULL, e);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/wire/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,24 +22,7 @@ struct ses_event_file {
     ses_buf record, event, summary, value; /* scratch, kept to reuse their memory */
 };
 
-/* Bitwise: records are a few dozen bytes. */
-uint32_t ses_crc32c(const void *p, size_t n)
-{
-    const unsigned char *s = p;
-    uint32_t crc = 0xFFFFFFFFu;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= s[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0x82F63B78u & (0u - (crc & 1)));
-    }
-    return ~crc;
-}
-
-/* Masked CRC, as the record format requires: a CRC of data that contains CRCs would be weak. */
-static uint32_t masked(const void *p, size_t n)
-{
-    uint32_t crc = ses_crc32c(p, n);
-    return (crc >> 15 | crc << 17) + 0xA282EAD8u;
-}
+static uint32_t masked(const void *p, size_t n) { return ses_crc32c_mask(ses_crc32c(p, n)); }
 
 /* ---- protocol buffers ---- */
 

@@ -32,6 +32,4 @@ bool ses_event_file_put(ses_event_file *f, double wall, int64_t step, const ses_
 /* Removes Sesame's event files; dir may be absent. */
 bool ses_event_files_remove(const char *dir, ses_err *e);
 
-uint32_t ses_crc32c(const void *p, size_t n); /* Castagnoli polynomial, as in iSCSI (RFC 3720) */
-
 #endif

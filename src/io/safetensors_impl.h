@@ -56,6 +56,10 @@ typedef bool ses_shard_source(void *ctx, const char *file, const void **bytes, s
 ses_safetensors *ses_checkpoint_from_index(const char *index, size_t n, ses_shard_source *get, void *ctx,
                                            ses_err *e);
 
+/* ses_checkpoint_open for a model class, which decides between the two models in a TensorFlow checkpoint of
+ * ELECTRA; NULL: not known. */
+ses_safetensors *ses_checkpoint_open_as(const char *dir, const char *class, ses_err *e);
+
 /* A tensor to be written. */
 typedef struct ses_pending_entry {
     const char *name;

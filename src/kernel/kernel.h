@@ -274,7 +274,7 @@ typedef struct ses_kernels {
 ses_isa ses_isa_best(void);               /* highest level that the CPU and this build support */
 const char *ses_isa_name(ses_isa isa);    /* "ref", "avx2", "avx512" */
 ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
-/* CUDA kernels for f32 or bf16 activations. Defined only in builds with SES_CUDA. */
+/* CUDA kernels for f32 or bf16 activations. Defined in the CUDA module only (tensor/cuda_module.h). */
 ses_kernels ses_kernels_cuda(bool is_bf16);
 const char *ses_kernels_missing(const ses_kernels *k); /* first missing CUDA kernel; NULL: none */
 

@@ -3,6 +3,7 @@
 #include "lbfgs.h"
 #include "logreg_impl.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,8 +83,11 @@ static bool check(const problem *p, ses_err *e)
         size_t at = p->pick ? p->pick[i] : i;
         if (p->y[at] < 0 || (size_t)p->y[at] >= p->classes)
             return ses_fail(e, SES_EARG, "row %zu: label %d of %zu", at + 1, (int)p->y[at], p->classes);
-        for (size_t k = 0; k < p->width; k++)
-            if (!isfinite(p->x[at * p->width + k]))
+        const float *x = p->x + at * p->width;
+        bool bad = false;
+        for (size_t k = 0; k < p->width; k++) bad |= !(fabsf(x[k]) <= FLT_MAX); /* vectorizes */
+        for (size_t k = 0; bad && k < p->width; k++)
+            if (!isfinite(x[k]))
                 return ses_fail(e, SES_EARG, "row %zu, column %zu: not a finite number", at + 1, k + 1);
         two = two || p->y[at] != p->y[first];
     }
@@ -126,7 +130,7 @@ static void center_biases(ses_logreg *m)
     for (size_t r = 0; m->rows > 1 && r < m->rows; r++) m->bias[r] -= mean;
 }
 
-static bool minimize(ses_logreg *m, const problem *p, const ses_logreg_options *o, ses_err *e)
+static bool minimize(ses_logreg *m, const problem *p, const ses_logreg_options *o, bool fresh, ses_err *e)
 {
     ses_logreg_device *d = NULL;
     ses_lbfgs_problem f = { .value = value, .ctx = (void *)(uintptr_t)p };
@@ -134,6 +138,7 @@ static bool minimize(ses_logreg *m, const problem *p, const ses_logreg_options *
     if (o->device && !o->balanced) {
         d = ses_logreg_device_new(p, o->device, e);
         if (!d) return false;
+        if (fresh && p->bias) ses_logreg_device_start(d, m->bias), center_biases(m);
         f = (ses_lbfgs_problem){ ses_logreg_device_value, ses_logreg_device_precondition, 1e-7, d };
     }
     bool ok =
@@ -158,6 +163,7 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
     };
     if (!(c > 0) || !isfinite(c))
         return ses_fail(e, SES_EARG, "C is %g; expected a finite number above 0", c);
+    bool fresh = !m->weight || m->width != width || m->classes != classes;
     if (!check(&p, e) || !shape(m, width, classes, e)) return false;
     p.rows = m->rows;
     p.class_weight = ses_alloc_array(classes + m->rows, sizeof *p.class_weight, e);
@@ -165,7 +171,7 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
     p.score = p.class_weight + classes;
     weigh(&p, o->balanced);
     p.penalty = 1 / (c * p.total);
-    bool ok = minimize(m, &p, o, e);
+    bool ok = minimize(m, &p, o, fresh, e);
     ses_free(p.class_weight);
     return ok;
 }

@@ -27,6 +27,9 @@ double ses_logreg_device_value(void *ctx, const double *w, double *g);
  * a quarter of f (1 - f) mean(x_k^2) + penalty, f the frequency of the class. It works best with
  * uncorrelated columns; rotated vectors have the same objective. */
 bool ses_logreg_device_prepare(ses_logreg_device *d, ses_err *e);
+/* Biases that predict the frequencies of the classes, as the start of a fit: from zero, the first step would
+ * take the bias of a rare class so far that its probability becomes 0. */
+void ses_logreg_device_start(const ses_logreg_device *d, double *bias);
 void ses_logreg_device_precondition(void *ctx, double *q);
 bool ses_logreg_device_ok(const ses_logreg_device *d, ses_err *e); /* after the last value */
 

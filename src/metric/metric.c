@@ -141,11 +141,15 @@ static bool check(const ses_metric *m, const ses_evaluation *v, ses_err *e)
     case SES_METRIC_REALS: complete = v->true_reals && v->pred_reals; break;
     case SES_METRIC_NLL: complete = v->nll && v->n_nll; break;
     case SES_METRIC_TEXTS: complete = v->pred_texts && v->ref_texts; break;
+    case SES_METRIC_GROUPS:
+        complete = v->true_labels && v->pred_labels && v->n_labels && v->groups && !v->cu;
+        break;
     }
     if (!v->n) return ses_fail(e, SES_EARG, "no examples to evaluate");
     if (v->n > UINT32_MAX) return ses_fail(e, SES_EARG, "%zu examples; expected at most 4294967295", v->n);
     if (!complete) return ses_fail(e, SES_EARG, "the evaluation lacks the fields this metric reads");
-    return m->kind > SES_METRIC_TAGS || ses_labels_check(v, e);
+    bool has_labels = m->kind <= SES_METRIC_TAGS || m->kind == SES_METRIC_GROUPS;
+    return !has_labels || ses_labels_check(v, e);
 }
 
 /* ---- bootstrap ---- */

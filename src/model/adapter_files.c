@@ -6,6 +6,9 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "base/tf_folder.h"
+#include "hub/hub_name.h"
+#include "io/tf/tf_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,17 +161,35 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
     return ses_json_writer_parse(w, e);
 }
 
-ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *e)
+/* config.json, or a config derived from the files of a TensorFlow checkpoint. */
+static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
 {
-    if (has_file(dir, "config.json") || !ses_model_is_adapter(dir)) return load(dir, "config.json", e);
+    char index[4096];
+    if (!has_file(dir, "config.json") && ses_tf_folder_is(dir)) return ses_tf_config_open(dir, class, e);
+    int n = snprintf(index, sizeof index, "%s.index", dir);
+    if (n > 0 && (size_t)n < sizeof index && !ses_path_exists(dir) && ses_path_exists(index)) {
+        ses_fail(e, SES_EARG, "%s: the prefix of a TensorFlow checkpoint; name its folder instead", dir);
+        return NULL;
+    }
+    return load(dir, "config.json", e);
+}
+
+ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e)
+{
+    if (has_file(dir, "config.json") || !ses_model_is_adapter(dir)) return load_config(dir, class_name, e);
     ses_json_doc *adapter = load(dir, SES_ADAPTER_CONFIG, e), *d = NULL, *config = NULL;
     char *from = adapter ? base_of(ses_json_root(adapter), dir, base, e) : NULL;
-    config = from ? load(from, "config.json", e) : NULL;
+    config = from ? load_config(from, class_name, e) : NULL;
     if (config) d = derive(dir, ses_json_root(adapter), ses_json_root(config), e);
     ses_json_free(config);
     ses_json_free(adapter);
     ses_free(from);
     return d;
+}
+
+ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *e)
+{
+    return ses_model_config_open_as(dir, base, NULL, e);
 }
 
 /* ---- writing ---- */
@@ -252,15 +273,18 @@ char *ses_adapter_base_name(const char *base, const char *dir)
 static void put_config(const ses_model *m, ses_json_writer *w)
 {
     static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
-                                           "layers_to_transform", "revision" };
+                                           "layers_to_transform" };
     static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
     char *absolute = realpath(a->base, NULL); /* absolute: valid from any folder */
+    ses_hub_name hub;
+    bool is_hub = ses_hub_name_of_snapshot(absolute ? absolute : a->base, &hub);
     ses_json_begin_object(w);
     ses_json_member_string(w, "peft_type", "LORA");
     ses_json_member_string(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
-    ses_json_member_string(w, "base_model_name_or_path", absolute ? absolute : a->base);
+    ses_json_member_string(w, "base_model_name_or_path", is_hub ? hub.id : absolute ? absolute : a->base);
+    ses_json_member_string(w, "revision", is_hub ? hub.revision : NULL);
     ses_json_member_int(w, "r", a->lora.rank);
     ses_json_member_real(w, "lora_alpha", a->lora.alpha);
     ses_json_member_real(w, "lora_dropout", a->lora.dropout);

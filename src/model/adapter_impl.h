@@ -4,7 +4,7 @@
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
-#include "base/adapter_folder.h"
+#include "hub/adapter_folder.h"
 #include "model_desc.h"
 
 #define SES_ADAPTER_FILE "adapter_model.safetensors"

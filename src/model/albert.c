@@ -19,7 +19,9 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         return ses_fail(e, SES_EARG, "%lld applications of %lld layers exceed the maximum of %d",
                         (long long)c->layers, (long long)c->layers_per_group, SES_MAX_LAYERS);
     c->layers *= c->layers_per_group; /* every application counts as a layer */
-    return ses_bert_post_read(c, config, e);
+    if (!ses_bert_post_read_positions(c, config, e)) return false;
+    c->attention.cross = false; /* ALBERT has none */
+    return true;
 }
 
 #define LAYER "encoder.albert_layer_groups.#.albert_layers.@."
@@ -32,6 +34,7 @@ static const ses_tensor_name tensors[] = {
     { "layer.#.attn.query.*", LAYER "attention.query.*" },
     { "layer.#.attn.key.*", LAYER "attention.key.*" },
     { "layer.#.attn.value.*", LAYER "attention.value.*" },
+    { "layer.#.attn.distance", LAYER "attention.distance_embedding.weight" },
     { "layer.#.attn.out.*", LAYER "attention.dense.*" },
     { "layer.#.attn.norm.*", LAYER "attention.LayerNorm.*" },
     { "layer.#.ffn.up.*", LAYER "ffn.*" },
@@ -79,7 +82,8 @@ const ses_model_desc ses_model_albert = {
                   .embed.norm = true,
                   .embed.tied = true,
                   .lm.bias = true,
-                  .embed.always_project = true },
+                  .embed.always_project = true,
+                  .position.distances_unscaled = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = finish,
     .tensors = { SES_TABLE(tensors) },

@@ -37,10 +37,10 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (!ses_config_bool(config, "share_encoder_decoder_embeddings", &shared, e) ||
         !ses_config_int(config, "decoder_vocab_size", &targets, e))
         return false;
-    if (!shared && targets != c->vocab)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"decoder_vocab_size\" %lld other than \"vocab_size\" %lld is not supported",
-                        (long long)targets, (long long)c->vocab);
+    if (!shared && (targets < 1 || targets > SES_MAX_VOCAB || c->pad_id >= targets))
+        return ses_fail(e, SES_EARG, "\"decoder_vocab_size\" is %lld, expected %lld to %d",
+                        (long long)targets, (long long)(c->pad_id < 0 ? 1 : c->pad_id + 1), SES_MAX_VOCAB);
+    if (!shared) c->decoder.vocab = targets;
     c->decoder.separate_embeddings = !c->embed.tied || !shared;
     if (c->decoder.separate_embeddings) c->name_table = SEPARATE_NAMES;
     return true;
@@ -85,6 +85,7 @@ static const ses_tensor_name apart[] = { { "embed.token", "encoder.embed_tokens.
 
 #define CLASSES(stem, generation)                                                                       \
     { .name = stem "Model", .decoder_input_from_source = true },                                        \
+        { .name = stem "Encoder", .encoder_only = true },                                               \
         SES_CLASS(stem generation, SES_USE_HEAD(seq2seq_lm, "logits")),                                 \
     {                                                                                                   \
         .name = stem "ForCausalLM", .decoder_only = true, .head = { SES_USE_HEAD(masked_lm, "logits") } \

@@ -58,9 +58,11 @@ static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
         return ses_fail(e, SES_EARG,
                         "the decoder has no input: set target_cu_seqlens and target_ids or labels");
     int64_t tokens = b->target_cu_seqlens[b->seqs];
-    return check_offsets(b->target_cu_seqlens, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
+    return check_offsets(b->target_cu_seqlens, b->seqs, tokens, ses_model_max_target_tokens(m),
+                         "target: ", e) &&
            check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e) &&
-           check_range(b->target_positions, tokens, ses_model_max_tokens(m), false, "target: position", e);
+           check_range(b->target_positions, tokens, ses_model_max_target_tokens(m), false, "target: position",
+                       e);
 }
 
 static bool rises(const int32_t *cu, int64_t seqs)
@@ -68,6 +70,21 @@ static bool rises(const int32_t *cu, int64_t seqs)
     bool ok = cu[0] == 0;
     for (int64_t s = 0; s < seqs; s++) ok &= cu[s] <= cu[s + 1];
     return ok;
+}
+
+/* Vectors beside tokens. */
+static bool check_modal(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    if (!b->modal_rows) return true;
+    if (!m->stack[0].modal.w)
+        return ses_fail(e, SES_EARG, "%s does not read vectors (modal_rows): only tokens", m->desc->name);
+    if (!b->modal_vectors || b->n_modal < 1 || b->n_modal > INT32_MAX - b->tokens)
+        return ses_fail(e, SES_EARG, "modal_rows needs modal_vectors and their number, n_modal");
+    for (int64_t t = 0; t < b->tokens; t++)
+        if (b->modal_rows[t] < -1 || b->modal_rows[t] >= b->n_modal)
+            return ses_fail(e, SES_EARG, "modal row %d at token %lld, expected -1 to %lld",
+                            (int)b->modal_rows[t], (long long)t, (long long)b->n_modal - 1);
+    return true;
 }
 
 /* Permutation masks, positions to predict and mems: XLNet only. */
@@ -135,7 +152,7 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
         for (int64_t i = 0; i < s; i++)
             if (b->slots[i] == slot)
                 return ses_fail(e, SES_EARG, "slot %d occurs twice in the batch", (int)slot);
-        int64_t len = k->len[slot] + cu[s + 1] - cu[s], max_len = ses_model_max_tokens(m);
+        int64_t len = k->len[slot] + cu[s + 1] - cu[s], max_len = ses_model_max_target_tokens(m);
         if (len > k->room[slot])
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has capacity for %lld", (int)slot,
                             (long long)len, (long long)k->room[slot]);
@@ -152,7 +169,7 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
 
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
-    const ses_config *c = &m->c;
+    const ses_config *c = m->stack[0].c;
     int64_t max_len = ses_model_max_tokens(m);
     bool goes_on = b->cache && b->cache->cross.layers && !b->ids;
     if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu_seqlens || !b->ids)))
@@ -160,8 +177,8 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
     if (!check_offsets(b->cu_seqlens, b->seqs, b->tokens, b->positions ? 0 : max_len, "", e) ||
-        !check_target(m, b, e) || !check_permutation(m, b, e) || !check_prefix(m, b, e) ||
-        (b->cache && !check_cache(m, b, e)) ||
+        !check_target(m, b, e) || !check_permutation(m, b, e) || !check_modal(m, b, e) ||
+        !check_prefix(m, b, e) || (b->cache && !check_cache(m, b, e)) ||
         !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
         (c->embed.segments &&
          !check_range(b->segments, b->tokens, c->embed.segments, false, "segment id", e)) ||

@@ -1,8 +1,6 @@
 /* BERT (Devlin et al. 2018): post-norm encoder with learned positions and two segments. */
 #include "model_desc.h"
 
-#include <string.h>
-
 const ses_config_key ses_bert_keys[SES_BERT_KEYS] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
     SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
@@ -30,8 +28,14 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "layer.#.attn.query.*", "encoder.layer.#.attention.self.query.*" },
     { "layer.#.attn.key.*", "encoder.layer.#.attention.self.key.*" },
     { "layer.#.attn.value.*", "encoder.layer.#.attention.self.value.*" },
+    { "layer.#.attn.distance", "encoder.layer.#.attention.self.distance_embedding.weight" },
     { "layer.#.attn.out.*", "encoder.layer.#.attention.output.dense.*" },
     { "layer.#.attn.norm.*", "encoder.layer.#.attention.output.LayerNorm.*" },
+    { "layer.#.cross.query.*", "encoder.layer.#.crossattention.self.query.*" },
+    { "layer.#.cross.key.*", "encoder.layer.#.crossattention.self.key.*" },
+    { "layer.#.cross.value.*", "encoder.layer.#.crossattention.self.value.*" },
+    { "layer.#.cross.out.*", "encoder.layer.#.crossattention.output.dense.*" },
+    { "layer.#.cross.norm.*", "encoder.layer.#.crossattention.output.LayerNorm.*" },
     { "layer.#.ffn.up.*", "encoder.layer.#.intermediate.dense.*" },
     { "layer.#.ffn.down.*", "encoder.layer.#.output.dense.*" },
     { "layer.#.ffn.norm.*", "encoder.layer.#.output.LayerNorm.*" },
@@ -40,19 +44,21 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
 
 bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
-    const char *kind = NULL;
-    bool cross = false;
-    if (!ses_config_text(config, "position_embedding_type", &kind, e) ||
-        !ses_config_bool(config, "add_cross_attention", &cross, e))
-        return false;
-    if (cross)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"add_cross_attention\" is true: cross attention is not supported");
-    if (kind && strcmp(kind, "absolute"))
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"position_embedding_type\" is \"%s\": only \"absolute\" is supported", kind);
+    (void)config, (void)e;
     if (c->lm.act == SES_ACT_NONE) c->lm.act = c->ffn.act;
     return true;
+}
+
+bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e)
+{
+    static const char *const names[] = { "absolute", "relative_key", "relative_key_query" };
+    static const ses_position_kind kinds[] = { SES_POS_LEARNED, SES_POS_RELATIVE_KEY,
+                                               SES_POS_RELATIVE_KEY_QUERY };
+    size_t kind;
+    if (!ses_config_name(config, "position_embedding_type", names, SES_LEN(names), &kind, e)) return false;
+    c->position.kind = kinds[kind];
+    if (!ses_config_bool(config, "add_cross_attention", &c->attention.cross, e)) return false;
+    return ses_bert_post_read(c, config, e);
 }
 
 static const ses_config_key keys[] = {
@@ -111,7 +117,7 @@ const ses_model_desc ses_model_bert = {
                   .embed.tied = true,
                   .lm.bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .post_read = ses_bert_post_read,
+    .post_read = ses_bert_post_read_positions,
     .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),

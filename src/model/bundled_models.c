@@ -1,6 +1,6 @@
-/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, and the
- * installed models. This is the only file of the library that reads the environment: programs of its users
- * find models by the same names as the command. */
+/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, the installed
+ * models, and the Hugging Face cache. It reads the environment, so that programs find models by the same
+ * names as the command. */
 #define _XOPEN_SOURCE 700
 #include "bundled_models.h"
 
@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "base/tf_folder.h"
+#include "hub/hub_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +117,7 @@ static char *find_in(const ses_bundled_dirs *d, const char *name, ses_err *e)
     for (size_t i = 0; i < d->n; i++) {
         char *dir = ses_path_join(d->dir[i], name, e),
              *config = dir ? ses_path_join(dir, "config.json", e) : NULL;
-        bool found = config && ses_path_exists(config);
+        bool found = config && (ses_path_exists(config) || ses_tf_folder_is(dir));
         ses_free(config);
         if (found || !dir) return dir;
         ses_free(dir);
@@ -153,6 +155,12 @@ char *ses_bundled_find(const char *name, const char *search_path, ses_err *e)
 
 char *ses_model_resolve(const char *name, const char *search_path, ses_err *e)
 {
-    if (!*name || strchr(name, '/') || ses_path_exists(name)) return ses_strdup(name, e);
-    return ses_bundled_find(name, search_path, e);
+    if (!*name || ses_path_exists(name)) return ses_strdup(name, e);
+    if (ses_hub_name_is(name)) return ses_hub_find(name, e);
+    if (strchr(name, '/')) return ses_strdup(name, e);
+    ses_err bad = { 0 };
+    char *dir = ses_bundled_find(name, search_path, &bad);
+    if (!dir && bad.code == SES_EIO && ses_hub_is_cached(name)) return ses_hub_find(name, e);
+    if (!dir) ses_fail(e, bad.code, "%s", bad.msg);
+    return dir;
 }

@@ -265,10 +265,11 @@ static bool check(const ses_config *c, ses_err *e)
     if (c->pad_id >= c->vocab)
         return ses_fail(e, SES_EARG, "\"pad_token_id\" %lld is outside the vocabulary of %lld",
                         (long long)c->pad_id, (long long)c->vocab);
-    if (c->decoder.start_id >= c->vocab || c->eos_id >= c->vocab)
+    int64_t targets = c->decoder.vocab ? c->decoder.vocab : c->vocab;
+    if (c->decoder.start_id >= targets || c->eos_id >= targets)
         return ses_fail(e, SES_EARG,
                         "\"decoder_start_token_id\" or \"eos_token_id\" is outside the vocabulary of %lld",
-                        (long long)c->vocab);
+                        (long long)targets);
     if (c->position.max + c->position.extra_rows <= c->position.offset)
         return ses_fail(e, SES_EARG, "%lld positions are too few for any token", (long long)c->position.max);
     return true;

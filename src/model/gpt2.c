@@ -27,15 +27,12 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     /* summary token of the double heads model */
     static const char *const summaries[] = { "cls_index", "last" };
-    bool scaled = true, cross = false;
+    bool scaled = true;
     size_t kind;
     if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e) ||
         !ses_config_bool(config, "scale_attn_weights", &scaled, e) ||
-        !ses_config_bool(config, "add_cross_attention", &cross, e))
+        !ses_config_bool(config, "add_cross_attention", &c->attention.cross, e))
         return false;
-    if (cross)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"add_cross_attention\" is true: only the decoder alone is supported");
     if (!c->ffn.width) c->ffn.width = 4 * c->hidden;
     if (!scaled) c->attention.scale = 1;
     return true;
@@ -54,6 +51,10 @@ static const ses_tensor_name tensors[] = {
     { "layer.#.attn.norm.*", "h.#.ln_1.*" },
     { "layer.#.attn.qkv.*", "h.#.attn.c_attn.*" },
     { "layer.#.attn.out.*", "h.#.attn.c_proj.*" },
+    { "layer.#.cross.norm.*", "h.#.ln_cross_attn.*" },
+    { "layer.#.cross.query.*", "h.#.crossattention.q_attn.*" },
+    { "layer.#.cross.kv.*", "h.#.crossattention.c_attn.*" },
+    { "layer.#.cross.out.*", "h.#.crossattention.c_proj.*" },
     { "layer.#.ffn.norm.*", "h.#.ln_2.*" },
     { "layer.#.ffn.up.*", "h.#.mlp.c_fc.*" },
     { "layer.#.ffn.down.*", "h.#.mlp.c_proj.*" },

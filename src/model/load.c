@@ -210,6 +210,7 @@ static const ses_tensor_entry *alias_of(const ses_model *m, const ses_tensor_ent
 /* Handles an unused tensor. A tied tensor may be stored repeatedly if the copies are equal. */
 static bool note_unused(ses_model *m, const ses_tensor_entry *x, ses_buf *list, ses_err *e)
 {
+    if (m->desc->unread && !strncmp(x->name, m->desc->unread, strlen(m->desc->unread))) return true;
     const ses_tensor_entry *first = m->c.embed.tied ? alias_of(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,
@@ -322,7 +323,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     bool train = o->train && !o->check_only;
     ses_buf list = { 0 };
     bool ok = false, *used = NULL;
-    m->file = ses_checkpoint_open(dir, e);
+    m->file = ses_checkpoint_open_as(dir, m->class->name, e);
     if (!m->file) return false;
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "hub/hub_cache.h"
 #include "model_desc.h"
 #include "nn/cache_impl.h"
 #include "tensor/device_impl.h"
@@ -24,8 +25,9 @@ static bool has_decoder(const ses_model *m)
 
 static bool declare_stacks(ses_model *m, ses_err *e)
 {
-    const ses_config *c = &m->c;
+    const ses_config *c = &m->c, *in = has_decoder(m) ? &m->source : c;
     ses_stack *k = m->stack;
+    bool nested = m->part[1].desc != NULL;
     if (m->class->decoder_only) {
         k[0] = (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .cross_unused = true };
         k[0].depth = c->decoder.layers, k[0].heads = c->decoder.heads, k[0].ffn = c->decoder.ffn_width;
@@ -33,25 +35,49 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     }
     k[0] = (ses_stack){ .prefix = "",
                         .outputs = has_decoder(m) ? "encoder_" : "",
-                        .causal = c->attention.causal };
-    k[0].vtable = m->desc->vtable;
-    k[0].depth = c->layers, k[0].heads = c->attention.heads, k[0].ffn = c->ffn.width;
-    if (!ses_stack_add(&k[0], m->store, c, e)) return false;
+                        .causal = in->attention.causal,
+                        .cross_unused = in->attention.cross };
+    k[0].vtable = nested ? m->part[0].desc->vtable : m->desc->vtable;
+    k[0].depth = in->layers, k[0].heads = in->attention.heads, k[0].ffn = in->ffn.width;
+    if (!ses_stack_add(&k[0], m->store, in, e)) return false;
     if (!has_decoder(m)) return true;
+    if (in->hidden != c->hidden)
+        m->bridge = ses_dense_add(m->store, c->hidden, in->hidden, SES_BIAS, "bridge");
     k[1] = (ses_stack){ .prefix = "decoder.", .outputs = "decoder_", .causal = true, .cross = true };
-    k[1].depth = c->decoder.layers, k[1].heads = c->decoder.heads, k[1].ffn = c->decoder.ffn_width;
+    k[1].depth = nested ? c->layers : c->decoder.layers;
+    k[1].heads = nested ? c->attention.heads : c->decoder.heads;
+    k[1].ffn = nested ? c->ffn.width : c->decoder.ffn_width;
     k[1].token = c->decoder.separate_embeddings ? NULL : k[0].token;
     return ses_stack_add(&k[1], m->store, c, e);
 }
 
-bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
+/* Reads the configs of both stacks and the class. */
+static bool read_config(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
 {
     m->config = config;
     m->desc = ses_config_find_model(config, e);
-    if (!m->desc || !ses_config_read(m->desc, config, &m->c, e)) return false;
+    if (!m->desc) return false;
     m->class = o->no_head ? ses_config_headless_class(m->desc, e)
                           : ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
+    if (m->desc->read_parts) {
+        if (!m->desc->read_parts(m, config, e)) return false;
+        if (m->parts_tied && o->train)
+            return ses_fail(e, SES_EUNSUPPORTED,
+                            "\"tie_encoder_decoder\" is true: weights shared by encoder and decoder cannot "
+                            "be trained");
+        if (!has_decoder(m)) m->c = m->source;
+        return true;
+    }
+    if (!ses_config_read(m->desc, config, &m->c, e)) return false;
+    m->source = m->c;
+    if (m->c.decoder.vocab && !m->class->encoder_only) m->c.vocab = m->c.decoder.vocab;
+    return true;
+}
+
+bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
+{
+    if (!read_config(m, config, o, e)) return false;
     m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
@@ -171,7 +197,8 @@ static bool open_folder(ses_model *m, const ses_model_options *o, ses_err *e)
 {
     const char *dir = m->dir;
     if (!dir || !open_adapter(m, dir, o, e) || !check_shared(m, o, e)) return false;
-    if (!o->config && !m->doc) m->doc = ses_model_config_open(dir, o->base, e); /* errors name the file */
+    if (!o->config && !m->doc) /* errors name the file */
+        m->doc = ses_model_config_open_as(dir, o->base, o->class_name, e);
     if (!o->config && !m->doc) return false;
     if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
         return ses_wrap(e, "%s/config.json", dir);
@@ -192,6 +219,7 @@ ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_dev
     m->doc = config;
     m->dir = ses_model_resolve(name, NULL, e);
     if (open_folder(m, &o, e)) return m;
+    ses_hub_explain_missing(m->dir, e);
     ses_model_free(m);
     return NULL;
 }
@@ -214,6 +242,7 @@ ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err 
     v->scalar_mix = (ses_scalar_mix){ 0 };
     v->choice.n = 0;
     if (has_decoder(m) && !whole) {
+        v->c = *m->stack[0].c;
         v->stack[0].outputs = "";
         v->stack[1] = (ses_stack){ 0 };
     }
@@ -254,6 +283,7 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     if (p->batch->predict_positions) at.seqs = &p->target;
     if (has_decoder(m)) {
         if (at.x) ses_forward_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
+        if (at.x && m->bridge.w) at.x = ses_dense_run(p->tape, m->bridge, at.x, SES_ACT_NONE);
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
     if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
@@ -275,8 +305,8 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (!ses_model_check_hooks(m, b, request, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
-    ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = request };
-    ses_forward_begin(&p, 14 * (size_t)m->c.layers + 13 * (size_t)m->c.decoder.layers + 16);
+    ses_forward_ctx p = { .tape = t, .c = &m->c, .input_c = m->stack[0].c, .batch = b, .request = request };
+    ses_forward_begin(&p, 14 * (size_t)m->stack[0].depth + 13 * (size_t)m->stack[1].depth + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = head_uses(m, &n);
@@ -306,11 +336,9 @@ static const char *no_cache_reason(const ses_model *m)
     if (m->desc->vtable && m->desc->vtable->run)
         return "it keeps hidden states of earlier tokens (mems) instead";
     if (!k->causal) return "it is an encoder, not a causal decoder";
-    if (k->layer_heads) return "its layers have different numbers of heads (pruned_heads)";
-    if (m->stack[0].vtable) return "its attention is not implemented for cached keys and values";
+    if (k->vtable) return "its attention is not implemented for cached keys and values";
+    if (ses_config_scores_distances(&m->c)) return "its scores by distance need the keys of all tokens";
     if (m->c.decoder.input_from_source) return "its decoder reads the source text, it does not generate";
-    if (m->c.position.skips_pad)
-        return "its positions skip padding tokens, so a position is not the number of cached tokens";
     return NULL;
 }
 
@@ -358,11 +386,15 @@ const char *ses_model_head_name(const ses_model *m)
 }
 
 const ses_json *ses_model_config(const ses_model *m) { return m->config; }
-int64_t ses_model_max_tokens(const ses_model *m)
+static int64_t max_tokens(const ses_config *c)
 {
-    return m->c.position.max + m->c.position.extra_rows - m->c.position.offset;
+    return c->position.max + c->position.extra_rows - c->position.offset;
 }
+
+int64_t ses_model_max_tokens(const ses_model *m) { return max_tokens(m->stack[0].c); }
+int64_t ses_model_max_target_tokens(const ses_model *m) { return max_tokens(&m->c); }
 int64_t ses_model_vocab_size(const ses_model *m) { return m->c.vocab; }
+int64_t ses_model_source_vocab_size(const ses_model *m) { return m->stack[0].c->vocab; }
 int64_t ses_model_layer_count(const ses_model *m) { return m->stack[0].depth; }
 int64_t ses_model_label_count(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }

@@ -49,6 +49,7 @@ typedef struct ses_config_key {
 
 /* Limits far beyond any real model: larger values in a config are a mistake or an attack. */
 enum { SES_MAX_VOCAB = 1 << 24, SES_MAX_WIDTH = 1 << 16, SES_MAX_FFN = 1 << 20, SES_MAX_POSITIONS = 1 << 20 };
+enum { SES_MAX_BEAM = 100 };
 
 /* A parameter's name in Sesame and in transformers. # is a layer number (or its group's), @ its number in the
  * group, * the rest of the name. A leading / marks a tensor of a head, which has no prefix. If a name has
@@ -66,6 +67,7 @@ typedef struct ses_class {
     bool encoder_only, decoder_only; /* one half of an encoder-decoder */
     /* without decoder input: the decoder reads the encoder's input, shifted */
     bool decoder_input_from_source;
+    bool passage_first;             /* question answering: the passage precedes the question */
     ses_summary summary;            /* replaces the config's; 0: the config's */
     bool uses_sequence_summary_act; /* the summary's activation is summary.sequence_summary_act */
     const char *prefix;             /* replaces the model's; NULL: the model's */
@@ -104,7 +106,9 @@ typedef struct ses_name_table {
         a, SES_LEN(a) \
     }
 
-typedef struct ses_model_desc {
+typedef struct ses_model_desc ses_model_desc;
+
+struct ses_model_desc {
     const char *name; /* model_type of config.json */
     /* prefix of the base model's tensors in classes with a head; files may lack it */
     const char *prefix;
@@ -119,7 +123,11 @@ typedef struct ses_model_desc {
     ses_name_table tensors[4]; /* in search order; the table config.name_table is searched first */
     const ses_class *class;    /* the first is the base model */
     size_t n_classes;
-} ses_model_desc;
+    /* Models whose encoder and decoder are models of other types: reads both configs and sets m->c,
+     * m->source and m->part, instead of the tables above; or NULL. */
+    bool (*read_parts)(ses_model *m, const ses_json *config, ses_err *e);
+    const char *unread; /* prefix of tensors that files may contain, but that nothing reads; or NULL */
+};
 
 #define SES_MODEL(name) extern const ses_model_desc ses_model_##name;
 #include "models.def"
@@ -132,7 +140,7 @@ const ses_model_desc *const *ses_models(void); /* all descriptions, NULL-termina
 bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
 /* Shared tables: BERT's and BART's config keys and tensor names. */
-enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 13 };
+enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 19 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
 enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
@@ -141,8 +149,16 @@ enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_tensor_name ses_bart_tensors[SES_BART_TENSORS];
 bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e);
+/* The same for models with "position_embedding_type" and "add_cross_attention". */
+bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e);
 
 typedef struct ses_adapter ses_adapter;
+
+/* The encoder or decoder of a model whose parts are models of other types. */
+typedef struct ses_part_desc {
+    const ses_model_desc *desc; /* NULL: the model has no such parts */
+    const char *outer, *prefix; /* tensor names begin with outer, the base model's with outer and prefix */
+} ses_part_desc;
 
 struct ses_model {
     const ses_model_desc *desc;
@@ -150,9 +166,13 @@ struct ses_model {
     ses_device *dev;
     ses_json_doc *doc; /* owns config, if the model was opened from a folder; else NULL */
     const ses_json *config;
-    ses_config c;
+    ses_config c;          /* heads and the last stack */
+    ses_config source;     /* the encoder before a decoder */
+    ses_part_desc part[2]; /* encoder and decoder */
+    bool parts_tied;       /* encoder and decoder have the same weights: a file may have either */
     ses_store *store;
     ses_stack stack[2]; /* encoder and decoder, or the only stack */
+    ses_dense bridge;   /* the encoder's hidden states to the decoder's width; w NULL: the same width */
     ses_dense pooler;
     ses_scalar_mix scalar_mix;
     ses_layer_choice choice; /* layers that the heads read; n 0: the last one */
@@ -188,12 +208,22 @@ const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *
 
 const char *ses_class_prefix(const ses_model *m); /* prefix of the base model's tensors */
 
+/* Do segment ids change the output? */
+static inline bool ses_model_uses_segments(const ses_model *m)
+{
+    return ses_config_uses_segments(m->stack[0].c);
+}
+
 /* names.c: transformers' name of a parameter, with the base model's prefix if the class has one; and for
  * which = 1, 2, ... its other names in some files. */
 bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* model.c: the longest text of the decoder, or of the only stack (ses_model_max_tokens: of the first). */
+int64_t ses_model_max_target_tokens(const ses_model *m);
+/* Tokens that the first stack can read (ses_model_vocab_size: tokens that the decoder can write). */
+int64_t ses_model_source_vocab_size(const ses_model *m);
 /* The token table (the decoder's, if there is one), which is the vocabulary projection if embed.tied. */
 const ses_tensor *ses_model_projection(const ses_model *m);
 
@@ -226,6 +256,10 @@ bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e);
 /* load.c: finds a tensor of a file by transformers' name after the prefix `before`, in any spelling. */
 const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
                                        const char *name);
+
+/* adapter_files.c: ses_model_config_open for a model class, which decides between the two models in a
+ * TensorFlow checkpoint of ELECTRA; NULL: not known. */
+ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e);
 
 /* adapter.c: the adapter of a folder, or a new one. */
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
@@ -273,6 +307,13 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
 bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Why heads cannot be removed from such a model; NULL: they can. */
 const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c);
+
+/* find_label.c: the name of label i, "LABEL_i" (in buf) if it has none. */
+enum { SES_LABEL_TEXT = 32 };
+const char *ses_model_label_text(const ses_model *m, int64_t i, char buf[SES_LABEL_TEXT]);
+/* The label with this name (another case is accepted if it is unique) or number; else an error with the
+ * names. */
+bool ses_model_find_label(const ses_model *m, ses_string text, int64_t *label, ses_err *e);
 
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);

@@ -18,7 +18,8 @@ int64_t ses_model_part_layers(const ses_model *m, ses_part part)
 int64_t ses_model_part_heads(const ses_model *m, ses_part part, int64_t layer)
 {
     const ses_stack *k = stack_of(m, part);
-    return k && layer >= 0 && layer < k->depth ? ses_stack_heads(k, layer) : 0;
+    if (!k || layer < 0 || layer >= k->depth) return 0;
+    return part == SES_PART_CROSS ? ses_stack_cross_heads(k, layer) : ses_stack_heads(k, layer);
 }
 
 int64_t ses_model_part_neurons(const ses_model *m, ses_part part)
@@ -30,8 +31,8 @@ int64_t ses_model_part_neurons(const ses_model *m, ses_part part)
 double ses_model_attention_scale(const ses_model *m, ses_part part, int64_t layer)
 {
     const ses_stack *k = stack_of(m, part);
-    const ses_config *c = &m->c;
     if (!k) return 0;
+    const ses_config *c = k->c;
     double size = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads);
     double scale = c->attention.scale ? c->attention.scale : 1 / sqrt(size);
     return c->attention.scale_by_layer ? scale / (double)(layer + 1) : scale;

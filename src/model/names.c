@@ -48,24 +48,61 @@ const char *ses_class_prefix(const ses_model *m)
     return m->class->prefix ? m->class->prefix : m->desc->prefix;
 }
 
-bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n)
+/* A model's tables, and the prefixes: base of the base model's tensors, outer of tensors of heads. */
+typedef struct tables {
+    const ses_model_desc *d;
+    const ses_config *c;
+    const char *base, *outer;
+} tables;
+
+/* The name of number *which in the tables; otherwise counts *which down by the names there. */
+static bool find(const tables *in, const char *name, int *which, char *buf, size_t n)
 {
-    const ses_model_desc *d = m->desc;
+    const ses_model_desc *d = in->d;
     /* first the table selected by the config, then all */
     for (size_t i = 0; i <= SES_LEN(d->tensors); i++) {
-        const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)m->c.name_table];
+        const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)in->c->name_table];
         for (size_t k = 0; k < table->n; k++) { /* an empty table has a null pointer */
             const ses_tensor_name *t = &table->name[k];
             int number = 0;
             const char *rest = "";
             const char *hf_name = t->hf_name + (*t->hf_name == '~');
-            if ((*t->hf_name == '~' && m->c.embed.tied) || !match(t->name, name, &number, &rest) || which--)
+            if ((*t->hf_name == '~' && in->c->embed.tied) || !match(t->name, name, &number, &rest) ||
+                (*which)--)
                 continue;
-            bool head = *hf_name == '/', base_class = m->class == &d->class[0];
-            return expand(buf, n, head || base_class ? "" : ses_class_prefix(m), hf_name + head, number,
-                          m->c.layers_per_group ? (int)m->c.layers_per_group : 1, rest);
+            bool head = *hf_name == '/';
+            return expand(buf, n, head ? in->outer : in->base, hf_name + head, number,
+                          in->c->layers_per_group ? (int)in->c->layers_per_group : 1, rest);
         }
     }
+    return false;
+}
+
+/* A name of the encoder (part 0) or decoder, which has the tables of another model type. */
+static bool find_in_part(const ses_model *m, int part, const char *name, int *which, char *buf, size_t n)
+{
+    char base[64];
+    const ses_part_desc *p = &m->part[part];
+    snprintf(base, sizeof base, "%s%s", p->outer, p->prefix);
+    return find(&(tables){ p->desc, part ? &m->c : &m->source, base, p->outer }, name, which, buf, n);
+}
+
+static bool find_in_parts(const ses_model *m, const char *name, int which, char *buf, size_t n)
+{
+    static const char decoder[] = "decoder.", *const decoders[] = { decoder, "lm." };
+    bool in_decoder = false;
+    for (size_t i = 0; i < SES_LEN(decoders); i++)
+        in_decoder |= !strncmp(name, decoders[i], strlen(decoders[i]));
+    if (!strncmp(name, decoder, strlen(decoder))) name += strlen(decoder);
+    return find_in_part(m, in_decoder, name, &which, buf, n) ||
+           (m->parts_tied && find_in_part(m, !in_decoder, name, &which, buf, n));
+}
+
+bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n)
+{
+    const char *base = m->class == &m->desc->class[0] ? "" : ses_class_prefix(m);
+    if (find(&(tables){ m->desc, &m->c, base, "" }, name, &which, buf, n)) return true;
+    if (m->part[0].desc && find_in_parts(m, name, which, buf, n)) return true;
     /* parameters of custom heads, which transformers does not have, keep their names */
     static const char *const custom = "own.";
     if (strncmp(name, custom, strlen(custom)) || which) return false;

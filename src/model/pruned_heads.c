@@ -1,45 +1,25 @@
-/* Removed attention heads: "pruned_heads" of config.json, as in transformers: {"layer": [heads], ...},
- * counted before the removal. */
+/* Removed attention heads: "pruned_heads" of config.json, as in transformers: {"layer": [heads], ...}. Heads
+ * are counted before the removal. Encoder-decoders have one such object each for "encoder", "decoder" and
+ * "cross"; transformers reads none for them. src/nn/stack_heads.c reads the lists. */
 #include "model_desc.h"
 
 #include "base/json/json_helpers.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c)
 {
-    if (d->encoder_decoder)
-        return "the key does not tell the heads of encoder, decoder and cross attention apart";
+    if (d->read_parts) return "its encoder and decoder are models of their own";
     if (d->vtable) return "its layers have attention of their own";
     if (c->layer_groups) return "its layers share their weights";
-    if (c->rel_bias.buckets || c->position.kind == SES_POS_ALIBI)
-        return "its position biases have a column for each head";
+    if (d->encoder_decoder && !c->attention.head_size && c->decoder.heads != c->attention.heads)
+        return "encoder and decoder have heads of different sizes";
     return NULL;
-}
-
-/* Heads of one layer: different numbers below the number of heads. */
-static bool read_layer(const ses_json *list, const char *key, ses_config *c, int64_t layer, ses_err *e)
-{
-    int64_t heads = c->attention.heads, n = (int64_t)ses_json_len(list);
-    if (ses_json_type_of(list) != SES_JSON_ARRAY || n > heads)
-        return ses_fail(e, SES_EFORMAT, "\"pruned_heads\": layer %s: expected a list of at most %lld heads",
-                        key, (long long)heads);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t head, other;
-        bool ok = ses_json_int(ses_json_at(list, (size_t)i), &head) && head >= 0 && head < heads;
-        for (int64_t j = 0; ok && j < i; j++)
-            ok = !ses_json_int(ses_json_at(list, (size_t)j), &other) || other != head;
-        if (!ok)
-            return ses_fail(e, SES_EFORMAT, "\"pruned_heads\": layer %s: expected different heads, 0 to %lld",
-                            key, (long long)heads - 1);
-    }
-    if (n == heads) return ses_fail(e, SES_EUNSUPPORTED, "\"pruned_heads\": layer %s has no head left", key);
-    if (n) c->attention.layer_heads[layer] = (int16_t)(heads - n);
-    return true;
 }
 
 bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
+    static const char *const parts[] = { "encoder", "decoder", "cross" };
     const ses_json *all = ses_json_get(config, "pruned_heads");
     if (ses_json_type_of(all) == SES_JSON_NULL || !ses_json_len(all)) return true;
     if (ses_json_type_of(all) != SES_JSON_OBJECT)
@@ -47,17 +27,14 @@ bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_
     const char *why = ses_pruned_heads_unsupported(d, c);
     if (why) return ses_fail(e, SES_EUNSUPPORTED, "\"pruned_heads\" of model_type \"%s\": %s", d->name, why);
     for (size_t i = 0; i < ses_json_len(all); i++) {
-        size_t n;
-        const char *key = ses_json_key(all, i, &n);
-        char *end;
-        long long layer = strtoll(key, &end, 10);
-        if (!n || *end || layer < 0 || layer >= c->layers)
-            return ses_fail(e, SES_EFORMAT, "\"pruned_heads\": layer \"%s\", expected 0 to %lld", key,
-                            (long long)c->layers - 1);
-        if (!read_layer(ses_json_at(all, i), key, c, layer, e)) return false;
-        c->attention.pruned |= c->attention.layer_heads[layer] > 0;
+        const char *key = ses_json_key(all, i, NULL);
+        bool known = false;
+        for (size_t k = 0; k < SES_LEN(parts); k++) known |= !strcmp(key, parts[k]);
+        if (known != d->encoder_decoder)
+            return ses_fail(e, SES_EFORMAT, "\"pruned_heads\": \"%s\", expected %s", key,
+                            known ? "the number of a layer" : "\"encoder\", \"decoder\" or \"cross\"");
     }
-    if (c->attention.pruned && !c->attention.head_size)
-        c->attention.head_size = c->hidden / c->attention.heads;
+    c->attention.pruned = all;
+    if (!c->attention.head_size) c->attention.head_size = c->hidden / c->attention.heads;
     return true;
 }

@@ -5,7 +5,7 @@
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     c->position.offset = c->pad_id + 1;
-    return ses_bert_post_read(c, config, e);
+    return ses_bert_post_read_positions(c, config, e);
 }
 
 const ses_tensor_name ses_roberta_heads[SES_ROBERTA_HEADS] = {

@@ -20,6 +20,8 @@ static const ses_config_key keys[] = {
     SES_KEY_ACTIVATION("summary_activation", head.score_act),
     SES_KEY_FLAG("causal", attention.causal),
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
+    SES_KEY_INTEGER("start_n_top", head.start_n_top, 1, SES_MAX_BEAM),
+    SES_KEY_INTEGER("end_n_top", head.end_n_top, 1, SES_MAX_BEAM),
 };
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -69,6 +71,12 @@ static const ses_tensor_name tensors[] = {
     { "choice.out.*", "/logits_proj.*" },
     { "tag.*", "/classifier.*" },
     { "span.*", "/qa_outputs.*" },
+    { "beam.start.*", "/qa_outputs.start_logits.dense.*" },
+    { "beam.end.dense.*", "/qa_outputs.end_logits.dense_0.*" },
+    { "beam.end.norm.*", "/qa_outputs.end_logits.LayerNorm.*" },
+    { "beam.end.out.*", "/qa_outputs.end_logits.dense_1.*" },
+    { "beam.none.dense.*", "/qa_outputs.answer_class.dense_0.*" },
+    { "beam.none.out.*", "/qa_outputs.answer_class.dense_1.*" },
 };
 
 static const ses_class classes[] = {
@@ -78,6 +86,7 @@ static const ses_class classes[] = {
     SES_CLASS("XLMForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
     SES_CLASS("XLMForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
     SES_CLASS("XLMForQuestionAnsweringSimple", SES_USE_HEAD(question_answering, "")),
+    SES_CLASS("XLMForQuestionAnswering", SES_USE_PAIR_HEAD(answer_beam, "")),
 };
 
 const ses_model_desc ses_model_xlm = {
@@ -94,6 +103,8 @@ const ses_model_desc ses_model_xlm = {
                   .embed.norm = true,
                   .summary.no_proj = true,
                   .head.choice_from_labels = true,
+                  .head.start_n_top = 5,
+                  .head.end_n_top = 5,
                   .lm.no_transform = true,
                   .lm.bias = true,
                   .embed.tied = true },

@@ -32,6 +32,8 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("bi_data", xl.bi_data),
     SES_KEY_FLAG("same_length", xl.same_length),
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
+    SES_KEY_INTEGER("start_n_top", head.start_n_top, 1, SES_MAX_BEAM),
+    SES_KEY_INTEGER("end_n_top", head.end_n_top, 1, SES_MAX_BEAM),
 };
 
 /* Is the key present and null? */
@@ -332,6 +334,12 @@ static const ses_tensor_name tensors[] = {
     { "choice.out.*", "/logits_proj.*" },
     { "tag.*", "/classifier.*" },
     { "span.*", "/qa_outputs.*" },
+    { "beam.start.*", "/start_logits.dense.*" },
+    { "beam.end.dense.*", "/end_logits.dense_0.*" },
+    { "beam.end.norm.*", "/end_logits.LayerNorm.*" },
+    { "beam.end.out.*", "/end_logits.dense_1.*" },
+    { "beam.none.dense.*", "/answer_class.dense_0.*" },
+    { "beam.none.out.*", "/answer_class.dense_1.*" },
 };
 
 static const ses_class classes[] = {
@@ -341,6 +349,9 @@ static const ses_class classes[] = {
     SES_CLASS("XLNetForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
     SES_CLASS("XLNetForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
     SES_CLASS("XLNetForQuestionAnsweringSimple", SES_USE_HEAD(question_answering, "")),
+    { .name = "XLNetForQuestionAnswering",
+      .passage_first = true,
+      .head = { SES_USE_PAIR_HEAD(answer_beam, "") } },
 };
 
 const ses_model_desc ses_model_xlnet = {
@@ -358,6 +369,8 @@ const ses_model_desc ses_model_xlnet = {
                   .summary.act = SES_ACT_TANH,
                   .position.kind = SES_POS_NONE,
                   .embed.tied = true,
+                  .head.start_n_top = 5,
+                  .head.end_n_top = 5,
                   .lm.no_transform = true,
                   .lm.bias = true,
                   .xl.relative_segments = true,

@@ -4,11 +4,18 @@
 #include <math.h>
 #include <stdio.h>
 
+static ses_dense out_add(ses_store *s, const ses_config *c, int64_t inner, const char *name)
+{
+    char part[160];
+    snprintf(part, sizeof part, "%s.out", name);
+    return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, c->hidden, inner,
+                                c->attention.no_bias ? SES_NO_BIAS : SES_BIAS, part);
+}
+
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
 {
     int64_t C = c->hidden, inner = c->attention.head_size ? c->attention.head_size * heads : C;
-    ses_bias qkv = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
-             out = c->attention.no_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_bias qkv = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS;
     ses_weight_layout layout = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
     ses_attn_params a = { 0 };
     char part[160], names[3][160];
@@ -21,8 +28,23 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
         ses_dense_add_fused(s, (ses_dense *const[]){ &a.query, &a.key, &a.value }, 3, inner, C, qkv,
                             (const char *const[]){ names[0], names[1], names[2] });
     }
-    snprintf(part, sizeof part, "%s.out", name);
-    a.out = ses_dense_add_layout(s, layout, C, inner, out, part);
+    a.out = out_add(s, c, inner, name);
+    return a;
+}
+
+ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
+{
+    int64_t C = c->hidden, inner = c->attention.head_size ? c->attention.head_size * heads : C;
+    ses_bias bias = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_weight_layout layout = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
+    ses_attn_params a = { 0 };
+    char part[160];
+    if (c->attention.qkv_layout == SES_QKV_SEPARATE) return ses_attn_params_add(s, c, heads, name);
+    snprintf(part, sizeof part, "%s.query", name);
+    a.query = ses_dense_add_layout(s, layout, inner, C, bias, part);
+    snprintf(part, sizeof part, "%s.kv", name);
+    a.key = ses_dense_add_layout(s, layout, 2 * inner, C, bias, part);
+    a.out = out_add(s, c, inner, name);
     return a;
 }
 

@@ -389,9 +389,9 @@ void ses_cache_end(ses_forward_ctx *p, bool ok)
     }
 }
 
-typedef struct rows_from { /* heads of a row: first column, row stride, head stride */
+typedef struct rows_from { /* heads of a row: first column, row stride, head stride, number */
     const ses_tensor *x;
-    int64_t column, row, head;
+    int64_t column, row, head, heads;
 } rows_from;
 
 static void store_heads(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys, int i, int part,
@@ -401,42 +401,45 @@ static void store_heads(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_se
     if (!keys->key_rows) return;
     const void *first = (const char *)a.x->data + (size_t)a.column * s->elem_size;
     dev->k.scatter_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->key_rows->i, first, a.row,
-                         a.head, ses_count(keys->key_rows), s->heads, s->dim);
+                         a.head, ses_count(keys->key_rows), a.heads, s->dim);
 }
 
-static ses_tensor *layer_view(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part)
+static ses_tensor *layer_view(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part, int64_t heads)
 {
     ses_err e = { 0 };
     ses_tensor *x = ses_tensor_wrap(p->tape, at(s, i, part, 0, 0), ses_tape_device(p->tape)->activation_dtype,
-                                    SES_DIM(s->rows, s->heads * s->dim), &e);
+                                    SES_DIM(s->rows, heads * s->dim), &e);
     if (!x) ses_tape_fail(p->tape, e.code, "%s", e.msg);
     return x;
 }
 
-void ses_cache_extend(ses_forward_ctx *p, int i, ses_attention_inputs *in)
+void ses_cache_extend(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in)
 {
     const ses_kv_buffer *s = &p->batch->cache->self;
-    int64_t D = s->dim, C = s->heads * D;
+    int64_t D = s->dim, C = heads * D;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
     if (in->k) {
-        store_heads(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D });
-        store_heads(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D });
+        store_heads(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D, heads });
+        store_heads(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D, heads });
     } else {
         bool side = p->c->attention.qkv_layout == SES_QKV_FUSED;
         int64_t part = side ? C : D, head = side ? D : 3 * D;
-        store_heads(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head });
-        store_heads(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head });
+        store_heads(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head, heads });
+        store_heads(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head, heads });
     }
-    in->k = layer_view(p, s, i, 0), in->v = layer_view(p, s, i, 1), in->head_major = true;
+    in->k = layer_view(p, s, i, 0, heads), in->v = layer_view(p, s, i, 1, heads), in->head_major = true;
 }
 
-void ses_cache_cross(ses_forward_ctx *p, int i, ses_attention_inputs *in)
+void ses_cache_cross(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in)
 {
     const ses_kv_buffer *s = &p->batch->cache->cross;
-    int64_t D = s->dim, C = s->heads * D;
+    int64_t D = s->dim, C = heads * D;
     if (in->k && in->v) {
-        store_heads(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D });
-        store_heads(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D });
+        store_heads(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D, heads });
+        store_heads(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D, heads });
+    } else if (in->k) { /* keys | values */
+        store_heads(p, s, &p->source, i, 0, (rows_from){ in->k, 0, 2 * C, D, heads });
+        store_heads(p, s, &p->source, i, 1, (rows_from){ in->k, C, 2 * C, D, heads });
     }
-    in->k = layer_view(p, s, i, 0), in->v = layer_view(p, s, i, 1), in->head_major = true;
+    in->k = layer_view(p, s, i, 0, heads), in->v = layer_view(p, s, i, 1, heads), in->head_major = true;
 }

@@ -48,10 +48,11 @@ bool ses_cache_grow_rows(ses_cache *c, int64_t rows, ses_err *e);
 
 /* Before a pass: sets p->past and p->source: rows of new keys, and all keys of each sequence. */
 void ses_cache_begin(ses_forward_ctx *p);
-/* Stores keys and values of the new tokens of layer i, and lets `in` read all cached ones. */
-void ses_cache_extend(ses_forward_ctx *p, int i, ses_attention_inputs *in);
+/* Stores keys and values of the new tokens of layer i, which has this many heads, and lets `in` read all
+ * cached ones. */
+void ses_cache_extend(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in);
 /* The same for cross attention; without keys in `in`, only reads the source. */
-void ses_cache_cross(ses_forward_ctx *p, int i, ses_attention_inputs *in);
+void ses_cache_cross(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in);
 /* After a pass: extends the slots, or drops the sources that the failed pass added. */
 void ses_cache_end(ses_forward_ctx *p, bool ok);
 

@@ -37,6 +37,10 @@ typedef enum {
     SES_POS_FAIRSEQ,     /* sines | cosines with fairseq's frequencies, computed */
     SES_POS_ROTARY,      /* rotary: rotates queries and keys (ModernBERT) */
     SES_POS_ALIBI,       /* fixed bias on the scores, linear in the distance (BLOOM) */
+    /* Scores by distance: queries times a trained vector per distance, shared by a layer's heads (Shaw et
+     * al. 2018); or queries and keys. The file's table of absolute positions is kept, but not read. */
+    SES_POS_RELATIVE_KEY,
+    SES_POS_RELATIVE_KEY_QUERY,
     SES_POS_NONE
 } ses_position_kind;
 
@@ -73,6 +77,7 @@ typedef struct ses_config {
 
     struct {
         int64_t width;             /* columns of the token table; 0: hidden */
+        int64_t modal_width;       /* columns of vectors that precede a text (MMBT); 0: none */
         int64_t segments;          /* rows of the segment (token type) table; 0: no table */
         bool tied;                 /* the LM head's projection is the token table */
         bool scale_by_sqrt_hidden; /* token vectors are multiplied by sqrt(hidden) */
@@ -95,21 +100,23 @@ typedef struct ses_config {
 
     struct {
         ses_position_kind kind;
-        int64_t max;        /* longest sequence */
-        int64_t offset;     /* rows of the table before position 0 */
-        int64_t extra_rows; /* rows of the table beyond `max` */
-        bool skips_pad;     /* a token with the padding id gets the padding row and is not counted */
-        bool from_mask;     /* transformers counts positions over the attention mask (OPT) */
+        int64_t max;             /* longest sequence */
+        int64_t offset;          /* rows of the table before position 0 */
+        int64_t extra_rows;      /* rows of the table beyond `max` */
+        bool skips_pad;          /* a token with the padding id gets the padding row and is not counted */
+        bool from_mask;          /* transformers counts positions over the attention mask (OPT) */
+        bool distances_unscaled; /* the scores of distances are added after scaling (ALBERT) */
         double rope_theta, local_rope_theta; /* rotary base in layers with full attention, in local layers */
     } position;
 
     struct {
         int64_t heads;
-        int64_t head_size;                   /* 0: hidden / heads */
-        bool pruned;                         /* some layers have fewer heads: */
-        int16_t layer_heads[SES_MAX_LAYERS]; /* their number of heads; 0: `heads` */
+        int64_t head_size; /* 0: hidden / heads */
+        /* "pruned_heads" of config.json for ses_stack_add, not valid later; NULL: all heads are there */
+        const struct ses_json *pruned;
         bool causal;
-        double scale;                               /* factor of the scores; 0: 1 / sqrt(head size) */
+        bool cross;   /* layers have cross attention (a decoder): computed behind an encoder, else idle */
+        double scale; /* factor of the scores; 0: 1 / sqrt(head size) */
         bool scale_by_layer;                        /* scores are divided by the layer number, too */
         int64_t window;                             /* window of local layers; 0: none */
         uint64_t local_layers[SES_MAX_LAYERS / 64]; /* bit i: layer i is local */
@@ -183,6 +190,7 @@ typedef struct ses_config {
     /* The decoder of an encoder-decoder model. */
     struct {
         int64_t layers, heads, ffn_width;
+        int64_t vocab;    /* the decoder's own vocabulary; 0: the encoder's */
         int64_t start_id; /* decoder_start_token_id */
         ses_label_shift label_shift;
         bool input_from_source;   /* without decoder ids: the encoder's input, shifted right (BART) */
@@ -207,9 +215,10 @@ typedef struct ses_config {
         ses_problem problem;
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
-        ses_act score_act;       /* on the classifier's scores */
-        ses_act choice_act;      /* on a multiple-choice score */
-        bool choice_from_labels; /* a multiple-choice score is computed from the label scores (XLM) */
+        ses_act score_act;              /* on the classifier's scores */
+        ses_act choice_act;             /* on a multiple-choice score */
+        bool choice_from_labels;        /* a multiple-choice score is computed from the label scores (XLM) */
+        int64_t start_n_top, end_n_top; /* answers by beam search: starts, ends of each start */
         /* span boundary head: positions in a span, vector width */
         int64_t boundary_positions, boundary_width;
     } head;
@@ -247,5 +256,17 @@ typedef struct ses_config {
         bool by_fan_in; /* matrices: range / sqrt(inputs), queries smaller (T5) */
     } init;
 } ses_config;
+
+/* Does each layer score distances with a table of its own? */
+static inline bool ses_config_scores_distances(const ses_config *c)
+{
+    return c->position.kind == SES_POS_RELATIVE_KEY || c->position.kind == SES_POS_RELATIVE_KEY_QUERY;
+}
+
+/* Do segment ids change the output? */
+static inline bool ses_config_uses_segments(const ses_config *c)
+{
+    return c->embed.segments > 1 || c->xl.relative_segments;
+}
 
 #endif

@@ -15,9 +15,8 @@ static bool continues(const ses_forward_ctx *p, const ses_seqs *q)
 
 /* Positions of each sequence from the first usable row of the table. If skips_pad, tokens with the padding
  * id get the padding row and are not counted. */
-static int32_t *count_positions(ses_forward_ctx *p, const ses_seqs *q)
+static int32_t *count_positions(ses_forward_ctx *p, const ses_config *c, const ses_seqs *q)
 {
-    const ses_config *c = p->c;
     bool cached = continues(p, q);
     int32_t *position = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position);
     for (int64_t s = 0; position && s < q->seqs; s++) {
@@ -31,12 +30,12 @@ static int32_t *count_positions(ses_forward_ctx *p, const ses_seqs *q)
     return position;
 }
 
-static ses_tensor *positions(ses_forward_ctx *p, const ses_seqs *q, const int32_t *given)
+static ses_tensor *positions(ses_forward_ctx *p, const ses_config *c, const ses_seqs *q, const int32_t *given)
 {
     int32_t *position =
-        given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position) : count_positions(p, q);
+        given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position) : count_positions(p, c, q);
     for (int64_t t = 0; given && position && t < q->tokens; t++)
-        position[t] = given[t] + (int32_t)p->c->position.offset;
+        position[t] = given[t] + (int32_t)c->position.offset;
     return position ? ses_tape_ints(p->tape, position, q->tokens) : NULL;
 }
 
@@ -55,13 +54,14 @@ static void set_lengths(ses_seqs *q)
     }
 }
 
-static void upload(ses_forward_ctx *p, ses_seqs *q, const int32_t *segments, const int32_t *given)
+static void upload(ses_forward_ctx *p, const ses_config *c, ses_seqs *q, const int32_t *segments,
+                   const int32_t *given)
 {
     set_lengths(q);
     q->cu_seqlens = ses_tape_ints(p->tape, q->host_cu_seqlens, q->seqs + 1);
     q->ids = ses_tape_ints(p->tape, q->host_ids, q->tokens);
     q->segments = segments ? ses_tape_ints(p->tape, segments, q->tokens) : zeros(p, q->tokens);
-    q->positions = positions(p, q, given);
+    q->positions = positions(p, c, q, given);
 }
 
 /* Decoder input: given, or the labels shifted right behind the start token (or the sequence's own last
@@ -131,7 +131,7 @@ void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
     p->in = (ses_seqs){
         .seqs = b->seqs, .tokens = b->tokens, .host_cu_seqlens = b->cu_seqlens, .host_ids = b->ids
     };
-    if (b->ids) upload(p, &p->in, b->segments, b->positions);
+    if (b->ids) upload(p, p->input_c, &p->in, b->segments, b->positions);
     if (b->predict_positions) {
         p->target = (ses_seqs){ .seqs = b->seqs,
                                 .tokens = b->target_cu_seqlens[b->seqs],
@@ -145,7 +145,7 @@ void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
     const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
     const int32_t *ids = b->target_cu_seqlens ? decoder_input(p, b, cu[b->seqs]) : shift_source_right(p, b);
     p->target = (ses_seqs){ .seqs = b->seqs, .tokens = cu[b->seqs], .host_cu_seqlens = cu, .host_ids = ids };
-    if (ids) upload(p, &p->target, NULL, b->target_positions);
+    if (ids) upload(p, p->c, &p->target, NULL, b->target_positions);
 }
 
 ses_tensor *ses_seqs_shift(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, int64_t by)

@@ -30,6 +30,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
     ses_tensor *x = p->c->custom_head.kind ? ses_custom_head_run(h, p, at, false) : ses_summary_run(h, p, at);
+    if (p->request->head_inputs) ses_forward_output(p, SES_PER_SEQUENCE, x, "head_inputs");
     ses_tensor *y = ses_dense_run(t, h->out, x, p->c->head.score_act);
     ses_forward_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {

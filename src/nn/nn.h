@@ -94,7 +94,8 @@ typedef struct ses_used_rows {
 /* The state of one forward pass: the batch on the device, the requested outputs, the outputs so far. */
 typedef struct ses_forward_ctx {
     ses_tape *tape;
-    const ses_config *c;
+    const ses_config *c;       /* config of the running stack, or of the heads */
+    const ses_config *input_c; /* config of the stack that reads `in` */
     const ses_batch *batch;
     const ses_output_request *request;
     /* in: input of the encoder or of a decoder-only model; target: input of the decoder of an
@@ -126,7 +127,7 @@ typedef struct ses_layer_site {
     const int32_t *key_of_token; /* row of each token among the keys; NULL: the same */
 } ses_layer_site;
 
-/* Uploads the batch; tape, c, batch and request are set. outputs: maximum number of outputs. */
+/* Uploads the batch; tape, c, input_c, batch and request are set. outputs: maximum number of outputs. */
 void ses_forward_begin(ses_forward_ctx *p, size_t outputs);
 /* Sets attn_mask and mask_bias, before the layers. */
 void ses_forward_set_mask(ses_forward_ctx *p, int64_t heads);
@@ -138,15 +139,23 @@ void ses_forward_output_column(ses_forward_ctx *p, ses_axis axis, ses_tensor *x,
 void ses_forward_add_loss(ses_forward_ctx *p, ses_tensor *loss); /* added to the losses of other heads */
 
 typedef struct ses_attn_params {
-    ses_dense query, key, value, out; /* a fused or interleaved matrix is in query */
+    /* a fused or interleaved matrix is in query; of cross attention: keys | values in key */
+    ses_dense query, key, value, out;
 } ses_attn_params;
 
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
     ses_dense up, gate, down;
-    int64_t window; /* 0: full attention */
+    ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
+    int64_t window;       /* 0: full attention */
 } ses_layer;
+
+/* Heads that were removed from layers; NULL: none. */
+typedef struct ses_removed_heads {
+    int32_t *left;    /* [layers]: number of remaining heads */
+    uint8_t *removed; /* [layers, heads] */
+} ses_removed_heads;
 
 /* A stack of layers over embeddings: an encoder or a decoder. */
 typedef struct ses_stack ses_stack;
@@ -175,6 +184,7 @@ typedef struct ses_stack_vtable {
 } ses_stack_vtable;
 
 struct ses_stack {
+    const ses_config *c;            /* set by ses_stack_add; outlives the stack */
     const ses_stack_vtable *vtable; /* NULL: no overrides */
     void *priv;                     /* data of the vtable's functions: one allocation, freed with the stack */
     const char *prefix;             /* prefix of parameter names: "" or "decoder." */
@@ -184,17 +194,28 @@ struct ses_stack {
     /* a decoder without its encoder: cross attention has weights, but is not computed */
     bool cross_unused;
     ses_tensor *token, *position, *segment, *rel_bias_table; /* rel_bias_table: [buckets, heads] */
+    ses_dense modal;                 /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
     ses_dense project, project_out;  /* embeddings' width to hidden, and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
     ses_layer *layer;                /* [n_unique]; see layer_at in stack.c for the i-th */
     int64_t n_unique;
-    const int16_t *layer_heads; /* config's: heads of each layer, 0: `heads`; NULL: no layer has fewer */
+    ses_removed_heads pruned, cross_pruned; /* self-attention, cross attention */
 };
 
 static inline int64_t ses_stack_heads(const ses_stack *k, int64_t layer)
 {
-    return k->layer_heads && k->layer_heads[layer] ? k->layer_heads[layer] : k->heads;
+    return k->pruned.left ? k->pruned.left[layer] : k->heads;
 }
+static inline int64_t ses_stack_cross_heads(const ses_stack *k, int64_t layer)
+{
+    return k->cross_pruned.left ? k->cross_pruned.left[layer] : k->heads;
+}
+
+/* stack_heads.c: reads "pruned_heads" of the stack; depth, heads, cross and cross_unused are set. */
+bool ses_stack_heads_read(ses_stack *k, const ses_json *all, ses_err *e);
+void ses_stack_heads_free(ses_stack *k);
+/* The columns of bias [distances, heads] that belong to the heads of a layer; NULL stays NULL. */
+ses_tensor *ses_stack_layer_bias(const ses_stack *k, ses_tape *t, ses_tensor *bias, int64_t layer);
 
 /* Declares a stack. Set before: vtable, prefix, outputs, depth, heads, ffn, causal, cross, and token if it is
  * shared. */
@@ -220,8 +241,18 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
                                ses_attention_inputs in, int64_t window, int i);
 
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
+/* The same for cross attention, whose queries have a matrix of their own. */
+ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 /* The position bias of the scores; NULL: none. */
 ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs);
+
+/* relative_key.c: the tables of SES_POS_RELATIVE_KEY and SES_POS_RELATIVE_KEY_QUERY. */
+ses_tensor *ses_relative_key_add(const ses_stack *k, ses_store *s, const ses_config *c, int i);
+/* Sets rel_dist_to_row: the row of each distance of the batch among the rows that are gathered. */
+void ses_relative_key_begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *ctx);
+/* Sets in->bias, which scores the distances of layer i. */
+void ses_relative_key_scores(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
+                             const ses_layer *l, ses_attention_inputs *in, int i);
 
 /* Adaptive embeddings and softmax (see ses_config): tables, projections to hidden, biases. There is one
  * table if div_val is 1. */

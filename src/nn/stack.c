@@ -28,7 +28,7 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     if (!c->norm.no_first_attn_norm || i)
         l.self_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.attn.norm", name);
     snprintf(part, sizeof part, "%s.cross", name);
-    if (k->cross || k->cross_unused) l.cross = ses_attn_params_add(s, c, k->heads, part);
+    if (k->cross || k->cross_unused) l.cross = ses_cross_params_add(s, c, ses_stack_cross_heads(k, i), part);
     if (k->cross || k->cross_unused)
         l.cross_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.cross.norm", name);
     snprintf(part, sizeof part, "%s.ffn.gate", name);
@@ -38,6 +38,7 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     snprintf(part, sizeof part, "%s.ffn.down", name);
     l.down = dense(s, c, c->hidden, k->ffn, part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
+    if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
     return l;
 }
@@ -59,10 +60,15 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
         k->position = table(k, s, "embed.position", c->position.max + c->position.extra_rows, width);
     if (c->position.kind > SES_POS_LEARNED && c->position.kind <= SES_POS_FAIRSEQ)
         ses_store_set_role(s, k->position, SES_PARAM_BUFFER);
+    if (ses_config_scores_distances(c)) /* not read, but part of the checkpoint */
+        ses_store_set_role(s, table(k, s, "embed.position", c->position.max + c->position.extra_rows, width),
+                           SES_PARAM_BUFFER);
     if (c->embed.segments) k->segment = table(k, s, "embed.segment", c->embed.segments, width);
     ses_store_set_embedding(s, k->position);
     ses_store_set_embedding(s, k->segment);
     if (c->embed.norm) k->embed_norm = ses_norm_add(s, width, c->norm.kind, "%sembed.norm", k->prefix);
+    if (c->embed.modal_width)
+        k->modal = ses_dense_add(s, E, c->embed.modal_width, SES_BIAS, "%sembed.modal", k->prefix);
     if (E == c->hidden && !c->embed.always_project) return;
     k->project = ses_dense_add(s, c->hidden, E, c->embed.project_before_positions ? SES_NO_BIAS : SES_BIAS,
                                "%sembed.project", k->prefix);
@@ -72,7 +78,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 
 bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    if (c->attention.pruned) k->layer_heads = c->attention.layer_heads;
+    if (c->attention.pruned && !ses_stack_heads_read(k, c->attention.pruned, e)) return false;
     k->n_unique = c->layer_groups ? c->layer_groups * c->layers_per_group : k->depth;
     k->layer = ses_alloc_array((size_t)k->n_unique, sizeof *k->layer, e);
     if (!k->layer) return false;
@@ -88,11 +94,13 @@ bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_
 
 bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
+    k->c = c;
     return k->vtable && k->vtable->add ? k->vtable->add(k, s, c, e) : ses_stack_add_default(k, s, c, e);
 }
 
 void ses_stack_free(ses_stack *k)
 {
+    ses_stack_heads_free(k);
     ses_free(k->layer);
     ses_free(k->priv);
 }
@@ -139,7 +147,7 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     const ses_config *c = p->c;
     bool cross = k_seqs == &p->source || (q_seqs == &p->target && k_seqs == &p->in);
     bool wanted = p->request->attentions;
-    ses_attention_options o = { .heads = ses_stack_heads(k, i),
+    ses_attention_options o = { .heads = cross ? ses_stack_cross_heads(k, i) : ses_stack_heads(k, i),
                                 .max_seqlen_q = q_seqs->max_seqlen,
                                 .max_seqlen_k = k_seqs->max_seqlen,
                                 .scale = c->attention.scale,
@@ -158,7 +166,7 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
                                           : in.bias;
     }
     ses_layer_site at = ses_layer_site_of(k, i);
-    if (cross) at.prefix = "cross_", at.part = SES_PART_CROSS, at.keys = SES_PER_TOKEN;
+    if (cross) at.prefix = "cross_", at.part = SES_PART_CROSS, at.keys = SES_PER_TOKEN, at.heads = o.heads;
     if (p->hooked) ses_hook_qkv(p, &at, &in, &o.layout);
     in.cu_seqlens_q = q_seqs->cu_seqlens, in.cu_seqlens_k = k_seqs->cu_seqlens, in.len_k = k_seqs->key_lens;
     if (p->request->attention_scores && q_seqs == k_seqs)
@@ -181,7 +189,7 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
                             : p->c->attention.qkv_layout == SES_QKV_SEPARATE ? SES_QKV_FUSED
                                                                              : p->c->attention.qkv_layout;
     bool cached = p->batch->cache && k->causal;
-    if (cached) ses_cache_extend(p, i, &in);
+    if (cached) ses_cache_extend(p, i, ses_stack_heads(k, i), &in);
     return run_attention(k, p, ctx->seqs, cached ? &p->past : ctx->seqs, in, layout, window, i);
 }
 
@@ -189,8 +197,9 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
 static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                               const ses_stack_ctx *ctx)
 {
-    return !k->causal && !l->window && !ctx->rel_bias && p->attn_mask == SES_ATTN_MASK_DEFAULT &&
-           !p->request->attentions && !p->request->attention_scores && !p->hooked;
+    return !k->causal && !l->window && !ctx->rel_bias && !l->distance &&
+           p->attn_mask == SES_ATTN_MASK_DEFAULT && !p->request->attentions &&
+           !p->request->attention_scores && !p->hooked;
 }
 
 /* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
@@ -244,12 +253,13 @@ static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ct
 static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
                                   const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
 {
-    ses_attention_inputs in = { .rel_bias = ctx->rel_bias };
+    ses_attention_inputs in = { .rel_bias = ses_stack_layer_bias(k, p->tape, ctx->rel_bias, i) };
     in.allow_i8 = l->self.query.w && ses_pack_dtype(l->self.query.w) == SES_I8;
     if (k->vtable && k->vtable->project)
         k->vtable->project(k, p, ctx, x, &in, i);
     else
         project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
+    if (l->distance) ses_relative_key_scores(k, p, ctx, l, &in, i);
     if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
     return run_attention(k, p, &p->used.seqs, ctx->seqs, in, SES_QKV_SEPARATE, 0, i);
 }
@@ -258,8 +268,14 @@ static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_f
                                    const ses_stack_ctx *ctx, ses_tensor *x, int i)
 {
     ses_attention_inputs in = { 0 };
-    project(&l->cross, l, p, ctx, x, ctx->encoder_states, 0, &in);
-    if (p->batch->cache) ses_cache_cross(p, i, &in);
+    if (p->c->attention.qkv_layout == SES_QKV_SEPARATE) {
+        project(&l->cross, l, p, ctx, x, ctx->encoder_states, 0, &in);
+    } else {
+        in.q = ses_dense_run(p->tape, l->cross.query, x, SES_ACT_NONE);
+        if (ctx->encoder_states) /* keys | values */
+            in.k = ses_dense_run(p->tape, l->cross.key, ctx->encoder_states, SES_ACT_NONE);
+    }
+    if (p->batch->cache) ses_cache_cross(p, i, ses_stack_cross_heads(k, i), &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
     return run_attention(k, p, ctx->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
 }
@@ -334,6 +350,21 @@ static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     *pad = -1;
 }
 
+/* Token vectors, or projected vectors of the batch instead, as a table with one row per token. */
+static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                        ses_tensor **id, int32_t *pad)
+{
+    const ses_batch *b = p->batch;
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t i = 0; row && i < q->tokens; i++)
+        row[i] = (int32_t)(b->modal_rows[i] < 0 ? i : q->tokens + b->modal_rows[i]);
+    ses_tensor *x = ses_tape_input(p->tape, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
+    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
+                             ses_dense_run(p->tape, k->modal, x, SES_ACT_NONE));
+    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
+    *pad = -1;
+}
+
 static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
@@ -358,7 +389,10 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
                                     -1 };
     if (c->position.skips_pad && !tokens_first)
         pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
-    if (p->hooks_embeds && !tokens_first) embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
+    if (k->modal.w && p->batch->modal_rows && !tokens_first)
+        embed_modal(k, p, q, &table[0], &id[0], &pad[0]);
+    else if (p->hooks_embeds && !tokens_first)
+        embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
     ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
     x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
     if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
@@ -488,7 +522,8 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
 {
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
-    bool default_layers = !l->k->vtable && !l->k->cross && !p->batch->cache && !p->hooked &&
+    bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row && !p->batch->cache &&
+                          !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked &&
                           p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
@@ -508,7 +543,7 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     return ses_graph_replay(p->tape, run_layers, l, x, &key, sizeof key);
 }
 
-ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
+static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
 {
     static const ses_stack_vtable none = { 0 };
     const ses_stack_vtable *vtable = k->vtable ? k->vtable : &none;
@@ -527,8 +562,9 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
                           .rel_bias =
                               ses_attn_rel_bias(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
     if (vtable->begin) vtable->begin(k, p, &ctx);
+    if (ses_config_scores_distances(c)) ses_relative_key_begin(k, p, &ctx);
     if (seqs == &p->in) ses_forward_set_mask(p, k->heads);
-    if (k->layer_heads && p->mask_bias)
+    if (k->pruned.left && p->mask_bias)
         ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : embed(k, p, seqs);
@@ -542,4 +578,13 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
             c->dropout.final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
     return output_hidden(k, p, x, k->depth);
+}
+
+ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
+{
+    const ses_config *c = p->c;
+    p->c = k->c;
+    ses_tensor *x = run_stack(k, p, seqs, memory);
+    p->c = c;
+    return x;
 }

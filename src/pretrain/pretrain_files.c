@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "hub/hub_name.h"
 #include "pretrain_impl.h"
 
 #include <inttypes.h>
@@ -133,7 +134,7 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
     ses_buf_appendf(&b, "%s, pretrained with the objective %s.\n\n| | |\n|---|---|\n",
                     ses_model_class_name(p->model), opt->objectives);
     ses_buf_appendf(&b, "| begun with | %s |\n",
-                    p->model_dir ? ses_path_name_of(p->model_dir).s : "random weights");
+                    p->model_dir ? ses_model_label_of(p->model_dir).s : "random weights");
     for (size_t i = 0; i < p->n_parts; i++) {
         const ses_corpus_info *f = ses_corpus_info_of(p->corpus[i]);
         ses_buf_appendf(&b,

@@ -102,9 +102,10 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     p->tokenizer = ses_tokenizer_open(opt->tokenizer ? opt->tokenizer : p->model_dir, e);
     if (!p->tokenizer) return false;
     if (opt->model) {
-        char *path = ses_path_join(p->model_dir, "config.json", e);
-        p->config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
-        ses_free(path);
+        if (ses_model_is_adapter(p->model_dir))
+            return ses_fail(e, SES_EUSAGE, "%s: an adapter; merge it first with 'sesame convert'",
+                            p->model_dir);
+        p->config = ses_model_config_open(p->model_dir, NULL, e);
         if (p->config && opt->n_set)
             return ses_fail(e, SES_EUSAGE, "set changes new models only, not model %s", p->model_dir);
         return p->config != NULL;
@@ -142,15 +143,13 @@ static bool open_generator(ses_pretrain *p, ses_err *e)
 static bool open_teacher(ses_pretrain *p, ses_err *e)
 {
     const ses_teacher_options *opt = &p->o.teacher;
-    char *path = opt->model ? ses_path_join(opt->model, "config.json", e) : NULL;
-    ses_json_doc *config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
+    ses_json_doc *config = opt->model ? ses_model_config_open(opt->model, NULL, e) : NULL;
     const char *class_name = config ? ses_objective_mix_class(p->objectives, ses_json_root(config), e) : NULL;
     ses_teacher_free(&p->teacher);
     bool ok = (!opt->model || class_name) &&
               ses_teacher_open(&p->teacher, opt, class_name, p->model, p->tokenizer, p->dev, e) &&
               (!opt->model || ses_objective_mix_set_teacher(p->objectives, p->teacher.distill, e));
     ses_json_free(config);
-    ses_free(path);
     return ok;
 }
 

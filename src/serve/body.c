@@ -190,11 +190,15 @@ bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, 
 /* The option of a parameter, which may be spelled with underscores; NULL: none. */
 static const ses_opt *find_option(ses_opt_iter *it, const char *name)
 {
+    char dashed[64];
     const ses_opt *o;
+    const char *flag;
+    size_t n = strlen(name);
+    if (n >= sizeof dashed) return NULL;
+    for (size_t i = 0; i < n; i++) dashed[i] = name[i] == '_' ? '-' : name[i];
     while ((o = ses_opt_next(it))) {
-        size_t i = 0;
-        while (name[i] && (name[i] == '_' ? '-' : name[i]) == o->name[i]) i++;
-        if (!name[i] && !o->name[i]) return o;
+        ses_opt_spelling s = ses_opt_match(o, dashed, n, &flag);
+        if (s == SES_OPT_BY_NAME || s == SES_OPT_BY_ALIAS) return o;
     }
     return NULL;
 }
@@ -209,9 +213,7 @@ bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, si
         if (!o)
             return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "unknown parameter \"%s\"",
                                 ses_quoted_of(name, strlen(name)).s);
-        if (o->is_model || (o->value && (!strcmp(o->value, "FILE") || !strcmp(o->value, "DIR") ||
-                                         !strcmp(o->value, "CORPUS"))))
-            return fail_file(j, name);
+        if (o->is_model || o->is_path) return fail_file(j, name);
         const char *value = ses_body_value_text(j, name, ses_json_at(object, i));
         if (!value) return false;
         if (!ses_opt_set(o, args, o->name, value, &e))

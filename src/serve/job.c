@@ -207,10 +207,10 @@ static bool read_lane(ses_job *j)
     return true;
 }
 
-static bool read_deadline(ses_job *j, double default_seconds)
+bool ses_job_read_deadline(const ses_worker *w, ses_job *j)
 {
     ses_string s = ses_http_header(j->x, "x-deadline-ms");
-    double ms = 1000 * default_seconds;
+    double ms = 1000 * ses_server_get_options(w->server)->deadline_seconds;
     if (s.p) {
         char *end;
         ms = s.n < 16 ? strtod(s.p, &end) : -1;
@@ -224,9 +224,8 @@ static bool read_deadline(ses_job *j, double default_seconds)
 
 bool ses_job_submit(ses_worker *w, ses_job *j, ses_job_fn *done)
 {
-    const ses_server_options *o = ses_server_get_options(w->server);
     if (!j->n) return ses_api_fail(&j->error, SES_API_EMPTY, NULL, "the request has no input");
-    if (!read_lane(j) || !read_deadline(j, o->deadline_seconds)) return false;
+    if (!read_lane(j) || !ses_job_read_deadline(w, j)) return false;
     j->done = done;
     return ses_scheduler_submit(ses_server_scheduler(w->server), j);
 }

@@ -124,6 +124,8 @@ bool ses_job_check_count(ses_worker *w, ses_job *j, size_t n);
 bool ses_job_add(ses_worker *w, ses_job *j, const ses_item *item);
 /* Queues the job; `done` is called later. False: j->error (overloaded, too large). */
 bool ses_job_submit(ses_worker *w, ses_job *j, ses_job_fn *done);
+/* Sets the deadline, for routes that compute without submitting: ses_job_is_dropped reads it. */
+bool ses_job_read_deadline(const ses_worker *w, ses_job *j);
 /* The error of an item, with the names of JSON fields; NULL: none. */
 const ses_err *ses_job_item_error(const ses_job_item *x);
 /* For requests with "truncate": false. False and j->error: an input was truncated. */

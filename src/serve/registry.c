@@ -4,7 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
+#include "hub/hub_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +345,9 @@ bool ses_registry_spec_name(const char *spec, char *buf, size_t n, ses_err *e)
     const char *folder = folder_of(spec);
     ses_string s = folder ? (ses_string){ spec, (size_t)(folder - 1 - spec) } : base_name(spec);
     bool dots = !folder && (ses_equal(s.p, s.n, ".") || ses_equal(s.p, s.n, ".."));
+    ses_hub_name hub;
+    if (!folder && ses_hub_name_is(spec) && !ses_path_exists(spec) && ses_hub_name_parse(spec, &hub, NULL))
+        s = (ses_string){ hub.id, strlen(hub.id) };
     char *real = dots ? realpath(spec, NULL) : NULL;
     if (real) s = base_name(real);
     bool ok = s.n && s.n < n;

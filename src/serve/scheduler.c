@@ -22,7 +22,9 @@ struct ses_scheduler {
     ses_scheduler_options o;
     pthread_mutex_t lock;
     lane lane[SES_LANES];
-    bool computing; /* a thread is in ses_scheduler_run */
+    bool computing; /* a thread is in ses_scheduler_run, or has entered */
+    int waiting;    /* threads in ses_scheduler_enter */
+    pthread_cond_t free;
     int streak;
     bool step_is_next;       /* the last turn was a batch */
     uint64_t interactive_ns; /* time of the last interactive job; 0: none */
@@ -47,6 +49,7 @@ ses_scheduler *ses_scheduler_new(const ses_scheduler_options *o, ses_err *e)
     if (!s) return NULL;
     s->o = *o;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->free, NULL);
     s->generations = ses_generations_new(e);
     if (s->generations) return s;
     ses_scheduler_free(s);
@@ -58,6 +61,7 @@ void ses_scheduler_free(ses_scheduler *s)
     if (!s) return;
     ses_generations_free(s->generations);
     pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->free);
     ses_free(s->request);
     ses_free(s->seq);
     ses_free(s->job);
@@ -118,8 +122,7 @@ static ses_seq *next_sequence(ses_job *j, ses_request **r)
     return NULL;
 }
 
-/* The job is not to be computed any further. */
-static bool is_dropped(ses_job *j, uint64_t now)
+bool ses_job_is_dropped(ses_job *j, uint64_t now)
 {
     if (j->error.code) return true;
     if (ses_http_is_cancelled(j->x))
@@ -188,7 +191,7 @@ static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
     bool more = true;
     for (ses_job *j = l->first, *before = NULL, *next; j && more; j = next) {
         next = j->next;
-        bool dropped = is_dropped(j, now);
+        bool dropped = ses_job_is_dropped(j, now);
         if (!dropped) {
             if (!pipeline) pipeline = j->pipeline;
             if (j->pipeline != pipeline) {
@@ -300,7 +303,7 @@ static ses_job *run_once(ses_scheduler *s)
     pthread_mutex_lock(&s->lock);
     end_batch(s, &ended);
     for (ses_job *j; (j = ses_generations_take_finished(s->generations));) {
-        is_dropped(j, ses_clock_ns()); /* the text is incomplete then */
+        ses_job_is_dropped(j, ses_clock_ns()); /* the text is incomplete then */
         end_sequence(j, &ended);
     }
     s->progress_ns = ses_clock_ns();
@@ -320,10 +323,31 @@ bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches)
         if (more) s->o.between(s->o.ctx, w);
         pthread_mutex_lock(&s->lock);
         s->computing = false;
+        if (!s->waiting) continue;
+        pthread_cond_signal(&s->free); /* the thread that enters runs the rest */
+        break;
     }
-    bool left = !s->computing && has_work(s);
+    bool left = !s->computing && !s->waiting && has_work(s);
     pthread_mutex_unlock(&s->lock);
     return left;
+}
+
+void ses_scheduler_enter(ses_scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->waiting++;
+    while (s->computing) pthread_cond_wait(&s->free, &s->lock);
+    s->waiting--;
+    s->computing = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ses_scheduler_leave(ses_scheduler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->computing = false;
+    pthread_cond_signal(&s->free);
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool ses_scheduler_is_quick(ses_scheduler *s, int64_t tokens, double seconds)

@@ -35,9 +35,17 @@ bool ses_scheduler_submit(ses_scheduler *s, ses_job *j);
 /* Computes batches until no job is queued, at most max_batches (0: no limit); returns at once if another
  * thread is computing. Returns true if jobs are left that no thread computes. */
 bool ses_scheduler_run(ses_scheduler *s, ses_worker *w, int max_batches);
+/* Makes the calling thread the one that computes, after the current batch, for work without jobs; only for
+ * devices that one thread at a time may use. Not in a thread that computes. After leave, the thread calls
+ * ses_scheduler_run for jobs that were submitted meanwhile. */
+void ses_scheduler_enter(ses_scheduler *s);
+void ses_scheduler_leave(ses_scheduler *s);
 /* No thread is computing, no text is being generated, and the queued jobs with `tokens` tokens more take
  * about `seconds` at most. */
 bool ses_scheduler_is_quick(ses_scheduler *s, int64_t tokens, double seconds);
+/* The job is not to be computed any further, because of j->error: its client has left, or its deadline has
+ * passed. */
+bool ses_job_is_dropped(ses_job *j, uint64_t now);
 /* Seconds until the queue will probably have been worked off, at least 1. */
 int ses_scheduler_retry_after(ses_scheduler *s);
 

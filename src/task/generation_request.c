@@ -52,7 +52,7 @@ bool ses_generation_request_add_bias(ses_request *r, int32_t id, double bias, se
 
 static bool check_prompt(const ses_pipeline *p, const int32_t *id, size_t n, ses_err *e)
 {
-    int64_t vocab = ses_model_vocab_size(p->model), max = p->settings.max_seq_len;
+    int64_t vocab = ses_model_source_vocab_size(p->model), max = p->settings.max_seq_len;
     if (!n) return ses_fail(e, SES_EARG, "the prompt is empty");
     if ((int64_t)n > max)
         return ses_fail(e, SES_EARG, "the prompt has %lld tokens, the model accepts at most %lld",

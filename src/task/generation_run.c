@@ -30,8 +30,8 @@ static ses_string decode(ses_pipeline *p, ses_request *r, const int32_t *id, int
     int32_t *known = ses_arena_array(&r->mem, (size_t)n + 1, sizeof *known, e);
     size_t m = 0;
     for (int64_t i = 0; known && i < n; i++)
-        if (id[i] < ses_tokenizer_vocab_size(p->tokenizer)) known[m++] = id[i];
-    return known ? ses_request_decode(p, r, known, m, false, e) : (ses_string){ 0 };
+        if (id[i] < ses_tokenizer_vocab_size(p->target_tokenizer)) known[m++] = id[i];
+    return known ? ses_request_decode_target(p, r, known, m, e) : (ses_string){ 0 };
 }
 
 /* First generated token to decode: an encoder-decoder's text begins with its decoder's first token. */
@@ -44,8 +44,8 @@ static int64_t first_token(const ses_pipeline *p, int64_t prompt_len)
 static ses_string spelling(const ses_pipeline *p, int32_t id)
 {
     size_t n = 0;
-    bool known = id >= 0 && id < ses_tokenizer_vocab_size(p->tokenizer);
-    const char *s = known ? ses_tokenizer_id_to_token(p->tokenizer, id, &n) : NULL;
+    bool known = id >= 0 && id < ses_tokenizer_vocab_size(p->target_tokenizer);
+    const char *s = known ? ses_tokenizer_id_to_token(p->target_tokenizer, id, &n) : NULL;
     return (ses_string){ s, s ? n : 0 };
 }
 
@@ -169,7 +169,7 @@ static bool on_token(void *ctx, const ses_token_event *t)
     ses_generation_token token = { .event = t,
                                    .id = id,
                                    .token = spelling(run->p, id),
-                                   .special = ses_tokenizer_is_special(run->p->tokenizer, id) };
+                                   .special = ses_tokenizer_is_special(run->p->target_tokenizer, id) };
     ses_mark mark = ses_arena_mark(&run->r->mem);
     bool ok = new_text(run, t, &token.text) && run->callbacks.on_token(run->callbacks.ctx, run->r, &token);
     ses_arena_rewind(&run->r->mem, mark);
@@ -201,7 +201,7 @@ bool ses_generation_task_start(ses_pipeline *p, ses_request *r, ses_generator *g
     if (!run || !stream) return false;
     *run = (ses_generation_run){ .p = p, .r = r, .g = g, .callbacks = *callbacks, .stream = stream };
     run->decodes_parts =
-        ses_tokenizer_traits_of(p->tokenizer).decodes_bytes && !p->tokenizer_config.clean_up_spaces;
+        ses_tokenizer_traits_of(p->target_tokenizer).decodes_bytes && !p->tokenizer_config.clean_up_spaces;
     ses_prompt prompt = { .ids = { q->id, (int64_t)q->n } };
     ses_generator_callbacks own = { callbacks->on_token ? on_token : NULL, on_finish, run };
     run->number = ses_generator_add(g, &prompt, s->o, &own, e);
@@ -290,8 +290,8 @@ static bool run_requests(batch *b, ses_generator *g, ses_request *const *request
         if (!ses_generation_task_start(b->p, request[i], g, &callbacks, e) &&
             !ses_request_fail(b->p, request[i], e))
             return false;
-    while (!b->stop && ses_generator_step(g)) continue;
-    return true;
+    while (!b->stop && ses_pipeline_check_stop(b->p, e) && ses_generator_step(g)) continue;
+    return e->code == SES_OK;
 }
 
 bool ses_generation_task_run(ses_pipeline *p, ses_request *const *request, ses_seq *const *seq, size_t n,

@@ -70,7 +70,7 @@ static bool encode_bad_words(ses_pipeline *p, const ses_opt_list *l, ses_generat
         if (len < 0 || (size_t)len >= sizeof text)
             return ses_fail(e, SES_EUSAGE, "--bad-words: a word has %d bytes, the maximum is %d", len,
                             (int)sizeof text - 1);
-        if (!ses_encode_ids(p->tokens, text, (size_t)len, false, &id, &k, e)) return false;
+        if (!ses_encode_ids(p->target_tokens, text, (size_t)len, false, &id, &k, e)) return false;
         int32_t *copy = ses_arena_array(&p->mem, k + 1, sizeof *copy, e);
         if (!copy) return false;
         memcpy(copy, id, k * sizeof *copy);
@@ -199,7 +199,7 @@ bool ses_generation_settings_read(ses_pipeline *p, ses_err *e)
     if (o->max_length && o->max_new_tokens == DEFAULT_NEW_TOKENS)
         o->max_new_tokens = 0; /* task_specific_params has set max_length */
     ses_generation_settings_apply(a, o);
-    o->tokenizer = p->tokenizer;
+    o->tokenizer = p->target_tokenizer;
     if (o->pad < 0) o->pad = p->tokenizer_config.role[SES_ROLE_PAD];
     task->src_lang = -1;
     return parse_ids(p, &a->suppress, "suppress-tokens", &o->suppress, e) &&

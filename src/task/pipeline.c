@@ -95,7 +95,7 @@ static bool load_tokenizer(ses_pipeline *p, ses_err *e)
 
 static bool check_vocab_size(const ses_pipeline *p, ses_err *e)
 {
-    int64_t tokenizer = ses_tokenizer_vocab_size(p->tokenizer), model = ses_model_vocab_size(p->model);
+    int64_t tokenizer = ses_tokenizer_vocab_size(p->tokenizer), model = ses_model_source_vocab_size(p->model);
     return tokenizer <= model ||
            ses_fail(
                e, SES_EARG,
@@ -104,12 +104,32 @@ static bool check_vocab_size(const ses_pipeline *p, ses_err *e)
                p->dir, (long long)tokenizer - 1, (long long)model);
 }
 
+/* A folder may have a tokenizer for the decoder's texts, with a vocabulary of its own. */
+static bool open_target_tokenizer(ses_pipeline *p, ses_err *e)
+{
+    const ses_tokenizer *t = p->original ? p->original->target_tokenizer : NULL;
+    p->target_tokenizer = p->tokenizer, p->target_tokens = p->tokens;
+    if (!p->model->stack[1].layer || t == p->tokenizer) return true;
+    if (!t && !ses_tokenizer_open_target(p->dir, &p->own_target_tokenizer, e)) return false;
+    if (!t) t = p->own_target_tokenizer;
+    if (!t) return true;
+    if (ses_tokenizer_vocab_size(t) > ses_model_vocab_size(p->model))
+        return ses_fail(e, SES_EARG,
+                        "%s: the tokenizer of the target has ids up to %lld, but the decoder only %lld: they "
+                        "belong to different models",
+                        p->dir, (long long)ses_tokenizer_vocab_size(t) - 1,
+                        (long long)ses_model_vocab_size(p->model));
+    p->target_tokenizer = t;
+    p->target_tokens = p->own_target_tokens = ses_encode_ctx_new(t, e);
+    return p->target_tokens != NULL;
+}
+
 static bool open_tokenizer(ses_pipeline *p, const ses_tokenizer *shared, ses_err *e)
 {
     if (!shared && !load_tokenizer(p, e)) return false;
     p->tokenizer = shared ? shared : p->own_tokenizer;
     p->tokens = ses_encode_ctx_new(p->tokenizer, e);
-    if (!p->tokens || !check_vocab_size(p, e)) return false;
+    if (!p->tokens || !check_vocab_size(p, e) || !open_target_tokenizer(p, e)) return false;
     if (p->original) p->tokenizer_config = p->original->tokenizer_config;
     return p->original || ses_tokenizer_config_read(&p->tokenizer_config, p->dir, ses_model_type(p->model),
                                                     ses_model_sets_segments, p->tokenizer, e);
@@ -220,6 +240,8 @@ void ses_pipeline_free(ses_pipeline *p)
     if (!p) return;
     ses_pipeline_runner_free(p);
     if (p->state && p->task->close) p->task->close(p);
+    ses_encode_ctx_free(p->own_target_tokens);
+    ses_tokenizer_free(p->own_target_tokenizer);
     ses_encode_ctx_free(p->tokens);
     ses_tokenizer_free(p->own_tokenizer);
     ses_sentence_free(p->own_encoder);
@@ -270,6 +292,19 @@ void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx)
 {
     p->settings.on_stream = fn;
     p->settings.on_stream_ctx = ctx;
+}
+
+void ses_pipeline_set_stop(ses_pipeline *p, ses_stop_fn *fn, void *ctx)
+{
+    p->settings.should_stop = fn;
+    p->settings.should_stop_ctx = ctx;
+}
+
+bool ses_pipeline_check_stop(ses_pipeline *p, ses_err *e)
+{
+    const ses_pipeline_settings *s = &p->settings;
+    return !s->should_stop || !s->should_stop(s->should_stop_ctx) ||
+           ses_fail(e, SES_EIO, "stopped by the caller");
 }
 
 bool ses_pipeline_can_stream(const ses_pipeline *p) { return p->task->can_stream; }

@@ -27,6 +27,14 @@ struct ses_seq {
     /* [n_rows]: positions whose vocabulary logits are needed; NULL: the task needs none */
     const int32_t *rows;
     size_t n_rows;
+    /* [n]: see ses_batch.answer_mask; NULL: none. cls: position of the CLS token, with answer_mask. */
+    const int32_t *answer_mask;
+    int32_t cls;
+    /* vectors beside tokens: positions and modal_rows [n] (rows count from 0 in each sequence), modal_vectors
+     * [n_modal, width]; NULL: none */
+    const int32_t *positions, *modal_rows;
+    const float *modal_vectors;
+    int64_t n_modal;
 };
 
 struct ses_request {
@@ -68,6 +76,8 @@ typedef struct ses_pipeline_settings {
     void *on_item_error_ctx;
     ses_stream_fn *on_stream;
     void *on_stream_ctx;
+    ses_stop_fn *should_stop;
+    void *should_stop_ctx;
 } ses_pipeline_settings;
 
 /* Sequences that run together; seq[i] belongs to request[i]. */
@@ -122,6 +132,10 @@ struct ses_pipeline {
     ses_sentence *own_encoder;
     ses_tokenizer *own_tokenizer;
     ses_encode_ctx *tokens;
+    /* generated texts: the tokenizer of the target language, if the folder has one; else the same */
+    const ses_tokenizer *target_tokenizer;
+    ses_tokenizer *own_target_tokenizer;
+    ses_encode_ctx *target_tokens, *own_target_tokens;
     ses_tokenizer_config tokenizer_config;
     const ses_head_use *head; /* the model's head that serves the task; NULL: none is used */
     void *state;              /* the task's */
@@ -150,6 +164,8 @@ bool ses_request_apply_settings(ses_pipeline *p, ses_request *r, ses_err *e);
 
 /* ---- helpers for tasks ---- */
 
+/* False and SES_EIO: the callback of ses_pipeline_set_stop asks to stop. */
+bool ses_pipeline_check_stop(ses_pipeline *p, ses_err *e);
 /* Adds a line to ses_pipeline_warnings. */
 bool ses_pipeline_warn(ses_pipeline *p, ses_err *e, const char *fmt, ...) SES_PRINTF(3, 4);
 
@@ -189,6 +205,9 @@ ses_string ses_request_lowercase(ses_request *r, ses_string s, ses_err *e);
 /* Decodes ids as the transformers tokenizer does. */
 ses_string ses_request_decode(ses_pipeline *p, ses_request *r, const int32_t *id, size_t n, bool keep_special,
                               ses_err *e);
+/* The same for a generated text, without special tokens. */
+ses_string ses_request_decode_target(ses_pipeline *p, ses_request *r, const int32_t *id, size_t n,
+                                     ses_err *e);
 /* The name of label i, or "LABEL_i", in mem; p NULL: no memory. */
 ses_string ses_pipeline_label(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e);
 

@@ -1,42 +1,17 @@
 /* Settings by name ("top_k") applied to a task's option struct: for a whole pipeline, or for one item. */
 #include "base/alloc.h"
-#include "base/suggest.h"
 #include "pipeline_impl.h"
-
-#include <stdio.h>
-
-/* Both "top_k" and "top-k" name the option --top-k. */
-static bool same_name(const char *option, const char *name)
-{
-    for (; *option && *name; option++, name++)
-        if (*option != *name && !(*option == '-' && *name == '_')) return false;
-    return *option == *name;
-}
 
 bool ses_task_setting_is_file(const ses_task *t, const char *name)
 {
-    const ses_opt *o;
-    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
-        if (same_name(o->name, name))
-            return o->value && (strstr(o->value, "FILE") || strstr(o->value, "DIR"));
-    return false;
+    ses_opt o;
+    return ses_opt_find(t->opt, t->n_opt, name, "", &o, NULL) && o.value &&
+           (strstr(o.value, "FILE") || strstr(o.value, "DIR"));
 }
 
 static bool find_option(const ses_task *t, const char *name, ses_opt *out, ses_err *e)
 {
-    const ses_opt *o;
-    ses_suggestion near = { .word = name };
-    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));) {
-        *out = *o;
-        if (same_name(o->name, name)) return true;
-        ses_suggest_offer(&near, o->name, strlen(o->name));
-    }
-    char best[64]; /* spelled like settings: top_k */
-    snprintf(best, sizeof best, "%.*s", near.best ? (int)near.best_len : 0, near.best ? near.best : "");
-    for (char *c = best; *c; c++) *c = (char)(*c == '-' ? '_' : *c);
-    if (near.best) near.best = best, near.best_len = strlen(best);
-    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_canonical_name(t), name);
-    return ses_suggest_add(&near, "", e);
+    return ses_opt_find(t->opt, t->n_opt, name, ses_task_canonical_name(t), out, e);
 }
 
 /* Options borrow their texts, so the value is copied into mem first. A flag may have no value. */

@@ -127,18 +127,29 @@ bool ses_request_encode_windows(ses_pipeline *p, ses_request *r, const ses_input
 
 /* ---- texts ---- */
 
-ses_string ses_request_decode(ses_pipeline *p, ses_request *r, const int32_t *id, size_t n, bool keep_special,
-                              ses_err *e)
+static ses_string decode(ses_pipeline *p, ses_encode_ctx *tokens, ses_request *r, const int32_t *id, size_t n,
+                         bool keep_special, ses_err *e)
 {
     const char *text = NULL;
     size_t len = 0;
-    if (!ses_decode(p->tokens, id, n, keep_special, &text, &len, e)) return (ses_string){ 0 };
+    if (!ses_decode(tokens, id, n, keep_special, &text, &len, e)) return (ses_string){ 0 };
     ses_string s = ses_request_copy_string(r, text, len, e);
     if (s.p && p->tokenizer_config.clean_up_spaces) {
         s.n = ses_clean_up_tokenization((char *)(uintptr_t)s.p, s.n);
         ((char *)(uintptr_t)s.p)[s.n] = 0;
     }
     return s;
+}
+
+ses_string ses_request_decode(ses_pipeline *p, ses_request *r, const int32_t *id, size_t n, bool keep_special,
+                              ses_err *e)
+{
+    return decode(p, p->tokens, r, id, n, keep_special, e);
+}
+
+ses_string ses_request_decode_target(ses_pipeline *p, ses_request *r, const int32_t *id, size_t n, ses_err *e)
+{
+    return decode(p, p->target_tokens, r, id, n, false, e);
 }
 
 ses_string ses_request_join_strings(ses_request *r, ses_string a, ses_string b, ses_err *e)

@@ -136,13 +136,52 @@ static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_
     memcpy(to + 1, id, (n - 1) * sizeof *id);
 }
 
+/* Masks of answers and CLS tokens, if the task has set them: in all sequences or in none. */
+static bool fill_answers(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
+{
+    if (!b->seq[0]->answer_mask) return true;
+    int32_t *mask = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *mask, e);
+    int32_t *cls = ses_arena_array(&p->runner.mem, b->n, sizeof *cls, e);
+    if (!mask || !cls) return false;
+    for (size_t s = 0, at = 0; s < b->n; at += b->seq[s++]->n) {
+        memcpy(mask + at, b->seq[s]->answer_mask, b->seq[s]->n * sizeof *mask);
+        cls[s] = b->seq[s]->cls;
+    }
+    out->answer_mask = mask, out->choice_positions = cls;
+    return true;
+}
+
+/* Vectors beside tokens, if the task has set them: in all sequences or in none. */
+static bool fill_modal(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
+{
+    int64_t width = p->model->stack[0].c->embed.modal_width, n = 0, at = 0;
+    if (!b->seq[0]->modal_rows) return true;
+    for (size_t s = 0; s < b->n; s++) n += b->seq[s]->n_modal;
+    int32_t *row = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *row, e);
+    int32_t *position = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *position, e);
+    ses_real *x = ses_arena_array(&p->runner.mem, (size_t)(n * width), sizeof *x, e);
+    if (!row || !position || !x) return false;
+    out->modal_rows = row, out->positions = position, out->modal_vectors = x;
+    for (size_t s = 0; s < b->n; s++) {
+        const ses_seq *q = b->seq[s];
+        for (size_t i = 0; i < q->n; i++, row++)
+            *row = q->modal_rows[i] < 0 ? -1 : (int32_t)(at + q->modal_rows[i]);
+        memcpy(position, q->positions, q->n * sizeof *position), position += q->n;
+        for (int64_t i = 0; i < q->n_modal * width; i++) *x++ = (ses_real)q->modal_vectors[i];
+        at += q->n_modal;
+    }
+    out->n_modal = n;
+    return true;
+}
+
 /* Concatenates the sequences; cu_seqlens[s] is where sequence s begins. */
 static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
                        ses_err *e)
 {
     ses_pipeline_runner *runner = &p->runner;
     const ses_config *c = &p->model->c;
-    bool segments = (c->embed.segments > 1 || c->xl.relative_segments) && p->tokenizer_config.sets_segments;
+    bool segments =
+        ses_model_uses_segments(p->model) && (p->tokenizer_config.sets_segments || b->seq[0]->modal_rows);
     bool decoder = p->model->stack[1].layer && !c->decoder.input_from_source;
     size_t n_rows = 0;
     for (size_t s = 0; s < b->n; s++) n_rows += b->seq[s]->n_rows;
@@ -167,7 +206,7 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
     if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
     *request = p->settings.outputs;
     if (n_rows) request->rows = row, request->n_rows = (int64_t)n_rows;
-    return true;
+    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e);
 }
 
 /* ---- running a batch ---- */
@@ -324,7 +363,7 @@ static bool run_batch(ses_pipeline *p, bool more_items, ses_err *e)
 {
     ses_pipeline_runner *runner = &p->runner;
     ses_seq_group *b = &runner->batch;
-    if (!wait_in_flight(p, e) || !choose_batch(p, e)) return false;
+    if (!ses_pipeline_check_stop(p, e) || !wait_in_flight(p, e) || !choose_batch(p, e)) return false;
     if (more_items && can_run_async(p)) {
         ses_async_start(runner->async, forward_async, p);
         runner->in_flight = true;

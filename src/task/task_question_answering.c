@@ -1,6 +1,7 @@
 /* question-answering: extracts the spans of a context that answer a question. The score of a span is the
  * product of the softmax probabilities of its first and last token. Long contexts are read in overlapping
- * windows. */
+ * windows. Models that search answers with a beam (XLNetForQuestionAnswering) score the pairs of the beam,
+ * and no answer by a score of its own. */
 #include "base/alloc.h"
 #include "pipeline_impl.h"
 
@@ -88,6 +89,27 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     return true;
 }
 
+static bool has_beam(const ses_pipeline *p) { return p->model->class->head[0].head == &ses_head_answer_beam; }
+
+/* sequence_id of the tokens of the context */
+static int context_id(const ses_pipeline *p) { return p->model->class->passage_first ? 0 : 1; }
+
+/* Answers of a beam are in the context, or at CLS: no answer. */
+static bool mask_answers(ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    for (size_t s = 0; has_beam(p) && s < r->n_seqs; s++) {
+        ses_seq *q = &r->seq[s];
+        int32_t *mask = ses_arena_array(&r->mem, q->n, sizeof *mask, e);
+        if (!mask) return false;
+        for (size_t i = q->n; i-- > 0;)
+            if (q->id[i] == p->tokenizer_config.role[SES_ROLE_CLS]) q->cls = (int32_t)i;
+        for (size_t i = 0; i < q->n; i++)
+            mask[i] = q->sequence_id[i] == context_id(p) || (int32_t)i == q->cls;
+        q->answer_mask = mask;
+    }
+    return true;
+}
+
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     const args *a = r->args;
@@ -111,8 +133,12 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
             "the question has %lld tokens and leaves no room for its context: the maximum length is %lld",
             (long long)question, (long long)p->settings.max_seq_len);
     s->no_answer = 1e6;
-    ses_input in = { .text = r->item.text, .pair = r->item.pair };
-    return ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_SECOND, stride, e);
+    bool context_first = p->model->class->passage_first;
+    ses_input in = { .text = context_first ? r->item.pair : r->item.text,
+                     .pair = context_first ? r->item.text : r->item.pair };
+    return ses_request_encode_windows(
+               p, r, &in, context_first ? SES_TRUNCATE_ONLY_FIRST : SES_TRUNCATE_ONLY_SECOND, stride, e) &&
+           mask_answers(p, r, e);
 }
 
 /* ---- spans of one window ---- */
@@ -159,13 +185,16 @@ static size_t best_spans(const ses_seq *q, const float *start, const float *end,
 /* ---- answers ---- */
 
 /* Position of the span in the context, extended to whole words if `words` and the tokenizer has word ids. */
-static void locate(const ses_seq *q, const span *x, bool words, ses_offset *chars, ses_offset *bytes)
+static void locate(const ses_seq *q, const span *x, int context, bool words, ses_offset *chars,
+                   ses_offset *bytes)
 {
     size_t first = x->begin, last = x->end;
     if (words && q->word_id[first] >= 0 && q->word_id[last] >= 0) {
-        while (first > 0 && q->sequence_id[first - 1] == 1 && q->word_id[first - 1] == q->word_id[first])
+        while (first > 0 && q->sequence_id[first - 1] == context &&
+               q->word_id[first - 1] == q->word_id[first])
             first--;
-        while (last + 1 < q->n && q->sequence_id[last + 1] == 1 && q->word_id[last + 1] == q->word_id[last])
+        while (last + 1 < q->n && q->sequence_id[last + 1] == context &&
+               q->word_id[last + 1] == q->word_id[last])
             last++;
     }
     *chars = (ses_offset){ q->char_offset[first].begin, q->char_offset[last].end };
@@ -231,8 +260,45 @@ static bool add_answer(ses_request *r, ses_offset chars, ses_offset bytes, doubl
     return row->text.p != NULL;
 }
 
+/* Copies an output of the sequence; *n: its numbers. */
+static float *copy_output(ses_pipeline *p, ses_request *r, const ses_seq *q, const char *name, int64_t *n,
+                          ses_err *e)
+{
+    ses_output_rows rows = ses_request_output_rows(p, q, name, e);
+    float *y = rows.x ? ses_arena_array(&r->mem, (size_t)rows.cols, sizeof *y, e) : NULL;
+    for (int64_t i = 0; y && i < rows.cols; i++) y[i] = rows.x[i];
+    *n = rows.cols;
+    return y;
+}
+
+/* The pairs of a beam; ends are in the order of transformers: rank of the end before rank of the start. */
+static bool collect_beam(ses_pipeline *p, ses_request *r, const ses_seq *q, ses_err *e)
+{
+    const args *a = r->args;
+    item_state *s = r->state;
+    int64_t starts, n, one_score;
+    const float *start = copy_output(p, r, q, "start_top_log_probs", &starts, e),
+                *first = start ? copy_output(p, r, q, "start_top_index", &starts, e) : NULL,
+                *end = first ? copy_output(p, r, q, "end_top_log_probs", &n, e) : NULL,
+                *last = end ? copy_output(p, r, q, "end_top_index", &n, e) : NULL,
+                *none = last ? copy_output(p, r, q, "cls_logits", &one_score, e) : NULL;
+    if (!none) return false;
+    s->no_answer = fmin(s->no_answer, 1 / (1 + exp(-(double)*none)));
+    for (int64_t k = 0; k < n; k++) {
+        span x = { (size_t)first[k % starts], (size_t)last[k], start[k % starts] * end[k] };
+        ses_offset chars, bytes;
+        if (q->sequence_id[x.begin] != context_id(p) || q->sequence_id[x.end] != context_id(p) ||
+            x.end < x.begin || x.end - x.begin >= (size_t)a->max_answer_len || !(x.score > 0))
+            continue;
+        locate(q, &x, context_id(p), !a->tokens, &chars, &bytes);
+        if (!add_answer(r, chars, bytes, (double)x.score, e)) return false;
+    }
+    return true;
+}
+
 static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
+    if (has_beam(p)) return collect_beam(p, r, q, e);
     const args *a = r->args;
     item_state *s = r->state;
     size_t capacity = a->tokens ? (size_t)a->top_k : 2 * (size_t)a->top_k + 10;
@@ -252,7 +318,7 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
         size_t n = best_spans(q, start, end, a->max_answer_len, best, capacity);
         for (size_t i = 0; ok && i < n; i++) {
             ses_offset chars, bytes;
-            locate(q, &best[i], !a->tokens, &chars, &bytes);
+            locate(q, &best[i], 1, !a->tokens, &chars, &bytes);
             ok = add_answer(r, chars, bytes, (double)best[i].score, e);
         }
     }
@@ -293,7 +359,7 @@ static const ses_result_schema *columns(const void *options)
     return a->top_k == 1 ? &one : NULL;
 }
 
-static const ses_head *const heads[] = { &ses_head_question_answering, NULL };
+static const ses_head *const heads[] = { &ses_head_question_answering, &ses_head_answer_beam, NULL };
 static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Who lives in London?\" \"My name is Sarah and I live in London.\"",
       "the answer in its context" },

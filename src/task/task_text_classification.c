@@ -1,5 +1,6 @@
 /* text-classification: scores the labels of a classifier for a text or a pair of texts. */
 #include "base/label_pairs.h"
+#include "io/matrix.h"
 #include "pipeline_impl.h"
 
 typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTION_NONE } score_function;
@@ -7,7 +8,7 @@ typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTI
 typedef struct args {
     int64_t top_k; /* 0: all */
     int function;  /* a score_function */
-    const char *pair, *labels;
+    const char *pair, *labels, *image_vectors;
 } args;
 
 static const ses_opt opt[] = {
@@ -28,6 +29,12 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, labels),
       .value = "LABEL=NAME,...",
       .help = "names of labels, by name or number: 0=negative,1=positive; default: config.json" },
+    { .name = "image-vectors",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, image_vectors),
+      .value = "FILE",
+      .help = "MMBT: a .npy file with a row for each text: the vectors of its image, "
+              "side by side" },
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,
@@ -35,7 +42,9 @@ static const ses_result_schema schema = { SES_FORM_ROWS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
 typedef struct task_state {
-    ses_string *name; /* new names of labels; NULL: none */
+    ses_string *name;  /* new names of labels; NULL: none */
+    ses_matrix images; /* rows of image vectors, one for each text; x NULL: none */
+    size_t next_image;
 } task_state;
 
 typedef struct item_state {
@@ -45,10 +54,71 @@ typedef struct item_state {
 
 static const char *label_name(const void *labels, size_t i) { return ((const ses_string *)labels)[i].p; }
 
+static bool open_images(ses_pipeline *p, ses_err *e)
+{
+    const args *a = p->settings.args;
+    task_state *s = p->state;
+    size_t width = (size_t)p->model->stack[0].c->embed.modal_width;
+    if (!width && a->image_vectors)
+        return ses_fail(e, SES_EUSAGE, "image-vectors: %s reads texts only", p->model->class->name);
+    if (width && !a->image_vectors)
+        return ses_fail(e, SES_EUSAGE, "%s reads texts with images: give their vectors with --image-vectors",
+                        p->model->class->name);
+    if (!width) return true;
+    if (!ses_matrix_read(&s->images, a->image_vectors, &(ses_records_options){ 0 }, e)) return false;
+    size_t max = (size_t)p->settings.model_max_tokens - 2;
+    return (s->images.cols % width == 0 && s->images.cols / width <= max) ||
+           ses_fail(e, SES_EFORMAT,
+                    "%s: rows of %zu numbers, expected a multiple of %zu (\"modal_hidden_size\"): one to %zu "
+                    "vectors for each text",
+                    a->image_vectors, s->images.cols, width, max);
+}
+
+static void close_task(ses_pipeline *p) { ses_matrix_free(&((task_state *)p->state)->images); }
+
+/* As in the scripts of MMBT: CLS, the vectors, SEP, then the text without special tokens, whose positions
+ * start at 0 again. */
+static bool encode_with_image(ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    const args *a = r->args;
+    task_state *s = p->state;
+    const int32_t *role = p->tokenizer_config.role;
+    ses_encode_options o = { .no_special = true,
+                             .truncation = SES_TRUNCATE_ONLY_FIRST,
+                             .max_length = p->settings.max_seq_len };
+    size_t width = (size_t)p->model->stack[0].c->embed.modal_width, images = s->images.cols / width,
+           first = images + 2, row = s->next_image++;
+    if (r->item.pair.n || a->pair) return ses_fail(e, SES_EARG, "a text with an image has no second text");
+    if (row >= s->images.rows)
+        return ses_fail(e, SES_EARG, "%s has %zu rows: none for text %zu", a->image_vectors, s->images.rows,
+                        row + 1);
+    if (!ses_encode(p->tokens, &(ses_input){ .text = r->item.text }, &o, e)) return false;
+    r->truncated += (int64_t)ses_encode_ctx_overflow_count(p->tokens);
+    ses_seq *q = ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
+    size_t n = q ? q->n + first : 0;
+    int32_t *all = q ? ses_arena_array(&r->mem, 4 * n, sizeof *all, e) : NULL;
+    if (!all) return false;
+    int32_t *id = all, *segment = all + n, *position = all + 2 * n, *modal = all + 3 * n;
+    for (size_t i = 0; i < n; i++) {
+        bool text = i >= first, image = i > 0 && i + 1 < first;
+        id[i] = text ? q->id[i - first] : image ? 0 : role[i ? SES_ROLE_SEP : SES_ROLE_CLS];
+        segment[i] = text;
+        position[i] = (int32_t)(text ? i - first : i);
+        modal[i] = image ? (int32_t)i - 1 : -1;
+    }
+    if (id[0] < 0 || id[first - 1] < 0)
+        return ses_fail(e, SES_EFORMAT, "the tokenizer has no CLS or SEP token, which enclose the image");
+    r->tokens += (int64_t)first;
+    q->n = n, q->id = id, q->type_id = segment, q->positions = position, q->modal_rows = modal;
+    q->modal_vectors = s->images.x + row * s->images.cols, q->n_modal = (int64_t)images;
+    return true;
+}
+
 static bool open(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->settings.args;
     task_state *s = p->state;
+    if (!open_images(p, e)) return false;
     size_t n = (size_t)p->model->c.labels;
     if (!a->labels) return true;
     s->name = ses_arena_array(&p->mem, n, sizeof *s->name, e);
@@ -73,6 +143,7 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     const args *a = r->args;
     ses_input in = { .text = r->item.text, .pair = r->item.pair };
+    if (((const task_state *)p->state)->images.x) return encode_with_image(p, r, e);
     if (!in.pair.p && a->pair) in.pair = ses_str(a->pair);
     if (!in.pair.n) in.pair.p = NULL;
     return ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
@@ -153,6 +224,7 @@ const ses_task ses_task_text_classification = {
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair" },
     .open = open,
+    .close = close_task,
     .encode = encode,
     .collect = collect,
     .finish = finish,

@@ -26,7 +26,8 @@ ses_device *ses_device_open(const char *name, const ses_device_options *options,
 
 void ses_device_free(ses_device *d)
 {
-    if (d && d->mem) d->mem->close(d);
+    if (d) ses_thread_pool_free(d->exec.pool);
+    if (d && d->mem && d->mem->close) d->mem->close(d);
     ses_free(d);
 }
 

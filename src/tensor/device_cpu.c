@@ -29,8 +29,6 @@ static void cpu_copy(ses_device *d, void *to, const void *from, size_t size)
     memmove(to, from, size);
 }
 
-static void cpu_close(ses_device *d) { ses_thread_pool_free(d->exec.pool); }
-
 static const ses_device_memory memory = {
     .alloc = cpu_alloc,
     .free = cpu_free,
@@ -38,7 +36,6 @@ static const ses_device_memory memory = {
     .upload = cpu_copy,
     .download = cpu_copy,
     .move = cpu_copy,
-    .close = cpu_close,
 };
 
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)

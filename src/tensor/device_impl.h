@@ -33,7 +33,7 @@ typedef struct ses_device_memory {
     size_t (*used_bytes)(ses_device *d);   /* bytes in use by all processes; NULL: unknown */
     bool (*ok)(ses_device *d, ses_err *e); /* false: queued work failed; NULL: nothing can fail */
     const ses_device_graphs *graphs;       /* NULL: not supported */
-    void (*close)(ses_device *d);
+    void (*close)(ses_device *d);          /* the thread pool is freed already; NULL: nothing to do */
 } ses_device_memory;
 
 typedef struct ses_device_extra ses_device_extra; /* private data of the backend */
@@ -57,7 +57,7 @@ struct ses_device {
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e);
 bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e);
 
-/* Properties of GPU i. False: no such GPU, or a build without CUDA. */
+/* Properties of GPU i. False: no such GPU, or no CUDA module (cuda_module.h). */
 typedef struct ses_gpu {
     char name[256];
     int major, minor, sm_count;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "hub/hub_cache.h"
 #include "text/legacy/legacy_files.h"
 #include "tokenizer_files.h"
 #include "tokenizer_impl.h"
@@ -287,8 +288,24 @@ ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e
 {
     char *home = ses_tokenizer_home(path, e);
     ses_tokenizer *t = home ? open_path(home, true, lower, e) : NULL;
+    if (!t) ses_hub_explain_missing(home, e);
     ses_free(home);
     return t;
+}
+
+bool ses_tokenizer_open_target(const char *path, ses_tokenizer **out, ses_err *e)
+{
+    size_t n;
+    char *home = ses_tokenizer_home(path, e), *file = home ? ses_path_join(home, "target.spm", e) : NULL;
+    bool two = file && ses_path_is_dir(home) && ses_path_exists(file);
+    char *text = two ? ses_tokenizer_read_target_json(home, &n, e) : NULL;
+    *out = text ? from_text(text, n, false, e) : NULL;
+    if (text && !*out) ses_wrap(e, "%s", file);
+    bool ok = *out || (file && !two);
+    ses_free(text);
+    ses_free(file);
+    ses_free(home);
+    return ok;
 }
 
 bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)

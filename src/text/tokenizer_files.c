@@ -1,20 +1,42 @@
 /* Names of tokenizer files in a model folder. */
 #include "tokenizer_files.h"
 
-#include "base/adapter_folder.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "hub/adapter_folder.h"
+
+#include <string.h>
 
 enum { MAX_CONFIG = 16 << 20 };
 
 const char *const ses_tokenizer_file_names[SES_TOKENIZER_FILES] = {
-    "tokenizer.json",    "tokenizer_config.json",
-    "vocab.txt",         "vocab.json",
-    "merges.txt",        "spiece.model",
-    "spm.model",         "sentencepiece.bpe.model",
-    "tokenizer.model",   "bpe.codes",
-    "added_tokens.json", "special_tokens_map.json",
+    "tokenizer.json",      "tokenizer_config.json",
+    "vocab.txt",           "vocab.json",
+    "merges.txt",          "spiece.model",
+    "spm.model",           "sentencepiece.bpe.model",
+    "tokenizer.model",     "bpe.codes",
+    "added_tokens.json",   "special_tokens_map.json",
+    "vocab_chinese.txt",   "encoder.json",
+    "vocab.bpe",           "30k-clean.model",
+    "sentencepiece.model", "source.spm",
+    "target.spm",          "target_vocab.json",
 };
+
+/* The names of google-research and OpenAI. */
+static const char *const other_names[][2] = {
+    { "vocab.txt", "vocab_chinese.txt" },
+    { "vocab.json", "encoder.json" },
+    { "merges.txt", "vocab.bpe" },
+    { "spiece.model", "30k-clean.model" },
+    { "spiece.model", "sentencepiece.model" },
+};
+
+const char *ses_tokenizer_other_name(const char *name, size_t i)
+{
+    for (size_t k = 0; k < SES_LEN(other_names); k++)
+        if (!strcmp(other_names[k][0], name) && i-- == 0) return other_names[k][1];
+    return NULL;
+}
 
 bool ses_dir_has_tokenizer(const char *dir)
 {

@@ -4,9 +4,13 @@
 
 #include "sesame/err.h"
 
-enum { SES_TOKENIZER_FILES = 12 };
+enum { SES_TOKENIZER_FILES = 20 };
 
 extern const char *const ses_tokenizer_file_names[SES_TOKENIZER_FILES];
+
+/* Other names of a file in the original releases, for i = 0, 1, ...: vocab.bpe for merges.txt. NULL past
+ * the last. */
+const char *ses_tokenizer_other_name(const char *name, size_t i);
 
 bool ses_dir_has_tokenizer(const char *dir); /* at least one of them exists */
 

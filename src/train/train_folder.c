@@ -8,6 +8,7 @@
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "checkpoint_dir.h"
+#include "text/legacy/legacy_files.h"
 #include "text/tokenizer_files.h"
 
 #include <math.h>
@@ -86,12 +87,13 @@ bool ses_train_folder_copy(const char *from, const char *name, const char *dir, 
 
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e)
 {
-    bool ok = true, whole = false;
-    for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
+    bool whole = false, has_json = false, ok = ses_tokenizer_convert_original(from, dir, false, &whole, e);
+    for (size_t i = 0; ok && !whole && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
         bool exists;
         ok = ses_train_folder_copy(from, ses_tokenizer_file_names[i], dir, &exists, e);
-        whole |= exists && !strcmp(ses_tokenizer_file_names[i], "tokenizer.json");
+        has_json |= exists && !strcmp(ses_tokenizer_file_names[i], "tokenizer.json");
     }
+    whole |= has_json;
     char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
     if (ok && !whole) ok = to && ses_tokenizer_save(t, to, false, e);
     ses_free(to);

@@ -113,32 +113,6 @@ ses_checklist *ses_checklist_new(ses_pipeline *p, ses_err *e)
 
 /* ---- cases ---- */
 
-/* The number of a label given by name or number. */
-static bool find_label(const ses_checklist *k, ses_string s, int64_t *label, ses_err *e)
-{
-    const ses_model *m = k->pipeline->model;
-    int64_t n = m->c.labels, number = 0;
-    for (*label = 0; *label < n; ++*label) {
-        const char *name = ses_model_label_name(m, *label);
-        if (name && ses_equal(s.p, s.n, name)) return true;
-    }
-    size_t digits = 0;
-    for (; digits < s.n && digits < 9 && s.p[digits] >= '0' && s.p[digits] <= '9'; digits++)
-        number = 10 * number + (s.p[digits] - '0');
-    *label = number;
-    if (s.n && digits == s.n && number < n) return true;
-    ses_buf list = { 0 };
-    for (int64_t i = 0; i < n && i < 12; i++) {
-        const char *name = ses_model_label_name(m, i);
-        if (i) ses_buf_puts(&list, ", ");
-        ses_buf_appendf(&list, name ? "%s" : "LABEL_%s%lld", name ? name : "", (long long)i);
-    }
-    ses_fail(e, SES_EFORMAT, "label \"%s\": the model has %lld labels: %s%s", ses_quoted_of(s.p, s.n).s,
-             (long long)n, list.data ? list.data : "", n > 12 ? ", ..." : "");
-    ses_buf_free(&list);
-    return false;
-}
-
 static bool find_test(ses_checklist *k, const ses_checklist_case *c, size_t *at, ses_err *e)
 {
     int64_t found;
@@ -173,7 +147,8 @@ bool ses_checklist_feed(ses_checklist *k, const ses_checklist_case *c, uint64_t 
     bool ok = find_test(k, c, &w->test, e);
     for (size_t i = 0; ok && i < c->n; i++) {
         w->label[i] = -1;
-        if (c->text[i].label.p) ok = find_label(k, c->text[i].label, &w->label[i], e);
+        if (c->text[i].label.p)
+            ok = ses_model_find_label(k->pipeline->model, c->text[i].label, &w->label[i], e);
     }
     if (!ok) return ses_free(w), false;
     *(k->tail ? &k->tail->next : &k->head) = w;

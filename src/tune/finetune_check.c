@@ -130,6 +130,7 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
                          .pred_reals = reals,
                          .nll = reals,
                          .n_nll = ones,
+                         .groups = ones,
                          .pred_texts = texts,
                          .ref_texts = texts,
                          .ref_cu = cu,

@@ -134,6 +134,8 @@ void ses_finetuner_free(ses_finetuner *t)
     else if (!t->borrows_model)
         ses_model_free(t->model);
     ses_json_free(t->config);
+    ses_encode_ctx_free(t->target_tokens);
+    ses_tokenizer_free(t->target_tokenizer);
     ses_encode_ctx_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
     ses_free(t->scratch);
@@ -199,10 +201,20 @@ static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
     return vocab > 0 && !strcmp(key, "vocab_size");
 }
 
+/* The class for the task: the config's own if it has the task's other head. */
+static const char *class_for(const ses_finetune_task *k, const ses_json *base, ses_err *e)
+{
+    ses_err ignored = { 0 };
+    const ses_model_desc *d = k->other_head ? ses_config_find_model(base, &ignored) : NULL;
+    const ses_class *c = d ? ses_config_class(d, base, NULL, &ignored) : NULL;
+    if (c && c->head[0].head == k->other_head) return c->name;
+    return ses_model_class_for_head(base, k->head->name, e);
+}
+
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e)
 {
     const ses_finetune_task *k = t->task;
-    const char *class = k->head ? ses_model_class_for_head(base, k->head->name, e) : NULL;
+    const char *class = k->head ? class_for(k, base, e) : NULL;
     ses_json_writer *w = class || !k->head ? ses_json_writer_new(2, e) : NULL;
     if (!w) return false;
     ses_json_begin_object(w);
@@ -266,7 +278,9 @@ static bool check_model(const ses_finetuner *t, ses_err *e)
 {
     const char *head = ses_model_head_name(t->model);
     size_t n = (size_t)ses_model_label_count(t->model);
-    if (!t->task->head || !head || strcmp(head, t->task->head->name))
+    const ses_head *other = t->task->other_head;
+    if (!t->task->head || !head ||
+        (strcmp(head, t->task->head->name) && (!other || strcmp(head, other->name))))
         return ses_fail(e, SES_EARG, "%s has no head for the task %s", ses_model_class_name(t->model),
                         t->task->name);
     if (t->task->has_label_names && t->n_labels != n)
@@ -281,11 +295,11 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
     int64_t max_tokens = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
     t->max_tokens = t->settings.max_length > 0 && t->settings.max_length < max_tokens ? t->settings.max_length
                                                                                       : max_tokens;
-    if (ses_tokenizer_vocab_size(t->tokenizer) > ses_model_vocab_size(t->model))
+    if (ses_tokenizer_vocab_size(t->tokenizer) > ses_model_source_vocab_size(t->model))
         return ses_fail(e, SES_EARG,
                         "the tokenizer has %" PRId64 " tokens, the model only %" PRId64
                         " token embeddings: they do not match",
-                        ses_tokenizer_vocab_size(t->tokenizer), ses_model_vocab_size(t->model));
+                        ses_tokenizer_vocab_size(t->tokenizer), ses_model_source_vocab_size(t->model));
     if (t->task->has_label_names && !t->n_labels && !number_labels(t, e)) return false;
     if (t->settings.stride > t->max_tokens / 3)
         t->settings.stride = t->max_tokens / 3; /* windows must advance */
@@ -396,13 +410,42 @@ typedef struct host {
     float *x; /* [rows, cols] */
     size_t raw_cap, cap;
     int64_t cols;
+    bool per_token;
 } host;
+
+/* A beam of answers: its outputs side by side, a row per sequence. */
+static bool read_beam(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
+{
+    static const char *const names[] = { "start_top_log_probs", "start_top_index", "end_top_log_probs",
+                                         "end_top_index", "cls_logits" };
+    int64_t rows = 0, at = 0;
+    h->cols = 0, h->per_token = false;
+    for (size_t i = 0; i < SES_LEN(names); i++) {
+        const ses_output *o = ses_outputs_find(out, names[i]);
+        if (!o) return ses_fail(e, SES_EARG, "%s has no %s", ses_model_class_name(t->model), names[i]);
+        h->cols += ses_cols(o->tensor), rows = ses_rows(o->tensor);
+    }
+    size_t n = (size_t)(rows * h->cols);
+    if (!ses_array_reserve(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
+        !ses_array_reserve(&h->x, &h->cap, n, sizeof *h->x, e))
+        return false;
+    for (size_t i = 0; i < SES_LEN(names); i++) {
+        const ses_tensor *x = ses_outputs_find(out, names[i])->tensor;
+        int64_t cols = ses_cols(x);
+        if (!ses_tape_read(t->tape, x, h->raw)) return false;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < cols; k++) h->x[r * h->cols + at + k] = (float)h->raw[r * cols + k];
+        at += cols;
+    }
+    return true;
+}
 
 /* Reads the head's output. The start and end logits of an answer are columns of one tensor. */
 static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
 {
     const ses_output *o = ses_outputs_find(out, "logits");
     if (!o) o = ses_outputs_find(out, "start_logits");
+    if (ses_outputs_find(out, "start_top_log_probs")) return read_beam(t, out, h, e);
     if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class_name(t->model));
     size_t n = (size_t)ses_count(o->tensor);
     h->cols = ses_cols(o->tensor);
@@ -419,7 +462,7 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finet
     const ses_finetune_task *k = t->task;
     ses_outputs out;
     ses_real loss = 0;
-    bool per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
+    h->per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
     if (!ses_model_forward(t->model, t->tape, b, &(ses_output_request){ .logits = true }, &out, e) ||
         !read_output(t, &out, h, e))
@@ -428,8 +471,8 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finet
     o->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
     int64_t group = b->choices ? b->choices : 1;
     for (int64_t i = 0; i < b->seqs; i += group) {
-        int64_t at = per_token ? b->cu_seqlens[i] : i / group,
-                n = per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
+        int64_t at = h->per_token ? b->cu_seqlens[i] : i / group,
+                n = h->per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
         if (!k->collect(t, s, o, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
     }
     return true;
@@ -495,13 +538,18 @@ bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_finetune_out
 {
     int32_t *true_labels = ses_arena_array(mem, v->n, sizeof *true_labels, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; true_labels && pred && i < v->n; i++) {
+    int64_t *group = ses_arena_array(mem, v->n, sizeof *group, e);
+    bool grouped = false;
+    for (size_t i = 0; true_labels && pred && group && i < v->n; i++) {
         true_labels[i] = ses_examples_at(s->rows, i)->label;
+        group[i] = ses_examples_at(s->rows, i)->group;
+        grouped |= group[i] != 0;
         pred[i] = (int32_t)ses_argmax(o->score + i * cols, (int64_t)cols);
     }
     v->true_labels = true_labels;
     v->pred_labels = pred;
-    return true_labels && pred;
+    v->groups = grouped ? group : NULL;
+    return true_labels && pred && group;
 }
 
 int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability)

@@ -84,6 +84,8 @@ typedef struct ses_finetuner {
     double max_abs_target;         /* largest absolute value of its numbers */
     bool scale_targets;            /* numbers are divided by max_abs_target */
     uint64_t seed;
+    ses_tokenizer *target_tokenizer;   /* rewrite: of the target texts; NULL: tokenizer */
+    ses_encode_ctx *target_tokens;     /* workspace of target_tokenizer */
     ses_generation_config *generation; /* rewrite */
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
@@ -92,9 +94,10 @@ typedef struct ses_finetuner {
 
 struct ses_finetune_task {
     const char *name, *summary;
-    const char *aliases;   /* other names, '|' between: pipelines that use the model; or NULL */
-    const ses_head *head;  /* NULL: a sentence encoder */
-    const char *loss_name; /* name of the loss, if the task has several; or NULL */
+    const char *aliases;        /* other names, '|' between: pipelines that use the model; or NULL */
+    const ses_head *head;       /* NULL: a sentence encoder */
+    const ses_head *other_head; /* used instead if the class that config.json names has it; or NULL */
+    const char *loss_name;      /* name of the loss, if the task has several; or NULL */
     /* The task with each of its other losses, then NULL; or NULL. */
     const ses_finetune_task *const *other_losses;
     bool eval_triplets; /* evaluated with triplets by default, not with scores */

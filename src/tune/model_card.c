@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
+#include "hub/card.h"
+#include "hub/hub_name.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,14 +16,14 @@ enum { MAX_LABELS = 40, MAX_MATRIX = 12 };
 
 static const struct {
     const ses_head *head;
-    const char *pipeline, *sample;
+    const char *pipeline;
 } uses[] = {
-    { &ses_head_sequence_classification, "text-classification", "'some text'" },
-    { &ses_head_token_classification, "token-classification", "'some text'" },
-    { &ses_head_question_answering, "question-answering", "'some question' 'some passage'" },
-    { &ses_head_multiple_choice, "multiple-choice", "'a prompt' 'one choice' 'another'" },
-    { &ses_head_causal_lm, "text-generation", "'a prompt'" },
-    { &ses_head_seq2seq_lm, "text2text-generation", "'some text'" },
+    { &ses_head_sequence_classification, "text-classification" },
+    { &ses_head_token_classification, "token-classification" },
+    { &ses_head_question_answering, "question-answering" },
+    { &ses_head_multiple_choice, "multiple-choice" },
+    { &ses_head_causal_lm, "text-generation" },
+    { &ses_head_seq2seq_lm, "text2text-generation" },
 };
 
 static size_t find_use(const ses_head *head)
@@ -34,42 +36,16 @@ static size_t find_use(const ses_head *head)
 void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_t size)
 {
     size_t i = find_use(f->task->head);
-    if (i < SES_LEN(uses))
-        snprintf(buf, size, "sesame %s --model %s %s", uses[i].pipeline, dir, uses[i].sample);
-    else
-        snprintf(buf, size, "sesame info %s", dir);
-}
-
-/* ---- escaping ---- */
-
-/* A double-quoted YAML string. */
-static void put_yaml(ses_buf *b, const char *s)
-{
-    ses_buf_put(b, '"');
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\') ses_buf_put(b, '\\');
-        ses_buf_put(b, (unsigned char)*s < 0x20 || *s == 0x7F ? ' ' : *s);
-    }
-    ses_buf_put(b, '"');
-}
-
-/* The cell of a Markdown table. */
-static void put_cell(ses_buf *b, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '<')
-            ses_buf_puts(b, "&lt;");
-        else if (strchr("|`*_[]\\", *s))
-            ses_buf_appendf(b, "\\%c", *s);
-        else
-            ses_buf_put(b, (unsigned char)*s < 0x20 || *s == 0x7F ? ' ' : *s);
-    }
+    ses_buf b = { 0 };
+    ses_card_put_usage(i < SES_LEN(uses) ? uses[i].pipeline : NULL, dir, &b);
+    snprintf(buf, size, "%s", b.len ? b.data : "");
+    ses_buf_free(&b);
 }
 
 static void put_row(ses_buf *b, const char *name, const char *value)
 {
     ses_buf_appendf(b, "| %s | ", name);
-    put_cell(b, value);
+    ses_card_put_cell(b, value);
     ses_buf_puts(b, " |\n");
 }
 
@@ -85,20 +61,20 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
                     f->task->name);
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
-    put_yaml(b, f->log.energy.source);
+    ses_card_put_yaml(b, f->log.energy.source);
     ses_buf_appendf(b, "\n  training_type: %s\n", !o->config ? "fine-tuning" : "from scratch");
     if (f->eval_rows && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
-        put_yaml(b, ses_path_name_of(o->run.output).s);
+        ses_card_put_yaml(b, ses_path_name_of(o->run.output).s);
         ses_buf_appendf(b, "\n  results:\n  - task:\n      type: %s\n    dataset:\n      name: ", task);
-        put_yaml(b, o->data.task);
+        ses_card_put_yaml(b, o->data.task);
         ses_buf_puts(b, "\n      type: ");
-        put_yaml(b, ses_path_name_of(f->eval_name).s);
+        ses_card_put_yaml(b, ses_path_name_of(f->eval_name).s);
         ses_buf_puts(b, "\n    metrics:\n");
         for (size_t i = 0; i < s->n; i++) {
             if (isnan(s->item[i].value) || !ses_eval_report_is_overall(&f->report, i)) continue;
             ses_buf_puts(b, "    - type: ");
-            put_yaml(b, s->item[i].name);
+            ses_card_put_yaml(b, s->item[i].name);
             ses_buf_appendf(b, "\n      value: %.6g\n", s->item[i].value);
         }
     }
@@ -114,7 +90,7 @@ static void put_labels(ses_buf *b, const ses_finetune *f)
     ses_buf_puts(b, "\nLabels: ");
     for (size_t i = 0; i < t->n_labels && i < MAX_LABELS; i++) {
         if (i) ses_buf_puts(b, ", ");
-        put_cell(b, t->label[i]);
+        ses_card_put_cell(b, t->label[i]);
     }
     if (t->n_labels > MAX_LABELS) ses_buf_appendf(b, ", ... (%zu in config.json)", t->n_labels);
     ses_buf_puts(b, ".\n");
@@ -125,7 +101,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     const ses_eval_report *r = &f->report;
     if (!f->eval_rows) return;
     ses_buf_puts(b, "\n## Scores\n\nOn ");
-    put_cell(b, ses_path_name_of(f->eval_name).s);
+    ses_card_put_cell(b, ses_path_name_of(f->eval_name).s);
     ses_buf_appendf(b, ", %zu examples, which also selected the best checkpoint", r->n);
     if (r->level > 0) ses_buf_appendf(b, "; %g %% bootstrap confidence intervals", 100 * r->level);
     ses_buf_puts(b, ":\n\n| score | value |\n|---|---|\n");
@@ -134,7 +110,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
         const ses_score *s = &r->scores.item[i];
         if (!ses_eval_report_is_overall(r, i)) continue;
         ses_buf_puts(b, "| ");
-        put_cell(b, s->name);
+        ses_card_put_cell(b, s->name);
         ses_buf_appendf(b, " | %.4f", s->value);
         if (r->level > 0) ses_buf_appendf(b, " (%.4f to %.4f)", s->low, s->high);
         ses_buf_puts(b, " |\n");
@@ -144,7 +120,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     for (size_t i = 0; i < r->n_classes; i++) {
         const ses_class_score *c = &r->classes[i];
         ses_buf_puts(b, "| ");
-        put_cell(b, c->name);
+        ses_card_put_cell(b, c->name);
         ses_buf_appendf(b, " | %.4f | %.4f | %.4f | %.0f |\n", c->precision, c->recall, c->f1, c->number);
     }
 }
@@ -157,14 +133,14 @@ static void put_matrix(ses_buf *b, const ses_finetune *f)
     ses_buf_puts(b, "\nConfusion matrix, rows: true label, columns: predicted.\n\n| |");
     for (size_t i = 0; i < n; i++) {
         ses_buf_put(b, ' ');
-        put_cell(b, f->tuner->label[i]);
+        ses_card_put_cell(b, f->tuner->label[i]);
         ses_buf_puts(b, " |");
     }
     ses_buf_puts(b, "\n|---|");
     for (size_t i = 0; i < n; i++) ses_buf_puts(b, "---|");
     for (size_t i = 0; i < n; i++) {
         ses_buf_puts(b, "\n| ");
-        put_cell(b, f->tuner->label[i]);
+        ses_card_put_cell(b, f->tuner->label[i]);
         ses_buf_puts(b, " |");
         for (size_t k = 0; k < n; k++) ses_buf_appendf(b, " %" PRId64 " |", r->confusion[i * n + k]);
     }
@@ -180,11 +156,11 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     char energy[SES_ENERGY_TEXT];
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
     put_row(b, "base model",
-            o->model    ? ses_path_name_of(o->model).s
+            o->model    ? ses_model_label_of(o->model).s
             : o->config ? "random weights"
                         : "an open model");
     ses_buf_puts(b, "| data | ");
-    put_cell(b, ses_path_name_of(f->train_name).s);
+    ses_card_put_cell(b, ses_path_name_of(f->train_name).s);
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),
                     ses_dataset_tokens(f->train.data));
     ses_buf_appendf(b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64,
@@ -224,7 +200,7 @@ bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
     ses_buf b = { 0 };
     put_metadata(&b, f);
     ses_buf_puts(&b, "# ");
-    put_cell(&b, ses_path_name_of(f->o.run.output).s);
+    ses_card_put_cell(&b, ses_path_name_of(f->o.run.output).s);
     ses_buf_appendf(&b, "\n\n%s with %s parameters, trained with Sesame. Task %s: %s.\n",
                     ses_model_class_name(f->tuner->model),
                     ses_grouped_text(number, ses_store_element_count(ses_model_store(f->tuner->model))),

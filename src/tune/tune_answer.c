@@ -2,17 +2,36 @@
  * overlapping windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
 #include "finetuner.h"
 
+#include "model/model_desc.h"
+
 #include <math.h>
 #include <string.h>
 
-/* First and last token of the answer in this window; token 0 (no answer) if the window does not contain
- * all of it. */
-static void find_span(const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q)
+/* Does the model search answers with a beam? */
+static bool has_beam(const ses_finetuner *t)
+{
+    return t->model->class->head[0].head == &ses_head_answer_beam;
+}
+
+/* sequence_id of the tokens of the passage */
+static int passage_id(const ses_finetuner *t) { return t->model->class->passage_first ? 0 : 1; }
+
+/* The first CLS token of a window; 0: it has none. */
+static int32_t find_cls(const ses_finetuner *t, const ses_encoding *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (k->id[i] == t->tokenizer_config.role[SES_ROLE_CLS]) return (int32_t)i;
+    return 0;
+}
+
+/* First and last token of the answer in this window; the token of no answer (the first, or CLS of a beam) if
+ * the window does not contain all of it. */
+static void find_span(const ses_labeled_example *r, const ses_encoding *k, int passage, ses_sequence *q)
 {
     size_t first = 0, last = k->n;
-    q->start = q->end = 0;
-    while (first < k->n && k->sequence_id[first] != 1) first++;
-    while (last > first && k->sequence_id[last - 1] != 1) last--;
+    q->start = q->end = q->cls;
+    while (first < k->n && k->sequence_id[first] != passage) first++;
+    while (last > first && k->sequence_id[last - 1] != passage) last--;
     if (!r->n_answers || first == last) return;
     uint32_t begin = (uint32_t)r->answers[0].byte_start, end = begin + (uint32_t)r->answers[0].text.n;
     if (k->byte_offset[first].begin > begin || k->byte_offset[last - 1].end < end) return;
@@ -30,10 +49,16 @@ static bool add_window(ses_finetuner *t, const ses_labeled_example *r, int32_t r
     ses_arena mem = { 0 };
     ses_sequence q = { 0 };
     ses_offset *bytes = ses_arena_array(&mem, k->n, sizeof *bytes, e);
-    bool ok = bytes != NULL;
+    int32_t *allowed = has_beam(t) ? ses_arena_array(&mem, k->n, sizeof *allowed, e) : NULL;
+    bool ok = bytes && (allowed || !has_beam(t));
     for (size_t i = 0; ok && i < k->n; i++)
-        bytes[i] = k->sequence_id[i] == 1 ? k->byte_offset[i] : (ses_offset){ 1, 0 };
-    find_span(r, k, &q);
+        bytes[i] = k->sequence_id[i] == passage_id(t) ? k->byte_offset[i] : (ses_offset){ 1, 0 };
+    if (ok && allowed) {
+        q.cls = find_cls(t, k), q.tags = allowed;
+        for (size_t i = 0; i < k->n; i++)
+            allowed[i] = k->sequence_id[i] == passage_id(t) || (int32_t)i == q.cls;
+    }
+    find_span(r, k, passage_id(t), &q);
     ok = ok && ses_finetuner_add_sequence(t, s, row, k, &q, NULL, bytes, e);
     ses_arena_free(&mem);
     return ok;
@@ -48,6 +73,11 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
                              .stride = t->settings.stride,
                              .full_overflow = true };
     while (in.text.n && strchr(" \t\n\r", in.text.p[0])) in.text.p++, in.text.n--;
+    if (t->model->class->passage_first) {
+        ses_string question = in.text;
+        in.text = in.pair, in.pair = question;
+        o.truncation = SES_TRUNCATE_ONLY_FIRST;
+    }
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
     if (!add_window(t, r, row, s, ses_encode_ctx_result(t->tokens), e)) return false;
     size_t more = ses_encode_ctx_overflow_count(t->tokens);
@@ -89,6 +119,39 @@ static int64_t top_tokens(const float *x, int64_t n, int64_t col, int64_t k, int
     return n_found;
 }
 
+/* Offers the answer from token a to token b. */
+static void offer(const ses_finetuner *t, found *f, const ses_offset *bytes, int32_t a, int32_t b,
+                  double score)
+{
+    ses_offset from = bytes[a], to = bytes[b];
+    if (from.begin > from.end || to.begin > to.end || b < a || b - a + 1 > t->settings.max_answer ||
+        (f->has_answer && score <= f->score))
+        return;
+    f->has_answer = true;
+    f->score = score;
+    f->span = (ses_offset){ from.begin, to.end };
+}
+
+static void offer_none(found *f, double score)
+{
+    if (!f->has_none || score < f->none) f->none = score;
+    f->has_none = true;
+}
+
+/* A beam: probabilities and positions of starts and ends, the score of no answer. An answer's score is the
+ * sum of both probabilities, as in transformers' scripts. */
+static void collect_beam(const ses_finetuner *t, found *f, const ses_offset *bytes, const float *x)
+{
+    int64_t starts = t->model->c.head.start_n_top, ends = t->model->c.head.end_n_top;
+    const float *start = x, *start_index = x + starts, *end = x + 2 * starts,
+                *end_index = end + starts * ends;
+    offer_none(f, (double)end_index[starts * ends]);
+    for (int64_t i = 0; i < starts; i++)
+        for (int64_t j = 0; j < ends; j++)
+            offer(t, f, bytes, (int32_t)start_index[i], (int32_t)end_index[j * starts + i],
+                  (double)start[i] + (double)end[j * starts + i]);
+}
+
 static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
@@ -98,22 +161,16 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_ou
     found *f = (found *)o->state + s->row[sequence];
     const ses_offset *bytes =
         s->byte_span + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
+    if (has_beam(t)) {
+        collect_beam(t, f, bytes, x);
+        return true;
+    }
     int64_t k = t->settings.n_best < MAX_CANDIDATES ? t->settings.n_best : MAX_CANDIDATES,
             a = top_tokens(x, n, 0, k, start), b = top_tokens(x, n, 1, k, end);
-    double none = (double)x[0] + (double)x[1];
-    if (!f->has_none || none < f->none) f->none = none;
-    f->has_none = true;
+    offer_none(f, (double)x[0] + (double)x[1]);
     for (int64_t i = 0; i < a; i++)
-        for (int64_t j = 0; j < b; j++) {
-            ses_offset from = bytes[start[i]], to = bytes[end[j]];
-            double score = (double)x[2 * start[i]] + (double)x[2 * end[j] + 1];
-            if (from.begin > from.end || to.begin > to.end || end[j] < start[i] ||
-                end[j] - start[i] + 1 > t->settings.max_answer || (f->has_answer && score <= f->score))
-                continue;
-            f->has_answer = true;
-            f->score = score;
-            f->span = (ses_offset){ from.begin, to.end };
-        }
+        for (int64_t j = 0; j < b; j++)
+            offer(t, f, bytes, start[i], end[j], (double)x[2 * start[i]] + (double)x[2 * end[j] + 1]);
     return true;
 }
 
@@ -121,7 +178,7 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_out
 {
     const found *f = o->state;
     for (size_t r = 0; r < s->n_rows; r++) {
-        o->no_answer[r] = f[r].has_answer ? f[r].none - f[r].score : INFINITY;
+        o->no_answer[r] = !f[r].has_answer ? INFINITY : f[r].none - (has_beam(t) ? 0 : f[r].score);
         bool none =
             !f[r].has_answer || (t->settings.allow_no_answer && o->no_answer[r] > t->settings.null_threshold);
         const char *from = ses_examples_at(s->rows, r)->text_b.p + f[r].span.begin;
@@ -175,6 +232,7 @@ const ses_finetune_task ses_finetune_task_answer = {
     .aliases = "question-answering",
     .summary = "the span of a passage that answers a question",
     .head = &ses_head_question_answering,
+    .other_head = &ses_head_answer_beam,
     .data = SES_DATA_SPAN,
     .format = SES_DATA_SQUAD,
     .target = SES_TARGET_SPAN,

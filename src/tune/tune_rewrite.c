@@ -15,10 +15,30 @@ static bool language(const ses_finetuner *t, const char *code, const char *optio
     return !code || ses_language_token_id(t->tokenizer, code, id, e) || ses_wrap(e, "--%s", option);
 }
 
+/* A translation model may have a tokenizer of its own for the target language. */
+static bool open_target(ses_finetuner *t, ses_err *e)
+{
+    if (!ses_tokenizer_open_target(t->tokenizer_path, &t->target_tokenizer, e)) return false;
+    if (t->target_tokenizer && ses_tokenizer_vocab_size(t->target_tokenizer) > ses_model_vocab_size(t->model))
+        return ses_fail(
+            e, SES_EARG,
+            "the tokenizer of the target has %lld tokens, the decoder only %lld: they do not match",
+            (long long)ses_tokenizer_vocab_size(t->target_tokenizer),
+            (long long)ses_model_vocab_size(t->model));
+    if (t->target_tokenizer) t->target_tokens = ses_encode_ctx_new(t->target_tokenizer, e);
+    return !t->target_tokenizer || t->target_tokens;
+}
+
+static ses_encode_ctx *tokens_of_target(const ses_finetuner *t)
+{
+    return t->target_tokens ? t->target_tokens : t->tokens;
+}
+
 static bool open(ses_finetuner *t, ses_err *e)
 {
     t->generation = ses_generation_config_open(t->model, e);
-    return t->generation && language(t, t->settings.src_lang, "src-lang", &t->src_lang, e) &&
+    return t->generation && open_target(t, e) &&
+           language(t, t->settings.src_lang, "src-lang", &t->src_lang, e) &&
            language(t, t->settings.tgt_lang, "tgt-lang", &t->tgt_lang, e);
 }
 
@@ -26,16 +46,16 @@ static bool open(ses_finetuner *t, ses_err *e)
 
 /* Encodes a text with its language token into scratch, from index `from`. Returns the number of ids; -1:
  * failed. */
-static int64_t encode_text(ses_finetuner *t, ses_string text, int32_t lang, int64_t max_length, size_t from,
-                           bool *truncated, ses_err *e)
+static int64_t encode_text(ses_finetuner *t, ses_encode_ctx *tokens, ses_string text, int32_t lang,
+                           int64_t max_length, size_t from, bool *truncated, ses_err *e)
 {
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = max_length };
-    if (!ses_encode(t->tokens, &(ses_input){ .text = text }, &o, e)) return -1;
-    const ses_encoding *k = ses_encode_ctx_result(t->tokens);
+    if (!ses_encode(tokens, &(ses_input){ .text = text }, &o, e)) return -1;
+    const ses_encoding *k = ses_encode_ctx_result(tokens);
     int32_t *id = ses_finetuner_scratch(t, from + k->n + 1, e);
     if (!id) return -1;
     if (k->n) memcpy(id + from, k->id, k->n * sizeof *id);
-    *truncated |= ses_encode_ctx_overflow_count(t->tokens) > 0;
+    *truncated |= ses_encode_ctx_overflow_count(tokens) > 0;
     if (lang >= 0 &&
         !ses_language_token_replace(&t->tokenizer_config, lang, k->special_mask, id + from, k->n, e))
         return -1;
@@ -48,13 +68,14 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     ses_buf source = { 0 };
     bool truncated = false, has_target = !t->unlabeled;
     ses_buf_appendf(&source, "%s%s", t->settings.prefix ? t->settings.prefix : "", r->text_a.p);
-    int64_t n_target = has_target ? encode_text(t, (ses_string){ r->text_b.p, r->text_b.n }, t->tgt_lang,
-                                                t->settings.max_target, 0, &truncated, e)
-                                  : 0;
+    int64_t n_target = has_target
+                           ? encode_text(t, tokens_of_target(t), (ses_string){ r->text_b.p, r->text_b.n },
+                                         t->tgt_lang, t->settings.max_target, 0, &truncated, e)
+                           : 0;
     int64_t n = n_target < 0 || !ses_buf_ok(&source, e)
                     ? -1
-                    : encode_text(t, (ses_string){ source.data, source.len }, t->src_lang, t->max_tokens,
-                                  (size_t)n_target, &truncated, e);
+                    : encode_text(t, t->tokens, (ses_string){ source.data, source.len }, t->src_lang,
+                                  t->max_tokens, (size_t)n_target, &truncated, e);
     ses_buf_free(&source);
     if (n < 0) return false;
     if (has_target && !n_target) return ses_fail(e, SES_EFORMAT, "the target text has no tokens");
@@ -97,12 +118,13 @@ static bool add_loss(ses_finetuner *t, const ses_batch *b, loss_sum *sum, ses_er
 /* Decodes generated ids; ids beyond the tokenizer's vocabulary are skipped. */
 static const char *decode(ses_finetuner *t, const ses_generated_sequence *w, ses_arena *mem, ses_err *e)
 {
+    const ses_tokenizer *tokenizer = t->target_tokenizer ? t->target_tokenizer : t->tokenizer;
     int32_t *known = ses_finetuner_scratch(t, (size_t)w->ids.n + 1, e);
     const char *text;
     size_t n = 0, len;
     for (int64_t i = 0; known && i < w->ids.n; i++)
-        if (w->ids.id[i] < ses_tokenizer_vocab_size(t->tokenizer)) known[n++] = w->ids.id[i];
-    if (!known || !ses_decode(t->tokens, known, n, false, &text, &len, e)) return NULL;
+        if (w->ids.id[i] < ses_tokenizer_vocab_size(tokenizer)) known[n++] = w->ids.id[i];
+    if (!known || !ses_decode(tokens_of_target(t), known, n, false, &text, &len, e)) return NULL;
     char *copy = ses_arena_strndup(mem, text, len, e);
     if (copy && t->tokenizer_config.clean_up_spaces) copy[ses_clean_up_tokenization(copy, len)] = 0;
     return copy;

@@ -1,5 +1,7 @@
-/* config.json to a declared model without values: sizes are bounded before anything is allocated. */
+/* config.json to a declared model without values: sizes are bounded before anything is allocated, and every
+ * layer keeps a head ("pruned_heads"). */
 #include "fuzz.h"
+#include "sesame/hooks.h"
 #include "sesame/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -13,6 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (m) {
             MUST(ses_model_vocab_size(m) > 0 && ses_model_max_tokens(m) > 0 && ses_model_label_count(m) > 0);
             MUST(ses_store_element_count(ses_model_store(m)) > 0);
+            for (ses_part part = SES_PART_MAIN; part <= SES_PART_CROSS; part++)
+                for (int64_t i = 0; i < ses_model_part_layers(m, part); i++)
+                    MUST(ses_model_part_heads(m, part, i) > 0);
         }
         ses_model_free(m);
     }

@@ -290,6 +290,37 @@ static bool all_labels(golden_case *c, ses_err *e)
     return y != NULL;
 }
 
+/* Beam search for answers: the CLS token, whether there is no answer, tokens that are not part of one. */
+static bool answers(golden_case *c, ses_err *e)
+{
+    const int32_t *not_answer;
+    if (!check_size(c, "input.cls_index", c->rows, 0, e) ||
+        !check_size(c, "input.is_impossible", c->rows, 0, e) || !check_size(c, "input.p_mask", 0, 1, e) ||
+        !ints(c, "input.p_mask", &not_answer, e))
+        return false;
+    int32_t *y = not_answer ? ses_arena_array(&c->mem, (size_t)c->batch.tokens, sizeof *y, e) : NULL;
+    for (int64_t t = 0; y && t < c->batch.tokens; t++) y[t] = !not_answer[t];
+    c->batch.answer_mask = y;
+    if (ses_safetensors_find(c->golden, "input.cls_index") &&
+        !real_positions(c, "input.cls_index", &c->batch.choice_positions, e))
+        return false;
+    return c->batch.pair_labels || ints(c, "input.is_impossible", &c->batch.pair_labels, e);
+}
+
+/* Vectors beside tokens: input.modal_rows [B, S] and input.modal_vectors [N, width]. */
+static bool modal(golden_case *c, ses_err *e)
+{
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.modal_vectors");
+    int64_t count;
+    if (!x) return true;
+    const double *v = golden_values(c, x->name, &count, e);
+    ses_real *y = v ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)v[i];
+    c->batch.modal_vectors = y, c->batch.n_modal = x->dim[0];
+    return y && check_size(c, "input.modal_rows", 0, 1, e) &&
+           ints(c, "input.modal_rows", &c->batch.modal_rows, e);
+}
+
 static bool labels(golden_case *c, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.labels");
@@ -329,7 +360,8 @@ static bool fill_batch(golden_case *c, ses_err *e)
         !ints(c, "input.next_sentence_label", &b->pair_labels, e) ||
         !real_positions(c, "input.start_positions", &b->starts, e) ||
         !real_positions(c, "input.end_positions", &b->ends, e) || !permutation(c, e) ||
-        !predicted_positions(c, e) || !mems(c, e) || !decoder_input(c, e) || !choices(c, e) || !labels(c, e))
+        !predicted_positions(c, e) || !mems(c, e) || !decoder_input(c, e) || !choices(c, e) ||
+        !answers(c, e) || !modal(c, e) || !labels(c, e))
         return false;
     c->positions_count_pads = !position && !c->pads_at_end;
     if (!c->positions_count_pads) b->positions = position;

@@ -40,6 +40,12 @@ typedef struct ses_explain_target {
     int64_t label, foil;               /* columns; foil -1: none */
     const char *name, *foil_name, *at; /* for people; at: the word or token of the position, or NULL */
     int64_t classes;
+    bool independent; /* each logit has a probability of its own: a sigmoid */
+    /* Multiple choice: logits of the other choices. A choice is a sequence with one logit. */
+    const double *rival;
+    int64_t n_rivals;
+    /* Permutation LM: no token attends to tokens hide_begin .. hide_end - 1; `position` is predicted. */
+    int64_t hide_begin, hide_end;
 } ses_explain_target;
 
 typedef struct ses_explain_args {
@@ -51,19 +57,34 @@ typedef struct ses_explain_args {
 
 enum { SES_EXPLAIN_SOURCE, SES_EXPLAIN_TARGET, SES_EXPLAIN_SIDES };
 
+/* The values of one token of a target text. */
+typedef struct ses_explain_column {
+    int64_t at; /* its index in the target text */
+    double *value[SES_EXPLAIN_SIDES];
+    double score, probability, base_score, delta;
+    int64_t steps;
+} ses_explain_column;
+
 typedef struct ses_explain {
     const ses_analysis_call *call;
     const ses_explain_args *args;
     const ses_model *m;
     ses_arena mem;
+    const char *text, *pair; /* pair NULL: none */
     ses_encode_ctx *tokens;
     ses_tokenizer_config config;
     ses_tape *tape;
-    ses_explain_side side[SES_EXPLAIN_SIDES]; /* n 0: none */
+    ses_explain_side full;                    /* all tokens of the texts, without names */
+    ses_explain_side side[SES_EXPLAIN_SIDES]; /* what the model reads; n 0: none */
+    /* a target text: its tokens behind the start token, and the tokens to explain */
+    ses_explain_side written;
+    ses_explain_column *column; /* [n_columns] */
+    int64_t n_columns;
+    bool repeated; /* not the first column: its notes are in the report */
     bool sets_segments;
     bool echo; /* the decoder reads the source again: its embeddings belong to the source's tokens */
     ses_explain_target target;
-    int64_t width; /* columns of the embeddings */
+    int64_t width[SES_EXPLAIN_SIDES]; /* columns of the embeddings */
     /* the result */
     double *value[SES_EXPLAIN_SIDES]; /* [n] of each token; NAN: not computed */
     double score, probability;        /* the target's; probability NAN: none */
@@ -73,7 +94,7 @@ typedef struct ses_explain {
     bool is_unsigned;
 } ses_explain;
 
-/* A method: fills value of each side. */
+/* A method: fills value of each side and `score`. */
 typedef struct ses_explain_method {
     const char *description; /* a sentence for the report */
     bool (*run)(ses_explain *x, ses_err *e);
@@ -85,20 +106,46 @@ typedef struct ses_explain_method {
 
 /* ---- explain_input.c ---- */
 
-/* Encodes the texts; the decoder's input of an encoder-decoder is made by ses_explain_choose_target. */
+/* Encodes the texts. If they have more tokens than the model reads, side[SES_EXPLAIN_SOURCE] is a window, and
+ * a note describes it. ses_explain_choose_target makes the decoder's input of an encoder-decoder. */
 bool ses_explain_encode(ses_explain *x, ses_err *e);
+/* Tokens of the longer text (of a question's passage) that the window leaves out; 0: all are read. */
+int64_t ses_explain_excess(const ses_explain *x);
+/* Moves the window: tokens of the longer text from its token `first` on; clipped at its end. */
+bool ses_explain_window(ses_explain *x, int64_t first, ses_err *e);
+/* Moves the window so that token t of `full` is in its middle. */
+bool ses_explain_window_around(ses_explain *x, int64_t t, ses_err *e);
+/* Says which part of the text the window is. */
+void ses_explain_note_window(ses_explain *x, const char *which);
+
 /* A side from ids, for generated or encoded targets. */
 bool ses_explain_side_of_ids(ses_explain *x, const int32_t *id, int64_t n, ses_explain_side *s, ses_err *e);
 /* The text of a token, without spaces. */
 const char *ses_explain_token_name(ses_explain *x, int32_t id, ses_err *e);
 
-/* Tokens begin .. end - 1 as written in the text; of the decoder's input, their names. */
-const char *ses_explain_text_of(ses_explain *x, int side, int64_t begin, int64_t end, ses_err *e);
+/* Tokens begin .. end - 1 of a side as written in the text; of the decoder's input, their names. */
+const char *ses_explain_text_of(ses_explain *x, const ses_explain_side *s, int64_t begin, int64_t end,
+                                ses_err *e);
+/* The first token of a word; -1: no such word. */
+int64_t ses_explain_word_begin(const ses_explain_side *s, int64_t word);
+const char *ses_explain_word_text(ses_explain *x, const ses_explain_side *s, int64_t word, ses_err *e);
+/* The word of a side that --word names, by its text or its number from 1. */
+bool ses_explain_find_word(ses_explain *x, const ses_explain_side *s, int64_t *word, ses_err *e);
 
 /* ---- explain_target.c ---- */
 
 /* Finds out what the options ask for; runs the model for what they leave open. */
 bool ses_explain_choose_target(ses_explain *x, ses_err *e);
+/* The id of a token of the vocabulary that an option names. */
+bool ses_explain_find_token(ses_explain *x, const char *option, const char *text, int64_t *id, ses_err *e);
+
+/* The choosers of explain_lm.c, explain_choice.c, explain_decoder.c. */
+bool ses_explain_choose_masked(ses_explain *x, ses_err *e);
+bool ses_explain_choose_next(ses_explain *x, ses_err *e);
+bool ses_explain_choose_choice(ses_explain *x, ses_err *e);
+bool ses_explain_choose_written(ses_explain *x, ses_err *e);
+/* Makes a token of the target text the target, after the tokens before it. */
+bool ses_explain_set_column(ses_explain *x, int64_t i, ses_err *e);
 
 /* ---- explain_pass.c: the model on many variants of the input ---- */
 
@@ -109,16 +156,31 @@ typedef struct ses_explain_variant {
     const uint8_t *absent[SES_EXPLAIN_SIDES], *zero_value[SES_EXPLAIN_SIDES];
 } ses_explain_variant;
 
+typedef struct ses_explain_zeroing {
+    ses_part part;
+    int64_t layer;
+} ses_explain_zeroing;
+
+/* Receives an output of variants first .. first + n - 1: their rows one after the other. */
+typedef struct ses_explain_taker {
+    const char *output;
+    void (*take)(void *ctx, int64_t first, int64_t n, const ses_real *rows, int64_t cols);
+    void *ctx;
+} ses_explain_taker;
+
 typedef struct ses_explain_pass {
     int64_t n;
     const ses_explain_variant *variant; /* [n]; NULL: all are the original */
     /* [n, side.n, width]: token vectors; NULL: by the ids */
     const ses_real *embeds[SES_EXPLAIN_SIDES];
     const char *label; /* text of the progress line; NULL: none */
+    /* Layer and part in which zero_value applies; NULL: all parts and the layers of --layers. */
+    const ses_explain_zeroing *zeroing;
     /* results, allocated by the caller; NULL: not wanted */
     double *score, *log_likelihood;      /* [n] */
     ses_real *vector[SES_EXPLAIN_SIDES]; /* [n, side.n, width]: token vectors of the variants */
     ses_real *grad[SES_EXPLAIN_SIDES];   /* [n, side.n, width]: gradients of the scores */
+    const ses_explain_taker *taker;
 } ses_explain_pass;
 
 bool ses_explain_run(ses_explain *x, const ses_explain_pass *p, ses_err *e);
@@ -150,7 +212,19 @@ int32_t ses_explain_filler(const ses_explain *x, const char **role);
 
 /* ---- explain_report.c, explain_influence.c ---- */
 
+/* A word, or a special token, with the sum of the values of its tokens. */
+typedef struct ses_explain_word {
+    const char *name;
+    double value;
+    int side;
+    int64_t begin, end; /* tokens */
+} ses_explain_word;
+
+/* Words of both sides with these values; NULL: x->value. Returns their number, at most the tokens'. */
+size_t ses_explain_words(ses_explain *x, double *const value[SES_EXPLAIN_SIDES], ses_explain_word *w);
 void ses_explain_put_report(ses_explain *x, const char *method, const char *description);
+/* explain_matrix.c: all columns of a target text. */
+void ses_explain_put_matrix(ses_explain *x, const char *method, const char *description);
 bool ses_explain_influence(ses_explain *x, ses_err *e);
 
 #endif

@@ -1,6 +1,9 @@
-/* Influence of training examples on a prediction: a logistic regression on the mean of the last layer's
- * states is fitted to the table, then each example's effect on the loss of the text is computed. */
+/* Influence of training examples on a prediction: a logistic regression on the vectors that the last linear
+ * layer of the model's classifier reads is fitted to the table, then each example's effect on the loss of the
+ * text is computed. A model without a classifier has the means of the last layer's states instead. */
 #include "explain.h"
+
+#include "analysis/labeled_texts.h"
 
 #include "analysis/math/influence.h"
 #include "analysis/word_states.h"
@@ -20,6 +23,8 @@ typedef struct influence {
     ses_logreg fit;
     double *probability, *effect; /* [classes], [n] */
     int64_t chosen;
+    bool by_head; /* vectors are the inputs of the classifier */
+    size_t truncated;
 } influence;
 
 static bool take(void *ctx, const ses_state_batch *b, ses_err *e)
@@ -32,34 +37,98 @@ static bool take(void *ctx, const ses_state_batch *b, ses_err *e)
     return true;
 }
 
+/* Means of the last layer. */
+static bool read_means(influence *f, const ses_input *text, ses_err *e)
+{
+    ses_model *view = ses_model_hidden_view(f->x->m, false, e);
+    int64_t last = ses_word_states_depth(f->x->m, false);
+    f->width = (size_t)ses_word_states_width(f->x->m, false);
+    f->vector = view ? ses_alloc_array(f->n + 1, f->width * sizeof *f->vector, e) : NULL;
+    ses_word_states_options o = { .unit = SES_STATES_TEXT_MEAN, .layers = &last, .n_layers = 1 };
+    bool ok = f->vector && ses_word_states_run(view, f->x->call->tokenizer, text, f->n + 1, &o, take, f, e);
+    ses_model_free(view);
+    return ok;
+}
+
+/* ---- what the classifier reads ---- */
+
+/* Texts first .. first + *n - 1 as a batch of at most BATCH_TOKENS tokens. */
+static bool encode_batch(influence *f, const ses_input *text, size_t first, size_t *n, ses_batch *b,
+                         ses_err *e)
+{
+    enum { BATCH_TOKENS = 4096, BATCH_TEXTS = 256 };
+    ses_explain *x = f->x;
+    int64_t most = ses_model_max_tokens(x->m);
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                             .full_overflow = true, /* to count truncated texts */
+                             .max_length = most < BATCH_TOKENS ? most : BATCH_TOKENS };
+    int32_t *cu = ses_arena_array(&x->mem, BATCH_TEXTS + 1, sizeof *cu, e),
+            *id = ses_arena_array(&x->mem, 2 * BATCH_TOKENS, sizeof *id, e),
+            *segment = ses_arena_array(&x->mem, 2 * BATCH_TOKENS, sizeof *segment, e);
+    if (!cu || !id || !segment) return false;
+    for (*n = 0; first + *n <= f->n && *n < BATCH_TEXTS && cu[*n] < BATCH_TOKENS; ++*n) {
+        if (!ses_encode(x->tokens, &text[first + *n], &o, e)) return false;
+        const ses_encoding *k = ses_encode_ctx_result(x->tokens);
+        if (!k->n) return ses_fail(e, SES_EARG, "text %zu has no tokens", first + *n + 1);
+        for (size_t i = 0; i < k->n; i++)
+            id[cu[*n] + (int32_t)i] = k->id[i], segment[cu[*n] + (int32_t)i] = k->type_id[i];
+        cu[*n + 1] = cu[*n] + (int32_t)k->n;
+        f->truncated += ses_encode_ctx_overflow_count(x->tokens) > 0;
+    }
+    *b = (ses_batch){ .seqs = (int64_t)*n, .tokens = cu[*n], .cu_seqlens = cu, .ids = id };
+    if (x->sets_segments) b->segments = segment;
+    return true;
+}
+
+static bool read_head_inputs(influence *f, const ses_input *text, ses_err *e)
+{
+    ses_explain *x = f->x;
+    ses_output_request r = { .logits = true, .head_inputs = true };
+    for (size_t first = 0, n; first <= f->n; first += n) {
+        ses_mark mark = ses_arena_mark(&x->mem);
+        ses_batch b;
+        ses_outputs out;
+        ses_analysis_progress(x->call, "reading", (int64_t)first, (int64_t)f->n + 1);
+        ses_tape_reset(x->tape, &(ses_tape_options){ .record = false });
+        if (!encode_batch(f, text, first, &n, &b, e) || !ses_model_forward(x->m, x->tape, &b, &r, &out, e))
+            return false;
+        const ses_output *o = ses_outputs_find(&out, "head_inputs");
+        size_t width = o ? (size_t)ses_cols(o->tensor) : 0;
+        if (!f->vector) {
+            f->width = width;
+            f->vector = width ? ses_alloc_array(f->n + 1, width * sizeof *f->vector, e) : NULL;
+        }
+        ses_real *rows = f->vector ? ses_arena_array(&x->mem, n * width, sizeof *rows, e) : NULL;
+        if (!rows || !ses_tape_read(x->tape, o->tensor, rows)) return ses_tape_ok(x->tape, e) && false;
+        for (size_t i = 0; i < n * width; i++) f->vector[first * width + i] = (float)rows[i];
+        ses_arena_rewind(&x->mem, mark);
+    }
+    ses_analysis_progress(x->call, "reading", (int64_t)f->n + 1, (int64_t)f->n + 1);
+    return true;
+}
+
 static bool read_vectors(influence *f, ses_err *e)
 {
     const ses_analysis_call *c = f->x->call;
-    ses_model *view = ses_model_hidden_view(f->x->m, false, e);
-    ses_input *text = view ? ses_alloc_array(f->n + 1, sizeof *text, e) : NULL;
-    int64_t last = ses_word_states_depth(f->x->m, false);
-    f->width = (size_t)ses_word_states_width(f->x->m);
-    f->vector = text ? ses_alloc_array(f->n + 1, f->width * sizeof *f->vector, e) : NULL;
-    for (size_t i = 0; f->vector && i < f->n; i++) text[i].text = ses_examples_at(f->train, i)->text_a;
-    if (f->vector) text[f->n].text = (ses_string){ c->operands[0], strlen(c->operands[0]) };
-    ses_word_states_options o = { .unit = SES_STATES_TEXT_MEAN, .layers = &last, .n_layers = 1 };
-    bool ok = f->vector && ses_word_states_run(view, c->tokenizer, text, f->n + 1, &o, take, f, e);
+    ses_input *text = ses_alloc_array(f->n + 1, sizeof *text, e);
+    if (!text) return false;
+    for (size_t i = 0; i < f->n; i++) text[i].text = ses_examples_at(f->train, i)->text_a;
+    text[f->n].text = (ses_string){ c->operands[0], strlen(c->operands[0]) };
+    f->by_head = f->x->m->class->head[0].head == &ses_head_sequence_classification;
+    bool ok = f->by_head ? read_head_inputs(f, text, e) : read_means(f, text, e);
     ses_free(text);
-    ses_model_free(view);
+    for (size_t i = 0; ok && i < (f->n + 1) * f->width; i++)
+        if (!isfinite(f->vector[i]))
+            ok = ses_fail(e, SES_EFORMAT,
+                          "the vector of text %zu is not finite: the weights of the model may be damaged",
+                          i / f->width + 1);
     return ok;
 }
 
 static bool open_examples(influence *f, ses_err *e)
 {
     const ses_explain_args *a = f->x->args;
-    ses_data_spec spec = { .kind = SES_DATA_CLASSIFY,
-                           .text_a = a->text_column ? a->text_column : "text",
-                           .label = a->label_column ? a->label_column : "label" };
-    f->train = ses_examples_open(a->influence, &spec, NULL, a->text_column ? e : NULL);
-    if (!f->train && !a->text_column) { /* the columns of SST-2 */
-        spec.text_a = "sentence";
-        f->train = ses_examples_open(a->influence, &spec, NULL, e);
-    }
+    f->train = ses_labeled_texts_open(a->influence, a->text_column, NULL, a->label_column, e);
     if (!f->train || !ses_examples_check_learnable(f->train, e)) return ses_wrap(e, "%s", a->influence);
     f->n = ses_examples_count(f->train);
     f->label = ses_alloc_array(f->n, sizeof *f->label, e);
@@ -151,6 +220,7 @@ static bool put_report(const influence *f, ses_err *e)
     ses_json_member_string(w, "label", label);
     ses_json_member_real(w, "probability", f->probability[f->chosen]);
     ses_json_member_uint(w, "examples", f->n);
+    ses_json_member_string(w, "vectors", f->by_head ? "inputs of the classifier" : "means of the last layer");
     static const char *const titles[] = { "Supporting examples", "Opposing examples" };
     static const char *const keys[] = { "supporting", "opposing" };
     for (int k = 0; k < 2; k++) {
@@ -166,6 +236,11 @@ static bool put_report(const influence *f, ses_err *e)
     ses_report_note(
         r, "The prediction is \"%s\" with probability %.4f, by a logistic regression on %zu examples.", label,
         f->probability[f->chosen], f->n);
+    ses_report_note(r, "The regression reads the %s.",
+                    f->by_head ? "vectors that the last linear layer of the model's classifier reads"
+                               : "means of the last layer: the model has no classifier of texts");
+    if (f->truncated)
+        ses_report_note(r, "%zu texts are longer than the model reads: they were truncated.", f->truncated);
     ses_report_note(r, "Influence is the estimated rise of the loss of this prediction without the example.");
     if (!f->fit.converged)
         ses_report_note(r, "The regression did not converge: use a smaller C for reliable values.");

@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH_TOKENS = 8192 }; /* tokens of a forward pass: a bound on memory */
+/* Tokens of a pass: a bound on memory. A pass with gradients keeps every activation; a small batch is not
+ * slower on a CPU. */
+enum { BATCH_TOKENS = 8192, HOST_GRADIENT_TOKENS = 1024 };
 
 /* A part of the variants as one batch. */
 typedef struct chunk {
@@ -89,7 +91,13 @@ static int32_t row_of(const chunk *c, int64_t i, int k, int64_t t)
 static void add_zero(chunk *c, ses_part part, int64_t row)
 {
     const ses_layer_set *layers = &c->x->call->layers;
+    const ses_explain_zeroing *only = c->p->zeroing;
     int64_t n = ses_model_part_layers(c->x->m, part);
+    if (only && only->part != part) return;
+    if (only) {
+        c->zero[c->n_zero++] = (ses_value_edit){ part, only->layer, row, 0 };
+        return;
+    }
     if (!layers->given) {
         c->zero[c->n_zero++] = (ses_value_edit){ part, SES_ALL_LAYERS, row, 0 };
         return;
@@ -118,8 +126,32 @@ static bool fill_zeros(chunk *c, ses_err *e)
                 int32_t row = row_of(c, i, k, t);
                 add_zero(c, k ? SES_PART_DECODER : SES_PART_MAIN, row);
                 if (!k && decoder) add_zero(c, SES_PART_CROSS, row);
-                if (x->echo && t + 1 < x->side[0].n) add_zero(c, SES_PART_DECODER, row + 1);
+                /* the decoder reads a token of the source one position later */
+                if (x->echo && c->p->zeroing) add_zero(c, SES_PART_DECODER, row);
+                if (x->echo && !c->p->zeroing && t + 1 < x->side[0].n) add_zero(c, SES_PART_DECODER, row + 1);
             }
+    return true;
+}
+
+/* A permutation LM: no token attends to the hidden ones, and one position is predicted. */
+static bool fill_permutation(chunk *c, ses_err *e)
+{
+    ses_explain *x = c->x;
+    const ses_explain_target *g = &x->target;
+    size_t n = (size_t)c->n, len = (size_t)x->side[0].n;
+    uint8_t *mask = ses_arena_array(&x->mem, n * len * len, 1, e), *at = mask;
+    int32_t *position = ses_arena_array(&x->mem, n, sizeof *position, e),
+            *cu = ses_arena_array(&x->mem, n + 1, sizeof *cu, e);
+    if (!mask || !position || !cu) return false;
+    for (int64_t i = 0; i < c->n; i++) {
+        int32_t first = c->cu[0][i], now = c->cu[0][i + 1] - first,
+                begin = row_of(c, i, 0, g->hide_begin) - first, end = row_of(c, i, 0, g->hide_end) - first;
+        for (int32_t q = 0; q < now; q++, at += now)
+            for (int32_t k = begin; k < end; k++) at[k] = 1;
+        position[i] = row_of(c, i, 0, g->position) - first;
+        cu[i + 1] = (int32_t)i + 1;
+    }
+    c->b.perm_mask = mask, c->b.predict_positions = position, c->b.target_cu_seqlens = cu;
     return true;
 }
 
@@ -136,10 +168,12 @@ static bool fill(chunk *c, ses_err *e)
         if (!fill_side(c, 1, &c->b.target_ids, &target_segments, e)) return false;
         c->b.target_cu_seqlens = c->cu[1];
     }
+    bool permuted = g->hide_end > g->hide_begin;
+    if (permuted && !fill_permutation(c, e)) return false;
     c->row = ses_arena_array(&x->mem, 2 * (size_t)c->n, sizeof *c->row, e);
     for (int64_t i = 0; c->row && i < c->n; i++) {
         bool span = g->kind == SES_EXPLAIN_SPAN;
-        c->row[i] = g->kind == SES_EXPLAIN_SEQUENCE
+        c->row[i] = g->kind == SES_EXPLAIN_SEQUENCE || permuted
                         ? (int32_t)i
                         : row_of(c, i, g->of_decoder, span ? g->start : g->position);
         if (span) c->row[c->n + i] = row_of(c, i, g->of_decoder, g->end);
@@ -153,7 +187,7 @@ static ses_edits edits_of(const chunk *c)
     ses_edits e = { .values = c->zero, .n_values = c->n_zero };
     const ses_real *from[SES_EXPLAIN_SIDES] = { NULL };
     for (int k = 0; k < ses_explain_vector_sides(x); k++)
-        if (c->p->embeds[k]) from[k] = c->p->embeds[k] + c->first * ses_explain_vectors(x, k) * x->width;
+        if (c->p->embeds[k]) from[k] = c->p->embeds[k] + c->first * ses_explain_vectors(x, k) * x->width[k];
     e.inputs_embeds = from[0], e.decoder_inputs_embeds = from[1];
     return e;
 }
@@ -167,6 +201,7 @@ static bool forward(chunk *c, ses_err *e)
                              .rows = lm ? c->row : NULL,
                              .n_rows = lm ? c->n : 0,
                              .embeddings = grads || c->p->vector[0],
+                             .hidden_states = c->p->taker,
                              .capture_gradients = grads,
                              .edits = &edits };
     ses_tape_reset(x->tape, &(ses_tape_options){ .record = grads });
@@ -210,13 +245,24 @@ static ses_tensor *scores(chunk *c)
     return ses_add(c->x->tape, select_column(c, z, 0, -1), select_column(c, logit_rows(c, 1), 1, -1));
 }
 
+static bool is_finite(const ses_explain *x, double score, ses_err *e)
+{
+    return isfinite(score) || ses_fail(e, SES_EFORMAT,
+                                       "the score of \"%s\" is not a finite number: the weights of the model "
+                                       "may be damaged",
+                                       x->target.name);
+}
+
 static bool read_scores(chunk *c, const ses_tensor *f, ses_err *e)
 {
     ses_explain *x = c->x;
     ses_real *host = ses_arena_array(&x->mem, (size_t)c->n, sizeof *host, e);
     if (!host) return false;
     if (!ses_tape_read(x->tape, f, host)) return ses_tape_ok(x->tape, e) && false;
-    for (int64_t i = 0; i < c->n; i++) c->p->score[c->first + i] = (double)host[i];
+    for (int64_t i = 0; i < c->n; i++) {
+        if (!is_finite(x, (double)host[i], e)) return false;
+        c->p->score[c->first + i] = (double)host[i];
+    }
     return true;
 }
 
@@ -228,7 +274,20 @@ static double log_softmax(const ses_real *z, int64_t n, int64_t step, int64_t at
     return (double)z[at * step] - top - log(sum);
 }
 
-/* Log-likelihood of the label: over the classes, or over the tokens of a sequence for a span. */
+/* log(1 / (1 + exp(-z))) */
+static double log_sigmoid(double z) { return z > 0 ? -log1p(exp(-z)) : z - log1p(exp(z)); }
+
+/* The log-likelihood of a choice with logit z. */
+static double log_softmax_of_choice(const ses_explain_target *g, double z)
+{
+    double top = z, sum = 0;
+    for (int64_t i = 0; i < g->n_rivals; i++) top = fmax(top, g->rival[i]);
+    for (int64_t i = 0; i < g->n_rivals; i++) sum += exp(g->rival[i] - top);
+    return z - top - log(sum + exp(z - top));
+}
+
+/* Log-likelihood of the label: over the classes, over the tokens of a sequence for a span, or over choices;
+ * of independent labels, by itself. */
 static bool read_likelihoods(chunk *c, ses_err *e)
 {
     ses_explain *x = c->x;
@@ -246,9 +305,13 @@ static bool read_likelihoods(chunk *c, ses_err *e)
             int64_t len = cu[i + 1] - cu[i];
             *out = log_softmax(at, len, 2, c->row[i] - cu[i]) +
                    log_softmax(at + 1, len, 2, c->row[c->n + i] - cu[i]);
+        } else if (g->n_rivals || g->independent) {
+            double logit = (double)host[i * ses_cols(z) + g->label];
+            *out = g->independent ? log_sigmoid(logit) : log_softmax_of_choice(g, logit);
         } else {
             *out = log_softmax(host + i * ses_cols(z), ses_cols(z), 1, g->label);
         }
+        if (!is_finite(x, *out, e)) return false;
     }
     return true;
 }
@@ -262,7 +325,7 @@ static bool read_vectors(chunk *c, bool grad, ses_real *const to[SES_EXPLAIN_SID
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
         const ses_output *o = ses_outputs_find(&c->out, name[k]);
         if (!to[k]) continue;
-        ses_real *at = to[k] + c->first * ses_explain_vectors(x, k) * x->width;
+        ses_real *at = to[k] + c->first * ses_explain_vectors(x, k) * x->width[k];
         if (!o ||
             !(grad ? ses_tape_read_grad(x->tape, o->tensor, at) : ses_tape_read(x->tape, o->tensor, at)))
             return ses_tape_ok(x->tape, e) && ses_fail(e, SES_EUNSUPPORTED, "the model has no %s", name[k]);
@@ -283,10 +346,22 @@ static bool read_gradients(chunk *c, ses_tensor *f, ses_err *e)
     return ses_tape_ok(x->tape, e) && read_vectors(c, true, c->p->grad, e);
 }
 
+static bool give_rows(chunk *c, ses_err *e)
+{
+    const ses_explain_taker *t = c->p->taker;
+    const ses_output *o = ses_outputs_find(&c->out, t->output);
+    if (!o) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", t->output);
+    ses_real *rows = ses_arena_array(&c->x->mem, (size_t)ses_count(o->tensor), sizeof *rows, e);
+    if (!rows || !ses_tape_read(c->x->tape, o->tensor, rows)) return ses_tape_ok(c->x->tape, e) && false;
+    t->take(t->ctx, c->first, c->n, rows, ses_cols(o->tensor));
+    return true;
+}
+
 static bool run_chunk(chunk *c, ses_err *e)
 {
     const ses_explain_pass *p = c->p;
     if (!fill(c, e) || !forward(c, e)) return false;
+    if (p->taker && !give_rows(c, e)) return false;
     if (p->vector[0] && !read_vectors(c, false, p->vector, e)) return false;
     ses_tensor *f = p->score || p->grad[0] ? scores(c) : NULL;
     if (!ses_tape_ok(c->x->tape, e) || (p->score && !read_scores(c, f, e))) return false;
@@ -296,18 +371,21 @@ static bool run_chunk(chunk *c, ses_err *e)
 
 bool ses_explain_run(ses_explain *x, const ses_explain_pass *p, ses_err *e)
 {
-    int64_t tokens = x->side[0].n + x->side[1].n, most = BATCH_TOKENS / tokens;
+    bool small = p->grad[0] && x->call->dev->is_host;
+    int64_t tokens = x->side[0].n + x->side[1].n,
+            most = (small ? HOST_GRADIENT_TOKENS : BATCH_TOKENS) / tokens;
+    bool shows = p->label && x->n_columns < 2;
     if (most < 1) most = 1;
     for (int64_t first = 0; first < p->n;) {
         chunk c = { .x = x, .p = p, .first = first, .n = p->n - first < most ? p->n - first : most };
         ses_mark mark = ses_arena_mark(&x->mem);
-        if (p->label && p->n > most) ses_analysis_progress(x->call, p->label, first, p->n);
-        bool ok = run_chunk(&c, e);
+        if (shows && p->n > most) ses_analysis_progress(x->call, p->label, first, p->n);
+        bool ok = ses_analysis_may_continue(x->call, e) && run_chunk(&c, e);
         ses_arena_rewind(&x->mem, mark);
         if (!ok) return false;
         first += c.n;
     }
-    if (p->label && p->n > most) ses_analysis_progress(x->call, p->label, p->n, p->n);
+    if (shows && p->n > most) ses_analysis_progress(x->call, p->label, p->n, p->n);
     return true;
 }
 
@@ -315,7 +393,7 @@ bool ses_explain_embed(ses_explain *x, const ses_explain_variant *v, ses_real *o
                        ses_err *e)
 {
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
-        size_t n = (size_t)(ses_explain_vectors(x, k) * x->width);
+        size_t n = (size_t)(ses_explain_vectors(x, k) * x->width[k]);
         if (!(out[k] = ses_arena_array(&x->mem, n, sizeof *out[k], e))) return false;
     }
     ses_explain_pass p = { .n = 1, .variant = v };

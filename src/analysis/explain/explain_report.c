@@ -6,34 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A word, or a special token, with the sum of the values of its tokens. */
-typedef struct word_value {
-    const char *name;
-    double value;
-    int side;
-    int64_t begin, end; /* tokens */
-} word_value;
-
-static size_t make_words(ses_explain *x, word_value *w)
+size_t ses_explain_words(ses_explain *x, double *const value[SES_EXPLAIN_SIDES], ses_explain_word *w)
 {
     size_t n = 0;
     ses_err e = { 0 };
+    if (!value) value = x->value;
     for (int k = 0; k < SES_EXPLAIN_SIDES; k++) {
         const ses_explain_side *s = &x->side[k];
         for (int64_t i = 0, end; i < s->n; i = end) {
+            bool alone = s->special[i] || (k && x->n_columns > 1); /* a matrix has target tokens */
             end = i + 1;
-            while (!s->special[i] && end < s->n && s->word[end] == s->word[i]) end++;
+            while (!alone && end < s->n && s->word[end] == s->word[i]) end++;
             double sum = 0, any = NAN;
             for (int64_t t = i; t < end; t++)
-                if (isfinite(x->value[k][t])) any = sum += x->value[k][t];
-            const char *name = ses_explain_text_of(x, k, i, end, &e);
-            w[n++] = (word_value){ name ? name : "", any, k, i, end };
+                if (isfinite(value[k][t])) any = sum += value[k][t];
+            const char *name = ses_explain_text_of(x, s, i, end, &e);
+            w[n++] = (ses_explain_word){ name ? name : "", any, k, i, end };
         }
     }
     return n;
 }
 
-static void put_strip(ses_explain *x, const word_value *w, size_t n, int side, const char *title)
+static void put_strip(ses_explain *x, const ses_explain_word *w, size_t n, int side, const char *title)
 {
     ses_err e = { 0 };
     const char **name = ses_arena_array(&x->mem, n + 1, sizeof *name, &e);
@@ -50,12 +44,12 @@ static void put_strip(ses_explain *x, const word_value *w, size_t n, int side, c
 
 static int by_size(const void *a, const void *b)
 {
-    double x = fabs(((const word_value *)a)->value), y = fabs(((const word_value *)b)->value);
+    double x = fabs(((const ses_explain_word *)a)->value), y = fabs(((const ses_explain_word *)b)->value);
     if (isnan(x) || isnan(y)) return isnan(x) - isnan(y);
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static void put_table(ses_explain *x, word_value *w, size_t n)
+static void put_table(ses_explain *x, ses_explain_word *w, size_t n)
 {
     double total = 0;
     bool two = x->side[SES_EXPLAIN_TARGET].n > 0;
@@ -80,7 +74,7 @@ static void put_target(const ses_explain *x, ses_json_writer *w)
     static const char *const kinds[] = { "label", "tag", "token", "span" };
     const ses_explain_target *g = &x->target;
     ses_json_member_object(w, "target");
-    ses_json_member_string(w, "kind", kinds[g->kind]);
+    ses_json_member_string(w, "kind", g->n_rivals ? "choice" : kinds[g->kind]);
     ses_json_member_string(w, "label", g->name);
     ses_json_member_string(w, "foil", g->foil_name);
     if (g->kind == SES_EXPLAIN_SPAN) {
@@ -104,7 +98,7 @@ static void put_values(const ses_explain *x, ses_json_writer *w)
     }
 }
 
-static void put_words(const ses_explain *x, ses_json_writer *w, const word_value *word, size_t n)
+static void put_words(const ses_explain *x, ses_json_writer *w, const ses_explain_word *word, size_t n)
 {
     ses_json_member_array(w, "words");
     for (size_t i = 0; i < n; i++) {
@@ -120,7 +114,7 @@ static void put_words(const ses_explain *x, ses_json_writer *w, const word_value
     ses_json_end_array(w);
 }
 
-static void put_json(const ses_explain *x, const char *method, const word_value *word, size_t n)
+static void put_json(const ses_explain *x, const char *method, const ses_explain_word *word, size_t n)
 {
     ses_json_writer *w = ses_report_json(x->call->report);
     ses_json_begin_object(w);
@@ -151,7 +145,7 @@ static void put_title(ses_explain *x)
     const ses_explain_target *g = &x->target;
     static const char *const what[] = { "label", "tag", "token", "answer" };
     ses_buf b = { 0 };
-    ses_buf_appendf(&b, "Why %s \"%s\"", what[g->kind], g->name);
+    ses_buf_appendf(&b, "Why %s \"%s\"", g->n_rivals ? "choice" : what[g->kind], g->name);
     if (g->kind == SES_EXPLAIN_TOKEN && g->at) ses_buf_appendf(&b, " at \"%s\"", g->at);
     if (g->foil_name) ses_buf_appendf(&b, " and not \"%s\"", g->foil_name);
     ses_buf_puts(&b, "?");
@@ -179,9 +173,9 @@ void ses_explain_put_report(ses_explain *x, const char *method, const char *desc
 {
     ses_err e = { 0 };
     size_t most = (size_t)(x->side[0].n + x->side[1].n) + 1;
-    word_value *w = ses_arena_array(&x->mem, most, sizeof *w, &e);
+    ses_explain_word *w = ses_arena_array(&x->mem, most, sizeof *w, &e);
     if (!w) return;
-    size_t n = make_words(x, w);
+    size_t n = ses_explain_words(x, NULL, w);
     char title[256];
     put_title(x);
     snprintf(title, sizeof title, "\"%s\"%s%s%s", x->target.name, x->target.foil_name ? " and not \"" : "",

@@ -2,13 +2,10 @@
  * they leave open. */
 #include "explain.h"
 
-#include "base/number.h"
 #include "base/str.h"
-#include "base/suggest.h"
-#include "sesame/generate.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int64_t argmax(const ses_real *x, int64_t n)
@@ -23,33 +20,17 @@ static int64_t argmax(const ses_real *x, int64_t n)
 
 static const char *label_name(ses_explain *x, int64_t i, ses_err *e)
 {
-    char number[32];
-    snprintf(number, sizeof number, "LABEL_%lld", (long long)i);
-    const char *name = ses_model_label_name(x->m, i);
-    return ses_arena_strndup(&x->mem, name ? name : number, strlen(name ? name : number), e);
+    char buf[SES_LABEL_TEXT];
+    const char *name = ses_model_label_text(x->m, i, buf);
+    return ses_arena_strndup(&x->mem, name, strlen(name), e);
 }
 
-/* Index of a label by name or number. */
 static bool find_label(ses_explain *x, const char *option, const char *text, int64_t n, int64_t *label,
                        ses_err *e)
 {
-    ses_suggestion s = { .word = text };
-    char *end;
-    for (int64_t i = 0; i < n; i++) {
-        const char *name = label_name(x, i, e);
-        if (!name) return false;
-        if (!strcmp(name, text)) return *label = i, true;
-        ses_suggest_offer(&s, name, strlen(name));
-    }
-    long long number = strtoll(text, &end, 10);
-    if (end != text && !*end && number >= 0 && number < n) return *label = number, true;
-    ses_buf list = { 0 };
-    for (int64_t i = 0; i < n && i < 20; i++)
-        ses_buf_appendf(&list, "%s%s", i ? ", " : "", label_name(x, i, e));
-    ses_fail(e, SES_EUSAGE, "%s %s: the model has no such label; labels: %s%s", option, text,
-             list.data ? list.data : "none", n > 20 ? ", ..." : "");
-    ses_buf_free(&list);
-    return ses_suggest_add(&s, "", e);
+    bool ok = ses_model_find_label(x->m, (ses_string){ text, strlen(text) }, label, e) && *label < n;
+    if (!ok && e) e->code = SES_EUSAGE;
+    return ok || ses_wrap(e, "%s", option);
 }
 
 /* Label and foil of n classes with these logits. */
@@ -71,8 +52,8 @@ static bool choose_labels(ses_explain *x, const ses_real *logit, int64_t n, ses_
 
 /* ---- tokens of the vocabulary ---- */
 
-/* The id of a token given as the vocabulary's string or as a text of one token. */
-static bool find_token(ses_explain *x, const char *option, const char *text, int64_t *id, ses_err *e)
+/* The token is given as the vocabulary's string or as a text of one token. */
+bool ses_explain_find_token(ses_explain *x, const char *option, const char *text, int64_t *id, ses_err *e)
 {
     static const char *const before[] = { "", " " };
     size_t n_best = 0;
@@ -95,73 +76,38 @@ static bool find_token(ses_explain *x, const char *option, const char *text, int
                                   text, (long long)*id, (long long)rows);
 }
 
-static bool choose_tokens(ses_explain *x, const ses_real *logit, int64_t n, ses_err *e)
-{
-    ses_explain_target *g = &x->target;
-    const ses_explain_args *a = x->args;
-    const char *plus = a->token ? a->token : a->label;
-    g->classes = n;
-    g->label = argmax(logit, n), g->foil = -1;
-    if (plus && !find_token(x, a->token ? "--token" : "--label", plus, &g->label, e)) return false;
-    if (a->foil && !find_token(x, "--foil", a->foil, &g->foil, e)) return false;
-    if (g->label >= n || g->foil >= n)
-        return ses_fail(e, SES_EUSAGE, "the head of the model scores %lld tokens only", (long long)n);
-    g->name = ses_explain_token_name(x, (int32_t)g->label, e);
-    g->foil_name = a->foil ? ses_explain_token_name(x, (int32_t)g->foil, e) : NULL;
-    return g->name && (!a->foil || g->foil_name);
-}
-
-/* ---- positions ---- */
-
-static int64_t first_token(const ses_explain_side *s, int64_t word)
-{
-    for (int64_t i = 0; i < s->n; i++)
-        if (s->word[i] == word) return i;
-    return -1;
-}
-
-static const char *word_text(ses_explain *x, const ses_explain_side *s, int64_t word, ses_err *e)
-{
-    int64_t begin = first_token(s, word), end = begin;
-    while (end < s->n && s->word[end] == word) end++;
-    return ses_explain_text_of(x, SES_EXPLAIN_SOURCE, begin, end, e);
-}
-
-/* The word that --word names, by its text or its number from 1. */
-static bool find_word(ses_explain *x, int64_t *word, ses_err *e)
-{
-    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
-    const char *text = x->args->word;
-    ses_suggestion near = { .word = text };
-    char *end;
-    for (*word = 0; *word < s->words; ++*word) {
-        const char *name = word_text(x, s, *word, e);
-        if (!name) return false;
-        if (!strcmp(name, text)) return true;
-        ses_suggest_offer(&near, name, strlen(name));
-    }
-    long long number = strtoll(text, &end, 10);
-    if (end != text && !*end && number >= 1 && number <= s->words) return *word = number - 1, true;
-    ses_fail(e, SES_EUSAGE, "--word %s: the text has no such word; it has %lld words", text,
-             (long long)s->words);
-    return ses_suggest_add(&near, "", e);
-}
-
 /* ---- heads ---- */
 
 static bool needs_pair(const ses_explain *x, const char *what, ses_err *e)
 {
-    return x->args->pair || ses_fail(e, SES_EUSAGE, "%s needs a second text: --pair TEXT (%s)",
-                                     ses_model_class_name(x->m), what);
+    return x->pair || ses_fail(e, SES_EUSAGE, "%s needs a second text: --pair TEXT (%s)",
+                               ses_model_class_name(x->m), what);
 }
 
 static bool choose_sequence(ses_explain *x, ses_err *e)
 {
     int64_t rows, cols;
+    ses_explain_note_window(x, "its beginning");
     const ses_real *z = ses_explain_logits(x, x->target.output, &rows, &cols, e);
     if (x->args->word)
         return ses_fail(e, SES_EUSAGE, "--word: %s labels the whole text", ses_model_class_name(x->m));
+    x->target.independent = x->m->c.head.problem == SES_PROBLEM_MULTI && cols > 1;
     return z && choose_labels(x, z, cols, e);
+}
+
+/* The word that --word names, in the window around it. */
+static bool find_tagged_word(ses_explain *x, int64_t *word, ses_err *e)
+{
+    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE], *f = &x->full;
+    if (!ses_explain_find_word(x, f, word, e)) return false;
+    if (!ses_explain_excess(x)) return true;
+    int64_t t = ses_explain_word_begin(f, *word);
+    if (!ses_explain_window_around(x, t, e)) return false;
+    ses_explain_note_window(x, "the part around the word");
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->pair[i] == f->pair[t] && s->bytes[i].begin == f->bytes[t].begin && s->word[i] >= 0)
+            return *word = s->word[i], true;
+    return ses_fail(e, SES_EARG, "--word %s: the window does not contain it", x->args->word);
 }
 
 /* A tag: of the chosen word, or of the first word whose tag is not the most frequent one ("O"). */
@@ -170,174 +116,114 @@ static bool choose_tag(ses_explain *x, ses_err *e)
     ses_explain_target *g = &x->target;
     const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
     int64_t rows, cols, word = 0;
+    if (x->args->word ? !find_tagged_word(x, &word, e) : false) return false;
+    if (!x->args->word) ses_explain_note_window(x, "its beginning");
     const ses_real *z = ses_explain_logits(x, g->output, &rows, &cols, e);
     if (!z) return false;
-    if (x->args->word) {
-        if (!find_word(x, &word, e)) return false;
-    } else {
-        int64_t w = 0;
-        while (w < s->words && cols > 1) {
-            const char *name = ses_model_label_name(x->m, argmax(z + first_token(s, w) * cols, cols));
-            if (name && strcmp(name, "O") != 0) break;
-            w++;
-        }
-        word = w < s->words ? w : 0;
+    for (int64_t w = 0; w < s->words && cols > 1 && !x->args->word; w++) {
+        int64_t tag = argmax(z + ses_explain_word_begin(s, w) * cols, cols);
+        const char *name = ses_model_label_name(x->m, tag);
+        if (!name || !strcmp(name, "O")) continue;
+        word = w;
+        break;
     }
     g->kind = SES_EXPLAIN_TOKEN;
-    g->position = first_token(s, word);
-    g->at = word_text(x, s, word, e);
+    g->position = ses_explain_word_begin(s, word);
+    g->at = ses_explain_word_text(x, s, word, e);
     return g->at && choose_labels(x, z + g->position * cols, cols, e);
 }
 
-/* Tokens of the second text whose bytes overlap [begin, end). */
+/* Has a token of the text been replaced? One logit a token. */
+static bool choose_replaced(ses_explain *x, ses_err *e)
+{
+    x->target.independent = true;
+    if (x->args->label || x->args->foil)
+        return ses_fail(e, SES_EUSAGE, "--label, --foil: %s has one score a token; choose a word with --word",
+                        ses_model_class_name(x->m));
+    if (!choose_tag(x, e)) return false;
+    x->target.name = "replaced";
+    return true;
+}
+
+/* Tokens of the passage whose bytes overlap the answer: in the window around it. */
 static bool span_of_text(ses_explain *x, const char *answer, ses_err *e)
 {
     ses_explain_target *g = &x->target;
-    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
-    const char *found = strstr(x->args->pair, answer);
+    const ses_explain_side *s = &x->full;
+    const char *found = strstr(x->pair, answer);
     if (!*answer || !found)
         return ses_fail(e, SES_EUSAGE, "--label %s: the second text does not contain this answer", answer);
-    size_t begin = (size_t)(found - x->args->pair), end = begin + strlen(answer);
-    g->start = g->end = -1;
-    for (int64_t i = 0; i < s->n; i++) {
-        if (!s->pair[i] || s->special[i] || s->bytes[i].end <= begin || s->bytes[i].begin >= end) continue;
-        if (g->start < 0) g->start = i;
-        g->end = i;
+    size_t begin = (size_t)(found - x->pair), end = begin + strlen(answer);
+    for (int pass = 0; pass < 2; pass++) {
+        g->start = g->end = -1;
+        for (int64_t i = 0; i < s->n; i++) {
+            if (!s->pair[i] || s->special[i] || s->bytes[i].end <= begin || s->bytes[i].begin >= end)
+                continue;
+            if (g->start < 0) g->start = i;
+            g->end = i;
+        }
+        if (g->start < 0) return ses_fail(e, SES_EUSAGE, "--label %s: no token of this answer", answer);
+        if (!pass && ses_explain_excess(x) && !ses_explain_window_around(x, g->start, e)) return false;
+        s = &x->side[SES_EXPLAIN_SOURCE];
     }
-    return g->start >= 0 || ses_fail(e, SES_EUSAGE, "--label %s: no token of this answer", answer);
+    return true;
 }
 
-static bool choose_span(ses_explain *x, ses_err *e)
+/* The best span of the window; *best: its score, if it is better than that. */
+static bool best_span(ses_explain *x, double *best, ses_err *e)
 {
     enum { LONGEST = 30 };
     ses_explain_target *g = &x->target;
     const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
     int64_t rows, cols;
+    const ses_real *z = ses_explain_logits(x, g->output, &rows, &cols, e);
+    for (int64_t i = 0; z && i < s->n; i++)
+        for (int64_t j = i; j < s->n && j < i + LONGEST; j++) {
+            double score = (double)z[2 * i] + (double)z[2 * j + 1];
+            if (!s->pair[i] || !s->pair[j] || s->special[i] || s->special[j] || !(score > *best)) continue;
+            *best = score, g->start = i, g->end = j;
+        }
+    return z != NULL;
+}
+
+/* The best span of the passage; of a long one, in overlapping windows. */
+static bool span_of_model(ses_explain *x, ses_err *e)
+{
+    int64_t excess = ses_explain_excess(x), chosen = 0, step = x->side[SES_EXPLAIN_SOURCE].n / 2;
+    double best = -HUGE_VAL;
+    ses_explain_target found = x->target;
+    for (int64_t first = 0;; first += step) {
+        double before = best;
+        ses_mark mark = ses_arena_mark(&x->mem);
+        if (first && !ses_explain_window(x, first, e)) return false;
+        if (!best_span(x, &best, e)) return false;
+        if (best > before) chosen = first, found = x->target;
+        if (excess) ses_arena_rewind(&x->mem, mark);
+        if (first >= excess) break;
+    }
+    x->target = found;
+    if (best == -HUGE_VAL)
+        return ses_fail(e, SES_EARG, "no span of the passage has a score: the weights may not be numbers");
+    return !excess || ses_explain_window(x, chosen, e);
+}
+
+static bool choose_span(ses_explain *x, ses_err *e)
+{
+    ses_explain_target *g = &x->target;
+    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
     if (!needs_pair(x, "the text is the question, --pair the passage", e)) return false;
     if (x->args->foil) return ses_fail(e, SES_EUNSUPPORTED, "--foil: a span of an answer has no foil");
     if (x->args->word || x->args->token)
         return ses_fail(e, SES_EUSAGE, "--word, --token: give the answer to explain as --label TEXT");
-    const ses_real *z = ses_explain_logits(x, g->output, &rows, &cols, e);
-    if (!z) return false;
-    double best = -1e300;
-    for (int64_t i = 0; i < s->n && !x->args->label; i++)
-        for (int64_t j = i; j < s->n && j < i + LONGEST; j++) {
-            double score = (double)z[2 * i] + (double)z[2 * j + 1];
-            if (!s->pair[i] || !s->pair[j] || s->special[i] || s->special[j] || score <= best) continue;
-            best = score, g->start = i, g->end = j;
-        }
-    if (x->args->label && !span_of_text(x, x->args->label, e)) return false;
+    bool passage = false;
+    for (int64_t i = 0; i < s->n; i++) passage |= s->pair[i] && !s->special[i];
+    if (!passage) return ses_fail(e, SES_EUSAGE, "--pair: the passage has no words");
+    if (x->args->label ? !span_of_text(x, x->args->label, e) : !span_of_model(x, e)) return false;
+    ses_explain_note_window(x, "the part with the answer");
     size_t begin = s->bytes[g->start].begin, end = s->bytes[g->end].end;
-    g->name = ses_arena_strndup(&x->mem, x->args->pair + begin, end - begin, e);
+    g->name = ses_arena_strndup(&x->mem, x->pair + begin, end - begin, e);
     g->label = 0, g->foil = -1;
     return g->name != NULL;
-}
-
-/* A masked LM: the token at the first mask. */
-static bool choose_masked(ses_explain *x, ses_err *e)
-{
-    ses_explain_target *g = &x->target;
-    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
-    int64_t rows, cols, at = -1, masks = 0;
-    int32_t mask = x->config.role[SES_ROLE_MASK];
-    if (x->m->c.xl.permutation_lm)
-        return ses_fail(
-            e, SES_EUNSUPPORTED,
-            "%s predicts tokens in a permuted order, not at mask tokens: use a model with another "
-            "head",
-            ses_model_class_name(x->m));
-    for (int64_t i = s->n; i-- > 0;)
-        if (mask >= 0 && s->id[i] == mask) at = i, masks++;
-    if (at < 0)
-        return ses_fail(e, SES_EUSAGE, "the text has no mask: write %s where the model predicts a token",
-                        mask >= 0 ? ses_explain_token_name(x, mask, e) : "a mask token");
-    if (masks > 1)
-        ses_report_note(x->call->report, "The text has %lld masks: the first one is explained.",
-                        (long long)masks);
-    g->kind = SES_EXPLAIN_LM;
-    g->position = at, g->at = "mask";
-    s->special[at] = 1; /* the question itself */
-    const ses_real *z = ses_explain_logits(x, g->output, &rows, &cols, e);
-    return z && choose_tokens(x, z + at * cols, cols, e);
-}
-
-static bool choose_next(ses_explain *x, ses_err *e)
-{
-    ses_explain_target *g = &x->target;
-    int64_t rows, cols;
-    g->kind = SES_EXPLAIN_LM;
-    g->position = x->side[SES_EXPLAIN_SOURCE].n - 1, g->at = "next token";
-    const ses_real *z = ses_explain_logits(x, g->output, &rows, &cols, e);
-    return z && choose_tokens(x, z + g->position * cols, cols, e);
-}
-
-/* ---- encoder-decoders ---- */
-
-/* The target's ids behind the start token: given, or generated. */
-static bool target_ids(ses_explain *x, int32_t **id, int64_t *n, ses_err *e)
-{
-    const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
-    if (x->args->target) {
-        const int32_t *ids;
-        size_t k;
-        if (!ses_encode_ids(x->tokens, x->args->target, strlen(x->args->target), true, &ids, &k, e))
-            return ses_wrap(e, "--target");
-        if (x->m->c.decoder.start_id < 0)
-            return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id");
-        *id = ses_arena_array(&x->mem, k + 1, sizeof **id, e);
-        if (!*id) return false;
-        (*id)[0] = (int32_t)x->m->c.decoder.start_id;
-        memcpy(*id + 1, ids, k * sizeof *ids);
-        *n = (int64_t)k + 1;
-        return true;
-    }
-    ses_generation_config *config = ses_generation_config_open(x->m, e);
-    if (!config) return false;
-    ses_generate_options o = *ses_generation_config_options(config);
-    o.do_sample = false, o.num_return_sequences = 1;
-    ses_generated *r = ses_generate(x->m, &(ses_prompt){ .ids = { s->id, s->n } }, 1, &o, e);
-    bool ok = r && r->n;
-    *n = ok ? r->sequence[0].ids.n : 0;
-    *id = ok ? ses_arena_array(&x->mem, (size_t)*n + 1, sizeof **id, e) : NULL;
-    if (*id) memcpy(*id, r->sequence[0].ids.id, (size_t)*n * sizeof **id);
-    ses_generated_free(r);
-    ses_generation_config_free(config);
-    return *id != NULL;
-}
-
-/* Index of the explained token of the target: --token, or the first one that is not special. */
-static bool target_position(ses_explain *x, const ses_explain_side *all, int64_t *at, ses_err *e)
-{
-    ses_suggestion near = { .word = x->args->token ? x->args->token : "" };
-    for (*at = 1; *at < all->n; ++*at) {
-        if (x->args->token ? !strcmp(all->name[*at], x->args->token) : !all->special[*at]) return true;
-        ses_suggest_offer(&near, all->name[*at], strlen(all->name[*at]));
-    }
-    *at = 1;
-    if (!x->args->token && all->n > 1) return true;
-    if (all->n < 2) return ses_fail(e, SES_EARG, "the target has no tokens");
-    ses_fail(e, SES_EUSAGE, "--token %s: the target has no such token", x->args->token);
-    return ses_suggest_add(&near, "", e);
-}
-
-static bool choose_generated(ses_explain *x, ses_err *e)
-{
-    ses_explain_target *g = &x->target;
-    ses_explain_side all;
-    int32_t *id = NULL;
-    int64_t n = 0, at = 0, foil = -1;
-    if (x->args->label) return ses_fail(e, SES_EUSAGE, "--label: use --token for a token of the target");
-    if (!target_ids(x, &id, &n, e) || !ses_explain_side_of_ids(x, id, n, &all, e) ||
-        !target_position(x, &all, &at, e) ||
-        !ses_explain_side_of_ids(x, id, at, &x->side[SES_EXPLAIN_TARGET], e))
-        return false;
-    if (x->args->foil && !find_token(x, "--foil", x->args->foil, &foil, e)) return false;
-    g->kind = SES_EXPLAIN_LM, g->of_decoder = true;
-    g->position = at - 1, g->label = id[at], g->foil = foil;
-    g->name = all.name[at];
-    g->foil_name = foil >= 0 ? ses_explain_token_name(x, (int32_t)foil, e) : NULL;
-    g->at = x->args->target ? "target" : "generated text";
-    return foil < 0 || g->foil_name;
 }
 
 /* ---- by head ---- */
@@ -355,11 +241,12 @@ static bool choose_pair(ses_explain *x, ses_err *e)
 static const chooser choosers[] = {
     { &ses_head_sequence_classification, choose_sequence },
     { &ses_head_token_classification, choose_tag },
-    { &ses_head_replaced_tokens, choose_tag },
+    { &ses_head_replaced_tokens, choose_replaced },
     { &ses_head_question_answering, choose_span },
-    { &ses_head_masked_lm, choose_masked },
-    { &ses_head_causal_lm, choose_next },
-    { &ses_head_seq2seq_lm, choose_generated },
+    { &ses_head_masked_lm, ses_explain_choose_masked },
+    { &ses_head_causal_lm, ses_explain_choose_next },
+    { &ses_head_seq2seq_lm, ses_explain_choose_written },
+    { &ses_head_multiple_choice, ses_explain_choose_choice },
     { &ses_head_next_sentence, choose_pair },
     { &ses_head_sentence_order, choose_pair },
 };
@@ -376,6 +263,9 @@ bool ses_explain_choose_target(ses_explain *x, ses_err *e)
             if (x->args->target && use[i].head != &ses_head_seq2seq_lm)
                 return ses_fail(e, SES_EUSAGE, "--target: %s has no decoder that writes a text",
                                 ses_model_class_name(x->m));
+            if (x->call->n_operands > 1 && use[i].head != &ses_head_multiple_choice)
+                return ses_fail(e, SES_EUSAGE, "unexpected argument '%s': %s does not choose between texts",
+                                x->call->operands[1], ses_model_class_name(x->m));
             if (!choosers[j].choose(x, e)) return false;
             return x->target.foil != x->target.label ||
                    ses_fail(e, SES_EUSAGE, "--foil %s is the explained label itself: choose another one",

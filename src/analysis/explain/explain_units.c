@@ -66,6 +66,6 @@ int32_t ses_explain_filler(const ses_explain *x, const char **role)
             *role = name[i];
             return x->config.role[order[i]];
         }
-    *role = "none";
-    return -1;
+    *role = "padding";
+    return (int32_t)x->m->c.pad_id;
 }

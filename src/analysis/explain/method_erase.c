@@ -16,7 +16,7 @@ static bool run(ses_explain *x, ses_err *e)
     ses_explain_pass p = { .n = (int64_t)n + 1, .label = "erasing" };
     *(contrast ? &p.score : &p.log_likelihood) = score;
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
-        size_t count = (size_t)(ses_explain_vectors(x, k) * x->width);
+        size_t count = (size_t)(ses_explain_vectors(x, k) * x->width[k]);
         ses_real *at = ses_arena_array(&x->mem, (n + 1) * count, sizeof *at, e);
         if (!at) return false;
         for (size_t i = 0; i <= n; i++) {
@@ -25,7 +25,7 @@ static bool run(ses_explain *x, ses_err *e)
             for (int64_t t = u[i - 1].begin; t < u[i - 1].end; t++) {
                 int64_t row = k && x->echo ? t + 1 : t; /* the decoder reads the source one token later */
                 if (row < ses_explain_vectors(x, k))
-                    memset(at + i * count + (size_t)(row * x->width), 0, (size_t)x->width * sizeof *at);
+                    memset(at + i * count + (size_t)(row * x->width[k]), 0, (size_t)x->width[k] * sizeof *at);
             }
         }
         p.embeds[k] = at;

@@ -41,7 +41,7 @@ static int32_t *baseline_ids(ses_explain *x, int k, ses_err *e)
     if (id < 0 && x->args->baseline == 0) {
         id = x->m->c.pad_id >= 0 ? (int32_t)x->m->c.pad_id : x->config.role[SES_ROLE_UNK];
         if (id < 0) id = x->config.role[SES_ROLE_EOS];
-        if (!k)
+        if (!k && !x->repeated)
             ses_report_note(x->call->report, "The tokenizer has no padding token: the baseline is \"%s\".",
                             id >= 0 ? ses_explain_token_name(x, id, e) : "");
     }
@@ -67,7 +67,7 @@ static bool integrate(ses_explain *x, path *h, int64_t n, ses_err *e)
     gauss_legendre(n, h->node, h->weight);
     h->node[n] = 0, h->node[n + 1] = 1;
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
-        int64_t count = ses_explain_vectors(x, k) * x->width;
+        int64_t count = ses_explain_vectors(x, k) * x->width[k];
         for (int64_t i = 0; i < n + 2; i++)
             for (int64_t j = 0; j < count; j++) {
                 double a = (double)h->from[k][j], b = (double)h->to[k][j];
@@ -82,7 +82,7 @@ static bool integrate(ses_explain *x, path *h, int64_t n, ses_err *e)
 /* Sums gradient times difference by token. */
 static double attribute(ses_explain *x, const path *h, int k, int64_t n, double *out)
 {
-    int64_t rows = ses_explain_vectors(x, k), C = x->width;
+    int64_t rows = ses_explain_vectors(x, k), C = x->width[k];
     double total = 0;
     for (int64_t t = 0; t < rows; t++) {
         out[t] = 0;
@@ -106,7 +106,7 @@ static bool try_steps(ses_explain *x, path *h, int64_t n, ses_err *e)
     h->score = ses_arena_array(&x->mem, k, sizeof *h->score, e);
     bool ok = echo && h->node && h->weight && h->score;
     for (int s = 0; ok && s < ses_explain_vector_sides(x); s++) {
-        size_t count = k * (size_t)(ses_explain_vectors(x, s) * x->width);
+        size_t count = k * (size_t)(ses_explain_vectors(x, s) * x->width[s]);
         h->at[s] = ses_arena_array(&x->mem, count, sizeof(ses_real), e);
         h->grad[s] = h->at[s] ? ses_arena_array(&x->mem, count, sizeof(ses_real), e) : NULL;
         ok = h->grad[s] != NULL;

@@ -6,7 +6,7 @@ static bool run(ses_explain *x, ses_err *e)
     ses_explain_pass p = { .n = 1, .score = &x->score };
     double *echo = ses_arena_array(&x->mem, (size_t)x->side[0].n + 1, sizeof *echo, e);
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
-        size_t count = (size_t)(ses_explain_vectors(x, k) * x->width);
+        size_t count = (size_t)(ses_explain_vectors(x, k) * x->width[k]);
         p.grad[k] = ses_arena_array(&x->mem, count, sizeof(ses_real), e);
         p.vector[k] = ses_arena_array(&x->mem, count, sizeof(ses_real), e);
         if (!p.grad[k] || !p.vector[k]) return false;
@@ -15,7 +15,7 @@ static bool run(ses_explain *x, ses_err *e)
     for (int k = 0; k < ses_explain_vector_sides(x); k++)
         for (int64_t t = 0; t < ses_explain_vectors(x, k); t++) {
             double sum = 0;
-            for (int64_t j = t * x->width; j < (t + 1) * x->width; j++)
+            for (int64_t j = t * x->width[k]; j < (t + 1) * x->width[k]; j++)
                 sum += (double)p.grad[k][j] * (double)p.vector[k][j];
             *(k && x->echo ? &echo[t] : &x->value[k][t]) = sum;
         }

@@ -59,8 +59,9 @@ static bool run(ses_explain *x, ses_err *e)
         score[i + 1] = kept ? NAN : score[0] - score[i + 1];
     }
     ses_explain_spread(x, u, score + 1, n);
-    if (left_out) ses_report_note(x->call->report, "The explained position cannot be deleted: no value.");
-    if (x->args->occlude == MASK && filler != x->config.role[SES_ROLE_MASK])
+    if (left_out && !x->repeated)
+        ses_report_note(x->call->report, "The explained position cannot be deleted: no value.");
+    if (x->args->occlude == MASK && filler != x->config.role[SES_ROLE_MASK] && !x->repeated)
         ses_report_note(x->call->report, "The tokenizer has no mask token: the %s token replaces it.", role);
     return true;
 }

@@ -96,6 +96,30 @@ void ses_draw_key(ses_buf *out, const ses_draw *d, char letter, int hue, const c
     *used += width;
 }
 
+void ses_draw_grid_row(ses_buf *out, const ses_draw *d, const signed char *row, int cols, char mark)
+{
+    int last = cols - 1;
+    while (last >= 0 && row[last] < 0) last--;
+    for (int c = 0; c <= last; c++) {
+        if (row[c] < 0) {
+            ses_buf_put(out, ' ');
+            continue;
+        }
+        ses_draw_hue(out, d, row[c]);
+        ses_buf_put(out, mark ? mark : (char)('a' + row[c]));
+        ses_draw_plain(out, d);
+    }
+    ses_buf_put(out, '\n');
+}
+
+double ses_draw_largest(const double *value, int64_t n)
+{
+    double max = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(value[i])) max = fmax(max, fabs(value[i]));
+    return max > 0 ? max : 1;
+}
+
 const char *ses_draw_number(char buf[24], double x)
 {
     double size = fabs(x);
@@ -131,7 +155,7 @@ void ses_svg_text(ses_buf *out, double x, double y, const char *class_, const ch
     ses_buf_puts(out, "</text>");
 }
 
-double ses_svg_text_width(const char *s) { return 6.7 * ses_draw_width(s); }
+double ses_svg_text_width(const char *s) { return 7.2 * ses_draw_width(s); }
 
 double ses_svg_opacity(double x) { return fmin(fmax(x, 0), 1); }
 

@@ -51,6 +51,11 @@ void ses_draw_on_shade(ses_buf *out, const ses_draw *d, double x, const char *s)
 void ses_draw_shade(ses_buf *out, const ses_draw *d, double x, int width);
 /* An entry of a legend: a colored letter and a name. *used: columns of the line so far, from 0. */
 void ses_draw_key(ses_buf *out, const ses_draw *d, char letter, int hue, const char *name, int *used);
+/* A row of cells: letters from 'a' on by number, in their hues; below 0: blank. mark: one character for all
+ * numbers; 0: letters. */
+void ses_draw_grid_row(ses_buf *out, const ses_draw *d, const signed char *row, int cols, char mark);
+/* The largest absolute value among finite ones; 1 if there is none above 0. */
+double ses_draw_largest(const double *value, int64_t n);
 /* "0.123", "-1.5", "12", "3.1e-05"; "" for NaN. */
 const char *ses_draw_number(char buf[24], double x);
 

@@ -87,7 +87,7 @@ static void put_arcs(const arcs *a, const int32_t *tree, const double *x, double
 static double svg(const ses_figure *f, double width, ses_buf *out)
 {
     const arcs *a = f->data;
-    double *x = malloc((size_t)(a->n ? a->n : 1) * sizeof *x), at = 0;
+    double *x = malloc((size_t)(a->n ? a->n : 1) * sizeof *x), at = GAP / 2;
     if (!x) {
         out->wanted = 1;
         return 0;

@@ -13,18 +13,10 @@ typedef struct bars {
     const double *value;
 } bars;
 
-static double largest(const bars *b)
-{
-    double max = 0;
-    for (int64_t i = 0; i < b->n; i++)
-        if (isfinite(b->value[i])) max = fmax(max, fabs(b->value[i]));
-    return max > 0 ? max : 1;
-}
-
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     const bars *b = f->data;
-    double max = largest(b);
+    double max = ses_draw_largest(b->value, b->n);
     int left = 0;
     char number[24];
     for (int64_t i = 0; i < b->n; i++) {
@@ -48,7 +40,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 static double svg(const ses_figure *f, double width, ses_buf *out)
 {
     const bars *b = f->data;
-    double max = largest(b), full = width - LEFT - 60;
+    double max = ses_draw_largest(b->value, b->n), full = width - LEFT - 60;
     char number[24];
     for (int64_t i = 0; i < b->n; i++) {
         double y = (double)(i * ROW), w = isfinite(b->value[i]) ? fabs(b->value[i]) / max * full : 0;

@@ -37,11 +37,20 @@ static void draw_text_cell(const ses_figure_matrix *m, const ses_draw *d, int64_
 }
 
 /* Wide matrices are drawn in blocks: the value of the largest size in each. */
+/* Names of the axes, and the range of the values. */
+static void put_legend(const ses_figure_matrix *m, const ses_shades *s, ses_buf *out)
+{
+    char low[24], high[24];
+    if (m->row_label && m->col_label)
+        ses_buf_appendf(out, "rows: %s, columns: %s; ", m->row_label, m->col_label);
+    ses_buf_appendf(out, "values %s to %s", ses_draw_number(low, s->low), ses_draw_number(high, s->high));
+}
+
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     const ses_figure_matrix *m = f->data;
     ses_shades s = ses_shades_of(m->scale, m->value, m->rows * m->cols);
-    char buf[24], low[24], high[24];
+    char buf[24];
     int left = 3;
     for (int64_t i = 0; i < m->rows; i++) {
         int width = ses_draw_width(name_of(m->row_name, i, buf));
@@ -73,10 +82,9 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
         }
         ses_buf_put(out, '\n');
     }
-    ses_buf_puts(out, "(");
-    if (m->row_label && m->col_label)
-        ses_buf_appendf(out, "rows: %s, columns: %s; ", m->row_label, m->col_label);
-    ses_buf_appendf(out, "values %s to %s)\n", ses_draw_number(low, s.low), ses_draw_number(high, s.high));
+    ses_buf_put(out, '(');
+    put_legend(m, &s, out);
+    ses_buf_puts(out, ")\n");
 }
 
 static void put_cell(const ses_figure_matrix *m, const ses_shades *s, int64_t i, int64_t j, double x,
@@ -129,7 +137,11 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
         }
         for (int64_t j = 0; j < m->cols; j++) put_cell(m, &s, i, j, LEFT + w * (double)j, y, w, h, out);
     }
-    return TOP + h * (double)m->rows + 4;
+    ses_buf legend = { 0 };
+    put_legend(m, &s, &legend);
+    ses_svg_text(out, LEFT, TOP + h * (double)m->rows + 16, "d", legend.data ? legend.data : "");
+    ses_buf_free(&legend);
+    return TOP + h * (double)m->rows + 22;
 }
 
 static const ses_figure_kind kind = { text, svg, NULL };

@@ -45,7 +45,8 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     enum { ROWS = 14, AXIS = 9, MAX_COLS = 240 };
     const lines *l = f->data;
-    char grid[ROWS][MAX_COLS], number[24];
+    signed char grid[ROWS][MAX_COLS];
+    char number[24];
     int cols = d->width - AXIS - 2;
     range x, y;
     if (cols > 100) cols = 100;
@@ -57,7 +58,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
             if (!isfinite(l->line[i].y[k])) continue;
             int c = (int)((l->line[i].x[k] - x.low) / (x.high - x.low) * (cols - 1) + 0.5),
                 r = (int)((y.high - l->line[i].y[k]) / (y.high - y.low) * (ROWS - 1) + 0.5);
-            if (grid[r][c] < 0) grid[r][c] = (char)i;
+            if (grid[r][c] < 0) grid[r][c] = (signed char)i;
         }
     for (int r = 0; r < ROWS; r++) {
         bool labelled = r % 3 == 0 || r + 1 == ROWS;
@@ -66,18 +67,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
         ses_draw_cell(out, labelled ? ses_draw_number(number, at) : "", AXIS - 1, true);
         ses_buf_puts(out, d->unicode ? " \xE2\x94\x82" : " |");
         ses_draw_plain(out, d);
-        int last = cols - 1;
-        while (last >= 0 && grid[r][last] < 0) last--;
-        for (int c = 0; c <= last; c++) {
-            if (grid[r][c] < 0) {
-                ses_buf_put(out, ' ');
-                continue;
-            }
-            ses_draw_hue(out, d, grid[r][c]);
-            ses_buf_put(out, (char)('a' + grid[r][c]));
-            ses_draw_plain(out, d);
-        }
-        ses_buf_put(out, '\n');
+        ses_draw_grid_row(out, d, grid[r], cols, 0);
     }
     ses_draw_dim(out, d);
     ses_draw_cell(out, "", AXIS + 1, false);

@@ -29,7 +29,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     enum { ROWS = 24, MAX_COLS = 120 };
     const scatter *s = f->data;
-    int grid[ROWS][MAX_COLS]; /* group of most points of a cell; -1: none */
+    signed char grid[ROWS][MAX_COLS]; /* group of most points of a cell; -1: none */
     int cols = d->width < MAX_COLS ? d->width - 1 : MAX_COLS - 1;
     if (cols < 20) cols = 20;
     uint32_t(*count)[MAX_COLS][MAX_GROUPS] = ses_figure_alloc(f->report, ROWS, sizeof *count);
@@ -40,21 +40,8 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
         count[r][c][s->of_point ? s->of_point[i] : 0]++;
     }
     for (int r = 0; r < ROWS; r++)
-        for (int c = 0; c < cols; c++) grid[r][c] = most_frequent(count[r][c]);
-    for (int r = 0; r < ROWS; r++) {
-        int last = cols - 1;
-        while (last >= 0 && grid[r][last] < 0) last--;
-        for (int c = 0; c <= last; c++) {
-            if (grid[r][c] < 0) {
-                ses_buf_put(out, ' ');
-                continue;
-            }
-            ses_draw_hue(out, d, grid[r][c]);
-            ses_buf_put(out, s->of_point ? (char)('a' + grid[r][c]) : 'o');
-            ses_draw_plain(out, d);
-        }
-        ses_buf_put(out, '\n');
-    }
+        for (int c = 0; c < cols; c++) grid[r][c] = (signed char)most_frequent(count[r][c]);
+    for (int r = 0; r < ROWS; r++) ses_draw_grid_row(out, d, grid[r], cols, s->of_point ? 0 : 'o');
     int used = 0;
     for (int g = 0; g < s->n_groups; g++) ses_draw_key(out, d, (char)('a' + g), g, s->group[g], &used);
     if (s->n_groups) ses_buf_put(out, '\n');
@@ -125,7 +112,9 @@ static void html(const ses_figure *f, ses_buf *out)
 {
     const scatter *s = f->data;
     if (s->p.has_page) ses_buf_puts(out, "<noscript>");
+    ses_buf_puts(out, "<div class=\"wide\" tabindex=\"0\">");
     put_picture(f, out);
+    ses_buf_puts(out, "</div>");
     if (s->p.has_page) put_points(s, out);
     if (s->p.has_page) ses_buf_puts(out, "</noscript>");
 }

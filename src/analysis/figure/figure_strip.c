@@ -13,14 +13,6 @@ typedef struct strip {
     const double *value;
 } strip;
 
-static double largest(const strip *s)
-{
-    double max = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (isfinite(s->value[i])) max = fmax(max, fabs(s->value[i]));
-    return max > 0 ? max : 1;
-}
-
 /* One line of words from *at on: words, then values below. */
 static void put_line(const strip *s, const ses_draw *d, double max, int64_t *at, ses_buf *out)
 {
@@ -52,14 +44,14 @@ static void put_line(const strip *s, const ses_draw *d, double max, int64_t *at,
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     const strip *s = f->data;
-    double max = largest(s);
+    double max = ses_draw_largest(s->value, s->n);
     for (int64_t i = 0; i < s->n;) put_line(s, d, max, &i, out);
 }
 
 static double svg(const ses_figure *f, double width, ses_buf *out)
 {
     const strip *s = f->data;
-    double max = largest(s), x = 0, y = 0;
+    double max = ses_draw_largest(s->value, s->n), x = 0, y = 0;
     char number[24];
     for (int64_t i = 0; i < s->n; i++) {
         double v = s->value[i], w = ses_svg_text_width(s->word[i]) + 2 * PAD;
@@ -71,7 +63,7 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
             ses_buf_appendf(out,
                             "<rect class=\"f%d\" fill-opacity=\"%.3f\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                             "height=\"22\" rx=\"3\"/>",
-                            v < 0, 0.55 * ses_svg_opacity(fabs(v) / max), x, y, w);
+                            v < 0, 0.4 * ses_svg_opacity(fabs(v) / max), x, y, w);
         ses_svg_text(out, x + w / 2, y + 15, "t m", s->word[i]);
         if (*below)
             ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"d m k\">%s</text>", x + w / 2, y + 35,
@@ -81,7 +73,27 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
     return y + LINE;
 }
 
-static const ses_figure_kind kind = { text, svg, NULL };
+/* Words that wrap, each above its value. */
+static void html(const ses_figure *f, ses_buf *out)
+{
+    const strip *s = f->data;
+    double max = ses_draw_largest(s->value, s->n);
+    char number[24];
+    ses_buf_puts(out, "<div class=\"strip\" role=\"group\">");
+    for (int64_t i = 0; i < s->n; i++) {
+        double v = s->value[i];
+        if (isnan(v))
+            ses_buf_puts(out, "<span><bdi>");
+        else
+            ses_buf_appendf(out, "<span class=\"f%d\" style=\"--part:%.1f%%\"><bdi>", v < 0,
+                            55 * ses_svg_opacity(fabs(v) / max));
+        ses_html_text(out, s->word[i]);
+        ses_buf_appendf(out, "</bdi><small>%s</small></span>\n", isnan(v) ? "" : ses_draw_number(number, v));
+    }
+    ses_buf_puts(out, "</div>");
+}
+
+static const ses_figure_kind kind = { text, svg, html };
 
 ses_figure *ses_report_strip(ses_report *r, const char *title, int64_t n, const char *const *word,
                              const double *value)

@@ -18,7 +18,7 @@ typedef struct column {
     int width;
 } column;
 
-enum { MAX_COLUMNS = 32, GAP = 2, ROW = 20 };
+enum { LONG_CELL = 40, MAX_COLUMNS = 32, GAP = 2, ROW = 20 };
 
 /* Titles, alignment and widths; returns their number. */
 static size_t columns_of(const table *t, column col[MAX_COLUMNS])
@@ -111,7 +111,8 @@ static void html(const ses_figure *f, ses_buf *out)
     ses_buf_puts(out, "</tr></thead><tbody>");
     for (size_t i = 0; i < t->n; i++) {
         if (i % n == 0) ses_buf_puts(out, i ? "</tr><tr>" : "<tr>");
-        ses_buf_puts(out, col[i % n].right ? "<td class=\"n\">" : "<td>");
+        bool is_long = strlen(t->cell[i]) > LONG_CELL;
+        ses_buf_puts(out, col[i % n].right ? "<td class=\"n\">" : is_long ? "<td class=\"long\">" : "<td>");
         ses_html_text(out, t->cell[i]);
         ses_buf_puts(out, "</td>");
     }

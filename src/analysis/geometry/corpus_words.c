@@ -90,25 +90,31 @@ static bool index_types(ses_corpus_words *w, ses_err *e)
 }
 
 bool ses_corpus_words_read(ses_corpus_words *w, const ses_model *m, const ses_tokenizer *t,
-                           const ses_text_file *f, const ses_layer_set *layers, bool first_piece,
+                           const ses_text_file *f, const ses_corpus_words_options *co,
                            const ses_analysis_call *call, ses_err *e)
 {
-    int64_t depth = ses_word_states_depth(m, false);
+    ses_model *part = ses_analysis_part(m, co->decoder, e);
+    int64_t depth = part ? ses_word_states_depth(part, co->decoder) : 0;
+    if (!part) return false;
     w->file = f;
-    w->width = (size_t)ses_word_states_width(m);
+    w->width = (size_t)ses_word_states_width(m, co->decoder);
     w->layer = ses_alloc_array((size_t)depth + 1, sizeof *w->layer, e);
     w->cu_texts = w->layer ? ses_alloc_array(f->n + 1, sizeof *w->cu_texts, e) : NULL;
-    if (!w->cu_texts) return false;
+    if (!w->cu_texts) return ses_model_free(part), false;
     for (int64_t i = 0; i <= depth; i++)
-        if (ses_layer_set_has(layers, i)) w->layer[w->n_layers++] = i;
-    if (!w->n_layers) return ses_fail(e, SES_EUSAGE, "the model has layers 0 to %lld", (long long)depth);
-    w->states = ses_state_spool_new(w->n_layers, w->width, SPOOL_MEMORY, NULL, e);
-    if (!w->states) return false;
-    ses_word_states_options o = {
-        .unit = SES_STATES_OF_WORDS, .first_piece = first_piece, .layers = w->layer, .n_layers = w->n_layers
-    };
+        if (!co->layers || ses_layer_set_has(co->layers, i)) w->layer[w->n_layers++] = i;
+    bool ok = w->n_layers || ses_fail(e, SES_EUSAGE, "the model has layers 0 to %lld", (long long)depth);
+    w->states = ok ? ses_state_spool_new(w->n_layers, w->width, SPOOL_MEMORY, call->tmp_dir, e) : NULL;
+    ses_word_states_options o = { .unit = SES_STATES_OF_WORDS,
+                                  .first_piece = co->first_piece,
+                                  .decoder = co->decoder,
+                                  .source = co->source,
+                                  .layers = w->layer,
+                                  .n_layers = w->n_layers };
     collecting c = { .w = w, .call = call };
-    return ses_word_states_run(m, t, f->text, f->n, &o, take, &c, e) && index_types(w, e);
+    ok = w->states && ses_word_states_run(part, t, f->text, f->n, &o, take, &c, e) && index_types(w, e);
+    ses_model_free(part);
+    return ok;
 }
 
 float *ses_corpus_words_layer(const ses_corpus_words *w, size_t k, ses_err *e)

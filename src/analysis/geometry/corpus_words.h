@@ -31,10 +31,17 @@ typedef struct ses_corpus_words {
     size_t *occurrence, *cu_types; /* words of each form: occurrence[cu_types[t]] .. */
 } ses_corpus_words;
 
-/* Runs a model over the texts. layers: which of them are kept. label: of the progress. *w must be zeroed;
- * free it after a failure, too. Fails if a state is not finite. */
+typedef struct ses_corpus_words_options {
+    const ses_layer_set *layers; /* NULL: all */
+    bool first_piece;
+    bool decoder;            /* encoder-decoders: states of the decoder */
+    const ses_input *source; /* then: the encoder's texts; NULL: the same ones */
+} ses_corpus_words_options;
+
+/* Runs a model over the texts. *w must be zeroed; free it after a failure, too. Fails if a state is not
+ * finite. */
 bool ses_corpus_words_read(ses_corpus_words *w, const ses_model *m, const ses_tokenizer *t,
-                           const ses_text_file *f, const ses_layer_set *layers, bool first_piece,
+                           const ses_text_file *f, const ses_corpus_words_options *o,
                            const ses_analysis_call *call, ses_err *e);
 void ses_corpus_words_free(ses_corpus_words *w);
 

@@ -2,6 +2,7 @@
 #include "geometry.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -118,6 +119,7 @@ static bool report_cka(const ses_geometry *g, ses_err *e)
 {
     size_t rows = g->words.n_layers, all = rows + g->like.n_layers, first = g->a->like ? rows : 0;
     size_t cols = g->a->like ? g->like.n_layers : rows;
+    ses_path_name like = ses_path_name_of(g->a->like ? g->a->like : "");
     float *value = ses_alloc_array(rows * cols, sizeof *value, e);
     char(*text)[16] = value ? ses_alloc_array(rows + cols, sizeof *text, e) : NULL;
     const char **name = text ? ses_alloc_array(rows + cols, sizeof *name, e) : NULL;
@@ -138,7 +140,7 @@ static bool report_cka(const ses_geometry *g, ses_err *e)
                                                  .row_name = name,
                                                  .col_name = name + rows,
                                                  .row_label = "layer",
-                                                 .col_label = g->a->like ? g->a->like : "layer",
+                                                 .col_label = g->a->like ? like.s : "layer",
                                                  .scale = SES_SCALE_UNIT });
     bool ok = name != NULL;
     ses_free(value), ses_free(text), ses_free((void *)name);

@@ -1,6 +1,7 @@
 /* Attention weights of a corpus: see attention_corpus.h. */
 #include "analysis/heads/attention_corpus.h"
 
+#include "analysis/analysis.h"
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
@@ -14,10 +15,22 @@
 
 enum { BATCH_TOKENS = 1024, BATCH_BYTES = 128 << 20, DEFAULT_MAX = 512 };
 
+/* Tokens of all texts of the batch: of the encoder, or of the decoder. */
+typedef struct side {
+    int32_t *id, *segment, *word;
+    uint8_t *kind;
+    size_t n, cap_id, cap_segment, cap_word, cap_kind;
+    int32_t *cu;
+    size_t cap_cu;
+} side;
+
 typedef struct pending {
-    size_t index, first, n; /* tokens first .. first + n - 1 of the batch */
+    size_t index;
+    size_t first[2], n[2]; /* tokens first .. first + n - 1 of each side */
     bool truncated;
 } pending;
+
+enum { SOURCE, TARGET };
 
 typedef struct runner {
     const ses_model *m; /* the view that runs */
@@ -30,16 +43,14 @@ typedef struct runner {
     ses_tape *tape;
     int64_t limit, maps; /* maps: heads of all layers */
     bool segments;
+    int row_side, key_side; /* sides of the weights: SOURCE or TARGET */
+    const char *output;     /* name of the weights, without the layer */
     /* the batch */
-    int32_t *id, *segment, *word;
-    uint8_t *kind;
-    size_t n_tokens, cap_id, cap_segment, cap_word, cap_kind;
+    side side[2];
     pending *text;
     size_t n_texts, cap_texts;
     double pairs;
-    int32_t *cu, *target_cu, *target;
-    size_t cap_cu, cap_target_cu, cap_target;
-    /* weights of all layers: [layers] of [sum of heads n n] */
+    /* weights of all layers: [layers] of [sum of heads rows keys] */
     float **x;
     ses_real *host; /* a layer as the device gives it */
     size_t cap_host;
@@ -82,65 +93,83 @@ static uint8_t kind_of(const runner *r, const ses_input *in, const ses_encoding 
     return is_punctuation(s.p, s.n) ? SES_TOKEN_PUNCTUATION : 0;
 }
 
+static bool reserve(side *s, size_t n, ses_err *e)
+{
+    return ses_array_reserve(&s->id, &s->cap_id, n, sizeof *s->id, e) &&
+           ses_array_reserve(&s->segment, &s->cap_segment, n, sizeof *s->segment, e) &&
+           ses_array_reserve(&s->word, &s->cap_word, n, sizeof *s->word, e) &&
+           ses_array_reserve(&s->kind, &s->cap_kind, n, 1, e);
+}
+
+static const ses_encoding *encode(runner *r, const ses_input *in, bool *truncated, ses_err *e)
+{
+    if (!ses_encode(r->tokens, in, NULL, e)) return NULL;
+    const ses_encoding *k = ses_encode_ctx_result(r->tokens);
+    if ((int64_t)k->n <= r->limit) return k;
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                             .max_length = r->limit,
+                             .truncate_left = r->config.truncate_left };
+    *truncated = true;
+    return ses_encode(r->tokens, in, &o, e) ? ses_encode_ctx_result(r->tokens) : NULL;
+}
+
+/* Appends the first n tokens of an encoding. */
+static void append(const runner *r, side *s, const ses_input *in, const ses_encoding *k, size_t n)
+{
+    for (size_t i = 0; i < n; i++, s->n++) {
+        s->id[s->n] = k->id[i], s->segment[s->n] = k->type_id[i];
+        s->kind[s->n] = kind_of(r, in, k, i);
+        s->word[s->n] = k->special_mask[i] ? -1 : k->word_id[i];
+    }
+}
+
+/* The decoder reads its start token and the text without the end token that the tokenizer added. */
+static bool add_target(runner *r, const ses_input *in, bool *truncated, ses_err *e)
+{
+    side *s = &r->side[TARGET];
+    const ses_encoding *k = encode(r, in, truncated, e);
+    if (!k || !reserve(s, s->n + k->n + 1, e)) return false;
+    s->id[s->n] = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
+    s->segment[s->n] = 0, s->word[s->n] = -1, s->kind[s->n++] = SES_TOKEN_SPECIAL;
+    size_t n = k->n && (k->special_mask[k->n - 1] || (int64_t)k->n >= r->limit) ? k->n - 1 : k->n;
+    append(r, s, in, k, n);
+    return true;
+}
+
 static bool add_text(runner *r, const ses_input *in, size_t index, ses_err *e)
 {
-    if (!ses_encode(r->tokens, in, NULL, e)) return false;
-    const ses_encoding *k = ses_encode_ctx_result(r->tokens);
-    bool truncated = (int64_t)k->n > r->limit;
-    if (truncated) {
-        ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
-                                 .max_length = r->limit,
-                                 .truncate_left = r->config.truncate_left };
-        if (!ses_encode(r->tokens, in, &o, e)) return false;
-        k = ses_encode_ctx_result(r->tokens);
-    }
-    size_t end = r->n_tokens + k->n;
-    if (!ses_array_reserve(&r->id, &r->cap_id, end, sizeof *r->id, e) ||
-        !ses_array_reserve(&r->segment, &r->cap_segment, end, sizeof *r->segment, e) ||
-        !ses_array_reserve(&r->word, &r->cap_word, end, sizeof *r->word, e) ||
-        !ses_array_reserve(&r->kind, &r->cap_kind, end, 1, e) ||
+    side *s = &r->side[SOURCE];
+    pending p = { .index = index, .first = { s->n, r->side[TARGET].n } };
+    const ses_encoding *k = encode(r, in, &p.truncated, e);
+    if (!k || !reserve(s, s->n + k->n, e) ||
         !ses_array_reserve(&r->text, &r->cap_texts, r->n_texts + 1, sizeof *r->text, e))
         return false;
     if (!k->n) return true;
-    for (size_t i = 0; i < k->n; i++) {
-        size_t at = r->n_tokens + i;
-        r->id[at] = k->id[i], r->segment[at] = k->type_id[i];
-        r->kind[at] = kind_of(r, in, k, i);
-        r->word[at] = k->special_mask[i] ? -1 : k->word_id[i];
-    }
-    r->text[r->n_texts++] = (pending){ index, r->n_tokens, k->n, truncated };
-    r->n_tokens = end;
-    r->pairs += (double)k->n * (double)k->n;
+    append(r, s, in, k, k->n);
+    /* a decoder that runs although only the encoder's weights are read needs a token for each text */
+    static const ses_input none = { .text = { "", 0 } };
+    const ses_input *target = r->o->part == SES_PART_MAIN ? &none : r->o->target ? &r->o->target[index] : in;
+    if (r->m->stack[1].layer && !add_target(r, target, &p.truncated, e)) return false;
+    for (int i = 0; i < 2; i++) p.n[i] = r->side[i].n - p.first[i];
+    r->text[r->n_texts++] = p;
+    r->pairs += (double)p.n[r->row_side] * (double)p.n[r->key_side];
     return true;
 }
 
 /* ---- one batch ---- */
 
-/* A decoder that runs although only the encoder's weights are read needs a token for each text. */
-static bool fill_target(runner *r, ses_batch *b, ses_err *e)
-{
-    int32_t start = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
-    if (!ses_array_reserve(&r->target_cu, &r->cap_target_cu, r->n_texts + 1, sizeof *r->target_cu, e) ||
-        !ses_array_reserve(&r->target, &r->cap_target, r->n_texts, sizeof *r->target, e))
-        return false;
-    for (size_t i = 0; i <= r->n_texts; i++) r->target_cu[i] = (int32_t)i;
-    for (size_t i = 0; i < r->n_texts; i++) r->target[i] = start;
-    b->target_cu_seqlens = r->target_cu, b->target_ids = r->target;
-    return true;
-}
-
-static const ses_output *find_layer(const ses_outputs *out, int64_t i)
+static const ses_output *find_layer(const runner *r, const ses_outputs *out, int64_t i)
 {
     char name[48];
-    snprintf(name, sizeof name, "attentions.%" PRId64, i);
+    snprintf(name, sizeof name, "%s.%" PRId64, r->output, i);
     const ses_output *o = ses_outputs_find(out, name);
-    snprintf(name, sizeof name, "encoder_attentions.%" PRId64, i);
+    snprintf(name, sizeof name, "encoder_%s.%" PRId64, r->output, i);
     return o ? o : ses_outputs_find(out, name);
 }
 
 static bool read_layer(runner *r, const ses_outputs *out, int64_t i, ses_err *e)
 {
-    const ses_output *o = find_layer(out, i);
+    const ses_output *o = find_layer(r, out, i);
     if (!o) return ses_fail(e, SES_EUNSUPPORTED, "%s gives no attention weights", ses_model_class_name(r->m));
     size_t n = (size_t)ses_count(o->tensor), cap = r->cap[i];
     r->heads[i] = (int64_t)((double)n / r->pairs + 0.5);
@@ -163,15 +192,20 @@ static bool deliver(runner *r, ses_err *e)
     size_t before = 0;
     for (size_t s = 0; ok && s < r->n_texts; s++) {
         const pending *p = &r->text[s];
+        const side *rows = &r->side[r->row_side], *keys = &r->side[r->key_side];
+        size_t n = p->n[r->row_side], first = p->first[r->row_side];
         for (int64_t i = 0; i < r->layers; i++) at[i] = r->x[i] + (size_t)r->heads[i] * before;
-        before += p->n * p->n;
+        before += n * p->n[r->key_side];
         ses_attention_text t = { .index = p->index,
-                                 .n = (int64_t)p->n,
-                                 .id = r->id + p->first,
-                                 .kind = r->kind + p->first,
-                                 .word = r->word + p->first,
+                                 .n = (int64_t)n,
+                                 .id = rows->id + first,
+                                 .kind = rows->kind + first,
+                                 .word = rows->word + first,
+                                 .keys = (int64_t)p->n[r->key_side],
+                                 .key_kind = keys->kind + p->first[r->key_side],
+                                 .square = rows == keys,
                                  .truncated = p->truncated,
-                                 .causal = r->m->stack[0].causal,
+                                 .causal = rows == keys && r->m->stack[r->row_side].causal,
                                  .layers = r->layers,
                                  .heads = r->heads,
                                  .weight = at };
@@ -181,26 +215,37 @@ static bool deliver(runner *r, ses_err *e)
     return ok;
 }
 
+static bool fill_cu(runner *r, int which, ses_err *e)
+{
+    side *s = &r->side[which];
+    if (!ses_array_reserve(&s->cu, &s->cap_cu, r->n_texts + 1, sizeof *s->cu, e)) return false;
+    s->cu[0] = 0;
+    for (size_t i = 0; i < r->n_texts; i++)
+        s->cu[i + 1] = (int32_t)(r->text[i].first[which] + r->text[i].n[which]);
+    return true;
+}
+
 static bool run_batch(runner *r, ses_err *e)
 {
+    side *s = &r->side[SOURCE], *t = &r->side[TARGET];
+    bool decodes = r->m->stack[1].layer != NULL;
     if (!r->n_texts) return true;
-    if (!ses_array_reserve(&r->cu, &r->cap_cu, r->n_texts + 1, sizeof *r->cu, e)) return false;
-    r->cu[0] = 0;
-    for (size_t i = 0; i < r->n_texts; i++) r->cu[i + 1] = (int32_t)(r->text[i].first + r->text[i].n);
+    if (!fill_cu(r, SOURCE, e) || !fill_cu(r, TARGET, e)) return false;
     ses_batch b = { .seqs = (int64_t)r->n_texts,
-                    .tokens = (int64_t)r->n_tokens,
-                    .cu_seqlens = r->cu,
-                    .ids = r->id,
-                    .segments = r->segments ? r->segment : NULL };
+                    .tokens = (int64_t)s->n,
+                    .cu_seqlens = s->cu,
+                    .ids = s->id,
+                    .segments = r->segments ? s->segment : NULL,
+                    .target_cu_seqlens = decodes ? t->cu : NULL,
+                    .target_ids = decodes ? t->id : NULL };
     ses_outputs out;
     ses_tape_reset(r->tape, NULL);
-    if ((r->m->stack[1].layer && !fill_target(r, &b, e)) ||
-        !ses_model_forward(r->m, r->tape, &b, &(ses_output_request){ .attentions = true }, &out, e))
+    if (!ses_model_forward(r->m, r->tape, &b, &(ses_output_request){ .attentions = true }, &out, e))
         return false;
     for (int64_t i = 0; i < r->layers; i++)
         if (!read_layer(r, &out, i, e)) return false;
     bool ok = deliver(r, e);
-    r->n_texts = r->n_tokens = 0;
+    r->n_texts = s->n = t->n = 0;
     r->pairs = 0;
     return ok;
 }
@@ -211,7 +256,8 @@ static bool run_all(runner *r, const ses_input *text, size_t n, ses_err *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (!add_text(r, &text[i], i, e)) return ses_wrap(e, "text %zu", i + 1);
-        if (r->n_tokens >= BATCH_TOKENS || r->pairs * (double)r->maps * 4 >= BATCH_BYTES) {
+        if (r->side[SOURCE].n + r->side[TARGET].n >= BATCH_TOKENS ||
+            r->pairs * (double)r->maps * 4 >= BATCH_BYTES) {
             if (!run_batch(r, e)) return false;
             if (r->o->progress) r->o->progress(r->o->progress_ctx, (int64_t)i + 1, (int64_t)n);
         }
@@ -223,7 +269,11 @@ static bool run_all(runner *r, const ses_input *text, size_t n, ses_err *e)
 
 static bool open_runner(runner *r, ses_err *e)
 {
-    const ses_stack *k = &r->m->stack[0];
+    static const char *const names[] = { "attentions", "decoder_attentions", "cross_attentions" };
+    r->output = names[r->o->part];
+    r->row_side = r->o->part == SES_PART_MAIN ? SOURCE : TARGET;
+    r->key_side = r->o->part == SES_PART_DECODER ? TARGET : SOURCE;
+    const ses_stack *k = &r->m->stack[r->row_side];
     if (!ses_tokenizer_config_read(&r->config, r->o->model_dir, ses_model_type(r->m), ses_model_sets_segments,
                                    r->t, e))
         return false;
@@ -231,7 +281,7 @@ static bool open_runner(runner *r, ses_err *e)
     if (r->config.model_max_length && r->config.model_max_length < limit) limit = r->config.model_max_length;
     if (!r->o->max_tokens && limit > DEFAULT_MAX) limit = DEFAULT_MAX;
     r->limit = r->o->max_tokens && r->o->max_tokens < limit ? r->o->max_tokens : limit;
-    r->segments = (r->m->c.embed.segments > 1 || r->m->c.xl.relative_segments) && r->config.sets_segments;
+    r->segments = ses_model_uses_segments(r->m) && r->config.sets_segments;
     r->layers = k->depth, r->maps = k->depth * k->heads;
     r->tokens = ses_encode_ctx_new(r->t, e);
     r->tape = r->tokens ? ses_tape_new(r->m->dev, NULL, e) : NULL;
@@ -244,8 +294,12 @@ static bool open_runner(runner *r, ses_err *e)
 static void close_runner(runner *r)
 {
     for (int64_t i = 0; r->x && i < r->layers; i++) ses_free(r->x[i]);
-    void *part[] = { r->host, r->x,    r->cap,  r->heads, r->id,        r->segment,
-                     r->word, r->kind, r->text, r->cu,    r->target_cu, r->target };
+    for (int i = 0; i < 2; i++) {
+        const side *s = &r->side[i];
+        void *array[] = { s->id, s->segment, s->word, s->kind, s->cu };
+        for (size_t k = 0; k < SES_LEN(array); k++) ses_free(array[k]);
+    }
+    void *part[] = { r->host, r->x, r->cap, r->heads, r->text };
     for (size_t i = 0; i < SES_LEN(part); i++) ses_free(part[i]);
     ses_tape_free(r->tape);
     ses_encode_ctx_free(r->tokens);
@@ -255,8 +309,7 @@ bool ses_attention_corpus_run(const ses_model *m, const ses_tokenizer *t, const 
                               const ses_attention_corpus_options *o, ses_attention_fn *fn, void *ctx,
                               ses_err *e)
 {
-    ses_model *part = ses_model_hidden_view(m, true, NULL);
-    if (!part) part = ses_model_hidden_view(m, false, e);
+    ses_model *part = ses_analysis_part(m, o->part != SES_PART_MAIN, e);
     if (!part) return false;
     runner r = { .m = part, .t = t, .o = o, .fn = fn, .ctx = ctx };
     bool ok = open_runner(&r, e) && run_all(&r, text, n, e);

@@ -25,14 +25,14 @@ double ses_head_distance_at(const ses_head_distance *d, int64_t a, int64_t b)
 typedef struct text_rows {
     ses_head_distance *d;
     const ses_attention_text *t;
-    const float **map; /* [heads]: [n, n] */
+    const float **map; /* [heads]: [n, keys] */
     double *entropy;   /* [heads, n] */
     bool all;          /* special tokens count, too */
 } text_rows;
 
 static double smooth(float a, double n) { return 0.999 * (double)a + 0.001 / n; }
 
-static int64_t keys_of(const text_rows *x, int64_t row) { return x->t->causal ? row + 1 : x->t->n; }
+static int64_t keys_of(const text_rows *x, int64_t row) { return x->t->causal ? row + 1 : x->t->keys; }
 
 static void add_entropies(void *ctx, int64_t a, void *scratch)
 {
@@ -40,7 +40,7 @@ static void add_entropies(void *ctx, int64_t a, void *scratch)
     int64_t n = x->t->n;
     (void)scratch;
     for (int64_t i = 0; i < n; i++) {
-        const float *p = x->map[a] + i * n;
+        const float *p = x->map[a] + i * x->t->keys;
         double sum = 0, keys = (double)keys_of(x, i);
         for (int64_t j = 0; j < keys_of(x, i); j++) sum -= smooth(p[j], keys) * log(smooth(p[j], keys));
         x->entropy[a * n + i] = sum;
@@ -62,13 +62,13 @@ static double mixed_entropy(const float *p, const float *q, int64_t n)
 static void add_head(void *ctx, int64_t a, void *scratch)
 {
     const text_rows *x = ctx;
-    int64_t n = x->t->n;
+    int64_t n = x->t->n, keys = x->t->keys;
     (void)scratch;
     for (int64_t b = a + 1; b < x->d->heads; b++) {
         double sum = 0;
         for (int64_t i = 0; i < n; i++)
             if (x->all || !(x->t->kind[i] & SES_TOKEN_SPECIAL))
-                sum += mixed_entropy(x->map[a] + i * n, x->map[b] + i * n, keys_of(x, i)) -
+                sum += mixed_entropy(x->map[a] + i * keys, x->map[b] + i * keys, keys_of(x, i)) -
                        0.5 * (x->entropy[a * n + i] + x->entropy[b * n + i]);
         x->d->sum[a * x->d->heads + b] += sum;
         x->d->sum[b * x->d->heads + a] += sum;
@@ -84,7 +84,7 @@ bool ses_head_distance_add(ses_head_distance *d, const ses_attention_text *t, co
     int64_t at = 0, rows = 0;
     for (int64_t i = 0; i < t->layers; i++)
         for (int64_t h = 0; h < t->heads[i] && at < d->heads; h++)
-            x.map[at++] = t->weight[i] + h * t->n * t->n;
+            x.map[at++] = t->weight[i] + h * t->n * t->keys;
     for (int64_t i = 0; i < t->n; i++) rows += !(t->kind[i] & SES_TOKEN_SPECIAL);
     x.all = rows == 0;
     d->rows += rows ? rows : t->n;

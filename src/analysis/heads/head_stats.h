@@ -24,11 +24,11 @@ typedef enum {
 typedef struct ses_head_stats {
     int64_t rows;
     double to[SES_ATTENDED_COUNT];
-    double entropy, max_entropy; /* in nats; max_entropy: ln of the keys a row may read */
+    double entropy, max_entropy; /* in nats; max_entropy: ln of the keys a row may attend to */
 } ses_head_stats;
 
 /* Adds a map [rows, cols]. from, to: kinds of rows and columns. square: they are the same tokens; without
- * it, self, next and previous stay. causal: row i reads columns 0 .. i. */
+ * it, self, next and previous stay. causal: row i attends to columns 0 .. i. */
 void ses_head_stats_add(ses_head_stats *s, const float *weight, int64_t rows, int64_t cols,
                         const uint8_t *from, const uint8_t *to, bool square, bool causal);
 

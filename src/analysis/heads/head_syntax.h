@@ -1,7 +1,7 @@
 /* Agreement of attention heads with dependency relations (Clark et al. 2019). For each word with a head in
- * the tree, an attention head predicts this head: the other word that the word reads most (from the
- * dependent), or the other word that reads it most (from the head). The baseline of a relation is its best
- * fixed offset. Counts belong to the caller; one thread at a time. */
+ * the tree, an attention head predicts this head: the other word to which the word attends most (from the
+ * dependent), or the other word that attends to it most (from the head). The baseline of a relation is its
+ * best fixed offset. Counts belong to the caller; one thread at a time. */
 #ifndef SES_ANALYSIS_HEAD_SYNTAX_H
 #define SES_ANALYSIS_HEAD_SYNTAX_H
 

@@ -51,8 +51,8 @@ void ses_head_syntax_figures(const ses_head_syntax *s, int64_t min_cases, ses_re
             put_relation(s, k, t);
     }
     ses_report_note(
-        r, "Dependent: the other word that a word reads most is its head in the tree. Head: the other "
-           "word that reads it most is its head. Offset: its head is always this many words after it. "
+        r, "Dependent: the other word to which a word attends most is its head in the tree. Head: the other "
+           "word that attends most to it is its head. Offset: its head is always this many words after it. "
            "Gain: the better of the two heads, minus the offset.");
     if (rare)
         ses_report_note(r, "%lld relations have fewer than %lld cases (--min-cases).", (long long)rare,

@@ -82,6 +82,7 @@ bool ses_lens_open(ses_lens *l, const ses_model *m, const ses_tokenizer *t, cons
     if (!l->head) return ses_wrap(e, "a lens reads layers with the language model head");
     if (!ses_tokenizer_config_read(&l->config, dir, ses_model_type(m), NULL, t, e)) return false;
     l->masked = l->head->head == &ses_head_masked_lm && !m->class->decoder_only && !m->stack[0].causal;
+    l->segments = ses_model_uses_segments(m) && ses_model_sets_segments(NULL, ses_model_type(m));
     l->layers = m->stack[l->decoder].depth;
     l->width = m->c.hidden;
     if (ses_head_width(&m->c) > l->width)
@@ -121,6 +122,7 @@ bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *stat
                      .tokens = b->cu[b->seqs],
                      .cu_seqlens = b->cu,
                      .ids = b->id,
+                     .segments = l->segments ? b->segment : NULL,
                      .target_cu_seqlens = b->target_cu,
                      .target_ids = b->target_id };
     ses_output_request want = { .logits = true, .hidden_states = true, .rows = b->row, .n_rows = b->n };

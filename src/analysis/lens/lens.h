@@ -30,6 +30,7 @@ typedef struct ses_lens {
     ses_tokenizer_config config;
     const ses_head_use *head;
     bool masked, decoder; /* masked: the head predicts masked tokens; decoder: of an encoder-decoder */
+    bool segments;        /* the model reads token type ids */
     int64_t layers, width, vocab; /* layers: number of the last one */
     ses_encode_ctx *tokens;
     ses_tape *tape;
@@ -44,6 +45,7 @@ void ses_lens_close(ses_lens *l);
 typedef struct ses_lens_batch {
     int64_t seqs;
     const int32_t *cu, *id;               /* source */
+    const int32_t *segment;               /* token type ids, if the lens uses them; else NULL */
     const int32_t *target_cu, *target_id; /* encoder-decoders, shifted; else NULL */
     const int32_t *row;                   /* [n]: rows of the hidden states to read */
     int64_t n;

@@ -21,8 +21,8 @@ typedef struct tuning {
     ses_tensor **a, **b; /* [layers] */
     ses_tape *tape;
     /* a batch */
-    int32_t *id, *target, *cu, *row;
-    size_t cap_id, cap_target, cap_cu;
+    int32_t *id, *segment, *target, *cu, *row;
+    size_t cap_id, cap_segment, cap_target, cap_cu;
     int64_t seqs, rows;
     ses_real **state, *logits; /* [layers + 1] of [MAX_ROWS, width]; [MAX_ROWS, vocab] */
 } tuning;
@@ -30,7 +30,8 @@ typedef struct tuning {
 static void tuning_free(tuning *t)
 {
     for (int64_t i = 0; t->state && i <= t->l->layers; i++) ses_free(t->state[i]);
-    ses_free(t->state), ses_free(t->logits), ses_free(t->id), ses_free(t->target), ses_free(t->cu);
+    ses_free(t->state), ses_free(t->logits), ses_free(t->id), ses_free(t->segment), ses_free(t->target),
+        ses_free(t->cu);
     ses_free(t->row), ses_free(t->a), ses_free(t->b);
     ses_optim_free(t->optim);
     ses_tape_free(t->tape);
@@ -80,6 +81,7 @@ static bool add_text(tuning *t, size_t number, bool *took, ses_err *e)
     *took = !t->seqs || at + (int64_t)x->n <= t->o->batch_tokens;
     if (!*took || !x->n) return true;
     if (!ses_array_reserve(&t->id, &t->cap_id, (size_t)at + x->n, sizeof *t->id, e) ||
+        !ses_array_reserve(&t->segment, &t->cap_segment, (size_t)at + x->n, sizeof *t->segment, e) ||
         !ses_array_reserve(&t->target, &t->cap_target, (size_t)at + x->n, sizeof *t->target, e) ||
         !ses_array_reserve(&t->cu, &t->cap_cu, (size_t)t->seqs + 2, sizeof *t->cu, e))
         return false;
@@ -91,6 +93,7 @@ static bool add_text(tuning *t, size_t number, bool *took, ses_err *e)
         bool draws = ses_rand32(key, (uint64_t)token) % 100 < MASK_PERCENT;
         bool reads = l->masked ? draws && !x->special_mask[i] : l->decoder || i + 1 < x->n;
         t->id[token] = l->masked && reads ? l->config.role[SES_ROLE_MASK] : x->id[i];
+        t->segment[token] = x->type_id[i];
         t->target[token] = i ? x->id[i - 1] : starts ? (int32_t)c->decoder.start_id : x->id[x->n - 1];
         if (reads && t->rows < MAX_ROWS) t->row[t->rows++] = token;
     }
@@ -118,6 +121,7 @@ static bool run_model(tuning *t, ses_err *e)
     ses_lens_batch b = { .seqs = t->seqs,
                          .cu = t->cu,
                          .id = t->id,
+                         .segment = t->segment,
                          .target_cu = decoder ? t->cu : NULL,
                          .target_id = decoder ? t->target : NULL,
                          .row = t->row,

@@ -137,6 +137,7 @@ bool ses_map_page_add(ses_report *r, const ses_map_points *p, const ses_map_layo
     size_t n = 0;
     const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
     if (text) {
+        ses_report_page(r, "page_dom.js", NULL);
         ses_report_page(r, "map_data.js", "map.css");
         ses_report_page(r, "map_draw.js", NULL);
         ses_report_page(r, "map.js", NULL);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "io/input_stream.h"
 #include "io/text_reader.h"
 
 #include <stdio.h>
@@ -244,18 +245,12 @@ static bool read_conllu(reading *r, ses_err *e)
     return ok;
 }
 
-static bool has_ending(const char *path, const char *ending) /* before .gz, .xz, .zst too */
-{
-    const char *at = strstr(path, ending);
-    return at && (!at[strlen(ending)] || at[strlen(ending)] == '.');
-}
-
 static bool is_table(const ses_map_source *s)
 {
     static const char *const ending[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
     if (s->column || s->records.format) return true;
     for (size_t i = 0; i < SES_LEN(ending); i++)
-        if (has_ending(s->path, ending[i])) return true;
+        if (ses_input_stream_has_suffix(s->path, ending[i])) return true;
     return false;
 }
 
@@ -355,7 +350,7 @@ static bool choose_points(reading *r, ses_err *e)
 bool ses_map_points_read(ses_map_points *p, const ses_map_source *s, ses_err *e)
 {
     *p = (ses_map_points){ 0 };
-    reading r = { .s = s, .p = p, .conllu = has_ending(s->path, ".conllu") };
+    reading r = { .s = s, .p = p, .conllu = ses_input_stream_has_suffix(s->path, ".conllu") };
     r.by_word = !s->texts && !s->labels_only && (r.conllu || s->words);
     bool ok = parse_wanted(&r, e) && (r.conllu      ? read_conllu(&r, e)
                                       : is_table(s) ? read_table(&r, e)

@@ -19,39 +19,67 @@ void ses_activations_free(ses_activations *a)
 /* One text at a time: its tokens, a forward pass, outputs on the host. */
 typedef struct text_pass {
     const ses_model *m;
-    ses_encode_ctx *tokens;
+    ses_encode_ctx *tokens, *source; /* source: of the encoder, if the decoder is read */
     ses_tape *tape;
-    const ses_encoding *enc;
+    const ses_encoding *enc; /* the tokens that are read */
+    bool decoder, segments;
     ses_outputs out;
-    ses_real *host; /* one output */
+    ses_real *host; /* one output: a row for each token */
     size_t cap;
+    int32_t *target, *segment; /* the decoder's input, token type ids */
+    size_t cap_target, cap_segment;
 } text_pass;
 
-static bool pass_open(text_pass *p, const ses_model *m, const ses_tokenizer *t, ses_err *e)
+static bool pass_open(text_pass *p, const ses_model *m, const ses_tokenizer *t, bool decoder, ses_err *e)
 {
-    *p = (text_pass){ .m = m };
+    *p = (text_pass){ .m = m, .decoder = decoder };
+    p->segments = ses_model_uses_segments(m) && ses_model_sets_segments(NULL, ses_model_type(m));
     p->tokens = ses_encode_ctx_new(t, e);
-    p->tape = p->tokens ? ses_tape_new(m->dev, NULL, e) : NULL;
+    p->source = p->tokens ? ses_encode_ctx_new(t, e) : NULL;
+    p->tape = p->source ? ses_tape_new(m->dev, NULL, e) : NULL;
     return p->tape != NULL;
 }
 
 static void pass_close(text_pass *p)
 {
     ses_encode_ctx_free(p->tokens);
+    ses_encode_ctx_free(p->source);
     ses_tape_free(p->tape);
-    ses_free(p->host);
+    ses_free(p->host), ses_free(p->target), ses_free(p->segment);
 }
 
-/* A text that is too long is truncated. */
-static bool pass_run(text_pass *p, const ses_input *text, const ses_output_request *want, ses_err *e)
+static const ses_encoding *encode(const text_pass *p, ses_encode_ctx *k, const ses_input *text, ses_err *e)
 {
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST,
-                             .max_length = ses_model_max_tokens(p->m) };
-    if (!ses_encode(p->tokens, text, &o, e)) return false;
-    p->enc = ses_encode_ctx_result(p->tokens);
-    if (!p->enc->n) return true;
-    const int32_t cu[] = { 0, (int32_t)p->enc->n };
-    ses_batch b = { .seqs = 1, .tokens = (int64_t)p->enc->n, .cu_seqlens = cu, .ids = p->enc->id };
+                             .max_length = ses_model_max_tokens(p->m) - p->decoder };
+    return ses_encode(k, text, &o, e) ? ses_encode_ctx_result(k) : NULL;
+}
+
+/* Runs the encoder over the text, and the decoder over its start token and the target; without a decoder to
+ * read, the target is NULL. Texts that are too long are truncated. */
+static bool pass_run(text_pass *p, const ses_input *text, const ses_input *target,
+                     const ses_output_request *want, ses_err *e)
+{
+    const ses_encoding *in = encode(p, p->source, text, e);
+    p->enc = !in || !target ? in : encode(p, p->tokens, target, e);
+    if (!p->enc) return false;
+    if (!in->n || !p->enc->n) return true;
+    size_t n = target ? p->enc->n + 1 : 1;
+    if (!ses_array_reserve(&p->target, &p->cap_target, n, sizeof *p->target, e) ||
+        !ses_array_reserve(&p->segment, &p->cap_segment, in->n, sizeof *p->segment, e))
+        return false;
+    for (size_t i = 0; i < in->n; i++) p->segment[i] = in->type_id[i];
+    p->target[0] = (int32_t)(p->m->c.decoder.start_id < 0 ? 0 : p->m->c.decoder.start_id);
+    if (target) memcpy(p->target + 1, p->enc->id, p->enc->n * sizeof *p->target);
+    const int32_t cu[] = { 0, (int32_t)in->n }, target_cu[] = { 0, (int32_t)n };
+    bool decodes = p->m->stack[1].layer != NULL;
+    ses_batch b = { .seqs = 1,
+                    .tokens = (int64_t)in->n,
+                    .cu_seqlens = cu,
+                    .ids = in->id,
+                    .segments = p->segments ? p->segment : NULL,
+                    .target_cu_seqlens = decodes ? target_cu : NULL,
+                    .target_ids = decodes ? p->target : NULL };
     ses_tape_reset(p->tape, NULL);
     return ses_model_forward(p->m, p->tape, &b, want, &p->out, e);
 }
@@ -62,6 +90,16 @@ static bool pass_read(text_pass *p, const char *name, ses_err *e)
     if (!x) return ses_fail(e, SES_EUNSUPPORTED, "%s has no output %s", ses_model_type(p->m), name);
     return ses_array_reserve(&p->host, &p->cap, (size_t)ses_count(x->tensor), sizeof *p->host, e) &&
            (ses_tape_read(p->tape, x->tensor, p->host) || (ses_tape_ok(p->tape, e) && false));
+}
+
+/* The activations of a layer: the first row is that of the first token. */
+static const ses_real *read_activations(text_pass *p, int64_t layer, int64_t width, ses_err *e)
+{
+    char name[48];
+    const char *prefix = p->m->stack[p->decoder].outputs;
+    snprintf(name, sizeof name, "%sffn_activations.%lld", prefix ? prefix : "", (long long)layer);
+    if (!pass_read(p, name, e)) return NULL;
+    return p->host + (p->decoder ? width : 0); /* the decoder reads its start token first */
 }
 
 /* ---- samples ---- */
@@ -100,7 +138,7 @@ static void add_samples(ses_activations *a, const ses_text_file *f, size_t text,
 }
 
 /* Adds the means of a layer's activations over the tokens of each sample. */
-static bool add_layer(ses_activations *a, const text_pass *p, int64_t layer, size_t first,
+static bool add_layer(ses_activations *a, const text_pass *p, const ses_real *x, int64_t layer, size_t first,
                       const int32_t *sample, int32_t *count, ses_err *e)
 {
     memset(count, 0, p->enc->n * sizeof *count);
@@ -109,7 +147,7 @@ static bool add_layer(ses_activations *a, const text_pass *p, int64_t layer, siz
     for (size_t i = 0; i < p->enc->n; i++) {
         if (sample[i] < 0) continue;
         float share = 1 / (float)count[(size_t)sample[i] - first];
-        const ses_real *from = p->host + (int64_t)i * a->width;
+        const ses_real *from = x + (int64_t)i * a->width;
         float *to = a->x + (size_t)(layer * a->width) * a->cap + sample[i];
         for (int64_t k = 0; k < a->width; k++, to += a->cap) {
             if (!isfinite(from[k]))
@@ -121,37 +159,43 @@ static bool add_layer(ses_activations *a, const text_pass *p, int64_t layer, siz
     return true;
 }
 
+/* The text that the decoder reads; NULL: it is not read. */
+static const ses_input *target_of(const ses_text_file *f, size_t text, bool decoder)
+{
+    return !decoder ? NULL : f->target ? &f->target[text] : &f->text[text];
+}
+
 static bool read_text(ses_activations *a, text_pass *p, const ses_text_file *f, size_t text, ses_err *e)
 {
     static const ses_output_request want = { .ffn_activations = true };
-    char name[48];
     size_t first = a->n;
-    if (!pass_run(p, &f->text[text], &want, e)) return false;
+    if (!pass_run(p, &f->text[text], target_of(f, text, p->decoder), &want, e)) return false;
     int32_t *sample = ses_alloc_array(2 * p->enc->n + 2, sizeof *sample, e);
     if (!sample) return false;
     for (size_t i = 0; i < p->enc->n; i++) sample[i] = -1;
     add_samples(a, f, text, p->enc, sample);
     bool ok = true;
     for (int64_t l = 0; ok && a->n > first && l < a->layers; l++) {
-        snprintf(name, sizeof name, "ffn_activations.%lld", (long long)l);
-        ok = pass_read(p, name, e) && add_layer(a, p, l, first, sample, sample + p->enc->n, e);
+        const ses_real *x = read_activations(p, l, a->width, e);
+        ok = x && add_layer(a, p, x, l, first, sample, sample + p->enc->n, e);
     }
     ses_free(sample);
     return ok;
 }
 
 bool ses_activations_read(ses_activations *a, const ses_model *m, const ses_tokenizer *t,
-                          const ses_text_file *f, size_t max_samples, const ses_analysis_call *call,
-                          ses_err *e)
+                          const ses_text_file *f, bool decoder, size_t max_samples,
+                          const ses_analysis_call *call, ses_err *e)
 {
     text_pass p = { 0 };
-    ses_model *view = ses_model_hidden_view(m, true, e);
+    ses_part part = decoder ? SES_PART_DECODER : SES_PART_MAIN;
+    ses_model *view = ses_analysis_part(m, decoder, e);
     bool ok = view != NULL;
-    a->layers = ok ? ses_model_part_layers(view, SES_PART_MAIN) : 0;
-    a->width = ok ? ses_model_part_neurons(view, SES_PART_MAIN) : 0;
+    a->layers = ok ? ses_model_part_layers(view, part) : 0;
+    a->width = ok ? ses_model_part_neurons(view, part) : 0;
     if (ok && (!a->layers || !a->width))
         ok = ses_fail(e, SES_EUNSUPPORTED, "%s has no feed-forward neurons", ses_model_type(m));
-    ok = ok && allocate(a, f, max_samples, e) && pass_open(&p, view, t, e);
+    ok = ok && allocate(a, f, max_samples, e) && pass_open(&p, view, t, decoder, e);
     for (size_t i = 0; ok && i < f->n && a->n < a->cap; i++) {
         ok = read_text(a, &p, f, i, e);
         ses_analysis_progress(call, "texts", (int64_t)i + 1, (int64_t)f->n);
@@ -161,25 +205,25 @@ bool ses_activations_read(ses_activations *a, const ses_model *m, const ses_toke
     return ok;
 }
 
-bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const ses_input *text, int64_t layer,
-                             int64_t neuron, double **value, char ***name, int64_t *n, ses_err *e)
+bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const ses_neuron_strip *s,
+                             double **value, char ***name, int64_t *n, ses_err *e)
 {
     static const ses_output_request want = { .ffn_activations = true };
     text_pass p = { 0 };
-    char output[48];
     *n = 0;
-    ses_model *view = ses_model_hidden_view(m, true, e);
-    bool ok = view && pass_open(&p, view, t, e) && pass_run(&p, text, &want, e);
-    snprintf(output, sizeof output, "ffn_activations.%lld", (long long)layer);
-    ok = ok && pass_read(&p, output, e);
-    int64_t width = ok ? ses_model_part_neurons(view, SES_PART_MAIN) : 0;
+    ses_model *view = ses_analysis_part(m, s->decoder, e);
+    bool ok = view && pass_open(&p, view, t, s->decoder, e) &&
+              pass_run(&p, &s->file->text[s->text], target_of(s->file, s->text, s->decoder), &want, e);
+    int64_t width = ok ? ses_model_part_neurons(view, s->decoder ? SES_PART_DECODER : SES_PART_MAIN) : 0;
+    const ses_real *x = ok ? read_activations(&p, s->layer, width, e) : NULL;
+    ok = x != NULL;
     *value = ok ? ses_alloc_array(p.enc->n, sizeof **value, e) : NULL;
     *name = *value ? ses_alloc_array(p.enc->n, sizeof **name, e) : NULL;
     for (size_t i = 0; *name && i < p.enc->n; i++) {
         size_t len = 0;
-        const char *s = ses_tokenizer_id_to_token(t, p.enc->id[i], &len);
-        (*value)[i] = (double)p.host[(int64_t)i * width + neuron];
-        (*name)[i] = ses_strndup(s ? s : "", s ? len : 0, e);
+        const char *token = ses_tokenizer_id_to_token(t, p.enc->id[i], &len);
+        (*value)[i] = (double)x[(int64_t)i * width + s->neuron];
+        (*name)[i] = ses_strndup(token ? token : "", token ? len : 0, e);
         ok = ok && (*name)[i];
         ++*n;
     }
@@ -191,19 +235,6 @@ bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const s
 
 /* ---- a classifier ---- */
 
-/* The number of a label: by its name, or a number. -1: none. */
-static int64_t label_number(const ses_model *m, ses_string s)
-{
-    int64_t n = ses_model_label_count(m);
-    char *end;
-    for (int64_t i = 0; i < n; i++) {
-        const char *name = ses_model_label_name(m, i);
-        if (name && s.p && ses_equal(s.p, s.n, name)) return i;
-    }
-    long i = s.p && s.n ? strtol(s.p, &end, 10) : -1;
-    return s.p && s.n && !*end && i >= 0 && i < n ? i : -1;
-}
-
 bool ses_classifier_accuracy(const ses_model *m, const ses_tokenizer *t, const ses_text_file *f, size_t texts,
                              const ses_edits *edits, double *accuracy, size_t *n, ses_err *e)
 {
@@ -212,15 +243,20 @@ bool ses_classifier_accuracy(const ses_model *m, const ses_tokenizer *t, const s
     text_pass p = { 0 };
     size_t right = 0;
     *n = 0;
-    if (use->head != &ses_head_sequence_classification || m->stack[1].layer || m->c.labels < 2)
+    if (m->stack[1].layer)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "--erase measures text classifiers without a decoder; %s is an encoder-decoder",
+                        ses_model_class_name(m));
+    if (use->head != &ses_head_sequence_classification || m->c.labels < 2)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "%s does not classify texts: --erase measures the accuracy of a text classifier",
                         ses_model_class_name(m));
-    bool ok = pass_open(&p, m, t, e);
+    bool ok = pass_open(&p, m, t, false, e);
     for (size_t i = 0; ok && i < f->n && i < texts; i++) {
-        int64_t label = label_number(m, f->label[i]), best = 0;
-        if (label < 0) continue;
-        ok = pass_run(&p, &f->text[i], &want, e) && pass_read(&p, use->output, e);
+        int64_t label, best = 0;
+        ses_err unknown = { 0 };
+        if (!f->label[i].p || !ses_model_find_label(m, f->label[i], &label, &unknown)) continue;
+        ok = pass_run(&p, &f->text[i], NULL, &want, e) && pass_read(&p, use->output, e);
         for (int64_t k = 1; ok && k < m->c.labels; k++)
             if (p.host[k] > p.host[best]) best = k;
         right += best == label;

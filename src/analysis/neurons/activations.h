@@ -19,17 +19,24 @@ typedef struct ses_activations {
     bool is_cut;           /* more samples than cap */
 } ses_activations;
 
-/* Runs the model (encoder-decoders: the encoder) over the texts. *a must be zeroed; free it after a failure,
- * too. Fails if an activation is not finite. */
+/* Runs the model over the texts. Encoder-decoders: the encoder; decoder: the decoder, which reads its start
+ * token and the target of each text, or the text itself if the file has no targets. *a must be zeroed; free
+ * it after a failure, too. Fails if an activation is not finite. */
 bool ses_activations_read(ses_activations *a, const ses_model *m, const ses_tokenizer *t,
-                          const ses_text_file *f, size_t max_samples, const ses_analysis_call *call,
-                          ses_err *e);
+                          const ses_text_file *f, bool decoder, size_t max_samples,
+                          const ses_analysis_call *call, ses_err *e);
 void ses_activations_free(ses_activations *a);
 
-/* Activations of one neuron for each token of a text: [*n], with the tokens' names. Free both with ses_free,
- * and each name. */
-bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const ses_input *text, int64_t layer,
-                             int64_t neuron, double **value, char ***name, int64_t *n, ses_err *e);
+/* Activations of one neuron for each token of a text of the file: [*n], with the tokens' names. Free both
+ * with ses_free, and each name. */
+typedef struct ses_neuron_strip {
+    const ses_text_file *file;
+    size_t text;
+    bool decoder;
+    int64_t layer, neuron;
+} ses_neuron_strip;
+bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const ses_neuron_strip *s,
+                             double **value, char ***name, int64_t *n, ses_err *e);
 
 /* The share of texts whose label a classifier predicts, with edits (NULL: none). *n: texts with a label of
  * the model. Fails if the model does not classify texts. */

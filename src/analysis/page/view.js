@@ -2,9 +2,9 @@
 // The view page: state, controls, keyboard, side panel. view_data.js describes the data.
 
 const TABS = [
-  { id: 'heads', title: 'Heads', panel: lines, what: 'Lines from each token to the tokens it reads.' },
+  { id: 'heads', title: 'Heads', panel: lines, what: 'Lines from each token to the tokens it attends to.' },
   { id: 'model', title: 'Model', panel: model, what: 'Every head of every layer. Select one to enlarge it.' },
-  { id: 'matrix', title: 'Matrix', panel: matrix, what: 'Rows read columns. Mean of the chosen heads.' },
+  { id: 'matrix', title: 'Matrix', panel: matrix, what: 'Rows attend to columns. Mean of the chosen heads.' },
   { id: 'neuron', title: 'Neuron', panel: neuron, what: 'How a query and the keys make the weights of one head.' },
   {
     id: 'rollout',
@@ -178,7 +178,7 @@ function describe() {
       ? null
       : h('p', { class: 'v-cell' }, h('bdi', null, cols[only.j].t), ' ', h('b', null, percent(weights[only.j])));
   side.replaceChildren(
-    h('h2', null, h('bdi', null, unit.t), only.side === 'row' ? ' reads' : ' is read by'),
+    h('h2', null, h('bdi', null, unit.t), only.side === 'row' ? ' attends to' : ' is attended to by'),
     h('p', { class: 'v-note' }, `${what}${!hot && state.pin ? ' (pinned; Esc releases)' : ''}`),
     cell || '',
     barList(weights, only.side === 'row' ? cols : rows, 10),

@@ -74,7 +74,7 @@ const neuron = {
     const table = h(
       'table',
       { class: 'v-neurons' },
-      h('caption', null, `${family().title}, ${layerName()}, head ${now.head + 1}: what “${rowsOf(family())[now.row].t}” reads`),
+      h('caption', null, `${family().title}, ${layerName()}, head ${now.head + 1}: what “${rowsOf(family())[now.row].t}” attends to`),
       h(
         'thead',
         null,

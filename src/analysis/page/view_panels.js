@@ -2,18 +2,6 @@
 // The panels of the view page. A panel: build(root) makes its elements, draw() its pictures for the current
 // state, svg() the same picture as SvgContext, summary() what it shows in words.
 
-function h(tag, props, ...children) {
-  const element = document.createElement(tag);
-  for (const [key, value] of Object.entries(props || {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
-    else if (key === 'class') element.className = value;
-    else element.setAttribute(key, value === true ? '' : value);
-  }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
 const family = () => families[state.family];
 const layerName = () => `layer ${family().layers[state.layer]}`;
 const headCount = () => family().heads[state.layer];
@@ -68,8 +56,8 @@ const lines = {
       return list;
     };
     this.root = root;
-    this.from = side('row', rowsOf(family()), 'Tokens that read');
-    this.to = side('col', colsOf(family()), 'Tokens that are read');
+    this.from = side('row', rowsOf(family()), 'Tokens that attend');
+    this.to = side('col', colsOf(family()), 'Tokens that are attended to');
     this.canvas = h('canvas', { 'aria-hidden': 'true' });
     this.wires = h('div', { class: 'v-wires' }, this.canvas);
     this.scroller = h(

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "io/conllu.h"
 #include "probe_run.h"
+#include "probe_setup.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ typedef struct arcs {
     ses_string *word;
     size_t cap_words;
     uint64_t drawn;
+    bool note; /* the file is read for the first time */
 } arcs;
 
 /* A word that is neither i nor its head. */
@@ -57,6 +59,7 @@ static bool read_arcs(arcs *t, const char *path, int set, bool split, ses_err *e
     bool ok = f != NULL;
     for (size_t i = 0; ok && (ok = ses_conllu_next(f, &s, e)) && s.n; i++)
         if (!split || ses_probe_in_set(i, set)) ok = add_sentence(t, &s, e);
+    if (ok && t->note) ses_probe_note_skipped(t->c, f, path);
     ses_conllu_free(f);
     return ok;
 }
@@ -64,9 +67,11 @@ static bool read_arcs(arcs *t, const char *path, int set, bool split, ses_err *e
 static bool run_arc(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
     arcs t = { .c = c, .a = a, .d = { .unit = SES_STATES_OF_WORDS, .pairs = true } };
-    bool ok = ses_probe_data_add_task(&t.d, "arc", 3, e) && ses_probe_data_add_task(&t.d, "relation", 8, e);
+    bool ok = ses_probe_check_options(a, SES_PROBE_ARCS, e) && ses_probe_data_add_task(&t.d, "arc", 3, e) &&
+              ses_probe_data_add_task(&t.d, "relation", 8, e);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
         ses_probe_data_begin(&t.d, s);
+        t.note = s < n;
         ok = read_arcs(&t, file[n == 1 ? 0 : s < n ? s : n - 1], s, n == 1, e);
     }
     ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);

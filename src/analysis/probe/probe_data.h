@@ -32,6 +32,7 @@ typedef struct ses_probe_example {
 
 typedef struct ses_probe_data {
     ses_state_unit unit;
+    size_t left_out;  /* sentences too long for trees */
     bool pairs;       /* examples are [h_row; h_other; h_row * h_other] */
     ses_input *input; /* [n_inputs] */
     size_t n_inputs, cap_inputs, rows;

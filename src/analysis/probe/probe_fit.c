@@ -18,6 +18,7 @@ typedef struct probe {
     ses_logreg linear;
     ses_probe_mlp *mlp;
     double c;
+    bool *seen; /* [classes]: labels of the training data */
 } probe;
 
 size_t ses_probe_block_ends(size_t n, size_t end[SES_PROBE_BLOCKS])
@@ -37,6 +38,14 @@ double ses_probe_code(double p, size_t n, size_t classes)
     return log2(((double)n * p + 1) / (double)(n + classes));
 }
 
+void ses_probe_bits_add(ses_probe_bits *b, double p, size_t n, const bool *seen, size_t y, size_t classes)
+{
+    double smooth = -ses_probe_code(p, n, classes);
+    b->smooth += smooth;
+    b->plain += seen[y] ? -log2(p) : smooth;
+    b->lacking += !seen[y];
+}
+
 void ses_wilson_interval(double k, double n, double *low, double *high)
 {
     const double z = 1.959963984540054;
@@ -51,11 +60,11 @@ void ses_wilson_interval(double k, double n, double *low, double *high)
 typedef struct prediction {
     const probe *p;
     const ses_probe_set *set;
-    size_t first, n;    /* rows */
-    float *probability; /* [n, classes] of an MLP; NULL: softmax regression */
-    double *correct;    /* [chunks] */
-    double *bits;       /* [chunks]: code of the labels; NULL: not wanted */
-    size_t trained_on;  /* examples before the rows */
+    size_t first, n;      /* rows */
+    float *probability;   /* [n, classes] of an MLP; NULL: softmax regression */
+    double *correct;      /* [chunks] */
+    ses_probe_bits *bits; /* [chunks]: code of the labels; NULL: not wanted */
+    size_t trained_on;    /* examples before the rows */
 } prediction;
 
 static void predict_chunk(void *ctx, int64_t chunk, void *scratch)
@@ -74,32 +83,34 @@ static void predict_chunk(void *ctx, int64_t chunk, void *scratch)
         for (size_t k = 1; k < classes; k++)
             if (p[k] > p[best]) best = k;
         r->correct[chunk] += y >= 0 && best == (size_t)y;
-        if (r->bits && y >= 0) r->bits[chunk] -= ses_probe_code(p[y], r->trained_on, classes);
+        if (r->bits && y >= 0)
+            ses_probe_bits_add(&r->bits[chunk], p[y], r->trained_on, r->p->seen, (size_t)y, classes);
     }
 }
 
-/* Rows first .. first + n - 1: the number predicted correctly; *bits, if not NULL: the code of their labels
+/* Rows first .. first + n - 1: the number predicted correctly; bits, if not NULL: the code of their labels
  * after training on `trained_on` examples. */
 static bool evaluate(const probe *p, const ses_probe_set *set, size_t first, size_t n, size_t trained_on,
-                     double *correct, double *bits, ses_err *e)
+                     double *correct, ses_probe_bits *bits, ses_err *e)
 {
     size_t chunks = (n + CHUNK - 1) / CHUNK;
-    double *sum = ses_alloc_array(2 * chunks + 1, sizeof *sum, e);
+    double *sum = ses_alloc_array(chunks + 1, sizeof *sum, e);
     prediction r = { .p = p, .set = set, .first = first, .n = n, .correct = sum, .trained_on = trained_on };
-    if (bits) r.bits = sum + chunks;
-    bool ok = sum != NULL;
+    bool ok = sum && (!bits || (r.bits = ses_alloc_array(chunks + 1, sizeof *r.bits, e)));
     if (ok && p->mlp) {
         r.probability = ses_alloc_array(n * p->classes + 1, sizeof *r.probability, e);
         ok = r.probability && ses_probe_mlp_predict(p->mlp, set->x + first * p->width, n, r.probability, e);
     }
     if (ok) ses_parallel_for(p->o->dev->exec.pool, (int64_t)chunks, predict_chunk, &r);
     *correct = 0;
-    if (bits) *bits = 0;
+    if (bits) *bits = (ses_probe_bits){ 0 };
     for (size_t i = 0; ok && i < chunks; i++) {
         *correct += sum[i];
-        if (bits) *bits += r.bits[i];
+        if (!bits) continue;
+        bits->smooth += r.bits[i].smooth, bits->plain += r.bits[i].plain, bits->lacking += r.bits[i].lacking;
     }
     ses_free(r.probability);
+    ses_free(r.bits);
     ses_free(sum);
     return ok;
 }
@@ -116,6 +127,8 @@ static bool has_two_classes(const int32_t *y, size_t n)
 /* Trains on the first n rows; softmax regression continues from its present weights. */
 static bool train_on(probe *p, const ses_probe_set *train, size_t n, const ses_probe_set *dev, ses_err *e)
 {
+    memset(p->seen, 0, p->classes * sizeof *p->seen);
+    for (size_t i = 0; i < n; i++) p->seen[train->y[i]] = true;
     if (p->o->hidden) {
         ses_probe_mlp_free(p->mlp);
         p->mlp = ses_probe_mlp_train(p->o, train, n, dev, p->width, p->classes, e);
@@ -127,17 +140,20 @@ static bool train_on(probe *p, const ses_probe_set *train, size_t n, const ses_p
     return ses_logreg_fit(&p->linear, train->x, train->y, NULL, n, p->width, p->classes, &o, e);
 }
 
-/* C with the least loss on dev after training on the first rows. */
+/* C with the least loss on dev after training on the first rows. The candidates ascend: a loss that rises
+ * ends the search. */
 static bool choose_c(probe *p, const ses_probe_set *train, const ses_probe_set *dev, ses_err *e)
 {
     size_t n = train->n < CHOICE_ROWS ? train->n : CHOICE_ROWS;
     double best = INFINITY, chosen = p->o->c[0];
     for (size_t i = 0; i < p->o->n_c && p->o->n_c > 1 && !p->o->hidden && has_two_classes(train->y, n); i++) {
-        double correct, bits;
+        double correct;
+        ses_probe_bits bits;
         p->c = p->o->c[i];
         if (!train_on(p, train, n, dev, e) || !evaluate(p, dev, 0, dev->n, n, &correct, &bits, e))
             return false;
-        if (bits < best) best = bits, chosen = p->c;
+        if (!(bits.smooth < best)) break;
+        best = bits.smooth, chosen = p->c;
     }
     p->c = chosen;
     ses_logreg_free(&p->linear);
@@ -153,16 +169,17 @@ static bool train_in_blocks(probe *p, const ses_probe_set *train, const ses_prob
     bool trained = false, mdl = p->o->mdl;
     for (size_t b = 0; b < blocks; b++) {
         size_t first = b ? end[b - 1] : 0, n = end[b] - first;
-        double bits = (double)n * log2((double)p->classes), correct;
+        double uniform = (double)n * log2((double)p->classes), correct;
+        ses_probe_bits bits = { uniform, uniform, 0 };
         if (mdl && trained && !evaluate(p, train, first, n, first, &correct, &bits, e)) return false;
-        out->bits += bits;
+        out->bits += bits.smooth, out->plain_bits += bits.plain, out->lacking += bits.lacking;
         bool last = b + 1 == blocks, wanted = mdl || (!p->o->hidden && end[b] >= CHOICE_ROWS / 4);
         if (!last && (!wanted || end[b] < MIN_ROWS || !has_two_classes(train->y, end[b]))) continue;
         if (!train_on(p, train, end[b], dev, e)) return false;
         trained = true;
     }
     out->compression = (double)train->n * log2((double)p->classes) / out->bits;
-    if (!mdl) out->bits = out->compression = NAN;
+    if (!mdl) out->bits = out->plain_bits = out->compression = NAN;
     return true;
 }
 
@@ -174,7 +191,7 @@ static void score_constant(const ses_probe_set *train, const ses_probe_set *dev,
     for (size_t i = 0; i < dev->n; i++) out->dev += (dev->y[i] == train->y[0]) / (double)dev->n;
     for (size_t i = 0; i < test->n; i++) correct += test->y[i] == train->y[0];
     out->accuracy = correct / (double)test->n;
-    out->c = out->bits = out->compression = NAN;
+    out->c = out->bits = out->plain_bits = out->compression = NAN;
     ses_wilson_interval(correct, (double)test->n, &out->low, &out->high);
 }
 
@@ -183,12 +200,13 @@ bool ses_probe_fit(const ses_probe_fit_options *o, const ses_probe_set *train, c
 {
     probe p = { .o = o, .width = width, .classes = classes };
     double correct, correct_dev;
-    *out = (ses_probe_scores){ 0 };
+    *out = (ses_probe_scores){ .f1 = NAN };
     if (!has_two_classes(train->y, train->n)) {
         score_constant(train, dev, test, out);
         return true;
     }
-    bool ok = choose_c(&p, train, dev, e) && train_in_blocks(&p, train, dev, out, e) &&
+    p.seen = ses_alloc_array(classes, sizeof *p.seen, e);
+    bool ok = p.seen && choose_c(&p, train, dev, e) && train_in_blocks(&p, train, dev, out, e) &&
               evaluate(&p, dev, 0, dev->n, 0, &correct_dev, NULL, e) &&
               evaluate(&p, test, 0, test->n, 0, &correct, NULL, e);
     if (ok) {
@@ -199,5 +217,6 @@ bool ses_probe_fit(const ses_probe_fit_options *o, const ses_probe_set *train, c
     }
     ses_logreg_free(&p.linear);
     ses_probe_mlp_free(p.mlp);
+    ses_free(p.seen);
     return ok;
 }

@@ -25,9 +25,12 @@ typedef struct ses_probe_fit_options {
 
 typedef struct ses_probe_scores {
     double c;                   /* chosen C */
-    double dev;                 /* accuracy on dev */
+    double dev;                 /* accuracy on dev; micro-F1, if there is one */
     double accuracy, low, high; /* on test, with its 95 % Wilson interval */
+    double f1;                  /* micro-F1 on test; NaN: the probe predicts one label */
     double bits;                /* codelength of the training labels; with mdl */
+    double plain_bits;          /* the same without smoothing, but for labels that a prefix lacks */
+    double lacking;             /* labels that are coded after a prefix without them */
     double compression;         /* n log2 K / bits */
 } ses_probe_scores;
 
@@ -43,6 +46,14 @@ size_t ses_probe_block_ends(size_t n, size_t end[SES_PROBE_BLOCKS]);
 /* log2 of the probability p of a label, mixed with the uniform distribution as if each of `classes` labels
  * had been seen once more than in n examples: labels that a block lacks have a finite code. */
 double ses_probe_code(double p, size_t n, size_t classes);
+
+/* The code of labels. */
+typedef struct ses_probe_bits {
+    double smooth, plain, lacking; /* as bits, plain_bits and lacking of ses_probe_scores */
+} ses_probe_bits;
+
+/* Adds label y with probability p after n examples; seen [classes]: labels among them. */
+void ses_probe_bits_add(ses_probe_bits *b, double p, size_t n, const bool *seen, size_t y, size_t classes);
 
 /* The 95 % Wilson interval of k successes in n. */
 void ses_wilson_interval(double k, double n, double *low, double *high);

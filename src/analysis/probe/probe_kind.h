@@ -10,7 +10,8 @@
 typedef struct ses_probe_args {
     bool decoder;    /* states of the decoder */
     int first_piece; /* words: the first token instead of the mean */
-    bool no_random;  /* without the model with random weights */
+    bool pieces_given;
+    bool no_random; /* without the model with random weights */
     ses_probe_classifier_args classify;
     ses_probe_tree_args tree;
 } ses_probe_args;

@@ -2,7 +2,7 @@
 #include "probe_mlp.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
+#include "probe_examples.h"
 #include "sesame/ops.h"
 #include "sesame/optim.h"
 #include "sesame/store.h"
@@ -18,10 +18,10 @@ struct ses_probe_mlp {
     ses_tensor *up, *up_bias, *down, *down_bias;
     ses_tape *tape;
     size_t width, classes;
-    ses_real *x;     /* [PREDICT, width]: rows of a batch */
-    int32_t *y;      /* [PREDICT] */
-    uint32_t *order; /* [n] */
-    ses_real *best;  /* values of the best epoch, parameter after parameter */
+    ses_real *x;    /* [PREDICT, width]: rows of a batch */
+    int32_t *y;     /* [PREDICT] */
+    int32_t *order; /* [n] */
+    ses_real *best; /* values of the best epoch, parameter after parameter */
 };
 
 void ses_probe_mlp_free(ses_probe_mlp *m)
@@ -68,27 +68,13 @@ static bool open_mlp(ses_probe_mlp *m, const ses_probe_fit_options *o, size_t n,
     return m->tape && m->x && m->y && m->order && m->best;
 }
 
-/* Copies the values of all parameters from or to `best`. */
-static void swap_best(ses_probe_mlp *m, bool restore)
+void ses_probe_copy_values(const ses_store *s, ses_real *best, bool restore)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < ses_store_count(m->store); i++) {
-        ses_tensor *t = ses_store_at(m->store, i)->tensor;
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        ses_tensor *t = ses_store_at(s, i)->tensor;
         size_t n = (size_t)ses_count(t);
-        memcpy(restore ? t->data : m->best + at, restore ? m->best + at : t->data, n * sizeof *m->best);
-        at += n;
-    }
-}
-
-/* Fisher-Yates; a function of (seed, epoch). */
-static void shuffle(uint32_t *order, size_t n, uint64_t seed, uint32_t epoch)
-{
-    ses_rng_key key = { seed, epoch, SITE_ORDER };
-    for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-    for (size_t i = n; i-- > 1;) {
-        size_t j = (size_t)(((uint64_t)ses_rand32(key, i) * (i + 1)) >> 32);
-        uint32_t x = order[i];
-        order[i] = order[j], order[j] = x;
+        memcpy(restore ? t->data : best, restore ? best : t->data, n * sizeof *best);
+        best += n;
     }
 }
 
@@ -97,7 +83,7 @@ static bool run_epoch(ses_probe_mlp *m, ses_optim *optim, const ses_probe_set *t
     for (size_t first = 0; first < n; first += BATCH) {
         size_t rows = n - first < BATCH ? n - first : BATCH;
         for (size_t i = 0; i < rows; i++) {
-            copy_row(m, i, train->x + m->order[first + i] * m->width);
+            copy_row(m, i, train->x + (size_t)m->order[first + i] * m->width);
             m->y[i] = train->y[m->order[first + i]];
         }
         ses_tape_reset(m->tape, &(ses_tape_options){ .record = true, .train = true });
@@ -141,13 +127,13 @@ static bool train(ses_probe_mlp *m, const ses_probe_fit_options *o, const ses_pr
     double best = INFINITY, loss = 0;
     bool ok = optim != NULL;
     for (uint32_t epoch = 0, since = 0; ok && epoch < MAX_EPOCHS && since < PATIENCE; epoch++) {
-        shuffle(m->order, n, o->seed, epoch);
+        ses_probe_shuffle(m->order, n, o->seed, epoch, SITE_ORDER);
         ok = run_epoch(m, optim, data, n, e) && dev_loss(m, dev, &loss, e);
         since++;
-        if (ok && loss < best) best = loss, since = 0, swap_best(m, false);
+        if (ok && loss < best) best = loss, since = 0, ses_probe_copy_values(m->store, m->best, false);
     }
     ses_optim_free(optim);
-    if (ok && isfinite(best)) swap_best(m, true);
+    if (ok && isfinite(best)) ses_probe_copy_values(m->store, m->best, true);
     return ok && (isfinite(best) || ses_fail(e, SES_EARG, "the loss is not a finite number"));
 }
 

@@ -4,6 +4,7 @@
 #define SES_ANALYSIS_PROBE_MLP_H
 
 #include "probe_fit.h"
+#include "sesame/store.h"
 
 typedef struct ses_probe_mlp ses_probe_mlp;
 
@@ -13,5 +14,8 @@ ses_probe_mlp *ses_probe_mlp_train(const ses_probe_fit_options *o, const ses_pro
 /* Probabilities [n, classes] of the rows x [n, width]. */
 bool ses_probe_mlp_predict(ses_probe_mlp *m, const float *x, size_t n, float *probability, ses_err *e);
 void ses_probe_mlp_free(ses_probe_mlp *m); /* m may be NULL */
+
+/* Copies the values of all parameters to `best`, or with restore from it. */
+void ses_probe_copy_values(const ses_store *s, ses_real *best, bool restore);
 
 #endif

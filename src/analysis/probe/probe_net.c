@@ -1,8 +1,11 @@
 /* Networks on spans of words, on the ops and optimizers of the engine. */
 #include "probe_net.h"
 
+#include "probe_examples.h"
+#include "probe_fit.h"
+#include "probe_mlp.h"
+
 #include "base/alloc.h"
-#include "base/rng.h"
 #include "sesame/ops.h"
 #include "sesame/optim.h"
 #include "tensor/device_impl.h"
@@ -27,8 +30,9 @@ typedef struct net {
     int32_t *cu, *zeros; /* [batch + 1] */
     ses_real *target;    /* [batch, classes] */
     int32_t *label;      /* [batch] */
-    uint32_t *order;     /* [n] */
+    int32_t *order;      /* [n] */
     ses_real *best, *out;
+    bool *seen; /* [classes]: labels of the training data */
     size_t max_batch;
 } net;
 
@@ -86,7 +90,8 @@ static bool open_net(net *m, size_t n, ses_err *e)
     m->label = ses_alloc_array(m->max_batch, sizeof *m->label, e);
     m->order = ses_alloc_array(n + 1, sizeof *m->order, e);
     m->best = ses_alloc_array((size_t)ses_store_element_count(m->store), sizeof *m->best, e);
-    if (!m->tape || !m->cu || !m->target || !m->label || !m->order || !m->best) return false;
+    m->seen = ses_alloc_array(o->classes, sizeof *m->seen, e);
+    if (!m->seen || !m->tape || !m->cu || !m->target || !m->label || !m->order || !m->best) return false;
     m->zeros = m->cu + m->max_batch + 1, m->out = m->target + m->max_batch * o->classes;
     return true;
 }
@@ -96,13 +101,13 @@ static void close_net(net *m)
     ses_tape_free(m->tape);
     ses_store_free(m->store);
     ses_free(m->x), ses_free(m->cu), ses_free(m->target), ses_free(m->label), ses_free(m->order);
-    ses_free(m->best);
+    ses_free(m->best), ses_free(m->seen);
 }
 
 /* ---- forward ---- */
 
 /* The words of span s of the examples at[n], mixed over layers: [rows, width]; sets m->cu. */
-static ses_tensor *span_words(net *m, const ses_probe_net_set *set, const uint32_t *at, size_t n, size_t s)
+static ses_tensor *span_words(net *m, const ses_probe_net_set *set, const int32_t *at, size_t n, size_t s)
 {
     size_t rows = 0, width = m->o->width;
     m->cu[0] = 0;
@@ -145,7 +150,7 @@ static ses_tensor *pool_span(net *m, ses_tensor *words, size_t n, size_t s)
 }
 
 /* Scores [n, classes]. */
-static ses_tensor *run_net(net *m, const ses_probe_net_set *set, const uint32_t *at, size_t n)
+static ses_tensor *run_net(net *m, const ses_probe_net_set *set, const int32_t *at, size_t n)
 {
     ses_tensor *span[SES_PROBE_NET_MAX_SPANS] = { 0 };
     for (size_t s = 0; s < m->o->spans; s++) {
@@ -163,7 +168,7 @@ static ses_tensor *run_net(net *m, const ses_probe_net_set *set, const uint32_t 
     return ses_linear(m->tape, x, m->down, m->down_bias, SES_ACT_NONE, SES_OUT_IN);
 }
 
-static ses_tensor *loss_of(net *m, const ses_probe_net_set *set, const uint32_t *at, size_t n,
+static ses_tensor *loss_of(net *m, const ses_probe_net_set *set, const int32_t *at, size_t n,
                            ses_tensor *scores)
 {
     size_t classes = m->o->classes;
@@ -184,13 +189,7 @@ static ses_tensor *loss_of(net *m, const ses_probe_net_set *set, const uint32_t 
 static bool run_epoch(net *m, ses_optim *optim, const ses_probe_net_set *set, uint32_t epoch, double *loss,
                       ses_err *e)
 {
-    ses_rng_key key = { m->o->seed, epoch, SITE_ORDER };
-    for (size_t i = 0; i < set->n; i++) m->order[i] = (uint32_t)i;
-    for (size_t i = set->n; i-- > 1;) {
-        size_t j = (size_t)(((uint64_t)ses_rand32(key, i) * (i + 1)) >> 32);
-        uint32_t x = m->order[i];
-        m->order[i] = m->order[j], m->order[j] = x;
-    }
+    ses_probe_shuffle(m->order, set->n, m->o->seed, epoch, SITE_ORDER);
     *loss = 0;
     for (size_t first = 0; first < set->n; first += m->o->batch) {
         size_t n = set->n - first < m->o->batch ? set->n - first : m->o->batch;
@@ -211,16 +210,42 @@ static bool run_epoch(net *m, ses_optim *optim, const ses_probe_net_set *set, ui
 
 typedef struct counts {
     double loss, correct, predicted, right, n;
+    ses_probe_bits bits; /* code of the labels */
 } counts;
 
-static bool evaluate(net *m, const ses_probe_net_set *set, counts *c, ses_err *e)
+/* Probability of class y: softmax of the scores; of an edge probe its share of the probabilities. */
+static double probability(const net *m, const ses_real *x, size_t y)
+{
+    double sum = 0, max = (double)x[0], own;
+    for (size_t k = 1; k < m->o->classes; k++) max = fmax(max, (double)x[k]);
+    for (size_t k = 0; k < m->o->classes; k++)
+        sum += m->o->edge ? 1 / (1 + exp(-(double)x[k])) : exp((double)x[k] - max);
+    own = m->o->edge ? 1 / (1 + exp(-(double)x[y])) : exp((double)x[y] - max);
+    return sum > 0 ? own / sum : 1 / (double)m->o->classes;
+}
+
+static void count(const net *m, const ses_real *x, int32_t y, size_t trained_on, counts *c)
+{
+    size_t best = 0, classes = m->o->classes;
+    for (size_t k = 0; k < classes; k++) {
+        if (x[k] > x[best]) best = k;
+        c->predicted += x[k] > 0;
+        c->right += x[k] > 0 && y == (int32_t)k;
+    }
+    c->correct += y == (int32_t)best;
+    if (!trained_on || y < 0) return;
+    ses_probe_bits_add(&c->bits, probability(m, x, (size_t)y), trained_on, m->seen, (size_t)y, classes);
+}
+
+/* trained_on: number of examples before the set, for the code of its labels; 0: no code. */
+static bool evaluate(net *m, const ses_probe_net_set *set, size_t trained_on, counts *c, ses_err *e)
 {
     *c = (counts){ .n = (double)set->n };
-    uint32_t *at = ses_alloc_array(set->n + 1, sizeof *at, e);
+    int32_t *at = ses_alloc_array(set->n + 1, sizeof *at, e);
     bool ok = at != NULL;
-    for (size_t i = 0; ok && i < set->n; i++) at[i] = (uint32_t)i;
+    for (size_t i = 0; ok && i < set->n; i++) at[i] = (int32_t)i;
     for (size_t first = 0; ok && first < set->n; first += m->max_batch) {
-        size_t n = set->n - first < m->max_batch ? set->n - first : m->max_batch, classes = m->o->classes;
+        size_t n = set->n - first < m->max_batch ? set->n - first : m->max_batch;
         ses_real value = 0;
         ses_tape_reset(m->tape, &(ses_tape_options){ 0 });
         ses_tensor *scores = run_net(m, set, at + first, n);
@@ -228,17 +253,8 @@ static bool evaluate(net *m, const ses_probe_net_set *set, counts *c, ses_err *e
         ses_tape_read(m->tape, scores, m->out);
         ok = ses_tape_ok(m->tape, e);
         c->loss += (double)value * (double)n / (double)set->n;
-        for (size_t i = 0; ok && i < n; i++) {
-            const ses_real *x = m->out + i * classes;
-            size_t best = 0;
-            int32_t y = set->y[first + i];
-            for (size_t k = 0; k < classes; k++) {
-                if (x[k] > x[best]) best = k;
-                c->predicted += x[k] > 0;
-                c->right += x[k] > 0 && y == (int32_t)k;
-            }
-            c->correct += y == (int32_t)best;
-        }
+        for (size_t i = 0; ok && i < n; i++)
+            count(m, m->out + i * m->o->classes, set->y[first + i], trained_on, c);
     }
     ses_free(at);
     return ok;
@@ -249,21 +265,12 @@ static double score_of(const net *m, const counts *c)
     return !m->o->edge ? c->correct / c->n : 2 * c->right / fmax(1, c->predicted + c->n);
 }
 
-static void swap_best(net *m, bool restore)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < ses_store_count(m->store); i++) {
-        ses_tensor *t = ses_store_at(m->store, i)->tensor;
-        size_t n = (size_t)ses_count(t);
-        memcpy(restore ? t->data : m->best + at, restore ? m->best + at : t->data, n * sizeof *m->best);
-        at += n;
-    }
-}
-
 static bool train(net *m, const ses_probe_net_set *data, const ses_probe_net_set *dev,
                   ses_probe_net_result *out, ses_err *e)
 {
     ses_optim_options adam;
+    for (size_t i = 0; i < data->n; i++)
+        if (data->y[i] >= 0) m->seen[data->y[i]] = true;
     if (!ses_optim_defaults("adamw", &adam, e)) return false;
     adam.lr = m->o->rate;
     ses_optim *optim = ses_optim_new(m->store, &adam, e);
@@ -272,14 +279,16 @@ static bool train(net *m, const ses_probe_net_set *data, const ses_probe_net_set
     for (int since = 0; ok && out->epochs < m->o->epochs && since < m->o->patience; out->epochs++) {
         counts c;
         int k = out->epochs;
-        ok = run_epoch(m, optim, data, (uint32_t)k, &out->loss[k], e) && evaluate(m, dev, &c, e);
+        ok = run_epoch(m, optim, data, (uint32_t)k, &out->loss[k], e) && evaluate(m, dev, 0, &c, e);
         if (!ok) break;
         out->dev_loss[k] = c.loss;
         since++;
-        if (c.loss < best) best = c.loss, since = 0, out->dev = score_of(m, &c), swap_best(m, false);
+        if (c.loss < best)
+            best = c.loss, since = 0, out->dev = score_of(m, &c),
+            ses_probe_copy_values(m->store, m->best, false);
     }
     ses_optim_free(optim);
-    if (ok && isfinite(best)) swap_best(m, true);
+    if (ok && isfinite(best)) ses_probe_copy_values(m->store, m->best, true);
     return ok && (isfinite(best) || ses_fail(e, SES_EARG, "the loss is not a finite number"));
 }
 
@@ -293,18 +302,53 @@ static void read_mix(const net *m, ses_probe_net_result *out)
     for (size_t l = 0; l < m->o->layers; l++) out->mix[l] /= sum;
 }
 
+/* A new network trained on the first n examples; codes the examples from there to `end`. */
+static bool run_once(const ses_probe_net_options *o, const ses_probe_net_set *data, size_t n, size_t end,
+                     const ses_probe_net_set *dev, const ses_probe_net_set *test, ses_probe_net_result *out,
+                     counts *code, ses_err *e)
+{
+    net m = { .o = o };
+    counts c = { 0 };
+    ses_probe_net_set part = *data, rest = *data;
+    part.n = n, rest.n = end - n, rest.y += n;
+    for (size_t s = 0; s < o->spans; s++) rest.begin[s] += n;
+    if (rest.length) rest.length += n;
+    bool ok = open_net(&m, n, e) && train(&m, &part, dev, out, e) &&
+              (rest.n ? evaluate(&m, &rest, n, code, e) : evaluate(&m, test, 0, &c, e));
+    if (ok && !rest.n) out->accuracy = c.correct / c.n, out->f1 = score_of(&m, &c), read_mix(&m, out);
+    close_net(&m);
+    return ok;
+}
+
+/* Online coding: each block by a network trained on the blocks before it. */
+static bool code_blocks(const ses_probe_net_options *o, const ses_probe_net_set *data,
+                        const ses_probe_net_set *dev, ses_probe_net_result *out, ses_err *e)
+{
+    enum { MIN_ROWS = 16 };
+    size_t end[SES_PROBE_BLOCKS], blocks = ses_probe_block_ends(data->n, end);
+    ses_probe_net_result *result = ses_alloc(sizeof *result, e);
+    bool ok = result != NULL;
+    out->bits = out->plain_bits = 0;
+    for (size_t b = 0; ok && b < blocks; b++) {
+        size_t first = b ? end[b - 1] : 0;
+        counts c = { 0 };
+        c.bits.smooth = c.bits.plain = (double)(end[b] - first) * log2((double)o->classes);
+        *result = (ses_probe_net_result){ 0 };
+        if (first >= MIN_ROWS) ok = run_once(o, data, first, end[b], dev, NULL, result, &c, e);
+        out->bits += c.bits.smooth, out->plain_bits += c.bits.plain, out->lacking += c.bits.lacking;
+    }
+    ses_free(result);
+    return ok;
+}
+
 bool ses_probe_net_run(const ses_probe_net_options *o, const ses_probe_net_set *data,
                        const ses_probe_net_set *dev, const ses_probe_net_set *test, ses_probe_net_result *out,
                        ses_err *e)
 {
-    net m = { .o = o };
-    counts c;
-    *out = (ses_probe_net_result){ 0 };
+    *out = (ses_probe_net_result){ .bits = NAN, .plain_bits = NAN };
     if (o->layers > MAX_LAYERS || o->epochs > MAX_LAYERS || !o->dev->is_host)
         return ses_fail(e, SES_EARG, "%zu layers, %d epochs: expected at most %d, on a CPU", o->layers,
                         o->epochs, MAX_LAYERS);
-    bool ok = open_net(&m, data->n, e) && train(&m, data, dev, out, e) && evaluate(&m, test, &c, e);
-    if (ok) out->accuracy = c.correct / c.n, out->f1 = score_of(&m, &c), read_mix(&m, out);
-    close_net(&m);
-    return ok;
+    return run_once(o, data, data->n, data->n, dev, test, out, NULL, e) &&
+           (!o->mdl || code_blocks(o, data, dev, out, e));
 }

@@ -6,6 +6,9 @@
  * span, self-attentive pooling softmax(u . p) p, dropout 0.3, MLP with 256 units (tanh), and an independent
  * sigmoid for each label with binary cross entropy; micro-F1 of probabilities above 0.5.
  *
+ * Codelength: online coding as in probe_fit.h, each network trained from the start. The probability of a
+ * label is that of softmax; of an edge probe its sigmoid divided by the sum of all.
+ *
  * Adam, batches of 64; stops after `patience` epochs without a better dev loss. The same bits for any number
  * of threads. */
 #ifndef SES_ANALYSIS_PROBE_NET_H
@@ -33,6 +36,7 @@ typedef struct ses_probe_net_options {
     size_t batch;
     int epochs, patience;
     uint64_t seed;
+    bool mdl; /* computes the codelength of the training labels, which are in random order */
     /* Sets initial values after the random ones; NULL: none. For tests. */
     void (*set_values)(void *ctx, ses_store *store);
     void *ctx;
@@ -46,6 +50,8 @@ typedef struct ses_probe_net_result {
     double accuracy;                 /* the label with the highest score */
     double f1;                       /* micro-F1; of a linear probe the accuracy */
     double dev;                      /* the same on dev */
+    double bits, plain_bits;         /* codelength, and without smoothing (probe_fit.h); NaN without mdl */
+    double lacking;                  /* labels that are coded after a prefix without them */
     double mix[256];                 /* softmax(w) over layers */
     double loss[256], dev_loss[256]; /* mean loss of each epoch */
     int epochs;

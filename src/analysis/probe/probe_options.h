@@ -14,6 +14,9 @@ typedef struct ses_probe_classifier_args {
     const char *text, *pair, *label; /* text: columns */
     const char *task;                /* text: tasks made from trees */
     int pool;                        /* text: mean, first, last */
+    struct {
+        bool columns, text, pair, label, task, pool, mlp, c, tolerance, max_train;
+    } given; /* options that the user gave */
 } ses_probe_classifier_args;
 
 extern const ses_opt_table ses_probe_classifier_options;

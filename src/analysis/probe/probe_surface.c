@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "probe_run.h"
+#include "probe_setup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,20 +101,14 @@ static bool add_set(surface *s, const ses_treebank *trees, int set, ses_err *e)
     return ok;
 }
 
-static void note_skipped(const surface *s, const ses_treebank *t, const char *path)
-{
-    if (t->skipped)
-        ses_report_note(s->c->report, "%llu invalid sentences of %s were skipped; the first: %s.",
-                        (unsigned long long)t->skipped, path, t->first_skipped);
-}
-
 static bool read_sets(surface *s, char *const *file, int n, bool skip_invalid, ses_treebank *whole,
                       ses_treebank *part, ses_err *e)
 {
     static const size_t from[] = { 0, 8, 9, 10 }; /* as ses_probe_in_set */
     for (int i = 0; i < n; i++) {
         if (!ses_treebank_read(&whole[i], file[i], skip_invalid, e)) return false;
-        note_skipped(s, &whole[i], file[i]);
+        ses_treebank_note_left_out(&whole[i], file[i], s->c->report);
+        s->d.left_out += whole[i].too_long;
     }
     for (int set = 0; set < SES_PROBE_SETS; set++) {
         const ses_treebank *t = &whole[set < n ? set : n - 1];
@@ -127,7 +122,7 @@ bool ses_probe_surface(ses_analysis_call *c, char *const *file, int n, const ses
 {
     surface s = { .c = c, .d = { .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
     ses_treebank whole[SES_PROBE_SETS] = { 0 }, part[SES_PROBE_SETS] = { 0 };
-    bool ok = add_tasks(&s, a->classify.task, e) &&
+    bool ok = ses_probe_check_options(a, SES_PROBE_TEXT_CONLLU, e) && add_tasks(&s, a->classify.task, e) &&
               read_sets(&s, file, n, a->tree.skip_invalid, whole, part, e) && ses_probe_data_end(&s.d, e) &&
               ses_probe_run(c, a, &s.d, e);
     for (int i = 0; i < SES_PROBE_SETS; i++) {

@@ -2,7 +2,9 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "io/conllu.h"
+#include "io/input_stream.h"
 #include "probe_run.h"
+#include "probe_setup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ typedef struct tags {
     bool conllu, spans;             /* spans: examples are entities, not words */
     ses_string column[MAX_COLUMNS]; /* names or numbers */
     int number[MAX_COLUMNS + 1];    /* columns of other files: the word, then the labels */
+    bool note;                      /* the file is read for the first time */
     ses_string *word;               /* words of a sentence */
     size_t cap_words;
 } tags;
@@ -102,9 +105,7 @@ static bool read_conllu(tags *t, const char *path, int set, bool split, ses_err 
     bool ok = f != NULL;
     for (size_t i = 0; ok && (ok = ses_conllu_next(f, &s, e)) && s.n; i++)
         if (!split || ses_probe_in_set(i, set)) ok = add_conllu(t, &s, e);
-    if (ok && ses_conllu_skipped(f) && set != SES_PROBE_DEV)
-        ses_report_note(t->c->report, "%llu invalid sentences of %s were skipped; the first: %s.",
-                        (unsigned long long)ses_conllu_skipped(f), path, ses_conllu_first_skipped(f));
+    if (ok && t->note) ses_probe_note_skipped(t->c, f, path);
     ses_conllu_free(f);
     return ok;
 }
@@ -131,8 +132,7 @@ static bool detect_format(tags *t, const char *path, ses_err *e)
     ses_conll_options o = { .conllu = true, .columns = columns, .n_columns = SES_LEN(columns) };
     ses_conll *f = ses_conll_open(path, &o, NULL);
     ses_conll_sentence s = { 0 };
-    size_t n = strlen(path);
-    t->conllu = n > 7 && !strcmp(path + n - 7, ".conllu");
+    t->conllu = ses_input_stream_has_suffix(path, ".conllu");
     if (f && ses_conll_next(f, &s, NULL) && s.n) t->conllu |= ses_equal(s.field[0].p, s.field[0].n, "1");
     ses_conll_free(f);
     return strcmp(path, "-") != 0 ||
@@ -163,13 +163,13 @@ static bool check_column(tags *t, ses_string c, size_t k, ses_err *e)
     if (t->conllu) {
         bool known = ses_equal(c.p, c.n, "upos") || ses_equal(c.p, c.n, "xpos") ||
                      ses_equal(c.p, c.n, "deprel") || (c.n > 6 && c.n < 64 && !strncmp(c.p, "feats.", 6));
-        return known || ses_fail(e, SES_EUSAGE, "--columns %s: expected upos, xpos, deprel or feats.NAME",
+        return known || ses_fail(e, SES_EUSAGE, "--tags %s: expected upos, xpos, deprel or feats.NAME",
                                  ses_quoted_of(c.p, c.n).s);
     }
     unsigned long number = strtoul(c.p, &end, 10);
     t->number[k + 1] = (int)number;
     return (end == c.p + c.n && number > 1 && number < 1000) ||
-           ses_fail(e, SES_EUSAGE, "--columns %s: expected numbers of columns from 2",
+           ses_fail(e, SES_EUSAGE, "--tags %s: expected numbers of columns from 2; 1 is the word",
                     ses_quoted_of(c.p, c.n).s);
 }
 
@@ -181,7 +181,7 @@ static bool add_tasks(tags *t, ses_err *e)
     for (const char *at = list ? list : "upos"; *at;) {
         size_t n = strcspn(at, ",");
         if (t->d.n_tasks == MAX_COLUMNS || !n)
-            return ses_fail(e, SES_EUSAGE, "--columns %s: expected up to %d names", list, MAX_COLUMNS);
+            return ses_fail(e, SES_EUSAGE, "--tags %s: expected up to %d names", list, MAX_COLUMNS);
         t->column[t->d.n_tasks] = (ses_string){ at, n };
         if (!check_column(t, t->column[t->d.n_tasks], t->d.n_tasks, e)) return false;
         char name[32];
@@ -189,17 +189,20 @@ static bool add_tasks(tags *t, ses_err *e)
         if (!ses_probe_data_add_task(&t->d, name, (size_t)len, e)) return false;
         at += n + (at[n] == ',');
     }
-    return t->d.n_tasks || ses_fail(e, SES_EUSAGE, "--columns: expected a name");
+    return t->d.n_tasks || ses_fail(e, SES_EUSAGE, "--tags: expected a name");
 }
 
 static bool run_tag(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
     tags t = { .a = a, .c = c, .d = { .unit = SES_STATES_OF_WORDS } };
-    bool ok = detect_format(&t, file[0], e) && add_tasks(&t, e);
+    bool ok = detect_format(&t, file[0], e) &&
+              ses_probe_check_options(a, t.conllu ? SES_PROBE_WORDS_CONLLU : SES_PROBE_WORDS_COLUMNS, e) &&
+              add_tasks(&t, e);
     t.spans = ok && a->classify.edge && !t.conllu && t.d.n_tasks == 1 && has_spans(&t, file[0]);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
         const char *path = file[n == 1 ? 0 : s < n ? s : n - 1];
         ses_probe_data_begin(&t.d, s);
+        t.note = s < n;
         ok = (t.conllu ? read_conllu : read_columns)(&t, path, s, n == 1, e);
     }
     ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);

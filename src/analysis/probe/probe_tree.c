@@ -4,6 +4,7 @@
 #include "analysis/word_states.h"
 #include "base/alloc.h"
 #include "probe_kind.h"
+#include "probe_setup.h"
 #include "probe_tree_report.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ static const ses_opt opt[] = {
     { .name = "rank",
       .type = SES_OPT_INT,
       .offset = AT(rank),
+      .was_set = AT(given.rank),
       .def = "0",
       .min = 0,
       .max = 1 << 16,
@@ -20,6 +22,7 @@ static const ses_opt opt[] = {
     { .name = "tree-epochs",
       .type = SES_OPT_INT,
       .offset = AT(epochs),
+      .was_set = AT(given.epochs),
       .def = "40",
       .min = 1,
       .max = SES_STRUCTURAL_MAX_EPOCHS,
@@ -27,6 +30,7 @@ static const ses_opt opt[] = {
     { .name = "draw",
       .type = SES_OPT_INT,
       .offset = AT(draw),
+      .was_set = AT(given.draw),
       .def = "2",
       .min = 0,
       .max = 1000,
@@ -98,12 +102,8 @@ static bool check_sets(tree_probe *p, char *const *file, int n, ses_err *e)
         if (!ses_structural_gold_new(&p->gold[i], p->bank[i], e)) return false;
     }
     for (int i = 0; i < n; i++) {
-        if (p->file[i].skipped)
-            ses_report_note(p->c->report, "%llu invalid sentences of %s were skipped; the first: %s.",
-                            (unsigned long long)p->file[i].skipped, file[i], p->file[i].first_skipped);
-        if (p->file[i].too_long)
-            ses_report_note(p->c->report, "%zu sentences of %s with more than %d words were left out.",
-                            p->file[i].too_long, file[i], (int)SES_TREE_MAX_WORDS);
+        ses_treebank_note_left_out(&p->file[i], file[i], p->c->report);
+        p->out.too_long += p->file[i].too_long;
     }
     return true;
 }
@@ -114,6 +114,7 @@ static bool take_states(void *ctx, const ses_state_batch *b, ses_err *e)
 {
     tree_probe *p = ctx;
     if (!ses_state_spool_add(p->spool, b->x, b->rows, e)) return false;
+    p->out.windowed += b->windowed;
     ses_analysis_progress(p->c, "hidden states", (int64_t)ses_state_spool_rows(p->spool), (int64_t)p->rows);
     return true;
 }
@@ -126,7 +127,8 @@ static bool collect_states(tree_probe *p, const ses_model *m, ses_err *e)
                                   .layers = p->run,
                                   .n_layers = p->n_run };
     ses_state_spool_free(p->spool);
-    p->spool = ses_state_spool_new(p->n_run, p->width, SPOOL_BYTES, NULL, e);
+    p->out.windowed = 0;
+    p->spool = ses_state_spool_new(p->n_run, p->width, SPOOL_BYTES, p->c->tmp_dir, e);
     if (!p->spool) return false;
     for (int i = 0; i < N_SETS; i++) {
         if (i == TEST && p->bank[TEST] == p->bank[DEV]) continue;
@@ -235,7 +237,8 @@ static bool probe_layer(tree_probe *p, size_t k, bool draw, ses_tree_layer *l, s
               train_probe(p, SES_STRUCTURAL_DEPTH, &l->depth, e) &&
               ses_structural_score(&l->distance, &l->depth, p->host, &p->set[TEST], &l->scores, e) &&
               (!draw || ses_structural_score(&l->distance, &l->depth, p->host, &p->set[DEV], &dev, e));
-    if (ok && draw && (k == 0 || dev.uuas > p->best_uuas)) {
+    bool baseline = k == 0 && p->out.added_0;
+    if (ok && draw && !baseline && (k == p->out.added_0 || dev.uuas > p->best_uuas)) {
         p->out.best = k, p->best_uuas = dev.uuas;
         ok = predict_drawn(p, l, e);
     }
@@ -282,26 +285,19 @@ static bool choose_drawn(tree_probe *p, ses_err *e)
     return true;
 }
 
-static bool choose_layers(tree_probe *p, ses_err *e)
-{
-    int64_t depth = ses_word_states_depth(p->c->model, p->common->decoder);
-    p->layers = ses_alloc_array((size_t)(depth < 0 ? 0 : depth) + 1, sizeof *p->layers, e);
-    if (!p->layers) return false;
-    for (int64_t i = 0; i <= depth; i++)
-        if (ses_layer_set_has(&p->c->layers, i)) p->layers[p->n_layers++] = i;
-    p->width = (size_t)ses_word_states_width(p->c->model);
-    return p->n_layers || ses_fail(e, SES_EUSAGE, "--layers: none of these layers exists");
-}
-
 static bool prepare(tree_probe *p, char *const *file, int n, ses_err *e)
 {
-    if (!choose_layers(p, e) || !read_files(p, file, n, e) || !check_sets(p, file, n, e) ||
-        !choose_drawn(p, e))
+    p->layers = ses_alloc_array(SES_LAYER_SET_MAX, sizeof *p->layers, e);
+    if (!p->layers || !ses_probe_check_options(p->common, SES_PROBE_TREES, e) ||
+        !ses_probe_choose_layers(p->c, p->common->decoder, p->layers, &p->n_layers, &p->out.added_0, e))
         return false;
+    p->width = (size_t)ses_word_states_width(p->c->model, p->common->decoder);
+    if (!read_files(p, file, n, e) || !check_sets(p, file, n, e) || !choose_drawn(p, e)) return false;
     p->host = p->c->dev;
     if (!p->host->is_host) {
+        ses_device_options threads = { .threads = ses_device_threads(p->c->dev) };
         p->own_host = true;
-        if (!(p->host = ses_device_open("cpu", NULL, e))) return false;
+        if (!(p->host = ses_device_open("cpu", &threads, e))) return false;
     }
     bool random = !p->common->no_random;
     p->run = p->layers, p->n_run = p->out.n = p->n_layers;
@@ -347,6 +343,7 @@ static bool run(ses_analysis_call *c, char *const *file, int n, const ses_probe_
     tree_probe p = { .c = c, .common = a, .a = &a->tree };
     bool ok = prepare(&p, file, n, e) && probe_model(&p, c->model, p.out.layer, true, e) &&
               (!p.out.random || probe_random(&p, e)) && ses_tree_report(c->report, &p.out, e);
+    if (ok) ses_probe_note_windows(c, p.out.windowed);
     tree_probe_free(&p);
     return ok;
 }

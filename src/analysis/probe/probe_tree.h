@@ -7,6 +7,9 @@
 typedef struct ses_probe_tree_args {
     int64_t rank, epochs, draw;
     bool skip_invalid;
+    struct {
+        bool rank, epochs, draw;
+    } given; /* options that the user gave */
 } ses_probe_tree_args;
 
 extern const ses_opt_table ses_probe_tree_options;

@@ -3,25 +3,36 @@
 
 #include "base/alloc.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static double percent(double x) { return 100 * x; }
+
+/* A correlation; none if no sentence has 5 to 50 words. */
+static void put_correlation(ses_figure *t, double x)
+{
+    if (isnan(x))
+        ses_figure_cell(t, "%s", "");
+    else
+        ses_figure_cell(t, "%.3f", x);
+}
 
 static void put_row(ses_figure *t, const char *name, const ses_structural_scores *s)
 {
     ses_figure_cell(t, "%s", name);
     ses_figure_cell(t, "%.1f", percent(s->uuas));
-    ses_figure_cell(t, "%.3f", s->dspr);
+    put_correlation(t, s->dspr);
     ses_figure_cell(t, "%.1f", percent(s->root));
     ses_figure_cell(t, "%.1f", percent(s->root_of_several));
-    ses_figure_cell(t, "%.3f", s->nspr);
+    put_correlation(t, s->nspr);
 }
 
-static void put_layers(ses_figure *t, const char *what, const ses_tree_layer *layer, size_t n)
+static void put_layers(ses_figure *t, const char *what, const ses_tree_layer *layer, size_t n, bool added_0)
 {
     for (size_t i = 0; i < n; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s%lld", what, (long long)layer[i].layer);
+        snprintf(name, sizeof name, "%s%lld%s", what, (long long)layer[i].layer,
+                 added_0 && !layer[i].layer ? " (baseline)" : "");
         put_row(t, name, &layer[i].scores);
     }
 }
@@ -30,8 +41,8 @@ static void put_table(ses_report *r, const ses_tree_results *x)
 {
     ses_figure *t =
         ses_report_table(r, "Structural probes by layer", "Layer|>UUAS|>DSpr|>Root %|>Root % (2+)|>NSpr");
-    put_layers(t, "", x->layer, x->n);
-    put_layers(t, "random weights, layer ", x->random, x->n_random);
+    put_layers(t, "", x->layer, x->n, x->added_0);
+    put_layers(t, "random weights, layer ", x->random, x->n_random, false);
     put_row(t, "word order", &x->order);
 }
 
@@ -169,6 +180,8 @@ static void put_json(ses_json_writer *w, const ses_tree_results *x)
     json_data(w, "train", x->train);
     json_data(w, "dev", x->dev);
     json_data(w, "test", x->test);
+    ses_json_member_uint(w, "sentences_left_out", x->too_long);
+    ses_json_member_uint(w, "sentences_in_windows", x->windowed);
     ses_json_member_object(w, "word_order");
     json_scores(w, &x->order);
     ses_json_end_object(w);

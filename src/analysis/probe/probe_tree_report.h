@@ -23,6 +23,8 @@ typedef struct ses_tree_results {
     ses_structural_scores order;            /* the baseline of linear order */
     ses_tree_layer *layer, *random;         /* [n], [n_random] */
     size_t n, n_random;                     /* n_random: n, 1 for the best layer, 0 */
+    size_t too_long, windowed;              /* sentences left out; sentences longer than the model */
+    bool added_0;                           /* layer 0 is a baseline that the user did not choose */
     size_t best;                            /* index of the layer with the best UUAS: the drawn one */
     ses_drawn_tree *drawn;
     size_t n_drawn;

@@ -11,21 +11,26 @@ enum { BATCH_TOKENS = 4096 };
 static size_t fill(ses_prune *p, size_t first, ses_batch *b, ses_err *e)
 {
     size_t n = 0;
-    int64_t tokens = 0;
-    while (first + n < p->n_texts && (!n || tokens + p->text[first + n].n <= BATCH_TOKENS))
-        tokens += p->text[first + n++].n;
-    int32_t *cu = ses_arena_array(&p->mem, n + 1, sizeof *cu, e);
-    int32_t *id = ses_arena_array(&p->mem, (size_t)tokens, sizeof *id, e);
-    int32_t *segment = ses_arena_array(&p->mem, (size_t)tokens, sizeof *segment, e);
-    int32_t *label = ses_arena_array(&p->mem, n, sizeof *label, e);
-    if (!cu || !id || !segment || !label) return 0;
+    int64_t tokens = 0, labels = 0;
+    for (; first + n < p->n_texts; n++) {
+        const ses_prune_text *t = &p->text[first + n];
+        if (n && tokens + labels + t->n + t->labels > BATCH_TOKENS) break;
+        tokens += t->n, labels += t->labels;
+    }
+    int32_t *cu = ses_arena_array(&p->mem, n + 1, sizeof *cu, e),
+            *target_cu = ses_arena_array(&p->mem, n + 1, sizeof *target_cu, e),
+            *id = ses_arena_array(&p->mem, (size_t)tokens, sizeof *id, e),
+            *segment = ses_arena_array(&p->mem, (size_t)tokens, sizeof *segment, e),
+            *label = ses_arena_array(&p->mem, (size_t)labels, sizeof *label, e);
+    if (!cu || !target_cu || !id || !segment || !label) return 0;
     for (size_t i = 0; i < n; i++) {
         const ses_prune_text *t = &p->text[first + i];
         for (int64_t j = 0; j < t->n; j++) id[cu[i] + j] = t->id[j], segment[cu[i] + j] = t->segment[j];
-        cu[i + 1] = cu[i] + (int32_t)t->n;
-        label[i] = t->label;
+        for (int64_t j = 0; j < t->labels; j++) label[target_cu[i] + j] = t->label[j];
+        cu[i + 1] = cu[i] + (int32_t)t->n, target_cu[i + 1] = target_cu[i] + (int32_t)t->labels;
     }
     *b = (ses_batch){ .seqs = (int64_t)n, .tokens = tokens, .cu_seqlens = cu, .ids = id, .labels = label };
+    if (p->writes) b->target_cu_seqlens = target_cu;
     if (p->sets_segments) b->segments = segment;
     return n;
 }
@@ -51,14 +56,20 @@ static bool add_layer(ses_prune *p, const ses_batch *b, const ses_outputs *o, se
     ses_real *g = ses_arena_array(&p->mem, (size_t)ses_count(y->tensor), sizeof *g, e);
     if (!x || !g || !ses_tape_read(p->tape, y->tensor, x) || !ses_tape_read_grad(p->tape, y->tensor, g))
         return ses_tape_ok(p->tape, e) && false;
-    for (int64_t s = 0; s < b->seqs; s++)
+    const int32_t *target = b->target_cu_seqlens,
+                  *cu = target && h->part != SES_PART_MAIN ? target : b->cu_seqlens;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        /* the loss is a mean over the labels of the batch; here over the labels of a text */
+        double scale =
+            target ? (double)target[b->seqs] / (double)(target[s + 1] - target[s]) : (double)b->seqs;
         for (int64_t k = 0; k < heads; k++) {
             double sum = 0;
-            for (int64_t t = b->cu_seqlens[s]; t < b->cu_seqlens[s + 1]; t++)
+            for (int64_t t = cu[s]; t < cu[s + 1]; t++)
                 for (int64_t d = k * D; d < (k + 1) * D; d++)
                     sum += (double)x[t * C + d] * (double)g[t * C + d];
-            h[k].raw += fabs(sum) * (double)b->seqs; /* the loss is a mean over the batch */
+            h[k].raw += fabs(sum) * scale;
         }
+    }
     return true;
 }
 
@@ -108,13 +119,13 @@ static int64_t count_right(ses_prune *p, const ses_batch *b, const ses_edits *ed
     ses_output_request r = { .logits = true, .edits = edits };
     if (!ses_model_forward(p->m, p->tape, b, &r, &o, e)) return -1;
     const ses_output *y = ses_outputs_find(&o, p->m->class->head[0].output);
-    int64_t n = y ? ses_cols(y->tensor) : 0;
-    ses_real *z = y ? ses_arena_array(&p->mem, (size_t)(n * b->seqs), sizeof *z, e) : NULL;
+    int64_t n = y ? ses_cols(y->tensor) : 0, rows = y ? ses_rows(y->tensor) : 0;
+    ses_real *z = y ? ses_arena_array(&p->mem, (size_t)(n * rows), sizeof *z, e) : NULL;
     if (!z || !ses_tape_read(p->tape, y->tensor, z)) {
         ses_tape_ok(p->tape, e);
         return -1;
     }
-    for (int64_t s = 0; s < b->seqs; s++) {
+    for (int64_t s = 0; s < rows; s++) {
         int64_t best = 0;
         for (int64_t j = 1; j < n; j++)
             if (z[s * n + j] > z[s * n + best]) best = j;
@@ -143,6 +154,6 @@ bool ses_prune_score(ses_prune *p, const ses_prune_head *const *without, size_t 
         ses_arena_rewind(&p->mem, mark);
     }
     ses_arena_rewind(&p->mem, all);
-    *accuracy = (double)right / (double)p->n_texts;
+    *accuracy = (double)right / (double)p->n_labels;
     return true;
 }

@@ -1,5 +1,5 @@
-/* Pruning of attention heads: their importance for a classifier on labeled texts, scores without some of
- * them, and a model without their weights.
+/* Pruning of attention heads: their importance for a classifier on labeled texts or for an encoder-decoder on
+ * texts and targets, scores without some of them, and a model without their weights.
  *
  * Ownership: everything lives in the arena of the ses_prune. Threads: one thread. */
 #ifndef SES_ANALYSIS_PRUNE_H
@@ -19,7 +19,8 @@ typedef struct ses_prune_head {
 typedef struct ses_prune_text {
     int32_t *id, *segment;
     int64_t n;
-    int32_t label;
+    int32_t *label; /* [labels]: its class, or the tokens of its target */
+    int64_t labels;
 } ses_prune_text;
 
 typedef struct ses_prune {
@@ -28,22 +29,26 @@ typedef struct ses_prune {
     ses_arena mem;
     ses_tape *tape;
     bool sets_segments;
+    bool writes; /* an encoder-decoder: labels are tokens of target texts */
     ses_prune_text *text;
     size_t n_texts;
+    int64_t n_labels;     /* labels of all texts */
+    size_t truncated;     /* texts and targets that are longer than the model reads */
     ses_prune_head *head; /* all heads: parts, layers, heads in order */
     size_t n_heads;
 } ses_prune;
 
 /* prune_data.c: reads texts and labels, and lists the heads. */
 typedef struct ses_prune_columns {
-    const char *text, *pair, *label; /* NULL: default names; pair NULL: none */
+    const char *text, *pair, *label; /* NULL: default names; pair NULL: none; label: or the targets */
     int64_t most;                    /* texts; 0: all */
 } ses_prune_columns;
 bool ses_prune_open(ses_prune *p, const char *path, const ses_prune_columns *c, ses_err *e);
 
 /* head_importance.c: fills `importance` and `raw`. */
 bool ses_prune_importance(ses_prune *p, ses_err *e);
-/* Accuracy without the first n of these heads. */
+/* Accuracy without the first n of these heads; of an encoder-decoder, the part of the target tokens that are
+ * the likeliest after the tokens before them. */
 bool ses_prune_score(ses_prune *p, const ses_prune_head *const *without, size_t n, double *accuracy,
                      ses_err *e);
 

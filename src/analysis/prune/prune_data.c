@@ -1,6 +1,8 @@
 /* Labeled texts as tokens, and the list of heads. */
 #include "prune.h"
 
+#include "analysis/labeled_texts.h"
+
 #include "sesame/examples.h"
 #include "text/tokenizer_config.h"
 
@@ -9,25 +11,29 @@
 #include <strings.h>
 
 /* The class of a label of the file, by name or number. */
-static bool class_of(const ses_model *m, const ses_examples *d, int32_t label, int32_t *out, ses_err *e)
+static bool read_class(ses_prune *p, const char *value, ses_prune_text *t, ses_err *e)
 {
-    const char *value = ses_examples_label_name(d, (size_t)label);
-    int64_t n = ses_model_label_count(m);
-    char *end;
-    for (int64_t i = 0; i < n; i++) {
-        const char *name = ses_model_label_name(m, i);
-        if (name && !strcasecmp(name, value)) return *out = (int32_t)i, true;
-    }
-    long long number = strtoll(value, &end, 10);
-    if (end != value && !*end && number >= 0 && number < n) return *out = (int32_t)number, true;
-    ses_buf list = { 0 };
-    for (int64_t i = 0; i < n; i++)
-        ses_buf_appendf(&list, "%s%s", i ? ", " : "",
-                        ses_model_label_name(m, i) ? ses_model_label_name(m, i) : "?");
-    ses_fail(e, SES_EFORMAT, "label \"%s\" is not a label of the model: %s", value,
-             list.data ? list.data : "");
-    ses_buf_free(&list);
-    return false;
+    int64_t found = 0;
+    if (!ses_model_find_label(p->m, (ses_string){ value, strlen(value) }, &found, e)) return false;
+    t->label = ses_arena_array(&p->mem, 1, sizeof *t->label, e);
+    if (t->label) t->label[0] = (int32_t)found;
+    t->labels = 1;
+    return t->label != NULL;
+}
+
+/* The tokens that the decoder writes. */
+static bool read_target(ses_prune *p, ses_encode_ctx *k, const char *text, ses_prune_text *t, ses_err *e)
+{
+    const int32_t *id;
+    size_t n;
+    int64_t most = ses_model_max_target_tokens(p->m);
+    if (!ses_encode_ids(k, text, strlen(text), true, &id, &n, e)) return false;
+    if (!n) return ses_fail(e, SES_EFORMAT, "the target has no tokens");
+    p->truncated += (int64_t)n > most;
+    t->labels = (int64_t)n > most ? most : (int64_t)n;
+    t->label = ses_arena_array(&p->mem, (size_t)t->labels, sizeof *t->label, e);
+    if (t->label) memcpy(t->label, id, (size_t)t->labels * sizeof *id);
+    return t->label != NULL;
 }
 
 static bool encode(ses_prune *p, ses_encode_ctx *k, const ses_labeled_example *x, ses_prune_text *t,
@@ -36,34 +42,18 @@ static bool encode(ses_prune *p, ses_encode_ctx *k, const ses_labeled_example *x
     ses_input in = { .text = x->text_a };
     if (x->text_b.n) in.pair = x->text_b;
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                             .full_overflow = true, /* to count truncated texts */
                              .max_length = ses_model_max_tokens(p->m) };
-    if (!ses_encode(k, &in, &o, e)) return ses_wrap(e, "line %llu", (unsigned long long)x->line);
+    if (!ses_encode(k, &in, &o, e)) return false;
     const ses_encoding *r = ses_encode_ctx_result(k);
-    if (!r->n)
-        return ses_fail(e, SES_EFORMAT, "line %llu: the text has no tokens", (unsigned long long)x->line);
+    if (!r->n) return ses_fail(e, SES_EFORMAT, "the text has no tokens");
+    p->truncated += ses_encode_ctx_overflow_count(k) > 0;
     t->n = (int64_t)r->n;
     t->id = ses_arena_array(&p->mem, r->n, sizeof *t->id, e);
     t->segment = ses_arena_array(&p->mem, r->n, sizeof *t->segment, e);
     if (!t->id || !t->segment) return false;
     for (size_t i = 0; i < r->n; i++) t->id[i] = r->id[i], t->segment[i] = r->type_id[i];
     return true;
-}
-
-static ses_examples *open_examples(const char *path, const ses_prune_columns *c, ses_err *e)
-{
-    ses_data_spec spec = { .kind = SES_DATA_CLASSIFY,
-                           .text_a = c->text ? c->text : "text",
-                           .text_b = c->pair,
-                           .label = c->label ? c->label : "label" };
-    ses_err first = { 0 };
-    ses_examples *d = ses_examples_open(path, &spec, NULL, &first);
-    if (d) return d;
-    if (!c->text) { /* GLUE's name */
-        spec.text_a = "sentence";
-        d = ses_examples_open(path, &spec, NULL, NULL);
-    }
-    if (!d) ses_fail(e, first.code, "%s", first.msg);
-    return d;
 }
 
 static bool read_texts(ses_prune *p, const ses_examples *d, int64_t most, ses_err *e)
@@ -75,7 +65,11 @@ static bool read_texts(ses_prune *p, const ses_examples *d, int64_t most, ses_er
     bool ok = p->text != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         const ses_labeled_example *x = ses_examples_at(d, i);
-        ok = encode(p, k, x, &p->text[i], e) && class_of(p->m, d, x->label, &p->text[i].label, e);
+        const char *label = ses_examples_label_name(d, (size_t)x->label);
+        ok = (encode(p, k, x, &p->text[i], e) && (p->writes ? read_target(p, k, label, &p->text[i], e)
+                                                            : read_class(p, label, &p->text[i], e))) ||
+             ses_wrap(e, "line %llu", (unsigned long long)x->line);
+        p->n_labels += p->text[i].labels;
     }
     ses_encode_ctx_free(k);
     p->n_texts = n;
@@ -101,15 +95,18 @@ bool ses_prune_open(ses_prune *p, const char *path, const ses_prune_columns *c, 
 {
     const ses_head *head = p->m->class->head[0].head;
     ses_tokenizer_config t;
-    if (head != &ses_head_sequence_classification || p->m->c.labels < 2)
+    p->writes = head == &ses_head_seq2seq_lm;
+    if (!p->writes && (head != &ses_head_sequence_classification || p->m->c.labels < 2))
         return ses_fail(e, SES_EUNSUPPORTED,
-                        "%s is not a classifier: prune measures accuracy on labeled texts",
+                        "%s is not a classifier: prune measures the accuracy of a classifier, or of an "
+                        "encoder-decoder that writes texts",
                         ses_model_class_name(p->m));
     if (!ses_tokenizer_config_read(&t, p->call->model_dir, ses_model_type(p->m), ses_model_sets_segments,
                                    p->call->tokenizer, e))
         return false;
-    p->sets_segments = (p->m->c.embed.segments > 1 || p->m->c.xl.relative_segments) && t.sets_segments;
-    ses_examples *d = open_examples(path, c, e);
+    p->sets_segments = ses_model_uses_segments(p->m) && t.sets_segments;
+    ses_examples *d =
+        ses_labeled_texts_open(path, c->text, c->pair, c->label || !p->writes ? c->label : "target", e);
     bool ok = d && (read_texts(p, d, c->most, e) || ses_wrap(e, "%s", path)) && list_heads(p, e);
     ses_examples_free(d);
     return ok;

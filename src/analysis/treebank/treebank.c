@@ -85,6 +85,16 @@ bool ses_treebank_read(ses_treebank *t, const char *path, bool skip_invalid, ses
     return ok;
 }
 
+void ses_treebank_note_left_out(const ses_treebank *t, const char *path, ses_report *r)
+{
+    if (t->skipped)
+        ses_report_note(r, "%llu invalid sentences of %s were skipped; the first: %s.",
+                        (unsigned long long)t->skipped, path, t->first_skipped);
+    if (t->too_long)
+        ses_report_note(r, "%zu sentences of %s with more than %d words were left out.", t->too_long, path,
+                        (int)SES_TREE_MAX_WORDS);
+}
+
 bool ses_treebank_part(ses_treebank *t, const ses_treebank *whole, size_t modulus, size_t from, size_t to,
                        ses_err *e)
 {

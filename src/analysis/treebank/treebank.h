@@ -3,6 +3,7 @@
 #ifndef SES_ANALYSIS_TREEBANK_H
 #define SES_ANALYSIS_TREEBANK_H
 
+#include "analysis/report.h"
 #include "base/arena.h"
 #include "base/strmap.h"
 #include "io/conllu.h"
@@ -31,6 +32,8 @@ typedef struct ses_treebank {
 /* Appends the sentences of a file; "-" is standard input. *t is zeroed before the first file. skip_invalid:
  * invalid sentences are counted and left out. Free it even on failure. */
 bool ses_treebank_read(ses_treebank *t, const char *path, bool skip_invalid, ses_err *e);
+/* Notes how many sentences of the file were left out, and why. */
+void ses_treebank_note_left_out(const ses_treebank *t, const char *path, ses_report *r);
 /* The sentences i of `whole` with from <= i % modulus < to, which it borrows. */
 bool ses_treebank_part(ses_treebank *t, const ses_treebank *whole, size_t modulus, size_t from, size_t to,
                        ses_err *e);

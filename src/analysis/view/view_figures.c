@@ -199,7 +199,7 @@ void ses_view_draw_strongest(const ses_attention_view *v, ses_report *r, const s
         if (!mean) continue;
         put_title(title, f, l, heads);
         ses_figure *t = ses_report_table(
-            r, title, v->words ? "Word|reads most|second|third" : "Token|reads most|second|third");
+            r, title, v->words ? "Word|attends most to|second|third" : "Token|attends most to|second|third");
         for (int64_t i = 0; i < f->rows; i++) put_strongest(t, f, mean + i * f->cols, i);
         ses_free(mean);
     }
@@ -215,8 +215,8 @@ static void heatmap(const ses_view_family *f, ses_report *r, const char *title, 
                                              .value = value,
                                              .row_name = f->from->unit,
                                              .col_name = f->to->unit,
-                                             .row_label = "reads",
-                                             .col_label = "is read",
+                                             .row_label = "queries",
+                                             .col_label = "keys",
                                              .scale = SES_SCALE_RANGE });
 }
 
@@ -270,8 +270,8 @@ void ses_view_draw_neurons(const ses_view_family *f, ses_report *r, int64_t laye
     float *product = l && l->q ? ses_alloc_array((size_t)(keys * f->dim), sizeof *product, NULL) : NULL;
     char title[256];
     if (!product) return;
-    snprintf(title, sizeof title, "%s, layer %" PRId64 ", head %" PRId64 ": what \"%.80s\" reads", f->title,
-             layer, head + 1, f->from->unit[row]);
+    snprintf(title, sizeof title, "%s, layer %" PRId64 ", head %" PRId64 ": what \"%.80s\" attends to",
+             f->title, layer, head + 1, f->from->unit[row]);
     ses_figure *t =
         ses_report_table(r, title, l->bias ? "Key|>q.k*scale|>bias|>softmax" : "Key|>q.k*scale|>softmax");
     for (int64_t j = 0; j < keys; j++) {

@@ -393,8 +393,8 @@ static bool put_all(page *p, const char *mode, bool neurons, ses_err *e)
 
 bool ses_view_put_page(const ses_attention_view *v, ses_report *r, const char *mode, bool neurons, ses_err *e)
 {
-    static const char *const script[] = { "view_data.js", "view_draw.js", "view_panels.js", "view_neuron.js",
-                                          "view.js" };
+    static const char *const script[] = { "page_dom.js",    "view_data.js",   "view_draw.js",
+                                          "view_panels.js", "view_neuron.js", "view.js" };
     page p = { .v = v, .r = r, .w = ses_json_writer_new(0, e) };
     bool ok = p.w && put_all(&p, mode, neurons, e);
     for (size_t i = 0; i < SES_LEN(script); i++) ses_report_page(r, script[i], i ? NULL : "view.css");

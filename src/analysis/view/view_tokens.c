@@ -1,4 +1,5 @@
 /* Tokens of a text for its attention view: encoding, generation, names and words. */
+#include "analysis/token_text.h"
 #include "analysis/view/attention_view.h"
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
@@ -33,48 +34,20 @@ static bool side_alloc(ses_arena *mem, ses_view_side *s, int64_t n, ses_err *e)
 
 /* ---- names ---- */
 
-static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-/* Contains U+FFFD: part of a character was decoded. */
-static bool has_replacement(const char *s, size_t n)
-{
-    for (size_t i = 0; i + 3 <= n; i++)
-        if (!memcmp(s + i, "\xEF\xBF\xBD", 3)) return true;
-    return false;
-}
-
-/* The text of one token without spaces; of a part of a character, the vocabulary's string. */
-static const char *token_name(encoder *x, int32_t id, ses_err *e)
-{
-    const char *text = NULL;
-    size_t n = 0, raw_n = 0;
-    const char *raw = ses_tokenizer_id_to_token(x->call->tokenizer, id, &raw_n);
-    if (!ses_decode(x->tokens, &id, 1, true, &text, &n, e)) return NULL;
-    while (n && is_blank(text[0])) text++, n--;
-    while (n && is_blank(text[n - 1])) n--;
-    bool whole = n && !has_replacement(text, n), prefixed = raw && raw_n > 2 && !memcmp(raw, "##", 2);
-    if (raw && (!whole || prefixed)) text = raw, n = raw_n;
-    return ses_arena_strndup(&x->v->mem, text ? text : "", n, e);
-}
-
-/* Does a token begin a word? By its string in the vocabulary, for tokens without a text. */
+/* For tokens without a text: as ses_token_begins_word, and without a prefix punctuation begins a word. */
 static bool begins_word(const encoder *x, int32_t id)
 {
     size_t n = 0;
+    if (ses_token_begins_word(x->call->tokenizer, &x->config, id)) return true;
     const char *raw = ses_tokenizer_id_to_token(x->call->tokenizer, id, &n);
-    if (!raw || !n) return true;
-    if (x->config.has_subword_prefix) return n < 2 || memcmp(raw, "##", 2) != 0;
-    static const char *const space[] = { "\xC4\xA0" /* byte-level BPE */, "\xE2\x96\x81" /* SentencePiece */,
-                                         " " };
-    for (size_t i = 0; i < SES_LEN(space); i++)
-        if (n >= strlen(space[i]) && !memcmp(raw, space[i], strlen(space[i]))) return true;
-    return n == 1 && ses_cp_is((unsigned char)raw[0], SES_CP_PUNCT8);
+    return !x->config.has_subword_prefix && n == 1 && ses_cp_is((unsigned char)raw[0], SES_CP_PUNCT8);
 }
 
 static bool name_tokens(encoder *x, ses_view_side *s, ses_err *e)
 {
     for (int64_t i = 0; i < s->tokens; i++)
-        if (!(s->token[i] = token_name(x, s->id[i], e))) return false;
+        if (!(s->token[i] = ses_token_name(x->call->tokenizer, x->tokens, s->id[i], &x->v->mem, e)))
+            return false;
     return true;
 }
 
@@ -255,7 +228,7 @@ static bool encode_all(encoder *x, ses_err *e)
 static bool check_texts(const ses_view_request *q, const ses_model *m, ses_err *e)
 {
     const char *s = q->text;
-    while (is_blank(*s)) s++;
+    while (ses_is_blank(*s)) s++;
     if (!*s) return ses_fail(e, SES_EARG, "the text is empty: give one, or - to read standard input");
     if (q->target && q->generate)
         return ses_fail(e, SES_EUSAGE, "--target and --generate exclude each other: give one of them");
@@ -287,8 +260,7 @@ bool ses_view_encode(ses_attention_view *v, const ses_analysis_call *call, const
     x.limit = limit_of(&x);
     x.tokens = ses_encode_ctx_new(call->tokenizer, e);
     bool ok = x.tokens && encode_all(&x, e);
-    bool segments =
-        (call->model->c.embed.segments > 1 || call->model->c.xl.relative_segments) && x.config.sets_segments;
+    bool segments = ses_model_uses_segments(call->model) && x.config.sets_segments;
     if (!segments) v->source.segment = NULL;
     ses_encode_ctx_free(x.tokens);
     return ok;

@@ -1,12 +1,17 @@
 /* Opens model and tokenizer for an analysis, runs it, and draws or writes its report. */
+#define _POSIX_C_SOURCE 200809L
 #include "analysis_command.h"
 
 #include "analysis/analysis.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/standard_output.h"
+#include "hub/hub_name.h"
 
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_SEED = 42 }; /* as in analyses.c */
 
@@ -71,7 +76,8 @@ static bool choose_model(analysis_run *r, ses_err *e)
 static bool open_model(analysis_run *r, ses_err *e)
 {
     ses_analysis_call *call = &r->call;
-    ses_model_options o = { .no_head = call->analysis->model == SES_ANALYSIS_HIDDEN_STATES,
+    bool decoder = ses_analysis_asks_decoder(call->analysis, call->args);
+    ses_model_options o = { .no_head = call->analysis->model == SES_ANALYSIS_HIDDEN_STATES && !decoder,
                             .train = call->analysis->model == SES_ANALYSIS_GRADIENTS,
                             .no_packing = call->analysis->model == SES_ANALYSIS_F32 };
     if (call->analysis->model == SES_ANALYSIS_NO_MODEL || !call->model_dir)
@@ -80,8 +86,9 @@ static bool open_model(analysis_run *r, ses_err *e)
     if (r->a->adapter) o.base = call->model_dir;
     call->model = ses_model_open(dir, call->dev, &o, e);
     call->tokenizer = call->model ? ses_tokenizer_open(call->model_dir, e) : NULL;
-    return call->tokenizer && ses_layer_set_parse(&call->layers, r->a->layers,
-                                                  ses_analysis_last_layer(call->analysis, call->model), e);
+    return call->tokenizer &&
+           ses_layer_set_parse(&call->layers, r->a->layers,
+                               ses_analysis_last_layer(call->analysis, call->args, call->model), e);
 }
 
 /* ---- output ---- */
@@ -139,22 +146,33 @@ static void put_command_line(const analysis_run *r, ses_buf *out)
     }
     ses_options_put_command_line(cmd->analysis->opt, cmd->analysis->n_opt, r->c->task_args, out);
     if (r->call.model_name && !cmd->analysis->has_model_operand)
-        ses_buf_appendf(out, " -m %s", ses_path_name_of(r->call.model_name).s);
+        ses_buf_appendf(out, " -m %s", ses_model_label_of(r->call.model_name).s);
     if (r->a->layers) ses_buf_appendf(out, " --layers %s", r->a->layers);
-    if (r->a->adapter) ses_buf_appendf(out, " --adapter %s", ses_path_name_of(r->a->adapter).s);
+    if (r->a->adapter) ses_buf_appendf(out, " --adapter %s", ses_model_label_of(r->a->adapter).s);
     if (r->a->seed != DEFAULT_SEED) ses_buf_appendf(out, " --seed %lld", (long long)r->a->seed);
+}
+
+/* The settings of the envelope: layers and adapter, then the options of the analysis. */
+static void put_settings(const analysis_run *r, ses_json_writer *w)
+{
+    const ses_analysis *x = r->call.analysis;
+    ses_path_name adapter = ses_path_name_of(r->a->adapter ? r->a->adapter : "");
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "layers", r->a->layers);
+    ses_json_member_string(w, "adapter", r->a->adapter ? adapter.s : NULL);
+    ses_options_put_members(x->opt, x->n_opt, r->c->task_args, w);
+    ses_json_end_object(w);
 }
 
 static bool write_report(const analysis_run *r, ses_err *e)
 {
-    const ses_analysis *x = r->call.analysis;
     ses_buf command = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     put_command_line(r, &command);
-    ses_options_put_json(x->opt, x->n_opt, r->c->task_args, w);
+    put_settings(r, w);
     const char *settings = ses_json_writer_text(w, NULL, e);
-    ses_path_name model = ses_path_name_of(r->call.model_name ? r->call.model_name : "");
+    ses_model_label model = ses_model_label_of(r->call.model_name ? r->call.model_name : "");
     ses_report_head h = { .analysis = r->c->command->name,
                           .title = r->c->command->summary,
                           .model = r->call.model_name ? model.s : NULL,
@@ -170,15 +188,35 @@ static bool write_report(const analysis_run *r, ses_err *e)
     return ok;
 }
 
+/* Ends the progress line and the process. Outputs are written whole, temporary files have no name. */
+static void on_interrupt(int sig)
+{
+    static const char text[] = "\nsesame: interrupted, the analysis has no result\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)n;
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void catch_interrupt(void)
+{
+    struct sigaction a = { .sa_handler = on_interrupt }, before;
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, NULL, &before);
+    if (before.sa_handler == SIG_DFL) sigaction(SIGINT, &a, NULL);
+}
+
 bool ses_analysis_command(ses_call *c, ses_err *e)
 {
     const ses_analysis_args *a = c->args;
+    const char *tmp = getenv("TMPDIR");
     analysis_run r = { .c = c, .a = a };
     r.call = (ses_analysis_call){ .analysis = c->command->analysis,
                                   .args = c->task_args,
                                   .operands = c->operands,
                                   .n_operands = c->n_operands,
                                   .adapter = a->adapter,
+                                  .tmp_dir = tmp && *tmp ? tmp : NULL,
                                   .seed = (uint64_t)a->seed,
                                   .overwrite = a->overwrite,
                                   .html = a->html != NULL,
@@ -186,6 +224,7 @@ bool ses_analysis_command(ses_call *c, ses_err *e)
                                   .progress = show_progress,
                                   .progress_ctx = &r };
     if (!check_operands(c, r.call.analysis, e) || !check_outputs(a, e)) return false;
+    catch_interrupt();
     ses_device_options o = ses_compute_device_options(&a->compute);
     bool ok = choose_model(&r, e);
     r.call.dev = ok ? ses_device_open(a->compute.device, &o, e) : NULL;

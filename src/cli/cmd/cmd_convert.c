@@ -14,6 +14,7 @@
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
+#include "text/legacy/legacy_files.h"
 #include "text/tokenizer_files.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@ typedef struct args {
     int dtype; /* index in dtypes; -1: unchanged */
     int64_t shard;
     ses_dtype embedding_dtype; /* set by quantize */
-    const char *adapter;
+    const char *adapter, *class_name;
     bool keep, overwrite, strict, json;
 } args;
 
@@ -56,6 +57,12 @@ static const ses_opt opt[] = {
       .help =
           "DIR is an adapter and OUT becomes one: weights in --dtype, the base model as \"../NAME\" if it "
           "is next to OUT, the tokenizer only if it differs from that of the base model" },
+    { .name = "class",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, class_name),
+      .value = "NAME",
+      .help = "model class, such as BertModel; default: the class in config.json. ElectraForMaskedLM is the "
+              "generator in a TensorFlow checkpoint of ELECTRA" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
@@ -73,6 +80,7 @@ typedef struct convert_job {
     const char *from;
     ses_convert_output out;
     const char *base;       /* --merge-adapter: its base model; NULL: none */
+    const char *class_name; /* NULL: as in config.json */
     ses_sentence *sentence; /* NULL: not a sentence encoder */
     ses_model *model;
     ses_save_options save;
@@ -202,8 +210,12 @@ static bool copy_other_files(convert_job *j, ses_err *e)
     if (home) dir = home;
     bool ok = j->sentence ||
               (copy_named(j, dir, "config_sentence_transformers.json", e) && copy_generation_config(j, e));
-    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++)
+    bool done = false;
+    ok = ok && ses_tokenizer_convert_original(dir, j->out.dir, j->save.overwrite, &done, e);
+    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok && !done; i++)
         ok = copy_named(j, dir, ses_tokenizer_file_names[i], e);
+    if (ok && done)
+        ses_buf_appendf(&j->copied, "%stokenizer.json, tokenizer_config.json", j->copied.len ? ", " : "");
     ses_free(home);
     return ok;
 }
@@ -312,7 +324,7 @@ static bool open_model(convert_job *j, ses_device *dev, bool strict, ses_err *e)
 {
     ses_model_options values = { .no_packing = true }; /* read the values of int8 weights, too */
     if (!ses_sentence_is_encoder_dir(j->from)) {
-        values.strict = strict, values.base = j->base;
+        values.strict = strict, values.base = j->base, values.class_name = j->class_name;
         j->model = ses_model_open(j->from, dev, &values, e);
         return j->model != NULL;
     }
@@ -354,6 +366,7 @@ static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *score
     convert_job j = {
         .from = a->adapter ? a->adapter : c->operands[0],
         .base = a->adapter ? c->operands[0] : NULL,
+        .class_name = a->class_name,
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
     if (scores) j.scores = *scores;
@@ -378,9 +391,10 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, NULL, e);
-    if (a->adapter || a->shard || a->strict)
+    if (a->adapter || a->shard || a->strict || a->class_name)
         return ses_fail(e, SES_EUSAGE,
-                        "--keep-adapter cannot be combined with --merge-adapter, --shard-size or --strict");
+                        "--keep-adapter cannot be combined with --merge-adapter, --shard-size, --strict or "
+                        "--class");
     return ses_convert_adapter(c, c->operands[0], c->operands[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
                                a->overwrite, a->json, e);
 }
@@ -397,6 +411,8 @@ static const ses_usage_example examples[] = {
     { "sesame convert sesame-small small-f32 --dtype f32", "an int8 model for transformers" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
+    { "sesame convert uncased_L-12_H-768_A-12 bert-base-uncased",
+      "a TensorFlow checkpoint for transformers" },
     { "sesame convert bert-large bert-large-shards --shard-size 500M", "weight files of at most 500 MiB" },
     { 0 },
 };
@@ -406,7 +422,8 @@ const ses_command ses_command_convert = {
     .usage = "DIR OUT",
     .summary = "convert weight type, shards, adapters",
     .description =
-        "Reads the model in folder DIR (safetensors or pytorch_model.bin) and writes it to folder OUT: "
+        "Reads the model in folder DIR (safetensors, pytorch_model.bin or a TensorFlow checkpoint of "
+        "google-research) and writes it to folder OUT: "
         "config.json and safetensors weights in the format of transformers, the tokenizer files and "
         "generation_config.json. "
         "int8 weights are written to model.sesame-int8, which only Sesame reads. A "

@@ -4,10 +4,10 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/data_stats.h"
-#include "cli/train/finetune_options.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "tune/finetune_data.h"
+#include "tune/finetune_options.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/gpu_setup.h"
 #include "cli/machine.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -44,6 +45,7 @@ typedef struct report {
     ses_machine machine;
     ses_build_feature feature[SES_MAX_BUILD_FEATURES];
     size_t n_features;
+    ses_gpu_setup gpu;
     ses_isa isa, best;
     int threads;
     speed speed[4];
@@ -117,10 +119,15 @@ static void show_machine(const ses_call *c, const report *r)
     }
 }
 
-static void show_gpus(const ses_call *c)
+static void show_gpus(const ses_call *c, const report *r)
 {
     ses_gpu g;
-    char text[400], name[24], memory[SES_NUMBER_TEXT];
+    char text[SES_CUDA_PATH_SIZE + 400], name[24], memory[SES_NUMBER_TEXT];
+    ses_gpu_module_text(&r->gpu, text, sizeof text);
+    show_line(c, "CUDA module", text);
+    ses_gpu_driver_text(&r->gpu, text, sizeof text);
+    show_line(c, "NVIDIA driver", text);
+    if (r->gpu.device_error.code) show_line(c, "GPU", r->gpu.device_error.msg);
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         snprintf(name, sizeof name, "GPU %d", i);
         snprintf(text, sizeof text, "%s, %s, compute capability %d.%d, %d multiprocessors: --device cuda:%d",
@@ -222,9 +229,19 @@ static void json_kernels(ses_json_writer *w)
     ses_json_end_object(w);
 }
 
-static void json_gpus(ses_json_writer *w)
+static void json_gpus(ses_json_writer *w, const report *r)
 {
     ses_gpu g;
+    char driver[32] = "";
+    int version = r->gpu.driver;
+    if (version) snprintf(driver, sizeof driver, "%d.%d", version / 1000, version % 1000 / 10);
+    ses_json_member_object(w, "cuda");
+    ses_json_member_bool(w, "ready", ses_gpu_ready(&r->gpu));
+    ses_json_member_string(w, "module", *r->gpu.module ? r->gpu.module : NULL);
+    ses_json_member_string(w, "module_error", *r->gpu.module_error.msg ? r->gpu.module_error.msg : NULL);
+    ses_json_member_string(w, "driver", *driver ? driver : NULL);
+    ses_json_member_string(w, "device_error", *r->gpu.device_error.msg ? r->gpu.device_error.msg : NULL);
+    ses_json_end_object(w);
     ses_json_member_array(w, "gpus");
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         ses_json_begin_object(w);
@@ -251,7 +268,7 @@ static bool show_json(const report *r, ses_err *e)
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    json_gpus(w);
+    json_gpus(w, r);
     ses_json_member_array(w, "speed");
     for (size_t i = 0; i < r->n_speeds; i++) {
         ses_json_begin_object(w);
@@ -276,10 +293,11 @@ static bool run(ses_call *c, ses_err *e)
                  .best = ses_isa_best(),
                  .threads = ses_compute_threads(&a->compute) };
     r.n_features = ses_build_features(r.feature);
+    ses_gpu_setup_detect(&r.gpu);
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
     if (a->compute.json) return show_json(&r, e);
     show_machine(c, &r);
-    show_gpus(c);
+    show_gpus(c, &r);
     if (!a->quick && !show_speeds(c, &r, e)) return false;
     show_kernels(c);
     return true;
@@ -298,7 +316,8 @@ const ses_command ses_command_doctor = {
     .summary = "show hardware, features, peak speed",
     .description =
         "Shows the processor and its features, the instruction set and threads in use, memory, "
-        "optional libraries, GPUs, and the kernels implemented for each instruction set.\n\n"
+        "optional libraries, what GPUs need (CUDA module, driver), GPUs, and the kernels implemented for "
+        "each instruction set.\n\n"
         "Measures multiply-adds in registers (the upper bound of any matrix product) and memory read "
         "bandwidth, on one thread and on all.",
     .examples = examples,

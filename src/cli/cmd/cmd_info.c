@@ -58,7 +58,8 @@ const ses_command ses_command_info = {
     .usage = "DIR",
     .summary = "show architecture, parameters, memory, labels",
     .description =
-        "Describes a model folder (config.json and weights) without running the model: architecture "
+        "Describes a model folder (config.json and weights, or a TensorFlow checkpoint of google-research) "
+        "without running the model: architecture "
         "and heads, sizes, parameters by part, labels, files and memory.\n\n"
         "Memory: f32 weights are used in the mapped file; other types are converted to an f32 copy. "
         "Weight matrices get a second, packed copy on first use. Activations are an estimate for one "

@@ -115,6 +115,11 @@ static void put_environment(void)
             printf(".TP\n\\fB%s\\fR\nDefault of \\fB\\-\\-%s\\fR.\n", o->env, o->name);
         }
     put_item("SESAME_MODELS", "Folders of models, separated by colons, searched before the bundled models.");
+    put_item("HF_HUB_CACHE, HF_HOME", "The Hugging Face cache, in which names ORG/NAME are searched.");
+    put_item("HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE",
+             "Server, token and offline mode of 'sesame pull'.");
+    put_item("SESAME_CUDA_MODULE",
+             "File of the CUDA module, if it is not beside the command or the library.");
     put_item("NO_COLOR", "If not empty: no color, unless --color=always.");
     put_item("CLICOLOR_FORCE", "If neither empty nor 0: color even if the output is not a terminal.");
     put_item("LC_ALL, LC_CTYPE, LANG", "A UTF-8 locale enables block characters in bars.");

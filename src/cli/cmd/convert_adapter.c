@@ -1,11 +1,11 @@
 /* convert --keep-adapter: converts the weights of an adapter; its base model gets a relative path. */
-#include "base/adapter_folder.h"
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
+#include "hub/adapter_folder.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "text/tokenizer_files.h"

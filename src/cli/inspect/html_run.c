@@ -6,6 +6,7 @@
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "html_parts.h"
+#include "hub/hub_name.h"
 #include "next_commands.h"
 
 #include <inttypes.h>
@@ -55,7 +56,7 @@ static void put_head(ses_buf *b, const ses_run_record *r, bool page)
     }
     put_item(b, &any, "task", option_text(r, "task"));
     put_item(b, &any, "objective", option_text(r, "objective"));
-    put_item(b, &any, "from", model ? ses_path_name_of(model).s : NULL);
+    put_item(b, &any, "from", model ? ses_model_label_of(model).s : NULL);
     put_item(b, &any, "trained on", train ? ses_path_name_of(train).s : NULL);
     ses_buf_puts(b, "</p></header>\n");
 }

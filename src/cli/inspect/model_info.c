@@ -132,7 +132,8 @@ static void count_memory(ses_model_info *i)
         if (i->base) m->mapped += x->bytes;
         bool read_in_place = is_quantized(x) ? param->dense || param->embedding
                                              : x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
-        if (!read_in_place) m->copied += (uint64_t)x->count * sizeof(float);
+        if (!read_in_place || !ses_safetensors_is_mapped(i->model->file, x))
+            m->copied += (uint64_t)x->count * sizeof(float);
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
     m->activations = ses_model_info_activations(i->model, i->tokens);

@@ -355,6 +355,35 @@ static bool span(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e
     return ok;
 }
 
+/* The pairs of a beam. */
+static bool answer_beam(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    (void)use;
+    const ses_output *o = ses_run_output(r, "start_top_index"), *ends = ses_run_output(r, "end_top_index");
+    int64_t n = ses_cols(o->tensor), pairs = ses_cols(ends->tensor), k = 0;
+    ses_top_score *pair = ses_alloc_array((size_t)pairs, sizeof *pair, e),
+                  *best = pair ? ses_alloc_array((size_t)r->a->top, sizeof *best, e) : NULL;
+    const float *x = best ? ses_run_rows(r, o, s, 1, e) : NULL;
+    for (int64_t i = 0; x && i < pairs; i++) pair[i].i = (int64_t)x[i % n];
+    x = x ? ses_run_rows(r, ends, s, 1, e) : NULL;
+    for (int64_t i = 0; x && i < pairs; i++) pair[i].j = (int64_t)x[i];
+    x = x ? ses_run_rows(r, ses_run_output(r, "start_top_log_probs"), s, 1, e) : NULL;
+    for (int64_t i = 0; x && i < pairs; i++) pair[i].score = log((double)x[i % n]);
+    x = x ? ses_run_rows(r, ses_run_output(r, "end_top_log_probs"), s, 1, e) : NULL;
+    for (int64_t i = 0; x && i < pairs; i++) pair[i].score += log((double)x[i]);
+    for (int64_t i = 0; x && i < pairs; i++)
+        if (pair[i].j >= pair[i].i && isfinite(pair[i].score))
+            ses_top_scores_offer(best, &k, r->a->top, pair[i]);
+    bool ok = x != NULL;
+    if (ok && r->w)
+        put_answers(r, best, k);
+    else if (ok)
+        ok = show_answers(r, s, best, k, e);
+    ses_free(best);
+    ses_free(pair);
+    return ok;
+}
+
 /* ---- replaced-tokens: a probability per token ---- */
 
 static bool replaced(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
@@ -461,7 +490,7 @@ ses_view_fn *ses_view_for_head(const ses_head *h)
         { &ses_head_next_sentence, next_sentence }, { &ses_head_sentence_order, sentence_order },
         { &ses_head_replaced_tokens, replaced },    { &ses_head_sequence_classification, classify },
         { &ses_head_multiple_choice, choice },      { &ses_head_token_classification, tag },
-        { &ses_head_question_answering, span },
+        { &ses_head_question_answering, span },     { &ses_head_answer_beam, answer_beam },
     };
     for (size_t i = 0; i < SES_LEN(view); i++)
         if (view[i].head == h) return view[i].show;

@@ -7,6 +7,7 @@
 #include "base/strmap.h"
 #include "cli/input_size.h"
 #include "cli/ui/show_values.h"
+#include "hub/hub_name.h"
 #include "line_reader.h"
 #include "sesame/sentence.h"
 #include "sesame/table.h"
@@ -216,7 +217,7 @@ static bool write_index(build_job *j, const ses_index_source *source, ses_err *e
     if (!is_same_stat(&now, source))
         return ses_fail(e, SES_EIO, "%s: changed while it was read; run the command again", j->file);
     sigset_t before = block_signals();
-    bool ok = ses_index_builder_write(j->builder, source, ses_path_name_of(j->a->model).s, j->t->probe, e);
+    bool ok = ses_index_builder_write(j->builder, source, ses_model_label_of(j->a->model).s, j->t->probe, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
@@ -310,7 +311,7 @@ static bool check_model(const ses_text_index *t, const ses_text_index_args *a, s
         "%s: built with another model or prompt (%s, %lld numbers), not %s (%lld); use the same --model, "
         "another -o, or --rebuild",
         t->path, ses_quoted_of(info->model_name, strlen(info->model_name)).s, (long long)info->dim,
-        ses_path_name_of(a->model).s, (long long)t->dim);
+        ses_model_label_of(a->model).s, (long long)t->dim);
 }
 
 /* --rebuild replaces an index, whatever its state, but no other file. */

@@ -15,10 +15,7 @@
 static ses_finetune_options options(const ses_finetune_args *a, const ses_command_text *text,
                                     ses_train_monitor *m)
 {
-    ses_finetune_options o = a->o;
-    o.run = ses_train_args_options(&a->train);
-    o.bootstrap = a->bootstrap.resamples;
-    o.confidence = a->bootstrap.confidence;
+    ses_finetune_options o = ses_finetune_settings_options(&a->s);
     o.command = text->line;
     o.command_options = text->options;
     o.on_event = ses_train_monitor_on_event;
@@ -41,7 +38,7 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
                          const ses_call *c, ses_run_end end)
 {
     const ses_term *t = &c->out;
-    const ses_training_options *r = &a->train.run;
+    const ses_training_options *r = &a->s.train.run;
     const ses_trainer *trainer = ses_finetune_trainer(f);
     const char *best = ses_trainer_best_dir(trainer);
     ses_training_stats stats = ses_finetune_stats(f);
@@ -49,10 +46,10 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     snprintf(log, sizeof log, "%s/%s", r->output, SES_RUN_LOG);
     snprintf(board, sizeof board, "%s/%s", r->output, SES_RUN_TENSORBOARD);
     ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
-    if (a->o.eval) ses_eval_report_show(ses_finetune_report(f), t);
-    if (a->o.eval && best)
+    if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
+    if (a->s.o.eval && best)
         ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
-    ses_train_monitor_show_summary(m, trainer, &stats, &a->train.energy, t, end);
+    ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
     ses_show_line(t, "Files",
                   "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
                   r->output);
@@ -67,19 +64,20 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
                    const ses_call *c, ses_run_end end, bool part, ses_err *e)
 {
     ses_err ignored = { 0 };
-    if (!ses_html_report_write_run(a->train.run.output, &ignored))
+    if (!ses_html_report_write_run(a->s.train.run.output, &ignored))
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
     if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
-    return part || !a->compute.json || print_json(f, a->train.run.output, e);
+    return part || !a->compute.json || print_json(f, a->s.train.run.output, e);
 }
 
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
-    if (!a->o.model == !a->o.config)
+    if (!a->s.o.model == !a->s.o.config)
         return ses_fail(e, SES_EUSAGE,
-                        a->o.model ? "--model starts from trained weights, --config from random ones: set one"
-                                   : "--model DIR or --config FILE is required; --model sesame-small is the "
-                                     "bundled encoder");
+                        a->s.o.model
+                            ? "--model starts from trained weights, --config from random ones: set one"
+                            : "--model DIR or --config FILE is required; --model sesame-small is the "
+                              "bundled encoder");
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
     ses_device_options d = ses_compute_device_options(&a->compute);
     ses_run_end end = SES_RUN_COMPLETE;
@@ -94,7 +92,7 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
     *stopped = ok && end == SES_RUN_STOPPED;
     if (*stopped && !part) ses_train_monitor_notify_stopped(ses_finetune_trainer(f));
     if (ok && end == SES_RUN_WAS_COMPLETE)
-        ok = part || !a->compute.json || ses_train_print_results(a->train.run.output, e);
+        ok = part || !a->compute.json || ses_train_print_results(a->s.train.run.output, e);
     else if (ok && !*stopped)
         ok = finish(f, a, &monitor, c, end, part, e);
     ses_finetune_free(f);

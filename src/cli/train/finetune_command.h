@@ -5,15 +5,13 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
-#include "finetune_options.h"
 #include "train_args.h"
+#include "tune/finetune_settings.h"
 
 extern const ses_command ses_command_finetune;
 
 typedef struct ses_finetune_args {
-    ses_finetune_options o; /* run and bootstrap settings are in the members below */
-    ses_train_args train;
-    ses_bootstrap_args bootstrap;
+    ses_finetune_settings s;
     ses_compute_args compute;
     ses_opt_list grid;
     int64_t seeds;

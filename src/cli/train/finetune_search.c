@@ -122,7 +122,7 @@ static bool name_run(search *s, size_t i, ses_err *e)
 {
     ses_buf b = { 0 };
     run *r = &s->runs[i];
-    r->seed = s->a->train.run.seed + (int64_t)(i % s->seeds);
+    r->seed = s->a->s.train.run.seed + (int64_t)(i % s->seeds);
     for (size_t k = 0; k < s->n_axes; k++)
         ses_buf_appendf(&b, "%s%s=%s", k ? "," : "", s->axis[k].opt.name, value_at(s, i / s->seeds, k));
     if (s->seeds > 1) ses_buf_appendf(&b, "%sseed=%" PRId64, s->n_axes ? "," : "", r->seed);
@@ -132,7 +132,7 @@ static bool name_run(search *s, size_t i, ses_err *e)
               (b.len < 200 || ses_fail(e, SES_EUSAGE, "--grid: values too long for a folder name"));
     r->name = ok ? ses_arena_strndup(&s->mem, b.data, b.len, e) : NULL;
     ses_buf_free(&b);
-    char *dir = r->name ? ses_path_join(s->a->train.run.output, r->name, e) : NULL;
+    char *dir = r->name ? ses_path_join(s->a->s.train.run.output, r->name, e) : NULL;
     r->dir = dir ? ses_arena_strndup(&s->mem, dir, strlen(dir), e) : NULL;
     ses_free(dir);
     return r->dir != NULL;
@@ -149,8 +149,8 @@ static bool run_args(const search *s, size_t i, ses_finetune_args *out, ses_err 
         snprintf(from, sizeof from, "--grid %s", s->axis[k].opt.name);
         if (!ses_opt_set(&s->axis[k].opt, out, from, value_at(s, i / s->seeds, k), e)) return false;
     }
-    if (s->seeds > 1) out->train.run.seed = s->runs[i].seed;
-    out->train.run.output = s->runs[i].dir;
+    if (s->seeds > 1) out->s.train.run.seed = s->runs[i].seed;
+    out->s.train.run.output = s->runs[i].dir;
     return true;
 }
 
@@ -160,9 +160,9 @@ static bool plan(search *s, ses_err *e)
     ses_finetune_args trial;
     s->points = 1;
     s->seeds = (size_t)a->seeds;
-    if (!a->o.eval)
+    if (!a->s.o.eval)
         return ses_fail(e, SES_EUSAGE, "--grid and --seeds compare scores: they need --eval FILE");
-    if (a->train.run.log || a->train.run.tensorboard)
+    if (a->s.train.run.log || a->s.train.run.tensorboard)
         return ses_fail(e, SES_EUSAGE, "--grid and --seeds: each run is logged in its own folder");
     for (size_t i = 0; i < a->grid.n; i++) {
         if (!add_axis(s, a->grid.item[i], e)) return false;
@@ -335,7 +335,7 @@ static bool write_grid(const search *s, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (w) put_all(s, w);
-    return ses_json_writer_save(w, s->a->train.run.output, SES_GRID_FILE, true, e);
+    return ses_json_writer_save(w, s->a->s.train.run.output, SES_GRID_FILE, true, e);
 }
 
 static ses_text_table *table_of(const search *s, ses_err *e)
@@ -378,7 +378,7 @@ static bool show(const search *s, ses_err *e)
     if (ok && best != SIZE_MAX) {
         const run *r = &s->runs[summarize(s, best).best];
         ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
-        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->train.run.output);
+        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->s.train.run.output);
     }
     return ok;
 }
@@ -395,16 +395,16 @@ static bool note_entry(void *ctx, const char *name)
 static bool output_is_free(const ses_finetune_args *a, ses_err *e)
 {
     bool other = false;
-    if (a->train.run.overwrite && a->train.run.resume)
+    if (a->s.train.run.overwrite && a->s.train.run.resume)
         return ses_fail(e, SES_EUSAGE, "--resume continues the runs, --overwrite replaces them: set one");
-    if (a->train.run.overwrite || !ses_path_exists(a->train.run.output)) return true;
-    if (!ses_dir_each(a->train.run.output, note_entry, &other, e)) return false;
-    char *grid = ses_path_join(a->train.run.output, SES_GRID_FILE, e);
-    bool ok = grid && (!other || (a->train.run.resume && ses_path_exists(grid)));
+    if (a->s.train.run.overwrite || !ses_path_exists(a->s.train.run.output)) return true;
+    if (!ses_dir_each(a->s.train.run.output, note_entry, &other, e)) return false;
+    char *grid = ses_path_join(a->s.train.run.output, SES_GRID_FILE, e);
+    bool ok = grid && (!other || (a->s.train.run.resume && ses_path_exists(grid)));
     ses_free(grid);
-    return ok || ses_fail(e, SES_EIO, "%s: not empty: %s", a->train.run.output,
-                          a->train.run.resume ? "no " SES_GRID_FILE " to resume from"
-                                              : "--resume continues its runs, --overwrite replaces them");
+    return ok || ses_fail(e, SES_EIO, "%s: not empty: %s", a->s.train.run.output,
+                          a->s.train.run.resume ? "no " SES_GRID_FILE " to resume from"
+                                                : "--resume continues its runs, --overwrite replaces them");
 }
 
 /* A run that fails (its loss is NaN) does not stop the others. */
@@ -413,7 +413,7 @@ static bool run_one(search *s, size_t i, bool *stopped, ses_err *e)
     run *r = &s->runs[i];
     ses_finetune_args a;
     ses_err error = { 0 };
-    if (!run_args(s, i, &a, e) || (a.train.run.resume && !read_result(s, r, &a, e))) return false;
+    if (!run_args(s, i, &a, e) || (a.s.train.run.resume && !read_result(s, r, &a, e))) return false;
     if (!s->c->quiet)
         fprintf(stderr, "%s[%zu/%zu] %s%s%s\n", ses_style_on(&s->c->err, SES_BOLD), i + 1,
                 s->points * s->seeds, r->name, ses_style_on(&s->c->err, SES_PLAIN),
@@ -449,9 +449,9 @@ bool ses_finetune_search(ses_call *c, ses_err *e)
     search s = { .c = c, .a = c->args };
     bool stopped = false;
     ses_dir_lock *lock = NULL;
-    bool ok = plan(&s, e) && output_is_free(s.a, e) && ses_dir_make(s.a->train.run.output, e) &&
-              (lock = ses_dir_lock_new(s.a->train.run.output, e)) != NULL &&
-              (s.a->train.run.resume || write_grid(&s, e)) && run_all(&s, &stopped, e);
+    bool ok = plan(&s, e) && output_is_free(s.a, e) && ses_dir_make(s.a->s.train.run.output, e) &&
+              (lock = ses_dir_lock_new(s.a->s.train.run.output, e)) != NULL &&
+              (s.a->s.train.run.resume || write_grid(&s, e)) && run_all(&s, &stopped, e);
     if (ok && stopped) fprintf(stderr, "search stopped; the same command with --resume continues\n");
     if (ok && s.a->compute.json) {
         ses_json_writer *w = ses_json_writer_new(0, e);

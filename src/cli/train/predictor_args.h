@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/pipeline/row_writer.h"
-#include "finetune_options.h"
+#include "tune/finetune_options.h"
 
 typedef struct ses_predictor_args {
     ses_compute_args compute;

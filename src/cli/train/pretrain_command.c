@@ -22,48 +22,11 @@ typedef struct session {
     ses_train_monitor monitor;
 } session;
 
-/* ---- arguments ---- */
-
-/* "25m", "1h30m", "90s", "90". */
-static bool parse_time(const char *text, double *seconds, ses_err *e)
+static bool check_options(const ses_pretrain_options *o, ses_err *e)
 {
-    *seconds = 0;
-    for (const char *s = text; *s;) {
-        double n = 0;
-        size_t digits = strspn(s, "0123456789");
-        for (size_t i = 0; i < digits && digits < 10; i++) n = 10 * n + (s[i] - '0');
-        s += digits;
-        double unit = *s == 'h' ? 3600 : *s == 'm' ? 60 : *s == 's' || !*s ? 1 : 0;
-        if (!digits || digits > 9 || !unit) {
-            *seconds = 0;
-            break;
-        }
-        *seconds += unit * n;
-        if (*s) s++;
-    }
-    return *seconds > 0 ||
-           ses_fail(e, SES_EUSAGE, "--max-time %s: expected a duration such as 25m, 1h30m or 90s", text);
-}
-
-static bool set_options(const ses_pretrain_args *a, ses_pretrain_options *o, ses_err *e)
-{
-    static const int packing[] = { -1,
-                                   SES_PACK_FULL_SENTENCES,
-                                   SES_PACK_DOC_SENTENCES,
-                                   SES_PACK_SEGMENT_PAIR,
-                                   SES_PACK_SENTENCE_PAIR,
-                                   SES_PACK_BLOCKS };
-    *o = a->options;
-    o->corpora = a->corpora.item;
-    o->n_corpora = a->corpora.n;
-    o->set = a->set.item;
-    o->n_set = a->set.n;
-    o->packing = packing[a->packing];
-    o->run = ses_train_args_options(&a->train);
     if (!!o->model + !!o->config + !!o->preset != 1)
         return ses_fail(e, SES_EUSAGE, "expected exactly one of --preset, --config and --model");
-    if (!o->model && !o->tokenizer) return ses_fail(e, SES_EUSAGE, "expected --tokenizer");
-    return !a->max_time || parse_time(a->max_time, &o->max_seconds, e);
+    return o->model || o->tokenizer || ses_fail(e, SES_EUSAGE, "expected --tokenizer");
 }
 
 /* ---- terminal output ---- */
@@ -101,8 +64,8 @@ static void show_summary(const session *s, ses_run_end end)
         if (!isnan(r->baseline[i].loss))
             ses_show_line(t, i ? "" : "Unigram", "baseline %s_loss %.4f", r->baseline[i].name,
                           r->baseline[i].loss);
-    ses_train_monitor_show_summary(&s->monitor, ses_pretrain_trainer(s->run), &r->stats, &s->a->train.energy,
-                                   t, end);
+    ses_train_monitor_show_summary(&s->monitor, ses_pretrain_trainer(s->run), &r->stats,
+                                   &s->a->s.train.energy, t, end);
     ses_show_line(t, "Files", "in %s: README.md (model card), report.html, curve.svg, all_results.json",
                   output);
 }
@@ -165,7 +128,8 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     session s = { .a = c->args, .call = c };
     ses_command_text text = { 0 };
     s.monitor = (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .metric = "loss" };
-    if (!set_options(s.a, &s.o, e) || !ses_command_text_make(&ses_command_pretrain, s.a, &text, e))
+    if (!ses_pretrain_settings_options(&s.a->s, &s.o, e) || !check_options(&s.o, e) ||
+        !ses_command_text_make(&ses_command_pretrain, s.a, &text, e))
         return false;
     s.o.command = text.line;
     s.o.command_options = text.options;

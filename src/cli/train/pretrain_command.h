@@ -4,18 +4,14 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
-#include "objective_options.h"
+#include "pretrain/pretrain_settings.h"
 #include "train_args.h"
 
 extern const ses_command ses_command_pretrain;
 
 typedef struct ses_pretrain_args {
     ses_compute_args compute;
-    ses_opt_list corpora, set;
-    const char *max_time;
-    int packing;                  /* index of the option's choices */
-    ses_pretrain_options options; /* except for the fields above and `train` */
-    ses_train_args train;
+    ses_pretrain_settings s;
 } ses_pretrain_args;
 
 bool ses_pretrain_command(ses_call *c, ses_err *e);

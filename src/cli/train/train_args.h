@@ -1,55 +1,12 @@
-/* Options of commands that train: a command puts a ses_train_args into its args and includes the tables
- * below, or single options by macro. Strings are borrowed from argv. */
+/* Stored options of resumed training runs. Strings are borrowed from argv. */
 #ifndef SES_CLI_TRAIN_ARGS_H
 #define SES_CLI_TRAIN_ARGS_H
 
-#include "cli/energy_options.h"
-#include "cli/option_parser.h"
 #include "sesame/json.h"
-#include "sesame/training.h"
-
-typedef struct ses_train_args {
-    ses_training_options run;
-    int optimizer, schedule; /* indices of their names */
-    bool has_epochs;         /* --epochs was used in this call */
-    ses_energy_args energy;
-} ses_train_args;
-
-/* a->run with optimizer, schedule and energy set. */
-ses_training_options ses_train_args_options(const ses_train_args *a);
+#include "train/train_options.h"
 
 /* The stored options of the run in a->run.output, for --resume. A length given in this call (steps or epochs)
  * replaces every stored length. Free with ses_json_free. */
 ses_json_doc *ses_train_args_open_stored(const ses_train_args *a, ses_err *e);
-
-/* Options of every training run, for a ses_train_args; epochs, lr and warmup have a default per command. */
-extern const ses_opt_table ses_train_options;
-/* For a ses_teacher_options. */
-extern const ses_opt_table ses_teacher_option_table;
-
-/* Single options. field: a ses_train_args. */
-#define SES_OPT_OUTPUT(struct_, field)                                                   \
-    {                                                                                    \
-        .name = "output", .letter = 'o', .type = SES_OPT_TEXT,                           \
-        .offset = offsetof(struct_, field.run.output), .value = "OUT", .required = true, \
-        .help = "folder of the model, created if absent"                                 \
-    }
-#define SES_OPT_EPOCHS(struct_, field, default_, help_)                                                \
-    {                                                                                                  \
-        .name = "epochs", .letter = 'e', .type = SES_OPT_REAL,                                         \
-        .offset = offsetof(struct_, field.run.epochs), .was_set = offsetof(struct_, field.has_epochs), \
-        .def = default_, .min = 0, .max = 1e6, .help = help_                                           \
-    }
-#define SES_OPT_LR(struct_, field, default_)                                                          \
-    {                                                                                                 \
-        .name = "lr", .letter = 'l', .type = SES_OPT_REAL, .offset = offsetof(struct_, field.run.lr), \
-        .def = default_, .min = 0, .max = 100, .help = "peak learning rate"                           \
-    }
-#define SES_OPT_WARMUP(struct_, field, default_)                                              \
-    {                                                                                         \
-        .name = "warmup", .letter = 'w', .type = SES_OPT_REAL,                                \
-        .offset = offsetof(struct_, field.run.warmup), .def = default_, .min = 0, .max = 1e9, \
-        .help = "warmup updates; below 1: fraction of the run"                                \
-    }
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef SES_CLI_TRAIN_MONITOR_H
 #define SES_CLI_TRAIN_MONITOR_H
 
-#include "cli/energy_options.h"
+#include "base/energy/energy_options.h"
 #include "cli/ui/sparkline.h"
 #include "sesame/training.h"
 

@@ -1,5 +1,6 @@
 /* POST /analyze: an analysis of a text (src/analysis), with its figures. */
 #include "analysis/analysis.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "serve/body.h"
 #include "serve/route.h"
@@ -46,9 +47,36 @@ static bool find_analysis(ses_job *j, const ses_analysis_entry **x)
     return false;
 }
 
-/* Runs the analysis on the served model; if it needs gradients, on the same files opened again. */
-static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args, ses_buf *out)
+typedef struct running {
+    ses_job *job;
+    ses_scheduler *alone; /* one thread at a time uses a GPU; NULL: a CPU */
+} running;
+
+/* Ends the work of a client that has left, or whose deadline has passed. Requests that wait for the GPU get
+ * a batch in between. */
+static bool may_continue(void *ctx, ses_err *e)
 {
+    const running *r = ctx;
+    if (r->alone) ses_scheduler_leave(r->alone), ses_scheduler_enter(r->alone);
+    return !ses_job_is_dropped(r->job, ses_clock_ns()) || ses_fail(e, SES_EARG, "stopped");
+}
+
+/* The settings of the envelope: layers, then the parameters of the request. */
+static void put_settings(ses_json_writer *w, const char *layers, const ses_json *parameters)
+{
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "layers", layers);
+    for (size_t i = 0; parameters && i < ses_json_len(parameters); i++) {
+        ses_json_put_key(w, ses_json_key(parameters, i, NULL));
+        ses_json_put_value(w, ses_json_at(parameters, i));
+    }
+    ses_json_end_object(w);
+}
+
+/* Runs the analysis on the served model; if it needs gradients, on the same files opened again. */
+static bool run(running *r, const ses_analysis_entry *x, char *text, void *args, ses_buf *out)
+{
+    ses_job *j = r->job;
     ses_err e = { 0 };
     ses_served_model *m = j->model;
     const char *layers = NULL;
@@ -70,25 +98,43 @@ static bool run(ses_job *j, const ses_analysis_entry *x, char *text, void *args,
                                .dev = m->dev,
                                .model = model,
                                .tokenizer = (ses_tokenizer *)(uintptr_t)m->tokenizer,
-                               .seed = (uint64_t)seed };
+                               .seed = (uint64_t)seed,
+                               .may_continue = may_continue,
+                               .may_continue_ctx = r };
     call.report = model ? ses_report_new(&e) : NULL;
     const ses_json *parameters = ses_body_get(j->body, "parameters");
     ses_json_writer *settings = ses_json_writer_new(0, &e);
-    if (settings && parameters) ses_json_put_value(settings, parameters);
+    if (settings) put_settings(settings, layers, parameters);
     ses_report_head head = { .analysis = x->name,
                              .title = x->summary,
                              .model = m->name,
                              .command = "sesame serve",
-                             .settings = parameters ? ses_json_writer_text(settings, NULL, &e) : NULL,
+                             .settings = settings ? ses_json_writer_text(settings, NULL, &e) : NULL,
                              .seed = call.seed };
-    bool ok = settings && call.report &&
-              ses_layer_set_parse(&call.layers, layers, ses_analysis_last_layer(x->analysis, model), &e) &&
-              x->analysis->run(&call, &e) && ses_report_ok(call.report, &e) &&
-              ses_report_envelope_with_figures(call.report, &head, out, &e);
+    bool ok =
+        settings && call.report &&
+        ses_layer_set_parse(&call.layers, layers, ses_analysis_last_layer(x->analysis, args, model), &e) &&
+        x->analysis->run(&call, &e) && ses_report_ok(call.report, &e) &&
+        ses_report_envelope_with_figures(call.report, &head, out, &e);
     ses_json_writer_free(settings);
     ses_report_free(call.report);
     if (copies) ses_model_free(model);
-    return ok || fail(j, ses_api_code_of(&e, false), &e);
+    return ok || (!j->error.code && fail(j, ses_api_code_of(&e, false), &e));
+}
+
+/* One analysis at a time: each runs the model many times. */
+static bool run_alone(ses_worker *w, ses_job *j, const ses_analysis_entry *x, char *text, void *args,
+                      ses_buf *out)
+{
+    running r = { j, j->model->dev->is_host ? NULL : ses_server_scheduler(w->server) };
+    if (!ses_server_begin_analysis(w->server))
+        return ses_api_fail(&j->error, SES_API_OVERLOADED, NULL,
+                            "another analysis is running; try again later");
+    if (r.alone) ses_scheduler_enter(r.alone);
+    bool ok = run(&r, x, text, args, out);
+    if (r.alone) ses_scheduler_leave(r.alone);
+    ses_server_end_analysis(w->server);
+    return ok;
 }
 
 static bool handle(ses_worker *w, ses_job *j)
@@ -104,13 +150,12 @@ static bool handle(ses_worker *w, ses_job *j)
     if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
         return ses_body_wrong_type(j, "parameters", parameters, "an object");
     void *args = ses_job_alloc(j, 1, x->analysis->args_size ? x->analysis->args_size : 1);
-    if (!args || !ses_job_find_model(w, j, model, NULL)) return false;
+    if (!args || !ses_job_read_deadline(w, j) || !ses_job_find_model(w, j, model, NULL)) return false;
     bool ok =
         ses_opt_defaults(x->analysis->opt, x->analysis->n_opt, args, &e) || fail(j, SES_API_BACKEND, &e);
     ok = ok && ses_body_options(j, parameters, x->analysis->opt, x->analysis->n_opt, args) &&
-         run(j, x, text, args, &out);
+         run_alone(w, j, x, text, args, &out);
     ses_opt_free(x->analysis->opt, x->analysis->n_opt, args);
-    ses_server_end_analysis(w->server);
     if (!ok) {
         ses_buf_free(&out);
         return false;

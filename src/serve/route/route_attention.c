@@ -3,10 +3,12 @@
 #include "analysis/math/rollout.h"
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "serve/body.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -168,8 +170,7 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, const attent
     if (!u.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" has special tokens only");
     for (size_t i = 0; i < x->n; i++) segment[i] = x->type_id[i];
     const ses_model *m = p->model;
-    bool segments =
-        (m->c.embed.segments > 1 || m->c.xl.relative_segments) && p->tokenizer_config.sets_segments;
+    bool segments = ses_model_uses_segments(m) && p->tokenizer_config.sets_segments;
     ses_batch b = { .seqs = 1, .tokens = (int64_t)x->n, .cu_seqlens = cu, .ids = x->id };
     if (segments) b.segments = segment;
     ses_tape_reset(p->runner.tape, NULL);
@@ -207,7 +208,7 @@ static bool handle(ses_worker *w, ses_job *j)
         !ses_body_int(j, j->body, "layer", 0, 1024, &q.layer) ||
         !ses_body_bool(j, j->body, "words", &q.words) ||
         !ses_body_bool(j, j->body, "hide_special", &q.hide_special) ||
-        !ses_body_bool(j, j->body, "rollout", &q.rollout) ||
+        !ses_body_bool(j, j->body, "rollout", &q.rollout) || !ses_job_read_deadline(w, j) ||
         !ses_job_open(w, j, model, ses_task_find("feature-extraction"), NULL))
         return false;
     ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
@@ -222,7 +223,11 @@ static bool handle(ses_worker *w, ses_job *j)
         return fail(j, SES_API_TOKENIZER, &e);
     ses_json_writer *json = ses_reply_writer(j);
     if (!json) return false;
-    if (!run(j, p, ses_encode_ctx_result(p->tokens), &q, json)) {
+    bool alone = !p->model->dev->is_host; /* one thread at a time uses a GPU */
+    if (alone) ses_scheduler_enter(ses_server_scheduler(w->server));
+    bool ok = !ses_job_is_dropped(j, ses_clock_ns()) && run(j, p, ses_encode_ctx_result(p->tokens), &q, json);
+    if (alone) ses_scheduler_leave(ses_server_scheduler(w->server));
+    if (!ok) {
         ses_json_writer_free(json);
         return false;
     }

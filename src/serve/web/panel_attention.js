@@ -249,7 +249,7 @@ export default {
   themed: true,
   wide: true,
   params: { layer: 'layer', pair: 'pair' },
-  summary: 'Which tokens each token reads, for every head of every layer.',
+  summary: 'Which tokens each token attends to, for every head of every layer.',
   placeholder: 'Enter a text to see its attention.',
   resultTitle: 'Attention',
   state: { text: 'The cat sat on the mat because it was tired.', pair: '', layer: 6, heads: ['1'], words: false },
@@ -295,7 +295,7 @@ export default {
       h(
         'p',
         { class: 'note' },
-        `Layer ${data.layer + 1} of ${data.n_layers}. Each token at the left reads the tokens at the right; `,
+        `Layer ${data.layer + 1} of ${data.n_layers}. Each token at the left attends to the tokens at the right; `,
         'point at one to see its lines alone.',
         cut ? ` The first ${LIMIT} of ${plural(data.tokens.length, 'token')} are drawn.` : '',
       ),

@@ -9,6 +9,7 @@ const methods = [
   ['gradient', 'Gradient'],
   ['occlude', 'Occlusion: each word hidden'],
   ['value-zero', 'Value zeroing'],
+  ['value-zero-score', 'Value zeroing of the score'],
 ];
 
 export default {

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
+#include "text/tokenizer_files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +16,33 @@ enum { MAX_SMALL = 64 << 20, MAX_FILE = 512 << 20 };
 
 /* ---- files ---- */
 
-bool ses_legacy_has_file(const ses_legacy_converter *o, const char *name)
+static bool exists(const ses_legacy_converter *o, const char *name)
 {
     char path[4096]; /* longer paths cannot be opened */
     int n = snprintf(path, sizeof path, "%s/%s", o->dir, name);
     return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
 }
 
+/* The name under which the folder has a file; NULL: it has none. */
+static const char *name_in_folder(const ses_legacy_converter *o, const char *name)
+{
+    const char *other;
+    if (exists(o, name)) return name;
+    for (size_t i = 0; (other = ses_tokenizer_other_name(name, i)); i++)
+        if (exists(o, other)) return other;
+    return NULL;
+}
+
+bool ses_legacy_has_file(const ses_legacy_converter *o, const char *name)
+{
+    return name_in_folder(o, name) != NULL;
+}
+
 /* Path of a file in the folder. NULL if it does not exist, with an error that names all missing files. */
 static char *path_of(const ses_legacy_converter *o, const char *name, ses_err *e)
 {
-    if (o->file || ses_legacy_has_file(o, name)) return ses_path_join(o->dir, name, e);
+    const char *actual = o->file ? name : name_in_folder(o, name);
+    if (actual) return ses_path_join(o->dir, actual, e);
     ses_fail(e, SES_EIO, "%s: neither tokenizer.json nor %s found", o->dir, name);
     return NULL;
 }

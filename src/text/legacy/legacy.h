@@ -23,6 +23,7 @@ enum { SES_LEGACY_DOCS = 4 };
 typedef struct ses_legacy_converter {
     const char *dir;
     const char *file; /* vocabulary file if given explicitly; NULL: the family's default name */
+    bool target;      /* the tokenizer of the target language, if the folder has two */
     bool portable;    /* write only stages of HF Tokenizers, even if Sesame's own stages are more exact */
     ses_arena mem;
     ses_json_doc *doc[SES_LEGACY_DOCS];
@@ -115,6 +116,11 @@ typedef struct ses_legacy_merges {
 bool ses_legacy_read_merges(ses_legacy_converter *o, ses_legacy_merge_format lines, ses_legacy_merges *m,
                             ses_err *e);
 void ses_legacy_merges_free(ses_legacy_merges *m);
+
+/* do_lower_case of a WordPiece tokenizer whose vocabulary is read. The default is true. For an original
+ * TensorFlow checkpoint, the name of the folder decides (cased_L-12_H-768_A-12), then the vocabulary: capital
+ * letters mean false. */
+bool ses_legacy_lowercases(const ses_legacy_converter *o);
 
 bool ses_legacy_write_wordpiece(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e);
 bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e);

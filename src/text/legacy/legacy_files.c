@@ -3,8 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/tf_folder.h"
 #include "legacy.h"
 #include "text/spm/spm_to_json.h"
+#include "text/tokenizer_files.h"
 
 #include <string.h>
 
@@ -42,17 +44,34 @@ static bool ends_in(const char *path, const char *end)
     return n >= k && !strcmp(path + n - k, end);
 }
 
-/* A folder without tokenizer.json, or a single file of family f. */
-static char *from_folder(const char *dir, const char *file, const ses_legacy_family *f, bool exact, size_t *n,
-                         ses_err *e)
+/* The text of a tokenizer_config.json: what tokenizer.json does not tell transformers. */
+static char *settings_of(const ses_legacy_converter *o, const ses_legacy_family *f, size_t *n, ses_err *e)
 {
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    if (f->write == ses_legacy_write_wordpiece)
+        ses_json_member_bool(w, "do_lower_case", ses_legacy_lowercases(o));
+    ses_json_member_stringn(w, "tokenizer_class", f->classes, strcspn(f->classes, " "));
+    ses_json_end_object(w);
+    return finish(w, n, e);
+}
+
+/* A folder without tokenizer.json, or a single file of family f. settings: NULL, or the text of its
+ * tokenizer_config.json, free with ses_free. */
+static char *from_folder(const char *dir, const char *file, const ses_legacy_family *f, bool exact,
+                         bool target, size_t *n, char **settings, ses_err *e)
+{
+    size_t len;
     ses_legacy_converter o = { 0 };
     char *text = NULL;
     if (ses_legacy_open(&o, dir, e)) {
         o.file = file;
+        o.target = target;
         o.portable = !exact;
         if (!f) f = ses_legacy_find(&o, e);
         if (f && f->write(&o, f, e)) {
+            if (settings) *settings = settings_of(&o, f, &len, e);
             text = finish(o.w, n, e);
             o.w = NULL;
         }
@@ -68,7 +87,7 @@ static char *from_file(const char *path, const ses_legacy_family *f, size_t *n, 
 {
     const char *base = ses_path_basename(path);
     char *dir = base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
-    char *text = dir ? from_folder(dir, base, f, false, n, e) : NULL;
+    char *text = dir ? from_folder(dir, base, f, false, false, n, NULL, e) : NULL;
     ses_free(dir);
     return text;
 }
@@ -79,7 +98,7 @@ char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *
         char *in = ses_path_join(path, "tokenizer.json", e), *text = NULL;
         if (in)
             text = ses_path_exists(in) ? ses_file_read(in, MAX_FILE, n, e)
-                                       : from_folder(path, NULL, NULL, exact, n, e);
+                                       : from_folder(path, NULL, NULL, exact, false, n, NULL, e);
         ses_free(in);
         return text;
     }
@@ -87,4 +106,33 @@ char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *
         return exact ? from_spm(path, n, e) : from_file(path, &ses_legacy_plain, n, e);
     return ends_in(path, ".txt") ? from_file(path, &ses_legacy_bert, n, e)
                                  : ses_file_read(path, MAX_FILE, n, e);
+}
+
+static bool put_file(const char *dir, const char *name, const char *text, size_t n, bool overwrite,
+                     ses_err *e)
+{
+    char *path = ses_path_join(dir, name, e);
+    bool ok = path && ses_file_write(path, text, n, overwrite, e);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_tokenizer_convert_original(const char *from, const char *to, bool overwrite, bool *done, ses_err *e)
+{
+    const ses_legacy_converter o = { .dir = from };
+    size_t n;
+    *done = ses_path_is_dir(from) && ses_tf_folder_is(from) && ses_dir_has_tokenizer(from) &&
+            !ses_legacy_has_file(&o, "tokenizer.json") && !ses_legacy_has_file(&o, "config.json");
+    if (!*done) return true;
+    char *settings = NULL, *text = from_folder(from, NULL, NULL, false, false, &n, &settings, e);
+    bool ok = text && settings && put_file(to, "tokenizer.json", text, n, overwrite, e) &&
+              put_file(to, "tokenizer_config.json", settings, strlen(settings), overwrite, e);
+    ses_free(settings);
+    ses_free(text);
+    return ok;
+}
+
+char *ses_tokenizer_read_target_json(const char *path, size_t *n, ses_err *e)
+{
+    return from_folder(path, NULL, NULL, true, true, n, NULL, e);
 }

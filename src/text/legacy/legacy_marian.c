@@ -1,5 +1,6 @@
-/* Marian: source.spm segments the text, vocab.json assigns ids to the pieces. transformers has no
- * tokenizer.json for it; it uses the pieces of SentencePiece. */
+/* Marian: source.spm segments the text, vocab.json assigns ids to the pieces. target.spm does so for texts of
+ * the target language, whose ids are in target_vocab.json if the vocabularies are separate. transformers has
+ * no tokenizer.json for it; it uses the pieces of SentencePiece. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "legacy_variants.h"
@@ -86,11 +87,14 @@ bool ses_legacy_write_marian(ses_legacy_converter *o, const ses_legacy_family *f
     (void)f;
     size_t n;
     ses_spm m = { 0 };
-    char *bytes = ses_legacy_read_file(o, "source.spm", &n, e);
-    bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/source.spm", o->dir)) &&
-              ses_spm_check(&m, e) && ses_legacy_read_vocab(o, "vocab.json", e) &&
-              ses_legacy_begin_json(o, e) && add_languages(o, e) &&
-              ses_legacy_write_roles(o, &roles, NULL, e) && ses_legacy_write_post(o, &roles, e) &&
+    bool separate = ses_legacy_get_bool(o, "separate_vocabs", ses_legacy_has_file(o, "target_vocab.json"));
+    const char *pieces = o->target ? "target.spm" : "source.spm",
+               *ids = o->target && separate ? "target_vocab.json" : "vocab.json";
+    char *bytes = ses_legacy_read_file(o, pieces, &n, e);
+    bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, pieces)) &&
+              ses_spm_check(&m, e) && ses_legacy_read_vocab(o, ids, e) && ses_legacy_begin_json(o, e) &&
+              (separate || add_languages(o, e)) && ses_legacy_write_roles(o, &roles, NULL, e) &&
+              ses_legacy_write_post(o, &roles, e) &&
               (o->portable ? write_portable_stages(o, &m, e)
                            : ses_spm_write_stages(&m, &o->vocab,
                                                   ses_legacy_role_token(o, "unk_token", "<unk>"), o->w, e));

@@ -1,7 +1,9 @@
 /* WordPiece from vocab.txt, one token per line: BERT and models that share its tokenizer. */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/strmap.h"
+#include "base/tf_folder.h"
 #include "base/unicode/utf8.h"
 #include "legacy.h"
 #include "legacy_variants.h"
@@ -53,6 +55,29 @@ static bool write_model(ses_legacy_converter *o, ses_string unk, ses_err *e)
     return true;
 }
 
+/* Does a token other than [UNK], <S> and the like have a capital letter? */
+static bool has_capitals(const ses_vocab *v)
+{
+    for (int32_t id = 0; id < v->size; id++) {
+        size_t n;
+        const char *s = ses_vocab_token(v, id, &n);
+        if (!s || (n && (*s == '[' || *s == '<'))) continue;
+        for (size_t i = 0; i < n; i++)
+            if (s[i] >= 'A' && s[i] <= 'Z') return true;
+    }
+    return false;
+}
+
+bool ses_legacy_lowercases(const ses_legacy_converter *o)
+{
+    bool lower;
+    if (ses_json_bool(ses_json_get(o->settings, "do_lower_case"), &lower)) return lower;
+    if (o->config || o->file || !ses_tf_folder_is(o->dir)) return true;
+    ses_path_name name = ses_path_name_of(o->dir);
+    if (strstr(name.s, "uncased") || strstr(name.s, "chinese")) return true;
+    return !strstr(name.s, "cased") && !has_capitals(&o->vocab);
+}
+
 static void write_normalizer(ses_legacy_converter *o)
 {
     bool strip;
@@ -67,7 +92,7 @@ static void write_normalizer(ses_legacy_converter *o)
         ses_json_put_bool(o->w, strip);
     else
         ses_json_put_null(o->w);
-    ses_json_member_bool(o->w, "lowercase", ses_legacy_get_bool(o, "do_lower_case", true));
+    ses_json_member_bool(o->w, "lowercase", ses_legacy_lowercases(o));
     ses_json_end_object(o->w);
 }
 

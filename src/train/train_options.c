@@ -1,0 +1,164 @@
+/* Options of training runs. */
+#include "train_options.h"
+
+#include "sesame/optim.h"
+#include "sesame/schedule.h"
+
+#define AT(field) offsetof(ses_train_args, field)
+
+static const ses_opt opt[] = {
+    { .name = "steps",
+      .type = SES_OPT_INT,
+      .offset = AT(run.steps),
+      .def = "0",
+      .min = 0,
+      .max = 1e12,
+      .help = "updates, instead of epochs; 0: use epochs" },
+    { .name = "batch-size",
+      .letter = 'b',
+      .type = SES_OPT_INT,
+      .offset = AT(run.batch_size),
+      .def = "32",
+      .min = 1,
+      .max = 1 << 20,
+      .help = "sequences per batch" },
+    { .name = "tokens-per-batch",
+      .type = SES_OPT_INT,
+      .offset = AT(run.tokens_per_batch),
+      .def = "0",
+      .min = 0,
+      .max = 1 << 30,
+      .help = "fill batches to N tokens instead" },
+    { .name = "accumulate",
+      .type = SES_OPT_INT,
+      .offset = AT(run.accumulate),
+      .def = "1",
+      .min = 1,
+      .max = 1 << 20,
+      .help = "batches per update" },
+    { .name = "optimizer",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(optimizer),
+      .def = "adamw",
+      .choices = "adamw|bert_adam|sgd|adafactor|lamb",
+      .help = "optimizer" },
+    { .name = "schedule",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(schedule),
+      .def = "linear",
+      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",
+      .help = "learning-rate schedule" },
+    { .name = "weight-decay",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.weight_decay),
+      .def = "0.01",
+      .min = 0,
+      .max = 10,
+      .help = "weight decay, excluding biases and norms" },
+    { .name = "clip",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.max_grad_norm),
+      .def = "1",
+      .min = 0,
+      .max = 1e9,
+      .help = "maximum gradient norm; 0: no clipping" },
+    { .name = "recompute",
+      .type = SES_OPT_FLAG,
+      .offset = AT(run.recompute),
+      .help = "gradient checkpointing: less memory, identical results" },
+    { .name = "eval-every",
+      .type = SES_OPT_INT,
+      .offset = AT(run.eval_every),
+      .def = "0",
+      .min = -1,
+      .max = 1e12,
+      .help = "updates between evaluations; 0: at the end of each epoch; -1: only at the end" },
+    { .name = "save-every",
+      .type = SES_OPT_INT,
+      .offset = AT(run.save_every),
+      .def = "0",
+      .min = -1,
+      .max = 1e12,
+      .help = "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end" },
+    { .name = "keep",
+      .type = SES_OPT_INT,
+      .offset = AT(run.keep_checkpoints),
+      .def = "1",
+      .min = 1,
+      .max = 1000,
+      .help = "checkpoints kept, in addition to the best if evaluations select one" },
+    { .name = "seed",
+      .letter = 's',
+      .type = SES_OPT_INT,
+      .offset = AT(run.seed),
+      .def = "42",
+      .min = 0,
+      .max = 9e15,
+      .help = "random seed" },
+    { .name = "log",
+      .type = SES_OPT_TEXT,
+      .offset = AT(run.log),
+      .value = "FILE",
+      .help = "JSON lines: loss, learning rate and gradient norm of each update, scores of each evaluation; "
+              "default: OUT/log.jsonl" },
+    { .name = "tensorboard",
+      .type = SES_OPT_TEXT,
+      .offset = AT(run.tensorboard),
+      .value = "DIR",
+      .help = "TensorBoard event files; default: OUT/runs" },
+    SES_OPT_INCLUDE(ses_train_args, energy, ses_energy_options),
+    { .name = "resume",
+      .type = SES_OPT_FLAG,
+      .offset = AT(run.resume),
+      .help = "continue from the newest checkpoint in OUT, by default with its options; start anew if OUT is "
+              "empty" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = AT(run.overwrite),
+      .help = "replace the contents of OUT" },
+};
+const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
+
+#define WEIGHT(name_, field, default_, help_)                                                        \
+    {                                                                                                \
+        .name = name_, .type = SES_OPT_REAL, .offset = offsetof(ses_teacher_options, distill.field), \
+        .def = default_, .min = 0, .max = 1e6, .help = help_                                         \
+    }
+
+static const ses_opt teacher_opt[] = {
+    { .name = "teacher",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_teacher_options, model),
+      .value = "DIR",
+      .is_model = true,
+      .help = "distill from this model" },
+    { .name = "from-teacher",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_teacher_options, init_student),
+      .help = "start from the teacher's weights that fit, its layers spread evenly" },
+    { .name = "temperature",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(ses_teacher_options, distill.temperature),
+      .def = "2",
+      .min = 0.01,
+      .max = 1000,
+      .help = "distillation temperature" },
+    WEIGHT("soft-weight", soft, "5", "distillation: weight of the teacher's predictions"),
+    WEIGHT("hard-weight", hard, "2", "distillation: weight of the labels"),
+    WEIGHT("cosine-weight", cosine, "0",
+           "distillation: weight of the cosine of last hidden states (DistilBERT: 1)"),
+    WEIGHT("hidden-weight", hidden, "0", "distillation: weight of hidden states, layer by layer (TinyBERT)"),
+    WEIGHT("attention-weight", attention, "0",
+           "distillation: weight of attention scores, layer by layer (TinyBERT)"),
+};
+const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
+
+ses_training_options ses_train_args_options(const ses_train_args *a)
+{
+    ses_training_options r = a->run;
+    r.optimizer = ses_optim_name((size_t)a->optimizer, NULL);
+    r.schedule = ses_schedule_name((size_t)a->schedule, NULL);
+    r.core_watts = a->energy.core_watts;
+    r.co2_per_kwh = a->energy.co2_per_kwh;
+    return r;
+}

@@ -1,0 +1,49 @@
+/* Options of training runs: a ses_train_args is part of another struct of options, whose table includes the
+ * tables below, or single options by macro. Strings are borrowed. */
+#ifndef SES_TRAIN_TRAIN_OPTIONS_H
+#define SES_TRAIN_TRAIN_OPTIONS_H
+
+#include "base/energy/energy_options.h"
+#include "sesame/training.h"
+
+typedef struct ses_train_args {
+    ses_training_options run;
+    int optimizer, schedule; /* indices of their names */
+    bool has_epochs;         /* --epochs was used in this call */
+    ses_energy_args energy;
+} ses_train_args;
+
+/* a->run with optimizer, schedule and energy set. */
+ses_training_options ses_train_args_options(const ses_train_args *a);
+
+/* Options of every training run, for a ses_train_args; epochs, lr and warmup have a default per command. */
+extern const ses_opt_table ses_train_options;
+/* For a ses_teacher_options. */
+extern const ses_opt_table ses_teacher_option_table;
+
+/* Single options. field: a ses_train_args. */
+#define SES_OPT_OUTPUT(struct_, field)                                                   \
+    {                                                                                    \
+        .name = "output", .letter = 'o', .type = SES_OPT_TEXT,                           \
+        .offset = offsetof(struct_, field.run.output), .value = "OUT", .required = true, \
+        .help = "folder of the model, created if absent"                                 \
+    }
+#define SES_OPT_EPOCHS(struct_, field, default_, help_)                                                \
+    {                                                                                                  \
+        .name = "epochs", .letter = 'e', .type = SES_OPT_REAL,                                         \
+        .offset = offsetof(struct_, field.run.epochs), .was_set = offsetof(struct_, field.has_epochs), \
+        .def = default_, .min = 0, .max = 1e6, .help = help_                                           \
+    }
+#define SES_OPT_LR(struct_, field, default_)                                                          \
+    {                                                                                                 \
+        .name = "lr", .letter = 'l', .type = SES_OPT_REAL, .offset = offsetof(struct_, field.run.lr), \
+        .def = default_, .min = 0, .max = 100, .help = "peak learning rate"                           \
+    }
+#define SES_OPT_WARMUP(struct_, field, default_)                                              \
+    {                                                                                         \
+        .name = "warmup", .letter = 'w', .type = SES_OPT_REAL,                                \
+        .offset = offsetof(struct_, field.run.warmup), .def = default_, .min = 0, .max = 1e9, \
+        .help = "warmup updates; below 1: fraction of the run"                                \
+    }
+
+#endif

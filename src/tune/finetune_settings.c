@@ -1,0 +1,108 @@
+/* Options of a fine-tuning run by name. */
+#include "finetune_settings.h"
+
+#include "base/alloc.h"
+
+#define AT(field) offsetof(ses_finetune_settings, field)
+
+static const ses_opt opt[] = {
+    SES_OPT_TASK(ses_finetune_settings, o.data, true),
+    { .name = "train",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.train),
+      .value = "FILE",
+      .required = true,
+      .help = "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON" },
+    { .name = "eval",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.eval),
+      .value = "FILE",
+      .help = "evaluation data; they select the best checkpoint" },
+    SES_OPT_OUTPUT(ses_finetune_settings, train),
+    { .name = "model",
+      .letter = 'm',
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.model),
+      .value = "DIR",
+      .is_model = true,
+      .help = "pretrained model: folder or name" },
+    { .name = "config",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.config),
+      .value = "FILE|SIZE",
+      .help = "start from random weights: a config.json or a preset, as bert-mini (see sesame pretrain)" },
+    { .name = "tokenizer",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.tokenizer),
+      .value = "PATH",
+      .is_model = true,
+      .help = "with --config: folder or file of the tokenizer; default: the model's" },
+    SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
+    SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
+    SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),
+    SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
+    SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),
+    SES_OPT_INCLUDE(ses_finetune_settings, train, ses_train_options),
+    { .name = "bucket",
+      .type = SES_OPT_INT,
+      .offset = AT(o.bucket),
+      .def = "0",
+      .min = 0,
+      .max = 1 << 20,
+      .help = "sort by length within N batches; 0: off" },
+    { .name = "label-smoothing",
+      .type = SES_OPT_REAL,
+      .offset = AT(o.label_smoothing),
+      .def = "0",
+      .min = 0,
+      .max = 0.99,
+      .help = "label smoothing factor" },
+    SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
+    SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
+    { .name = "metric",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.metric),
+      .value = "NAME",
+      .help = "score that selects the best checkpoint, or loss; default: the task's" },
+    { .name = "eval-epochs",
+      .type = SES_OPT_REAL,
+      .offset = AT(o.eval_epochs),
+      .def = "0",
+      .min = 0,
+      .max = 1e6,
+      .help = "epochs between evaluations instead, may be a fraction" },
+    { .name = "patience",
+      .type = SES_OPT_INT,
+      .offset = AT(o.patience),
+      .def = "0",
+      .min = 0,
+      .max = 1e9,
+      .help = "stop after N evaluations without improvement; 0: never" },
+    SES_OPT_INCLUDE(ses_finetune_settings, bootstrap, ses_bootstrap_option_table),
+};
+const ses_opt_table ses_finetune_setting_table = { opt, SES_LEN(opt) };
+
+ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, ses_err *e)
+{
+    ses_finetune_settings *s = ses_alloc(sizeof *s, e);
+    if (s && ses_opt_defaults(opt, SES_LEN(opt), s, e) &&
+        ses_opt_set_all(opt, SES_LEN(opt), s, "finetune", settings, e))
+        return s;
+    ses_finetune_settings_free(s);
+    return NULL;
+}
+
+void ses_finetune_settings_free(ses_finetune_settings *s)
+{
+    if (s) ses_opt_free(opt, SES_LEN(opt), s);
+    ses_free(s);
+}
+
+ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *s)
+{
+    ses_finetune_options o = s->o;
+    o.run = ses_train_args_options(&s->train);
+    o.bootstrap = s->bootstrap.resamples;
+    o.confidence = s->bootstrap.confidence;
+    return o;
+}

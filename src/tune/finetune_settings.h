@@ -1,0 +1,17 @@
+/* Options of a fine-tuning run by name: the table of `sesame finetune` and of ses_finetune_settings_new.
+ * Strings are borrowed. Threads: as any value. */
+#ifndef SES_TUNE_FINETUNE_SETTINGS_H
+#define SES_TUNE_FINETUNE_SETTINGS_H
+
+#include "finetune_options.h"
+#include "train/train_options.h"
+
+struct ses_finetune_settings {
+    ses_finetune_options o; /* except for the fields of the members below */
+    ses_train_args train;
+    ses_bootstrap_args bootstrap;
+};
+
+extern const ses_opt_table ses_finetune_setting_table; /* for a ses_finetune_settings */
+
+#endif

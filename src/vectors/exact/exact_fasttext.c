@@ -1,0 +1,374 @@
+/* fastText's skip-gram and CBOW with negative sampling, one thread, bit for bit, with their deviations from a
+ * textbook version: only the first tenth of the weights is initialized, the rest is zero; words that begin
+ * with "__label__" are labels; "</s>" is a word; lines end after 1,025 words; the sigmoid is a table of 512
+ * steps. */
+#include "exact.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "fasttext_words.h"
+#include "libstdcxx.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MODEL, DIM, WS, EPOCH, MIN_COUNT, NEG, MINN, MAXN, BUCKET, T, LR, LR_UPDATE_RATE, SEED, N_SETTINGS };
+static const ses_exact_setting setting[N_SETTINGS] = {
+    [MODEL] = { "model", "skipgram", SES_EXACT_WORD },
+    [DIM] = { "dim", "100", SES_EXACT_INTEGER },
+    [WS] = { "ws", "5", SES_EXACT_INTEGER },
+    [EPOCH] = { "epoch", "5", SES_EXACT_INTEGER },
+    [MIN_COUNT] = { "minCount", "5", SES_EXACT_INTEGER },
+    [NEG] = { "neg", "5", SES_EXACT_INTEGER },
+    [MINN] = { "minn", "3", SES_EXACT_INTEGER },
+    [MAXN] = { "maxn", "6", SES_EXACT_INTEGER },
+    [BUCKET] = { "bucket", "2000000", SES_EXACT_INTEGER },
+    [T] = { "t", "1e-4", SES_EXACT_REAL },
+    [LR] = { "lr", "0.05", SES_EXACT_REAL },
+    [LR_UPDATE_RATE] = { "lrUpdateRate", "100", SES_EXACT_INTEGER },
+    [SEED] = { "seed", "0", SES_EXACT_INTEGER },
+};
+enum { NEGATIVES = 10000000, SIGMOID = 512, MAX_SIGMOID = 8, MAX_LINE = 1024, GROUP = 16, MAX_DIM = 1 << 16 };
+enum { MAGIC = 793712314, VERSION = 12, LOSS_NEGATIVE = 2, MODEL_CBOW = 1, MODEL_SKIPGRAM = 2 };
+enum { PROGRESS_EVERY = 256, INITIALIZED = 10 /* one of ten blocks */ };
+
+typedef struct trainer {
+    ses_exact_job *job;
+    ses_mmap file;
+    ses_fasttext_dictionary d;
+    int dim, window, negatives;
+    bool cbow, diverged;
+    int64_t buckets;
+    size_t in_rows;
+    float *in, *out, *keep, *hidden, *gradient, sigmoid[SIGMOID + 1];
+    int32_t *negative; /* table of samples */
+    size_t n_negative;
+    ses_minstd random;
+    int32_t line[MAX_LINE + 1];
+    int length;
+    int32_t *bag; /* rows of a context */
+    size_t bag_capacity;
+} trainer;
+
+static bool make_negatives(trainer *t, ses_err *e)
+{
+    float total = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < t->d.n_words; i++) total = (float)(total + pow((double)t->d.word[i].count, 0.5));
+    t->negative = ses_alloc_array(NEGATIVES + t->d.n_words, sizeof *t->negative, e);
+    if (!t->negative) return false;
+    for (size_t i = 0; i < t->d.n_words; i++) {
+        float share = (float)pow((double)t->d.word[i].count, 0.5) * NEGATIVES / total;
+        for (size_t k = 0; (float)k < share && n < NEGATIVES + t->d.n_words; k++)
+            t->negative[n++] = (int32_t)i;
+    }
+    t->n_negative = n;
+    return true;
+}
+
+static bool make_weights(trainer *t, ses_err *e)
+{
+    size_t dim = (size_t)t->dim, all;
+    ses_minstd g = ses_minstd_of((uint32_t)(int64_t)t->job->value[SEED]);
+    t->in_rows = t->d.n_words + (size_t)t->buckets;
+    if (!ses_mul_size(t->in_rows, dim, &all)) return ses_fail(e, SES_ENOMEM, "too many weights");
+    t->in = ses_alloc_array(all, sizeof *t->in, e);
+    t->out = ses_alloc_array(t->d.n_words * dim, sizeof *t->out, e);
+    t->keep = ses_alloc_array(t->d.n_words, sizeof *t->keep, e);
+    t->hidden = ses_alloc_array(dim, sizeof *t->hidden, e);
+    t->gradient = ses_alloc_array(dim, sizeof *t->gradient, e);
+    if (!t->in || !t->out || !t->keep || !t->hidden || !t->gradient) return false;
+    float limit = (float)(1.0 / t->dim);
+    for (size_t i = 0; i < all / INITIALIZED; i++) t->in[i] = (float)ses_minstd_real(&g, -limit, limit);
+    for (size_t i = 0; i < t->d.n_words; i++) {
+        float f = (float)t->d.word[i].count / (float)t->d.tokens;
+        t->keep[i] = (float)(sqrt(t->job->value[T] / f) + t->job->value[T] / f);
+    }
+    for (int i = 0; i <= SIGMOID; i++) {
+        float x = (float)(i * 2 * MAX_SIGMOID) / SIGMOID - MAX_SIGMOID;
+        t->sigmoid[i] = (float)(1.0 / (1.0 + expf(-x)));
+    }
+    return true;
+}
+
+/* ---- steps ---- */
+
+typedef struct targets {
+    float *row[GROUP];
+    float label[GROUP];
+    int n;
+} targets;
+
+/* Trains the rows of a group, which are distinct, so that their products do not depend on each other. Each
+ * sum runs in the order of the columns, four at once to hide its latency. */
+static void train_group(trainer *t, targets *g, float rate)
+{
+    float dot[GROUP] = { 0 };
+    int dim = t->dim;
+    const float *x = t->hidden;
+    for (int k = 0; k < g->n; k += 4) {
+        const float *a = g->row[k], *b = k + 1 < g->n ? g->row[k + 1] : a,
+                    *c = k + 2 < g->n ? g->row[k + 2] : a, *d = k + 3 < g->n ? g->row[k + 3] : a;
+        float s[4] = { 0 };
+        for (int i = 0; i < dim; i++) {
+            s[0] += a[i] * x[i];
+            s[1] += b[i] * x[i];
+            s[2] += c[i] * x[i];
+            s[3] += d[i] * x[i];
+        }
+        memcpy(dot + k, s, sizeof s);
+    }
+    for (int k = 0; k < g->n; k++) {
+        float f = dot[k], *restrict row = g->row[k], *restrict gradient = t->gradient;
+        t->diverged |= f != f;
+        if (t->diverged) break;
+        float score = f < -MAX_SIGMOID ? 0
+                      : f > MAX_SIGMOID
+                          ? 1
+                          : t->sigmoid[(int64_t)((f + MAX_SIGMOID) * SIGMOID / MAX_SIGMOID / 2)];
+        float step = rate * (g->label[k] - score);
+        for (int i = 0; i < dim; i++) {
+            gradient[i] += step * row[i];
+            row[i] += step * x[i];
+        }
+    }
+    g->n = 0;
+}
+
+static void add_target(trainer *t, targets *g, int32_t word, float label, float rate)
+{
+    float *row = t->out + (size_t)word * (size_t)t->dim;
+    bool clash = g->n == GROUP;
+    for (int k = 0; k < g->n && !clash; k++) clash = g->row[k] == row;
+    if (clash) train_group(t, g, rate);
+    g->row[g->n] = row;
+    g->label[g->n++] = label;
+}
+
+static void train_step(trainer *t, const int32_t *rows, size_t n, int32_t target, float rate)
+{
+    size_t dim = (size_t)t->dim;
+    targets g = { .n = 0 };
+    if (!n) return;
+    memset(t->hidden, 0, dim * sizeof *t->hidden);
+    memset(t->gradient, 0, dim * sizeof *t->gradient);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < dim; i++) t->hidden[i] += t->in[(size_t)rows[k] * dim + i];
+    float share = (float)(1.0 / (double)n);
+    for (size_t i = 0; i < dim; i++) t->hidden[i] *= share;
+    add_target(t, &g, target, 1, rate);
+    for (int k = 0; k < t->negatives; k++) {
+        int32_t word;
+        do word = t->negative[ses_minstd_upto(&t->random, t->n_negative - 1)];
+        while (word == target);
+        add_target(t, &g, word, 0, rate);
+    }
+    train_group(t, &g, rate);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < dim; i++) t->in[(size_t)rows[k] * dim + i] += t->gradient[i];
+}
+
+static bool train_cbow(trainer *t, int at, int from, int to, float rate, ses_err *e)
+{
+    size_t n = 0;
+    for (int p = from; p < to; p++) {
+        if (p == at) continue;
+        const ses_fasttext_word *w = &t->d.word[t->line[p]];
+        if (!ses_array_reserve(&t->bag, &t->bag_capacity, n + w->n_rows, sizeof *t->bag, e)) return false;
+        memcpy(t->bag + n, t->d.rows + w->first_row, w->n_rows * sizeof *t->bag);
+        n += w->n_rows;
+    }
+    train_step(t, t->bag, n, t->line[at], rate);
+    return true;
+}
+
+static bool train_line(trainer *t, float rate, ses_err *e)
+{
+    bool ok = true;
+    for (int at = 0; ok && at < t->length; at++) {
+        int half = 1 + (int)ses_minstd_upto(&t->random, (uint64_t)t->window - 1);
+        int from = at - half < 0 ? 0 : at - half, to = at + half + 1 > t->length ? t->length : at + half + 1;
+        const ses_fasttext_word *w = &t->d.word[t->line[at]];
+        if (t->cbow) ok = train_cbow(t, at, from, to, rate, e);
+        for (int p = from; !t->cbow && p < to; p++)
+            if (p != at) train_step(t, t->d.rows + w->first_row, w->n_rows, t->line[p], rate);
+    }
+    return ok;
+}
+
+/* Reads a line; returns how many words of the dictionary it took. Starts over at the end of the file. */
+static int64_t read_line(trainer *t, ses_fasttext_reader *r)
+{
+    int64_t read = 0, id;
+    if (r->ended) *r = ses_fasttext_reader_of(&t->file);
+    t->length = 0;
+    while (ses_fasttext_read(r)) {
+        if (!ses_strmap_find(&t->d.id, r->word, r->len, &id)) continue;
+        read++;
+        if (!t->d.word[id].is_label && !((float)ses_minstd_real(&t->random, 0, 1) > t->keep[id]))
+            t->line[t->length++] = (int32_t)id;
+        if (read > MAX_LINE || ses_equal(r->word, r->len, "</s>")) break;
+    }
+    return read;
+}
+
+static bool train(trainer *t, ses_err *e)
+{
+    ses_fasttext_reader r = ses_fasttext_reader_of(&t->file);
+    const double *value = t->job->value;
+    int64_t done = 0, read = 0, all = (int64_t)value[EPOCH] * t->d.tokens;
+    t->random = ses_minstd_of((uint32_t)(int64_t)value[SEED]);
+    for (int64_t lines = 0; done < all; lines++) {
+        float progress = (float)done / (float)all;
+        read += read_line(t, &r);
+        if (!train_line(t, (float)(value[LR] * (1.0 - progress)), e)) return false;
+        if (t->diverged)
+            return ses_fail(e, SES_EARG, "training diverged: the learning rate %g is too large (--lr)",
+                            value[LR]);
+        if (read > (int64_t)value[LR_UPDATE_RATE]) {
+            done += read;
+            read = 0;
+        }
+        if (lines % PROGRESS_EVERY == 0 && t->job->progress && !t->job->progress(t->job->ctx, done, all))
+            return ses_fail(e, SES_EIO, "interrupted; nothing was written");
+    }
+    return true;
+}
+
+/* ---- output ---- */
+
+static bool write_text(trainer *t, ses_file_writer *w, ses_err *e)
+{
+    size_t dim = (size_t)t->dim;
+    ses_buf line = { 0 };
+    bool ok = true;
+    ses_buf_appendf(&line, "%zu %d\n", t->d.n_words, t->dim);
+    for (size_t i = 0; ok && i < t->d.n_words; i++) {
+        const ses_fasttext_word *word = &t->d.word[i];
+        float *x = t->hidden, share = (float)(1.0 / (double)word->n_rows);
+        memset(x, 0, dim * sizeof *x);
+        for (size_t k = 0; k < word->n_rows; k++)
+            for (size_t c = 0; c < dim; c++) x[c] += t->in[(size_t)t->d.rows[word->first_row + k] * dim + c];
+        ses_buf_append(&line, word->text, word->len);
+        ses_buf_put(&line, ' ');
+        for (size_t c = 0; c < dim; c++) ses_buf_appendf(&line, "%.9g ", (double)(x[c] * share));
+        ses_buf_put(&line, '\n');
+        ok = ses_buf_ok(&line, e) && ses_file_writer_put(w, line.data, line.len, e);
+        line.len = 0;
+    }
+    ses_buf_free(&line);
+    return ok;
+}
+
+static void put(ses_buf *b, int64_t x, size_t size) { ses_buf_append(b, &x, size); } /* little-endian */
+
+static void put_header(const trainer *t, ses_buf *b)
+{
+    const double *value = t->job->value;
+    const int64_t argument[] = { MAGIC,
+                                 VERSION,
+                                 t->dim,
+                                 t->window,
+                                 (int64_t)value[EPOCH],
+                                 (int64_t)value[MIN_COUNT],
+                                 t->negatives,
+                                 1,
+                                 LOSS_NEGATIVE,
+                                 t->cbow ? MODEL_CBOW : MODEL_SKIPGRAM,
+                                 t->buckets,
+                                 (int64_t)value[MINN],
+                                 (int64_t)value[MAXN],
+                                 (int64_t)value[LR_UPDATE_RATE] };
+    for (size_t i = 0; i < SES_LEN(argument); i++) put(b, argument[i], 4);
+    ses_buf_append(b, &value[T], sizeof value[T]);
+    const int64_t size[] = { (int64_t)t->d.n, (int64_t)t->d.n_words, (int64_t)(t->d.n - t->d.n_words) };
+    for (size_t i = 0; i < SES_LEN(size); i++) put(b, size[i], 4);
+    put(b, t->d.tokens, 8);
+    put(b, -1, 8); /* not pruned */
+    for (size_t i = 0; i < t->d.n; i++) {
+        const ses_fasttext_word *w = &t->d.word[i];
+        ses_buf_append(b, w->text, w->len);
+        put(b, 0, 1);
+        put(b, w->count, 8);
+        put(b, w->is_label, 1);
+    }
+    put(b, 0, 1); /* not quantized */
+}
+
+static bool write_matrix(ses_file_writer *w, const float *x, size_t rows, int dim, ses_err *e)
+{
+    int64_t shape[] = { (int64_t)rows, dim };
+    return ses_file_writer_put(w, shape, sizeof shape, e) &&
+           ses_file_writer_put(w, x, rows * (size_t)dim * sizeof *x, e);
+}
+
+static bool write_binary(const trainer *t, ses_file_writer *w, ses_err *e)
+{
+    ses_buf header = { 0 };
+    put_header(t, &header);
+    bool ok = ses_buf_ok(&header, e) && ses_file_writer_put(w, header.data, header.len, e) &&
+              write_matrix(w, t->in, t->in_rows, t->dim, e) && ses_file_writer_put(w, "", 1, e) &&
+              write_matrix(w, t->out, t->d.n_words, t->dim, e);
+    ses_buf_free(&header);
+    return ok;
+}
+
+static bool write_vectors(trainer *t, ses_err *e)
+{
+    ses_file_writer *w = ses_file_writer_open(t->job->output, t->job->overwrite, e);
+    bool ok =
+        w && (t->job->binary ? write_binary(t, w, e) : write_text(t, w, e)) && ses_file_writer_commit(w, e);
+    ses_file_writer_free(w);
+    return ok;
+}
+
+static bool set_up(trainer *t, ses_err *e)
+{
+    const ses_exact_job *job = t->job;
+    static const struct {
+        int setting;
+        double low, high;
+    } range[] = { { DIM, 1, MAX_DIM },
+                  { WS, 1, 1 << 20 },
+                  { EPOCH, 1, 1 << 20 },
+                  { MIN_COUNT, 0, 1 << 30 },
+                  { NEG, 0, 1 << 16 },
+                  { MINN, 0, 1 << 16 },
+                  { MAXN, 0, 1 << 16 },
+                  { BUCKET, 0, 2147483647 },
+                  { LR_UPDATE_RATE, 1, 2147483647 },
+                  { SEED, -2147483648.0, 2147483647 } };
+    for (size_t i = 0; i < SES_LEN(range); i++)
+        if (!ses_exact_range(&ses_exact_fasttext, job, (size_t)range[i].setting, range[i].low, range[i].high,
+                             e))
+            return false;
+    t->cbow = !strcmp(job->text[MODEL], "cbow");
+    if (!t->cbow && strcmp(job->text[MODEL], "skipgram") != 0)
+        return ses_fail(e, SES_EUSAGE, "--model \"%s\": expected skipgram or cbow", job->text[MODEL]);
+    t->dim = (int)job->value[DIM];
+    t->window = (int)job->value[WS];
+    t->negatives = (int)job->value[NEG];
+    t->buckets =
+        job->value[MAXN] > 0 ? (int64_t)job->value[BUCKET] : 0; /* as the original, without n-grams */
+    if (job->value[MAXN] > 0 && !t->buckets) return ses_fail(e, SES_EUSAGE, "--bucket 0 needs --maxn 0");
+    return true;
+}
+
+static bool run(ses_exact_job *job, ses_err *e)
+{
+    trainer *t = ses_alloc(sizeof *t, e);
+    if (!t) return false;
+    t->job = job;
+    bool ok = set_up(t, e) && ses_mmap_open(&t->file, job->corpus, e) &&
+              ses_fasttext_count(&t->d, &t->file, job->corpus, (int64_t)job->value[MIN_COUNT], e) &&
+              ses_fasttext_add_ngrams(&t->d, (int)job->value[MINN], (int)job->value[MAXN], t->buckets, e) &&
+              make_weights(t, e) && make_negatives(t, e) && train(t, e) && write_vectors(t, e);
+    job->words = (int64_t)t->d.n_words;
+    ses_fasttext_dictionary_free(&t->d);
+    ses_mmap_free(&t->file);
+    void *own[] = { t->in, t->out, t->keep, t->hidden, t->gradient, t->negative, t->bag, t };
+    for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
+    return ok;
+}
+
+const ses_exact_program ses_exact_fasttext = { "fasttext", setting, N_SETTINGS, run };
