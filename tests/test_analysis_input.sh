@@ -79,6 +79,13 @@ run probe arc -m $m "$tmp/few.conllu"
 that 'probe arc: three sentences' '[ $? -eq 3 ] && grep -q "development data have no example; of a single file" "$tmp/err"'
 
 # Messages.
+bad=$(printf 'a \377')
+for analysis in view explain lens; do
+    run $analysis "$bad" --json
+    that "$analysis: a text that is not UTF-8" '[ $? -eq 3 ] && err_is "sesame: the text: invalid UTF-8 at byte 3; expected a text in UTF-8"'
+    run $analysis 'a [MASK]' --target "$bad" --json
+    that "$analysis: an option that is not UTF-8" '[ $? -eq 3 ] && err_is "sesame: --target: invalid UTF-8 at byte 3; expected a text in UTF-8"'
+done
 : >"$tmp/empty.tsv"
 printf 'sentence\tlabel\n' >"$tmp/header.tsv"
 run explain good --influence "$tmp/empty.tsv"

@@ -57,7 +57,7 @@ bool ses_probe_data_add_task(ses_probe_data *d, const char *name, size_t n, ses_
 /* Begins a set. */
 void ses_probe_data_begin(ses_probe_data *d, int set);
 /* After the last example. Fails if a set or a task has no examples, or a task has a single class; with
- * drops_tasks such tasks are left out, and the report says why, if another one is left. */
+ * drops_tasks such tasks are left out with a note, if another one is left. */
 bool ses_probe_data_end(ses_probe_data *d, ses_report *report, ses_err *e);
 /* Adds a text of n words; *row: the row of its first word. */
 bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e);

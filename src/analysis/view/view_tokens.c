@@ -147,8 +147,8 @@ static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view
     return true;
 }
 
-/* The decoder's input: its start token (of mBART, the last label) and the labels without the last one (shifted
- * right). ends: the last label is a special token. */
+/* The decoder's input: its start token (of mBART, the last label) and the labels without the last one,
+ * shifted right. ends: the last label is a special token. */
 static bool shift_target(encoder *x, const ses_view_side *labels, bool ends, ses_err *e)
 {
     ses_view_side *s = &x->v->target;

@@ -5,6 +5,7 @@
 #include "analysis/analysis.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/unicode/utf8.h"
 #include "cli/standard_output.h"
 #include "hub/hub_name.h"
 #include "io/text_reader.h"
@@ -47,6 +48,27 @@ static bool check_operands(const ses_call *c, const ses_analysis *x, ses_err *e)
     if (x->max_operands >= 0 && c->n_operands > x->max_operands + model_operand)
         return ses_fail(e, SES_EUSAGE, "unexpected argument '%s'",
                         c->operands[x->max_operands + model_operand]);
+    return true;
+}
+
+static bool check_text(const char *dashes, const char *name, const char *text, ses_err *e)
+{
+    size_t n = text ? strlen(text) : 0, good = text ? ses_utf8_valid(text, n) : 0;
+    return good == n || ses_fail(e, SES_EARG, "%s%s: invalid UTF-8 at byte %zu; expected a text in UTF-8",
+                                 dashes, name, good + 1);
+}
+
+/* Texts of operands and options must be UTF-8: reports contain them. */
+static bool check_texts(const ses_call *c, const ses_analysis *x, ses_err *e)
+{
+    const ses_opt *o;
+    for (int i = 0; x->text_operand && i < c->n_operands; i++)
+        if (!check_text("", i ? "a choice" : "the text", c->operands[i], e)) return false;
+    for (ses_opt_iter it = ses_opt_begin(x->opt, x->n_opt); (o = ses_opt_next(&it));) {
+        if (o->type != SES_OPT_TEXT || o->is_path || o->is_model) continue;
+        const char *const *value = (const void *)((const char *)c->task_args + o->offset);
+        if (!check_text("--", o->name, *value, e)) return false;
+    }
     return true;
 }
 
@@ -261,7 +283,8 @@ bool ses_analysis_command(ses_call *c, ses_err *e)
                                   .json = a->json != NULL,
                                   .progress = show_progress,
                                   .progress_ctx = &r };
-    if (!check_operands(c, r.call.analysis, e) || !check_outputs(a, e)) return false;
+    if (!check_operands(c, r.call.analysis, e) || !check_texts(c, r.call.analysis, e) || !check_outputs(a, e))
+        return false;
     catch_interrupt();
     ses_device_options o = ses_compute_device_options(&a->compute);
     bool ok = choose_model(&r, e) && read_text(&r, e);
