@@ -13,12 +13,16 @@
 
 typedef struct ses_classifier_kind ses_classifier_kind;
 
+/* How often a feature counts that occurs several times in a text. */
+typedef enum { SES_COUNT_DEFAULT, SES_COUNT_ONCE, SES_COUNT_ALL } ses_feature_counts;
+
 /* Settings of all methods. A zeroed field is the method's default. A method reads the settings of its list,
  * the others are refused if they are given. */
 typedef struct ses_classifier_settings {
-    int64_t words;       /* ses_word_rule */
+    int words;           /* ses_word_rule */
     int64_t ngrams;      /* features are n-grams of 1 to N words */
     int64_t min_count;   /* least count of a feature in the training texts */
+    int counts;          /* ses_feature_counts */
     double alpha;        /* added to the counts of features */
     double beta;         /* nb-svm: interpolation of weights with their mean magnitude */
     double c;            /* inverse regularization strength */
@@ -30,7 +34,7 @@ typedef struct ses_classifier_settings {
     const char *loss;
     double epochs, lr;
     struct {
-        bool words, ngrams, min_count, alpha, beta, c, vectors, dim, buckets, min_chars, max_chars, negatives;
+        bool words, ngrams, min_count, counts, alpha, beta, c, vectors, dim, buckets, min_chars, max_chars, negatives;
         bool loss, epochs, lr;
     } given;
 } ses_classifier_settings;
