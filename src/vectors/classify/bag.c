@@ -75,8 +75,8 @@ static bool add_text(ses_bag_vocab *grow, const ses_bag_vocab *v, ses_string tex
         for (size_t k = 1; k <= most && i + k <= w->n; k++) {
             const char *s = w->text.data + w->begin[i];
             size_t n = w->end[i + k - 1] - w->begin[i];
-            int64_t found;
-            uint32_t number;
+            int64_t found = 0;
+            uint32_t number = 0;
             if (grow && !number_of(grow, s, n, &number, e)) return false;
             if (!grow && !ses_strmap_find(&v->index, s, n, &found)) continue;
             b->feature[at++] = grow ? number : (uint32_t)found;
@@ -172,7 +172,7 @@ bool ses_bag_vocab_save(const ses_bag_vocab *v, const char *dir, const char *nam
 
 static bool add_line(ses_bag_vocab *v, const char *s, size_t n, size_t size, ses_err *e)
 {
-    uint32_t number;
+    uint32_t number = 0;
     size_t before = ses_bag_vocab_size(v);
     if (before >= size) return ses_fail(e, SES_EFORMAT, "more lines than the %zu features of the model", size);
     if (!n) return ses_fail(e, SES_EFORMAT, "an empty line; expected a word or an n-gram");

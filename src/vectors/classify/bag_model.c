@@ -57,6 +57,12 @@ void ses_bag_model_free(void *self)
     ses_free(m);
 }
 
+int64_t ses_bag_model_parameters(const void *self)
+{
+    const ses_bag_model *m = self;
+    return (int64_t)(m->rows * (ses_bag_vocab_size(&m->vocab) + 1));
+}
+
 /* ---- prediction ---- */
 
 static double log_sigmoid(double x) { return x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x)); }

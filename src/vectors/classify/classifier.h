@@ -69,7 +69,8 @@ struct ses_classifier_kind {
     bool (*save)(const void *self, const char *dir, ses_json_writer *w, ses_err *e);
     /* Writes the natural logarithms of the class probabilities [n_labels] of one text. */
     bool (*log_probabilities)(const void *self, ses_string text, double *out, ses_err *e);
-    void (*free)(void *self); /* self may be NULL */
+    int64_t (*parameters)(const void *self); /* learned numbers; NULL: not counted */
+    void (*free)(void *self);                /* self may be NULL */
 };
 
 #define SES_CLASSIFIER(name) extern const ses_classifier_kind ses_classifier_##name;

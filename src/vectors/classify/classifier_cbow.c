@@ -234,6 +234,12 @@ static bool log_probabilities(const void *self, ses_string text, double *out, se
     return ok;
 }
 
+static int64_t parameters(const void *self)
+{
+    const cbow *m = self;
+    return (int64_t)(ses_bag_vocab_size(&m->vocab) * m->width + m->model.rows * (m->width + 1));
+}
+
 const ses_classifier_kind ses_classifier_cbow = {
     .name = "cbow",
     .summary = "logistic regression on the mean of word vectors",
@@ -242,5 +248,6 @@ const ses_classifier_kind ses_classifier_cbow = {
     .open = open,
     .save = save,
     .log_probabilities = log_probabilities,
+    .parameters = parameters,
     .free = cbow_free,
 };
