@@ -86,8 +86,9 @@ bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
     ses_eval_report_free(&f->report);
     ses_free(f->errors);
     f->errors = NULL;
-    bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e) &&
-              ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
+    bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e);
+    f->predict_seconds = ses_seconds() - begin;
+    ok = ok && ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
               (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
     f->eval_seconds = ses_seconds() - begin;
     ses_finetune_outputs_free(&p);
