@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "io/text_reader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +181,15 @@ static bool add_line(ses_bag_vocab *v, const char *s, size_t n, size_t size, ses
     return ses_bag_vocab_size(v) > before || ses_fail(e, SES_EFORMAT, "repeats line %u", number + 1);
 }
 
+/* A file that was truncated within its last line may still have the right number of lines. */
+static bool ends_with_newline(const char *path, ses_err *e)
+{
+    FILE *f = fopen(path, "rb");
+    bool ends = f && !fseek(f, -1, SEEK_END) && getc(f) == '\n';
+    if (f) fclose(f);
+    return ends || ses_fail(e, SES_EFORMAT, "the last line has no end: the file is truncated");
+}
+
 bool ses_bag_vocab_open(ses_bag_vocab *v, const char *dir, const char *name, size_t size, ses_err *e)
 {
     ses_text_reader lines = { 0 };
@@ -192,6 +202,7 @@ bool ses_bag_vocab_open(ses_bag_vocab *v, const char *dir, const char *name, siz
     if (ok && ses_bag_vocab_size(v) != size)
         ok = ses_fail(e, SES_EFORMAT, "%zu lines, but the model has %zu features: the file is truncated",
                       ses_bag_vocab_size(v), size);
+    ok = ok && ends_with_newline(path, e);
     ses_text_reader_free(&lines);
     ses_free(path);
     return ok || ses_wrap(e, "%s", name);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { TEXTS = 128, FEATURES = 4096, MAX_ITERATIONS = 1000 };
-static const double TOLERANCE = 1e-6; /* of the largest component of the mean loss's gradient */
+static const double TOLERANCE = 1e-7; /* of the largest component of the mean loss's gradient */
 
 void ses_run_chunks(ses_thread_pool *pool, int64_t n, ses_chunk_fn *fn, void *ctx)
 {
