@@ -1,8 +1,8 @@
 /* Classifiers that read texts: probabilities of scikit-learn (fixtures/classifiers.f64, made by classifiers.py), the
  * same bits on any number of threads and after saving, words, damaged folders, refused settings and data. */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include "check.h"
 #include "base/file.h"
+#include "check.h"
 #include "vectors/classify/bag.h"
 #include "vectors/classify/classifier.h"
 
@@ -27,15 +27,17 @@ static int32_t label[ALL];
 /* The texts of classifiers.py. */
 static void draw_texts(size_t classes)
 {
-    static const char *const word[] = { "Good", "bad",  "FILM",  "the", "a",      "was,", "it",       "isn't",
-                                        "not.", "plot!", "\xc3\x89lan", "x2",  "(dull)", "cast", "'quoted'", "end-to-end" };
+    static const char *const word[] = { "Good",   "bad",   "FILM",     "the",       "a",           "was,",
+                                        "it",     "isn't", "not.",     "plot!",     "\xc3\x89lan", "x2",
+                                        "(dull)", "cast",  "'quoted'", "end-to-end" };
     state = 1000 + classes;
     for (size_t i = 0; i < ALL; i++) {
         size_t n = 0, y = i % classes, words;
         char one[32][20];
         /* the number of words is drawn before the words */
         words = 1 + below(12);
-        for (size_t k = 0; k < words; k++) snprintf(one[k], sizeof one[k], "%s", word[below(3) == 0 ? y : below(SES_LEN(word))]);
+        for (size_t k = 0; k < words; k++)
+            snprintf(one[k], sizeof one[k], "%s", word[below(3) == 0 ? y : below(SES_LEN(word))]);
         for (size_t k = 0; k < words; k++)
             n += (size_t)snprintf(buffer[i] + n, MAX_TEXT - n, "%s%s", k ? " " : "", one[k]);
         text[i] = (ses_string){ buffer[i], n };
@@ -45,10 +47,12 @@ static void draw_texts(size_t classes)
 
 static ses_classifier_job job_of(size_t classes, ses_classifier_settings s)
 {
-    return (ses_classifier_job){ .text = text, .label = label, .n = TRAIN, .n_labels = classes, .settings = s };
+    return (
+        ses_classifier_job){ .text = text, .label = label, .n = TRAIN, .n_labels = classes, .settings = s };
 }
 
-static ses_classifier *train(const char *method, size_t classes, ses_classifier_settings s, ses_thread_pool *pool)
+static ses_classifier *train(const char *method, size_t classes, ses_classifier_settings s,
+                             ses_thread_pool *pool)
 {
     ses_err e = { 0 };
     ses_classifier_job job = job_of(classes, s);
@@ -72,10 +76,8 @@ static const struct {
     ses_classifier_settings settings;
     double tolerance;
 } cases[] = {
-    { "nb", { 0 }, 1e-10 },
-    { "nb", { .counts = SES_COUNT_ALL, .alpha = 0.5 }, 1e-10 },
-    { "nb-svm", { 0 }, 1e-4 },
-    { "nb-svm", { .beta = 1 }, 1e-4 },
+    { "nb", { 0 }, 1e-10 },          { "nb", { .counts = SES_COUNT_ALL, .alpha = 0.5 }, 1e-10 },
+    { "nb-svm", { 0 }, 1e-4 },       { "nb-svm", { .beta = 1 }, 1e-4 },
     { "logreg", { .c = 10 }, 1e-4 },
 };
 
@@ -98,8 +100,9 @@ static void against_scikit_learn(void)
                 predict(c, got);
                 for (size_t k = 0; k < TEST * classes && at < have; k++, at++)
                     worst = fmax(worst, fabs(got[k] - want[at]));
-                CHECK_MSG(worst <= cases[i].tolerance, "%s (case %zu), %zu classes, n-grams %d: differs by %g",
-                          cases[i].method, i, classes, (int)n, worst);
+                CHECK_MSG(worst <= cases[i].tolerance,
+                          "%s (case %zu), %zu classes, n-grams %d: differs by %g", cases[i].method, i,
+                          classes, (int)n, worst);
                 ses_classifier_free(c);
             }
     }
@@ -147,7 +150,8 @@ static void write_vectors(const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!CHECK(f)) return;
-    fputs("good 1 0 0.5\nbad -1 0 0.25\nfilm 0 1 -0.5\nthe 0.1 0.1 0.1\nfilm 9 9 9\n", f); /* the first film counts */
+    fputs("good 1 0 0.5\nbad -1 0 0.25\nfilm 0 1 -0.5\nthe 0.1 0.1 0.1\nfilm 9 9 9\n",
+          f); /* the first film counts */
     fclose(f);
 }
 
@@ -165,7 +169,8 @@ static void remove_files(const char *dir)
 {
     static const char *const files[] = { "config.json", "model.safetensors", "vocab.txt", "words.txt" };
     char path[300];
-    for (size_t i = 0; i < SES_LEN(files); i++) snprintf(path, sizeof path, "%s/%s", dir, files[i]), unlink(path);
+    for (size_t i = 0; i < SES_LEN(files); i++)
+        snprintf(path, sizeof path, "%s/%s", dir, files[i]), unlink(path);
 }
 
 /* A file of the folder is truncated to every length: the folder must not open. */
@@ -181,7 +186,8 @@ static void truncate_file(const char *dir, const char *name)
         ses_err why = { 0 };
         CHECK(ses_file_write(path, whole, k, true, &e));
         ses_classifier *c = reopen(dir, &why);
-        CHECK_MSG(!c && why.code == SES_EFORMAT && strstr(why.msg, dir), "%s, %zu of %zu bytes: %s", name, k, n, why.msg);
+        CHECK_MSG(!c && why.code == SES_EFORMAT && strstr(why.msg, dir), "%s, %zu of %zu bytes: %s", name, k,
+                  n, why.msg);
         ses_classifier_free(c);
     }
     CHECK(ses_file_write(path, whole, n, true, &e));
@@ -227,19 +233,23 @@ static void damaged_configs(const char *dir)
 {
 #define HEAD "{\"model_type\":\"sesame_classifier\",\"method\":"
 #define LABELS "\"id2label\":{\"0\":\"a\",\"1\":\"b\"}"
-    refuse_config(dir, HEAD "\"nb\",\"format\":2," LABELS "}", "format 2 of the classifier; this version reads format 1");
+    refuse_config(dir, HEAD "\"nb\",\"format\":2," LABELS "}",
+                  "format 2 of the classifier; this version reads format 1");
     refuse_config(dir, HEAD "\"nb\"," LABELS "}", "format 0");
-    refuse_config(dir, HEAD "\"svm\",\"format\":1," LABELS "}", "unknown method \"svm\"; choose one of majority, nb");
+    refuse_config(dir, HEAD "\"svm\",\"format\":1," LABELS "}",
+                  "unknown method \"svm\"; choose one of majority, nb");
     refuse_config(dir, HEAD "7,\"format\":1," LABELS "}", "the method is missing");
     refuse_config(dir, HEAD "\"nb\",\"format\":1}", "id2label has 0 labels");
     refuse_config(dir, HEAD "\"majority\",\"format\":1," LABELS ",\"classifier\":{\"counts\":[1]}}",
                   "expected a number of texts per label");
     refuse_config(dir, HEAD "\"nb\",\"format\":1," LABELS ",\"classifier\":{\"words\":\"all\"}}",
                   "words: expected one of text, blank");
-    refuse_config(dir,
-                  HEAD "\"nb\",\"format\":1," LABELS
-                       ",\"classifier\":{\"words\":\"text\",\"features\":\"count\",\"link\":\"softmax\",\"ngrams\":99}}",
-                  "ngrams: expected an integer from 1 to 16");
+    refuse_config(
+        dir,
+        HEAD
+        "\"nb\",\"format\":1," LABELS
+        ",\"classifier\":{\"words\":\"text\",\"features\":\"count\",\"link\":\"softmax\",\"ngrams\":99}}",
+        "ngrams: expected an integer from 1 to 16");
 }
 
 /* ---- words ---- */

@@ -3,7 +3,9 @@
 
 #include "vectors/classify/classifier.h"
 
-static const ses_string text[] = { { "a good film", 11 }, { "a bad film", 10 }, { "good good", 9 }, { "so bad", 6 } };
+static const ses_string text[] = {
+    { "a good film", 11 }, { "a bad film", 10 }, { "good good", 9 }, { "so bad", 6 }
+};
 static const int32_t label[] = { 0, 1, 0, 1 };
 
 static bool train(void *ctx, ses_err *e)

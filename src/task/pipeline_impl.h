@@ -10,8 +10,8 @@
 #include "base/str.h"
 #include "generate/logit_scores.h"
 #include "task.h"
-#include "vectors/classify/classifier.h"
 #include "text/tokenizer_config.h"
+#include "vectors/classify/classifier.h"
 
 /* ---- requests ---- */
 

@@ -80,7 +80,8 @@ static bool train(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
         c = train_texts(f, p, &t, e);
     f->tuner = c ? ses_finetuner_new_classifier(&o, c, f->dev, e) : NULL;
     ses_arena_free(&t.mem);
-    return f->tuner && ses_finetuner_set_labels(f->tuner, f->train_rows, e) && ses_finetune_check_metric(f, e);
+    return f->tuner && ses_finetuner_set_labels(f->tuner, f->train_rows, e) &&
+           ses_finetune_check_metric(f, e);
 }
 
 /* ---- the folder ---- */
@@ -124,8 +125,8 @@ static bool run(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
     f->task = &ses_finetune_task_by_classifier;
     f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
     if (!ses_finetune_prepare_data(f, e) || !train(f, p, e)) return false;
-    if (f->eval_rows && (!ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||
-                         !ses_finetune_evaluate(f, true, e)))
+    if (f->eval_rows &&
+        (!ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) || !ses_finetune_evaluate(f, true, e)))
         return ses_wrap(e, "%s", f->eval_name);
     const char *out = f->o.run.output;
     return !out || (ses_dir_make(out, e) && ses_train_folder_write(out, write_all, f, e));

@@ -58,8 +58,8 @@ struct ses_finetune {
     ses_eval_report report;
     char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
     double eval_seconds, predict_seconds; /* of the last evaluation; of its predictions alone */
-    bool was_started; /* ses_finetune_run was called */
-    bool is_stopped;  /* the callback has returned false */
+    bool was_started;                     /* ses_finetune_run was called */
+    bool is_stopped;                      /* the callback has returned false */
     ses_predictor predictor;
 };
 

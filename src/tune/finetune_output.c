@@ -111,8 +111,9 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) && ses_finetune_write_errors(f, dir, e) &&
-              write_run_info(f, NULL, dir, e) && ses_model_card_write(f, dir, e);
+              write_results(f, dir, "all_results.json", true, true, e) &&
+              ses_finetune_write_errors(f, dir, e) && write_run_info(f, NULL, dir, e) &&
+              ses_model_card_write(f, dir, e);
     ses_free(state);
     return ok;
 }

@@ -89,7 +89,7 @@ bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
     bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e);
     f->predict_seconds = ses_seconds() - begin;
     ok = ok && ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
-              (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
+         (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
     f->eval_seconds = ses_seconds() - begin;
     ses_finetune_outputs_free(&p);
     return ok;
@@ -317,8 +317,8 @@ static bool prepare(ses_finetune *f, ses_err *e)
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
         !check_options(&f->o, f->task, e) || !ses_train_folder_check(r, e))
         return false;
-    return resolve_model(f, e) && read_config(f, e) && ses_finetune_prepare_data(f, e) && prepare_model(f, e) &&
-           prepare_trainer(f, e);
+    return resolve_model(f, e) && read_config(f, e) && ses_finetune_prepare_data(f, e) &&
+           prepare_model(f, e) && prepare_trainer(f, e);
 }
 
 static bool detect_task(ses_finetune *f, ses_err *e)

@@ -41,8 +41,9 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(method),
       .value = "NAME",
-      .help = "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
-              "cbow (mean of word vectors)" },
+      .help =
+          "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
+          "cbow (mean of word vectors)" },
     SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),

@@ -488,8 +488,9 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_fine
     int64_t done = 0;
     *o = (ses_finetune_outputs){ 0 };
     if (k->predict_rows)
-        return k->predict_rows(t, s, o, e) && (!progress || progress(ctx, (int64_t)s->n_rows, (int64_t)s->n_rows) ||
-                                               ses_fail(e, SES_EARG, "stopped"));
+        return k->predict_rows(t, s, o, e) &&
+               (!progress || progress(ctx, (int64_t)s->n_rows, (int64_t)s->n_rows) ||
+                ses_fail(e, SES_EARG, "stopped"));
     ses_batches *batches =
         ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
     ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };

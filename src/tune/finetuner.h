@@ -171,8 +171,8 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
                                  const char *model_type, ses_device *dev, ses_err *e);
 void ses_finetuner_free(ses_finetuner *t);
 /* A finetuner with a classifier, which it owns also on failure; labels are set by ses_finetuner_set_labels. */
-ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c, ses_device *dev,
-                                            ses_err *e);
+ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
+                                            ses_device *dev, ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
 /* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in
  * base. */

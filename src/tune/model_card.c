@@ -62,7 +62,8 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     ses_card_put_yaml(b, f->log.energy.source);
-    ses_buf_appendf(b, "\n  training_type: %s\n", o->config || f->tuner->classifier ? "from scratch" : "fine-tuning");
+    ses_buf_appendf(b, "\n  training_type: %s\n",
+                    o->config || f->tuner->classifier ? "from scratch" : "fine-tuning");
     if (f->eval_rows && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
         ses_card_put_yaml(b, ses_path_name_of(o->run.output).s);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c, ses_device *dev,
-                                            ses_err *e)
+ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
+                                            ses_device *dev, ses_err *e)
 {
     ses_finetuner *t = ses_alloc(sizeof *t, e);
     if (!t) return ses_classifier_free(c), NULL;

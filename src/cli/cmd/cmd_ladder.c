@@ -11,7 +11,11 @@ static const ses_opt opt[] = {
       .value = "NAME,...",
       .help = "run these rungs only: majority, nb, nb-bi, nb-svm, nb-svm-bi, vectors, fasttext, "
               "features, finetuned" },
-    { .name = "skip", .type = SES_OPT_TEXT, .offset = AT(skip), .value = "NAME,...", .help = "leave these out" },
+    { .name = "skip",
+      .type = SES_OPT_TEXT,
+      .offset = AT(skip),
+      .value = "NAME,...",
+      .help = "leave these out" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
@@ -100,7 +104,11 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 99.99,
       .help = "confidence level of the intervals" },
-    { .name = "svg", .type = SES_OPT_TEXT, .offset = AT(svg), .value = "FILE", .help = "write table and bars" },
+    { .name = "svg",
+      .type = SES_OPT_TEXT,
+      .offset = AT(svg),
+      .value = "FILE",
+      .help = "write table and bars" },
     { .name = "html",
       .type = SES_OPT_TEXT,
       .offset = AT(html),
@@ -115,7 +123,8 @@ static const ses_usage_example examples[] = {
     { "sesame ladder classify train.tsv test.tsv --svg ladder.svg", "all methods, a table and a picture" },
     { "sesame ladder classify reviews.csv --only nb,nb-svm-bi,finetuned",
       "three methods; a fifth of the reviews is the test set" },
-    { "sesame ladder sst2 SST-2/train.tsv SST-2/dev.tsv --output sst2 --resume", "continue an interrupted ladder" },
+    { "sesame ladder sst2 SST-2/train.tsv SST-2/dev.tsv --output sst2 --resume",
+      "continue an interrupted ladder" },
     { 0 },
 };
 
@@ -124,13 +133,18 @@ const ses_command ses_command_ladder = {
     .usage = "TASK TRAIN [TEST]",
     .summary = "compare methods from majority class to fine-tuning",
     .description =
-        "Trains methods of growing cost on one data set and prints one table: score on the test data with its "
-        "confidence interval, training time, prediction time per text, energy of training and size on disk. The "
-        "rungs: majority class; Naive Bayes and NB-SVM, with and without bigrams; mean of word vectors; fastText; "
+        "Trains methods of growing cost on one data set and prints one table: score on the test data with "
+        "its "
+        "confidence interval, training time, prediction time per text, energy of training and size on disk. "
+        "The "
+        "rungs: majority class; Naive Bayes and NB-SVM, with and without bigrams; mean of word vectors; "
+        "fastText; "
         "features of a pretrained model with logistic regression; the fine-tuned model.\n\n"
-        "TASK is classify or a classification benchmark, as for finetune; columns are found by their common names. "
+        "TASK is classify or a classification benchmark, as for finetune; columns are found by their common "
+        "names. "
         "With one file, a part of each class is split off for the test, the same for the same seed.\n\n"
-        "--output keeps each model in a subfolder of its name, which eval, predict and text-classification open "
+        "--output keeps each model in a subfolder of its name, which eval, predict and text-classification "
+        "open "
         "(features: the weights of the regression only). Ctrl-C stops and prints the finished rows; --resume "
         "continues. The interval is that of the first seed.",
     .examples = examples,

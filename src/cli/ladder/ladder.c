@@ -49,7 +49,8 @@ static bool check_list(const char *option, const char *list, ses_err *e)
         while (i < SES_LEN(rungs) && !ses_equal(at, n, rungs[i]->name)) i++;
         if (i == SES_LEN(rungs)) {
             ses_buf names = { 0 };
-            for (i = 0; i < SES_LEN(rungs); i++) ses_buf_appendf(&names, "%s%s", i ? ", " : "", rungs[i]->name);
+            for (i = 0; i < SES_LEN(rungs); i++)
+                ses_buf_appendf(&names, "%s%s", i ? ", " : "", rungs[i]->name);
             ses_fail(e, SES_EUSAGE, "--%s %.*s: unknown rung; choose from %s", option, (int)n, at,
                      names.data ? names.data : "");
             ses_buf_free(&names);
@@ -136,8 +137,9 @@ typedef struct folder {
 /* Weights, vocabularies and configurations, not reports and states of training. */
 static bool add_bytes(void *ctx, const char *name)
 {
-    static const char *const others[] = { "README.md", "run.json",  "rung.json",  "eval_errors.json", "trainer_state.json",
-                                          "log.jsonl", "train_results.json", "eval_results.json", "all_results.json",
+    static const char *const others[] = { "README.md",          "run.json",           "rung.json",
+                                          "eval_errors.json",   "trainer_state.json", "log.jsonl",
+                                          "train_results.json", "eval_results.json",  "all_results.json",
                                           "report.html" };
     folder *f = ctx;
     struct stat s;
@@ -192,7 +194,8 @@ static bool read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, 
         *score = number(all, "eval_", l->metric, "");
         row->train_seconds += number(all, "train_runtime", "", "") + (isnan(seconds) ? 0 : seconds);
         row->joules += 3.6e6 * number(all, "train_energy_kwh", "", "") + (isnan(joules) ? 0 : joules);
-        row->seconds_per_text += number(all, "eval_predict_runtime", "", "") / number(all, "eval_samples", "", "");
+        row->seconds_per_text +=
+            number(all, "eval_predict_runtime", "", "") / number(all, "eval_samples", "", "");
         row->bytes += ses_ladder_folder_bytes(dir) + (isnan(bytes) ? 0 : bytes);
         if (!row->runs) {
             row->low = number(all, "eval_", l->metric, "_low");
@@ -298,7 +301,8 @@ static bool is_irrelevant(const char *key)
 /* A resumed ladder must have the settings of the one it continues. */
 static bool check_settings(const ses_ladder *l, ses_err *e)
 {
-    ses_json_doc *was = load(l->root, LADDER_FILE), *now = ses_json_parse(l->settings, strlen(l->settings), e);
+    ses_json_doc *was = load(l->root, LADDER_FILE),
+                 *now = ses_json_parse(l->settings, strlen(l->settings), e);
     const ses_json *before = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
     bool ok = now && (before || ses_fail(e, SES_EIO, "%s: no " LADDER_FILE " to resume from", l->root));
     for (size_t i = 0; ok && i < ses_json_len(ses_json_root(now)); i++) {
@@ -308,11 +312,12 @@ static bool check_settings(const ses_ladder *l, ses_err *e)
         if (x) ses_json_put_value(x, ses_json_at(ses_json_root(now), i));
         if (y && other) ses_json_put_value(y, other);
         if (y && !other) ses_json_put_null(y);
-        const char *a = x ? ses_json_writer_text(x, NULL, e) : NULL, *b = y ? ses_json_writer_text(y, NULL, e) : NULL;
+        const char *a = x ? ses_json_writer_text(x, NULL, e) : NULL,
+                   *b = y ? ses_json_writer_text(y, NULL, e) : NULL;
         ok = a && b;
         if (ok && !is_irrelevant(key) && strcmp(a, b))
-            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; --overwrite repeats all rungs", l->root, key,
-                          b, a);
+            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; --overwrite repeats all rungs",
+                          l->root, key, b, a);
         ses_json_writer_free(x);
         ses_json_writer_free(y);
     }
@@ -337,7 +342,8 @@ static bool open_output(ses_ladder *l, ses_err *e)
     if (!ses_path_exists(l->root)) return ses_dir_make(l->root, e);
     if (!ses_dir_each(l->root, note_entry, &full, e)) return false;
     if (full && !a->overwrite && !a->resume)
-        return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its ladder, --overwrite replaces it", l->root);
+        return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its ladder, --overwrite replaces it",
+                        l->root);
     return !full || !a->resume || check_settings(l, e);
 }
 

@@ -30,12 +30,12 @@ typedef struct ses_rung ses_rung;
 typedef struct ses_ladder_row {
     const ses_rung *rung;
     bool done;
-    char reason[300];                /* why it has no figures; "": not selected, or done */
-    double score, low, high;         /* mean score over the seeds; interval of the first seed */
-    double deviation;                /* of the scores over the seeds; NaN: one seed */
-    double train_seconds, joules;    /* mean over the seeds */
-    double seconds_per_text;         /* of prediction */
-    double bytes;                    /* files needed for prediction */
+    char reason[300];             /* why it has no figures; "": not selected, or done */
+    double score, low, high;      /* mean score over the seeds; interval of the first seed */
+    double deviation;             /* of the scores over the seeds; NaN: one seed */
+    double train_seconds, joules; /* mean over the seeds */
+    double seconds_per_text;      /* of prediction */
+    double bytes;                 /* files needed for prediction */
     int64_t runs;
 } ses_ladder_row;
 
@@ -63,8 +63,8 @@ struct ses_rung {
     /* Trains and evaluates; writes the model and all_results.json into folder dir, which may hold the files of
      * an interrupted run. */
     bool (*run)(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
-    const char *method;   /* rungs that train a classifier: its method */
-    int64_t ngrams;       /* its setting; 0: the default */
+    const char *method; /* rungs that train a classifier: its method */
+    int64_t ngrams;     /* its setting; 0: the default */
 };
 
 #define SES_RUNG(name) extern const ses_rung ses_rung_##name;

@@ -31,7 +31,8 @@ static bool choose_test(const ses_examples *all, double part, uint64_t seed, boo
     keyed_row *k = ses_alloc_array(n, sizeof *k, e);
     if (!k) return false;
     for (size_t i = 0; i < n; i++)
-        k[i] = (keyed_row){ ses_examples_at(all, i)->label, ses_rand32((ses_rng_key){ seed, 0, SITE }, i), i };
+        k[i] =
+            (keyed_row){ ses_examples_at(all, i)->label, ses_rand32((ses_rng_key){ seed, 0, SITE }, i), i };
     qsort(k, n, sizeof *k, by_key);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i; end < n && k[end].label == k[i].label;) end++;
@@ -65,12 +66,15 @@ static bool split(ses_ladder *l, const ses_examples *all, ses_err *e)
     size_t n = ses_examples_count(all);
     bool *is_test = ses_alloc_array(n + 1, sizeof *is_test, e);
     bool ok = is_test && choose_test(all, l->a->test_size, (uint64_t)l->a->seed, is_test, e);
+    size_t count = 0;
+    for (size_t i = 0; ok && i < n; i++) count += is_test[i];
+    if (ok && !count)
+        ok = ses_fail(e, SES_EARG, "%s: %zu texts are too few to split off a test part; give a second file",
+                      l->train_name, n);
     l->train = ok ? part_of(all, is_test, false, e) : NULL;
     l->test = l->train ? part_of(all, is_test, true, e) : NULL;
     ses_free(is_test);
-    return l->test && (ses_examples_count(l->test) ||
-                       ses_fail(e, SES_EARG, "%s: %zu texts are too few to split off a test part; give a second file",
-                                l->train_name, n));
+    return l->test != NULL;
 }
 
 bool ses_ladder_read(ses_ladder *l, ses_err *e)
@@ -82,7 +86,8 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     d.task = l->c->operands[0];
     if (!ses_finetune_resolve_task(&d, &none, &task, &spec, e)) return false;
     if (task != &ses_finetune_task_classify)
-        return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify", d.task);
+        return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify",
+                        d.task);
     l->metric = spec.best_metric;
     l->lower_is_better = ses_metric_lower_is_better(l->metric);
     l->train_name = l->c->operands[1];

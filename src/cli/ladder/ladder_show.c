@@ -86,8 +86,8 @@ static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
     char columns[200];
     bool seeds = l->a->seeds > 1;
     size_t done = 0;
-    snprintf(columns, sizeof columns, "method|>%s%s|>%g %% interval|>training|>per text|>energy|>size", l->metric,
-             seeds ? "|>deviation" : "", l->a->confidence);
+    snprintf(columns, sizeof columns, "method|>%s%s|>%g %% interval|>training|>per text|>energy|>size",
+             l->metric, seeds ? "|>deviation" : "", l->a->confidence);
     ses_report_set_title(r, "Methods on %s", ses_path_name_of(l->test_name).s);
     for (size_t i = 0; i < l->n_rows; i++) done += l->row[i].done;
     ses_figure *t = done ? ses_report_table(r, "Methods", columns) : NULL;
@@ -95,9 +95,10 @@ static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
         if (l->row[i].done) put_cells(t, &l->row[i], seeds);
     if (!put_bars(l, r, e)) return false;
     if (l->c->n_operands == 2)
-        ses_report_note(r, "%s was split: %zu texts for training, %zu (%g of each class, seed %lld) for the test.",
-                        ses_path_name_of(l->train_name).s, ses_examples_count(l->train),
-                        ses_examples_count(l->test), l->a->test_size, (long long)l->a->seed);
+        ses_report_note(
+            r, "%s was split: %zu texts for training, %zu (%g of each class, seed %lld) for the test.",
+            ses_path_name_of(l->train_name).s, ses_examples_count(l->train), ses_examples_count(l->test),
+            l->a->test_size, (long long)l->a->seed);
     for (size_t i = 0; i < l->n_rows; i++)
         if (!l->row[i].done)
             ses_report_note(r, "%s has no result: %s.", l->row[i].rung->name,
@@ -112,10 +113,12 @@ static bool render_svg(ses_report *r, const ses_report_head *h, ses_buf *out, se
     return ses_report_svg(r, h, out, e);
 }
 
-static bool write_file(const char *path, ses_report *r, const ses_report_head *h, render_fn *render, ses_err *e)
+static bool write_file(const char *path, ses_report *r, const ses_report_head *h, render_fn *render,
+                       ses_err *e)
 {
     ses_buf out = { 0 };
-    bool ok = render(r, h, &out, e) && ses_buf_ok(&out, e) && ses_file_write(path, out.data, out.len, true, e);
+    bool ok =
+        render(r, h, &out, e) && ses_buf_ok(&out, e) && ses_file_write(path, out.data, out.len, true, e);
     ses_buf_free(&out);
     return ok;
 }

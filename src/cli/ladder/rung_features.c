@@ -16,8 +16,8 @@
 
 typedef struct features {
     ses_ladder *l;
-    float *x;     /* [n, width] */
-    int32_t *y;   /* [n] */
+    float *x;   /* [n, width] */
+    int32_t *y; /* [n] */
     size_t n, done, width;
 } features;
 
@@ -84,7 +84,8 @@ static bool evaluate(const ses_ladder *l, const ses_logreg *m, const features *t
     r->eval_seconds = ses_seconds() - begin;
     ses_evaluation v = { .n = t->n, .true_labels = t->y, .pred_labels = pred, .n_labels = m->classes };
     static const char *const metrics[] = { "accuracy", "f1", "matthews" };
-    for (size_t i = 0; ok && i < SES_LEN(metrics); i++) ok = ses_metric_run(metrics[i], &v, &b, &r->scores, e);
+    for (size_t i = 0; ok && i < SES_LEN(metrics); i++)
+        ok = ses_metric_run(metrics[i], &v, &b, &r->scores, e);
     ses_free(pred);
     ses_free(p);
     return ok;
@@ -152,6 +153,6 @@ static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t se
     return ok;
 }
 
-const ses_rung ses_rung_features = {
-    .name = "features", .summary = "features of the model, logistic regression", .run = run
-};
+const ses_rung ses_rung_features = { .name = "features",
+                                     .summary = "features of the model, logistic regression",
+                                     .run = run };

@@ -39,7 +39,9 @@ static bool train_vectors(const char *texts, const char *vectors, ses_err *e)
     static const char *const name[] = { "size", "cbow", "min-count", "iter" };
     static const char *const value[] = { "100", "0", "2", "10" };
     const ses_exact_program *p = ses_exact_find("word2vec", e);
-    ses_exact_job job = { .corpus = texts, .output = vectors, .overwrite = true, .progress = should_continue };
+    ses_exact_job job = {
+        .corpus = texts, .output = vectors, .overwrite = true, .progress = should_continue
+    };
     return p && ses_exact_set(p, name, value, SES_LEN(name), &job, e) && p->run(&job, e);
 }
 
@@ -51,7 +53,8 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     double begin = ses_seconds();
     ses_energy_meter_start(&meter, &(ses_energy_sources){ 0 });
     bool ok = texts && vectors && write_texts(l, texts, e) && train_vectors(texts, vectors, e);
-    double joules = ses_energy_meter_stop(&meter, l->a->energy.core_watts).joules, seconds = ses_seconds() - begin;
+    double joules = ses_energy_meter_stop(&meter, l->a->energy.core_watts).joules,
+           seconds = ses_seconds() - begin;
     ok = ok && ses_ladder_write_extra(dir, seconds, joules, 0, e) &&
          ses_ladder_run_classifier(l, r, dir, seed, vectors, e);
     if (texts) ses_file_remove(texts, NULL);

@@ -82,8 +82,8 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     ses_show_line(t, "Time", "%s", ses_duration_text(time, cost.train_seconds));
     ses_show_line(t, "Energy", "%s%s", ses_watt_hours_text(energy, cost.joules),
                   cost.energy_is_measured ? "" : " (estimate)");
-    ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; sesame ladder classify FILE...", out,
-                  out);
+    ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; sesame ladder classify FILE...",
+                  out, out);
 }
 
 static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_classifier_kind *k,
@@ -108,7 +108,8 @@ bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part,
     const ses_classifier_kind *k = ses_classifier_find(a->s.method, e);
     *stopped = false;
     ses_command_text text;
-    if (!k || !check_options(a, k, e) || !ses_command_text_make(&ses_command_finetune, a, &text, e)) return false;
+    if (!k || !check_options(a, k, e) || !ses_command_text_make(&ses_command_finetune, a, &text, e))
+        return false;
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     ses_classifier_plan plan = {

@@ -175,7 +175,8 @@ static bool add_line(ses_bag_vocab *v, const char *s, size_t n, size_t size, ses
 {
     uint32_t number = 0;
     size_t before = ses_bag_vocab_size(v);
-    if (before >= size) return ses_fail(e, SES_EFORMAT, "more lines than the %zu features of the model", size);
+    if (before >= size)
+        return ses_fail(e, SES_EFORMAT, "more lines than the %zu features of the model", size);
     if (!n) return ses_fail(e, SES_EFORMAT, "an empty line; expected a word or an n-gram");
     if (!number_of(v, s, n, &number, e)) return false;
     return ses_bag_vocab_size(v) > before || ses_fail(e, SES_EFORMAT, "repeats line %u", number + 1);

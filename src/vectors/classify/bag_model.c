@@ -155,8 +155,8 @@ double *ses_tensor_doubles(const ses_safetensors *s, const char *name, size_t ro
 }
 
 /* Index of a config's word in a list; false: neither. */
-static bool read_name(const ses_json *config, const char *key, const char *const *names, size_t n, size_t *out,
-                      ses_err *e)
+static bool read_name(const ses_json *config, const char *key, const char *const *names, size_t n,
+                      size_t *out, ses_err *e)
 {
     const char *word = ses_json_string(ses_json_get(config, key), NULL);
     for (*out = 0; word && *out < n; ++*out)
@@ -200,7 +200,8 @@ static bool read_weights(ses_bag_model *m, const char *dir, size_t *width, ses_e
         m->bias = m->weight ? ses_tensor_doubles(s, "bias", 0, m->rows, e) : NULL;
         ok = m->bias != NULL;
     }
-    if (ok && m->value == SES_FEATURE_TFIDF) ok = (m->idf = ses_tensor_doubles(s, "idf", 0, *width, e)) != NULL;
+    if (ok && m->value == SES_FEATURE_TFIDF)
+        ok = (m->idf = ses_tensor_doubles(s, "idf", 0, *width, e)) != NULL;
     if (!ok && s) ses_wrap(e, "%s", WEIGHTS);
     ses_safetensors_free(s);
     ses_free(path);

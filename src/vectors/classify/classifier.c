@@ -40,8 +40,9 @@ const ses_classifier_kind *ses_classifier_find(const char *name, ses_err *e)
 
 /* ---- settings ---- */
 
-#define AT(field) .offset = offsetof(ses_classifier_settings, field), \
-                  .was_set = offsetof(ses_classifier_settings, given.field)
+#define AT(field)                                       \
+    .offset = offsetof(ses_classifier_settings, field), \
+    .was_set = offsetof(ses_classifier_settings, given.field)
 
 static const ses_opt opt[] = {
     { .name = "words",
@@ -126,7 +127,8 @@ bool ses_classifier_check_settings(const ses_classifier_kind *k, const ses_class
         bool given;
     } others[] = { { "loss", s->given.loss }, { "epochs", s->given.epochs }, { "lr", s->given.lr } };
     for (size_t i = 0; i < SES_LEN(opt); i++)
-        if (*((const bool *)s + opt[i].was_set) && !reads(k, opt[i].name)) return fail_unread(k, opt[i].name, e);
+        if (*((const bool *)s + opt[i].was_set) && !reads(k, opt[i].name))
+            return fail_unread(k, opt[i].name, e);
     for (size_t i = 0; i < SES_LEN(others); i++)
         if (others[i].given && !reads(k, others[i].name)) return fail_unread(k, others[i].name, e);
     return true;
@@ -254,7 +256,8 @@ static void run_chunk(void *ctx, int64_t chunk, void *scratch)
     size_t begin = (size_t)chunk * CHUNK, end = begin + CHUNK < p->n ? begin + CHUNK : p->n;
     (void)scratch;
     for (size_t i = begin; i < end; i++)
-        if (!p->c->kind->log_probabilities(p->c->self, p->text[i], p->out + i * p->c->n_labels, &p->err[chunk]))
+        if (!p->c->kind->log_probabilities(p->c->self, p->text[i], p->out + i * p->c->n_labels,
+                                           &p->err[chunk]))
             return;
 }
 

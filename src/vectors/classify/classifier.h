@@ -19,22 +19,23 @@ typedef enum { SES_COUNT_DEFAULT, SES_COUNT_ONCE, SES_COUNT_ALL } ses_feature_co
 /* Settings of all methods. A zeroed field is the method's default. A method reads the settings of its list,
  * the others are refused if they are given. */
 typedef struct ses_classifier_settings {
-    int words;           /* ses_word_rule */
-    int64_t ngrams;      /* features are n-grams of 1 to N words */
-    int64_t min_count;   /* least count of a feature in the training texts */
-    int counts;          /* ses_feature_counts */
-    double alpha;        /* added to the counts of features */
-    double beta;         /* nb-svm: interpolation of weights with their mean magnitude */
-    double c;            /* inverse regularization strength */
-    const char *vectors; /* file of word vectors */
-    int64_t dim;         /* columns of vectors that are trained */
-    int64_t buckets;     /* rows for hashed n-grams */
+    int words;                    /* ses_word_rule */
+    int64_t ngrams;               /* features are n-grams of 1 to N words */
+    int64_t min_count;            /* least count of a feature in the training texts */
+    int counts;                   /* ses_feature_counts */
+    double alpha;                 /* added to the counts of features */
+    double beta;                  /* nb-svm: interpolation of weights with their mean magnitude */
+    double c;                     /* inverse regularization strength */
+    const char *vectors;          /* file of word vectors */
+    int64_t dim;                  /* columns of vectors that are trained */
+    int64_t buckets;              /* rows for hashed n-grams */
     int64_t min_chars, max_chars; /* lengths of character n-grams */
     int64_t negatives;            /* negative samples */
     const char *loss;
     double epochs, lr;
     struct {
-        bool words, ngrams, min_count, counts, alpha, beta, c, vectors, dim, buckets, min_chars, max_chars, negatives;
+        bool words, ngrams, min_count, counts, alpha, beta, c, vectors, dim, buckets, min_chars, max_chars,
+            negatives;
         bool loss, epochs, lr;
     } given;
 } ses_classifier_settings;

@@ -18,9 +18,9 @@
 typedef struct cbow {
     ses_bag_vocab vocab; /* words only */
     size_t width, n_labels;
-    size_t cap;           /* of own, in rows */
-    float *own;           /* [words, width]; NULL: vectors are in `file` */
-    const char *vectors;  /* the same, possibly unaligned */
+    size_t cap;          /* of own, in rows */
+    float *own;          /* [words, width]; NULL: vectors are in `file` */
+    const char *vectors; /* the same, possibly unaligned */
     ses_safetensors *file;
     ses_logreg model;
 } cbow;
@@ -142,8 +142,9 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     const ses_classifier_settings *s = &job->settings;
     (void)loss;
     if (!s->vectors) {
-        ses_fail(e, SES_EUSAGE, "method cbow needs word vectors: --vectors FILE; 'sesame vectors train' makes "
-                                "them");
+        ses_fail(e, SES_EUSAGE,
+                 "method cbow needs word vectors: --vectors FILE; 'sesame vectors train' makes "
+                 "them");
         return NULL;
     }
     cbow *m = ses_alloc(sizeof *m, e);
@@ -166,12 +167,12 @@ static bool save(const void *self, const char *dir, ses_json_writer *w, ses_err 
     ses_json_member_string(w, "words", m->vocab.rule == SES_WORDS_BLANK ? "blank" : "text");
     char *path = ses_path_join(dir, WEIGHTS, e);
     ses_safetensors_writer *t = path ? ses_safetensors_writer_new(e) : NULL;
-    bool ok = t &&
-              ses_safetensors_writer_add(t, "vectors", SES_F32, 2, (int64_t[]){ words, width }, m->vectors, e) &&
-              ses_safetensors_writer_add(t, "weight", SES_F64, 2, (int64_t[]){ rows, width }, m->model.weight,
-                                         e) &&
-              ses_safetensors_writer_add(t, "bias", SES_F64, 1, &rows, m->model.bias, e) &&
-              ses_safetensors_save(t, path, false, e) && ses_bag_vocab_save(&m->vocab, dir, WORDS, e);
+    bool ok =
+        t &&
+        ses_safetensors_writer_add(t, "vectors", SES_F32, 2, (int64_t[]){ words, width }, m->vectors, e) &&
+        ses_safetensors_writer_add(t, "weight", SES_F64, 2, (int64_t[]){ rows, width }, m->model.weight, e) &&
+        ses_safetensors_writer_add(t, "bias", SES_F64, 1, &rows, m->model.bias, e) &&
+        ses_safetensors_save(t, path, false, e) && ses_bag_vocab_save(&m->vocab, dir, WORDS, e);
     ses_safetensors_writer_free(t);
     ses_free(path);
     return ok;

@@ -32,7 +32,8 @@ static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_
     (void)dir;
     bool ok = m && ses_json_len(counts) == n_labels;
     for (size_t i = 0; ok && i < n_labels; i++)
-        ok = ses_json_int(ses_json_at(counts, i), &m->count[i]) && m->count[i] >= 0 && m->count[i] < INT32_MAX;
+        ok =
+            ses_json_int(ses_json_at(counts, i), &m->count[i]) && m->count[i] >= 0 && m->count[i] < INT32_MAX;
     if (ok) return m;
     if (m) ses_fail(e, SES_EFORMAT, "config.json: classifier: counts: expected a number of texts per label");
     ses_free(m);

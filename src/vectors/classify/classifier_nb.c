@@ -30,9 +30,8 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     const ses_classifier_settings *s = &job->settings;
     ses_bags b;
     (void)loss;
-    ses_bag_model *m =
-        ses_bag_model_new(job, s->counts == SES_COUNT_ALL ? SES_FEATURE_COUNT : SES_FEATURE_BINARY,
-                          job->n_labels, &b, e);
+    ses_bag_model *m = ses_bag_model_new(
+        job, s->counts == SES_COUNT_ALL ? SES_FEATURE_COUNT : SES_FEATURE_BINARY, job->n_labels, &b, e);
     if (m) set_weights(m, &b, job, s->alpha > 0 ? s->alpha : 1);
     ses_bags_free(&b);
     return m;

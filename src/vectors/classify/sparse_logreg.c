@@ -112,7 +112,8 @@ static void score_chunk(void *ctx, int64_t chunk, void *scratch)
         for (size_t r = 0; r < p->rows; r++) {
             const double *w = p->scaled + r * p->width;
             double sum = p->w[p->rows * p->width + r];
-            for (size_t k = b->begin[i]; k < b->begin[i + 1]; k++) sum += w[b->feature[k]] * (double)b->count[k];
+            for (size_t k = b->begin[i]; k < b->begin[i + 1]; k++)
+                sum += w[b->feature[k]] * (double)b->count[k];
             p->d[r * p->n + i] = sum;
         }
         loss += loss_of(p, i);
@@ -130,7 +131,8 @@ static void gradient_chunk(void *ctx, int64_t chunk, void *scratch)
         const double *d = p->d + r * p->n;
         for (size_t f = (size_t)chunk * FEATURES; f < end_of(chunk, FEATURES, p->width); f++) {
             double sum = 0;
-            for (size_t k = x->column[f]; k < x->column[f + 1]; k++) sum += d[x->text[k]] * (double)x->value[k];
+            for (size_t k = x->column[f]; k < x->column[f + 1]; k++)
+                sum += d[x->text[k]] * (double)x->value[k];
             size_t at = r * p->width + f;
             p->g[at] = sum * mean * (p->f->scale ? p->f->scale[f] : 1) + penalty * p->w[at];
         }
@@ -170,10 +172,9 @@ static double value(void *ctx, const double *w, double *g)
 
 bool ses_sparse_fit_run(ses_sparse_fit *f, ses_err *e)
 {
-    problem p = { .f = f,
-                  .n = f->x->bags->n,
-                  .width = f->x->width,
-                  .rows = f->classes == 2 ? 1 : f->classes };
+    problem p = {
+        .f = f, .n = f->x->bags->n, .width = f->x->width, .rows = f->classes == 2 ? 1 : f->classes
+    };
     size_t weights, all, partial = chunks_of(p.n, TEXTS) + chunks_of(p.width, FEATURES);
     ses_lbfgs_result r = { 0 };
     if (!ses_mul_size(p.rows, p.width, &weights) || !ses_add_size(weights, p.rows, &all))

@@ -15,9 +15,9 @@
 typedef struct ses_sparse {
     const ses_bags *bags; /* borrowed; `count` is the value of a feature */
     size_t width;
-    size_t *column;  /* [width + 1] */
-    uint32_t *text;  /* [values] */
-    float *value;    /* [values] */
+    size_t *column; /* [width + 1] */
+    uint32_t *text; /* [values] */
+    float *value;   /* [values] */
 } ses_sparse;
 
 bool ses_sparse_open(ses_sparse *s, const ses_bags *b, size_t width, ses_err *e);
@@ -29,13 +29,13 @@ typedef struct ses_sparse_fit {
     size_t classes;      /* 2: y is 0 or 1 */
     const double *scale; /* [width]: factor of each feature; NULL: 1 */
     double c;
-    ses_thread_pool *pool; /* NULL: the calling thread */
+    ses_thread_pool *pool;                                                 /* NULL: the calling thread */
     bool (*progress)(void *ctx, int64_t done, int64_t total, double loss); /* after evaluations; or NULL */
     void *ctx;
     /* results */
-    double *weight;     /* [rows, width], for features that are multiplied by scale; the caller's memory */
-    double *bias;       /* [rows] */
-    double loss;        /* mean over texts, without the penalty */
+    double *weight; /* [rows, width], for features that are multiplied by scale; the caller's memory */
+    double *bias;   /* [rows] */
+    double loss;    /* mean over texts, without the penalty */
     int64_t iterations;
     bool converged;
 } ses_sparse_fit;
