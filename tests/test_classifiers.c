@@ -1,5 +1,6 @@
-/* Classifiers that read texts: probabilities of scikit-learn (fixtures/classifiers.f64, made by classifiers.py), the
- * same bits on any number of threads and after saving, words, damaged folders, refused settings and data. */
+/* Classifiers that read texts: probabilities of scikit-learn (fixtures/classifiers.f64, made by
+ * classifiers.py), the same bits on any number of threads and after saving, words, damaged folders, refused
+ * settings and data. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/file.h"
 #include "check.h"

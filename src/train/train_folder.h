@@ -39,7 +39,7 @@ typedef struct ses_run_info {
     const char *options;    /* its options, a JSON object; NULL: null */
     const ses_model *model; /* NULL: `method` */
     const char *method;     /* classifier that was trained instead of a model */
-    int64_t parameters;     /* of the classifier */
+    int64_t parameters;     /* numbers the classifier has learned */
     const char *metric;     /* score that compares runs, without "eval_" */
     bool lower_is_better;
     const ses_run_totals *totals; /* totals up to a checkpoint; NULL: not written */

@@ -9,7 +9,7 @@
 typedef struct ses_classifier_plan {
     const ses_classifier_kind *kind;
     ses_classifier_settings settings;
-    bool (*progress)(void *ctx, int64_t done, int64_t total, double loss); /* of training; or NULL */
+    bool (*progress)(void *ctx, int64_t done, int64_t total, double loss); /* training steps; or NULL */
     void *ctx;
 } ses_classifier_plan;
 

@@ -57,7 +57,7 @@ struct ses_finetune {
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
     ses_eval_report report;
     char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
-    double eval_seconds, predict_seconds; /* of the last evaluation; of its predictions alone */
+    double eval_seconds, predict_seconds; /* last evaluation: in all, its predictions */
     bool was_started;                     /* ses_finetune_run was called */
     bool is_stopped;                      /* the callback has returned false */
     ses_predictor predictor;

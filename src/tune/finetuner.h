@@ -170,7 +170,7 @@ ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k);
 ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
                                  const char *model_type, ses_device *dev, ses_err *e);
 void ses_finetuner_free(ses_finetuner *t);
-/* A finetuner with a classifier, which it owns also on failure; labels are set by ses_finetuner_set_labels. */
+/* A finetuner with a classifier, which it owns also on failure; ses_finetuner_set_labels sets its labels. */
 ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
                                             ses_device *dev, ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);

@@ -1,4 +1,4 @@
-/* The ladder: chooses rungs, runs those that are not finished, reads their figures. */
+/* The ladder: chooses rungs, runs the unfinished ones, reads their figures. */
 #define _XOPEN_SOURCE 700
 #include "ladder.h"
 

@@ -32,9 +32,9 @@ typedef struct ses_ladder_row {
     bool done;
     char reason[300];             /* why it has no figures; "": not selected, or done */
     double score, low, high;      /* mean score over the seeds; interval of the first seed */
-    double deviation;             /* of the scores over the seeds; NaN: one seed */
+    double deviation;             /* standard deviation over the seeds; NaN: one seed */
     double train_seconds, joules; /* mean over the seeds */
-    double seconds_per_text;      /* of prediction */
+    double seconds_per_text;      /* prediction time */
     double bytes;                 /* files needed for prediction */
     int64_t runs;
 } ses_ladder_row;
@@ -60,8 +60,8 @@ struct ses_rung {
     bool seeded; /* results depend on the seed */
     /* Writes into buf why the rung cannot run; false: it can. NULL: it always can. */
     bool (*unavailable)(const ses_ladder *l, char *buf, size_t size);
-    /* Trains and evaluates; writes the model and all_results.json into folder dir, which may hold the files of
-     * an interrupted run. */
+    /* Trains and evaluates; writes the model and all_results.json into folder dir, which may hold files of an
+     * interrupted run. */
     bool (*run)(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
     const char *method; /* rungs that train a classifier: its method */
     int64_t ngrams;     /* its setting; 0: the default */

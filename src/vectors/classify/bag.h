@@ -16,14 +16,14 @@ typedef struct ses_bag_vocab {
 
 enum { SES_BAG_MAX_NGRAMS = 16 };
 
-/* Bags of n texts: text i has features feature[begin[i]] .. feature[begin[i + 1] - 1], in ascending order, with
- * their counts. */
+/* Bags of n texts: text i has features feature[begin[i]] .. feature[begin[i + 1] - 1], ascending, with their
+ * counts. */
 typedef struct ses_bags {
     size_t n;
     size_t *begin; /* [n + 1] */
     uint32_t *feature;
     float *count;
-    size_t cap; /* of feature and count */
+    size_t cap; /* capacity of feature and count */
 } ses_bags;
 
 /* Reads the texts, numbers their n-grams that occur at least min_count times, and fills the bags. v has its

@@ -87,7 +87,7 @@ const ses_classifier_kind *ses_classifier_find(const char *name, ses_err *e);
 
 typedef struct ses_classifier {
     const ses_classifier_kind *kind;
-    void *self; /* of the method */
+    void *self; /* the method's */
     size_t n_labels;
     double train_loss; /* NaN: the method has none */
 } ses_classifier;

@@ -1,5 +1,5 @@
-/* cbow: logistic regression on the mean of the vectors of a text's words. Words without a vector are left out;
- * a text without any has the zero vector. The folder has the vectors: words.txt, model.safetensors with
+/* cbow: logistic regression on the mean of the vectors of a text's words. Words without a vector are left
+ * out; a text without any has the zero vector. The folder has the vectors: words.txt, model.safetensors with
  * vectors [words, columns] in f32, weight [rows, columns] and bias [rows] in f64. */
 #include "bag_model.h"
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 typedef struct cbow {
     ses_bag_vocab vocab; /* words only */
     size_t width, n_labels;
-    size_t cap;          /* of own, in rows */
+    size_t cap;          /* capacity of own, in rows */
     float *own;          /* [words, width]; NULL: vectors are in `file` */
     const char *vectors; /* the same, possibly unaligned */
     ses_safetensors *file;

@@ -28,10 +28,10 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
 {
     const ses_classifier_settings *s = &job->settings;
     ses_bags b;
-    ses_sparse x = { 0 };
+    ses_sparse_texts x = { 0 };
     ses_bag_model *m =
         ses_bag_model_new(job, SES_FEATURE_TFIDF, job->n_labels == 2 ? 1 : job->n_labels, &b, e);
-    bool ok = m && weigh(m, &b, e) && ses_sparse_open(&x, &b, ses_bag_vocab_size(&m->vocab), e);
+    bool ok = m && weigh(m, &b, e) && ses_sparse_texts_open(&x, &b, ses_bag_vocab_size(&m->vocab), e);
     if (ok) {
         ses_sparse_fit f = { .x = &x,
                              .y = job->label,
@@ -45,7 +45,7 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
         ok = ses_sparse_fit_run(&f, e) || ses_fail(e, SES_EARG, "training was stopped");
         *loss = f.loss;
     }
-    ses_sparse_free(&x);
+    ses_sparse_texts_free(&x);
     ses_bags_free(&b);
     if (ok) return m;
     ses_bag_model_free(m);

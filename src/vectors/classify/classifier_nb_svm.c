@@ -5,8 +5,8 @@
  *     w' = (1 - beta) mean |w| + beta w     score = w' . (r * x) + beta b
  *
  * The linear model is logistic regression, whose scores have probabilities; two classes have one model, more
- * have one each against the rest. beta interpolates between Naive Bayes and the linear model, so it scales the
- * intercept of the linear model too. */
+ * have one each against the rest. beta interpolates between Naive Bayes and the linear model, so it scales
+ * the intercept of the linear model too. */
 #include "bag_model.h"
 #include "base/alloc.h"
 #include "sparse_logreg.h"
@@ -18,7 +18,7 @@ static const double NEVER = -1e6; /* intercept of a class without training texts
 typedef struct training {
     const ses_classifier_job *job;
     ses_bag_model *m;
-    ses_sparse x;
+    ses_sparse_texts x;
     int32_t *is_class; /* [n] */
     double *ratio;     /* [features] */
     double loss;
@@ -70,7 +70,7 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     ses_bags b;
     training t = { .job = job };
     t.m = ses_bag_model_new(job, SES_FEATURE_BINARY, job->n_labels == 2 ? 1 : job->n_labels, &b, e);
-    bool ok = t.m && ses_sparse_open(&t.x, &b, ses_bag_vocab_size(&t.m->vocab), e);
+    bool ok = t.m && ses_sparse_texts_open(&t.x, &b, ses_bag_vocab_size(&t.m->vocab), e);
     t.is_class = ok ? ses_alloc_array(job->n, sizeof *t.is_class, e) : NULL;
     t.ratio = t.is_class ? ses_alloc_array(t.x.width, sizeof *t.ratio, e) : NULL;
     ok = t.ratio != NULL;
@@ -79,7 +79,7 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     *loss = t.loss;
     ses_free(t.is_class);
     ses_free(t.ratio);
-    ses_sparse_free(&t.x);
+    ses_sparse_texts_free(&t.x);
     ses_bags_free(&b);
     if (ok) return t.m;
     ses_bag_model_free(t.m);

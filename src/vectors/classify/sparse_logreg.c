@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { TEXTS = 128, FEATURES = 4096, MAX_ITERATIONS = 1000 };
-static const double TOLERANCE = 1e-7; /* of the largest component of the mean loss's gradient */
+static const double TOLERANCE = 1e-7; /* largest component of the mean loss's gradient */
 
 void ses_run_chunks(ses_thread_pool *pool, int64_t n, ses_chunk_fn *fn, void *ctx)
 {
@@ -21,14 +21,14 @@ void ses_run_chunks(ses_thread_pool *pool, int64_t n, ses_chunk_fn *fn, void *ct
 
 /* ---- the features by column ---- */
 
-bool ses_sparse_open(ses_sparse *s, const ses_bags *b, size_t width, ses_err *e)
+bool ses_sparse_texts_open(ses_sparse_texts *s, const ses_bags *b, size_t width, ses_err *e)
 {
     size_t values = b->begin[b->n];
-    *s = (ses_sparse){ .bags = b, .width = width };
+    *s = (ses_sparse_texts){ .bags = b, .width = width };
     s->column = ses_alloc_array(width + 2, sizeof *s->column, e);
     s->text = ses_alloc_array(values + 1, sizeof *s->text, e);
     s->value = ses_alloc_array(values + 1, sizeof *s->value, e);
-    if (!s->column || !s->text || !s->value) return ses_sparse_free(s), false;
+    if (!s->column || !s->text || !s->value) return ses_sparse_texts_free(s), false;
     for (size_t i = 0; i < values; i++) s->column[b->feature[i] + 2]++;
     for (size_t f = 1; f < width + 2; f++) s->column[f] += s->column[f - 1];
     for (size_t i = 0; i < b->n; i++)
@@ -40,12 +40,12 @@ bool ses_sparse_open(ses_sparse *s, const ses_bags *b, size_t width, ses_err *e)
     return true;
 }
 
-void ses_sparse_free(ses_sparse *s)
+void ses_sparse_texts_free(ses_sparse_texts *s)
 {
     ses_free(s->column);
     ses_free(s->text);
     ses_free(s->value);
-    *s = (ses_sparse){ 0 };
+    *s = (ses_sparse_texts){ 0 };
 }
 
 /* ---- loss and gradient ---- */
@@ -124,7 +124,7 @@ static void score_chunk(void *ctx, int64_t chunk, void *scratch)
 static void gradient_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     problem *p = ctx;
-    const ses_sparse *x = p->f->x;
+    const ses_sparse_texts *x = p->f->x;
     double mean = 1 / (double)p->n, penalty = mean / p->f->c;
     (void)scratch;
     for (size_t r = 0; r < p->rows; r++) {

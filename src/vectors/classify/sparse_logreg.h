@@ -1,10 +1,10 @@
-/* Logistic regression on sparse features: multinomial, L2 penalty, by L-BFGS in double precision. The objective
- * is that of sesame/logreg.h:
+/* Logistic regression on sparse features: multinomial, L2 penalty, by L-BFGS in double precision. The
+ * objective is that of sesame/logreg.h:
  *
  *     C * sum of the texts' losses + 1/2 |W|^2            the bias is not penalized
  *
- * Two classes have one row of weights, more have one row each. Loops run on the threads of a pool; sums have a
- * fixed order, so the bits do not depend on the number of threads. */
+ * Two classes have one row of weights, more have one row each. Loops run on the threads of a pool; sums have
+ * a fixed order, so the bits do not depend on the number of threads. */
 #ifndef SES_VECTORS_SPARSE_LOGREG_H
 #define SES_VECTORS_SPARSE_LOGREG_H
 
@@ -12,19 +12,19 @@
 #include "base/thread_pool.h"
 
 /* The features of texts, also by feature: feature f occurs in texts text[column[f]] ... */
-typedef struct ses_sparse {
+typedef struct ses_sparse_texts {
     const ses_bags *bags; /* borrowed; `count` is the value of a feature */
     size_t width;
     size_t *column; /* [width + 1] */
     uint32_t *text; /* [values] */
     float *value;   /* [values] */
-} ses_sparse;
+} ses_sparse_texts;
 
-bool ses_sparse_open(ses_sparse *s, const ses_bags *b, size_t width, ses_err *e);
-void ses_sparse_free(ses_sparse *s); /* back to zero */
+bool ses_sparse_texts_open(ses_sparse_texts *s, const ses_bags *b, size_t width, ses_err *e);
+void ses_sparse_texts_free(ses_sparse_texts *s); /* back to zero */
 
 typedef struct ses_sparse_fit {
-    const ses_sparse *x;
+    const ses_sparse_texts *x;
     const int32_t *y;    /* [n] */
     size_t classes;      /* 2: y is 0 or 1 */
     const double *scale; /* [width]: factor of each feature; NULL: 1 */

@@ -24,7 +24,7 @@ typedef struct ses_words {
     size_t n, cap;
 } ses_words;
 
-/* Splits a text into words; those of the text before are gone. */
+/* Splits a text into words, which replace the words of the text before. */
 bool ses_words_split(ses_words *w, ses_string text, ses_word_rule rule, ses_err *e);
 void ses_words_free(ses_words *w); /* back to zero */
 
