@@ -1,6 +1,7 @@
 /* A linear model over bags of n-grams, which Naive Bayes, NB-SVM and logistic regression share: they differ
- * in how they find the weights. Files: config.json has the rule of words and the kind of features,
- * vocab.txt the n-grams, model.safetensors weight [rows, features], bias [rows] and, for TF-IDF, idf [features] in f64. */
+ * in how they find the weights. Files: config.json has the rule of words and the kind of features, vocab.txt
+ * the n-grams, model.safetensors weight [rows, features], bias [rows] and, for TF-IDF, idf [features], in
+ * f64. */
 #ifndef SES_VECTORS_BAG_MODEL_H
 #define SES_VECTORS_BAG_MODEL_H
 
