@@ -124,7 +124,8 @@ ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e);
 void ses_pipeline_free(ses_pipeline *p);
 
 /* The model, sentence encoder (embed, similarity; else NULL) and tokenizer, borrowed from the pipeline. Other
- * pipelines may share them while this one is open. */
+ * pipelines may share them while this one is open. NULL: the folder has a classifier that reads texts, but no
+ * model and no tokenizer. */
 const ses_model *ses_pipeline_model(const ses_pipeline *p);
 const ses_sentence *ses_pipeline_encoder(const ses_pipeline *p);
 const ses_tokenizer *ses_pipeline_tokenizer(const ses_pipeline *p);

@@ -1,0 +1,83 @@
+#!/bin/sh
+# ladder: rungs, table, pictures, JSON, a split file, resume, interruption, refusals.
+# Usage: test_ladder.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# A model for the last rungs.
+# shellcheck disable=SC2086
+ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --epochs 1 -o "$tmp/model"
+
+ladder() { "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 --lr 3e-3 "$@"; }
+ok "ladder" exits 0 ladder -o "$tmp/all" --svg "$tmp/all.svg" --html "$tmp/all.html" --seeds 2 --epochs 4
+ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|features\|finetuned\) .* to ' "$tmp/out")" = 8
+ok "bars" test "$(grep -c '^nb-svm-bi  ' "$tmp/out")" = 2
+ok "pictures" grep -q '<svg.*Methods on dev.tsv' "$tmp/all.svg"
+ok "a page" grep -q '<html' "$tmp/all.html"
+for rung in majority nb nb-bi nb-svm nb-svm-bi vectors finetuned; do
+    ok "$rung opens" exits 0 "$sesame" eval "$tmp/all/$rung" "$tmp/dev.tsv" --json
+    ok "$rung: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$rung/all_results.json")"
+done
+ok "a second seed" test -s "$tmp/all/finetuned-seed=43/config.json" -a ! -e "$tmp/all/nb-seed=43"
+ok "no other files" test ! -e "$tmp/all/texts.txt" -a ! -e "$tmp/all/vectors.txt"
+ok "words are enough" above "$(score eval_accuracy "$tmp/all/nb-svm/all_results.json")" 0.99
+
+# Finished rungs are not repeated.
+ok "not without being asked" exits 3 ladder -o "$tmp/all"
+ok "its message" err_has '--resume continues'
+touch -d '2001-01-01' "$tmp/all/nb/config.json" "$tmp/all/features/all_results.json"
+rm -r "$tmp/all/nb-bi"
+ok "resume" exits 0 ladder -o "$tmp/all" --resume --seeds 2 --epochs 4 --json
+ok "old files stay" test "$tmp/all/nb/config.json" -ot "$tmp/all/nb-bi/config.json"
+ok "features too" test "$tmp/all/features/all_results.json" -ot "$tmp/all/nb-bi/config.json"
+ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 9
+ok "settings" out_has '"train_texts": 80, "test_texts": 20'
+ok "another setting" exits 3 ladder -o "$tmp/all" --resume --epochs 5
+ok "its message" err_has 'was run with epochs 4'
+
+# Selection, a split file.
+ok "only" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority,nb --json --seed 7
+ok "two rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 2
+ok "a fifth is split off" out_has '"train_texts": 64, "test_texts": 16'
+cp "$tmp/out" "$tmp/first"
+ok "again" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority,nb --json --seed 7
+ok "the same split" test "$(score score "$tmp/out")" = "$(score score "$tmp/first")"
+ok "said" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority --test-size 0.5
+ok "in a note" out_has 'train.tsv was split: 40 texts for training, 40'
+ok "skip" exits 0 ladder --skip nb,nb-bi,nb-svm,vectors,fasttext,features,finetuned --json
+ok "leaves two" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 2
+ok "a benchmark" exits 0 "$sesame" ladder sst2 "$tmp/train.tsv" "$tmp/dev.tsv" --labels 'neg|pos' --only nb
+printf 'good 1 0.5\nbad -1 0.5\n' >"$tmp/vectors.txt"
+ok "vectors of a file" exits 0 ladder --only vectors --vectors "$tmp/vectors.txt" --json
+ok "are used" above "$(score score "$tmp/out")" 0.99
+
+# A rung that fails leaves the others.
+ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/none.txt"
+ok "its reason" out_has 'vectors has no result: .*none.txt'
+ok "the other" out_has '^nb '
+
+# Interruption keeps the finished rows.
+"$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 -o "$tmp/stopped" --only nb,finetuned \
+    --epochs 2000 --json >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+i=0
+while [ ! -e "$tmp/stopped/nb/config.json" ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+sleep 0.3
+kill -INT $pid
+wait $pid
+ok "the code of the signal" test $? = 130
+ok "the finished row" out_has '"method": "nb", "summary": "Naive Bayes, words", "score": 1'
+ok "resumable" err_has '--resume continues'
+
+ok "an unknown rung" exits 2 ladder --only nb,svm
+ok "its message" err_has '--only svm: unknown rung; choose from majority, nb'
+ok "no rung" exits 2 ladder --only nb --skip nb
+ok "another task" exits 2 "$sesame" ladder tag "$tmp/train.tsv"
+ok "its message" err_has 'use classify'
+ok "a file that does not exist" exits 3 "$sesame" ladder classify "$tmp/none.tsv"
+printf 'sentence\tlabel\ngood\tpos\nbad\tneg\n' >"$tmp/two.tsv"
+ok "too few texts" exits 3 "$sesame" ladder classify "$tmp/two.tsv"
+ok "its message" err_has 'too few to split'
+ok "resume without a folder" exits 2 ladder --resume
+ok "a picture that exists" exits 2 ladder --svg "$tmp/all.svg"
+
+counted
