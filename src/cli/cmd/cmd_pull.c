@@ -187,7 +187,8 @@ const ses_command ses_command_pull = {
         "HF_TOKEN_PATH or "
         "$HF_HOME/token the token; it is sent to that server only. HF_HUB_OFFLINE=1 forbids connections. "
         "Proxies "
-        "are set as for curl (https_proxy). Needs libcurl.",
+        "are set as for curl (https_proxy). SSL_CERT_FILE names the certificates of other authorities. Needs "
+        "libcurl.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
