@@ -133,6 +133,13 @@ that 'a list of a later version' 'fills acme/tiny'
 printf '{"format_version": 1, "files": {"config.json": {"size": 1e99, "blob_id": null}}}' >"$repo/trees/$a.json"
 that 'an absurd size' 'fails "size is missing or out of range" acme/tiny'
 fresh && ln -s loop "$snap/loop" && that 'a loop that is not read' 'fills acme/tiny'
+fresh && mkdir -p "$repo/refs/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x" && for l in p q r s t u; do ln -s . "$repo/refs/$l"; done
+that 'deep refs and links in circles' '"$sesame" cache ls >"$tmp/out" 2>"$tmp/err" && grep -q "^acme/tiny .*complete" "$tmp/out" && "$sesame" models | grep -q "^acme/tiny "'
+fresh && n=0 && at=$snap && while [ $n -lt 40 ]; do at=$at/x n=$((n + 1)); done && mkdir -p "$at"
+that 'a deep snapshot: rm tells why' '"$sesame" cache prune --yes 2>"$tmp/err"; [ $? -eq 3 ] && grep -q "folders deep" "$tmp/err" && fills acme/tiny'
+fresh && for r in zz dev v1 aaa; do printf %s $a >"$repo/refs/$r"; done
+that 'main is the first ref' '"$sesame" cache ls | grep -q "(main, aaa, dev, v1, zz)" && "$sesame" models >"$tmp/out" && grep -q "^acme/tiny " "$tmp/out"'
+that 'the card of the list exists' '! sed -n "s/^Model cards.*: \(.*\), ...$/\1/p" "$tmp/out" | grep -q acme'
 
 # ---- adapters ----
 fresh

@@ -187,6 +187,14 @@ class Wheel(unittest.TestCase):
                                  check=True, capture_output=True, text=True).stdout.split()
             self.assertEqual(out, [sesame.__version__, os.path.join(second, "sesame", "__init__.py")])
 
+    def test_source_folder(self):
+        """Python in the source folder finds the package there, without the library."""
+        environment = {x: os.environ[x] for x in os.environ if x != "PYTHONPATH"}
+        done = subprocess.run([sys.executable, "-c", "import sesame"], cwd=ROOT / "python", capture_output=True, text=True,
+                              check=False, env=environment)
+        self.assertIn("ImportError: " + str(ROOT / "python/sesame") + " is the source folder", done.stderr)
+        self.assertIn("pip install ./python", done.stderr)
+
     def test_stable_abi(self):
         """Symbols of the limited API only; _Py_NoneStruct and the like belong to it."""
         out = subprocess.run(["nm", "-D", "--undefined-only", str(PACKAGE / "_sesame.abi3.so")], capture_output=True,
@@ -207,7 +215,7 @@ class Tutorial(unittest.TestCase):
         exec(compile("\n".join(blocks), "PYTHON.md", "exec"), {})
 
     def test_tutorial(self):
-        done = subprocess.run([sys.executable, "-P", str(ROOT / "python/tutorial.py")], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, str(ROOT / "python/recipes/tutorial.py")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1:]), (0, ["done"]), done.stderr)
 
 
