@@ -139,7 +139,7 @@ fresh && n=0 && at=$snap && while [ $n -lt 40 ]; do at=$at/x n=$((n + 1)); done 
 that 'a deep snapshot: rm tells why' '"$sesame" cache prune --yes 2>"$tmp/err"; [ $? -eq 3 ] && grep -q "folders deep" "$tmp/err" && fills acme/tiny'
 fresh && for r in zz dev v1 aaa; do printf %s $a >"$repo/refs/$r"; done
 that 'main is the first ref' '"$sesame" cache ls | grep -q "(main, aaa, dev, v1, zz)" && "$sesame" models >"$tmp/out" && grep -q "^acme/tiny " "$tmp/out"'
-that 'the card of the list exists' '! sed -n "s/^Model cards.*: \(.*\), ...$/\1/p" "$tmp/out" | grep -q acme'
+that 'the card of the list exists' '"$sesame" models >"$tmp/out" && ! sed -n "s/^Model cards.*: \(.*\), ...$/\1/p" "$tmp/out" | grep -q acme'
 
 # ---- adapters ----
 fresh

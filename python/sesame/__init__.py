@@ -16,7 +16,7 @@ if _sys.version_info < (3, 11):
     raise ImportError("sesame needs Python 3.11 or later, this is %d.%d" % _sys.version_info[:2])
 
 try:
-    from . import _sesame  # noqa: F401
+    from ._sesame import version as __version__
 except ModuleNotFoundError as error:
     if error.name != __name__ + "._sesame":
         raise
@@ -35,7 +35,6 @@ from ._sesame import (  # noqa: E402
     OutOfMemoryError,
     UnsupportedError,
     UsageError,
-    version as __version__,
 )
 from ._devices import set_num_threads  # noqa: E402
 from ._pipelines import Pipeline, pipeline  # noqa: E402
