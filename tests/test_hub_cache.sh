@@ -215,6 +215,7 @@ printf 'hf_secret\n' >"$tmp/token"
 HF_TOKEN_PATH=$tmp/token
 export HF_TOKEN_PATH
 that 'pull --dry-run' '"$sesame" pull acme/tiny --dry-run >"$tmp/out" && grep -q "model.safetensors .*no$" "$tmp/out" && [ ! -e "$HF_HUB_CACHE" ]'
+that 'a folder instead of the token' '! HF_TOKEN_PATH=$tmp "$sesame" pull acme/tiny 2>"$tmp/err" && grep -q "file of the token: .*directory" "$tmp/err"'
 that 'pull --dry-run --json' '"$sesame" pull acme/tiny --dry-run --json | "$build/json_valid"'
 "$sesame" pull acme/tiny --parallel 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
@@ -232,6 +233,7 @@ that 'no part is left' '! ls "$HF_HUB_CACHE"/models--acme--tiny/blobs | grep -q 
 that 'verified' '"$sesame" cache verify >"$tmp/out"'
 that 'quiet' '[ -z "$("$sesame" pull -q acme/tiny 2>&1)" ]'
 that 'nothing is printed but the result' '"$sesame" pull acme/tiny >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] && grep -q "^Commit " "$tmp/out"'
+that 'another revision: the name that opens it' '"$sesame" pull acme/tiny@refs/pr/1 >"$tmp/out" && grep -q "sesame info acme/tiny@refs/pr/1$" "$tmp/out"'
 that 'unknown' '! "$sesame" pull acme/none 2>"$tmp/err" && grep -q "no such model" "$tmp/err"'
 exec 9>&-
 wait

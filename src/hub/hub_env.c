@@ -88,7 +88,7 @@ static bool read_token(ses_hub_env *env, ses_err *e)
     size_t n = 0;
     bool exists = ses_path_exists(file);
     char *text = exists ? ses_file_read(file, TOKEN_MAX, &n, e) : NULL;
-    bool ok = !exists || (text && set_token(&env->token, text, n, file, e));
+    bool ok = !exists || (text ? set_token(&env->token, text, n, file, e) : ses_wrap(e, "file of the token"));
     if (text) memset(text, 0, n);
     ses_free(text);
     ses_free(file);
