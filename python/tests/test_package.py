@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import importlib.util
 import inspect
 import os
 import re
@@ -60,6 +61,15 @@ class Stubs(unittest.TestCase):
                                          getattr(getattr(sesame, node.name), part.name) if skip else value)
         self.assertEqual(found, public)
         self.assertTrue((PACKAGE / "py.typed").exists())
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types(self):
+        """The calls of the tutorial agree with the stubs."""
+        with tempfile.TemporaryDirectory() as cache:
+            done = subprocess.run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", "--cache-dir",
+                                   cache, str(ROOT / "python/recipes/tutorial.py")], capture_output=True, text=True, cwd=cache,
+                                  check=False, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_docstrings(self):
         for name in sesame.__all__:
