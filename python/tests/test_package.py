@@ -171,8 +171,8 @@ class Memory(unittest.TestCase):
 
 
 class Wheel(unittest.TestCase):
-    def build(self, folder):
-        environment = {**os.environ, "SESAME_BUILD_DIR": str(BUILD), "LD_PRELOAD": ""}
+    def build(self, folder, **variables):
+        environment = {**os.environ, "SESAME_BUILD_DIR": str(BUILD), "LD_PRELOAD": "", **variables}
         done = subprocess.run([sys.executable, str(ROOT / "python/backend/sesame_build.py"), folder], check=True,
                               capture_output=True, text=True, env=environment)
         return Path(done.stdout.strip())
@@ -196,6 +196,13 @@ class Wheel(unittest.TestCase):
             out = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {second!r}); {code}"],
                                  check=True, capture_output=True, text=True).stdout.split()
             self.assertEqual(out, [sesame.__version__, os.path.join(second, "sesame", "__init__.py")])
+
+    def test_build_errors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertTrue(self.build(folder, PATH=folder).exists())  # without strip
+            with self.assertRaises(subprocess.CalledProcessError) as wrong:
+                self.build(folder, SESAME_BUILD_DIR=folder)
+            self.assertRegex(wrong.exception.stderr, r"^sesame: .*_sesame.abi3.so does not exist: SESAME_BUILD_DIR must name")
 
     def test_source_folder(self):
         """Python in the source folder finds the package there, without the library."""
