@@ -97,6 +97,8 @@ rm "$repo/trees/$a.json"
 that 'the same without a list' 'fails "incomplete.*model.safetensors" acme/tiny'
 fresh && tree && rm "$snap/tokenizer.json"
 that 'no tokenizer: named when it is opened' 'fails "the cache lacks tokenizer.json of acme/tiny" acme/tiny && "$sesame" info acme/tiny >"$tmp/out"'
+rm "$repo/trees/$a.json"
+that 'no tokenizer, and no list of files' 'fails "neither tokenizer.json nor vocab.txt found; .*sesame pull acme/tiny@$a" acme/tiny'
 fresh && mv "$snap/model.safetensors" "$snap/model-00001-of-00002.safetensors"
 printf '{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}' >"$snap/model.safetensors.index.json"
 that 'a shard is missing' 'fails "model-00002-of-00002.safetensors is missing" acme/tiny'
