@@ -5,7 +5,10 @@
 
 int main(int argc, char **argv)
 {
-    mock_hub h = { .root = argc > 1 ? argv[1] : ".", .lfs_from = 4096, .token = getenv("MOCK_TOKEN") };
+    mock_hub h = { .root = argc > 1 ? argv[1] : ".",
+                   .lfs_from = 4096,
+                   .token = getenv("MOCK_TOKEN"),
+                   .cdn = getenv("MOCK_CDN") };
     if (argc > 2) atomic_store(&h.slow_ms, (int)strtol(argv[2], NULL, 10));
     if (!mock_start(&h)) return 1;
     printf("%d\n", h.port);

@@ -27,6 +27,7 @@
 typedef struct mock_hub {
     const char *root;      /* ROOT/ORG/NAME/... */
     const char *token;     /* required; NULL: none */
+    const char *cdn;       /* URL to which LFS files are redirected; NULL: http://localhost:PORT */
     const char *api_extra; /* appended to "siblings" of the API: hostile entries, with their comma */
     size_t lfs_from;       /* bytes from which files are LFS files */
     int port, fd;
@@ -237,7 +238,7 @@ static inline void mock_file(mock_hub *h, int fd, const char *path, const char *
 /* /ID/resolve/COMMIT/PATH: plain files here, LFS files by a redirect to "localhost", another host. */
 static inline void mock_resolve(mock_hub *h, int fd, const char *target, const char *range, bool head)
 {
-    char path[4096], headers[3000], etag[SES_SHA256_HEX + 1];
+    char path[4096], headers[3000], cdn[200], etag[SES_SHA256_HEX + 1];
     const char *at = strstr(target, "/resolve/");
     const char *file = strchr(at + 9, '/');
     snprintf(path, sizeof path, "%s%.*s%s", h->root, (int)(at - target), target, file ? file : "");
@@ -255,9 +256,10 @@ static inline void mock_resolve(mock_hub *h, int fd, const char *target, const c
     char *data = ses_file_read(path, 1 << 28, &n, NULL);
     mock_hash(data ? data : "", data ? n : 0, true, etag);
     free(data);
-    snprintf(headers, sizeof headers,
-             "Location: http://localhost:%d/cdn%.*s%s\r\nX-Linked-Etag: \"%s\"\r\nX-Linked-Size: %lld\r\n",
-             h->port, (int)(at - target), target, file ? file : "", etag, (long long)st.st_size);
+    snprintf(cdn, sizeof cdn, "http://localhost:%d", h->port);
+    snprintf(
+        headers, sizeof headers, "Location: %s/cdn%.*s%s\r\nX-Linked-Etag: \"%s\"\r\nX-Linked-Size: %lld\r\n",
+        h->cdn ? h->cdn : cdn, (int)(at - target), target, file ? file : "", etag, (long long)st.st_size);
     mock_text(fd, head, "302 Found", headers);
 }
 

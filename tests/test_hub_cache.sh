@@ -97,6 +97,8 @@ rm "$repo/trees/$a.json"
 that 'the same without a list' 'fails "incomplete.*model.safetensors" acme/tiny'
 fresh && tree && rm "$snap/tokenizer.json"
 that 'no tokenizer: named when it is opened' 'fails "the cache lacks tokenizer.json of acme/tiny" acme/tiny && "$sesame" info acme/tiny >"$tmp/out"'
+rm "$repo/trees/$a.json"
+that 'no tokenizer, and no list of files' 'fails "neither tokenizer.json nor vocab.txt found; .*sesame pull acme/tiny@$a" acme/tiny'
 fresh && mv "$snap/model.safetensors" "$snap/model-00001-of-00002.safetensors"
 printf '{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}' >"$snap/model.safetensors.index.json"
 that 'a shard is missing' 'fails "model-00002-of-00002.safetensors is missing" acme/tiny'
@@ -133,6 +135,13 @@ that 'a list of a later version' 'fills acme/tiny'
 printf '{"format_version": 1, "files": {"config.json": {"size": 1e99, "blob_id": null}}}' >"$repo/trees/$a.json"
 that 'an absurd size' 'fails "size is missing or out of range" acme/tiny'
 fresh && ln -s loop "$snap/loop" && that 'a loop that is not read' 'fills acme/tiny'
+fresh && mkdir -p "$repo/refs/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x" && for l in p q r s t u; do ln -s . "$repo/refs/$l"; done
+that 'deep refs and links in circles' '"$sesame" cache ls >"$tmp/out" 2>"$tmp/err" && grep -q "^acme/tiny .*complete" "$tmp/out" && "$sesame" models | grep -q "^acme/tiny "'
+fresh && n=0 && at=$snap && while [ $n -lt 40 ]; do at=$at/x n=$((n + 1)); done && mkdir -p "$at"
+that 'a deep snapshot: rm tells why' '"$sesame" cache prune --yes 2>"$tmp/err"; [ $? -eq 3 ] && grep -q "folders deep" "$tmp/err" && fills acme/tiny'
+fresh && for r in zz dev v1 aaa; do printf %s $a >"$repo/refs/$r"; done
+that 'main is the first ref' '"$sesame" cache ls | grep -q "(main, aaa, dev, v1, zz)" && "$sesame" models >"$tmp/out" && grep -q "^acme/tiny " "$tmp/out"'
+that 'the card of the list exists' '"$sesame" models >"$tmp/out" && ! sed -n "s/^Model cards.*: \(.*\), ...$/\1/p" "$tmp/out" | grep -q acme'
 
 # ---- adapters ----
 fresh
@@ -208,6 +217,7 @@ printf 'hf_secret\n' >"$tmp/token"
 HF_TOKEN_PATH=$tmp/token
 export HF_TOKEN_PATH
 that 'pull --dry-run' '"$sesame" pull acme/tiny --dry-run >"$tmp/out" && grep -q "model.safetensors .*no$" "$tmp/out" && [ ! -e "$HF_HUB_CACHE" ]'
+that 'a folder instead of the token' '! HF_TOKEN_PATH=$tmp "$sesame" pull acme/tiny 2>"$tmp/err" && grep -q "file of the token: .*directory" "$tmp/err"'
 that 'pull --dry-run --json' '"$sesame" pull acme/tiny --dry-run --json | "$build/json_valid"'
 "$sesame" pull acme/tiny --parallel 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
@@ -225,6 +235,7 @@ that 'no part is left' '! ls "$HF_HUB_CACHE"/models--acme--tiny/blobs | grep -q 
 that 'verified' '"$sesame" cache verify >"$tmp/out"'
 that 'quiet' '[ -z "$("$sesame" pull -q acme/tiny 2>&1)" ]'
 that 'nothing is printed but the result' '"$sesame" pull acme/tiny >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] && grep -q "^Commit " "$tmp/out"'
+that 'another revision: the name that opens it' '"$sesame" pull acme/tiny@refs/pr/1 >"$tmp/out" && grep -q "sesame info acme/tiny@refs/pr/1$" "$tmp/out"'
 that 'unknown' '! "$sesame" pull acme/none 2>"$tmp/err" && grep -q "no such model" "$tmp/err"'
 exec 9>&-
 wait

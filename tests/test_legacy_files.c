@@ -328,6 +328,8 @@ static void check_errors(void)
     check_refused("", ": neither tokenizer.json nor vocab.txt found");
     put("config.json", "{\"model_type\": \"gpt2\"}");
     check_refused("", ": neither tokenizer.json nor vocab.json found");
+    put("config.json", "{\"model_type\": \"xlnet\"}");
+    check_refused("", ": neither tokenizer.json nor spiece.model found");
     clear();
     put("spiece.model", "junk");
     check_refused("", "/spiece.model: not a SentencePiece model: field exceeds the end at byte 2");

@@ -46,7 +46,10 @@ def _compile():
     """Configures and builds the extension with the library inside; returns its file. Only libraries that every system
     has are linked: unusual regular expressions and compressed input need -DSESAME_PCRE2=ON and -DSESAME_PACKED=ON."""
     if ready := os.environ.get("SESAME_BUILD_DIR"):
-        return ROOT / ready / "_sesame.abi3.so"
+        file = ROOT / ready / "_sesame.abi3.so"
+        if not file.exists():
+            sys.exit(f"sesame: {file} does not exist: SESAME_BUILD_DIR must name a folder in which the target sesame-python was built")
+        return file
     include = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(include, "Python.h")):
         sys.exit(f"sesame: no Python.h in {include}: install the headers of Python (Debian: python3-dev)")
@@ -65,7 +68,7 @@ def _compile():
 def _stripped(file):
     """The bytes of the extension without its symbol table."""
     target = file.with_suffix(".stripped")
-    if subprocess.run(["strip", "-s", "-o", str(target), str(file)], check=False).returncode:
+    if not shutil.which("strip") or subprocess.run(["strip", "-s", "-o", str(target), str(file)], check=False).returncode:
         return file.read_bytes()
     data = target.read_bytes()
     target.unlink()

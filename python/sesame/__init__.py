@@ -15,6 +15,14 @@ import sys as _sys
 if _sys.version_info < (3, 11):
     raise ImportError("sesame needs Python 3.11 or later, this is %d.%d" % _sys.version_info[:2])
 
+try:
+    from ._sesame import version as __version__
+except ModuleNotFoundError as error:
+    if error.name != __name__ + "._sesame":
+        raise
+    raise ImportError(f"{__path__[0]} is the source folder, without the compiled library: run \"pip install ./python\" in "
+                      "the source tree, and Python in another folder") from None
+
 from ._sesame import (  # noqa: E402
     ArgumentError,
     Array,
@@ -27,7 +35,6 @@ from ._sesame import (  # noqa: E402
     OutOfMemoryError,
     UnsupportedError,
     UsageError,
-    version as __version__,
 )
 from ._devices import set_num_threads  # noqa: E402
 from ._pipelines import Pipeline, pipeline  # noqa: E402

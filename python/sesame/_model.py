@@ -23,20 +23,27 @@ def _is_sequence(x):
     return isinstance(x, (list, tuple)) or hasattr(x, "tolist")
 
 
+def _list(x, name):
+    """A list, from an array of integers. Masks may be of bool. numpy names another byte order as ">i8"."""
+    kind = str(getattr(x, "dtype", "int64"))
+    if not ("int" in kind or kind[1:] in ("i2", "i4", "i8", "u2", "u4", "u8") or "bool" in kind and "mask" in name):
+        raise TypeError(f"{name} must be integers, not {kind}: convert it, as with astype(\"int64\")")
+    return x.tolist()
+
+
 def _batch(x, name):
     """A tuple of tuples of int, from nested lists or an array of integers."""
     if x is None:
         return None
     if hasattr(x, "tolist"):
-        kind = str(getattr(x, "dtype", "int64"))
-        if "int" not in kind:
-            raise TypeError(f"{name} must be integers, not {kind}")
-        x = x.tolist()
+        x = _list(x, name)
     if not isinstance(x, (list, tuple)):
         raise TypeError(f"{name} must be a list of ids, or a list of such lists, not {type(x).__name__}")
     if len(x) and not _is_sequence(x[0]):
         x = [x]
-    return tuple(tuple(row.tolist() if hasattr(row, "tolist") else row) for row in x)
+    if not all(_is_sequence(row) for row in x):
+        raise TypeError(f"{name} must be a list of ids, or a list of such lists, not both")
+    return tuple(tuple(_list(row, name) if hasattr(row, "tolist") else row) for row in x)
 
 
 def _without_padding(batch, mask, name):

@@ -137,18 +137,28 @@ class Pipeline(Reopened):
 
     def _dispatch(self, inputs, options, arguments):
         core = self._core(dict(arguments))
-        if isinstance(inputs, (str, dict)):
+        if isinstance(inputs, (str, dict, bytes)) or not hasattr(inputs, "__iter__"):
             return self._one(self._many(self._compute(core, [self._item(inputs)], options), arguments))
         if hasattr(inputs, "__next__") or not hasattr(inputs, "__len__"):
             return self._iterate(core, iter(inputs), options, arguments)
         if hasattr(inputs, "tolist"):  # a NumPy array of str
             inputs = inputs.tolist()
-        return self._many(self._compute(core, [self._item(x) for x in inputs], options), arguments)
+        return self._many(self._compute(core, self._items(inputs, 0), options), arguments)
+
+    def _items(self, inputs, first):
+        """Items of texts; errors name the position of the text."""
+        items = []
+        for i, x in enumerate(inputs, first):
+            try:
+                items.append(self._item(x))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"item {i}: {error}") from None
+        return items
 
     def _iterate(self, core, inputs, options, arguments):
         first = 0  # position of the chunk, for errors
         while chunk := list(itertools.islice(inputs, _CHUNK)):
-            items = [self._item(x) for x in chunk]
+            items = self._items(chunk, first)
             yield from self._many(self._compute(core, items, {**options, "first": first}), arguments)
             first += len(chunk)
 
@@ -174,6 +184,9 @@ def _words(x):
 def _default_model(task):
     canonical = {"sentiment-analysis": "text-classification", "ner": "token-classification"}.get(task, task)
     name = _sesame.default_model(canonical)
+    known = (*_CLASSES, "sparse-embed", "next-sentence", "prefer")
+    if name is None and task not in known and not task.startswith("translation_"):
+        raise ValueError(f"unknown task {task!r}; expected one of {', '.join(sorted(known))}")
     if name is None:
         raise ValueError(f"{task} has no bundled model: name one, as in pipeline({task!r}, 'path/of/a/model')")
     return name

@@ -18,6 +18,7 @@ try:
     import numpy as np
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise ImportError(f"sesame.sklearn needs scikit-learn 1.6 or later: {error}") from error
@@ -128,9 +129,12 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
     def fit(self, X, y):
         """Trains on texts and their labels."""
         texts = _texts(X)
+        if y is None:
+            raise ValueError("SesameClassifier requires y to be passed, but the target y is None")
         y = np.asarray(y)
         if y.ndim != 1 or len(y) != len(texts):
             raise ValueError(f"{len(texts)} texts, but labels of shape {y.shape}")
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"SesameClassifier needs at least 2 classes, the data has {len(self.classes_)}")
@@ -153,6 +157,15 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
         """The most likely class of each text."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+
+def _sentences(X):
+    """A list of lists of words."""
+    rows = list(X) if not isinstance(X, str) else [X]
+    for row in rows:
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
+            raise ValueError(f"X must be a sequence of lists of words, not of {type(row).__name__}; as X = [['Anna', 'sings']]")
+    return [list(row) for row in rows]
 
 
 def _label_names(classes):
@@ -228,7 +241,9 @@ class SesameTagger(_TextEstimator):
 
     def fit(self, X, y):
         """Trains on words and their tags."""
-        sentences, tags = [list(words) for words in X], [list(row) for row in y]
+        if y is None:
+            raise ValueError("SesameTagger requires y to be passed, but the target y is None")
+        sentences, tags = _sentences(X), [list(row) for row in y]
         if [len(x) for x in sentences] != [len(x) for x in tags]:
             raise ValueError("each word needs a tag: X and y have different lengths")
         for word in itertools.chain(*sentences, *tags):
@@ -247,14 +262,14 @@ class SesameTagger(_TextEstimator):
     def predict(self, X):
         """A list of tags for each list of words."""
         tagger = self._pipeline("token-classification", ignore_labels=[""])
-        sentences = [[str(word) for word in words] for words in X]
+        sentences = [[str(word) for word in words] for words in _sentences(X)]
         filled = [words for words in sentences if words]
         found = iter(tagger(filled) if filled else [])
         return [self._tags(words, next(found)) if words else [] for words in sentences]
 
     def _tags(self, words, rows):
         """The tag of each word: that of its first token. A word without tokens gets "O", or the first class."""
-        default = "O" if "O" in self.classes_ else self.classes_[0]
+        default = "O" if "O" in self.classes_ else str(self.classes_[0])
         by_start = {}
         for row in rows:
             by_start.setdefault(row["start"], row["entity"])

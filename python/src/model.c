@@ -76,15 +76,27 @@ static void packed_free(packed *p)
     PyMem_Free(p->cu_seqlens);
 }
 
+static bool refuse_number(PyObject *x, const char *what)
+{
+    PyObject *type = PyType_GetName(Py_TYPE(x));
+    if (PyIndex_Check(x))
+        PyErr_Format(PyExc_ValueError, "%s: %S is out of range", what, x);
+    else if (type)
+        PyErr_Format(PyExc_TypeError, "%s must be integers in lists of one or two levels, not %U", what,
+                     type);
+    Py_XDECREF(type);
+    return false;
+}
+
 static bool read_numbers(PyObject *sequence, const char *what, int32_t *to)
 {
     for (Py_ssize_t i = 0, n = PyTuple_Size(sequence); i < n; i++) {
-        long long x = PyLong_AsLongLong(PyTuple_GetItem(sequence, i));
+        PyObject *item = PyTuple_GetItem(sequence, i);
+        int overflow = 0;
+        if (!PyIndex_Check(item)) return refuse_number(item, what);
+        long long x = PyLong_AsLongLongAndOverflow(item, &overflow);
         if (x == -1 && PyErr_Occurred()) return false;
-        if (x < INT32_MIN || x > INT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "%s: %lld is out of range", what, x);
-            return false;
-        }
+        if (overflow || x < INT32_MIN || x > INT32_MAX) return refuse_number(item, what);
         to[i] = (int32_t)x;
     }
     return true;
@@ -142,6 +154,10 @@ static bool same_lengths(const packed *a, const packed *b)
 static bool read_input(input *in, PyObject *ids, PyObject *segments, PyObject *target, int choices)
 {
     *in = (input){ 0 };
+    if (ids == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "input_ids is None, expected a batch of sequences of integers");
+        return false;
+    }
     if (!read_packed(ids, "input_ids", &in->ids) || !read_packed(segments, "token_type_ids", &in->segments) ||
         !read_packed(target, "decoder_input_ids", &in->target))
         return false;

@@ -115,7 +115,11 @@ static bool read_item(PyObject *o, ses_item *out, ses_string **word)
 {
     if (PyUnicode_Check(o)) return ses_py_string(o, "a text", &out->text);
     if (!PyTuple_Check(o) || PyTuple_Size(o) != 3) {
-        PyErr_SetString(PyExc_TypeError, "an item must be a str or a tuple (text, pair, list)");
+        PyObject *type = PyType_GetName(Py_TYPE(o));
+        if (type)
+            PyErr_Format(PyExc_TypeError, "item %lld: a text must be str, not %U", (long long)out->number,
+                         type);
+        Py_XDECREF(type);
         return false;
     }
     PyObject *text = PyTuple_GetItem(o, 0), *pair = PyTuple_GetItem(o, 1), *list = PyTuple_GetItem(o, 2);

@@ -159,7 +159,8 @@ class Models(unittest.TestCase):
     def test_errors(self):
         model = sesame.Model("sesame-small")
         for wrong, error in [([], ValueError), ([[]], ValueError), ("text", TypeError), ([[1 << 40]], ValueError),
-                             ([["a"]], TypeError), ([[1 << 20]], sesame.ArgumentError), ([[-1]], sesame.ArgumentError)]:
+                             ([["a"]], TypeError), ([[1 << 80]], ValueError), (None, TypeError), ([[[1]]], TypeError),
+                             ([[1], 2], TypeError), ([[1 << 20]], sesame.ArgumentError), ([[-1]], sesame.ArgumentError)]:
             with self.assertRaises(error, msg=repr(wrong)):
                 model(wrong)
         with self.assertRaisesRegex(ValueError, "shape of"):
@@ -176,8 +177,12 @@ class Models(unittest.TestCase):
         model = sesame.Model("sesame-small")
         ids = numpy.array([[2, 40, 3]])
         self.assertEqual(model(ids).logits.tolist(), model([[2, 40, 3]]).logits.tolist())
-        with self.assertRaisesRegex(TypeError, "integers"):
-            model(ids.astype("float32"))
+        for same in (ids.astype(">i8"), numpy.asfortranarray(ids), numpy.repeat(ids, 2, 1)[:, ::2], list(ids)):
+            self.assertEqual(model(same).logits.tolist(), model(ids).logits.tolist())
+        self.assertEqual(model(ids, attention_mask=ids > 0).logits.tolist(), model(ids).logits.tolist())
+        for wrong in (ids.astype("float32"), ids > 0, ids.astype("object"), [ids[0].astype("float32")]):
+            with self.assertRaisesRegex(TypeError, "must be integers, not .*astype"):
+                model(wrong)
 
 
 @needs_models

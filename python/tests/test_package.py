@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import importlib.util
 import inspect
 import os
 import re
@@ -60,6 +61,15 @@ class Stubs(unittest.TestCase):
                                          getattr(getattr(sesame, node.name), part.name) if skip else value)
         self.assertEqual(found, public)
         self.assertTrue((PACKAGE / "py.typed").exists())
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types(self):
+        """The calls of the tutorial agree with the stubs."""
+        with tempfile.TemporaryDirectory() as cache:
+            done = subprocess.run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", "--cache-dir",
+                                   cache, str(ROOT / "python/recipes/tutorial.py")], capture_output=True, text=True, cwd=cache,
+                                  check=False, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_docstrings(self):
         for name in sesame.__all__:
@@ -161,8 +171,8 @@ class Memory(unittest.TestCase):
 
 
 class Wheel(unittest.TestCase):
-    def build(self, folder):
-        environment = {**os.environ, "SESAME_BUILD_DIR": str(BUILD), "LD_PRELOAD": ""}
+    def build(self, folder, **variables):
+        environment = {**os.environ, "SESAME_BUILD_DIR": str(BUILD), "LD_PRELOAD": "", **variables}
         done = subprocess.run([sys.executable, str(ROOT / "python/backend/sesame_build.py"), folder], check=True,
                               capture_output=True, text=True, env=environment)
         return Path(done.stdout.strip())
@@ -187,6 +197,21 @@ class Wheel(unittest.TestCase):
                                  check=True, capture_output=True, text=True).stdout.split()
             self.assertEqual(out, [sesame.__version__, os.path.join(second, "sesame", "__init__.py")])
 
+    def test_build_errors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertTrue(self.build(folder, PATH=folder).exists())  # without strip
+            with self.assertRaises(subprocess.CalledProcessError) as wrong:
+                self.build(folder, SESAME_BUILD_DIR=folder)
+            self.assertRegex(wrong.exception.stderr, r"^sesame: .*_sesame.abi3.so does not exist: SESAME_BUILD_DIR must name")
+
+    def test_source_folder(self):
+        """Python in the source folder finds the package there, without the library."""
+        environment = {x: os.environ[x] for x in os.environ if x != "PYTHONPATH"}
+        done = subprocess.run([sys.executable, "-c", "import sesame"], cwd=ROOT / "python", capture_output=True, text=True,
+                              check=False, env=environment)
+        self.assertIn("ImportError: " + str(ROOT / "python/sesame") + " is the source folder", done.stderr)
+        self.assertIn("pip install ./python", done.stderr)
+
     def test_stable_abi(self):
         """Symbols of the limited API only; _Py_NoneStruct and the like belong to it."""
         out = subprocess.run(["nm", "-D", "--undefined-only", str(PACKAGE / "_sesame.abi3.so")], capture_output=True,
@@ -207,7 +232,7 @@ class Tutorial(unittest.TestCase):
         exec(compile("\n".join(blocks), "PYTHON.md", "exec"), {})
 
     def test_tutorial(self):
-        done = subprocess.run([sys.executable, "-P", str(ROOT / "python/tutorial.py")], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, str(ROOT / "python/recipes/tutorial.py")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1:]), (0, ["done"]), done.stderr)
 
 

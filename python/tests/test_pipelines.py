@@ -152,10 +152,17 @@ class BadInput(unittest.TestCase):
         classify = sesame.pipeline("text-classification")
         with self.assertRaisesRegex(sesame.UsageError, "did you mean 'top_k'"):
             classify("x", topk=1)
-        with self.assertRaises(TypeError):
-            classify(3)
-        with self.assertRaisesRegex(TypeError, "not int"):
+        for wrong in (3, None, b"x"):
+            with self.assertRaisesRegex(TypeError, f"must be str or dict, not {type(wrong).__name__}"):
+                classify(wrong)
+        with self.assertRaisesRegex(TypeError, "item 1: .*not int"):
             classify(["x", 3])
+        with self.assertRaisesRegex(TypeError, "item 300: .*not int"):
+            list(classify(3 if i == 300 else "x" for i in range(400)))
+        with self.assertRaisesRegex(TypeError, "item 1: a text must be str, not int"):
+            sesame.SentenceTransformer("sesame-embed").encode(["x", 3])
+        with self.assertRaisesRegex(ValueError, "unknown task 'nothing'; expected one of .*fill-mask"):
+            sesame.pipeline("nothing")
         with self.assertRaisesRegex(ValueError, "surrogates"):
             classify("\ud800")
         with self.assertRaisesRegex(ValueError, "unknown key"):

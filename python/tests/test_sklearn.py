@@ -66,7 +66,8 @@ class Estimators(unittest.TestCase):
         self.assertTrue(np.array_equal(again.predict_proba(X), proba))
         numbers = SesameClassifier(**self.small).fit(X, [7 if x == "good" else 3 for x in y])
         self.assertEqual(set(numbers.predict(X).tolist()), {3, 7})
-        for wrong in (("text", y), ([1] * 16, y), (X, y[:3]), (X, ["a"] * 16)):
+        for wrong in (("text", y), ([1] * 16, y), (X, y[:3]), (X, ["a"] * 16), (X, None), (X, [0.5, 1.25] * 8),
+                      (X, [float("nan"), 1.0] * 8)):
             with self.assertRaises(ValueError):
                 SesameClassifier(**self.small).fit(*wrong)
 
@@ -108,6 +109,11 @@ class Estimators(unittest.TestCase):
         self.assertEqual(set(long[-100:]), {"NAME", "O", "VERB"})
         self.assertEqual(tagger.predict([["\u200b"]]), [["O"]])
         self.assertEqual(len(cross_val_score(SesameTagger(**{**self.small, "epochs": 1}), X, y, cv=2)), 2)
+        for wrong in (["a b"], "a b", [3]):
+            with self.assertRaisesRegex(ValueError, "lists of words"):
+                tagger.predict(wrong)
+        with self.assertRaisesRegex(ValueError, "lists of words"):
+            SesameTagger(**self.small).fit(["ab"], [["X", "Y"]])
         with self.assertRaises(ValueError):
             SesameTagger(**self.small).fit([["a b"]], [["X"]])
         with self.assertRaises(ValueError):

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@ enum { PENDING, RUNNING, FINISHED };
 static const double LONGEST_WAIT = 300; /* seconds that a server may ask for */
 
 /* Results of libcurl: CURLE_ */
-enum { CURL_OK = 0, CURL_NO_HOST = 6, CURL_NO_CONNECTION = 7, CURL_TIMEOUT = 28 };
+enum { CURL_OK = 0, CURL_NO_HOST = 6, CURL_NO_CONNECTION = 7 };
+enum { CURL_BAD_CERTIFICATE = 60, CURL_BAD_AUTHORITIES = 77 };
 
 /* ---- callbacks of libcurl ---- */
 
@@ -71,13 +73,24 @@ static void close_request(ses_fetch *f)
     f->easy = f->headers = NULL;
 }
 
+/* These authorities alone, instead of the ones that libcurl was built with. */
+static bool set_authorities(const ses_fetch *f)
+{
+    const ses_curl *c = &f->fetcher->curl;
+    const char *path = f->fetcher->authorities;
+    if (!path) return true;
+    bool folder = ses_path_is_dir(path);
+    c->easy_set(f->easy, folder ? SES_CURL_OPT_CAINFO : SES_CURL_OPT_CAPATH, (char *)NULL);
+    return !c->easy_set(f->easy, folder ? SES_CURL_OPT_CAPATH : SES_CURL_OPT_CAINFO, path);
+}
+
 static bool set_options(ses_fetch *f, const char *url)
 {
     const ses_fetcher *r = f->fetcher;
     const ses_curl *c = &r->curl;
     char range[40];
     snprintf(range, sizeof range, "%llu-", (unsigned long long)f->offset);
-    return !c->easy_set(f->easy, SES_CURL_OPT_URL, url) &&
+    return set_authorities(f) && !c->easy_set(f->easy, SES_CURL_OPT_URL, url) &&
            !c->easy_set(f->easy, SES_CURL_OPT_PRIVATE, (void *)f) &&
            !c->easy_set(f->easy, SES_CURL_OPT_WRITEFUNCTION, on_bytes) &&
            !c->easy_set(f->easy, SES_CURL_OPT_WRITEDATA, (void *)f) &&
@@ -245,6 +258,33 @@ static bool answered(ses_fetch *f, long status, ses_err *e)
     return retry(f, why, wait, MAX_TRIES, e);
 }
 
+/* Errors that another attempt does not change. */
+static bool is_final(int code)
+{
+    static const int final[] = { 1, 3, 4, 58, 59, 83, 90, 91 }; /* URLs and certificates */
+    for (size_t i = 0; i < SES_LEN(final); i++)
+        if (code == final[i]) return true;
+    return code == CURL_BAD_CERTIFICATE || code == CURL_BAD_AUTHORITIES;
+}
+
+static bool fail_finally(const ses_fetch *f, int code, const char *why, ses_err *e)
+{
+    const char *path = f->fetcher->authorities;
+    if (code == CURL_BAD_AUTHORITIES && path)
+        return ses_fail(e, SES_EIO, "%s: no certificates of authorities can be read from %s: %s", f->name,
+                        path, why);
+    if (code == CURL_BAD_CERTIFICATE && path)
+        return ses_fail(e, SES_EIO, "%s: the certificate of the server is not valid by %s: %s", f->name, path,
+                        why);
+    if (code == CURL_BAD_CERTIFICATE)
+        return ses_fail(
+            e, SES_EIO,
+            "%s: the certificate of the server is not valid: %s; if the server or a proxy has its "
+            "own authority, set SSL_CERT_FILE to the file of its certificate",
+            f->name, why);
+    return ses_fail(e, SES_EIO, "%s: %s", f->name, why);
+}
+
 static bool ended(ses_fetch *f, int code, ses_err *e)
 {
     char why[SES_CURL_ERROR_SIZE + 40];
@@ -257,9 +297,7 @@ static bool ended(ses_fetch *f, int code, ses_err *e)
     if (f->bad_range) return start_over(f, e);
     if (code == CURL_OK) return answered(f, status, e);
     snprintf(why, sizeof why, "%s", *f->why ? f->why : f->fetcher->curl.error_text(code));
-    static const int final[] = { 1, 3, 4, 58, 59, 60, 77, 83, 90, 91 }; /* URLs and certificates */
-    for (size_t i = 0; i < SES_LEN(final); i++)
-        if (code == final[i]) return ses_fail(e, SES_EIO, "%s: %s", f->name, why);
+    if (is_final(code)) return fail_finally(f, code, why, e);
     return retry(f, why, 0, code == CURL_NO_HOST || code == CURL_NO_CONNECTION ? 3 : MAX_TRIES, e);
 }
 

@@ -43,6 +43,7 @@ struct ses_fetch {
 typedef struct ses_fetcher {
     ses_curl curl;
     const char *endpoint, *token, *agent; /* token: NULL: none */
+    const char *authorities;              /* a file or a folder of certificates; NULL: libcurl's */
     int parallel, timeout;                /* requests at a time; seconds without data */
     double backoff;                       /* seconds before the first retry; doubles */
     /* Called several times a second; false: stop. note: a retry, or NULL. */

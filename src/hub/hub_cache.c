@@ -172,6 +172,16 @@ bool ses_hub_is_cached(const char *text)
     return found;
 }
 
+/* Programs that load single files leave no list of the others. */
+static bool has_list(const char *repo, const char *commit)
+{
+    ses_buf path = { 0 };
+    ses_buf_appendf(&path, "%s/trees/%s.json", repo, commit);
+    bool has = ses_buf_ok(&path, NULL) && ses_path_exists(path.data);
+    ses_buf_free(&path);
+    return has;
+}
+
 bool ses_hub_explain_missing(const char *dir, ses_err *e)
 {
     ses_hub_name name;
@@ -180,11 +190,15 @@ bool ses_hub_explain_missing(const char *dir, ses_err *e)
     char *snapshots = ses_path_parent(dir, NULL), *repo = snapshots ? ses_path_parent(snapshots, NULL) : NULL,
          *cache = repo ? ses_path_parent(repo, NULL) : NULL;
     size_t n = strlen(e->msg);
-    if (cache && ses_hub_check_snapshot(&c, cache, repo, name.revision, NULL) && c.n_missing &&
-        n < sizeof e->msg)
+    bool checked = cache && n < sizeof e->msg && ses_hub_check_snapshot(&c, cache, repo, name.revision, NULL);
+    if (checked && c.n_missing)
         snprintf(e->msg + n, sizeof e->msg - n,
                  "; the cache lacks %s%s of %s: 'sesame pull %s@%s' downloads it", c.missing,
                  c.n_missing > 1 ? " and others" : "", name.id, name.id, name.revision);
+    else if (checked && e->code == SES_EIO && !has_list(repo, name.revision))
+        snprintf(e->msg + n, sizeof e->msg - n,
+                 "; the cache may hold only a part of %s: 'sesame pull %s@%s' downloads the rest", name.id,
+                 name.id, name.revision);
     ses_hub_check_free(&c);
     ses_free(cache);
     ses_free(repo);

@@ -14,8 +14,8 @@
 char *ses_hub_find(const char *name, ses_err *e);
 /* Whether the cache has any files of the model. */
 bool ses_hub_is_cached(const char *name);
-/* If dir is a snapshot that lacks files, appends them and the command that loads them to the error. Returns
- * false. */
+/* If dir is a snapshot that lacks files, or may lack them, appends them and the command that loads them to
+ * the error. Returns false. */
 bool ses_hub_explain_missing(const char *dir, ses_err *e);
 
 /* The commit of a revision: a commit of 40 digits, or the contents of refs/REVISION. *found is false without

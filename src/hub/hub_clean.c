@@ -76,7 +76,8 @@ typedef struct repo_plan {
 static bool collect_links(const char *dir, int depth, ses_buf *to, ses_err *e)
 {
     ses_buf names = { 0 };
-    bool ok = depth < MAX_DEPTH && ses_hub_names(dir, &names, e);
+    if (depth >= MAX_DEPTH) return ses_fail(e, SES_EIO, "%s: more than %d folders deep", dir, MAX_DEPTH);
+    bool ok = ses_hub_names(dir, &names, e);
     for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1) {
         char target[1024], *path = ses_path_join(dir, names.data + at, e);
         struct stat st;

@@ -88,7 +88,7 @@ static bool read_token(ses_hub_env *env, ses_err *e)
     size_t n = 0;
     bool exists = ses_path_exists(file);
     char *text = exists ? ses_file_read(file, TOKEN_MAX, &n, e) : NULL;
-    bool ok = !exists || (text && set_token(&env->token, text, n, file, e));
+    bool ok = !exists || (text ? set_token(&env->token, text, n, file, e) : ses_wrap(e, "file of the token"));
     if (text) memset(text, 0, n);
     ses_free(text);
     ses_free(file);
@@ -108,6 +108,20 @@ static bool read_endpoint(ses_hub_env *env, ses_err *e)
     return true;
 }
 
+/* libcurl itself does not read these variables; the curl command, requests and httpx do. SSL_CERT_DIR may
+ * also be a list of folders or name none, which OpenSSL ignores: libcurl's authorities then. */
+static bool read_authorities(ses_hub_env *env, ses_err *e)
+{
+    static const char *const names[] = { "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE" };
+    const char *dir = variable("SSL_CERT_DIR"), *set = NULL, *name = NULL;
+    for (size_t i = 0; i < SES_LEN(names) && !set; i++) set = variable(name = names[i]);
+    if (!set && (!dir || !ses_path_is_dir(dir))) return true;
+    env->authorities = expand(set ? set : dir, e);
+    if (!env->authorities || ses_path_exists(env->authorities)) return env->authorities != NULL;
+    return ses_fail(e, SES_EIO, "%s: \"%s\" does not exist; expected a file with certificates of authorities",
+                    name, ses_quoted_of(env->authorities, strlen(env->authorities)).s);
+}
+
 bool ses_hub_env_read(ses_hub_env *env, ses_err *e)
 {
     const char *timeout = variable("HF_HUB_DOWNLOAD_TIMEOUT");
@@ -117,7 +131,7 @@ bool ses_hub_env_read(ses_hub_env *env, ses_err *e)
                           .timeout = timeout ? (int)strtol(timeout, NULL, 10) : 0 };
     if (env->timeout <= 0 || env->timeout > 3600) env->timeout = 10;
     env->cache = ses_hub_cache_dir(e);
-    if (env->cache && read_endpoint(env, e) && read_token(env, e)) return true;
+    if (env->cache && read_endpoint(env, e) && read_token(env, e) && read_authorities(env, e)) return true;
     ses_hub_env_free(env);
     return false;
 }
@@ -128,5 +142,6 @@ void ses_hub_env_free(ses_hub_env *env)
     ses_free(env->cache);
     ses_free(env->endpoint);
     ses_free(env->token);
+    ses_free(env->authorities);
     *env = (ses_hub_env){ 0 };
 }

@@ -23,7 +23,7 @@ struct ses_hub_pull {
     ses_hub_files files;
     ses_hub_store store;
     ses_fetcher fetcher;
-    char *dir, *endpoint, *token, *cache;
+    char *dir, *endpoint, *token, *cache, *authorities;
     uint64_t *have;     /* [files.n]: bytes in the cache when the plan was made */
     ses_buf answer;     /* the API's */
     ses_hub_part *part; /* downloads that run */
@@ -46,6 +46,7 @@ void ses_hub_pull_free(ses_hub_pull *p)
     ses_free(p->endpoint);
     ses_free(p->token);
     ses_free(p->cache);
+    ses_free(p->authorities);
     ses_free(p);
 }
 
@@ -187,13 +188,15 @@ ses_hub_pull *ses_hub_pull_open(const ses_hub_name *name, const ses_hub_env *env
     p->endpoint = ses_strdup(env->endpoint, e);
     p->token = env->token ? ses_strdup(env->token, e) : NULL;
     p->cache = ses_strdup(env->cache, e);
-    bool ok = p->endpoint && p->cache && (!env->token || p->token) &&
+    p->authorities = env->authorities ? ses_strdup(env->authorities, e) : NULL;
+    bool ok = p->endpoint && p->cache && (!env->token || p->token) && (!env->authorities || p->authorities) &&
               ses_curl_load(&p->fetcher.curl, options->curl, e);
     ses_curl curl = p->fetcher.curl;
     p->fetcher = (ses_fetcher){ .curl = curl,
                                 .endpoint = p->endpoint,
                                 .token = p->token,
                                 .agent = "sesame/" SES_VERSION,
+                                .authorities = p->authorities,
                                 .parallel = options->parallel > 0 ? options->parallel : PARALLEL,
                                 .timeout = env->timeout,
                                 .backoff = options->backoff > 0 ? options->backoff : BACKOFF,

@@ -12,13 +12,35 @@
 
 enum { MAX_DEPTH = 16 };
 
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Sorts names that end in zero bytes: folders list them in any order. */
+static bool sort_names(ses_buf *names, ses_err *e)
+{
+    size_t n = 0;
+    ses_buf sorted = { 0 };
+    for (size_t at = 0; at < names->len; at += strlen(names->data + at) + 1) n++;
+    if (n < 2) return true;
+    const char **p = ses_alloc_array(n, sizeof *p, e);
+    if (!p) return false;
+    n = 0;
+    for (size_t at = 0; at < names->len; at += strlen(names->data + at) + 1) p[n++] = names->data + at;
+    qsort(p, n, sizeof *p, by_text);
+    for (size_t i = 0; i < n; i++) ses_buf_append(&sorted, p[i], strlen(p[i]) + 1);
+    ses_free(p);
+    if (!ses_buf_ok(&sorted, e)) return ses_buf_free(&sorted), false;
+    ses_buf_free(names);
+    *names = sorted;
+    return true;
+}
+
 static bool collect(void *ctx, const char *name) { return ses_buf_append(ctx, name, strlen(name) + 1); }
 
 bool ses_hub_names(const char *dir, ses_buf *names, ses_err *e)
 {
     names->len = 0;
     if (!ses_path_is_dir(dir)) return true;
-    return ses_dir_each(dir, collect, names, e) && ses_buf_ok(names, e);
+    return ses_dir_each(dir, collect, names, e) && ses_buf_ok(names, e) && sort_names(names, e);
 }
 
 static bool add_disk_bytes(const char *path, int depth, uint64_t *sum, ses_err *e)
@@ -55,7 +77,7 @@ void ses_hub_list_free(ses_hub_list *l)
     *l = (ses_hub_list){ 0 };
 }
 
-/* Appends a ref if it names the commit. Damaged refs name none. */
+/* Adds a ref if it names the commit: "main" first. Damaged refs name none. */
 static bool add_ref(ses_hub_entry *x, const char *ref, ses_err *e)
 {
     char commit[SES_HUB_COMMIT + 1];
@@ -65,25 +87,27 @@ static bool add_ref(ses_hub_entry *x, const char *ref, ses_err *e)
         return bad.code != SES_ENOMEM || ses_fail(e, bad.code, "%s", bad.msg);
     if (!found || strcmp(commit, x->name.revision)) return true;
     ses_buf refs = { 0 };
-    ses_buf_appendf(&refs, "%s%s%s", x->refs, *x->refs ? ", " : "", ref);
+    bool first = !strcmp(ref, "main");
+    ses_buf_appendf(&refs, "%s%s%s", first ? ref : x->refs, *x->refs ? ", " : "", first ? x->refs : ref);
     if (!ses_buf_ok(&refs, e)) return ses_buf_free(&refs), false;
     ses_free(x->refs);
     x->refs = refs.data;
     return true;
 }
 
-/* Appends the refs below refs/BELOW that name the commit. */
+/* Adds the refs below refs/BELOW that name the commit. Links to folders are not followed. */
 static bool find_refs(ses_hub_entry *x, const char *below, int depth, ses_err *e)
 {
     ses_buf names = { 0 };
     char *refs = ses_path_join(x->repo, "refs", e), *dir = refs ? ses_path_join(refs, below, e) : NULL;
-    bool ok = dir && depth < MAX_DEPTH && ses_hub_names(dir, &names, e);
+    bool ok = dir && (depth >= MAX_DEPTH || ses_hub_names(dir, &names, e));
     for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1) {
+        struct stat st;
         ses_buf ref = { 0 };
         ses_buf_appendf(&ref, "%s%s", below, names.data + at);
         char *path = ses_buf_ok(&ref, e) ? ses_path_join(refs, ref.data, e) : NULL;
         ok = path != NULL;
-        if (ok && ses_path_is_dir(path)) {
+        if (ok && lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
             ses_buf_put(&ref, '/');
             ok = ses_buf_ok(&ref, e) && find_refs(x, ref.data, depth + 1, e);
         } else if (ok) {

@@ -194,6 +194,18 @@ static void fit(ses_text_table *table, const ses_term *t)
     if (t->tty) ses_text_table_fit(table, t->width, importance);
 }
 
+/* The first card of the list, as an example of its path. */
+static void show_card(const model_list *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        char *path = ses_path_join(j->item[i].dir, "README.md", NULL);
+        bool has = path && ses_path_exists(path);
+        if (has) printf("\nModel cards (data, training, scores, limitations): %s, ...\n", path);
+        ses_free(path);
+        if (has) return;
+    }
+}
+
 static bool show(const model_list *j, const ses_term *t, ses_err *e)
 {
     char human[SES_NUMBER_TEXT], value[32];
@@ -217,8 +229,7 @@ static bool show(const model_list *j, const ses_term *t, ses_err *e)
     }
     if (table) fit(table, t);
     bool ok = table && ses_buf_ok(&tasks, e) && ses_text_table_print(table, stdout, t, 0, e);
-    if (ok)
-        printf("\nModel cards (data, training, scores, limitations): %s/README.md, ...\n", j->item[0].dir);
+    if (ok) show_card(j);
     ses_text_table_free(table);
     ses_buf_free(&tasks);
     return ok;

@@ -105,7 +105,7 @@ static bool show_plan(const ses_call *c, const ses_hub_pull *p, ses_err *e)
     bool ok = t && ses_text_table_print(t, stdout, &c->out, 0, e);
     ses_text_table_free(t);
     if (ok)
-        printf("\n%s in all, %s to download; %llu other files are not needed.\n", ses_bytes_text(size, total),
+        printf("\n%s in all, %s to download; other files, not needed: %llu.\n", ses_bytes_text(size, total),
                ses_bytes_text(rest, total - have), (unsigned long long)skipped);
     return ok;
 }
@@ -119,7 +119,9 @@ static void show_result(const ses_call *c, const ses_hub_pull *p, const ses_hub_
     ses_show_line(&c->out, "Size", "%s, %s downloaded", ses_bytes_text(size, total),
                   ses_bytes_text(got, total - had));
     ses_show_line(&c->out, "Folder", "%s", ses_hub_pull_dir(p));
-    ses_show_line(&c->out, "Use", "sesame info %s", name->id);
+    bool main = !strcmp(name->revision, "main");
+    ses_show_line(&c->out, "Use", "sesame info %s%s%s", name->id, main ? "" : "@",
+                  main ? "" : name->revision);
 }
 
 static bool download(ses_call *c, ses_hub_pull *p, pull_job *j, const ses_hub_env *env, ses_err *e)
@@ -187,7 +189,8 @@ const ses_command ses_command_pull = {
         "HF_TOKEN_PATH or "
         "$HF_HOME/token the token; it is sent to that server only. HF_HUB_OFFLINE=1 forbids connections. "
         "Proxies "
-        "are set as for curl (https_proxy). Needs libcurl.",
+        "are set as for curl (https_proxy). SSL_CERT_FILE names the certificates of other authorities. Needs "
+        "libcurl.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -311,6 +311,7 @@ bool ses_legacy_write_spm(ses_legacy_converter *o, const ses_legacy_family *f, s
     const ses_legacy_spm_variant *r = f->variant;
     const char *file = o->file ? o->file : r->file;
     for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_legacy_has_file(o, file); i++) file = other[i];
+    if (!o->file && !ses_legacy_has_file(o, file)) file = r->file; /* the name for the error */
     ses_spm m = { 0 };
     pieces p = { 0 };
     size_t n;

@@ -1,6 +1,6 @@
 """A tour of the package, from texts to a fine-tuned model. Run it with the bundled models:
 
-    SESAME_MODELS=models python3 python/tutorial.py
+    SESAME_MODELS=models python3 python/recipes/tutorial.py
 
 Every step asserts its result."""
 
