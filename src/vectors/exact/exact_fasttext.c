@@ -5,9 +5,10 @@
 #include "exact.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/str.h"
-#include "fasttext_words.h"
 #include "libstdcxx.h"
+#include "vectors/fasttext/fasttext_model.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,7 +30,6 @@ static const ses_exact_setting setting[N_SETTINGS] = {
     [SEED] = { "seed", "0", SES_EXACT_INTEGER },
 };
 enum { NEGATIVES = 10000000, SIGMOID = 512, MAX_SIGMOID = 8, MAX_LINE = 1024, GROUP = 16, MAX_DIM = 1 << 16 };
-enum { MAGIC = 793712314, VERSION = 12, LOSS_NEGATIVE = 2, MODEL_CBOW = 1, MODEL_SKIPGRAM = 2 };
 enum { PROGRESS_EVERY = 256, INITIALIZED = 10 /* one of ten blocks */ };
 
 typedef struct trainer {
@@ -175,7 +175,7 @@ static bool train_cbow(trainer *t, int at, int from, int to, float rate, ses_err
         if (p == at) continue;
         const ses_fasttext_word *w = &t->d.word[t->line[p]];
         if (!ses_array_reserve(&t->bag, &t->bag_capacity, n + w->n_rows, sizeof *t->bag, e)) return false;
-        memcpy(t->bag + n, t->d.rows + w->first_row, w->n_rows * sizeof *t->bag);
+        memcpy(t->bag + n, t->d.rows.row + w->first_row, w->n_rows * sizeof *t->bag);
         n += w->n_rows;
     }
     train_step(t, t->bag, n, t->line[at], rate);
@@ -191,7 +191,7 @@ static bool train_line(trainer *t, float rate, ses_err *e)
         const ses_fasttext_word *w = &t->d.word[t->line[at]];
         if (t->cbow) ok = train_cbow(t, at, from, to, rate, e);
         for (int p = from; !t->cbow && p < to; p++)
-            if (p != at) train_step(t, t->d.rows + w->first_row, w->n_rows, t->line[p], rate);
+            if (p != at) train_step(t, t->d.rows.row + w->first_row, w->n_rows, t->line[p], rate);
     }
     return ok;
 }
@@ -200,7 +200,7 @@ static bool train_line(trainer *t, float rate, ses_err *e)
 static int64_t read_line(trainer *t, ses_fasttext_reader *r)
 {
     int64_t read = 0, id;
-    if (r->ended) *r = ses_fasttext_reader_of(&t->file);
+    if (r->ended) *r = ses_fasttext_reader_of(t->file.data, t->file.size);
     t->length = 0;
     while (ses_fasttext_read(r)) {
         if (!ses_strmap_find(&t->d.id, r->word, r->len, &id)) continue;
@@ -214,7 +214,7 @@ static int64_t read_line(trainer *t, ses_fasttext_reader *r)
 
 static bool train(trainer *t, ses_err *e)
 {
-    ses_fasttext_reader r = ses_fasttext_reader_of(&t->file);
+    ses_fasttext_reader r = ses_fasttext_reader_of(t->file.data, t->file.size);
     const double *value = t->job->value;
     int64_t done = 0, read = 0, all = (int64_t)value[EPOCH] * t->d.tokens;
     t->random = ses_minstd_of((uint32_t)(int64_t)value[SEED]);
@@ -248,7 +248,8 @@ static bool write_text(trainer *t, ses_file_writer *w, ses_err *e)
         float *x = t->hidden, share = (float)(1.0 / (double)word->n_rows);
         memset(x, 0, dim * sizeof *x);
         for (size_t k = 0; k < word->n_rows; k++)
-            for (size_t c = 0; c < dim; c++) x[c] += t->in[(size_t)t->d.rows[word->first_row + k] * dim + c];
+            for (size_t c = 0; c < dim; c++)
+                x[c] += t->in[(size_t)t->d.rows.row[word->first_row + k] * dim + c];
         ses_buf_append(&line, word->text, word->len);
         ses_buf_put(&line, ' ');
         for (size_t c = 0; c < dim; c++) ses_buf_appendf(&line, "%.9g ", (double)(x[c] * share));
@@ -260,57 +261,27 @@ static bool write_text(trainer *t, ses_file_writer *w, ses_err *e)
     return ok;
 }
 
-static void put(ses_buf *b, int64_t x, size_t size) { ses_buf_append(b, &x, size); } /* little-endian */
-
-static void put_header(const trainer *t, ses_buf *b)
-{
-    const double *value = t->job->value;
-    const int64_t argument[] = { MAGIC,
-                                 VERSION,
-                                 t->dim,
-                                 t->window,
-                                 (int64_t)value[EPOCH],
-                                 (int64_t)value[MIN_COUNT],
-                                 t->negatives,
-                                 1,
-                                 LOSS_NEGATIVE,
-                                 t->cbow ? MODEL_CBOW : MODEL_SKIPGRAM,
-                                 t->buckets,
-                                 (int64_t)value[MINN],
-                                 (int64_t)value[MAXN],
-                                 (int64_t)value[LR_UPDATE_RATE] };
-    for (size_t i = 0; i < SES_LEN(argument); i++) put(b, argument[i], 4);
-    ses_buf_append(b, &value[T], sizeof value[T]);
-    const int64_t size[] = { (int64_t)t->d.n, (int64_t)t->d.n_words, (int64_t)(t->d.n - t->d.n_words) };
-    for (size_t i = 0; i < SES_LEN(size); i++) put(b, size[i], 4);
-    put(b, t->d.tokens, 8);
-    put(b, -1, 8); /* not pruned */
-    for (size_t i = 0; i < t->d.n; i++) {
-        const ses_fasttext_word *w = &t->d.word[i];
-        ses_buf_append(b, w->text, w->len);
-        put(b, 0, 1);
-        put(b, w->count, 8);
-        put(b, w->is_label, 1);
-    }
-    put(b, 0, 1); /* not quantized */
-}
-
-static bool write_matrix(ses_file_writer *w, const float *x, size_t rows, int dim, ses_err *e)
-{
-    int64_t shape[] = { (int64_t)rows, dim };
-    return ses_file_writer_put(w, shape, sizeof shape, e) &&
-           ses_file_writer_put(w, x, rows * (size_t)dim * sizeof *x, e);
-}
-
 static bool write_binary(const trainer *t, ses_file_writer *w, ses_err *e)
 {
-    ses_buf header = { 0 };
-    put_header(t, &header);
-    bool ok = ses_buf_ok(&header, e) && ses_file_writer_put(w, header.data, header.len, e) &&
-              write_matrix(w, t->in, t->in_rows, t->dim, e) && ses_file_writer_put(w, "", 1, e) &&
-              write_matrix(w, t->out, t->d.n_words, t->dim, e);
-    ses_buf_free(&header);
-    return ok;
+    const double *value = t->job->value;
+    ses_fasttext_model m = { .set = { .dim = t->dim,
+                                      .ws = t->window,
+                                      .epoch = (int32_t)value[EPOCH],
+                                      .min_count = (int32_t)value[MIN_COUNT],
+                                      .neg = t->negatives,
+                                      .word_ngrams = 1,
+                                      .loss = SES_FASTTEXT_NEGATIVE,
+                                      .model = t->cbow ? SES_FASTTEXT_CBOW : SES_FASTTEXT_SKIPGRAM,
+                                      .bucket = (int32_t)t->buckets,
+                                      .minn = (int32_t)value[MINN],
+                                      .maxn = (int32_t)value[MAXN],
+                                      .lr_update_rate = (int32_t)value[LR_UPDATE_RATE],
+                                      .t = value[T] },
+                             .d = t->d,
+                             .n_pruned = -1,
+                             .in = { .rows = (int64_t)t->in_rows, .columns = t->dim, .own = t->in },
+                             .out = { .rows = (int64_t)t->d.n_words, .columns = t->dim, .own = t->out } };
+    return ses_fasttext_write(&m, w, e);
 }
 
 static bool write_vectors(trainer *t, ses_err *e)
@@ -354,13 +325,23 @@ static bool set_up(trainer *t, ses_err *e)
     return true;
 }
 
+static bool count_words(trainer *t, ses_err *e)
+{
+    int64_t least = (int64_t)t->job->value[MIN_COUNT];
+    if (!ses_fasttext_count(&t->d, ses_fasttext_reader_of(t->file.data, t->file.size), e) ||
+        !ses_fasttext_drop_rare(&t->d, least, 0, e))
+        return false;
+    return t->d.n_words >= 2 ||
+           ses_fail(e, SES_EARG, "%s: fewer than two words occur at least %lld times (--minCount)",
+                    t->job->corpus, (long long)least);
+}
+
 static bool run(ses_exact_job *job, ses_err *e)
 {
     trainer *t = ses_alloc(sizeof *t, e);
     if (!t) return false;
     t->job = job;
-    bool ok = set_up(t, e) && ses_mmap_open(&t->file, job->corpus, e) &&
-              ses_fasttext_count(&t->d, &t->file, job->corpus, (int64_t)job->value[MIN_COUNT], e) &&
+    bool ok = set_up(t, e) && ses_mmap_open(&t->file, job->corpus, e) && count_words(t, e) &&
               ses_fasttext_add_ngrams(&t->d, (int)job->value[MINN], (int)job->value[MAXN], t->buckets, e) &&
               make_weights(t, e) && make_negatives(t, e) && train(t, e) && write_vectors(t, e);
     job->words = (int64_t)t->d.n_words;
