@@ -82,7 +82,7 @@ typedef struct trainer {
 static bool make_weights(trainer *t, ses_err *e)
 {
     size_t dim = (size_t)t->dim, all;
-    ses_minstd g = ses_minstd_of((uint32_t)(int64_t)t->job->value[SEED]);
+    ses_minstd g = ses_minstd_of((uint64_t)(int64_t)t->job->value[SEED]);
     t->in_rows = t->d.n_words + (size_t)t->buckets;
     if (!ses_mul_size(t->in_rows, dim, &all)) return ses_fail(e, SES_ENOMEM, "too many weights");
     t->in = ses_alloc_array(all, sizeof *t->in, e);
@@ -178,7 +178,7 @@ static bool train(trainer *t, ses_err *e)
     ses_fasttext_reader r = ses_fasttext_reader_of(t->file.data, t->file.size);
     const double *value = t->job->value;
     int64_t done = 0, read = 0, all = (int64_t)value[EPOCH] * t->d.tokens;
-    t->random = ses_minstd_of((uint32_t)(int64_t)value[SEED]);
+    t->random = ses_minstd_of((uint64_t)(int64_t)value[SEED]);
     for (int64_t lines = 0; done < all; lines++) {
         float progress = (float)done / (float)all;
         read += read_line(t, &r);

@@ -17,7 +17,7 @@ typedef struct ses_minstd {
     uint32_t x;
 } ses_minstd;
 
-ses_minstd ses_minstd_of(uint32_t seed);
+ses_minstd ses_minstd_of(uint64_t seed); /* negative seeds of the originals: as 64 bits */
 /* std::uniform_int_distribution: 0 <= result <= most. */
 uint64_t ses_minstd_upto(ses_minstd *g, uint64_t most);
 /* std::uniform_real_distribution<double>: low <= result < high; spends two numbers. */

@@ -48,7 +48,7 @@ static bool read_dictionary(const ses_fasttext_options *o, const ses_mmap *file,
 static bool make_weights(const ses_fasttext_options *o, ses_fasttext_model *m, ses_err *e)
 {
     size_t dim = (size_t)o->set.dim, rows = m->d.n_words + (size_t)o->set.bucket, all;
-    ses_minstd g = ses_minstd_of((uint32_t)o->seed);
+    ses_minstd g = ses_minstd_of((uint64_t)o->seed);
     if (!ses_mul_size(rows, dim, &all)) return ses_fail(e, SES_ENOMEM, "too many weights");
     m->in = (ses_fasttext_matrix){ .rows = (int64_t)rows,
                                    .columns = o->set.dim,
@@ -160,7 +160,7 @@ static bool train(trainer *t, ses_err *e)
     ses_fasttext_reader r = ses_fasttext_reader_of(t->file.data, t->file.size);
     int64_t done = 0, read = 0, all = o->set.epoch * t->m->d.tokens;
     bool more;
-    t->random = ses_minstd_of((uint32_t)o->seed);
+    t->random = ses_minstd_of((uint64_t)o->seed);
     for (int64_t lines = 0; done < all; lines++) {
         float progress = (float)done / (float)all;
         t->group.rate = (float)(o->lr * (1.0 - progress));
