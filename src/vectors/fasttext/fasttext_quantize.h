@@ -11,8 +11,8 @@ typedef struct ses_fasttext_quantizing {
     bool norms;     /* quantize the norms of rows separately */
     bool output;    /* quantize the output matrix too */
     int32_t dsub;   /* columns of a part; 0: 2 */
-    /* Text with labels to train the kept rows again; NULL: none. Settings: lr, set.epoch, progress. */
-    const char *retrain;
+    /* Lines with labels to train the kept rows again; p NULL: none. Settings: lr, set.epoch, progress. */
+    ses_string retrain;
     ses_fasttext_options again;
 } ses_fasttext_quantizing;
 

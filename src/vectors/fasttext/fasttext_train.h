@@ -32,7 +32,7 @@ bool ses_fasttext_check(ses_fasttext_options *o, ses_err *e);
 bool ses_fasttext_train_exact(const ses_fasttext_options *o, const char *path, ses_fasttext_model *m,
                               ses_err *e);
 /* Continues with the matrices in memory of a model, for o->set.epoch epochs: the retraining of pruned rows. */
-bool ses_fasttext_retrain_exact(const ses_fasttext_options *o, const char *path, ses_fasttext_model *m,
+bool ses_fasttext_retrain_exact(const ses_fasttext_options *o, ses_string text, ses_fasttext_model *m,
                                 ses_err *e);
 
 /* ---- parts that trainers share ---- */

@@ -12,6 +12,7 @@ typedef struct ses_row_steps {
     void (*sum)(const float *rows, size_t stride, const int32_t *row, size_t n, float scale, float *out);
     /* each of n rows += x */
     void (*add)(float *rows, size_t stride, const int32_t *row, size_t n, const float *x);
+    void (*axpy)(float *y, const float *x, float a, size_t stride); /* y += a x */
     float (*dot)(const float *a, const float *b, size_t stride);
     /* gradient += alpha * row; row += alpha * x */
     void (*step)(float *row, float *gradient, const float *x, float alpha, size_t stride);
