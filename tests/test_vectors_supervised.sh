@@ -52,7 +52,7 @@ head -n 40 "$tmp/corpus" >"$tmp/some"
 that 'predictions' '[ "$(cksum <"$tmp/guesses")" = "1477881285 2387" ]'
 "$sesame" vectors predict "$tmp/out" -k 5 --threshold 0.1 <"$tmp/some" >"$tmp/guesses"
 that 'predictions of a quantized model' '[ "$(cksum <"$tmp/guesses")" = "2699212209 3983" ]'
-that 'scores' '[ "$("$sesame" vectors test "$tmp/model.bin" "$tmp/corpus" | tr "\n" " ")" = "N	600 P@1	0.677 R@1	0.628 " ]'
+that 'scores' '[ "$("$sesame" vectors test "$tmp/model.bin" "$tmp/corpus" | tr "\n\t" "  ")" = "N 600 P@1 0.677 R@1 0.628 " ]'
 that 'scores as JSON' '"$sesame" vectors test "$tmp/model.bin" "$tmp/corpus" --json --per-label | grep -q "\"__label__a\": *{\"precision\""'
 
 # The default trainer: threads, losses, tables
@@ -67,7 +67,7 @@ for loss in softmax ns hs ova; do
 done
 awk 'BEGIN { print "label\ttext"; for (i = 0; i < 90; i++) print (i % 3 ? "good" : "very bad") "\t" (i % 3 ? "fine day" : "sad day __label__x") " w" i }' >"$tmp/table.tsv"
 that 'a table' 'learn "$tmp/table.bin" --dim 8 --lr 0.5 --epoch 10 "$tmp/table.tsv" && [ "$("$sesame" vectors predict "$tmp/table.bin" "$tmp/table.tsv" | cut -d" " -f1,2 | sort | uniq -c | tr -s " " | cut -d" " -f3 | tr "\n" " ")" != "" ]'
-that 'its score' '[ "$("$sesame" vectors test "$tmp/table.bin" "$tmp/table.tsv" | tr "\n" " ")" = "N	90 P@1	1 R@1	1 " ]'
+that 'its score' '[ "$("$sesame" vectors test "$tmp/table.bin" "$tmp/table.tsv" | tr "\n\t" "  ")" = "N 90 P@1 1 R@1 1 " ]'
 that 'pretrained vectors' 'learn "$tmp/table.bin" --dim 300 --pretrainedVectors "$tmp/vec" "$tmp/corpus"'
 that 'trials of autotune' 'learn "$tmp/t1.bin" -t 1 --autotune-validation "$tmp/corpus" --autotune-trials 3 --bucket 1000 "$tmp/corpus" &&
     learn "$tmp/t2.bin" -t 2 --autotune-validation "$tmp/corpus" --autotune-trials 3 --bucket 1000 "$tmp/corpus" && cmp -s "$tmp/t1.bin" "$tmp/t2.bin"'

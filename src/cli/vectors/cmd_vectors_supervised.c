@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
-#include "labeled_texts.h"
+#include "fasttext_texts.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* vectors test: scores a fastText classifier on texts with labels. */
 #include "cli/command.h"
 #include "cli/compute_args.h"
-#include "labeled_texts.h"
+#include "fasttext_texts.h"
 
 #include "vectors/fasttext/fasttext_meter.h"
 

@@ -1,6 +1,6 @@
-/* fasttext: the mean of trained vectors of words and n-grams predicts the label. The folder has model.bin, a file of
- * fastText whose label N is __label__N, the N-th label of config.json; model.ftz, its quantized form, in its place is
- * read too. */
+/* fasttext: the mean of trained vectors of words and n-grams predicts the label. The folder has model.bin,
+ * a file of fastText whose label N is __label__N, the N-th label of config.json; or its quantized form,
+ * model.ftz. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "classifier.h"

@@ -11,14 +11,14 @@ typedef struct ses_fasttext_hot {
 
 typedef struct ses_fasttext_bags {
     size_t n, n_rows, n_labels, rows_capacity, labels_capacity;
-    int32_t *row, *label;            /* of all texts */
+    int32_t *row, *label;            /* texts after texts */
     size_t *row_start, *label_start; /* [n + 1] */
     int32_t *tokens;                 /* [n] */
     int64_t all_tokens;
     /* Rows that occur in many texts, most frequent first; they are not in `row`. */
     int32_t *frequent; /* [n_frequent]: their numbers */
     size_t n_frequent, n_hot;
-    struct ses_fasttext_hot *hot; /* of all texts */
+    struct ses_fasttext_hot *hot; /* texts after texts */
     size_t *hot_start;            /* [n + 1] */
     int32_t *size;                /* [n]: rows of a text, with these */
 } ses_fasttext_bags;

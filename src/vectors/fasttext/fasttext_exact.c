@@ -1,6 +1,6 @@
-/* fastText's supervised training on one thread, bit for bit, with its deviations from a textbook version: only
- * the first tenth of the weights is initialized, the rest is zero; examples come in the order of the file; lines
- * without a label count as read but train nothing. */
+/* fastText's supervised training on one thread, bit for bit, with its deviations from a textbook version:
+ * only the first tenth of the weights is initialized, the rest is zero; examples come in the order of the
+ * file; lines without a label count as read but train nothing. */
 #include "fasttext_train.h"
 
 #include "base/alloc.h"

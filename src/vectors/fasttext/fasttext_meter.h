@@ -1,5 +1,5 @@
-/* Scores of predicted labels: precision and recall of the k best, F1, and points of the precision-recall curve, as
- * fastText's `test` and autotune compute them. */
+/* Scores of predicted labels: precision and recall of the k best, F1, and points of the precision-recall
+ * curve, as fastText's `test` and autotune compute them. */
 #ifndef SES_VECTORS_FASTTEXT_METER_H
 #define SES_VECTORS_FASTTEXT_METER_H
 

@@ -29,7 +29,7 @@ static bool select_rows(const ses_fasttext_model *m, int32_t *chosen, size_t n, 
             sum += x * x;
         }
         float norm = (float)sqrt(sum);
-        int32_t bits; /* of a number >= 0: they have its order */
+        int32_t bits; /* as ordered as the numbers, which are >= 0 */
         memcpy(&bits, &norm, sizeof bits);
         item[i] = (ses_sort_item){ .major = i != end, .minor = bits, .index = i };
     }

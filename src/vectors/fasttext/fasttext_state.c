@@ -1,5 +1,5 @@
-/* The state of an interrupted supervised training, as a safetensors file: both matrices, the hidden vectors of the
- * next batch, and as metadata the position and everything the result depends on. */
+/* The state of an interrupted supervised training, as a safetensors file: both matrices, the hidden
+ * vectors of the next batch, and as metadata the position and everything the result depends on. */
 #include "fasttext_trainer_impl.h"
 
 #include "base/alloc.h"

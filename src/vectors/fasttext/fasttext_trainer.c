@@ -106,7 +106,8 @@ static void sum_group(const trainer *t, size_t batch, size_t group)
     }
 }
 
-/* Chunk 0 trains the output matrix on the current batch; the others sum the hidden vectors of the next one. */
+/* Chunk 0 trains the output matrix on the current batch; the others sum the hidden vectors of the next
+ * one. */
 static void first_phase(void *ctx, int64_t chunk, void *scratch)
 {
     trainer *t = ctx;

@@ -26,7 +26,7 @@ typedef struct ses_fasttext_trainer {
     float *score;                /* [labels] */
     int32_t *negative;
     size_t n_negative;
-    uint32_t *order; /* of the examples in this epoch */
+    uint32_t *order; /* examples in the order of this epoch */
     int32_t *mine;   /* [parts, most rows of an example]: rows that one part adds to */
     size_t most_rows, parts;
     size_t epoch, at; /* the next batch to train: number `at` of this epoch; its hidden vectors are ready */

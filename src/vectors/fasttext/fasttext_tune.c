@@ -1,4 +1,5 @@
-/* Autotune of supervised fastText models: fastText's search, with random numbers that depend on seed and trial. */
+/* Autotune of supervised fastText models: fastText's search, with random numbers that depend on seed and
+ * trial. */
 #include "fasttext_tune.h"
 
 #include "base/clock.h"

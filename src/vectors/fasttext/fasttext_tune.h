@@ -1,6 +1,6 @@
-/* Autotune: trials of settings, each near the best so far, scored on validation texts; the best is trained again.
- * The settings of trial i are a function of the seed and of the scores before it. A limit of trials makes the whole
- * result deterministic; a time limit makes the number of trials depend on the machine. */
+/* Autotune: trials of settings, each near the best so far, scored on validation texts; the best is trained
+ * again. The settings of trial i are a function of the seed and of the scores before it. A limit of trials
+ * makes the whole result deterministic; a time limit makes the number of trials depend on the machine. */
 #ifndef SES_VECTORS_FASTTEXT_TUNE_H
 #define SES_VECTORS_FASTTEXT_TUNE_H
 

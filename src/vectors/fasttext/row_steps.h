@@ -1,5 +1,5 @@
-/* Steps over rows of floats for the supervised trainer. A row has `stride` numbers, a multiple of 16, at a 64-byte
- * boundary. One implementation per SIMD level; ses_row_steps_of picks one. */
+/* Steps over rows of floats for the supervised trainer. A row has `stride` numbers, a multiple of 16, at a
+ * 64-byte boundary. One implementation per SIMD level; ses_row_steps_of picks one. */
 #ifndef SES_VECTORS_ROW_STEPS_H
 #define SES_VECTORS_ROW_STEPS_H
 
