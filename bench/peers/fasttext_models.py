@@ -107,8 +107,8 @@ def to_program(options):
 
 
 # Bytes of the program
-for file, options in ([("few.txt", f"--dim {d} --loss {l} {o}") for d, l, o in itertools.product(
-        (32,), ("softmax", "ns", "hs", "ova"), ("", "--wordNgrams 2 --bucket 4000", "--minn 2 --maxn 4 --bucket 3000",
+for file, options in ([("few.txt", f"--dim {32 if 'bucket' in o else 128} --loss {l} {o}") for l, o in itertools.product(
+        ("softmax", "ns", "hs", "ova"), ("", "--wordNgrams 2 --bucket 4000", "--minn 2 --maxn 4 --bucket 3000",
                                                 "--minCount 3 --seed 5 --lr 0.5", "--seed -9 --epoch 2"))] +
                       [("many.txt", f"--dim 24 --loss {l} --wordNgrams 2 --bucket 2500 --epoch 2") for l in ("softmax", "hs", "ns", "ova")]
                       if args.program else []):
