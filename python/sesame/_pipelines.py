@@ -146,8 +146,11 @@ class Pipeline(Reopened):
         return self._many(self._compute(core, [self._item(x) for x in inputs], options), arguments)
 
     def _iterate(self, core, inputs, options, arguments):
+        first = 0  # position of the chunk, for errors
         while chunk := list(itertools.islice(inputs, _CHUNK)):
-            yield from self._many(self._compute(core, [self._item(x) for x in chunk], options), arguments)
+            items = [self._item(x) for x in chunk]
+            yield from self._many(self._compute(core, items, {**options, "first": first}), arguments)
+            first += len(chunk)
 
     @property
     def labels(self):
@@ -326,7 +329,7 @@ class Embed(Pipeline):
     def _compute(self, core, items, options):
         if options.get("keep_going"):
             raise ValueError("keep_going is not supported: vectors of all texts are one array")
-        return core.vectors(items)
+        return core.vectors(items, None, options.get("first", 0))
 
 
 class Features(Pipeline):

@@ -9,6 +9,7 @@ from . import _sesame
 from ._devices import Reopened
 from ._pipelines import Pipeline
 
+_STEP = 256  # pairs between two lines of progress
 _PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 
 
@@ -263,16 +264,24 @@ class CrossEncoder(Reopened):
 
     # ---- scores ----
 
-    def _one_score(self, pairs, raw):
-        core = self._handle[1 if raw else 0]
-        results = core.run([(query, None, (text,)) for query, text in pairs])
+    @staticmethod
+    def _run(core, items, show):
+        """The results of items; `show` receives how many are done."""
+        step = _STEP if show else max(len(items), 1)
+        for first in range(0, len(items), step):
+            yield from core.run(items[first:first + step], first=first)
+            if show:
+                show(min(first + step, len(items)))
+
+    def _one_score(self, pairs, raw, show):
+        results = self._run(self._handle[1 if raw else 0], [(query, None, (text,)) for query, text in pairs], show)
         return _sesame.Array(array.array("f", [x[0]["score"] for x in results]))
 
-    def _several_scores(self, pairs, function):
+    def _several_scores(self, pairs, function, show):
         core = self._handle._core({"top_k": None, "function_to_apply": function})
         column = {label: i for i, label in enumerate(self.labels)}
         rows = array.array("f", bytes(4 * len(pairs) * len(column)))
-        for i, result in enumerate(core.run([(query, text, None) for query, text in pairs])):
+        for i, result in enumerate(self._run(core, [(query, text, None) for query, text in pairs], show)):
             for row in result:
                 rows[i * len(column) + column[row["label"]]] = row["score"]
         if not pairs:
@@ -294,12 +303,13 @@ class CrossEncoder(Reopened):
             if len(pair) != 2:
                 raise ValueError(f"a pair has 2 texts, not {len(pair)}")
         function = _activation(activation_fn)
+        show = _progress(show_progress_bar, len(pairs))
         if isinstance(self._handle, tuple):
-            scores = self._one_score(pairs, function is not None)
+            scores = self._one_score(pairs, function is not None, show)
             if function == "sigmoid":
                 scores = _sesame.Array(array.array("f", [1 / (1 + math.exp(-x)) for x in scores]))
         else:
-            scores = self._several_scores(pairs, "softmax" if apply_softmax else function or "none")
+            scores = self._several_scores(pairs, "softmax" if apply_softmax else function or "none", show)
         result = SentenceTransformer._converted(scores, False, convert_to_numpy, convert_to_tensor)
         return result[0] if single else result
 
@@ -309,7 +319,8 @@ class CrossEncoder(Reopened):
         if not isinstance(self._handle, tuple):
             raise ValueError("CrossEncoder.rank() only works for models with num_labels=1. Consider using "
                              "CrossEncoder.predict() with input pairs instead.")
-        scores = self.predict([(query, text) for text in documents], activation_fn=activation_fn)
+        scores = self.predict([(query, text) for text in documents], show_progress_bar=show_progress_bar,
+                              activation_fn=activation_fn)
         order = sorted(range(len(documents)), key=lambda i: -scores[i])[:top_k]
         return [{"corpus_id": i, "score": scores[i], **({"text": documents[i]} if return_documents else {})}
                 for i in order]

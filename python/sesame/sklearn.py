@@ -253,12 +253,13 @@ class SesameTagger(_TextEstimator):
         return [self._tags(words, next(found)) if words else [] for words in sentences]
 
     def _tags(self, words, rows):
-        """The tag of each word: that of its first token."""
+        """The tag of each word: that of its first token. A word without tokens gets "O", or the first class."""
+        default = "O" if "O" in self.classes_ else self.classes_[0]
         by_start = {}
         for row in rows:
             by_start.setdefault(row["start"], row["entity"])
         starts = itertools.accumulate((len(word) + 1 for word in words[:-1]), initial=0)
-        return [by_start.get(start, self.classes_[0]) for start in starts]
+        return [by_start.get(start, default) for start in starts]
 
     def score(self, X, y):
         """The fraction of words with the right tag."""

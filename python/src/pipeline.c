@@ -167,6 +167,7 @@ typedef struct run {
     PyObject *list;        /* results so far */
     ses_py_array *stack;   /* OUT_VECTORS */
     size_t n;              /* items */
+    int64_t first;         /* position of the first item in the caller's sequence, for errors */
     int64_t failed_item;   /* -1: none */
     PyObject *stream;      /* receives generated text; NULL: none */
     PyObject *progress;    /* OUT_VECTORS: receives the number of finished items now and then; NULL: none */
@@ -320,11 +321,11 @@ static PyObject *run_items(pipeline *self, PyObject *sequence, run *r)
         r->n = in.n;
         bool done = feed_all(self->p, r, &in, &e);
         ses_py_lock_release(&self->lock);
-        PyOS_snprintf(where, sizeof where, "item %lld", (long long)r->failed_item);
+        PyOS_snprintf(where, sizeof where, "item %lld", (long long)(r->first + r->failed_item));
         if (done)
             out = take_result(r);
         else if (!PyErr_Occurred())
-            ses_py_raise(self->st, &e, r->failed_item >= 0 && in.n > 1 ? where : NULL);
+            ses_py_raise(self->st, &e, r->failed_item >= 0 && r->first + in.n > 1 ? where : NULL);
     }
     items_free(&in);
     Py_XDECREF(r->list);
@@ -334,13 +335,14 @@ static PyObject *run_items(pipeline *self, PyObject *sequence, run *r)
 
 static PyObject *pipeline_run(PyObject *o, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "items", "keep_going", "arrays", "stream", NULL };
+    static char *names[] = { "items", "keep_going", "arrays", "stream", "first", NULL };
     PyObject *sequence, *stream = Py_None;
     int keep_going = 0, arrays = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppO:run", names, &sequence, &keep_going, &arrays,
-                                     &stream))
+    long long first = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppOL:run", names, &sequence, &keep_going, &arrays,
+                                     &stream, &first))
         return NULL;
-    run r = { .kind = arrays ? OUT_ARRAYS : OUT_OBJECTS, .keep_going = keep_going };
+    run r = { .kind = arrays ? OUT_ARRAYS : OUT_OBJECTS, .keep_going = keep_going, .first = first };
     if (stream != Py_None) r.stream = stream;
     return run_items((pipeline *)o, sequence, &r);
 }
@@ -348,8 +350,9 @@ static PyObject *pipeline_run(PyObject *o, PyObject *args, PyObject *kwargs)
 static PyObject *pipeline_vectors(PyObject *o, PyObject *args)
 {
     PyObject *sequence, *progress = Py_None;
-    run r = { .kind = OUT_VECTORS };
-    if (!PyArg_ParseTuple(args, "O|O:vectors", &sequence, &progress)) return NULL;
+    long long first = 0;
+    if (!PyArg_ParseTuple(args, "O|OL:vectors", &sequence, &progress, &first)) return NULL;
+    run r = { .kind = OUT_VECTORS, .first = first };
     if (progress != Py_None) r.progress = progress;
     return run_items((pipeline *)o, sequence, &r);
 }

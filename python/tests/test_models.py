@@ -1,6 +1,8 @@
 """Tokenizer, Model, SentenceTransformer and CrossEncoder, compared with the command."""
 
 import array
+import contextlib
+import io
 import json
 import os
 import pickle
@@ -266,6 +268,10 @@ class Sentences(unittest.TestCase):
         raw = scorer.predict(pairs, activation_fn="identity").tolist()
         for score, logit in zip(scorer.predict(pairs, activation_fn="sigmoid").tolist(), raw):
             self.assertAlmostEqual(score, 1 / (1 + 2.718281828459045**-logit), 6)
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            self.assertEqual(scorer.predict(pairs * 100, show_progress_bar=True).tolist()[:3], scorer.predict(pairs).tolist())
+        self.assertEqual(err.getvalue(), "\rtexts: 256/300\rtexts: 300/300\n")
         several = sesame.CrossEncoder("sesame-nli")
         self.assertEqual(several.predict(pairs).shape, (3, 3))
         self.assertAlmostEqual(sum(several.predict(pairs[0], apply_softmax=True).tolist()), 1, 5)

@@ -176,6 +176,8 @@ class BadInput(unittest.TestCase):
         texts = ["A [MASK].", "none", "[MASK]!"]
         with self.assertRaisesRegex(ValueError, "^item 1: no mask"):
             fill(texts)
+        with self.assertRaisesRegex(ValueError, "^item 300: no mask"):  # an iterator is read in chunks
+            list(fill("none" if i == 300 else "A [MASK]." for i in range(310)))
         kept = fill(texts, keep_going=True)
         self.assertIsInstance(kept[1], sesame.ArgumentError)
         self.assertEqual(kept[2], fill(texts[2]))

@@ -104,6 +104,9 @@ class Estimators(unittest.TestCase):
         self.assertEqual(tagger.predict(X), y)
         self.assertEqual((tagger.score(X, y), tagger.classes_.tolist()), (1.0, ["NAME", "O", "VERB"]))
         self.assertEqual(pickle.loads(pickle.dumps(tagger)).predict(X[:3]), y[:3])
+        long = tagger.predict([[word for words in X * 40 for word in words]])[0]  # several windows
+        self.assertEqual(set(long[-100:]), {"NAME", "O", "VERB"})
+        self.assertEqual(tagger.predict([["\u200b"]]), [["O"]])
         self.assertEqual(len(cross_val_score(SesameTagger(**{**self.small, "epochs": 1}), X, y, cv=2)), 2)
         with self.assertRaises(ValueError):
             SesameTagger(**self.small).fit([["a b"]], [["X"]])
