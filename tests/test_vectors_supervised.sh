@@ -58,9 +58,9 @@ that 'scores as JSON' '"$sesame" vectors test "$tmp/model.bin" "$tmp/corpus" --j
 # The default trainer: threads, losses, tables
 learn() { "$sesame" vectors supervised -q --overwrite --output "$@" 2>"$tmp/err"; }
 for loss in softmax ns hs ova; do
-    learn "$tmp/1.bin" -t 1 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 8 "$tmp/corpus"
-    learn "$tmp/2.bin" -t 2 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 8 "$tmp/corpus"
-    learn "$tmp/8.bin" -t 8 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 8 "$tmp/corpus"
+    learn "$tmp/1.bin" -t 1 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 20 "$tmp/corpus"
+    learn "$tmp/2.bin" -t 2 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 20 "$tmp/corpus"
+    learn "$tmp/8.bin" -t 8 --dim 10 --loss $loss --wordNgrams 2 --bucket 500 --minn 2 --maxn 3 --lr 0.5 --epoch 20 "$tmp/corpus"
     that "$loss: the same bits on 1, 2 and 8 threads" 'cmp -s "$tmp/1.bin" "$tmp/2.bin" && cmp -s "$tmp/1.bin" "$tmp/8.bin"'
     "$sesame" vectors test "$tmp/1.bin" "$tmp/corpus" >"$tmp/out"
     that "$loss: learns" '[ "$(awk "/P@1/ { print (\$2 > 0.9) }" "$tmp/out")" = 1 ]'
