@@ -1,0 +1,256 @@
+/* vectors supervised: trains a fastText classifier. */
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "cli/train/train_monitor.h"
+#include "fasttext_texts.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "vectors/fasttext/fasttext_tune.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct args {
+    const char *output, *loss, *label, *pretrained;
+    ses_labeled_columns columns;
+    bool overwrite, resume;
+    int64_t dim, epoch, min_count, min_count_label, neg, ngrams, bucket, minn, maxn, seed, threads, batch;
+    double lr;
+    struct {
+        const char *valid, *metric, *size;
+        int64_t seconds, trials, predictions;
+    } tune;
+    bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set;
+} args;
+
+#define NUMBER(option, field, default_, low, high, text)                                                   \
+    {                                                                                                      \
+        .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
+        .max = high, .help = text                                                                          \
+    }
+/* A setting that autotune keeps if it is given. */
+#define TUNED(option, field, default_, low, high, text)                                                    \
+    {                                                                                                      \
+        .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
+        .max = high, .was_set = offsetof(args, field##_set), .help = text                                  \
+    }
+#define TEXT(option, field, default_, what, text)                                               \
+    {                                                                                           \
+        .name = option, .type = SES_OPT_TEXT, .offset = offsetof(args, field), .def = default_, \
+        .value = what, .help = text                                                             \
+    }
+
+static const ses_opt opt[] = {
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "model to write, by custom MODEL.bin" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace FILE" },
+    { .name = "resume",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, resume),
+      .help = "continue an interrupted training from FILE.state" },
+    TEXT("text-column", columns.text, "text", "NAME", "tables: column of the texts"),
+    TEXT("label-column", columns.label, "label", "NAME", "tables: column of the labels"),
+    TEXT("label", label, "__label__", "PREFIX", "prefix of labels"),
+    { .name = "lr",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, lr),
+      .def = "0.1",
+      .min = 0,
+      .max = 1e6,
+      .was_set = offsetof(args, lr_set),
+      .help = "initial learning rate" },
+    TUNED("dim", dim, "100", 1, 1 << 16, "columns"),
+    TUNED("epoch", epoch, "5", 1, 1 << 20, "passes over the texts"),
+    TEXT("loss", loss, "softmax", "LOSS", "softmax, ns, hs or ova"),
+    NUMBER("neg", neg, "5", 0, 1 << 16, "negative samples of the loss ns"),
+    TUNED("wordNgrams", ngrams, "1", 1, 1 << 10, "largest number of words of an n-gram"),
+    TUNED("minn", minn, "0", 0, 1 << 10, "least length of a character n-gram"),
+    TUNED("maxn", maxn, "0", 0, 1 << 10, "largest length of a character n-gram; 0: none"),
+    TUNED("bucket", bucket, "2000000", 0, 2147483647, "rows for n-grams"),
+    NUMBER("minCount", min_count, "1", 0, 1 << 30, "least count of a word"),
+    NUMBER("minCountLabel", min_count_label, "0", 0, 1 << 30, "least count of a label"),
+    TEXT("pretrainedVectors", pretrained, NULL, "FILE", "text file of word vectors to start with"),
+    NUMBER("seed", seed, "0", 0, 2147483647, "seed of the random numbers"),
+    NUMBER("batch", batch, "0", 0, 1 << 20, "texts of a batch; 0: a default"),
+    TEXT("autotune-validation", tune.valid, NULL, "FILE",
+         "search for settings by the score on these texts; given settings are kept"),
+    NUMBER("autotune-duration", tune.seconds, "0", 0, 1 << 30,
+           "seconds to search; default: 300, or no limit with trials"),
+    NUMBER("autotune-trials", tune.trials, "0", 0, 1 << 30,
+           "trials of the search; the result then depends on the seed only"),
+    TEXT("autotune-metric", tune.metric, "f1", "METRIC",
+         "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]"),
+    TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M"),
+    NUMBER("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
+    SES_OPT_THREADS(args, threads),
+};
+
+static bool show(void *ctx, int64_t done, int64_t total)
+{
+    ses_progress *line = ctx;
+    line->total = total;
+    ses_progress_show(line, done);
+    return !ses_train_monitor_should_stop();
+}
+
+static ses_fasttext_options options_of(const args *a)
+{
+    ses_fasttext_options o = ses_fasttext_defaults();
+    o.set.dim = (int32_t)a->dim;
+    o.set.epoch = (int32_t)a->epoch;
+    o.set.min_count = (int32_t)a->min_count;
+    o.set.neg = (int32_t)a->neg;
+    o.set.word_ngrams = (int32_t)a->ngrams;
+    o.set.bucket = (int32_t)a->bucket;
+    o.set.minn = (int32_t)a->minn;
+    o.set.maxn = (int32_t)a->maxn;
+    o.min_count_label = a->min_count_label;
+    o.lr = a->lr;
+    o.seed = a->seed;
+    o.label = a->label;
+    o.pretrained = a->pretrained;
+    return o;
+}
+
+static void show_trial(void *ctx, const ses_fasttext_trial *t)
+{
+    const ses_call *c = ctx;
+    const ses_fasttext_settings *s = &t->o.set;
+    if (c->quiet) return;
+    fprintf(stderr,
+            "trial %" PRId64 ": epoch %d, lr %.4g, dim %d, wordNgrams %d, minn %d, maxn %d, bucket %d: ",
+            t->number, s->epoch, t->o.lr, s->dim, s->word_ngrams, s->minn, s->maxn, s->bucket);
+    if (*t->reason)
+        fprintf(stderr, "%s", t->reason);
+    else
+        fprintf(stderr, "score %.4f%s", t->score, t->best ? " (best)" : "");
+    fprintf(stderr, ", %.1f s\n", t->seconds);
+}
+
+static bool tune(ses_call *c, const ses_fasttext_options *o, const ses_fasttext_texts *texts,
+                 ses_fasttext_run *run, ses_fasttext_model *m, ses_err *e)
+{
+    const args *a = c->args;
+    ses_labeled_texts valid = { 0 };
+    ses_fasttext_trial best;
+    ses_fasttext_tuning t = { .start = *o,
+                              .fixed = { .epoch = a->epoch_set,
+                                         .lr = a->lr_set,
+                                         .dim = a->dim_set,
+                                         .word_ngrams = a->ngrams_set,
+                                         .minn = a->minn_set,
+                                         .maxn = a->maxn_set,
+                                         .bucket = a->bucket_set },
+                              .seconds = a->tune.seconds || a->tune.trials ? (double)a->tune.seconds : 300,
+                              .trials = a->tune.trials,
+                              .predictions = (size_t)a->tune.predictions,
+                              .pool = run->pool,
+                              .on_trial = show_trial,
+                              .ctx = c };
+    t.start.set.bucket = (int32_t)a->bucket; /* o has none if its settings have no n-grams */
+    bool ok = ses_fasttext_metric_parse(&t.metric, a->tune.metric, e) &&
+              (!a->tune.size || ses_fasttext_size_of(a->tune.size, &t.model_size, e)) &&
+              ses_labeled_texts_open(&valid, a->tune.valid, &a->columns, e) &&
+              ses_fasttext_tune(&t, texts, &valid.texts, m, &best, e);
+    ses_labeled_texts_free(&valid);
+    return ok;
+}
+
+static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e)
+{
+    const args *a = c->args;
+    double start = ses_seconds();
+    ses_labeled_texts texts = { 0 };
+    ses_fasttext_options o = options_of(a);
+    o.progress = show;
+    o.ctx = line;
+    ses_fasttext_run run = { .batch = a->batch, .state = state, .resume = a->resume, .save_seconds = 60 };
+    ses_fasttext_model m = { 0 };
+    run.pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
+    bool ok = run.pool && ses_fasttext_loss_of(a->loss, &o.set.loss, e) && ses_fasttext_check(&o, e) &&
+              ses_labeled_texts_open(&texts, c->operands[0], &a->columns, e) &&
+              (a->tune.valid ? tune(c, &o, &texts.texts, &run, &m, e)
+                             : ses_fasttext_train(&o, &texts.texts, &run, &m, e)) &&
+              ses_fasttext_save(&m, a->output, a->overwrite, e);
+    ses_progress_end(line);
+    if (ok && !c->quiet) {
+        fprintf(stderr, "%s: %zu words, %zu labels", a->output, ses_fasttext_n_words(&m),
+                ses_fasttext_n_labels(&m));
+        if (run.words)
+            fprintf(stderr, ", loss %.4f, %.2f M words/s", run.loss,
+                    (double)run.words / 1e6 / (ses_seconds() - start));
+        fprintf(stderr, ", %.1f s\n", ses_seconds() - start);
+    }
+    ses_fasttext_clear(&m);
+    ses_labeled_texts_free(&texts);
+    ses_thread_pool_free(run.pool);
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_buf state = { 0 };
+    if (!a->tune.valid && (a->tune.seconds || a->tune.trials || a->tune.size))
+        return ses_fail(e, SES_EUSAGE, "--autotune-validation FILE is needed to search for settings");
+    if (a->tune.valid && a->resume) return ses_fail(e, SES_EUSAGE, "a search for settings cannot be resumed");
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    ses_train_monitor_catch_signals();
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
+    ses_buf_appendf(&state, "%s.state", a->output);
+    bool ok = ses_buf_ok(&state, e);
+    if (ok && !a->resume && ses_path_exists(state.data))
+        ok = ses_fail(e, SES_EUSAGE,
+                      "%s is the state of an interrupted training: --resume continues it; remove it to "
+                      "start again",
+                      state.data);
+    ok = ok && train(c, state.data, &line, e);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
+    ses_buf_free(&state);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame vectors supervised --output news.bin --wordNgrams 2 train.txt",
+      "train on lines such as \"__label__sport the final score\"" },
+    { "sesame vectors supervised -o news.bin --autotune-validation dev.txt --autotune-duration 120 train.txt",
+      "search for settings for two minutes" },
+    { "sesame vectors supervised -o news.bin --text-column text --label-column topic train.csv",
+      "train on a table" },
+    { 0 },
+};
+
+const ses_command ses_command_vectors_supervised = {
+    .name = "vectors-supervised",
+    .usage = "FILE",
+    .summary = "train a fastText classifier of texts",
+    .description = "Trains a fastText classifier: the mean of the vectors of a text's words and n-grams "
+                   "predicts its label. "
+                   "FILE has lines whose labels are words with a prefix, or is a table (.tsv, .csv, .jsonl). "
+                   "The result is a "
+                   "fastText model and has the same bits for any number of threads. 'sesame vectors train "
+                   "--exact fasttext "
+                   "--model supervised' gives the bits of fastText itself.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .is_action = true,
+    .run = run,
+};
