@@ -19,12 +19,9 @@ static bool detect(ses_vectors *v, ses_err *e)
     for (size_t i = 0; !v->format && ses_vector_format_at(i); i++)
         if (ses_vector_format_at(i)->detect(v)) v->format = ses_vector_format_at(i);
     if (!v->format)
-        return v->is_folder ? ses_fail(e, SES_EFORMAT,
-                                       "not a folder of word vectors: config.json lacks \"model_type\": "
-                                       "\"word_vectors\"")
-                            : ses_fail(e, SES_EFORMAT,
-                                       "not a file of word vectors: expected word2vec text or binary, "
-                                       "fastText .vec, GloVe text or gensim .kv");
+        return ses_fail(e, SES_EFORMAT,
+                        "not a file of word vectors: expected word2vec text or binary, fastText .vec, GloVe "
+                        "text or gensim .kv");
     v->stated = -1;
     return v->format->open(v, e) && ses_vector_dim_check(v->dim, e);
 }
@@ -222,16 +219,16 @@ const char *ses_vectors_writable_format(size_t i)
 static const ses_vector_format *find_writable(const char *name, ses_err *e)
 {
     const ses_vector_format *f;
+    const char *known;
+    for (size_t k = 0; (f = ses_vector_format_at(k)); k++)
+        if (is_writable(f) && !strcmp(f->name, name)) return f;
     ses_buf names = { 0 };
-    for (size_t k = 0; (f = ses_vector_format_at(k)); k++) {
-        if (is_writable(f) && !strcmp(f->name, name)) break;
-        if (is_writable(f)) ses_buf_appendf(&names, "%s%s", names.len ? ", " : "", f->name);
-    }
-    if (!f)
-        ses_fail(e, SES_EARG, "unknown format \"%s\"; expected one of %s", name,
-                 names.data ? names.data : "");
+    for (size_t k = 0; (known = ses_vectors_writable_format(k)); k++)
+        ses_buf_appendf(&names, "%s%s", k ? ", " : "", known);
+    if (ses_buf_ok(&names, e))
+        ses_fail(e, SES_EARG, "unknown format \"%s\"; expected one of %s", name, names.data);
     ses_buf_free(&names);
-    return f;
+    return NULL;
 }
 
 static bool check_words(const ses_vectors *v, const ses_vector_format *f, ses_err *e)

@@ -3,14 +3,13 @@
 
 enum { LOOK = 4096 };
 
-/* The last format tried: any text. */
+/* The last format tried: any file whose first line is text. */
 static bool detect(const ses_vectors *v)
 {
     size_t n = v->n < LOOK ? v->n : LOOK;
     if (v->is_folder) return false;
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)v->p[i] < ' ' && v->p[i] != '\t' && v->p[i] != '\n' && v->p[i] != '\r')
-            return false;
+    for (size_t i = 0; i < n && v->p[i] != '\n'; i++)
+        if ((unsigned char)v->p[i] < ' ' && v->p[i] != '\t' && v->p[i] != '\r') return false;
     return true;
 }
 

@@ -30,24 +30,26 @@ static ses_json_doc *load_config(const char *path, ses_err *e)
     return d;
 }
 
-static bool is_word_folder(const char *path)
+static bool is_word_config(const ses_json_doc *d)
 {
-    ses_json_doc *d = load_config(path, NULL);
     const char *type = ses_json_string(ses_json_get(ses_json_root(d), "model_type"), NULL);
-    bool yes = type && !strcmp(type, MODEL_TYPE);
-    ses_json_free(d);
-    return yes;
+    return type && !strcmp(type, MODEL_TYPE);
 }
 
-static bool detect(const ses_vectors *v) { return v->is_folder && is_word_folder(v->path); }
+/* The only folder among the formats; open checks it. */
+static bool detect(const ses_vectors *v) { return v->is_folder; }
 
 static bool read_config(ses_vectors *v, ses_err *e)
 {
     ses_json_doc *d = load_config(v->path, e);
     const ses_json *root = ses_json_root(d);
-    bool ok = d && ((ses_json_int(ses_json_get(root, "vocab_size"), &v->stated) && v->stated >= 0 &&
-                     ses_json_int(ses_json_get(root, "hidden_size"), &v->dim)) ||
-                    ses_fail(e, SES_EFORMAT, "config.json: vocab_size and hidden_size must be integers"));
+    if (d && !is_word_config(d))
+        ses_fail(e, SES_EFORMAT, "not a folder of word vectors: config.json lacks \"model_type\": \"%s\"",
+                 MODEL_TYPE);
+    bool ok = d && is_word_config(d) &&
+              ((ses_json_int(ses_json_get(root, "vocab_size"), &v->stated) && v->stated >= 0 &&
+                ses_json_int(ses_json_get(root, "hidden_size"), &v->dim)) ||
+               ses_fail(e, SES_EFORMAT, "config.json: vocab_size and hidden_size must be integers"));
     ses_json_free(d);
     return ok;
 }
@@ -168,20 +170,30 @@ static bool save_config(const ses_vectors *v, const char *dir, ses_err *e)
     return ses_json_writer_save(w, dir, "config.json", false, e);
 }
 
+/* Fails unless the folder holds word vectors. */
+static bool check_replaceable(const char *path, ses_err *e)
+{
+    ses_err own = { 0 };
+    ses_json_doc *d = load_config(path, &own);
+    bool ok = is_word_config(d);
+    ses_json_free(d);
+    if (own.code == SES_ENOMEM) return ses_fail(e, own.code, "%s", own.msg);
+    return ok || ses_fail(e, SES_EIO, "%s is not a folder of word vectors and is not overwritten", path);
+}
+
 static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_options *o, ses_err *e)
 {
     bool exists = ses_path_exists(path);
     if (exists && !o->overwrite) return ses_fail(e, SES_EIO, "%s exists and is not overwritten", path);
-    if (exists && !is_word_folder(path))
-        return ses_fail(e, SES_EIO, "%s is not a folder of word vectors and is not overwritten", path);
+    if (exists && !check_replaceable(path, e)) return false;
     ses_buf temp = { 0 };
     char *to = ses_strdup(path, e);
     if (!to) return false;
     ses_path_trim(to);
     ses_buf_appendf(&temp, "%s.sesame-%ld.tmp", to, (long)getpid());
     saving s = { .v = v, .o = o };
-    bool ok = ses_buf_ok(&temp, e) && ses_dir_make(temp.data, e) && save_vocab(v, temp.data, e) &&
-              save_matrix(&s, temp.data, e) && save_config(v, temp.data, e) &&
+    bool ok = ses_buf_ok(&temp, e) && ses_dir_remove(temp.data, e) && ses_dir_make(temp.data, e) &&
+              save_vocab(v, temp.data, e) && save_matrix(&s, temp.data, e) && save_config(v, temp.data, e) &&
               ses_dir_replace(temp.data, to, e);
     if (!ok && temp.data) ses_dir_remove(temp.data, NULL);
     ses_buf_free(&temp);
