@@ -92,7 +92,7 @@ refuses 'no word occurs at least 100000 times' word2vec --min-count 100000
 refuses 'no word occurs at least 100000 times' glove --min-count 100000
 refuses 'GloVe takes the clock' glove --seed 0
 that 'text of fastText' 'train fasttext --bucket 100 --dim 3 && [ "$(head -n 1 "$tmp/out")" = "$(sed 1d "$tmp/out" | wc -l) 3" ]'
-refuses '--model "skip": expected skipgram or cbow' fasttext --model skip
+refuses '--model "skip": expected skipgram, cbow or supervised' fasttext --model skip
 refuses '--bucket 0 needs --maxn 0' fasttext --bucket 0
 refuses 'too many rows' fasttext --bucket 2147483647 --dim 1
 refuses 'fewer than two words' fasttext --minCount 100000

@@ -105,6 +105,35 @@ def exchange_fasttext(sesame, kv, tmp):
     model = fasttext.train_supervised(data, dim=kv.vector_size, pretrainedVectors=path, lr=1e-12, epoch=1, verbose=0)
     difference = max(np.abs(model.get_word_vector(w) - kv[w]).max() for w in words)
     check("fasttext reads .vec", difference < 1e-6, f"{difference:.3g}")
+    path = os.path.join(tmp, "p.bin")
+    call(sesame, "vectors", "convert", "-q", os.path.join(tmp, "a.bin"), "--to", "fasttext", "--output", path)
+    plain = fasttext.load_model(path)
+    check("fasttext reads our .bin", all(np.array_equal(plain.get_word_vector(w), kv[w]) for w in words))
+    text = os.path.join(tmp, "text.txt")
+    with open(text, "w") as f:
+        for i in range(3000):
+            f.write(" ".join(words[(i * k + k) % len(words)] for k in range(1, 12)) + "\n")
+    models = {"subwords.bin": fasttext.train_unsupervised(text, dim=20, bucket=5000, epoch=1, minn=2, maxn=4, verbose=0),
+              "labels.bin": fasttext.train_supervised(data, dim=20, minn=2, maxn=3, bucket=1000, epoch=5, verbose=0)}
+    for name in list(models):
+        models[name].save_model(os.path.join(tmp, name))
+    models["labels.bin"].quantize(input=data)
+    models["labels.ftz"] = models["labels.bin"]
+    models["labels.ftz"].save_model(os.path.join(tmp, "labels.ftz"))
+    models["labels.bin"] = fasttext.load_model(os.path.join(tmp, "labels.bin"))
+    for name, m in models.items():
+        out = os.path.join(tmp, "from.bin")
+        call(sesame, "vectors", "convert", "-q", "--overwrite", os.path.join(tmp, name), "--to", "word2vec-binary",
+             "--output", out)
+        got = KeyedVectors.load_word2vec_format(out, binary=True)
+        known = got.index_to_key == m.get_words() and all(np.array_equal(got[w], m.get_word_vector(w)) for w in got.index_to_key)
+        # An unknown word: the nearest words by its subwords.
+        word = words[0] + words[1]
+        near = json.loads(call(sesame, "vectors", "nearest", os.path.join(tmp, name), word, "--json", "-k", "3"))["nearest"]
+        x = m.get_word_vector(word)
+        cosines = sorted((-np.dot(x, got[w]) / np.linalg.norm(x) / np.linalg.norm(got[w]), w) for w in got.index_to_key)[:3]
+        check(f"sesame reads fasttext's {name}, and unknown words",
+              known and max(abs(n["cosine"] + c[0]) for n, c in zip(near, cosines)) < 1e-5, f"{len(got)} words")
 
 
 def analogies(sesame, vectors, kv, questions, program):

@@ -1,5 +1,5 @@
-/* Files of static word vectors: word2vec text and binary, fastText .vec, GloVe text, Sesame's folders, and
- * gensim's KeyedVectors (.kv). The format is detected from the contents; docs/VECTORS.md describes each.
+/* Files of static word vectors: word2vec text and binary, fastText .bin, .ftz and .vec, GloVe text, Sesame's
+ * folders, and gensim's KeyedVectors (.kv). The format is detected from the contents; docs/VECTORS.md describes each.
  *
  * Opening maps the file and reads its header only, so that a file of many gigabytes opens at once. Words are
  * read by ses_vectors_read_words, all or the first N; vectors are read where they are, one at a time.
@@ -31,13 +31,13 @@ ses_vectors *ses_vectors_open(const char *path, ses_err *e);
 void ses_vectors_free(ses_vectors *v);
 
 /* Name of the format, as ses_vectors_save takes it: "word2vec", "word2vec-binary", "vec", "glove",
- * "safetensors"; or "gensim". Static. */
+ * "safetensors", "fasttext"; or "gensim". Static. */
 const char *ses_vectors_format(const ses_vectors *v);
 /* Numbers of a vector. */
 int64_t ses_vectors_dim(const ses_vectors *v);
 /* Number of words that the file states; -1: unknown until all words are read. */
 int64_t ses_vectors_stated_count(const ses_vectors *v);
-/* Whether the format has vectors for words outside of the vocabulary. */
+/* Whether the format has vectors for words outside of the vocabulary: fastText models. */
 bool ses_vectors_has_subwords(const ses_vectors *v);
 
 /* Reads the first `max` words, 0: all; a later call with a larger max continues. Fails if the file is

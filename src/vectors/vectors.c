@@ -20,8 +20,8 @@ static bool detect(ses_vectors *v, ses_err *e)
         if (ses_vector_format_at(i)->detect(v)) v->format = ses_vector_format_at(i);
     if (!v->format)
         return ses_fail(e, SES_EFORMAT,
-                        "not a file of word vectors: expected word2vec text or binary, fastText .vec, GloVe "
-                        "text or gensim .kv");
+                        "not a file of word vectors: expected word2vec text or binary, fastText .bin, .ftz "
+                        "or .vec, GloVe text or gensim .kv");
     v->stated = -1;
     return v->format->open(v, e) && ses_vector_dim_check(v->dim, e);
 }
@@ -127,12 +127,17 @@ bool ses_vector_word_check(const char *word, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_vector_floats(const ses_vectors *v, const void *data, float *out, ses_err *e)
+bool ses_vector_check_finite(const ses_vectors *v, const float *x, ses_err *e)
 {
     bool finite = true;
-    memcpy(out, data, (size_t)v->dim * sizeof *out);
-    for (int64_t k = 0; k < v->dim; k++) finite &= isfinite(out[k]) != 0;
+    for (int64_t k = 0; k < v->dim; k++) finite &= isfinite(x[k]) != 0;
     return finite || ses_fail(e, SES_EFORMAT, "a number is not finite");
+}
+
+bool ses_vector_floats(const ses_vectors *v, const void *data, float *out, ses_err *e)
+{
+    memcpy(out, data, (size_t)v->dim * sizeof *out);
+    return ses_vector_check_finite(v, out, e);
 }
 
 /* ---- words ---- */
@@ -148,24 +153,26 @@ static bool keep_row(ses_vectors *v, const ses_vector_row *r, ses_err *e)
     return true;
 }
 
+bool ses_vectors_next_row(ses_vectors *v, ses_vector_row *r, ses_err *e)
+{
+    *r = (ses_vector_row){ 0 };
+    if (v->complete) return true;
+    if (!v->format->next(v, r, e)) return ses_wrap(e, "%s", v->path);
+    v->complete = !r->word;
+    if (!v->complete) v->read++;
+    return !v->complete || v->stated < 0 || v->read == v->stated ||
+           ses_fail(e, SES_EFORMAT, "%s: the header gives %" PRId64 " words, the file has %" PRId64, v->path,
+                    v->stated, v->read);
+}
+
 bool ses_vectors_read_words(ses_vectors *v, int64_t max, ses_err *e)
 {
+    ses_vector_row r;
     while (!v->complete && (max <= 0 || v->n_rows < (size_t)max)) {
-        ses_vector_row r = { 0 };
-        if (!v->format->next(v, &r, e)) goto fail;
-        v->complete = !r.word;
-        if (v->complete) break;
-        v->read++;
-        if (!keep_row(v, &r, e)) goto fail;
-    }
-    if (v->complete && v->stated >= 0 && v->read != v->stated) {
-        ses_fail(e, SES_EFORMAT, "the header gives %" PRId64 " words, the file has %" PRId64, v->stated,
-                 v->read);
-        goto fail;
+        if (!ses_vectors_next_row(v, &r, e)) return false;
+        if (r.word && !keep_row(v, &r, e)) return ses_wrap(e, "%s", v->path);
     }
     return true;
-fail:
-    return ses_wrap(e, "%s", v->path);
 }
 
 const char *ses_vectors_format(const ses_vectors *v) { return v->format->name; }
@@ -186,13 +193,17 @@ int64_t ses_vectors_find(const ses_vectors *v, const char *word, size_t n)
     return ses_strmap_find(&v->names, word, n, &i) ? i : -1;
 }
 
-bool ses_vectors_get(const ses_vectors *v, int64_t i, float *out, ses_err *e)
+bool ses_vectors_get_row(const ses_vectors *v, const ses_vector_row *r, float *out, ses_err *e)
 {
-    const ses_vector_row *r = &v->row[i];
     bool ok = v->format->get ? v->format->get(v, r, out, e) : ses_vector_floats(v, r->data, out, e);
     if (ok) return true;
     ses_wrap(e, "vector of \"%s\"", ses_quoted_of(r->word, r->len).s);
     return ses_wrap(e, "%s", v->path);
+}
+
+bool ses_vectors_get(const ses_vectors *v, int64_t i, float *out, ses_err *e)
+{
+    return ses_vectors_get_row(v, &v->row[i], out, e);
 }
 
 bool ses_vectors_lookup(const ses_vectors *v, const char *word, size_t n, float *out, bool *found, ses_err *e)

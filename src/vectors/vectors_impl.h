@@ -69,8 +69,15 @@ const ses_vector_format *ses_vector_format_at(size_t i); /* NULL past the last *
 /* The same as ses_vectors_open for bytes in memory, borrowed. path: for messages and .vec. */
 ses_vectors *ses_vectors_from_memory(const void *bytes, size_t n, const char *path, ses_err *e);
 
+/* Reads one row after another, words that occurred before included; row.word is NULL past the last. Not
+ * together with ses_vectors_read_words. */
+bool ses_vectors_next_row(ses_vectors *v, ses_vector_row *row, ses_err *e);
+bool ses_vectors_get_row(const ses_vectors *v, const ses_vector_row *row, float *out, ses_err *e);
+
 /* Copies dim floats; fails if one is not finite. */
 bool ses_vector_floats(const ses_vectors *v, const void *data, float *out, ses_err *e);
+/* Fails if one of the dim numbers is not finite. */
+bool ses_vector_check_finite(const ses_vectors *v, const float *x, ses_err *e);
 /* Fails unless 1 <= dim <= SES_VECTORS_MAX_DIM. */
 bool ses_vector_dim_check(int64_t dim, ses_err *e);
 /* Fails for a word that is empty, longer than SES_VECTORS_MAX_WORD or contains a NUL. */

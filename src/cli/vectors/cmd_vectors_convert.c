@@ -13,7 +13,7 @@ typedef struct args {
     bool overwrite, full_precision;
 } args;
 
-#define FORMATS "word2vec|word2vec-binary|vec|glove|safetensors"
+#define FORMATS "word2vec|word2vec-binary|vec|glove|safetensors|fasttext"
 
 static const ses_opt opt[] = {
     { .name = "to",

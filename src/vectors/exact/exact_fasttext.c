@@ -1,35 +1,63 @@
-/* fastText's skip-gram and CBOW with negative sampling, one thread, bit for bit, with their deviations from a
+/* fastText's skip-gram and CBOW with negative sampling and its supervised training (fasttext_exact.c), one
+ * thread, bit for bit. Skip-gram and CBOW have these deviations from a
  * textbook version: only the first tenth of the weights is initialized, the rest is zero; words that begin
  * with "__label__" are labels; "</s>" is a word; lines end after 1,025 words; the sigmoid is a table of 512
  * steps. */
 #include "exact.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
-#include "fasttext_words.h"
 #include "libstdcxx.h"
+#include "vectors/fasttext/fasttext_train.h"
+#include "vectors/fasttext/logistic_group.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MODEL, DIM, WS, EPOCH, MIN_COUNT, NEG, MINN, MAXN, BUCKET, T, LR, LR_UPDATE_RATE, SEED, N_SETTINGS };
+enum {
+    MODEL,
+    DIM,
+    WS,
+    EPOCH,
+    MIN_COUNT,
+    NEG,
+    MINN,
+    MAXN,
+    BUCKET,
+    T,
+    LR,
+    LR_UPDATE_RATE,
+    SEED,
+    MIN_COUNT_LABEL,
+    WORD_NGRAMS,
+    LOSS,
+    LABEL,
+    PRETRAINED,
+    N_SETTINGS
+};
 static const ses_exact_setting setting[N_SETTINGS] = {
     [MODEL] = { "model", "skipgram", SES_EXACT_WORD },
     [DIM] = { "dim", "100", SES_EXACT_INTEGER },
     [WS] = { "ws", "5", SES_EXACT_INTEGER },
     [EPOCH] = { "epoch", "5", SES_EXACT_INTEGER },
-    [MIN_COUNT] = { "minCount", "5", SES_EXACT_INTEGER },
+    [MIN_COUNT] = { "minCount", NULL, SES_EXACT_INTEGER },
     [NEG] = { "neg", "5", SES_EXACT_INTEGER },
-    [MINN] = { "minn", "3", SES_EXACT_INTEGER },
-    [MAXN] = { "maxn", "6", SES_EXACT_INTEGER },
+    [MINN] = { "minn", NULL, SES_EXACT_INTEGER },
+    [MAXN] = { "maxn", NULL, SES_EXACT_INTEGER },
     [BUCKET] = { "bucket", "2000000", SES_EXACT_INTEGER },
     [T] = { "t", "1e-4", SES_EXACT_REAL },
-    [LR] = { "lr", "0.05", SES_EXACT_REAL },
+    [LR] = { "lr", NULL, SES_EXACT_REAL },
     [LR_UPDATE_RATE] = { "lrUpdateRate", "100", SES_EXACT_INTEGER },
     [SEED] = { "seed", "0", SES_EXACT_INTEGER },
+    [MIN_COUNT_LABEL] = { "minCountLabel", "0", SES_EXACT_INTEGER },
+    [WORD_NGRAMS] = { "wordNgrams", "1", SES_EXACT_INTEGER },
+    [LOSS] = { "loss", NULL, SES_EXACT_WORD },
+    [LABEL] = { "label", "__label__", SES_EXACT_WORD },
+    [PRETRAINED] = { "pretrainedVectors", NULL, SES_EXACT_WORD },
 };
-enum { NEGATIVES = 10000000, SIGMOID = 512, MAX_SIGMOID = 8, MAX_LINE = 1024, GROUP = 16, MAX_DIM = 1 << 16 };
-enum { MAGIC = 793712314, VERSION = 12, LOSS_NEGATIVE = 2, MODEL_CBOW = 1, MODEL_SKIPGRAM = 2 };
+enum { MAX_LINE = 1024, MAX_DIM = 1 << 16 };
 enum { PROGRESS_EVERY = 256, INITIALIZED = 10 /* one of ten blocks */ };
 
 typedef struct trainer {
@@ -37,10 +65,11 @@ typedef struct trainer {
     ses_mmap file;
     ses_fasttext_dictionary d;
     int dim, window, negatives;
-    bool cbow, diverged;
+    bool cbow;
     int64_t buckets;
     size_t in_rows;
-    float *in, *out, *keep, *hidden, *gradient, sigmoid[SIGMOID + 1];
+    float *in, *out, *keep, *hidden, *gradient;
+    ses_logistic_group group;
     int32_t *negative; /* table of samples */
     size_t n_negative;
     ses_minstd random;
@@ -50,26 +79,10 @@ typedef struct trainer {
     size_t bag_capacity;
 } trainer;
 
-static bool make_negatives(trainer *t, ses_err *e)
-{
-    float total = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < t->d.n_words; i++) total = (float)(total + pow((double)t->d.word[i].count, 0.5));
-    t->negative = ses_alloc_array(NEGATIVES + t->d.n_words, sizeof *t->negative, e);
-    if (!t->negative) return false;
-    for (size_t i = 0; i < t->d.n_words; i++) {
-        float share = (float)pow((double)t->d.word[i].count, 0.5) * NEGATIVES / total;
-        for (size_t k = 0; (float)k < share && n < NEGATIVES + t->d.n_words; k++)
-            t->negative[n++] = (int32_t)i;
-    }
-    t->n_negative = n;
-    return true;
-}
-
 static bool make_weights(trainer *t, ses_err *e)
 {
     size_t dim = (size_t)t->dim, all;
-    ses_minstd g = ses_minstd_of((uint32_t)(int64_t)t->job->value[SEED]);
+    ses_minstd g = ses_minstd_of((uint64_t)(int64_t)t->job->value[SEED]);
     t->in_rows = t->d.n_words + (size_t)t->buckets;
     if (!ses_mul_size(t->in_rows, dim, &all)) return ses_fail(e, SES_ENOMEM, "too many weights");
     t->in = ses_alloc_array(all, sizeof *t->in, e);
@@ -84,71 +97,18 @@ static bool make_weights(trainer *t, ses_err *e)
         float f = (float)t->d.word[i].count / (float)t->d.tokens;
         t->keep[i] = (float)(sqrt(t->job->value[T] / f) + t->job->value[T] / f);
     }
-    for (int i = 0; i <= SIGMOID; i++) {
-        float x = (float)(i * 2 * MAX_SIGMOID) / SIGMOID - MAX_SIGMOID;
-        t->sigmoid[i] = (float)(1.0 / (1.0 + expf(-x)));
-    }
-    return true;
+    t->negative = ses_fasttext_negatives(&t->d, 0, t->d.n_words, &t->n_negative, e);
+    ses_logistic_group_init(&t->group, t->dim, t->hidden, t->gradient);
+    return t->negative;
 }
 
 /* ---- steps ---- */
 
-typedef struct targets {
-    float *row[GROUP];
-    float label[GROUP];
-    int n;
-} targets;
-
-/* Trains the rows of a group, which are distinct, so that their products do not depend on each other. Each
- * sum runs in the order of the columns, four at once to hide its latency. */
-static void train_group(trainer *t, targets *g, float rate)
-{
-    float dot[GROUP] = { 0 };
-    int dim = t->dim;
-    const float *x = t->hidden;
-    for (int k = 0; k < g->n; k += 4) {
-        const float *a = g->row[k], *b = k + 1 < g->n ? g->row[k + 1] : a,
-                    *c = k + 2 < g->n ? g->row[k + 2] : a, *d = k + 3 < g->n ? g->row[k + 3] : a;
-        float s[4] = { 0 };
-        for (int i = 0; i < dim; i++) {
-            s[0] += a[i] * x[i];
-            s[1] += b[i] * x[i];
-            s[2] += c[i] * x[i];
-            s[3] += d[i] * x[i];
-        }
-        memcpy(dot + k, s, sizeof s);
-    }
-    for (int k = 0; k < g->n; k++) {
-        float f = dot[k], *restrict row = g->row[k], *restrict gradient = t->gradient;
-        t->diverged |= f != f;
-        if (t->diverged) break;
-        float score = f < -MAX_SIGMOID ? 0
-                      : f > MAX_SIGMOID
-                          ? 1
-                          : t->sigmoid[(int64_t)((f + MAX_SIGMOID) * SIGMOID / MAX_SIGMOID / 2)];
-        float step = rate * (g->label[k] - score);
-        for (int i = 0; i < dim; i++) {
-            gradient[i] += step * row[i];
-            row[i] += step * x[i];
-        }
-    }
-    g->n = 0;
-}
-
-static void add_target(trainer *t, targets *g, int32_t word, float label, float rate)
-{
-    float *row = t->out + (size_t)word * (size_t)t->dim;
-    bool clash = g->n == GROUP;
-    for (int k = 0; k < g->n && !clash; k++) clash = g->row[k] == row;
-    if (clash) train_group(t, g, rate);
-    g->row[g->n] = row;
-    g->label[g->n++] = label;
-}
+static float *out_row(const trainer *t, int32_t word) { return t->out + (size_t)word * (size_t)t->dim; }
 
 static void train_step(trainer *t, const int32_t *rows, size_t n, int32_t target, float rate)
 {
     size_t dim = (size_t)t->dim;
-    targets g = { .n = 0 };
     if (!n) return;
     memset(t->hidden, 0, dim * sizeof *t->hidden);
     memset(t->gradient, 0, dim * sizeof *t->gradient);
@@ -156,14 +116,15 @@ static void train_step(trainer *t, const int32_t *rows, size_t n, int32_t target
         for (size_t i = 0; i < dim; i++) t->hidden[i] += t->in[(size_t)rows[k] * dim + i];
     float share = (float)(1.0 / (double)n);
     for (size_t i = 0; i < dim; i++) t->hidden[i] *= share;
-    add_target(t, &g, target, 1, rate);
+    t->group.rate = rate;
+    ses_logistic_group_add(&t->group, out_row(t, target), 1);
     for (int k = 0; k < t->negatives; k++) {
         int32_t word;
         do word = t->negative[ses_minstd_upto(&t->random, t->n_negative - 1)];
         while (word == target);
-        add_target(t, &g, word, 0, rate);
+        ses_logistic_group_add(&t->group, out_row(t, word), 0);
     }
-    train_group(t, &g, rate);
+    ses_logistic_group_end(&t->group);
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < dim; i++) t->in[(size_t)rows[k] * dim + i] += t->gradient[i];
 }
@@ -175,7 +136,7 @@ static bool train_cbow(trainer *t, int at, int from, int to, float rate, ses_err
         if (p == at) continue;
         const ses_fasttext_word *w = &t->d.word[t->line[p]];
         if (!ses_array_reserve(&t->bag, &t->bag_capacity, n + w->n_rows, sizeof *t->bag, e)) return false;
-        memcpy(t->bag + n, t->d.rows + w->first_row, w->n_rows * sizeof *t->bag);
+        memcpy(t->bag + n, t->d.rows.row + w->first_row, w->n_rows * sizeof *t->bag);
         n += w->n_rows;
     }
     train_step(t, t->bag, n, t->line[at], rate);
@@ -191,7 +152,7 @@ static bool train_line(trainer *t, float rate, ses_err *e)
         const ses_fasttext_word *w = &t->d.word[t->line[at]];
         if (t->cbow) ok = train_cbow(t, at, from, to, rate, e);
         for (int p = from; !t->cbow && p < to; p++)
-            if (p != at) train_step(t, t->d.rows + w->first_row, w->n_rows, t->line[p], rate);
+            if (p != at) train_step(t, t->d.rows.row + w->first_row, w->n_rows, t->line[p], rate);
     }
     return ok;
 }
@@ -200,7 +161,7 @@ static bool train_line(trainer *t, float rate, ses_err *e)
 static int64_t read_line(trainer *t, ses_fasttext_reader *r)
 {
     int64_t read = 0, id;
-    if (r->ended) *r = ses_fasttext_reader_of(&t->file);
+    if (r->ended) *r = ses_fasttext_reader_of(t->file.data, t->file.size);
     t->length = 0;
     while (ses_fasttext_read(r)) {
         if (!ses_strmap_find(&t->d.id, r->word, r->len, &id)) continue;
@@ -214,15 +175,15 @@ static int64_t read_line(trainer *t, ses_fasttext_reader *r)
 
 static bool train(trainer *t, ses_err *e)
 {
-    ses_fasttext_reader r = ses_fasttext_reader_of(&t->file);
+    ses_fasttext_reader r = ses_fasttext_reader_of(t->file.data, t->file.size);
     const double *value = t->job->value;
     int64_t done = 0, read = 0, all = (int64_t)value[EPOCH] * t->d.tokens;
-    t->random = ses_minstd_of((uint32_t)(int64_t)value[SEED]);
+    t->random = ses_minstd_of((uint64_t)(int64_t)value[SEED]);
     for (int64_t lines = 0; done < all; lines++) {
         float progress = (float)done / (float)all;
         read += read_line(t, &r);
         if (!train_line(t, (float)(value[LR] * (1.0 - progress)), e)) return false;
-        if (t->diverged)
+        if (t->group.diverged)
             return ses_fail(e, SES_EARG, "training diverged: the learning rate %g is too large (--lr)",
                             value[LR]);
         if (read > (int64_t)value[LR_UPDATE_RATE]) {
@@ -237,94 +198,76 @@ static bool train(trainer *t, ses_err *e)
 
 /* ---- output ---- */
 
-static bool write_text(trainer *t, ses_file_writer *w, ses_err *e)
+static bool write_text(const ses_fasttext_model *m, ses_file_writer *w, ses_err *e)
 {
-    size_t dim = (size_t)t->dim;
+    size_t dim = ses_fasttext_dim(m), n = ses_fasttext_n_words(m);
+    float *x = ses_alloc_array(dim, sizeof *x, e);
     ses_buf line = { 0 };
-    bool ok = true;
-    ses_buf_appendf(&line, "%zu %d\n", t->d.n_words, t->dim);
-    for (size_t i = 0; ok && i < t->d.n_words; i++) {
-        const ses_fasttext_word *word = &t->d.word[i];
-        float *x = t->hidden, share = (float)(1.0 / (double)word->n_rows);
-        memset(x, 0, dim * sizeof *x);
-        for (size_t k = 0; k < word->n_rows; k++)
-            for (size_t c = 0; c < dim; c++) x[c] += t->in[(size_t)t->d.rows[word->first_row + k] * dim + c];
-        ses_buf_append(&line, word->text, word->len);
+    bool ok = x;
+    ses_buf_appendf(&line, "%zu %zu\n", n, dim);
+    for (size_t i = 0; ok && i < n; i++) {
+        ses_string word = ses_fasttext_word_at(m, i);
+        ok = ses_fasttext_word_vector(m, word.p, word.n, x, NULL, e);
+        ses_buf_append(&line, word.p, word.n);
         ses_buf_put(&line, ' ');
-        for (size_t c = 0; c < dim; c++) ses_buf_appendf(&line, "%.9g ", (double)(x[c] * share));
+        for (size_t c = 0; c < dim; c++) ses_buf_appendf(&line, "%.9g ", (double)x[c]);
         ses_buf_put(&line, '\n');
-        ok = ses_buf_ok(&line, e) && ses_file_writer_put(w, line.data, line.len, e);
+        ok = ok && ses_buf_ok(&line, e) && ses_file_writer_put(w, line.data, line.len, e);
         line.len = 0;
     }
     ses_buf_free(&line);
+    ses_free(x);
     return ok;
 }
 
-static void put(ses_buf *b, int64_t x, size_t size) { ses_buf_append(b, &x, size); } /* little-endian */
-
-static void put_header(const trainer *t, ses_buf *b)
+static bool write_model(const ses_exact_job *job, const ses_fasttext_model *m, ses_err *e)
 {
-    const double *value = t->job->value;
-    const int64_t argument[] = { MAGIC,
-                                 VERSION,
-                                 t->dim,
-                                 t->window,
-                                 (int64_t)value[EPOCH],
-                                 (int64_t)value[MIN_COUNT],
-                                 t->negatives,
-                                 1,
-                                 LOSS_NEGATIVE,
-                                 t->cbow ? MODEL_CBOW : MODEL_SKIPGRAM,
-                                 t->buckets,
-                                 (int64_t)value[MINN],
-                                 (int64_t)value[MAXN],
-                                 (int64_t)value[LR_UPDATE_RATE] };
-    for (size_t i = 0; i < SES_LEN(argument); i++) put(b, argument[i], 4);
-    ses_buf_append(b, &value[T], sizeof value[T]);
-    const int64_t size[] = { (int64_t)t->d.n, (int64_t)t->d.n_words, (int64_t)(t->d.n - t->d.n_words) };
-    for (size_t i = 0; i < SES_LEN(size); i++) put(b, size[i], 4);
-    put(b, t->d.tokens, 8);
-    put(b, -1, 8); /* not pruned */
-    for (size_t i = 0; i < t->d.n; i++) {
-        const ses_fasttext_word *w = &t->d.word[i];
-        ses_buf_append(b, w->text, w->len);
-        put(b, 0, 1);
-        put(b, w->count, 8);
-        put(b, w->is_label, 1);
-    }
-    put(b, 0, 1); /* not quantized */
-}
-
-static bool write_matrix(ses_file_writer *w, const float *x, size_t rows, int dim, ses_err *e)
-{
-    int64_t shape[] = { (int64_t)rows, dim };
-    return ses_file_writer_put(w, shape, sizeof shape, e) &&
-           ses_file_writer_put(w, x, rows * (size_t)dim * sizeof *x, e);
-}
-
-static bool write_binary(const trainer *t, ses_file_writer *w, ses_err *e)
-{
-    ses_buf header = { 0 };
-    put_header(t, &header);
-    bool ok = ses_buf_ok(&header, e) && ses_file_writer_put(w, header.data, header.len, e) &&
-              write_matrix(w, t->in, t->in_rows, t->dim, e) && ses_file_writer_put(w, "", 1, e) &&
-              write_matrix(w, t->out, t->d.n_words, t->dim, e);
-    ses_buf_free(&header);
-    return ok;
-}
-
-static bool write_vectors(trainer *t, ses_err *e)
-{
-    ses_file_writer *w = ses_file_writer_open(t->job->output, t->job->overwrite, e);
-    bool ok =
-        w && (t->job->binary ? write_binary(t, w, e) : write_text(t, w, e)) && ses_file_writer_commit(w, e);
+    ses_file_writer *w = ses_file_writer_open(job->output, job->overwrite, e);
+    bool ok = w && (job->binary ? ses_fasttext_write(m, w, e) : write_text(m, w, e)) &&
+              ses_file_writer_commit(w, e);
     ses_file_writer_free(w);
     return ok;
 }
 
+static bool write_vectors(const trainer *t, ses_err *e)
+{
+    const double *value = t->job->value;
+    ses_fasttext_model m = { .set = { .dim = t->dim,
+                                      .ws = t->window,
+                                      .epoch = (int32_t)value[EPOCH],
+                                      .min_count = (int32_t)value[MIN_COUNT],
+                                      .neg = t->negatives,
+                                      .word_ngrams = 1,
+                                      .loss = SES_FASTTEXT_NEGATIVE,
+                                      .model = t->cbow ? SES_FASTTEXT_CBOW : SES_FASTTEXT_SKIPGRAM,
+                                      .bucket = (int32_t)t->buckets,
+                                      .minn = (int32_t)value[MINN],
+                                      .maxn = (int32_t)value[MAXN],
+                                      .lr_update_rate = (int32_t)value[LR_UPDATE_RATE],
+                                      .t = value[T] },
+                             .d = t->d,
+                             .n_pruned = -1,
+                             .in = { .rows = (int64_t)t->in_rows, .columns = t->dim, .own = t->in },
+                             .out = { .rows = (int64_t)t->d.n_words, .columns = t->dim, .own = t->out } };
+    return write_model(t->job, &m, e);
+}
+
+/* Defaults that depend on the model. */
+static void set_defaults(ses_exact_job *job, const char *min_count, const char *minn, const char *maxn,
+                         const char *lr)
+{
+    const int which[] = { MIN_COUNT, MINN, MAXN, LR };
+    const char *const text[] = { min_count, minn, maxn, lr };
+    for (size_t i = 0; i < SES_LEN(which); i++) {
+        if (job->text[which[i]]) continue;
+        job->text[which[i]] = text[i];
+        ses_parse_number(text[i], strlen(text[i]), &job->value[which[i]]);
+    }
+}
+
 static bool set_up(trainer *t, ses_err *e)
 {
-    const ses_exact_job *job = t->job;
+    ses_exact_job *job = t->job;
     static const struct {
         int setting;
         double low, high;
@@ -338,13 +281,18 @@ static bool set_up(trainer *t, ses_err *e)
                   { BUCKET, 0, 2147483647 },
                   { LR_UPDATE_RATE, 1, 2147483647 },
                   { SEED, -2147483648.0, 2147483647 } };
+    set_defaults(t->job, "5", "3", "6", "0.05");
     for (size_t i = 0; i < SES_LEN(range); i++)
         if (!ses_exact_range(&ses_exact_fasttext, job, (size_t)range[i].setting, range[i].low, range[i].high,
                              e))
             return false;
     t->cbow = !strcmp(job->text[MODEL], "cbow");
     if (!t->cbow && strcmp(job->text[MODEL], "skipgram") != 0)
-        return ses_fail(e, SES_EUSAGE, "--model \"%s\": expected skipgram or cbow", job->text[MODEL]);
+        return ses_fail(e, SES_EUSAGE, "--model \"%s\": expected skipgram, cbow or supervised",
+                        job->text[MODEL]);
+    if (job->text[LOSS] && strcmp(job->text[LOSS], "ns") != 0)
+        return ses_fail(e, SES_EUSAGE, "--loss %s: only --model supervised has losses other than ns",
+                        job->text[LOSS]);
     t->dim = (int)job->value[DIM];
     t->window = (int)job->value[WS];
     t->negatives = (int)job->value[NEG];
@@ -354,15 +302,64 @@ static bool set_up(trainer *t, ses_err *e)
     return true;
 }
 
+static bool count_words(trainer *t, ses_err *e)
+{
+    int64_t least = (int64_t)t->job->value[MIN_COUNT];
+    if (!ses_fasttext_count(&t->d, ses_fasttext_reader_of(t->file.data, t->file.size), e) ||
+        !ses_fasttext_drop_rare(&t->d, least, 0, e))
+        return false;
+    return t->d.n_words >= 2 ||
+           ses_fail(e, SES_EARG, "%s: fewer than two words occur at least %lld times (--minCount)",
+                    t->job->corpus, (long long)least);
+}
+
+static int32_t whole(double x) /* out of range: refused later */
+{
+    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
+}
+
+static bool run_supervised(ses_exact_job *job, ses_err *e)
+{
+    const double *value = job->value;
+    set_defaults(job, "1", "0", "0", "0.1");
+    if (!ses_exact_range(&ses_exact_fasttext, job, SEED, -2147483648.0, 2147483647, e)) return false;
+    ses_fasttext_options o = { .set = { .dim = whole(value[DIM]),
+                                        .ws = whole(value[WS]),
+                                        .epoch = whole(value[EPOCH]),
+                                        .min_count = whole(value[MIN_COUNT]),
+                                        .neg = whole(value[NEG]),
+                                        .word_ngrams = whole(value[WORD_NGRAMS]),
+                                        .model = SES_FASTTEXT_SUPERVISED,
+                                        .bucket = whole(value[BUCKET]),
+                                        .minn = whole(value[MINN]),
+                                        .maxn = whole(value[MAXN]),
+                                        .lr_update_rate = whole(value[LR_UPDATE_RATE]),
+                                        .t = value[T] },
+                               .lr = value[LR],
+                               .min_count_label = whole(value[MIN_COUNT_LABEL]),
+                               .seed = (int64_t)value[SEED],
+                               .label = job->text[LABEL],
+                               .pretrained = job->text[PRETRAINED],
+                               .progress = job->progress,
+                               .ctx = job->ctx };
+    ses_fasttext_model m = { 0 };
+    bool ok = ses_fasttext_loss_of(job->text[LOSS] ? job->text[LOSS] : "softmax", &o.set.loss, e) &&
+              ses_fasttext_check(&o, e) && ses_fasttext_train_exact(&o, job->corpus, &m, e) &&
+              write_model(job, &m, e);
+    job->words = (int64_t)m.d.n_words;
+    ses_fasttext_clear(&m);
+    return ok;
+}
+
 static bool run(ses_exact_job *job, ses_err *e)
 {
+    if (!strcmp(job->text[MODEL], "supervised")) return run_supervised(job, e);
     trainer *t = ses_alloc(sizeof *t, e);
     if (!t) return false;
     t->job = job;
-    bool ok = set_up(t, e) && ses_mmap_open(&t->file, job->corpus, e) &&
-              ses_fasttext_count(&t->d, &t->file, job->corpus, (int64_t)job->value[MIN_COUNT], e) &&
+    bool ok = set_up(t, e) && ses_mmap_open(&t->file, job->corpus, e) && count_words(t, e) &&
               ses_fasttext_add_ngrams(&t->d, (int)job->value[MINN], (int)job->value[MAXN], t->buckets, e) &&
-              make_weights(t, e) && make_negatives(t, e) && train(t, e) && write_vectors(t, e);
+              make_weights(t, e) && train(t, e) && write_vectors(t, e);
     job->words = (int64_t)t->d.n_words;
     ses_fasttext_dictionary_free(&t->d);
     ses_mmap_free(&t->file);

@@ -1,5 +1,7 @@
-/* Introsort as GNU's C++ library implements it, and its random numbers. */
+/* Introsort as GNU's C++ library implements it, its random numbers and hash maps. */
 #include "libstdcxx.h"
+
+#include "base/alloc.h"
 
 #include <math.h>
 
@@ -114,7 +116,7 @@ void ses_libstdcxx_sort(ses_sort_item *item, size_t n)
 
 #define MODULUS 2147483647u
 
-ses_minstd ses_minstd_of(uint32_t seed) { return (ses_minstd){ seed % MODULUS ? seed % MODULUS : 1 }; }
+ses_minstd ses_minstd_of(uint64_t seed) { return (ses_minstd){ seed % MODULUS ? (uint32_t)(seed % MODULUS) : 1 }; }
 
 static uint32_t next(ses_minstd *g) /* from 0: the generator's least number is subtracted */
 {
@@ -138,4 +140,99 @@ double ses_minstd_real(ses_minstd *g, double low, double high)
     double x = sum / (range * range);
     if (x >= 1) x = nextafter(1, 0);
     return x * (high - low) + low;
+}
+
+static void swap_numbers(int32_t *a, int32_t *b)
+{
+    int32_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
+void ses_libstdcxx_shuffle(int32_t *x, size_t n, ses_minstd *g)
+{
+    const uint64_t range = MODULUS - 2;
+    size_t i = 1;
+    if (n < 2) return;
+    if (range / n < n) {
+        for (; i < n; i++) swap_numbers(&x[i], &x[ses_minstd_upto(g, i)]);
+        return;
+    }
+    if (n % 2 == 0) { /* the others are drawn in pairs */
+        swap_numbers(&x[1], &x[ses_minstd_upto(g, 1)]);
+        i = 2;
+    }
+    for (; i < n; i += 2) {
+        uint64_t two = ses_minstd_upto(g, (i + 1) * (i + 2) - 1);
+        swap_numbers(&x[i], &x[two / (i + 2)]);
+        swap_numbers(&x[i + 1], &x[two % (i + 2)]);
+    }
+}
+
+/* ---- hash map: one list of all nodes; a bucket points to the node before its first one ---- */
+
+enum { NONE = -1, HEAD = -2 };
+
+typedef struct hash_map {
+    const int32_t *key;
+    size_t n_slots;
+    int64_t *next, *slot; /* next[i]: after node i; slot: node before the first, HEAD: the list's head */
+    int64_t first;
+} hash_map;
+
+static int64_t *next_of(hash_map *m, int64_t node) { return node == HEAD ? &m->first : &m->next[node]; }
+
+static void link_node(hash_map *m, int64_t node)
+{
+    size_t at = (size_t)m->key[node] % m->n_slots;
+    if (m->slot[at] != NONE) {
+        int64_t *before = next_of(m, m->slot[at]);
+        m->next[node] = *before;
+        *before = node;
+        return;
+    }
+    m->next[node] = m->first;
+    m->first = node;
+    if (m->next[node] != NONE) m->slot[(size_t)m->key[m->next[node]] % m->n_slots] = node;
+    m->slot[at] = HEAD;
+}
+
+static bool resize(hash_map *m, size_t n_slots, ses_err *e)
+{
+    int64_t *slot = ses_alloc_array(n_slots, sizeof *slot, e), node = m->first;
+    if (!slot) return false;
+    ses_free(m->slot);
+    m->slot = slot;
+    m->n_slots = n_slots;
+    m->first = NONE;
+    for (size_t i = 0; i < n_slots; i++) slot[i] = NONE;
+    while (node != NONE) {
+        int64_t next_node = m->next[node];
+        link_node(m, node);
+        node = next_node;
+    }
+    return true;
+}
+
+bool ses_libstdcxx_map_order(const int32_t *key, size_t n, size_t *order, ses_err *e)
+{
+    static const uint32_t sizes[] = { 13,        29,        59,        127,      257,       541,
+                                      1109,      2357,      5087,      10273,    20753,     42043,
+                                      85229,     172933,    351061,    712697,   1447153,   2938679,
+                                      5967347,   12117689,  24607243,  49969847, 101473717, 206062531,
+                                      418451333, 849749479, 1725587117 };
+    hash_map m = { .key = key, .first = NONE };
+    size_t size = 0;
+    m.next = ses_alloc_array(n, sizeof *m.next, e);
+    bool ok = m.next;
+    for (size_t i = 0; ok && i < n; i++) {
+        if (i + 1 > m.n_slots)
+            ok = size < SES_LEN(sizes) ? resize(&m, sizes[size++], e)
+                                       : ses_fail(e, SES_EUNSUPPORTED, "too many keys in a hash map");
+        if (ok) link_node(&m, (int64_t)i);
+    }
+    for (size_t i = 0; ok && i < n; i++, m.first = m.next[m.first]) order[i] = (size_t)m.first;
+    ses_free(m.next);
+    ses_free(m.slot);
+    return ok;
 }

@@ -1,0 +1,140 @@
+/* vectors quantize: compresses a fastText model. */
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "cli/train/train_monitor.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "vectors/fasttext/fasttext_quantize.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct args {
+    const char *output, *retrain;
+    bool overwrite, qnorm, qout;
+    int64_t cutoff, dsub, epoch, threads;
+    double lr;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "file to write, by custom MODEL.ftz" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace FILE" },
+    { .name = "cutoff",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, cutoff),
+      .def = "0",
+      .min = 0,
+      .max = 2147483647,
+      .help = "rows of words and n-grams to keep; 0: all" },
+    { .name = "retrain",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, retrain),
+      .value = "FILE",
+      .help = "train the kept rows again on this text with labels" },
+    { .name = "epoch",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, epoch),
+      .def = "5",
+      .min = 1,
+      .max = 1 << 20,
+      .help = "passes of --retrain over the text" },
+    { .name = "lr",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, lr),
+      .def = "0.05",
+      .min = 0,
+      .max = 1e6,
+      .help = "initial learning rate of --retrain" },
+    { .name = "qnorm",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, qnorm),
+      .help = "quantize the norms of rows separately" },
+    { .name = "qout",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, qout),
+      .help = "quantize the output matrix too (from 256 labels)" },
+    { .name = "dsub",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, dsub),
+      .def = "2",
+      .min = 1,
+      .max = 1 << 16,
+      .help = "columns that share one code" },
+    SES_OPT_THREADS(args, threads),
+};
+
+static bool show(void *ctx, int64_t done, int64_t total)
+{
+    ses_progress *line = ctx;
+    line->total = total;
+    ses_progress_show(line, done);
+    return !ses_train_monitor_should_stop();
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    double start = ses_seconds();
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (a->retrain && !a->cutoff) return ses_fail(e, SES_EUSAGE, "--retrain needs --cutoff");
+    ses_train_monitor_catch_signals();
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
+    ses_fasttext_quantizing q = {
+        .cutoff = a->cutoff,
+        .norms = a->qnorm,
+        .output = a->qout,
+        .dsub = (int32_t)a->dsub,
+        .retrain = a->retrain,
+        .again = { .set.epoch = (int32_t)a->epoch, .lr = a->lr, .progress = show, .ctx = &line }
+    };
+    ses_thread_pool *pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
+    ses_fasttext_model *m = pool ? ses_fasttext_open(c->operands[0], e) : NULL;
+    size_t before = m ? m->file.size : 0;
+    bool ok = m && ses_fasttext_quantize(m, &q, pool, e) && ses_fasttext_save(m, a->output, a->overwrite, e);
+    ses_progress_end(&line);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
+    if (ok && !c->quiet)
+        fprintf(stderr, "%s: %zu words, %" PRId64 " rows, from %.1f MB, %.1f s\n", a->output,
+                ses_fasttext_n_words(m), m->in.rows, (double)before / 1e6, ses_seconds() - start);
+    ses_fasttext_free(m);
+    ses_thread_pool_free(pool);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame vectors quantize model.bin --output model.ftz --qnorm", "compress a fastText model" },
+    { "sesame vectors quantize model.bin -o model.ftz --cutoff 100000 --retrain train.txt",
+      "keep 100,000 rows and train them again" },
+    { 0 },
+};
+
+const ses_command ses_command_vectors_quantize = {
+    .name = "vectors-quantize",
+    .usage = "MODEL.bin",
+    .summary = "compress a fastText model",
+    .description = "Compresses a fastText model by product quantization: each part of a row becomes the "
+                   "number of one of "
+                   "256 centroids. The file has the bytes that fastText's quantize writes on one thread.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .is_action = true,
+    .run = run,
+};

@@ -1,0 +1,23 @@
+/* Texts as bags: the rows of their words and n-grams, and their labels. */
+#ifndef SES_VECTORS_FASTTEXT_BAGS_H
+#define SES_VECTORS_FASTTEXT_BAGS_H
+
+#include "fasttext_trainer.h"
+
+typedef struct ses_fasttext_bags {
+    size_t n, n_rows, n_labels, rows_capacity, labels_capacity;
+    int32_t *row, *label;            /* of all texts */
+    size_t *row_start, *label_start; /* [n + 1] */
+    int32_t *tokens;                 /* [n] */
+    int64_t all_tokens;
+} ses_fasttext_bags;
+
+/* Counts the words and labels of the texts into the dictionary of m. */
+bool ses_fasttext_count_texts(const ses_fasttext_options *o, const ses_fasttext_texts *t,
+                              ses_fasttext_model *m, ses_err *e);
+/* *b must be zeroed; free it even on failure. */
+bool ses_fasttext_bags_fill(ses_fasttext_bags *b, const ses_fasttext_texts *t, const ses_fasttext_model *m,
+                            ses_err *e);
+void ses_fasttext_bags_free(ses_fasttext_bags *b);
+
+#endif
