@@ -4,19 +4,19 @@
 set -u
 . tests/counted.sh
 
-cat >"$tmp/v.txt" <<EOF
+awk 'NR == 1 { print } NR > 1 { print $0 " " }' >"$tmp/v.txt" <<EOF
 7 3
-man 1 0 0.1 
-king 1 1 0.1 
-woman 0 0.1 1 
-queen 0.1 1 1 
-New 0.5 -1 0 
-York 0.4 -1 0.1 
-apple -1 0 0.2 
+man 1 0 0.1
+king 1 1 0.1
+woman 0 0.1 1
+queen 0.1 1 1
+New 0.5 -1 0
+York 0.4 -1 0.1
+apple -1 0 0.2
 EOF
 printf ': family\nman king woman queen\nMan Woman King Queen\nman king woman unknown\n: other\nman king woman apple\n' >"$tmp/questions"
 mkdir "$tmp/lists"
-printf 'man\tking\t7\nman\twoman\t3\nKING\tqueen\t8\nman\tnobody\t1\n' >"$tmp/lists/b.txt"
+printf 'man\tking\t7\nman\twoman\t3\nKING\tqueen\t8\nman\tabsent\t1\n' >"$tmp/lists/b.txt"
 printf '# blanks\nman king 1\nman woman 2\nbad line here now\n' >"$tmp/lists/a.txt"
 echo x >"$tmp/lists/ignored.md"
 
@@ -63,7 +63,7 @@ shows 'king' nearest "$tmp/v.txt" man -k 1
 that 'the sum of two words' 'vectors nearest --json -k 2 "$tmp/v.txt" "New York" && grep -q "\"words\": \[\"New\", \"York\"\], \"nearest\": \[{\"word\": \"man\"" "$tmp/out"'
 that 'two questions' 'vectors nearest --json "$tmp/v.txt" man king && [ "$(wc -l <"$tmp/out")" -eq 2 ]'
 that 'a pipe' 'printf "man\n\nking\n" | vectors nearest --json "$tmp/v.txt" && [ "$(wc -l <"$tmp/out")" -eq 2 ]'
-that 'an unknown word in a pipe' 'printf "nobody\nman\n" | vectors nearest --json "$tmp/v.txt"; [ $? -eq 1 ] && [ "$(wc -l <"$tmp/out")" -eq 1 ] && grep -q "\"nobody\" is not in the vocabulary" "$tmp/err"'
+that 'an unknown word in a pipe' 'printf "absent\nman\n" | vectors nearest --json "$tmp/v.txt"; [ $? -eq 1 ] && [ "$(wc -l <"$tmp/out")" -eq 1 ] && grep -q "\"absent\" is not in the vocabulary" "$tmp/err"'
 refuses 3 '"Queen" is not in the vocabulary; it has "queen"' nearest "$tmp/v.txt" Queen
 that 'fewer words than asked for' 'vectors nearest --json -k 100 "$tmp/v.txt" man && [ "$(grep -o cosine "$tmp/out" | wc -l)" -eq 6 ]'
 that 'threads' 'vectors nearest --json -t 1 "$tmp/v.txt" man && mv "$tmp/out" "$tmp/one" && vectors nearest --json -t 3 "$tmp/v.txt" man && cmp -s "$tmp/out" "$tmp/one"'
@@ -91,6 +91,10 @@ that 'restricted' 'vectors eval --json --restrict 3 "$tmp/v.txt" --analogies "$t
 that 'both tables' 'vectors eval "$tmp/v.txt" --analogies "$tmp/questions" --similarity "$tmp/lists" && grep -q "^total *4 *3 *2 *66.67 %" "$tmp/out" && grep -q "^b.txt" "$tmp/out"'
 refuses 2 'nothing to do' eval "$tmp/v.txt"
 refuses 3 'a question before the first section' eval "$tmp/v.txt" --analogies "$tmp/lists/b.txt"
+
+# other commands
+that 'a map of words' '"$sesame" map --vectors "$tmp/c.word2vec-binary" --method pca --json >"$tmp/out" 2>"$tmp/err" && grep -q "\"rank\": \[\"1-10\"" "$tmp/out" && grep -q apple "$tmp/out"'
+that 'a map of the first words' '"$sesame" map --vectors "$tmp/v.txt" --points 3 --method pca --json >"$tmp/out" 2>"$tmp/err" && grep -q woman "$tmp/out" && ! grep -q queen "$tmp/out"'
 
 # lists of commands
 that 'help lists the command, not its actions' '"$sesame" --help >"$tmp/out" && grep -q "^  vectors  " "$tmp/out" && ! grep -q "vectors-" "$tmp/out"'

@@ -150,7 +150,7 @@ static void check_damaged(void)
     char *big = ses_alloc(n + 64, NULL);
     for (int kind = 0; big && kind < 3; kind++) {
         ses_err e = { 0 };
-        int head = sprintf(big, "%s", kind ? "1 1\n" : "");
+        int head = snprintf(big, 64, "%s", kind ? "1 1\n" : "");
         memset(big + head, 'x', n);
         memcpy(big + (size_t)head + n, kind < 2 ? " 1.0\n" : " \1\0\0\0", 5);
         ses_vectors *v = read_bytes(big, (size_t)head + n + 5, "big", &e);
@@ -172,8 +172,7 @@ static void check_saving(void)
     char path[128];
     for (size_t f = 0; v && (format = ses_vectors_writable_format(f)); f++) {
         ses_vectors_save_options o = { .full_precision = true };
-        in_dir(path, format);
-        if (!strcmp(format, "vec")) strcat(path, ".vec");
+        in_dir(path, strcmp(format, "vec") ? format : "x.vec");
         CHECK_MSG(ses_vectors_save(v, format, path, &o, &e), "%s: %s", format, e.msg);
         w = ses_vectors_open(path, &e);
         CHECK_MSG(w && ses_vectors_read_words(w, 0, &e) && !strcmp(ses_vectors_format(w), format), "%s: %s",
@@ -341,7 +340,7 @@ static void check_analogies(void)
             CHECK(ses_analogies_score(&r, v, path, &o, &e) && !ses_analogy_sum(&r, 0, 2).scored);
             ses_analogy_result_free(&r);
         }
-    /* The nearest word is another case of a word of the question: compute-accuracy takes it, gensim does not. */
+    /* The nearest word is a word of the question in another case: compute-accuracy takes it, gensim not. */
     static const char twice[] = "a 1 0\nb 0 1\nc 1 1\nC -0.3 2\nd -0.5 2\n";
     ses_vectors *t = read_bytes(BYTES(twice), "x", &e);
     CHECK(t && ses_file_write(path, BYTES(": s\na b c d\n"), true, &e));

@@ -2,7 +2,7 @@
  * folders, and gensim's KeyedVectors (.kv). The format is detected from the contents; docs/VECTORS.md describes each.
  *
  * Opening maps the file and reads its header only, so that a file of many gigabytes opens at once. Words are
- * read by ses_vectors_read_words, all or the first N; vectors are read where they are, one at a time.
+ * read by ses_vectors_read_words, all or the first N; vectors stay in the file and are read one at a time.
  *
  *     ses_vectors *v = ses_vectors_open("vectors.bin", &e);
  *     if (v && ses_vectors_read_words(v, 0, &e)) i = ses_vectors_find(v, "house", 5);
@@ -47,7 +47,7 @@ bool ses_vectors_read_words(ses_vectors *v, int64_t max, ses_err *e);
 int64_t ses_vectors_count(const ses_vectors *v);
 /* Rows left out because their word had occurred before. */
 int64_t ses_vectors_duplicates(const ses_vectors *v);
-/* Word i of those read, in the order of the file: most frequent first in most files. */
+/* Word i, in the order of the file: most frequent first in most files. */
 ses_string ses_vectors_word(const ses_vectors *v, int64_t i);
 /* Index of a word; -1: not among the words read. */
 int64_t ses_vectors_find(const ses_vectors *v, const char *word, size_t n);

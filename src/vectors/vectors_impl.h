@@ -31,7 +31,7 @@ struct ses_vectors {
     ses_vector_row *row;
     size_t n_rows, cap_rows;
     ses_strmap names;
-    void *extra; /* of the format */
+    void *extra; /* data of the format */
 };
 
 /* Rows to write. */
@@ -56,8 +56,9 @@ struct ses_vector_format {
     /* Vector of a word outside of the vocabulary; *known is false on entry. NULL: there are none. */
     bool (*unknown)(const ses_vectors *v, ses_string word, float *out, bool *known, ses_err *e);
     void (*close)(ses_vectors *v); /* frees extra; NULL: nothing to do */
-    /* Writing: head (may be NULL) and one call per row append to a buffer; refuses names the reason why a word
-     * cannot be stored, or returns NULL. A format with `save` writes everything itself. All NULL: read only. */
+    /* Writing: put_head (may be NULL) and one put_row per row append to a buffer; refuses gives the reason
+     * why a word cannot be stored, NULL: it can. A format with `save` writes everything itself. Neither
+     * put_row nor save: read only. */
     void (*put_head)(ses_buf *out, int64_t count, int64_t dim);
     void (*put_row)(ses_buf *out, const ses_vector_line *line);
     const char *(*refuses)(ses_string word);

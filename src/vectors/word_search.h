@@ -17,9 +17,10 @@ typedef struct ses_word_hit {
 
 /* A query is the sum of unit vectors, or of 3CosMul (Levy and Goldberg 2014) several of them:
  *     sum:      score(w) = cos(w, x)
- *     3CosMul:  score(w) = prod over plus (1 + cos(w, x)) / 2 / (prod over minus (1 + cos(w, x)) / 2 + 1e-6) */
+ *     3CosMul:  score(w) = prod over plus (1 + cos(w, x)) / 2
+ *                          / (prod over minus (1 + cos(w, x)) / 2 + 1e-6) */
 typedef struct ses_word_query {
-    const ses_real *x; /* [plus + minus, dim] unit vectors, those of plus first; a sum: [1, dim] */
+    const ses_real *x; /* [plus + minus, dim] unit vectors, plus first; a sum: [1, dim] */
     int plus, minus;   /* sum: 1, 0 */
     bool multiply;
     const int64_t *exclude; /* [n_exclude]: words that are not results */

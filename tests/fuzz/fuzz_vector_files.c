@@ -1,5 +1,5 @@
-/* Files of word vectors. The first byte selects: m: a file in memory, whose format is detected; F: config.json,
- * a NUL and vocab.txt of a folder; Q: analogy questions; P: a list of word pairs. */
+/* Files of word vectors. The first byte selects: m: a file in memory, whose format is detected; F: a folder's
+ * config.json, a NUL and vocab.txt; Q: analogy questions; P: a list of word pairs. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"

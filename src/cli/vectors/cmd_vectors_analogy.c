@@ -1,6 +1,6 @@
 /* vectors analogy: completes an analogy. */
 #include "base/str.h"
-#include "neighbours.h"
+#include "word_questions.h"
 
 typedef struct args {
     ses_neighbours_args n;

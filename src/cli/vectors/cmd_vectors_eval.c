@@ -225,7 +225,7 @@ const ses_command ses_command_vectors_eval = {
     .usage = "FILE",
     .summary = "score word vectors on analogies and similarities",
     .description =
-        "Scores word vectors on analogy questions and on lists of word pairs. Counts equal those of "
+        "Scores word vectors on analogy questions and on lists of word pairs. Counts equal the counts of "
         "word2vec's compute-accuracy and of gensim.",
     .examples = examples,
     .opt = opt,

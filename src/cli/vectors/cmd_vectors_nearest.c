@@ -1,5 +1,5 @@
 /* vectors nearest: lists the words nearest to words. */
-#include "neighbours.h"
+#include "word_questions.h"
 
 typedef struct args {
     ses_neighbours_args n;

@@ -1,5 +1,5 @@
-/* fastText models, .bin and .ftz (vectors/fasttext): words have the means of their own row and those of their
- * n-grams; so do unknown words. */
+/* fastText models, .bin and .ftz (vectors/fasttext): a word has the mean of its own row and the rows of its
+ * n-grams, an unknown word that of its n-grams. */
 #include "base/alloc.h"
 #include "vectors/fasttext/fasttext_model.h"
 #include "vectors/vectors_impl.h"

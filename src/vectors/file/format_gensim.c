@@ -128,7 +128,7 @@ static bool open(ses_vectors *v, ses_err *e)
 {
     keyed *k = v->extra = ses_alloc(sizeof *k, e);
     if (!k || !(k->pickle = ses_pickle_read_large(v->p, v->n, allowed, SES_LEN(allowed), e)))
-        return k && ses_wrap(e, "not plain KeyedVectors of gensim (save those of a model as model.wv.save)");
+        return k && ses_wrap(e, "not plain KeyedVectors of gensim (of a model, save model.wv)");
     const ses_pickle *p = k->pickle;
     const ses_pickle_node *root = ses_pickle_root(p);
     const ses_pickle_node *state = is_call_of(p, root, KEYED_VECTORS) ? ses_pickle_state(p, root) : NULL;

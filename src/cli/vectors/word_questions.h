@@ -1,8 +1,8 @@
 /* Questions to word vectors, shared by `vectors nearest` and `vectors analogy`: a line of words becomes a
  * query, the answer is a table or a line of JSON. Questions are operands, or lines of standard input, answered
  * as they arrive. Main thread only. */
-#ifndef SES_CLI_NEIGHBOURS_H
-#define SES_CLI_NEIGHBOURS_H
+#ifndef SES_CLI_WORD_QUESTIONS_H
+#define SES_CLI_WORD_QUESTIONS_H
 
 #include "cli/command.h"
 #include "sesame/vectors.h"

@@ -1,5 +1,5 @@
-/* Questions to word vectors: see neighbours.h. */
-#include "neighbours.h"
+/* Questions to word vectors: see word_questions.h. */
+#include "word_questions.h"
 
 #include "base/alloc.h"
 #include "base/thread_pool.h"
