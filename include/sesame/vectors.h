@@ -1,5 +1,6 @@
 /* Files of static word vectors: word2vec text and binary, fastText .bin, .ftz and .vec, GloVe text, Sesame's
- * folders, and gensim's KeyedVectors (.kv). The format is detected from the contents; docs/VECTORS.md describes each.
+ * folders, and gensim's KeyedVectors (.kv). The format is detected from the contents; docs/VECTORS.md
+ * describes each.
  *
  * Opening maps the file and reads its header only, so that a file of many gigabytes opens at once. Words are
  * read by ses_vectors_read_words, all or the first N; vectors stay in the file and are read one at a time.

@@ -47,7 +47,7 @@ static bool accept_count(cursor *c, size_t *x)
 }
 
 /* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } with keys in any order. */
-static bool read_header(cursor c, ses_npy *h, ses_err *e)
+static bool read_header(cursor c, ses_npy_header *h, ses_err *e)
 {
     bool type = false, order = false, shape = false;
     if (!accept(&c, "{")) return ses_fail(e, SES_EFORMAT, "no .npy header");
@@ -75,7 +75,7 @@ static bool read_header(cursor c, ses_npy *h, ses_err *e)
     return (type && order && shape) || ses_fail(e, SES_EFORMAT, "descr, fortran_order or shape is missing");
 }
 
-static bool read_element(const ses_npy *h, const unsigned char *p, float *out)
+static bool read_element(const ses_npy_header *h, const unsigned char *p, float *out)
 {
     uint64_t bits = 0;
     for (size_t k = h->size; k-- > 0;) bits = bits << 8 | p[k];
@@ -91,18 +91,18 @@ static bool read_element(const ses_npy *h, const unsigned char *p, float *out)
     return *out = (float)(int64_t)((bits ^ sign) - sign), true;
 }
 
-static bool is_supported(const ses_npy *h)
+static bool is_supported(const ses_npy_header *h)
 {
     if (h->kind == 'f') return h->size == 2 || h->size == 4 || h->size == 8;
     if (h->kind == 'i') return h->size == 1 || h->size == 2 || h->size == 4 || h->size == 8;
     return (h->kind == 'u' || h->kind == 'b') && h->size == 1;
 }
 
-bool ses_npy_read(ses_npy *h, const void *bytes, size_t n, ses_err *e)
+bool ses_npy_read(ses_npy_header *h, const void *bytes, size_t n, ses_err *e)
 {
     const unsigned char *p = bytes;
     size_t count, want;
-    *h = (ses_npy){ .dim = { 1, 1 } };
+    *h = (ses_npy_header){ .dim = { 1, 1 } };
     if (n < 12 || memcmp(p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
         return ses_fail(e, SES_EFORMAT, "not a .npy file of version 1 to 3");
     size_t begin = p[6] == 1 ? 10 : 12, len = p[8] | (size_t)p[9] << 8;
@@ -121,7 +121,7 @@ bool ses_npy_read(ses_npy *h, const void *bytes, size_t n, ses_err *e)
 
 bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
 {
-    ses_npy h;
+    ses_npy_header h;
     if (!ses_npy_read(&h, bytes, n, e)) return false;
     size_t count = h.dim[0] * h.dim[1];
     float *x = ses_alloc_array(count, sizeof *x, e);

@@ -16,8 +16,8 @@ enum { READ_BYTES = 1 << 20, WRITE_BYTES = 1 << 20, PROGRESS_ROWS = 1024 };
 static bool detect(ses_vectors *v, ses_err *e)
 {
     if (!v->is_folder && !v->n) return ses_fail(e, SES_EFORMAT, "the file is empty, expected word vectors");
-    for (size_t i = 0; !v->format && ses_vector_format_at(i); i++)
-        if (ses_vector_format_at(i)->detect(v)) v->format = ses_vector_format_at(i);
+    for (size_t i = 0; !v->format && ses_word_format_at(i); i++)
+        if (ses_word_format_at(i)->detect(v)) v->format = ses_word_format_at(i);
     if (!v->format)
         return ses_fail(e, SES_EFORMAT,
                         "not a file of word vectors: expected word2vec text or binary, fastText .bin, .ftz "
@@ -217,21 +217,21 @@ bool ses_vectors_lookup(const ses_vectors *v, const char *word, size_t n, float 
 
 /* ---- saving ---- */
 
-static bool is_writable(const ses_vector_format *f) { return f->save || f->put_row; }
+static bool is_writable(const ses_word_format *f) { return f->save || f->put_row; }
 
 const char *ses_vectors_writable_format(size_t i)
 {
-    const ses_vector_format *f;
-    for (size_t k = 0; (f = ses_vector_format_at(k)); k++)
+    const ses_word_format *f;
+    for (size_t k = 0; (f = ses_word_format_at(k)); k++)
         if (is_writable(f) && i-- == 0) return f->name;
     return NULL;
 }
 
-static const ses_vector_format *find_writable(const char *name, ses_err *e)
+static const ses_word_format *find_writable(const char *name, ses_err *e)
 {
-    const ses_vector_format *f;
+    const ses_word_format *f;
     const char *known;
-    for (size_t k = 0; (f = ses_vector_format_at(k)); k++)
+    for (size_t k = 0; (f = ses_word_format_at(k)); k++)
         if (is_writable(f) && !strcmp(f->name, name)) return f;
     ses_buf names = { 0 };
     for (size_t k = 0; (known = ses_vectors_writable_format(k)); k++)
@@ -242,7 +242,7 @@ static const ses_vector_format *find_writable(const char *name, ses_err *e)
     return NULL;
 }
 
-static bool check_words(const ses_vectors *v, const ses_vector_format *f, ses_err *e)
+static bool check_words(const ses_vectors *v, const ses_word_format *f, ses_err *e)
 {
     for (size_t i = 0; f->refuses && i < v->n_rows; i++) {
         ses_string w = { v->row[i].word, v->row[i].len };
@@ -252,7 +252,7 @@ static bool check_words(const ses_vectors *v, const ses_vector_format *f, ses_er
     return true;
 }
 
-static bool put_rows(const ses_vectors *v, const ses_vector_format *f, ses_file_writer *w,
+static bool put_rows(const ses_vectors *v, const ses_word_format *f, ses_file_writer *w,
                      const ses_vectors_save_options *o, ses_err *e)
 {
     ses_buf out = { 0 };
@@ -281,7 +281,7 @@ bool ses_vectors_save(const ses_vectors *v, const char *format, const char *path
                       const ses_vectors_save_options *o, ses_err *e)
 {
     static const ses_vectors_save_options none = { 0 };
-    const ses_vector_format *f = find_writable(format, e);
+    const ses_word_format *f = find_writable(format, e);
     if (!o) o = &none;
     if (!f || (!check_words(v, f, e) && !ses_wrap(e, "%s", v->path))) return false;
     if (f->save) return f->save(v, path, o, e);

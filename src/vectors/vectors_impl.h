@@ -13,10 +13,10 @@ typedef struct ses_vector_row {
     uint32_t len;     /* bytes of the word */
 } ses_vector_row;
 
-typedef struct ses_vector_format ses_vector_format;
+typedef struct ses_word_format ses_word_format;
 
 struct ses_vectors {
-    const ses_vector_format *format;
+    const ses_word_format *format;
     char *path;
     bool is_folder;
     const char *p; /* bytes of the file; a folder has none */
@@ -43,7 +43,7 @@ typedef struct ses_vector_line {
 } ses_vector_line;
 
 /* A format: one file, format_NAME.c, and one line in vector_formats.def. */
-struct ses_vector_format {
+struct ses_word_format {
     const char *name, *title; /* title: for people */
     /* Whether the file, with path, is_folder, p and n set, has this format. The first that accepts wins. */
     bool (*detect)(const ses_vectors *v);
@@ -65,7 +65,7 @@ struct ses_vector_format {
     bool (*save)(const ses_vectors *v, const char *path, const ses_vectors_save_options *o, ses_err *e);
 };
 
-const ses_vector_format *ses_vector_format_at(size_t i); /* NULL past the last */
+const ses_word_format *ses_word_format_at(size_t i); /* NULL past the last */
 
 /* The same as ses_vectors_open for bytes in memory, borrowed. path: for messages and .vec. */
 ses_vectors *ses_vectors_from_memory(const void *bytes, size_t n, const char *path, ses_err *e);

@@ -3,7 +3,7 @@
 #include "word_questions.h"
 
 typedef struct args {
-    ses_neighbours_args n;
+    ses_word_question_args n;
     int method;
 } args;
 
@@ -14,18 +14,18 @@ static const ses_opt opt[] = {
       .choices = "3cosadd|3cosmul",
       .def = "3cosadd",
       .help = "the cosine with B - A + C, or the product of the three similarities" },
-    SES_OPT_INCLUDE(args, n, ses_neighbours_options),
+    SES_OPT_INCLUDE(args, n, ses_word_question_options),
 };
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_neighbours x = { .call = c, .a = &a->n, .path = c->operands[0], .analogy = true };
+    ses_word_questions x = { .call = c, .a = &a->n, .path = c->operands[0], .analogy = true };
     ses_buf words = { 0 };
     x.multiply = a->method == 1;
-    if (c->n_operands == 1) return ses_neighbours_run(&x, NULL, 0, e);
+    if (c->n_operands == 1) return ses_word_questions_run(&x, NULL, 0, e);
     for (int i = 1; i < c->n_operands; i++) ses_buf_appendf(&words, "%s%s", i > 1 ? " " : "", c->operands[i]);
-    bool ok = ses_buf_ok(&words, e) && ses_neighbours_run(&x, (const char *const[]){ words.data }, 1, e);
+    bool ok = ses_buf_ok(&words, e) && ses_word_questions_run(&x, (const char *const[]){ words.data }, 1, e);
     ses_buf_free(&words);
     return ok;
 }

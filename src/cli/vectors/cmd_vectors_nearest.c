@@ -2,16 +2,16 @@
 #include "word_questions.h"
 
 typedef struct args {
-    ses_neighbours_args n;
+    ses_word_question_args n;
 } args;
 
-static const ses_opt opt[] = { SES_OPT_INCLUDE(args, n, ses_neighbours_options) };
+static const ses_opt opt[] = { SES_OPT_INCLUDE(args, n, ses_word_question_options) };
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_neighbours x = { .call = c, .a = &a->n, .path = c->operands[0] };
-    return ses_neighbours_run(&x, (const char *const *)c->operands + 1, c->n_operands - 1, e);
+    ses_word_questions x = { .call = c, .a = &a->n, .path = c->operands[0] };
+    return ses_word_questions_run(&x, (const char *const *)c->operands + 1, c->n_operands - 1, e);
 }
 
 static const ses_usage_example examples[] = {

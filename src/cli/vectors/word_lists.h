@@ -1,5 +1,5 @@
-/* Lists of word pairs on the command line, shared by `vectors similarity` and `vectors eval`: files, or folders
- * of them; scores as table or JSON. Main thread only. */
+/* Lists of word pairs on the command line, shared by `vectors similarity` and `vectors eval`: files, or
+ * folders of them; scores as table or JSON. Main thread only. */
 #ifndef SES_CLI_WORD_LISTS_H
 #define SES_CLI_WORD_LISTS_H
 

@@ -21,7 +21,7 @@ static const ses_opt opt[] = {
     { .name = "top-k",
       .letter = 'k',
       .type = SES_OPT_INT,
-      .offset = offsetof(ses_neighbours_args, top_k),
+      .offset = offsetof(ses_word_question_args, top_k),
       .value = "N",
       .def = "10",
       .min = 1,
@@ -29,20 +29,20 @@ static const ses_opt opt[] = {
       .help = "number of words" },
     { .name = "restrict",
       .type = SES_OPT_INT,
-      .offset = offsetof(ses_neighbours_args, limit),
+      .offset = offsetof(ses_word_question_args, limit),
       .value = "N",
       .def = "0",
       .min = 0,
       .max = 1e9,
       .zero_word = "all",
       .help = "search the first N words of the file; 0: all" },
-    SES_OPT_THREADS(ses_neighbours_args, threads),
-    SES_OPT_JSON(ses_neighbours_args, json),
+    SES_OPT_THREADS(ses_word_question_args, threads),
+    SES_OPT_JSON(ses_word_question_args, json),
 };
-const ses_opt_table ses_neighbours_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_word_question_options = { opt, SES_LEN(opt) };
 
 typedef struct session {
-    const ses_neighbours *x;
+    const ses_word_questions *x;
     ses_vectors *v;
     ses_word_search *search;
     int64_t dim, k;
@@ -234,7 +234,7 @@ static bool answer_lines(session *s, ses_err *e)
 
 static bool open_session(session *s, ses_err *e)
 {
-    const ses_neighbours_args *a = s->x->a;
+    const ses_word_question_args *a = s->x->a;
     ses_compute_args compute = { .threads = a->threads };
     s->v = ses_vectors_open(s->x->path, e);
     if (!s->v || !ses_vectors_read_words(s->v, a->limit, e)) return false;
@@ -249,7 +249,7 @@ static bool open_session(session *s, ses_err *e)
     return s->hits != NULL;
 }
 
-bool ses_neighbours_run(const ses_neighbours *x, const char *const *question_text, int n, ses_err *e)
+bool ses_word_questions_run(const ses_word_questions *x, const char *const *question_text, int n, ses_err *e)
 {
     session s = { .x = x };
     bool ok = open_session(&s, e);

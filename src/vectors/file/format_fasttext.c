@@ -8,7 +8,7 @@
 
 enum { MAGIC = 793712314, PROGRESS_ROWS = 1024 };
 
-extern const ses_vector_format ses_vector_format_fasttext;
+extern const ses_word_format ses_word_format_fasttext;
 
 static bool detect(const ses_vectors *v)
 {
@@ -102,7 +102,7 @@ static bool make_model(ses_fasttext_model *m, const ses_vectors *v, const ses_ve
 
 static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_options *o, ses_err *e)
 {
-    if (v->format == &ses_vector_format_fasttext && v->complete) /* the whole model, with its subwords */
+    if (v->format == &ses_word_format_fasttext && v->complete) /* the whole model, with its subwords */
         return ses_fasttext_save(v->extra, path, o->overwrite, e);
     ses_fasttext_model m = { 0 };
     bool ok = make_model(&m, v, o, e) && ses_fasttext_save(&m, path, o->overwrite, e);
@@ -110,7 +110,7 @@ static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_
     return ok;
 }
 
-const ses_vector_format ses_vector_format_fasttext = {
+const ses_word_format ses_word_format_fasttext = {
     .name = "fasttext",
     .title = "fastText model",
     .detect = detect,

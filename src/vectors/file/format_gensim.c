@@ -97,7 +97,7 @@ static bool take_array(keyed *k, const ses_pickle_node *x, size_t dim[2], ses_er
 static bool take_npy(ses_vectors *v, const char *name, size_t dim[2], ses_err *e)
 {
     keyed *k = v->extra;
-    ses_npy h;
+    ses_npy_header h;
     ses_buf path = { 0 };
     ses_buf_appendf(&path, "%s.%s.npy", v->path, name);
     bool ok = ses_buf_ok(&path, e) && ses_mmap_open(&k->npy, path.data, e);
@@ -173,7 +173,7 @@ static void close_keyed(ses_vectors *v)
     ses_free(k);
 }
 
-const ses_vector_format ses_vector_format_gensim = {
+const ses_word_format ses_word_format_gensim = {
     .name = "gensim",
     .title = "gensim KeyedVectors",
     .detect = detect,

@@ -20,7 +20,7 @@ static void put_row(ses_buf *out, const ses_vector_line *l)
     ses_text_row_put(out, l, SES_TEXT_SIX_DECIMALS, true);
 }
 
-const ses_vector_format ses_vector_format_glove = {
+const ses_word_format ses_word_format_glove = {
     .name = "glove",
     .title = "GloVe text",
     .detect = detect,

@@ -13,7 +13,7 @@ static void put_row(ses_buf *out, const ses_vector_line *l)
     ses_text_row_put(out, l, SES_TEXT_NINE_DIGITS, false);
 }
 
-const ses_vector_format ses_vector_format_vec = {
+const ses_word_format ses_word_format_vec = {
     .name = "vec",
     .title = "fastText .vec",
     .detect = detect,

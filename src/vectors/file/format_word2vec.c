@@ -6,7 +6,7 @@ static void put_row(ses_buf *out, const ses_vector_line *l)
     ses_text_row_put(out, l, SES_TEXT_SIX_DECIMALS, false);
 }
 
-const ses_vector_format ses_vector_format_word2vec = {
+const ses_word_format ses_word_format_word2vec = {
     .name = "word2vec",
     .title = "word2vec text",
     .detect = ses_text_rows_detect,

@@ -59,7 +59,7 @@ static void put_row(ses_buf *out, const ses_vector_line *l)
     ses_buf_put(out, '\n');
 }
 
-const ses_vector_format ses_vector_format_word2vec_binary = {
+const ses_word_format ses_word_format_word2vec_binary = {
     .name = "word2vec-binary",
     .title = "word2vec binary",
     .detect = detect,

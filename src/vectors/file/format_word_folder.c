@@ -201,7 +201,7 @@ static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_
     return ok;
 }
 
-const ses_vector_format ses_vector_format_word_folder = {
+const ses_word_format ses_word_format_word_folder = {
     .name = "safetensors",
     .title = "safetensors folder",
     .detect = detect,
