@@ -168,7 +168,7 @@ static bool fill(ses_probe_data *d, const char *train, const char *dev_text, con
         ses_probe_data_begin(d, s);
         if (*text[s]) add(d, text[s]);
     }
-    return ses_probe_data_end(d, e);
+    return ses_probe_data_end(d, NULL, e);
 }
 
 static void test_baselines(void)

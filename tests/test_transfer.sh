@@ -166,6 +166,9 @@ done
 ok "concatenated layers below the usual head" exits 2 "$sesame" finetune $tune --layers 1,2 --combine concat -o "$tmp/no"
 ok "message" err_has 'concatenated layers are wider than the model.s head'
 # shellcheck disable=SC2086
+ok "a combination without layers" exits 2 "$sesame" finetune $tune --combine sum -o "$tmp/no"
+ok "message" err_has 'combine has no effect without layers'
+# shellcheck disable=SC2086
 ok "a layer that does not exist" exits 3 "$sesame" finetune $tune --layers 5 -o "$tmp/no"
 ok "message" err_has 'layer 5: the model has layers 0 to 2'
 # shellcheck disable=SC2086

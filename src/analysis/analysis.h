@@ -57,8 +57,9 @@ typedef struct ses_analysis {
     bool reads_decoder;             /* --layers names layers of the decoder, if there is one */
     bool (*asks_decoder)(
         const void
-            *args);  /* the same, if the arguments ask for it: the model is opened with it; NULL: never */
-    bool takes_text; /* its operand is a text: the server runs it, too */
+            *args);    /* the same, if the arguments ask for it: the model is opened with it; NULL: never */
+    bool text_operand; /* its first operand is a text: "-" on the command line is standard input */
+    bool takes_text;   /* a text is all it needs: the server runs it, too */
     ses_analysis_model_use model;
     /* NULL, or true for arguments that need no model: call->model and model_dir are then NULL. */
     bool (*needs_no_model)(const void *args);

@@ -233,7 +233,7 @@ static bool run(ses_analysis_call *call, ses_err *e)
 }
 
 const ses_analysis ses_analysis_explain = {
-    .operands = "TEXT [CHOICE...]",
+    .operands = "TEXT|- [CHOICE...]",
     .description =
         "Shows how much each word contributes to a prediction: of a classifier, a tagger (--word), question "
         "answering (--pair), multiple choice (the choices follow the text), a masked language model (at the "
@@ -262,6 +262,7 @@ const ses_analysis ses_analysis_explain = {
     .min_operands = 1,
     .max_operands = -1,
     .default_model_of = "text-classification",
+    .text_operand = true,
     .takes_text = true,
     .model = SES_ANALYSIS_F32,
     .run = run,

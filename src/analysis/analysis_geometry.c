@@ -191,8 +191,9 @@ static bool compute_cka(ses_geometry *g, ses_err *e)
 {
     size_t all = g->words.n_layers + g->like.n_layers;
     g->matrix = ses_alloc_array(all * all, sizeof *g->matrix, e);
-    return g->matrix &&
-           ses_cka_compute(g->cka, all, g->n_sample, g->a->debiased, g->call->dev->exec.pool, g->matrix, e);
+    return g->matrix && (ses_cka_compute(g->cka, all, g->n_sample, g->a->debiased, g->call->dev->exec.pool,
+                                         g->matrix, e) ||
+                         ses_wrap(e, "%s", g->call->operands[0]));
 }
 
 static bool read_texts(ses_geometry *g, ses_err *e)

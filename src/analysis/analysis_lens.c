@@ -2,6 +2,7 @@
 #include "analysis/corpus_options.h"
 #include "analysis/lens/lens.h"
 #include "analysis/text_file.h"
+#include "analysis/token_text.h"
 #include "base/alloc.h"
 
 #include <math.h>
@@ -60,6 +61,31 @@ static char *token_text(const lens_run *r, int32_t id, ses_err *e)
     return text;
 }
 
+/* Adds the first n tokens of the encoded text to the envelope. */
+static bool put_tokens(lens_run *r, int64_t n, ses_err *e)
+{
+    typedef struct token {
+        ses_offset bytes;
+        int64_t word;
+        int32_t id;
+    } token;
+    const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
+    ses_arena mem = { 0 };
+    token *t = ses_arena_array(&mem, (size_t)n + 1, sizeof *t, e); /* names are decoded: x is lost */
+    bool ok = t != NULL;
+    for (int64_t i = 0; ok && i < n; i++)
+        t[i] = (token){ x->byte_offset[i], x->special_mask[i] ? -1 : x->word_id[i], x->id[i] };
+    for (int64_t i = 0; ok && i < n; i++) {
+        const char *name = ses_token_name(r->l.tokenizer, r->l.tokens, t[i].id, &mem, e);
+        ok = name != NULL;
+        if (ok)
+            ses_report_token(r->call->report, name, strlen(name), (int64_t)t[i].bytes.begin,
+                             (int64_t)t[i].bytes.end, t[i].word);
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
 static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_err *e)
 {
     int64_t limit = ses_model_max_tokens(r->l.m);
@@ -78,10 +104,6 @@ static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_
     memcpy(*id, x->id, (size_t)*n * sizeof **id);
     if (!r->l.decoder && !(r->segment = ses_alloc_array((size_t)*n, sizeof *r->segment, e))) return false;
     for (int64_t i = 0; !r->l.decoder && i < *n; i++) r->segment[i] = x->type_id[i];
-    for (int64_t i = 0; !r->l.decoder && i < *n; i++)
-        ses_report_token(r->call->report, text + x->byte_offset[i].begin,
-                         x->byte_offset[i].end - x->byte_offset[i].begin, (int64_t)x->byte_offset[i].begin,
-                         (int64_t)x->byte_offset[i].end, x->word_id[i]);
     return true;
 }
 
@@ -123,10 +145,10 @@ static bool read_text(lens_run *r, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "--target: %s has no decoder; --token TOKEN ranks a token",
                         ses_model_class_name(r->l.m));
     if (!r->l.decoder) {
-        if (!encode(r, text, &r->id, &r->tokens, e)) return false;
+        if (!encode(r, text, &r->id, &r->tokens, e) || !put_tokens(r, r->tokens, e)) return false;
         return choose_positions(r, e);
     }
-    if (!encode(r, text, &r->source, &r->source_tokens, e) ||
+    if (!encode(r, text, &r->source, &r->source_tokens, e) || !put_tokens(r, r->source_tokens, e) ||
         !encode(r, r->a->target ? r->a->target : text, &r->id, &r->tokens, e))
         return false;
     r->decoder_id = ses_alloc_array((size_t)r->tokens, sizeof *r->decoder_id, e);
@@ -536,7 +558,7 @@ static const ses_usage_example examples[] = {
 };
 
 const ses_analysis ses_analysis_lens = {
-    .operands = "[TEXT]",
+    .operands = "[TEXT|-]",
     .description =
         "Applies the final norm and the language model head to the hidden states of each layer (logit lens): "
         "the best tokens, rank and probability of a token, the entropy, and the KL divergence from the "
@@ -554,6 +576,7 @@ const ses_analysis ses_analysis_lens = {
     .max_operands = 1,
     .default_model_of = "fill-mask",
     .reads_decoder = true,
+    .text_operand = true,
     .takes_text = true,
     .model = SES_ANALYSIS_CLASS,
     .run = run,

@@ -471,7 +471,7 @@ static bool write_report(map_run *r, ses_err *e)
     char title[160], by[80] = "";
     if (r->color < r->p.n_columns) snprintf(by, sizeof by, ", colored by %.40s", r->p.column[r->color].name);
     snprintf(title, sizeof title, "%s of %zu %s%s", method, r->p.n, unit, by);
-    ses_report_set_title(r->call->report, "%s of %zu %s", method, r->p.n, unit);
+    ses_report_set_title(r->call->report, "Map of %zu %s by %s", r->p.n, unit, method);
     ses_figure_points points = {
         .n = (int64_t)r->p.n,
         .x = last->x,

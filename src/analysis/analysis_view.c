@@ -4,7 +4,6 @@
 #include "analysis/view/view_figures.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "io/text_reader.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +20,7 @@ enum { HEADS, MODEL, MATRIX, NEURON, ROLLOUT, FLOW };
 
 /* Flow is computed without being asked for if it takes less. */
 static const double quick_flow = 0.5;
-enum { MAX_FLOW_UNITS = 128, TABLE_ROWS = 24, MAX_TEXT = 16 << 20 };
+enum { MAX_FLOW_UNITS = 128, TABLE_ROWS = 24 };
 
 static const ses_opt opt[] = {
     { .name = "pair",
@@ -250,31 +249,12 @@ static bool show(const ses_analysis_call *call, ses_attention_view *v, ses_err *
     return !call->html || ses_view_put_page(v, call->report, mode, a->neurons || a->mode == NEURON, e);
 }
 
-/* The operand, or standard input for "-". */
-static bool read_text(const char *operand, ses_buf *text, ses_err *e)
-{
-    if (strcmp(operand, "-") != 0) return ses_buf_puts(text, operand) || ses_buf_ok(text, e);
-    ses_text_reader in = { 0 };
-    const char *line = NULL;
-    size_t n = 0;
-    bool ok = ses_text_reader_open(&in, "-", MAX_TEXT, e);
-    while (ok && (ok = ses_text_reader_next(&in, &line, &n, e)) && line) {
-        if (text->len) ses_buf_put(text, '\n');
-        ses_buf_append(text, line, n);
-        if (text->len > MAX_TEXT)
-            ok = ses_fail(e, SES_EARG, "standard input has more than %d bytes", MAX_TEXT);
-    }
-    ses_text_reader_free(&in);
-    return ok && ses_buf_ok(text, e);
-}
-
 static bool run(ses_analysis_call *call, ses_err *e)
 {
     const view_args *a = call->args;
     ses_attention_view v = { 0 };
-    ses_buf text = { 0 };
-    if (!check_args(a, e) || !read_text(call->operands[0], &text, e)) return ses_buf_free(&text), false;
-    ses_view_request q = { .text = text.data ? text.data : "",
+    if (!check_args(a, e)) return false;
+    ses_view_request q = { .text = call->operands[0],
                            .pair = a->pair,
                            .target = a->target,
                            .generate = a->generate,
@@ -286,7 +266,6 @@ static bool run(ses_analysis_call *call, ses_err *e)
                            .max_new_tokens = a->max_new_tokens };
     bool ok = ses_attention_view_make(&v, call, &q, e) && show(call, &v, e);
     ses_attention_view_free(&v);
-    ses_buf_free(&text);
     return ok;
 }
 
@@ -308,6 +287,7 @@ const ses_analysis ses_analysis_view = {
     .min_operands = 1,
     .max_operands = 1,
     .default_model_of = "fill-mask",
+    .text_operand = true,
     .model = SES_ANALYSIS_CLASS,
     .run = run,
 };

@@ -1,6 +1,8 @@
 /* Labeled texts of a table. */
 #include "labeled_texts.h"
 
+#include <string.h>
+
 ses_examples *ses_labeled_texts_open(const char *path, const char *text, const char *pair, const char *label,
                                      ses_err *e)
 {
@@ -8,13 +10,15 @@ ses_examples *ses_labeled_texts_open(const char *path, const char *text, const c
                            .text_a = text ? text : "text",
                            .text_b = pair,
                            .label = label ? label : "label" };
-    ses_err first = { 0 };
+    ses_err first = { 0 }, second = { 0 };
     ses_examples *d = ses_examples_open(path, &spec, NULL, &first);
     if (d) return d;
     if (!text) {
         spec.text_a = "sentence";
-        d = ses_examples_open(path, &spec, NULL, NULL);
+        d = ses_examples_open(path, &spec, NULL, &second);
     }
-    if (!d) ses_fail(e, first.code, "%s", first.msg);
+    /* the second error is the one to show if the file has the second column */
+    bool has_second = second.code && !strstr(second.msg, "no column \"sentence\"");
+    if (!d) ses_fail(e, has_second ? second.code : first.code, "%s", has_second ? second.msg : first.msg);
     return d;
 }

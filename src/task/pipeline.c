@@ -1,12 +1,13 @@
 /* Opens a pipeline: the model with the head its task needs, and the tokenizer of the same folder.
  * runner.c runs items through it. */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "pipeline_impl.h"
 #include "tensor/device_impl.h"
 #include "text/tokenizer_files.h"
 
 /* NO_LIMIT: models without a position table report at least this many tokens as their maximum. */
-enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20 };
+enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20, CONFIG_MAX = 1 << 28 };
 
 /* ---- the model ---- */
 
@@ -147,6 +148,37 @@ static void set_default_max_seq_len(ses_pipeline *p)
     p->settings.max_seq_len = limit;
 }
 
+/* ---- classifiers that read texts ---- */
+
+static bool is_classifier(const ses_pipeline *p, const ses_pipeline_options *o)
+{
+    if (p->original) return p->original->classifier != NULL;
+    char *path = o->model || o->encoder ? NULL : ses_path_join(p->dir, "config.json", NULL);
+    ses_json_doc *config =
+        path && ses_path_exists(path) ? ses_json_load(path, CONFIG_MAX, NULL) : NULL; /* errors: load_model */
+    bool is = config && ses_classifier_is_config(ses_json_root(config));
+    ses_json_free(config);
+    ses_free(path);
+    return is;
+}
+
+static bool open_classifier(ses_pipeline *p, ses_err *e)
+{
+    const ses_task *t = p->task->by_classifier;
+    if (!t)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s: a classifier of texts does not support %s", p->dir,
+                        ses_task_canonical_name(p->task));
+    p->task = t;
+    p->settings.batch_tokens = HOST_BATCH_TOKENS;
+    if (p->original)
+        p->classifier = p->original->classifier;
+    else {
+        p->config = ses_model_config_open(p->dir, NULL, e);
+        p->classifier = p->config ? ses_classifier_open(p->dir, ses_json_root(p->config), e) : NULL;
+    }
+    return p->classifier && (!t->open || t->open(p, e));
+}
+
 /* ---- open and free ---- */
 
 static const char *folder_of(const char *dir, const ses_pipeline_options *o)
@@ -162,6 +194,7 @@ static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_o
     if (!(p->dir = ses_model_resolve(dir, NULL, e))) return false;
     if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) return false;
     if (!(p->state = ses_arena_array(&p->mem, 1, p->task->state_size, e))) return false;
+    if (is_classifier(p, o)) return open_classifier(p, e);
     if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) return false;
     set_default_max_seq_len(p);
     p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
@@ -246,6 +279,8 @@ void ses_pipeline_free(ses_pipeline *p)
     ses_tokenizer_free(p->own_tokenizer);
     ses_sentence_free(p->own_encoder);
     ses_model_free(p->own_model);
+    if (!p->original) ses_classifier_free(p->classifier);
+    ses_json_free(p->config);
     ses_arena_free(&p->mem);
     ses_buf_free(&p->warnings);
     ses_free(p->base_model);

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "generate/logit_scores.h"
 #include "task.h"
+#include "vectors/classify/classifier.h"
 #include "text/tokenizer_config.h"
 
 /* ---- requests ---- */
@@ -125,6 +126,8 @@ struct ses_pipeline {
     char *base_model;
     ses_device *dev;
     const ses_model *model;
+    ses_classifier *classifier;  /* instead of model and tokenizer; NULL: none. A clone borrows it */
+    ses_json_doc *config;        /* config.json of the classifier: its labels; NULL: none */
     const ses_sentence *encoder; /* embed, similarity: contains the model; else NULL */
     const ses_tokenizer *tokenizer;
     const ses_pipeline *original; /* the pipeline this one is a clone of; NULL: none */

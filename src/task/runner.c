@@ -447,6 +447,7 @@ bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
     }
     enqueue(&p->runner, r);
     if (r->error) return ses_pipeline_flush(p, e); /* reported now, after the items before it */
+    if (!r->n_seqs && !report_finished(p, e)) return drop_queue(p);
     while (p->runner.waiting_tokens >= p->settings.batch_tokens && p->runner.next_request)
         if (!run_batch(p, true, e)) return drop_queue(p);
     return true;

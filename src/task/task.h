@@ -106,6 +106,10 @@ struct ses_task {
     bool (*suits)(const ses_model *m);
     bool can_stream; /* run_batch passes generated text to the stream callback */
 
+    /* The task on a folder whose classifier reads texts: p->classifier, but no model and no tokenizer. It has
+     * the same options, states and item format. NULL: such a folder does not serve the task. */
+    const ses_task *by_classifier;
+
     /* Hooks of a pipeline; NULL: nothing to do. */
     bool (*load_model)(ses_pipeline *p, ses_err *e); /* sets p->model; NULL: the folder's model is opened */
     /* after model and tokenizer: checks settings, fills p->state */

@@ -3,6 +3,8 @@
 #include "io/matrix.h"
 #include "pipeline_impl.h"
 
+#include <math.h>
+
 typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTION_NONE } score_function;
 
 typedef struct args {
@@ -114,12 +116,11 @@ static bool encode_with_image(ses_pipeline *p, ses_request *r, ses_err *e)
     return true;
 }
 
-static bool open(ses_pipeline *p, ses_err *e)
+/* Names by --labels. */
+static bool rename_labels(ses_pipeline *p, size_t n, ses_err *e)
 {
     const args *a = p->settings.args;
     task_state *s = p->state;
-    if (!open_images(p, e)) return false;
-    size_t n = (size_t)p->model->c.labels;
     if (!a->labels) return true;
     s->name = ses_arena_array(&p->mem, n, sizeof *s->name, e);
     ses_string *now = s->name ? ses_arena_array(&p->mem, n, sizeof *now, e) : NULL;
@@ -128,6 +129,11 @@ static bool open(ses_pipeline *p, ses_err *e)
         if (!now[i].p) return false;
     }
     return now && ses_label_pairs_rename(a->labels, label_name, now, n, s->name, e);
+}
+
+static bool open(ses_pipeline *p, ses_err *e)
+{
+    return open_images(p, e) && rename_labels(p, (size_t)p->model->c.labels, e);
 }
 
 static ses_string label_of(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e)
@@ -194,6 +200,41 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     return true;
 }
 
+/* ---- classifiers that read texts ---- */
+
+static bool open_by_classifier(ses_pipeline *p, ses_err *e)
+{
+    const args *a = p->settings.args;
+    if (a->image_vectors) return ses_fail(e, SES_EUSAGE, "image-vectors: a classifier reads texts only");
+    if (a->function != FUNCTION_DEFAULT && a->function != FUNCTION_SOFTMAX)
+        return ses_fail(e, SES_EUSAGE, "function-to-apply: a classifier of texts has probabilities only");
+    return rename_labels(p, p->classifier->n_labels, e);
+}
+
+/* Text to scores; there is nothing to run in batches. */
+static bool classify(ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    const args *a = r->args;
+    item_state *s = r->state;
+    ses_string text = r->item.text, pair = r->item.pair;
+    s->n = (int64_t)p->classifier->n_labels;
+    s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
+    double *log_p = ses_arena_array(&r->mem, (size_t)s->n, sizeof *log_p, e);
+    if (!s->score || !log_p) return false;
+    if (!pair.p && a->pair) pair = ses_str(a->pair);
+    if (pair.n) { /* joined as in training */
+        char *both = ses_arena_array(&r->mem, text.n + 1 + pair.n, 1, e);
+        if (!both) return false;
+        memcpy(both, text.p, text.n);
+        both[text.n] = ' ';
+        memcpy(both + text.n + 1, pair.p, pair.n);
+        text = (ses_string){ both, text.n + 1 + pair.n };
+    }
+    if (!ses_classifier_run(p->classifier, &text, 1, NULL, log_p, e)) return false;
+    for (int64_t i = 0; i < s->n; i++) s->score[i] = (float)exp(log_p[i]);
+    return true;
+}
+
 static const ses_result_schema *columns(const void *options)
 {
     const args *a = options;
@@ -207,6 +248,20 @@ static const ses_usage_example examples[] = {
     { "sesame text-classification -m DIR --text-pair \"It rains.\" \"The street is wet.\"",
       "a pair of texts" },
     { 0 },
+};
+
+static const ses_task by_classifier = {
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .item_settings = "top-k|text-pair",
+    .state_size = sizeof(task_state),
+    .request_size = sizeof(item_state),
+    .item_schema = { .text = "text", .pair = "text_pair" },
+    .open = open_by_classifier,
+    .encode = classify,
+    .finish = finish,
+    .columns = columns,
 };
 
 const ses_task ses_task_text_classification = {
@@ -223,6 +278,7 @@ const ses_task ses_task_text_classification = {
     .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair" },
+    .by_classifier = &by_classifier,
     .open = open,
     .close = close_task,
     .encode = encode,

@@ -263,8 +263,9 @@ bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
     if (w) {
         ses_json_begin_object(w);
         ses_json_member_string(w, "command", r->command);
-        ses_json_member_string(w, "class", ses_model_class_name(r->model));
-        ses_json_member_int(w, "parameters", ses_store_element_count(ses_model_store(r->model)));
+        ses_json_member_string(w, "class", r->model ? ses_model_class_name(r->model) : r->method);
+        ses_json_member_int(w, "parameters",
+                            r->model ? ses_store_element_count(ses_model_store(r->model)) : r->parameters);
         ses_json_member_string(w, "metric", r->metric);
         ses_json_member_bool(w, "lower_is_better", r->lower_is_better);
         ses_json_put_key(w, "options");

@@ -37,7 +37,9 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
 typedef struct ses_run_info {
     const char *command; /* command line; NULL: null */
     const char *options; /* its options, a JSON object; NULL: null */
-    const ses_model *model;
+    const ses_model *model; /* NULL: `method` */
+    const char *method;     /* classifier that was trained instead of a model */
+    int64_t parameters;     /* of the classifier */
     const char *metric; /* score that compares runs, without "eval_" */
     bool lower_is_better;
     const ses_run_totals *totals; /* totals up to a checkpoint; NULL: not written */

@@ -9,7 +9,7 @@
 typedef struct ses_train_args {
     ses_training_options run;
     int optimizer, schedule; /* indices of their names */
-    bool has_epochs;         /* --epochs was used in this call */
+    bool has_epochs, has_lr; /* --epochs, --lr were used in this call */
     ses_energy_args energy;
 } ses_train_args;
 
@@ -37,7 +37,8 @@ extern const ses_opt_table ses_teacher_option_table;
 #define SES_OPT_LR(struct_, field, default_)                                                          \
     {                                                                                                 \
         .name = "lr", .letter = 'l', .type = SES_OPT_REAL, .offset = offsetof(struct_, field.run.lr), \
-        .def = default_, .min = 0, .max = 100, .help = "peak learning rate"                           \
+        .was_set = offsetof(struct_, field.has_lr), .def = default_, .min = 0, .max = 100,            \
+        .help = "peak learning rate"                                                                  \
     }
 #define SES_OPT_WARMUP(struct_, field, default_)                                              \
     {                                                                                         \

@@ -57,7 +57,7 @@ struct ses_finetune {
     char *metrics; /* metrics of the tuner, if `metric` needs one more; or NULL */
     ses_eval_report report;
     char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
-    double eval_seconds;
+    double eval_seconds, predict_seconds; /* of the last evaluation; of its predictions alone */
     bool was_started; /* ses_finetune_run was called */
     bool is_stopped;  /* the callback has returned false */
     ses_predictor predictor;
@@ -69,6 +69,11 @@ bool ses_finetune_on_event(void *finetune, const ses_training_event *ev);
 /* config.json of the base model */
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
+/* Reads the training and evaluation examples; labels of both agree. */
+bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
+/* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
+bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
+
 /* finetune_check.c */
 /* Base model's order, if the labels are the same. */
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
@@ -79,6 +84,12 @@ void ses_finetune_report_head(ses_finetune *f);              /* notices: new par
 /* finetune_output.c */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);                        /* the output folder */
 bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e); /* run.json of a checkpoint */
+bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *e); /* eval_errors.json */
+/* Members of the results of training and of evaluation. */
+void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w);
+
+/* tune_classifier.c: the texts of examples; both texts of a pair are joined by a blank, on mem. */
+bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena *mem, ses_err *e);
 
 /* model_card.c: README.md of the folder */
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);

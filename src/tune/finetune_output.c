@@ -12,8 +12,24 @@
 
 /* ---- results ---- */
 
+/* A classifier without a trainer. */
+static void put_classifier(const ses_finetune *f, ses_json_writer *w)
+{
+    double n = (double)ses_examples_count(f->train_rows), loss = f->tuner->classifier->train_loss;
+    if (!isnan(loss)) ses_json_member_real(w, "train_loss", loss);
+    ses_json_member_real(w, "train_runtime", f->log.seconds);
+    ses_json_member_real(w, "train_samples_per_second", n / fmax(f->log.seconds, 1e-9));
+    ses_energy_put_results(&f->log.energy, &f->log.options.energy, w);
+    ses_json_member_int(w, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    ses_json_member_int(w, "train_samples", (int64_t)n);
+}
+
 static void put_train(const ses_finetune *f, ses_json_writer *w)
 {
+    if (f->tuner->classifier) {
+        put_classifier(f, w);
+        return;
+    }
     ses_run_log_put_results(&f->log, w);
     ses_json_member_int(w, "train_samples", ses_dataset_size(f->train.data));
 }
@@ -23,13 +39,19 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
     if (!f->eval_rows) return;
     ses_eval_report_put(&f->report, w);
     ses_json_member_real(w, "eval_runtime", f->eval_seconds);
+    ses_json_member_real(w, "eval_predict_runtime", f->predict_seconds);
     ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+}
+
+void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w)
+{
+    if (train) put_train(f, w);
+    if (eval) put_eval(f, w);
 }
 
 void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w)
 {
-    put_train(f, w);
-    put_eval(f, w);
+    ses_finetune_put_parts(f, true, true, w);
 }
 
 static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
@@ -38,8 +60,7 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
     ses_json_writer *w = ses_json_writer_new(4, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    if (train) put_train(f, w);
-    if (eval) put_eval(f, w);
+    ses_finetune_put_parts(f, train, eval, w);
     ses_json_end_object(w);
     return ses_json_writer_save(w, dir, name, false, e);
 }
@@ -72,7 +93,7 @@ static bool copy_generation_config(const ses_finetune *f, const char *dir, ses_e
            ses_train_folder_copy(f->o.model, "generation_config.json", dir, &exists, e);
 }
 
-static bool write_errors(const ses_finetune *f, const char *dir, ses_err *e)
+bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *e)
 {
     if (!f->errors) return true;
     char *path = ses_path_join(dir, SES_RUN_ERRORS, e);
@@ -90,7 +111,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) && write_errors(f, dir, e) &&
+              write_results(f, dir, "all_results.json", true, true, e) && ses_finetune_write_errors(f, dir, e) &&
               write_run_info(f, NULL, dir, e) && ses_model_card_write(f, dir, e);
     ses_free(state);
     return ok;

@@ -78,8 +78,7 @@ static bool should_stop(void *ctx) { return ((ses_finetune *)ctx)->is_stopped; }
 
 /* ---- evaluation ---- */
 
-/* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
-static bool run_evaluation(ses_finetune *f, bool last, ses_err *e)
+bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
 {
     ses_finetune_outputs p;
     double begin = ses_seconds();
@@ -87,8 +86,9 @@ static bool run_evaluation(ses_finetune *f, bool last, ses_err *e)
     ses_eval_report_free(&f->report);
     ses_free(f->errors);
     f->errors = NULL;
-    bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e) &&
-              ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
+    bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e);
+    f->predict_seconds = ses_seconds() - begin;
+    ok = ok && ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
               (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
     f->eval_seconds = ses_seconds() - begin;
     ses_finetune_outputs_free(&p);
@@ -99,7 +99,7 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_finetune *f = ctx;
     const char *name = ses_finetune_metric(f);
-    if (!run_evaluation(f, false, e)) return false;
+    if (!ses_finetune_evaluate(f, false, e)) return false;
     const ses_scores *s = &f->report.scores;
     *metric = f->report.loss;
     if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
@@ -151,7 +151,7 @@ static bool read_config(ses_finetune *f, ses_err *e)
     return f->config && ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
-static bool prepare_data(ses_finetune *f, ses_err *e)
+bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     f->train_rows = o->train_examples;
@@ -317,7 +317,7 @@ static bool prepare(ses_finetune *f, ses_err *e)
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
         !check_options(&f->o, f->task, e) || !ses_train_folder_check(r, e))
         return false;
-    return resolve_model(f, e) && read_config(f, e) && prepare_data(f, e) && prepare_model(f, e) &&
+    return resolve_model(f, e) && read_config(f, e) && ses_finetune_prepare_data(f, e) && prepare_model(f, e) &&
            prepare_trainer(f, e);
 }
 
@@ -452,7 +452,7 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
         restore(f);
     }
     ok = ok && (was_complete || train(f, &how, e));
-    if (ok && how != SES_RUN_STOPPED && f->eval_rows && !run_evaluation(f, true, e)) {
+    if (ok && how != SES_RUN_STOPPED && f->eval_rows && !ses_finetune_evaluate(f, true, e)) {
         ok = f->is_stopped;
         if (ok && e) *e = (ses_err){ 0 };
         how = SES_RUN_STOPPED;

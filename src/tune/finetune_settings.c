@@ -37,6 +37,13 @@ static const ses_opt opt[] = {
       .value = "PATH",
       .is_model = true,
       .help = "with --config: folder or file of the tokenizer; default: the model's" },
+    { .name = "method",
+      .type = SES_OPT_TEXT,
+      .offset = AT(method),
+      .value = "NAME",
+      .help = "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
+              "cbow (mean of word vectors)" },
+    SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
     SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),

@@ -5,11 +5,14 @@
 
 #include "finetune_options.h"
 #include "train/train_options.h"
+#include "vectors/classify/classifier.h"
 
 struct ses_finetune_settings {
     ses_finetune_options o; /* except for the fields of the members below */
     ses_train_args train;
     ses_bootstrap_args bootstrap;
+    const char *method; /* a ses_classifier_kind instead of a model; NULL: a model */
+    ses_classifier_settings classifier;
 };
 
 extern const ses_opt_table ses_finetune_setting_table; /* for a ses_finetune_settings */

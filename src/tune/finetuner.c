@@ -133,6 +133,7 @@ void ses_finetuner_free(ses_finetuner *t)
         ses_sentence_free(t->sentence);
     else if (!t->borrows_model)
         ses_model_free(t->model);
+    ses_classifier_free(t->classifier);
     ses_json_free(t->config);
     ses_encode_ctx_free(t->target_tokens);
     ses_tokenizer_free(t->target_tokenizer);
@@ -348,6 +349,7 @@ bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetu
                                                    : ses_model_label_count(t->model);
     *s = (ses_finetune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
     if (!s->n_rows) return ses_fail(e, SES_EFORMAT, "no examples");
+    if (k->predict_rows) return true;
     s->data = ses_dataset_new(k->target, width, k->group ? k->group(t, rows) : 1, e);
     for (size_t r = 0; s->data && r < s->n_rows; r++)
         if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
@@ -485,6 +487,9 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_fine
     host h = { 0 };
     int64_t done = 0;
     *o = (ses_finetune_outputs){ 0 };
+    if (k->predict_rows)
+        return k->predict_rows(t, s, o, e) && (!progress || progress(ctx, (int64_t)s->n_rows, (int64_t)s->n_rows) ||
+                                               ses_fail(e, SES_EARG, "stopped"));
     ses_batches *batches =
         ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
     ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };

@@ -14,6 +14,7 @@
 #include "sesame/generate.h"
 #include "sesame/sentence.h"
 #include "text/tokenizer_config.h"
+#include "vectors/classify/classifier.h"
 
 typedef struct ses_finetune_task ses_finetune_task;
 
@@ -72,6 +73,7 @@ typedef struct ses_finetuner {
     ses_json_doc *config;
     ses_model *model;
     bool borrows_model;
+    ses_classifier *classifier; /* instead of a model and its tokenizer; or NULL */
     ses_tape *tape;
     int64_t max_tokens; /* per sequence */
     ses_arena mem;
@@ -114,6 +116,9 @@ struct ses_finetune_task {
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */
 
+    /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
+     * sequences in batches, by the functions below. */
+    bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);
     ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */
@@ -150,6 +155,9 @@ struct ses_finetune_task {
 #include "finetune_tasks.def"
 #undef SES_FINETUNE_TASK
 
+/* classify by a ses_classifier (tune_classifier.c) */
+extern const ses_finetune_task ses_finetune_task_by_classifier;
+
 const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
 const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */
 /* The task with this loss; loss NULL: the default. */
@@ -162,6 +170,9 @@ ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k);
 ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
                                  const char *model_type, ses_device *dev, ses_err *e);
 void ses_finetuner_free(ses_finetuner *t);
+/* A finetuner with a classifier, which it owns also on failure; labels are set by ses_finetuner_set_labels. */
+ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c, ses_device *dev,
+                                            ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
 /* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in
  * base. */

@@ -57,12 +57,12 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
     const ses_scores *s = &f->report.scores;
     size_t use = find_use(f->task->head);
     const char *task = use < SES_LEN(uses) ? uses[use].pipeline : f->task->name;
-    ses_buf_appendf(b, "---\nlibrary_name: transformers\npipeline_tag: %s\ntags:\n- sesame\n- %s\n", task,
-                    f->task->name);
+    ses_buf_appendf(b, "---\nlibrary_name: %s\npipeline_tag: %s\ntags:\n- sesame\n- %s\n",
+                    f->tuner->classifier ? "sesame" : "transformers", task, f->task->name);
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     ses_card_put_yaml(b, f->log.energy.source);
-    ses_buf_appendf(b, "\n  training_type: %s\n", !o->config ? "fine-tuning" : "from scratch");
+    ses_buf_appendf(b, "\n  training_type: %s\n", o->config || f->tuner->classifier ? "from scratch" : "fine-tuning");
     if (f->eval_rows && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
         ses_card_put_yaml(b, ses_path_name_of(o->run.output).s);
@@ -102,7 +102,8 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     if (!f->eval_rows) return;
     ses_buf_puts(b, "\n## Scores\n\nOn ");
     ses_card_put_cell(b, ses_path_name_of(f->eval_name).s);
-    ses_buf_appendf(b, ", %zu examples, which also selected the best checkpoint", r->n);
+    ses_buf_appendf(b, ", %zu examples", r->n);
+    if (!f->tuner->classifier) ses_buf_puts(b, ", which also selected the best checkpoint");
     if (r->level > 0) ses_buf_appendf(b, "; %g %% bootstrap confidence intervals", 100 * r->level);
     ses_buf_puts(b, ":\n\n| score | value |\n|---|---|\n");
     if (!isnan(r->loss)) ses_buf_appendf(b, "| loss | %.4f |\n", r->loss);
@@ -149,11 +150,29 @@ static void put_matrix(ses_buf *b, const ses_finetune *f)
 
 /* ---- training and usage ---- */
 
+static void put_cost(ses_buf *b, const ses_finetune *f)
+{
+    char energy[SES_ENERGY_TEXT];
+    ses_buf_appendf(b, "| time | %.1f s |\n", f->log.seconds);
+    put_row(b, "energy", ses_energy_text(energy, &f->log.energy, &f->log.options.energy));
+    if (f->o.command) ses_buf_appendf(b, "\n```\n%s\n```\n", f->o.command);
+}
+
+static void put_classifier(ses_buf *b, const ses_finetune *f)
+{
+    const ses_classifier_kind *k = f->tuner->classifier->kind;
+    ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
+    ses_buf_appendf(b, "| method | %s: %s |\n| data | ", k->name, k->summary);
+    ses_card_put_cell(b, ses_path_name_of(f->train_name).s);
+    ses_buf_appendf(b, ", %zu texts |\n| seed | %" PRId64 " |\n", ses_examples_count(f->train_rows),
+                    f->o.run.seed);
+    put_cost(b, f);
+}
+
 static void put_training(ses_buf *b, const ses_finetune *f)
 {
     const ses_finetune_options *o = &f->o;
     const ses_training_options *r = &o->run;
-    char energy[SES_ENERGY_TEXT];
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
     put_row(b, "base model",
             o->model    ? ses_model_label_of(o->model).s
@@ -175,9 +194,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
         "norm %g |\n| seed | %" PRId64 " |\n",
         r->optimizer, r->lr, r->schedule, r->warmup, r->weight_decay, r->max_grad_norm, r->seed);
     ses_transfer_put_card(&o->transfer, b);
-    ses_buf_appendf(b, "| time | %.1f s |\n", f->log.seconds);
-    put_row(b, "energy", ses_energy_text(energy, &f->log.energy, &f->log.options.energy));
-    if (o->command) ses_buf_appendf(b, "\n```\n%s\n```\n", o->command);
+    put_cost(b, f);
 }
 
 static void put_usage(ses_buf *b, const ses_finetune *f)
@@ -185,6 +202,7 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     char usage[200];
     ses_finetune_usage(f, "FOLDER", usage, sizeof usage);
     ses_buf_appendf(b, "\n## Usage\n\n```\n%s\n```\n", usage);
+    if (f->tuner->classifier) return;
     size_t use = find_use(f->task->head);
     bool plain = f->o.transfer.adapter == SES_ADAPT_NONE && f->o.transfer.head == SES_HEAD_DEFAULT;
     if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
@@ -194,21 +212,30 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     ses_transfer_put_usage(&f->o.transfer, f->tuner->model, b);
 }
 
-bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
+/* Class or method, and its size. */
+static void put_kind(ses_buf *b, const ses_finetune *f)
 {
     char number[SES_NUMBER_TEXT];
+    const ses_classifier *c = f->tuner->classifier;
+    int64_t n = !c                    ? ses_store_element_count(ses_model_store(f->tuner->model))
+                : c->kind->parameters ? c->kind->parameters(c->self)
+                                      : 0;
+    ses_buf_appendf(b, "\n\n%s with %s parameters, trained with Sesame. Task %s: %s.\n",
+                    c ? c->kind->name : ses_model_class_name(f->tuner->model), ses_grouped_text(number, n),
+                    f->task->name, f->task->summary);
+}
+
+bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
+{
     ses_buf b = { 0 };
     put_metadata(&b, f);
     ses_buf_puts(&b, "# ");
     ses_card_put_cell(&b, ses_path_name_of(f->o.run.output).s);
-    ses_buf_appendf(&b, "\n\n%s with %s parameters, trained with Sesame. Task %s: %s.\n",
-                    ses_model_class_name(f->tuner->model),
-                    ses_grouped_text(number, ses_store_element_count(ses_model_store(f->tuner->model))),
-                    f->task->name, f->task->summary);
+    put_kind(&b, f);
     put_labels(&b, f);
     put_scores(&b, f);
     put_matrix(&b, f);
-    put_training(&b, f);
+    f->tuner->classifier ? put_classifier(&b, f) : put_training(&b, f);
     put_usage(&b, f);
     char *path = ses_path_join(dir, "README.md", e);
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);

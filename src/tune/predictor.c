@@ -36,6 +36,16 @@ static bool read_labels(ses_predictor *p, const char *dir, ses_err *e)
            ses_wrap(e, "%s", dir);
 }
 
+/* The folder has a classifier without a neural encoder, which has no other task than classify. */
+static bool use_classifier(ses_predictor *p, ses_err *e)
+{
+    if (p->task != &ses_finetune_task_classify)
+        return ses_fail(e, SES_EUSAGE, "%s: a classifier of texts has the task classify, not %s", p->dir,
+                        p->task->name);
+    p->task = &ses_finetune_task_by_classifier;
+    return true;
+}
+
 ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e)
 {
     ses_predictor *p = ses_alloc(sizeof *p, e);
@@ -46,6 +56,10 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->dir = ses_model_resolve(dir, NULL, e);
     if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
         !read_labels(p, p->dir, e)) {
+        ses_predictor_free(p);
+        return NULL;
+    }
+    if (ses_classifier_is_config(ses_json_root(p->config)) && !use_classifier(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -89,21 +103,34 @@ static bool rename_labels(ses_predictor *p, ses_err *e)
     return true;
 }
 
+static ses_finetuner *open_classifier(ses_predictor *p, ses_err *e)
+{
+    ses_classifier *c = ses_classifier_open(p->dir, ses_json_root(p->config), e);
+    return c ? ses_finetuner_new_classifier(&p->settings, c, p->dev, e) : NULL;
+}
+
+static ses_finetuner *open_tuner(ses_predictor *p, ses_err *e)
+{
+    if (p->task->predict_rows) return open_classifier(p, e);
+    const char *type = ses_json_string(ses_json_get(ses_json_root(p->config), "model_type"), NULL);
+    char *home =
+        ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
+    ses_finetuner *t = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
+    ses_free(home);
+    return t;
+}
+
 /* Label names come from the model, or from the first examples if config.json has none. */
 static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 {
     if (p->tuner) return true;
-    const ses_json *config = ses_json_root(p->config);
-    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char *home =
-        ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
-    p->tuner = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
-    ses_free(home);
+    p->tuner = open_tuner(p, e);
     bool use_own = p->labels && (p->has_label_names || !ses_examples_label_count(rows));
-    if (p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e) &&
-        ses_finetuner_build_config(p->tuner, config, 0, e) &&
-        ses_finetuner_open_model(p->tuner, p->dir, false, 0, e) && rename_labels(p, e))
-        return true;
+    bool ok = p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e);
+    if (ok && !p->tuner->classifier)
+        ok = ses_finetuner_build_config(p->tuner, ses_json_root(p->config), 0, e) &&
+             ses_finetuner_open_model(p->tuner, p->dir, false, 0, e);
+    if (ok && rename_labels(p, e)) return true;
     ses_finetuner_free(p->tuner);
     p->tuner = NULL;
     return false;

@@ -55,6 +55,8 @@ static bool parse_layers(const ses_transfer_options *o, ses_config_patch *c, ses
 static bool check_layers(const ses_transfer_options *o, ses_err *e)
 {
     ses_config_patch c = SES_CONFIG_PATCH_NONE;
+    if (!o->layers && o->combine)
+        return ses_fail(e, SES_EUSAGE, "combine has no effect without layers: name the layers, as 9-12");
     if (!o->layers) return true;
     if (o->mix_layers) return ses_fail(e, SES_EUSAGE, "mix-layers reads all layers: layers does not apply");
     if (!parse_layers(o, &c, e)) return false;

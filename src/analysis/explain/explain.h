@@ -18,7 +18,8 @@ typedef struct ses_explain_side {
     uint8_t *special;  /* kept by baselines, never removed */
     uint8_t *pair;     /* belongs to the second text */
     int32_t *word;     /* number of its word; -1: special */
-    ses_offset *bytes; /* in its text */
+    ses_offset *bytes; /* in its text; of generated tokens 0 */
+    const char *text;  /* a given target; NULL: the texts of ses_explain, or generated tokens */
     const char **name;
     int64_t words;
 } ses_explain_side;
@@ -118,7 +119,10 @@ bool ses_explain_window_around(ses_explain *x, int64_t t, ses_err *e);
 /* Says which part of the text the window is. */
 void ses_explain_note_window(ses_explain *x, const char *which);
 
-/* A side from ids, for generated or encoded targets. */
+/* The decoder's input of a target text: the start token (of mBART, the last token of the text), then the
+ * tokens of the text. */
+bool ses_explain_side_of_target(ses_explain *x, const char *text, ses_explain_side *s, ses_err *e);
+/* A side from generated ids. */
 bool ses_explain_side_of_ids(ses_explain *x, const int32_t *id, int64_t n, ses_explain_side *s, ses_err *e);
 /* The text of a token, without spaces. */
 const char *ses_explain_token_name(ses_explain *x, int32_t id, ses_err *e);

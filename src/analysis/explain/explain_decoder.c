@@ -7,24 +7,13 @@
 #include <string.h>
 
 /* --target behind the start token. */
-static bool given_ids(ses_explain *x, int32_t **id, int64_t *n, ses_err *e)
+static bool read_target(ses_explain *x, ses_err *e)
 {
-    const int32_t *ids;
-    size_t k;
     if (!*x->args->target) return ses_fail(e, SES_EUSAGE, "--target is empty: write the text to explain");
-    if (!ses_encode_ids(x->tokens, x->args->target, strlen(x->args->target), true, &ids, &k, e))
-        return ses_wrap(e, "--target");
-    if (x->m->c.decoder.start_id < 0)
-        return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id");
-    *id = ses_arena_array(&x->mem, k + 1, sizeof **id, e);
-    if (!*id) return false;
-    (*id)[0] = (int32_t)x->m->c.decoder.start_id;
-    memcpy(*id + 1, ids, k * sizeof *ids);
-    *n = (int64_t)k + 1;
-    return true;
+    return ses_explain_side_of_target(x, x->args->target, &x->written, e) || ses_wrap(e, "--target");
 }
 
-static bool generated_ids(ses_explain *x, int32_t **id, int64_t *n, ses_err *e)
+static bool generate_target(ses_explain *x, ses_err *e)
 {
     const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
     ses_generation_config *config = ses_generation_config_open(x->m, e);
@@ -32,13 +21,11 @@ static bool generated_ids(ses_explain *x, int32_t **id, int64_t *n, ses_err *e)
     ses_generate_options o = *ses_generation_config_options(config);
     o.do_sample = false, o.num_return_sequences = 1;
     ses_generated *r = ses_generate(x->m, &(ses_prompt){ .ids = { s->id, s->n } }, 1, &o, e);
-    bool ok = r && r->n;
-    *n = ok ? r->sequence[0].ids.n : 0;
-    *id = ok ? ses_arena_array(&x->mem, (size_t)*n + 1, sizeof **id, e) : NULL;
-    if (*id) memcpy(*id, r->sequence[0].ids.id, (size_t)*n * sizeof **id);
+    bool ok =
+        r && r->n && ses_explain_side_of_ids(x, r->sequence[0].ids.id, r->sequence[0].ids.n, &x->written, e);
     ses_generated_free(r);
     ses_generation_config_free(config);
-    return *id != NULL;
+    return ok;
 }
 
 /* The tokens to explain: *begin to *end - 1: --token, the tokens of --word, or all. */
@@ -66,20 +53,18 @@ static bool choose_tokens(ses_explain *x, int64_t *begin, int64_t *end, ses_err 
 
 bool ses_explain_choose_written(ses_explain *x, ses_err *e)
 {
-    int32_t *id = NULL;
-    int64_t n = 0, begin, end, foil = -1, most = ses_model_max_target_tokens(x->m);
+    int64_t begin, end, foil = -1, most = ses_model_max_target_tokens(x->m);
     if (x->args->label) return ses_fail(e, SES_EUSAGE, "--label: use --token for a token of the target");
     if (x->args->foil && !ses_explain_find_token(x, "--foil", x->args->foil, &foil, e)) return false;
     ses_explain_note_window(x, "its beginning");
-    if (x->args->target ? !given_ids(x, &id, &n, e) : !generated_ids(x, &id, &n, e)) return false;
-    if (n > most + 1) {
+    if (x->args->target ? !read_target(x, e) : !generate_target(x, e)) return false;
+    if (x->written.n > most + 1) {
         ses_report_note(x->call->report,
                         "The target has %lld tokens, the model reads %lld: its end is left out.",
-                        (long long)n, (long long)most);
-        n = most + 1;
+                        (long long)x->written.n, (long long)most);
+        x->written.n = most + 1;
     }
-    if (!ses_explain_side_of_ids(x, id, n, &x->written, e) || !choose_tokens(x, &begin, &end, e))
-        return false;
+    if (!choose_tokens(x, &begin, &end, e)) return false;
     if (foil >= 0 && end - begin > 1)
         return ses_fail(e, SES_EUSAGE, "--foil: choose the token that it is compared with: --token TOKEN");
     x->n_columns = end - begin;

@@ -129,7 +129,8 @@ static bool open_examples(influence *f, ses_err *e)
 {
     const ses_explain_args *a = f->x->args;
     f->train = ses_labeled_texts_open(a->influence, a->text_column, NULL, a->label_column, e);
-    if (!f->train || !ses_examples_check_learnable(f->train, e)) return ses_wrap(e, "%s", a->influence);
+    if (!f->train) return false;
+    if (!ses_examples_check_learnable(f->train, e)) return ses_wrap(e, "%s", a->influence);
     f->n = ses_examples_count(f->train);
     f->label = ses_alloc_array(f->n, sizeof *f->label, e);
     for (size_t i = 0; f->label && i < f->n; i++) f->label[i] = ses_examples_at(f->train, i)->label;

@@ -39,7 +39,7 @@ const char *ses_explain_text_of(ses_explain *x, const ses_explain_side *s, int64
                                 ses_err *e)
 {
     ses_offset first = s->bytes[begin], last = s->bytes[end - 1];
-    const char *text = s->pair[begin] ? x->pair : x->text;
+    const char *text = s->text ? s->text : s->pair[begin] ? x->pair : x->text;
     if (!s->special[begin] && last.end > first.begin) {
         while (first.begin < last.end && ses_is_blank(text[first.begin])) first.begin++;
         return ses_arena_strndup(&x->mem, text + first.begin, last.end - first.begin, e);
@@ -86,6 +86,27 @@ bool ses_explain_find_word(ses_explain *x, const ses_explain_side *s, int64_t *w
     ses_fail(e, SES_EUSAGE, "--word %s: the text has no such word; it has %lld words", text,
              (long long)s->words);
     return ses_suggest_add(&near, "", e);
+}
+
+bool ses_explain_side_of_target(ses_explain *x, const char *text, ses_explain_side *s, ses_err *e)
+{
+    const ses_config *c = &x->m->c;
+    if (!ses_encode(x->tokens, &(ses_input){ .text = { text, strlen(text) } }, NULL, e)) return false;
+    const ses_encoding *k = ses_encode_ctx_result(x->tokens);
+    bool wraps = c->decoder.label_shift == SES_SHIFT_WRAP_LAST && k->n && k->special_mask[k->n - 1];
+    int64_t start = wraps ? k->id[k->n - 1] : c->decoder.start_id;
+    if (start < 0) return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id");
+    if (!side_alloc(&x->mem, s, (int64_t)k->n + 1, e)) return false;
+    s->text = text;
+    s->id[0] = (int32_t)start, s->special[0] = 1, s->word[0] = -1;
+    for (int64_t i = 1; i < s->n; i++) {
+        size_t j = (size_t)i - 1;
+        bool special = k->special_mask[j] || k->word_id[j] < 0;
+        if (!special && (s->special[i - 1] || k->word_id[j] != k->word_id[j - 1])) s->words++;
+        s->id[i] = k->id[j], s->bytes[i] = k->byte_offset[j];
+        s->special[i] = special, s->word[i] = special ? -1 : (int32_t)s->words - 1;
+    }
+    return name_tokens(x, s, e);
 }
 
 bool ses_explain_side_of_ids(ses_explain *x, const int32_t *id, int64_t n, ses_explain_side *s, ses_err *e)

@@ -2,7 +2,6 @@
 #include "explain.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,14 +139,22 @@ static void put_json(const ses_explain *x, const char *method, const ses_explain
 
 /* ---- sentences ---- */
 
+/* "A" and not "B" at "word" */
+static void put_target_name(const ses_explain *x, ses_buf *b)
+{
+    const ses_explain_target *g = &x->target;
+    ses_buf_appendf(b, "\"%s\"", g->name);
+    if (g->foil_name) ses_buf_appendf(b, " and not \"%s\"", g->foil_name);
+    if (g->kind == SES_EXPLAIN_TOKEN && g->at) ses_buf_appendf(b, " at \"%s\"", g->at);
+}
+
 static void put_title(ses_explain *x)
 {
     const ses_explain_target *g = &x->target;
     static const char *const what[] = { "label", "tag", "token", "answer" };
     ses_buf b = { 0 };
-    ses_buf_appendf(&b, "Why %s \"%s\"", g->n_rivals ? "choice" : what[g->kind], g->name);
-    if (g->kind == SES_EXPLAIN_TOKEN && g->at) ses_buf_appendf(&b, " at \"%s\"", g->at);
-    if (g->foil_name) ses_buf_appendf(&b, " and not \"%s\"", g->foil_name);
+    ses_buf_appendf(&b, "Why %s ", g->n_rivals ? "choice" : what[g->kind]);
+    put_target_name(x, &b);
     ses_buf_puts(&b, "?");
     if (b.data) ses_report_set_title(x->call->report, "%s", b.data);
     ses_buf_free(&b);
@@ -176,12 +183,12 @@ void ses_explain_put_report(ses_explain *x, const char *method, const char *desc
     ses_explain_word *w = ses_arena_array(&x->mem, most, sizeof *w, &e);
     if (!w) return;
     size_t n = ses_explain_words(x, NULL, w);
-    char title[256];
+    ses_buf title = { 0 };
     put_title(x);
-    snprintf(title, sizeof title, "\"%s\"%s%s%s", x->target.name, x->target.foil_name ? " and not \"" : "",
-             x->target.foil_name ? x->target.foil_name : "", x->target.foil_name ? "\"" : "");
+    put_target_name(x, &title);
     put_json(x, method, w, n);
-    put_strip(x, w, n, SES_EXPLAIN_SOURCE, title);
+    put_strip(x, w, n, SES_EXPLAIN_SOURCE, title.data ? title.data : "");
+    ses_buf_free(&title);
     if (x->side[SES_EXPLAIN_TARGET].n > 1) put_strip(x, w, n, SES_EXPLAIN_TARGET, "Target so far");
     put_table(x, w, n);
     put_notes(x, description);

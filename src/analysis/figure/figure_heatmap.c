@@ -4,6 +4,7 @@
 #include "analysis/figure/markup.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MAX_NAME = 14, LEFT = 96, TOP = 20, CELL_HEIGHT = 20, MIN_HEIGHT = 3, MIN_TEXT = 5, MAX_TEXT = 12 };
 
@@ -37,13 +38,31 @@ static void draw_text_cell(const ses_figure_matrix *m, const ses_draw *d, int64_
 }
 
 /* Wide matrices are drawn in blocks: the value of the largest size in each. */
-/* Names of the axes, and the range of the values. */
-static void put_legend(const ses_figure_matrix *m, const ses_shades *s, ses_buf *out)
+/* Names of the axes, and behind the separator the range of the values. */
+static void put_legend(const ses_figure_matrix *m, const ses_shades *s, const char *separator, ses_buf *out)
 {
     char low[24], high[24];
     if (m->row_label && m->col_label)
-        ses_buf_appendf(out, "rows: %s, columns: %s; ", m->row_label, m->col_label);
+        ses_buf_appendf(out, "rows: %s, columns: %s%s", m->row_label, m->col_label, separator);
     ses_buf_appendf(out, "values %s to %s", ses_draw_number(low, s->low), ses_draw_number(high, s->high));
+}
+
+/* The legend in one line, or in two if it is too wide. Returns the y behind it. */
+static double put_svg_legend(const ses_figure_matrix *m, const ses_shades *s, double width, double y,
+                             ses_buf *out)
+{
+    static const double letter = 6.5, line = 18; /* width of a letter, height of a line */
+    ses_buf legend = { 0 };
+    put_legend(m, s, "; ", &legend);
+    bool fits = (double)legend.len * letter < width - LEFT;
+    if (!fits) legend.len = 0, put_legend(m, s, "\n", &legend);
+    for (char *at = legend.data, *end; at; at = end, y += line) {
+        end = strchr(at, '\n');
+        if (end) *end++ = 0;
+        ses_svg_text(out, fits ? LEFT : 0, y + 16, "d", at);
+    }
+    ses_buf_free(&legend);
+    return y + 4;
 }
 
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
@@ -83,7 +102,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
         ses_buf_put(out, '\n');
     }
     ses_buf_put(out, '(');
-    put_legend(m, &s, out);
+    put_legend(m, &s, "; ", out);
     ses_buf_puts(out, ")\n");
 }
 
@@ -137,11 +156,7 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
         }
         for (int64_t j = 0; j < m->cols; j++) put_cell(m, &s, i, j, LEFT + w * (double)j, y, w, h, out);
     }
-    ses_buf legend = { 0 };
-    put_legend(m, &s, &legend);
-    ses_svg_text(out, LEFT, TOP + h * (double)m->rows + 16, "d", legend.data ? legend.data : "");
-    ses_buf_free(&legend);
-    return TOP + h * (double)m->rows + 22;
+    return put_svg_legend(m, &s, width, TOP + h * (double)m->rows, out);
 }
 
 static const ses_figure_kind kind = { text, svg, NULL };

@@ -15,8 +15,8 @@ bool ses_map_layout_check(const ses_map_settings *s, int64_t n, int64_t width, s
     const char *name = s->method == SES_MAP_TSNE ? "t-SNE" : "UMAP";
     if (s->method == SES_MAP_PCA) return true;
     if (n < FEWEST)
-        return ses_fail(e, SES_EARG, "%lld points: %s needs at least %d; use --method pca", (long long)n,
-                        name, FEWEST);
+        return ses_fail(e, SES_EARG, "%lld point%s: %s needs at least %d; use --method pca", (long long)n,
+                        n == 1 ? "" : "s", name, FEWEST);
     if (s->method == SES_MAP_TSNE && s->perplexity > 0 && 3 * s->perplexity > (double)(n - 1))
         return ses_fail(e, SES_EARG, "--perplexity %g needs %.0f points, the input has %lld; use at most %g",
                         s->perplexity, ceil(3 * s->perplexity) + 1, (long long)n,

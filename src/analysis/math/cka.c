@@ -109,7 +109,7 @@ bool ses_cka_compute(const ses_cka_input *in, size_t count, size_t n, bool debia
                      double *out, ses_err *e)
 {
     cka_run r = { .in = in, .count = count, .n = n, .blocks = (n + BLOCK - 1) / BLOCK };
-    if (n < 4) return ses_fail(e, SES_EARG, "%zu words: CKA needs at least 4", n);
+    if (n < 4) return ses_fail(e, SES_EARG, "%zu word%s: CKA needs at least 4", n, n == 1 ? "" : "s");
     bool ok = allocate(&r, e);
     if (ok) {
         ses_parallel_for(pool, (int64_t)count, center_chunk, &r);

@@ -66,7 +66,9 @@ static bool read_arcs(arcs *t, const char *path, int set, bool split, ses_err *e
 
 static bool run_arc(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
-    arcs t = { .c = c, .a = a, .d = { .unit = SES_STATES_OF_WORDS, .pairs = true } };
+    arcs t = { .c = c,
+               .a = a,
+               .d = { .kind = "arc", .unit = SES_STATES_OF_WORDS, .pairs = true, .drops_tasks = true } };
     bool ok = ses_probe_check_options(a, SES_PROBE_ARCS, e) && ses_probe_data_add_task(&t.d, "arc", 3, e) &&
               ses_probe_data_add_task(&t.d, "relation", 8, e);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
@@ -74,7 +76,7 @@ static bool run_arc(ses_analysis_call *c, char *const *file, int n, const ses_pr
         t.note = s < n;
         ok = read_arcs(&t, file[n == 1 ? 0 : s < n ? s : n - 1], s, n == 1, e);
     }
-    ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);
+    ok = ok && ses_probe_data_end(&t.d, c->report, e) && ses_probe_run(c, a, &t.d, e);
     ses_free(t.word);
     ses_probe_data_free(&t.d);
     return ok;

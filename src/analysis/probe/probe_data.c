@@ -113,37 +113,62 @@ bool ses_probe_data_add(ses_probe_data *d, size_t row, size_t other, ses_string 
     return true;
 }
 
-bool ses_probe_data_end(ses_probe_data *d, ses_err *e)
+static bool check_task(const ses_probe_data *d, const ses_probe_task *t, ses_err *e)
 {
     static const char *const name[] = { "training", "development", "test" };
+    for (int s = 0; s < SES_PROBE_SETS; s++) {
+        size_t n = 0;
+        for (size_t i = d->first[s]; i < d->first[s + 1]; i++) n += t->y[i] != SES_PROBE_NO_LABEL;
+        if (!n)
+            return ses_fail(e, SES_EARG, "%s: the %s data have no example%s", t->name, name[s],
+                            s == SES_PROBE_TRAIN
+                                ? ""
+                                : "; of a single file, the ninth text of ten is development "
+                                  "and the tenth test data: give more texts, or several files");
+        if (s == SES_PROBE_TRAIN && n < t->classes)
+            return ses_fail(e, SES_EARG, "%s: %zu examples of %zu classes, expected more", t->name, n,
+                            t->classes);
+    }
+    return t->classes > 1 ||
+           ses_fail(e, SES_EARG,
+                    "%s: all training examples have the label \"%s\"; expected at least two labels", t->name,
+                    ses_quoted_of(t->label[0], strlen(t->label[0])).s);
+}
+
+static void task_free(ses_probe_task *t)
+{
+    ses_strmap_free(&t->ids);
+    ses_free(t->label);
+    ses_free(t->y);
+}
+
+bool ses_probe_data_end(ses_probe_data *d, ses_report *report, ses_err *e)
+{
     d->first[SES_PROBE_SETS] = d->n;
-    for (size_t k = 0; k < d->n_tasks; k++) {
-        const ses_probe_task *t = &d->task[k];
-        for (int s = 0; s < SES_PROBE_SETS; s++) {
-            size_t n = 0;
-            for (size_t i = d->first[s]; i < d->first[s + 1]; i++) n += t->y[i] != SES_PROBE_NO_LABEL;
-            if (!n)
-                return ses_fail(e, SES_EARG, "%s: the %s data have no example with this label", t->name,
-                                name[s]);
-            if (s == SES_PROBE_TRAIN && n < t->classes)
-                return ses_fail(e, SES_EARG, "%s: %zu examples of %zu classes, expected more", t->name, n,
-                                t->classes);
+    for (size_t k = 0; k < d->n_tasks;) {
+        ses_err why = { 0 };
+        if (check_task(d, &d->task[k], &why)) {
+            k++;
+            continue;
         }
-        if (t->classes < 2)
-            return ses_fail(e, SES_EARG,
-                            "%s: all training examples have the label \"%s\"; expected at least two labels",
-                            t->name, ses_quoted_of(t->label[0], strlen(t->label[0])).s);
+        if (!d->drops_tasks || d->n_tasks == 1) {
+            if (e) *e = why;
+            return false;
+        }
+        if (!ses_array_reserve(&d->dropped, &d->cap_dropped, d->n_dropped + 1, sizeof *d->dropped, e))
+            return false;
+        d->dropped[d->n_dropped++] = d->task[k].name;
+        ses_report_note(report, "Left out: %s.", why.msg);
+        task_free(&d->task[k]);
+        memmove(&d->task[k], &d->task[k + 1], (--d->n_tasks - k) * sizeof *d->task);
     }
     return true;
 }
 
 void ses_probe_data_free(ses_probe_data *d)
 {
-    for (size_t k = 0; k < d->n_tasks; k++) {
-        ses_strmap_free(&d->task[k].ids);
-        ses_free(d->task[k].label);
-        ses_free(d->task[k].y);
-    }
+    for (size_t k = 0; k < d->n_tasks; k++) task_free(&d->task[k]);
+    ses_free(d->dropped);
     ses_strmap_free(&d->types);
     ses_free(d->type);
     ses_free(d->task);

@@ -7,6 +7,7 @@
 #ifndef SES_ANALYSIS_PROBE_DATA_H
 #define SES_ANALYSIS_PROBE_DATA_H
 
+#include "analysis/report.h"
 #include "analysis/word_states.h"
 #include "base/arena.h"
 #include "base/strmap.h"
@@ -31,7 +32,9 @@ typedef struct ses_probe_example {
 } ses_probe_example;
 
 typedef struct ses_probe_data {
+    const char *kind; /* "tag", "text", "arc" */
     ses_state_unit unit;
+    bool drops_tasks; /* a task that cannot be probed is left out: the user has not named it */
     size_t left_out;  /* sentences too long for trees */
     bool pairs;       /* examples are [h_row; h_other; h_row * h_other] */
     ses_input *input; /* [n_inputs] */
@@ -42,6 +45,8 @@ typedef struct ses_probe_data {
     int set;
     ses_probe_task *task; /* [n_tasks] */
     size_t n_tasks, cap_tasks;
+    const char **dropped; /* [n_dropped]: names of tasks that were left out */
+    size_t n_dropped, cap_dropped;
     ses_strmap types; /* word to type */
     size_t n_types, cap_types;
     const char **type; /* [n_types] */
@@ -51,8 +56,9 @@ typedef struct ses_probe_data {
 bool ses_probe_data_add_task(ses_probe_data *d, const char *name, size_t n, ses_err *e);
 /* Begins a set. */
 void ses_probe_data_begin(ses_probe_data *d, int set);
-/* After the last example. Fails if a set or a task has no examples, or a task has a single class. */
-bool ses_probe_data_end(ses_probe_data *d, ses_err *e);
+/* After the last example. Fails if a set or a task has no examples, or a task has a single class; with
+ * drops_tasks such tasks are left out with a note, if another one is left. */
+bool ses_probe_data_end(ses_probe_data *d, ses_report *report, ses_err *e);
 /* Adds a text of n words; *row: the row of its first word. */
 bool ses_probe_data_add_words(ses_probe_data *d, const ses_string *word, size_t n, size_t *row, ses_err *e);
 /* Adds a text as one row. */

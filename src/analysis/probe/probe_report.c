@@ -92,9 +92,15 @@ static void put_task(ses_json_writer *w, const ses_probe_args *a, const ses_prob
 static void put_json(ses_json_writer *w, const ses_probe_args *a, const ses_probe_results *r, double *memory)
 {
     ses_json_begin_object(w);
+    ses_json_member_string(w, "kind", r->data->kind);
     ses_json_member_array(w, "tasks");
     for (size_t t = 0; t < r->data->n_tasks; t++) put_task(w, a, r, t, memory);
     ses_json_end_array(w);
+    if (r->data->n_dropped) {
+        ses_json_member_array(w, "tasks_left_out");
+        for (size_t t = 0; t < r->data->n_dropped; t++) ses_json_put_string(w, r->data->dropped[t]);
+        ses_json_end_array(w);
+    }
     if (r->data->left_out) ses_json_member_int(w, "sentences_left_out", (int64_t)r->data->left_out);
     if (r->windowed) ses_json_member_int(w, "texts_in_windows", (int64_t)r->windowed);
     ses_json_end_object(w);

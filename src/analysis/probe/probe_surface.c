@@ -46,7 +46,7 @@ static bool add_tasks(surface *s, const char *names, ses_err *e)
             const char *name = ses_surface_task_name((ses_surface_task)t);
             if (!add_task(s, name, strlen(name), e)) return false;
         }
-        return true;
+        return s->d.drops_tasks = true;
     }
     for (const char *p = names; p;) {
         const char *comma = strchr(p, ',');
@@ -120,11 +120,11 @@ static bool read_sets(surface *s, char *const *file, int n, bool skip_invalid, s
 
 bool ses_probe_surface(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
-    surface s = { .c = c, .d = { .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
+    surface s = { .c = c, .d = { .kind = "text", .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
     ses_treebank whole[SES_PROBE_SETS] = { 0 }, part[SES_PROBE_SETS] = { 0 };
     bool ok = ses_probe_check_options(a, SES_PROBE_TEXT_CONLLU, e) && add_tasks(&s, a->classify.task, e) &&
-              read_sets(&s, file, n, a->tree.skip_invalid, whole, part, e) && ses_probe_data_end(&s.d, e) &&
-              ses_probe_run(c, a, &s.d, e);
+              read_sets(&s, file, n, a->tree.skip_invalid, whole, part, e) &&
+              ses_probe_data_end(&s.d, c->report, e) && ses_probe_run(c, a, &s.d, e);
     for (int i = 0; i < SES_PROBE_SETS; i++) {
         ses_treebank_free(&part[i]);
         ses_treebank_free(&whole[i]);

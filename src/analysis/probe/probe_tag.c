@@ -194,7 +194,7 @@ static bool add_tasks(tags *t, ses_err *e)
 
 static bool run_tag(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
-    tags t = { .a = a, .c = c, .d = { .unit = SES_STATES_OF_WORDS } };
+    tags t = { .a = a, .c = c, .d = { .kind = "tag", .unit = SES_STATES_OF_WORDS } };
     bool ok = detect_format(&t, file[0], e) &&
               ses_probe_check_options(a, t.conllu ? SES_PROBE_WORDS_CONLLU : SES_PROBE_WORDS_COLUMNS, e) &&
               add_tasks(&t, e);
@@ -205,7 +205,7 @@ static bool run_tag(ses_analysis_call *c, char *const *file, int n, const ses_pr
         t.note = s < n;
         ok = (t.conllu ? read_conllu : read_columns)(&t, path, s, n == 1, e);
     }
-    ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);
+    ok = ok && ses_probe_data_end(&t.d, c->report, e) && ses_probe_run(c, a, &t.d, e);
     ses_free(t.word);
     ses_probe_data_free(&t.d);
     return ok;

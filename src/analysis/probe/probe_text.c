@@ -62,14 +62,14 @@ static bool read_texts(texts *t, const char *path, int set, bool split, ses_err 
 static bool run_text(ses_analysis_call *c, char *const *file, int n, const ses_probe_args *a, ses_err *e)
 {
     if (ses_input_stream_has_suffix(file[0], ".conllu")) return ses_probe_surface(c, file, n, a, e);
-    texts t = { .a = a, .d = { .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
+    texts t = { .a = a, .d = { .kind = "text", .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
     bool ok =
         ses_probe_check_options(a, SES_PROBE_TEXT_TABLE, e) && ses_probe_data_add_task(&t.d, "label", 5, e);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
         ses_probe_data_begin(&t.d, s);
         ok = read_texts(&t, file[n == 1 ? 0 : s < n ? s : n - 1], s, n == 1, e);
     }
-    ok = ok && ses_probe_data_end(&t.d, e) && ses_probe_run(c, a, &t.d, e);
+    ok = ok && ses_probe_data_end(&t.d, c->report, e) && ses_probe_run(c, a, &t.d, e);
     ses_probe_data_free(&t.d);
     return ok;
 }

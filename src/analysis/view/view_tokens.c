@@ -147,11 +147,15 @@ static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view
     return true;
 }
 
-/* The decoder's input: its start token and the labels without the last one (shifted right). */
-static bool shift_target(encoder *x, const ses_view_side *labels, ses_err *e)
+/* The decoder's input: its start token (of mBART, the last label) and the labels without the last one,
+ * shifted right. ends: the last label is a special token. */
+static bool shift_target(encoder *x, const ses_view_side *labels, bool ends, ses_err *e)
 {
     ses_view_side *s = &x->v->target;
-    int64_t start = x->call->model->c.decoder.start_id, n = labels->tokens;
+    const ses_config *c = &x->call->model->c;
+    int64_t n = labels->tokens;
+    bool wraps = ends && c->decoder.label_shift == SES_SHIFT_WRAP_LAST;
+    int64_t start = wraps ? labels->id[n - 1] : c->decoder.start_id;
     if (start < 0)
         return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id to begin the target");
     if (!side_alloc(&x->v->mem, s, n, e)) return false;
@@ -169,9 +173,8 @@ static bool encode_target(encoder *x, ses_err *e)
     if (!*x->q->target) return ses_fail(e, SES_EUSAGE, "--target is empty: give the decoder's text");
     if (!encode_text(x, x->q->target, NULL, &labels, e)) return ses_wrap(e, "--target");
     bool ends = labels.tokens && labels.special[labels.tokens - 1];
-    if (ends) return shift_target(x, &labels, e);
-    labels.tokens++; /* the tokenizer adds no end token: keep the last one */
-    return shift_target(x, &labels, e);
+    if (!ends) labels.tokens++; /* the tokenizer adds no end token: keep the last one */
+    return shift_target(x, &labels, ends, e);
 }
 
 static bool is_eos(const ses_generate_options *o, int32_t id)

@@ -5,15 +5,17 @@
 #include "analysis/analysis.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/unicode/utf8.h"
 #include "cli/standard_output.h"
 #include "hub/hub_name.h"
+#include "io/text_reader.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_SEED = 42 }; /* as in analyses.c */
+enum { DEFAULT_SEED = 42 /* as in analyses.c */, MAX_TEXT = 16 << 20 };
 
 typedef struct analysis_run {
     const ses_call *c;
@@ -22,6 +24,8 @@ typedef struct analysis_run {
     ses_progress progress;
     const char *label; /* text of the progress line; NULL: none is shown */
     char *own_dir;     /* folder of the model operand */
+    char **own_operands;
+    ses_buf input; /* standard input, for the operand "-" */
 } analysis_run;
 
 static void show_progress(void *ctx, const char *label, int64_t done, int64_t total)
@@ -44,6 +48,27 @@ static bool check_operands(const ses_call *c, const ses_analysis *x, ses_err *e)
     if (x->max_operands >= 0 && c->n_operands > x->max_operands + model_operand)
         return ses_fail(e, SES_EUSAGE, "unexpected argument '%s'",
                         c->operands[x->max_operands + model_operand]);
+    return true;
+}
+
+static bool check_text(const char *dashes, const char *name, const char *text, ses_err *e)
+{
+    size_t n = text ? strlen(text) : 0, good = text ? ses_utf8_valid(text, n) : 0;
+    return good == n || ses_fail(e, SES_EARG, "%s%s: invalid UTF-8 at byte %zu; expected a text in UTF-8",
+                                 dashes, name, good + 1);
+}
+
+/* Texts of operands and options must be UTF-8: reports contain them. */
+static bool check_texts(const ses_call *c, const ses_analysis *x, ses_err *e)
+{
+    const ses_opt *o;
+    for (int i = 0; x->text_operand && i < c->n_operands; i++)
+        if (!check_text("", i ? "a choice" : "the text", c->operands[i], e)) return false;
+    for (ses_opt_iter it = ses_opt_begin(x->opt, x->n_opt); (o = ses_opt_next(&it));) {
+        if (o->type != SES_OPT_TEXT || o->is_path || o->is_model) continue;
+        const char *const *value = (const void *)((const char *)c->task_args + o->offset);
+        if (!check_text("--", o->name, *value, e)) return false;
+    }
     return true;
 }
 
@@ -70,6 +95,41 @@ static bool choose_model(analysis_run *r, ses_err *e)
     }
     if (x->model != SES_ANALYSIS_NO_MODEL && !r->call.model_dir)
         return ses_fail(e, SES_EUSAGE, "--model DIR is required");
+    return true;
+}
+
+static bool read_standard_input(ses_buf *text, ses_err *e)
+{
+    ses_text_reader in = { 0 };
+    const char *line = NULL;
+    size_t n = 0;
+    bool ok = ses_text_reader_open(&in, "-", MAX_TEXT, e);
+    while (ok && (ok = ses_text_reader_next(&in, &line, &n, e)) && line) {
+        if (text->len) ses_buf_put(text, '\n');
+        ses_buf_append(text, line, n);
+        if (text->len > MAX_TEXT)
+            ok = ses_fail(e, SES_EARG, "standard input has more than %d bytes", MAX_TEXT);
+    }
+    ses_text_reader_free(&in);
+    if (ok && !text->len)
+        return ses_fail(e, SES_EARG, "standard input is empty: the argument - reads a text from it");
+    ses_buf_put(text, '\0');
+    return ok && ses_buf_ok(text, e);
+}
+
+/* Replaces the text "-" by standard input. */
+static bool read_text(analysis_run *r, ses_err *e)
+{
+    ses_analysis_call *call = &r->call;
+    if (!call->analysis->text_operand || !call->n_operands || strcmp(call->operands[0], "-") != 0)
+        return true;
+    size_t n = (size_t)call->n_operands;
+    r->own_operands = ses_alloc_array(n + 1, sizeof *r->own_operands, e);
+    if (!r->own_operands || !read_standard_input(&r->input, e)) return false;
+    memcpy(r->own_operands, call->operands, n * sizeof *r->own_operands);
+    r->own_operands[0] = r->input.data;
+    r->own_operands[n] = NULL;
+    call->operands = r->own_operands;
     return true;
 }
 
@@ -223,10 +283,11 @@ bool ses_analysis_command(ses_call *c, ses_err *e)
                                   .json = a->json != NULL,
                                   .progress = show_progress,
                                   .progress_ctx = &r };
-    if (!check_operands(c, r.call.analysis, e) || !check_outputs(a, e)) return false;
+    if (!check_operands(c, r.call.analysis, e) || !check_texts(c, r.call.analysis, e) || !check_outputs(a, e))
+        return false;
     catch_interrupt();
     ses_device_options o = ses_compute_device_options(&a->compute);
-    bool ok = choose_model(&r, e);
+    bool ok = choose_model(&r, e) && read_text(&r, e);
     r.call.dev = ok ? ses_device_open(a->compute.device, &o, e) : NULL;
     r.call.report = r.call.dev ? ses_report_new(e) : NULL;
     ok = r.call.report && open_model(&r, e) && r.call.analysis->run(&r.call, e);
@@ -237,5 +298,7 @@ bool ses_analysis_command(ses_call *c, ses_err *e)
     ses_model_free(r.call.model);
     ses_device_free(r.call.dev);
     ses_free(r.own_dir);
+    ses_free(r.own_operands);
+    ses_buf_free(&r.input);
     return ok;
 }

@@ -72,6 +72,7 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
 
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
+    if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
     if (!a->s.o.model == !a->s.o.config)
         return ses_fail(e, SES_EUSAGE,
                         a->s.o.model

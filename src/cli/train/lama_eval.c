@@ -95,7 +95,7 @@ static void put_row(ses_text_table *table, const char *name, double at_1, double
     ses_text_table_cell(table, facts ? "%.3f" : "-", reciprocal);
 }
 
-static const char *const reason[SES_LAMA_REASONS] = { "they have no mask, several, or no text before it",
+static const char *const reason[SES_LAMA_REASONS] = { "no mask, several, or no text before it",
                                                       "the answer is not one token",
                                                       "the answer is not among the candidates",
                                                       "longer than the model accepts" };
@@ -121,7 +121,9 @@ static bool show(const ses_lama *l, const ses_term *term, ses_err *e)
     puts("");
     ses_show_line(term, "Candidates", "%" PRId64 " tokens", ses_lama_candidate_count(l));
     for (int k = 0; k < SES_LAMA_REASONS; k++)
-        if (t.left_out[k]) ses_show_line(term, "Left out", "%" PRId64 " facts: %s", t.left_out[k], reason[k]);
+        if (t.left_out[k])
+            ses_show_line(term, "Left out", "%" PRId64 " fact%s: %s", t.left_out[k],
+                          t.left_out[k] == 1 ? "" : "s", reason[k]);
     return ok;
 }
 

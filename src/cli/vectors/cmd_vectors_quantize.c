@@ -89,13 +89,15 @@ static bool run(ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
     if (a->retrain && !a->cutoff) return ses_fail(e, SES_EUSAGE, "--retrain needs --cutoff");
     ses_train_monitor_catch_signals();
+    ses_mmap text = { 0 };
+    if (a->retrain && !ses_mmap_open(&text, a->retrain, e)) return false;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     ses_fasttext_quantizing q = {
         .cutoff = a->cutoff,
         .norms = a->qnorm,
         .output = a->qout,
         .dsub = (int32_t)a->dsub,
-        .retrain = a->retrain,
+        .retrain = { (const char *)text.data, text.size },
         .again = { .set.epoch = (int32_t)a->epoch, .lr = a->lr, .progress = show, .ctx = &line }
     };
     ses_thread_pool *pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
@@ -112,6 +114,7 @@ static bool run(ses_call *c, ses_err *e)
                 ses_fasttext_n_words(m), m->in.rows, (double)before / 1e6, ses_seconds() - start);
     ses_fasttext_free(m);
     ses_thread_pool_free(pool);
+    ses_mmap_free(&text);
     return ok;
 }
 

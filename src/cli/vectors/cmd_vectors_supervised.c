@@ -2,11 +2,12 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
-#include "labeled_texts.h"
+#include "fasttext_texts.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "vectors/fasttext/fasttext_tune.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,12 +18,23 @@ typedef struct args {
     bool overwrite, resume;
     int64_t dim, epoch, min_count, min_count_label, neg, ngrams, bucket, minn, maxn, seed, threads, batch;
     double lr;
+    struct {
+        const char *valid, *metric, *size;
+        int64_t seconds, trials, predictions;
+    } tune;
+    bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set;
 } args;
 
 #define NUMBER(option, field, default_, low, high, text)                                                   \
     {                                                                                                      \
         .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
         .max = high, .help = text                                                                          \
+    }
+/* A setting that autotune keeps if it is given. */
+#define TUNED(option, field, default_, low, high, text)                                                    \
+    {                                                                                                      \
+        .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
+        .max = high, .was_set = offsetof(args, field##_set), .help = text                                  \
     }
 #define TEXT(option, field, default_, what, text)                                               \
     {                                                                                           \
@@ -55,20 +67,31 @@ static const ses_opt opt[] = {
       .def = "0.1",
       .min = 0,
       .max = 1e6,
+      .was_set = offsetof(args, lr_set),
       .help = "initial learning rate" },
-    NUMBER("dim", dim, "100", 1, 1 << 16, "columns"),
-    NUMBER("epoch", epoch, "5", 1, 1 << 20, "passes over the texts"),
+    TUNED("dim", dim, "100", 1, 1 << 16, "columns"),
+    TUNED("epoch", epoch, "5", 1, 1 << 20, "passes over the texts"),
     TEXT("loss", loss, "softmax", "LOSS", "softmax, ns, hs or ova"),
     NUMBER("neg", neg, "5", 0, 1 << 16, "negative samples of the loss ns"),
-    NUMBER("wordNgrams", ngrams, "1", 1, 1 << 10, "largest number of words of an n-gram"),
-    NUMBER("minn", minn, "0", 0, 1 << 10, "least length of a character n-gram"),
-    NUMBER("maxn", maxn, "0", 0, 1 << 10, "largest length of a character n-gram; 0: none"),
-    NUMBER("bucket", bucket, "2000000", 0, 2147483647, "rows for n-grams"),
+    TUNED("wordNgrams", ngrams, "1", 1, 1 << 10, "largest number of words of an n-gram"),
+    TUNED("minn", minn, "0", 0, 1 << 10, "least length of a character n-gram"),
+    TUNED("maxn", maxn, "0", 0, 1 << 10, "largest length of a character n-gram; 0: none"),
+    TUNED("bucket", bucket, "2000000", 0, 2147483647, "rows for n-grams"),
     NUMBER("minCount", min_count, "1", 0, 1 << 30, "least count of a word"),
     NUMBER("minCountLabel", min_count_label, "0", 0, 1 << 30, "least count of a label"),
     TEXT("pretrainedVectors", pretrained, NULL, "FILE", "text file of word vectors to start with"),
     NUMBER("seed", seed, "0", 0, 2147483647, "seed of the random numbers"),
     NUMBER("batch", batch, "0", 0, 1 << 20, "texts of a batch; 0: a default"),
+    TEXT("autotune-validation", tune.valid, NULL, "FILE",
+         "search for settings by the score on these texts; given settings are kept"),
+    NUMBER("autotune-duration", tune.seconds, "0", 0, 1 << 30,
+           "seconds to search; default: 300, or no limit with trials"),
+    NUMBER("autotune-trials", tune.trials, "0", 0, 1 << 30,
+           "trials of the search; the result then depends on the seed only"),
+    TEXT("autotune-metric", tune.metric, "f1", "METRIC",
+         "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]"),
+    TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M"),
+    NUMBER("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
     SES_OPT_THREADS(args, threads),
 };
 
@@ -99,6 +122,50 @@ static ses_fasttext_options options_of(const args *a)
     return o;
 }
 
+static void show_trial(void *ctx, const ses_fasttext_trial *t)
+{
+    const ses_call *c = ctx;
+    const ses_fasttext_settings *s = &t->o.set;
+    if (c->quiet) return;
+    fprintf(stderr,
+            "trial %" PRId64 ": epoch %d, lr %.4g, dim %d, wordNgrams %d, minn %d, maxn %d, bucket %d: ",
+            t->number, s->epoch, t->o.lr, s->dim, s->word_ngrams, s->minn, s->maxn, s->bucket);
+    if (*t->reason)
+        fprintf(stderr, "%s", t->reason);
+    else
+        fprintf(stderr, "score %.4f%s", t->score, t->best ? " (best)" : "");
+    fprintf(stderr, ", %.1f s\n", t->seconds);
+}
+
+static bool tune(ses_call *c, const ses_fasttext_options *o, const ses_fasttext_texts *texts,
+                 ses_fasttext_run *run, ses_fasttext_model *m, ses_err *e)
+{
+    const args *a = c->args;
+    ses_labeled_texts valid = { 0 };
+    ses_fasttext_trial best;
+    ses_fasttext_tuning t = { .start = *o,
+                              .fixed = { .epoch = a->epoch_set,
+                                         .lr = a->lr_set,
+                                         .dim = a->dim_set,
+                                         .word_ngrams = a->ngrams_set,
+                                         .minn = a->minn_set,
+                                         .maxn = a->maxn_set,
+                                         .bucket = a->bucket_set },
+                              .seconds = a->tune.seconds || a->tune.trials ? (double)a->tune.seconds : 300,
+                              .trials = a->tune.trials,
+                              .predictions = (size_t)a->tune.predictions,
+                              .pool = run->pool,
+                              .on_trial = show_trial,
+                              .ctx = c };
+    t.start.set.bucket = (int32_t)a->bucket; /* o has none if its settings have no n-grams */
+    bool ok = ses_fasttext_metric_parse(&t.metric, a->tune.metric, e) &&
+              (!a->tune.size || ses_fasttext_size_of(a->tune.size, &t.model_size, e)) &&
+              ses_labeled_texts_open(&valid, a->tune.valid, &a->columns, e) &&
+              ses_fasttext_tune(&t, texts, &valid.texts, m, &best, e);
+    ses_labeled_texts_free(&valid);
+    return ok;
+}
+
 static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e)
 {
     const args *a = c->args;
@@ -112,13 +179,18 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
     run.pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
     bool ok = run.pool && ses_fasttext_loss_of(a->loss, &o.set.loss, e) && ses_fasttext_check(&o, e) &&
               ses_labeled_texts_open(&texts, c->operands[0], &a->columns, e) &&
-              ses_fasttext_train(&o, &texts.texts, &run, &m, e) &&
+              (a->tune.valid ? tune(c, &o, &texts.texts, &run, &m, e)
+                             : ses_fasttext_train(&o, &texts.texts, &run, &m, e)) &&
               ses_fasttext_save(&m, a->output, a->overwrite, e);
     ses_progress_end(line);
-    if (ok && !c->quiet)
-        fprintf(stderr, "%s: %zu words, %zu labels, loss %.4f, %.2f M words/s, %.1f s\n", a->output,
-                ses_fasttext_n_words(&m), ses_fasttext_n_labels(&m), run.loss,
-                (double)run.words / 1e6 / (ses_seconds() - start), ses_seconds() - start);
+    if (ok && !c->quiet) {
+        fprintf(stderr, "%s: %zu words, %zu labels", a->output, ses_fasttext_n_words(&m),
+                ses_fasttext_n_labels(&m));
+        if (run.words)
+            fprintf(stderr, ", loss %.4f, %.2f M words/s", run.loss,
+                    (double)run.words / 1e6 / (ses_seconds() - start));
+        fprintf(stderr, ", %.1f s\n", ses_seconds() - start);
+    }
     ses_fasttext_clear(&m);
     ses_labeled_texts_free(&texts);
     ses_thread_pool_free(run.pool);
@@ -129,6 +201,9 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_buf state = { 0 };
+    if (!a->tune.valid && (a->tune.seconds || a->tune.trials || a->tune.size))
+        return ses_fail(e, SES_EUSAGE, "--autotune-validation FILE is needed to search for settings");
+    if (a->tune.valid && a->resume) return ses_fail(e, SES_EUSAGE, "a search for settings cannot be resumed");
     if (!a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
     ses_train_monitor_catch_signals();
@@ -152,6 +227,8 @@ static bool run(ses_call *c, ses_err *e)
 static const ses_usage_example examples[] = {
     { "sesame vectors supervised --output news.bin --wordNgrams 2 train.txt",
       "train on lines such as \"__label__sport the final score\"" },
+    { "sesame vectors supervised -o news.bin --autotune-validation dev.txt --autotune-duration 120 train.txt",
+      "search for settings for two minutes" },
     { "sesame vectors supervised -o news.bin --text-column text --label-column topic train.csv",
       "train on a table" },
     { 0 },

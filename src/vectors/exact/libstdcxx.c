@@ -116,7 +116,10 @@ void ses_libstdcxx_sort(ses_sort_item *item, size_t n)
 
 #define MODULUS 2147483647u
 
-ses_minstd ses_minstd_of(uint64_t seed) { return (ses_minstd){ seed % MODULUS ? (uint32_t)(seed % MODULUS) : 1 }; }
+ses_minstd ses_minstd_of(uint64_t seed)
+{
+    return (ses_minstd){ seed % MODULUS ? (uint32_t)(seed % MODULUS) : 1 };
+}
 
 static uint32_t next(ses_minstd *g) /* from 0: the generator's least number is subtracted */
 {

@@ -25,8 +25,8 @@ double ses_minstd_real(ses_minstd *g, double low, double high);
 
 /* std::shuffle of n numbers. */
 void ses_libstdcxx_shuffle(int32_t *x, size_t n, ses_minstd *g);
-/* The order in which std::unordered_map<int32_t, T> iterates over n distinct keys >= 0 that were inserted one by
- * one: order[i] is the index of the i-th key. */
+/* The order in which std::unordered_map<int32_t, T> iterates over n distinct keys >= 0 that were inserted
+ * one by one: order[i] is the index of the i-th key. */
 bool ses_libstdcxx_map_order(const int32_t *key, size_t n, size_t *order, ses_err *e);
 
 #endif

@@ -2,6 +2,7 @@
 #include "fasttext_bags.h"
 
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -151,9 +152,83 @@ bool ses_fasttext_bags_fill(ses_fasttext_bags *b, const ses_fasttext_texts *t, c
     return ok;
 }
 
+/* ---- frequent rows ---- */
+
+enum { FREQUENT_SHARE = 64 }; /* a frequent row occurs once in so few texts, at least */
+
+typedef struct row_count {
+    uint32_t count;
+    int32_t row;
+} row_count;
+
+static int by_falling_count(const void *a, const void *b)
+{
+    const row_count *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* Chooses the rows; index[row] becomes their index + 1. */
+static bool choose_frequent(ses_fasttext_bags *b, uint32_t *index, size_t in_rows, size_t most, ses_err *e)
+{
+    row_count *found = NULL;
+    size_t n = 0, capacity = 0;
+    bool ok = true;
+    for (size_t i = 0; i < b->n_rows; i++) index[b->row[i]] += index[b->row[i]] < UINT32_MAX;
+    for (size_t i = 0; ok && i < in_rows; i++) {
+        uint32_t count = index[i];
+        index[i] = 0;
+        if ((uint64_t)count * FREQUENT_SHARE < b->n || count < 2) continue;
+        ok = ses_array_reserve(&found, &capacity, n + 1, sizeof *found, e);
+        if (ok) found[n++] = (row_count){ count, (int32_t)i };
+    }
+    ok = ok && ses_stable_sort(found, n, sizeof *found, by_falling_count, e);
+    b->n_frequent = n < most ? n : most;
+    b->frequent = ok ? ses_alloc_array(b->n_frequent, sizeof *b->frequent, e) : NULL;
+    for (size_t i = 0; b->frequent && i < b->n_frequent; i++) {
+        b->frequent[i] = found[i].row;
+        index[found[i].row] = (uint32_t)i + 1;
+    }
+    ses_free(found);
+    return b->frequent;
+}
+
+bool ses_fasttext_bags_split(ses_fasttext_bags *b, size_t in_rows, size_t most, ses_err *e)
+{
+    size_t capacity = 0, kept = 0, from = 0;
+    uint32_t *index = ses_alloc_array(in_rows, sizeof *index, e);
+    b->hot_start = ses_alloc_array(b->n + 1, sizeof *b->hot_start, e);
+    b->size = ses_alloc_array(b->n, sizeof *b->size, e);
+    bool ok = index && b->hot_start && b->size && choose_frequent(b, index, in_rows, most, e);
+    for (size_t i = 0; ok && i < b->n; i++) {
+        size_t end = b->row_start[i + 1], first = b->n_hot;
+        b->size[i] = (int32_t)(end - from);
+        for (; ok && from < end; from++) {
+            int32_t row = b->row[from], at = (int32_t)index[row] - 1;
+            size_t k = first;
+            if (at < 0) {
+                b->row[kept++] = row;
+                continue;
+            }
+            while (k < b->n_hot && b->hot[k].index != at) k++;
+            if (k == b->n_hot) {
+                ok = ses_array_reserve(&b->hot, &capacity, b->n_hot + 1, sizeof *b->hot, e);
+                if (ok) b->hot[b->n_hot++] = (ses_fasttext_hot){ at, 0 };
+            }
+            if (ok) b->hot[k].count++;
+        }
+        b->row_start[i + 1] = kept;
+        b->hot_start[i + 1] = b->n_hot;
+    }
+    b->n_rows = kept;
+    ses_free(index);
+    return ok;
+}
+
 void ses_fasttext_bags_free(ses_fasttext_bags *b)
 {
-    void *own[] = { b->row, b->label, b->row_start, b->label_start, b->tokens };
+    void *own[] = { b->row,      b->label, b->row_start, b->label_start, b->tokens,
+                    b->frequent, b->hot,   b->hot_start, b->size };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     *b = (ses_fasttext_bags){ 0 };
 }

@@ -1,6 +1,6 @@
-/* fastText's supervised training on one thread, bit for bit, with its deviations from a textbook version: only
- * the first tenth of the weights is initialized, the rest is zero; examples come in the order of the file; lines
- * without a label count as read but train nothing. */
+/* fastText's supervised training on one thread, bit for bit, with its deviations from a textbook version:
+ * only the first tenth of the weights is initialized, the rest is zero; examples come in the order of the
+ * file; lines without a label count as read but train nothing. */
 #include "fasttext_train.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ enum { INITIALIZED = 10 /* one of ten blocks */, PROGRESS_EVERY = 256 };
 typedef struct trainer {
     const ses_fasttext_options *o;
     ses_fasttext_model *m;
-    ses_mmap file;
+    ses_string text;
     ses_fasttext_line line;
     float *hidden, *gradient, *output;
     int32_t *negative;
@@ -24,11 +24,11 @@ typedef struct trainer {
     ses_logistic_group group;
 } trainer;
 
-static bool read_dictionary(const ses_fasttext_options *o, const ses_mmap *file, const char *path,
+static bool read_dictionary(const ses_fasttext_options *o, ses_string text, const char *path,
                             ses_fasttext_model *m, ses_err *e)
 {
     m->d.label = o->label;
-    if (!ses_fasttext_count(&m->d, ses_fasttext_reader_of(file->data, file->size), e) ||
+    if (!ses_fasttext_count(&m->d, ses_fasttext_reader_of(text.p, text.n), e) ||
         !ses_fasttext_drop_rare(&m->d, o->set.min_count, o->min_count_label, e))
         return false;
     if (o->pretrained && (!ses_fasttext_count_pretrained(&m->d, o->pretrained, o->set.dim, e) ||
@@ -157,14 +157,14 @@ static void train_line(trainer *t)
 static bool train(trainer *t, ses_err *e)
 {
     const ses_fasttext_options *o = t->o;
-    ses_fasttext_reader r = ses_fasttext_reader_of(t->file.data, t->file.size);
+    ses_fasttext_reader r = ses_fasttext_reader_of(t->text.p, t->text.n);
     int64_t done = 0, read = 0, all = o->set.epoch * t->m->d.tokens;
     bool more;
     t->random = ses_minstd_of((uint64_t)o->seed);
     for (int64_t lines = 0; done < all; lines++) {
         float progress = (float)done / (float)all;
         t->group.rate = (float)(o->lr * (1.0 - progress));
-        if (r.ended) r = ses_fasttext_reader_of(t->file.data, t->file.size);
+        if (r.ended) r = ses_fasttext_reader_of(t->text.p, t->text.n);
         if (!ses_fasttext_read_line(t->m, &r, &t->line, &more, e)) return false;
         read += t->line.tokens;
         train_line(t);
@@ -203,20 +203,19 @@ static bool run(trainer *t, ses_err *e)
 bool ses_fasttext_train_exact(const ses_fasttext_options *o, const char *path, ses_fasttext_model *m,
                               ses_err *e)
 {
-    trainer t = { .o = o, .m = m };
+    ses_mmap file = { 0 };
+    if (!ses_mmap_open(&file, path, e)) return false;
+    trainer t = { .o = o, .m = m, .text = { (const char *)file.data, file.size } };
     m->set = o->set;
     m->n_pruned = -1;
-    bool ok = ses_mmap_open(&t.file, path, e) && read_dictionary(o, &t.file, path, m, e) &&
-              make_weights(o, m, e) && run(&t, e);
-    ses_mmap_free(&t.file);
+    bool ok = read_dictionary(o, t.text, path, m, e) && make_weights(o, m, e) && run(&t, e);
+    ses_mmap_free(&file);
     return ok;
 }
 
-bool ses_fasttext_retrain_exact(const ses_fasttext_options *o, const char *path, ses_fasttext_model *m,
+bool ses_fasttext_retrain_exact(const ses_fasttext_options *o, ses_string text, ses_fasttext_model *m,
                                 ses_err *e)
 {
-    trainer t = { .o = o, .m = m };
-    bool ok = ses_mmap_open(&t.file, path, e) && run(&t, e);
-    ses_mmap_free(&t.file);
-    return ok;
+    trainer t = { .o = o, .m = m, .text = text };
+    return run(&t, e);
 }

@@ -101,7 +101,7 @@ static bool read_entry(ses_fasttext_dictionary *d, size_t i, reader *r, ses_err 
         return ses_fail(e, SES_EFORMAT, "entry %zu is a %s; the file has %zu words, then labels", i,
                         d->word[i].is_label ? "label" : "word", d->n_words);
     int64_t *id = ses_strmap_insert(&d->id, d->word[i].text, len, (int64_t)i, &fresh, e);
-    if (id) *id = (int64_t)i; /* of equal words the last counts, as in fastText */
+    if (id) *id = (int64_t)i; /* the last of equal words counts, as in fastText */
     return id;
 }
 

@@ -1,10 +1,11 @@
 /* The model of a fastText file, .bin or .ftz: settings, dictionary, input and output matrices.
  *
- * Rows of the input matrix: words, then buckets, which n-grams of characters and of words share by their hash.
- * The vector of a word is the mean of its own row and those of its n-grams; an unknown word has n-grams only.
+ * Rows of the input matrix: words, then buckets, which n-grams of characters and of words share by their
+ * hash. The vector of a word is the mean of its own row and the rows of its n-grams; an unknown word has
+ * n-grams only.
  *
- * An open model refers to its mapped file: opening reads the dictionary, not the matrices. Several threads may
- * use a model. Functions are exact: the same bits as fastText. */
+ * An open model refers to its mapped file: opening reads the dictionary, not the matrices. Several threads
+ * may use a model. Functions are exact: the same bits as fastText. */
 #ifndef SES_VECTORS_FASTTEXT_MODEL_H
 #define SES_VECTORS_FASTTEXT_MODEL_H
 
@@ -77,8 +78,8 @@ ses_string ses_fasttext_word_at(const ses_fasttext_model *m, size_t i);
 ses_string ses_fasttext_label_at(const ses_fasttext_model *m, size_t i); /* with its prefix */
 /* The number of a word; false: unknown, or a label. */
 bool ses_fasttext_find(const ses_fasttext_model *m, const char *s, size_t n, size_t *i);
-/* The vector of any word. *n_rows (may be NULL): rows it is the mean of; 0: unknown word without n-grams, x is
- * zero. */
+/* The vector of any word. *n_rows (may be NULL): rows it is the mean of; 0: unknown word without n-grams,
+ * x is zero. */
 bool ses_fasttext_word_vector(const ses_fasttext_model *m, const char *s, size_t n, float *x, size_t *n_rows,
                               ses_err *e);
 /* Adds the rows of a word: its own, if it is known, and its n-grams. */

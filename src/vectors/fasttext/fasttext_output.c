@@ -76,10 +76,12 @@ static float hierarchical(ses_fasttext_trainer *t, int32_t target, const float *
     return loss;
 }
 
-void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, const float *hidden, float *gradient)
+void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, float *hidden, float *gradient)
 {
     size_t from = t->bags.label_start[example], n = t->bags.label_start[example + 1] - from;
-    size_t rows = t->bags.row_start[example + 1] - t->bags.row_start[example];
+    const ses_fasttext_hot *hot = t->bags.hot + t->bags.hot_start[example],
+                           *end = t->bags.hot + t->bags.hot_start[example + 1];
+    int32_t rows = t->bags.size[example];
     float loss = 0;
     int32_t target = 0;
     memset(gradient, 0, t->stride * sizeof *gradient);
@@ -88,6 +90,10 @@ void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, const fl
         size_t pick = n == 1 ? 0 : (size_t)(draw(t, SES_FASTTEXT_SITE_LABEL, example) * (float)n);
         target = t->bags.label[from + (pick < n ? pick : n - 1)];
     }
+    float share = 1 / (float)rows;
+    for (const ses_fasttext_hot *h = hot; h < end; h++)
+        t->steps->axpy(hidden, t->frequent + (size_t)h->index * t->stride, (float)h->count, t->stride);
+    for (size_t k = 0; k < t->stride; k++) hidden[k] *= share;
     switch (t->o->set.loss) {
     case SES_FASTTEXT_SOFTMAX: loss = softmax(t, target, hidden, gradient); break;
     case SES_FASTTEXT_NEGATIVE: loss = negatives(t, example, target, hidden, gradient); break;
@@ -97,6 +103,7 @@ void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, const fl
     if (!(loss < INFINITY)) t->diverged = true;
     t->loss += loss;
     t->trained++;
-    float share = 1 / (float)rows;
     for (size_t k = 0; k < t->stride; k++) gradient[k] *= share;
+    for (const ses_fasttext_hot *h = hot; h < end; h++)
+        t->steps->axpy(t->frequent + (size_t)h->index * t->stride, gradient, (float)h->count, t->stride);
 }

@@ -1,5 +1,5 @@
-/* Labels of a line by a supervised fastText model, with the order of equal scores of the original: its heaps
- * are those of GNU's C++ library. */
+/* Labels of a line by a supervised fastText model, with the order of equal scores of the original, which
+ * depends on the heaps of GNU's C++ library. */
 #include "fasttext_model.h"
 
 #include "base/alloc.h"

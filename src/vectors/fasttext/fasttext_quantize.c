@@ -29,7 +29,7 @@ static bool select_rows(const ses_fasttext_model *m, int32_t *chosen, size_t n, 
             sum += x * x;
         }
         float norm = (float)sqrt(sum);
-        int32_t bits; /* of a number >= 0: they have its order */
+        int32_t bits; /* as ordered as the numbers, which are >= 0 */
         memcpy(&bits, &norm, sizeof bits);
         item[i] = (ses_sort_item){ .major = i != end, .minor = bits, .index = i };
     }
@@ -114,11 +114,11 @@ bool ses_fasttext_quantize(ses_fasttext_model *m, const ses_fasttext_quantizing 
     if (dsub < 1 || dsub > m->set.dim)
         return ses_fail(e, SES_EUSAGE, "parts of %d columns; expected 1 to %d", dsub, m->set.dim);
     if (q->cutoff < 0) return ses_fail(e, SES_EUSAGE, "cutoff %lld is negative", (long long)q->cutoff);
-    if (q->retrain && m->set.model != SES_FASTTEXT_SUPERVISED)
+    if (q->retrain.p && m->set.model != SES_FASTTEXT_SUPERVISED)
         return ses_fail(e, SES_EARG, "only models with labels can be trained again");
     if (!ses_fasttext_matrix_load(&m->in, e) || !ses_fasttext_matrix_load(&m->out, e)) return false;
     if (q->cutoff && q->cutoff < m->in.rows &&
-        (!prune(m, (size_t)q->cutoff, e) || (q->retrain && !retrain(m, q, e))))
+        (!prune(m, (size_t)q->cutoff, e) || (q->retrain.p && !retrain(m, q, e))))
         return false;
     if (!ses_fasttext_matrix_quantize(&m->in, dsub, q->norms, pool, e)) return ses_wrap(e, "input matrix");
     return !q->output || ses_fasttext_matrix_quantize(&m->out, 2, q->norms, pool, e) ||

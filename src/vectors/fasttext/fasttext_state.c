@@ -1,5 +1,5 @@
-/* The state of an interrupted supervised training, as a safetensors file: both matrices, the hidden vectors of the
- * next batch, and as metadata the position and everything the result depends on. */
+/* The state of an interrupted supervised training, as a safetensors file: both matrices, the hidden
+ * vectors of the next batch, and as metadata the position and everything the result depends on. */
 #include "fasttext_trainer_impl.h"
 
 #include "base/alloc.h"
@@ -37,6 +37,7 @@ bool ses_fasttext_state_save(const ses_fasttext_trainer *t, ses_err *e)
     snprintf(position, sizeof position, "%zu %zu %llu %lld", epoch, at, (unsigned long long)bits,
              at ? (long long)t->trained : 0);
     describe(t, &text);
+    ses_fasttext_move_frequent(t, true);
     const int64_t in[] = { (int64_t)t->in_rows, (int64_t)t->stride }, out[] = { (int64_t)t->labels, in[1] },
                   hidden[] = { (int64_t)t->batch, in[1] };
     ses_safetensors_writer *w = ses_safetensors_writer_new(e);

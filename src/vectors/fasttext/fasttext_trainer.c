@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 64, GROUP = 8 /* examples of a chunk */, INIT_CHUNK = 1 << 12 };
+enum { BATCH = 64, FREQUENT = 128, GROUP = 8 /* examples of a chunk */, INIT_CHUNK = 1 << 12 };
 
 typedef ses_fasttext_trainer trainer;
 
@@ -61,10 +61,20 @@ static bool make_weights(trainer *t, ses_err *e)
     return !t->o->pretrained || ses_fasttext_copy_pretrained(&t->m->d, t->o->pretrained, t->in, t->stride, e);
 }
 
+void ses_fasttext_move_frequent(const ses_fasttext_trainer *t, bool back)
+{
+    for (size_t i = 0; i < t->bags.n_frequent; i++) {
+        float *row = t->in + (size_t)t->bags.frequent[i] * t->stride, *copy = t->frequent + i * t->stride;
+        memcpy(back ? row : copy, back ? copy : row, t->stride * sizeof *row);
+    }
+}
+
 static bool make_batches(trainer *t, ses_err *e)
 {
     const ses_fasttext_bags *b = &t->bags;
     t->batch = t->run->batch ? (size_t)t->run->batch : BATCH;
+    if (!ses_fasttext_bags_split(&t->bags, t->in_rows, FREQUENT, e)) return false;
+    t->frequent = ses_alloc_array(b->n_frequent * t->stride, sizeof *t->frequent, e);
     for (size_t i = 0; i < b->n; i++) {
         size_t rows = b->row_start[i + 1] - b->row_start[i];
         if (rows > t->most_rows) t->most_rows = rows;
@@ -75,7 +85,7 @@ static bool make_batches(trainer *t, ses_err *e)
     t->order = ses_alloc_array(b->n, sizeof *t->order, e);
     t->mine = ses_alloc_array(t->parts * t->most_rows, sizeof *t->mine, e);
     if (b->n > UINT32_MAX) return ses_fail(e, SES_EARG, "more than %u texts", UINT32_MAX);
-    return t->hidden[0] && t->hidden[1] && t->gradient && t->order && t->mine;
+    return t->frequent && t->hidden[0] && t->hidden[1] && t->gradient && t->order && t->mine;
 }
 
 /* ---- phases of a batch ---- */
@@ -91,12 +101,13 @@ static void sum_group(const trainer *t, size_t batch, size_t group)
     size_t first = batch * t->batch, from = first + group * GROUP, end = batch_end(t, batch);
     for (size_t i = from; i < from + GROUP && i < end; i++) {
         size_t start = t->bags.row_start[t->order[i]], n = t->bags.row_start[t->order[i] + 1] - start;
-        t->steps->sum(t->in, t->stride, t->bags.row + start, n, n ? 1 / (float)n : 0,
+        t->steps->sum(t->in, t->stride, t->bags.row + start, n, 1,
                       t->hidden[batch % 2] + (i - first) * t->stride);
     }
 }
 
-/* Chunk 0 trains the output matrix on the current batch; the others sum the hidden vectors of the next one. */
+/* Chunk 0 trains the output matrix on the current batch; the others sum the hidden vectors of the next
+ * one. */
 static void first_phase(void *ctx, int64_t chunk, void *scratch)
 {
     trainer *t = ctx;
@@ -198,6 +209,7 @@ static bool train(trainer *t, ses_err *e)
     double saved = ses_seconds();
     if (t->run->resume && t->run->state && ses_path_exists(t->run->state) && !ses_fasttext_state_load(t, e))
         return false;
+    ses_fasttext_move_frequent(t, false);
     for (; t->epoch < epochs; t->epoch++, t->at = 0, t->loss = 0, t->trained = 0) {
         shuffle(t);
         for (size_t i = 0; i < t->at * t->batch; i++)
@@ -219,6 +231,7 @@ static bool train(trainer *t, ses_err *e)
 /* The matrices without the padding of their rows. */
 static bool finish(trainer *t, ses_err *e)
 {
+    ses_fasttext_move_frequent(t, true);
     for (size_t row = 0; row < t->in_rows && t->stride != t->dim; row++)
         memmove(t->in + row * t->dim, t->in + row * t->stride, t->dim * sizeof *t->in);
     for (size_t row = 0; row < t->labels && t->stride != t->dim; row++)
@@ -238,7 +251,8 @@ bool ses_fasttext_train(const ses_fasttext_options *o, const ses_fasttext_texts 
               ses_fasttext_index(m, e) && make_weights(&t, e) && make_batches(&t, e) && train(&t, e) &&
               finish(&t, e);
     ses_fasttext_bags_free(&t.bags);
-    void *own[] = { t.in, t.out, t.hidden[0], t.hidden[1], t.gradient, t.score, t.negative, t.order, t.mine };
+    void *own[] = { t.in,    t.out,      t.hidden[0], t.hidden[1], t.gradient,
+                    t.score, t.negative, t.order,     t.mine,      t.frequent };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     return ok;
 }

@@ -22,10 +22,11 @@ typedef struct ses_fasttext_trainer {
     size_t dim, stride, in_rows, labels, batch;
     float *in, *out;             /* [in_rows, stride], [labels, stride] */
     float *hidden[2], *gradient; /* [batch, stride]; hidden[i % 2]: of batch i */
+    float *frequent;             /* [bags.n_frequent, stride]: their rows while training */
     float *score;                /* [labels] */
     int32_t *negative;
     size_t n_negative;
-    uint32_t *order; /* of the examples in this epoch */
+    uint32_t *order; /* examples in the order of this epoch */
     int32_t *mine;   /* [parts, most rows of an example]: rows that one part adds to */
     size_t most_rows, parts;
     size_t epoch, at; /* the next batch to train: number `at` of this epoch; its hidden vectors are ready */
@@ -37,7 +38,9 @@ typedef struct ses_fasttext_trainer {
 } ses_fasttext_trainer;
 
 /* Trains the output matrix on one example and stores the gradient of its hidden vector. */
-void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, const float *hidden, float *gradient);
+void ses_fasttext_train_output(ses_fasttext_trainer *t, size_t example, float *hidden, float *gradient);
+/* Copies the frequent rows out of the input matrix, or back. */
+void ses_fasttext_move_frequent(const ses_fasttext_trainer *t, bool back);
 /* State of an interrupted run. */
 bool ses_fasttext_state_save(const ses_fasttext_trainer *t, ses_err *e);
 bool ses_fasttext_state_load(ses_fasttext_trainer *t, ses_err *e);

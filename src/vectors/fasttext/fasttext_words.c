@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_WORDS 22500000 /* above this, rare words are dropped while counting */
-#define MAX_ROWS (1 << 30) /* of one list */
+#define MAX_ROWS (1 << 30) /* length of one list */
 
 ses_fasttext_reader ses_fasttext_reader_of(const void *text, size_t n)
 {

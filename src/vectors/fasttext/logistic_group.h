@@ -22,7 +22,7 @@ typedef struct ses_logistic_group {
 void ses_logistic_group_init(ses_logistic_group *g, int dim, const float *x, float *gradient);
 /* Trains a row towards its label, 0 or 1, now or when the group is full. */
 void ses_logistic_group_add(ses_logistic_group *g, float *row, float label);
-void ses_logistic_group_end(ses_logistic_group *g); /* trains what has been added */
+void ses_logistic_group_end(ses_logistic_group *g); /* trains the rows that were added */
 /* Products of x with four rows, each in the order of the columns. */
 void ses_dot_four(const float *const row[4], const float *x, int dim, float out[4]);
 

@@ -1,5 +1,5 @@
-/* Product quantization as fastText does it: k-means per part of the columns, with 256 centroids, 25 iterations,
- * at most 65,536 rows, and a random number generator that is seeded with 1234. */
+/* Product quantization as fastText does it: k-means per part of the columns, with 256 centroids, 25
+ * iterations, at most 65,536 rows, and a random number generator that is seeded with 1234. */
 #include "fasttext_quantize.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ enum { ITERATIONS = 25, MAX_POINTS = 256 * SES_CENTROIDS, SEED = 1234, CHUNK = 1
 typedef struct assignment {
     const float *x;          /* row i at x + i * stride */
     const float *transposed; /* centroids [width, SES_CENTROIDS] */
-    unsigned char *code;     /* of row i at code + i * code_stride */
+    unsigned char *code;     /* row i: at code + i * code_stride */
     size_t n, stride, code_stride;
     int32_t width;
 } assignment;

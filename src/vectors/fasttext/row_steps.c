@@ -17,6 +17,11 @@ static void add(float *rows, size_t stride, const int32_t *row, size_t n, const 
         for (size_t k = 0; k < stride; k++) rows[(size_t)row[i] * stride + k] += x[k];
 }
 
+static void axpy(float *y, const float *x, float a, size_t stride)
+{
+    for (size_t k = 0; k < stride; k++) y[k] += a * x[k];
+}
+
 static float dot(const float *a, const float *b, size_t stride)
 {
     float lane[SES_ROW_BLOCK] = { 0 }, total = 0;
@@ -34,7 +39,7 @@ static void step(float *row, float *gradient, const float *x, float alpha, size_
     }
 }
 
-const ses_row_steps ses_row_steps_ref = { sum, add, dot, step };
+const ses_row_steps ses_row_steps_ref = { sum, add, axpy, dot, step };
 
 const ses_row_steps *ses_row_steps_of(ses_isa isa)
 {

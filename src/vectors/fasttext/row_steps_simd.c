@@ -50,6 +50,12 @@ static void add(float *rows, size_t stride, const int32_t *row, size_t n, const 
     }
 }
 
+static void axpy(float *y, const float *x, float a, size_t stride)
+{
+    vf by = vf_set1(a);
+    for (size_t k = 0; k < stride; k += VF_LANES) vf_store(y + k, vf_fma(by, vf_load(x + k), vf_load(y + k)));
+}
+
 static float dot(const float *a, const float *b, size_t stride)
 {
     vf total = vf_zero();
@@ -67,4 +73,4 @@ static void step(float *row, float *gradient, const float *x, float alpha, size_
     }
 }
 
-const ses_row_steps VF_NAME(ses_row_steps) = { sum, add, dot, step };
+const ses_row_steps VF_NAME(ses_row_steps) = { sum, add, axpy, dot, step };

@@ -1,5 +1,5 @@
 /* Texts with labels: lines of fastText or tables. */
-#include "labeled_texts.h"
+#include "fasttext_texts.h"
 
 #include "base/alloc.h"
 

@@ -1,0 +1,433 @@
+/* The ladder: chooses rungs, runs those that are not finished, reads their figures. */
+#define _XOPEN_SOURCE 700
+#include "ladder.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/number_text.h"
+#include "base/str.h"
+#include "cli/train/train_monitor.h"
+#include "tune/classifier_run.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LADDER_FILE "ladder.json"
+enum { FILE_MAX = 1 << 28 };
+
+static const ses_rung *const rungs[] = {
+#define SES_RUNG(name) &ses_rung_##name,
+#include "rungs.def"
+#undef SES_RUNG
+};
+
+const ses_rung *ses_rung_at(size_t i) { return i < SES_LEN(rungs) ? rungs[i] : NULL; }
+
+/* ---- selection ---- */
+
+/* Whether a list "a,b" contains the name. */
+static bool is_listed(const char *list, const char *name)
+{
+    for (const char *at = list; at && *at;) {
+        size_t n = strcspn(at, ",");
+        if (ses_equal(at, n, name)) return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+static bool check_list(const char *option, const char *list, ses_err *e)
+{
+    for (const char *at = list; at && *at;) {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < SES_LEN(rungs) && !ses_equal(at, n, rungs[i]->name)) i++;
+        if (i == SES_LEN(rungs)) {
+            ses_buf names = { 0 };
+            for (i = 0; i < SES_LEN(rungs); i++) ses_buf_appendf(&names, "%s%s", i ? ", " : "", rungs[i]->name);
+            ses_fail(e, SES_EUSAGE, "--%s %.*s: unknown rung; choose from %s", option, (int)n, at,
+                     names.data ? names.data : "");
+            ses_buf_free(&names);
+            return false;
+        }
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
+static bool select_rungs(ses_ladder *l, ses_err *e)
+{
+    const ses_ladder_args *a = l->a;
+    if (!check_list("only", a->only, e) || !check_list("skip", a->skip, e)) return false;
+    l->row = ses_alloc_array(SES_LEN(rungs), sizeof *l->row, e);
+    for (size_t i = 0; l->row && i < SES_LEN(rungs); i++)
+        if ((!a->only || is_listed(a->only, rungs[i]->name)) && !is_listed(a->skip, rungs[i]->name))
+            l->row[l->n_rows++].rung = rungs[i];
+    return l->row && (l->n_rows || ses_fail(e, SES_EUSAGE, "--only and --skip leave no rung"));
+}
+
+/* ---- helpers of rungs ---- */
+
+ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed)
+{
+    ses_finetune_options o = ses_finetune_defaults();
+    o.train_examples = l->train;
+    o.eval_examples = l->test;
+    o.data = (ses_data_options){ .task = l->c->operands[0] };
+    o.run.output = dir;
+    o.run.overwrite = true;
+    o.run.seed = seed;
+    o.run.core_watts = l->a->energy.core_watts;
+    o.run.co2_per_kwh = l->a->energy.co2_per_kwh;
+    o.bootstrap = l->a->bootstrap;
+    o.confidence = l->a->confidence;
+    o.command = l->command;
+    o.command_options = l->settings;
+    return o;
+}
+
+static bool should_continue(void *ctx, int64_t done, int64_t total, double loss)
+{
+    (void)ctx, (void)done, (void)total, (void)loss;
+    return !ses_train_monitor_should_stop();
+}
+
+bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
+                               const char *vectors, ses_err *e)
+{
+    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e), .progress = should_continue };
+    if (!p.kind) return false;
+    p.settings.ngrams = r->ngrams;
+    p.settings.vectors = vectors;
+    ses_finetune_options o = ses_ladder_options(l, dir, seed);
+    ses_finetune *f = ses_classifier_finetune(&o, &p, l->dev, e);
+    ses_finetune_free(f);
+    return f != NULL;
+}
+
+bool ses_rung_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
+{
+    return ses_ladder_run_classifier(l, r, dir, seed, NULL, e);
+}
+
+bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e)
+{
+    if (!ses_dir_make(dir, e)) return false;
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_real(w, "seconds", seconds);
+    ses_json_member_real(w, "joules", joules);
+    ses_json_member_real(w, "bytes", bytes);
+    ses_json_end_object(w);
+    return ses_json_writer_save(w, dir, "rung.json", true, e);
+}
+
+typedef struct folder {
+    const char *dir;
+    double bytes;
+} folder;
+
+/* Weights, vocabularies and configurations, not reports and states of training. */
+static bool add_bytes(void *ctx, const char *name)
+{
+    static const char *const others[] = { "README.md", "run.json",  "rung.json",  "eval_errors.json", "trainer_state.json",
+                                          "log.jsonl", "train_results.json", "eval_results.json", "all_results.json",
+                                          "report.html" };
+    folder *f = ctx;
+    struct stat s;
+    for (size_t i = 0; i < SES_LEN(others); i++)
+        if (!strcmp(name, others[i])) return true;
+    char *path = *name != '.' ? ses_path_join(f->dir, name, NULL) : NULL;
+    if (path && !stat(path, &s) && S_ISREG(s.st_mode)) f->bytes += (double)s.st_size;
+    ses_free(path);
+    return true;
+}
+
+double ses_ladder_folder_bytes(const char *dir)
+{
+    folder f = { .dir = dir };
+    return ses_dir_each(dir, add_bytes, &f, NULL) ? f.bytes : NAN;
+}
+
+/* ---- figures of a folder ---- */
+
+static bool has_file(const char *dir, const char *name)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    bool exists = path && ses_path_exists(path);
+    ses_free(path);
+    return exists;
+}
+
+static ses_json_doc *load(const char *dir, const char *name)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, NULL) : NULL;
+    ses_free(path);
+    return d;
+}
+
+static double number(const ses_json_doc *d, const char *name, const char *metric, const char *suffix)
+{
+    char key[160];
+    double x = NAN;
+    snprintf(key, sizeof key, "%s%s%s", name, metric, suffix);
+    return d && ses_json_real(ses_json_get(ses_json_root(d), key), &x) ? x : NAN;
+}
+
+/* Adds the figures of a finished run; false: the folder has none. */
+static bool read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score)
+{
+    ses_json_doc *all = load(dir, "all_results.json"), *extra = load(dir, "rung.json");
+    bool ok = all && (has_file(dir, "config.json") || has_file(dir, "logreg.safetensors"));
+    if (ok) {
+        double seconds = number(extra, "seconds", "", ""), joules = number(extra, "joules", "", ""),
+               bytes = number(extra, "bytes", "", "");
+        *score = number(all, "eval_", l->metric, "");
+        row->train_seconds += number(all, "train_runtime", "", "") + (isnan(seconds) ? 0 : seconds);
+        row->joules += 3.6e6 * number(all, "train_energy_kwh", "", "") + (isnan(joules) ? 0 : joules);
+        row->seconds_per_text += number(all, "eval_predict_runtime", "", "") / number(all, "eval_samples", "", "");
+        row->bytes += ses_ladder_folder_bytes(dir) + (isnan(bytes) ? 0 : bytes);
+        if (!row->runs) {
+            row->low = number(all, "eval_", l->metric, "_low");
+            row->high = number(all, "eval_", l->metric, "_high");
+        }
+        ok = !isnan(*score);
+    }
+    ses_json_free(all);
+    ses_json_free(extra);
+    return ok;
+}
+
+/* ---- running ---- */
+
+static char *folder_of(const ses_ladder *l, const ses_rung *r, int64_t k, ses_err *e)
+{
+    char name[100];
+    if (k)
+        snprintf(name, sizeof name, "%s-seed=%lld", r->name, (long long)(l->a->seed + k));
+    else
+        snprintf(name, sizeof name, "%s", r->name);
+    return ses_path_join(l->root, name, e);
+}
+
+static bool run_seed(ses_ladder *l, ses_ladder_row *row, int64_t k, double *score, ses_err *e)
+{
+    char *dir = folder_of(l, row->rung, k, e);
+    bool ok = dir != NULL;
+    bool finished = ok && l->a->resume && read_run(l, dir, row, score);
+    if (ok && !finished)
+        ok = row->rung->run(l, row->rung, dir, l->a->seed + k, e) &&
+             (read_run(l, dir, row, score) || ses_fail(e, SES_EIO, "%s: results cannot be read", dir));
+    row->runs += ok;
+    ses_free(dir);
+    return ok;
+}
+
+static void average(ses_ladder_row *row, const double *score, int64_t n)
+{
+    double sum = 0, squares = 0, runs = (double)n;
+    for (int64_t i = 0; i < n; i++) sum += score[i];
+    row->score = sum / runs;
+    for (int64_t i = 0; i < n; i++) squares += (score[i] - row->score) * (score[i] - row->score);
+    row->deviation = n > 1 ? sqrt(squares / (runs - 1)) : NAN;
+    row->train_seconds /= runs;
+    row->joules /= runs;
+    row->seconds_per_text /= runs;
+    row->bytes /= runs;
+    row->done = true;
+}
+
+/* A rung that fails does not end the ladder; a signal does. */
+static bool run_row(ses_ladder *l, size_t i, ses_err *e)
+{
+    ses_ladder_row *row = &l->row[i];
+    ses_err why = { 0 };
+    int64_t seeds = row->rung->seeded ? l->a->seeds : 1, k = 0;
+    double *score = ses_alloc_array((size_t)seeds, sizeof *score, e);
+    if (!score) return false;
+    if (row->rung->unavailable && row->rung->unavailable(l, row->reason, sizeof row->reason))
+        return ses_free(score), true;
+    if (!l->c->quiet)
+        fprintf(stderr, "%s[%zu/%zu] %s%s: %s\n", ses_style_on(&l->c->err, SES_BOLD), i + 1, l->n_rows,
+                row->rung->name, ses_style_on(&l->c->err, SES_PLAIN), row->rung->summary);
+    while (k < seeds && run_seed(l, row, k, &score[k], &why)) k++;
+    if (k == seeds)
+        average(row, score, seeds);
+    else
+        snprintf(row->reason, sizeof row->reason, "%.280s", why.msg);
+    if (why.code && !ses_train_monitor_should_stop() && !l->c->quiet)
+        fprintf(stderr, "sesame: %s: %s\n", row->rung->name, row->reason);
+    ses_free(score);
+    return true;
+}
+
+static bool write_ladder(const ses_ladder *l, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_ladder_put(l, w);
+    ses_json_end_object(w);
+    return ses_json_writer_save(w, l->root, LADDER_FILE, true, e);
+}
+
+static bool run_all(ses_ladder *l, ses_err *e)
+{
+    for (size_t i = 0; i < l->n_rows && !ses_train_monitor_should_stop(); i++)
+        if (!run_row(l, i, e) || !write_ladder(l, e)) return false;
+    return true;
+}
+
+/* ---- the folder ---- */
+
+/* Options that do not change a result. */
+static bool is_irrelevant(const char *key)
+{
+    return is_listed("only,skip,output,svg,html,resume,overwrite,json,threads,isa,device,seeds,core-watts,"
+                     "co2-per-kwh",
+                     key);
+}
+
+/* A resumed ladder must have the settings of the one it continues. */
+static bool check_settings(const ses_ladder *l, ses_err *e)
+{
+    ses_json_doc *was = load(l->root, LADDER_FILE), *now = ses_json_parse(l->settings, strlen(l->settings), e);
+    const ses_json *before = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
+    bool ok = now && (before || ses_fail(e, SES_EIO, "%s: no " LADDER_FILE " to resume from", l->root));
+    for (size_t i = 0; ok && i < ses_json_len(ses_json_root(now)); i++) {
+        const char *key = ses_json_key(ses_json_root(now), i, NULL);
+        ses_json_writer *x = ses_json_writer_new(0, e), *y = ses_json_writer_new(0, e);
+        const ses_json *other = ses_json_get(before, key);
+        if (x) ses_json_put_value(x, ses_json_at(ses_json_root(now), i));
+        if (y && other) ses_json_put_value(y, other);
+        if (y && !other) ses_json_put_null(y);
+        const char *a = x ? ses_json_writer_text(x, NULL, e) : NULL, *b = y ? ses_json_writer_text(y, NULL, e) : NULL;
+        ok = a && b;
+        if (ok && !is_irrelevant(key) && strcmp(a, b))
+            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; --overwrite repeats all rungs", l->root, key,
+                          b, a);
+        ses_json_writer_free(x);
+        ses_json_writer_free(y);
+    }
+    ses_json_free(was);
+    ses_json_free(now);
+    return ok;
+}
+
+static bool note_entry(void *ctx, const char *name)
+{
+    (void)name;
+    *(bool *)ctx = true;
+    return false;
+}
+
+static bool open_output(ses_ladder *l, ses_err *e)
+{
+    const ses_ladder_args *a = l->a;
+    bool full = false;
+    l->root = ses_strdup(a->output, e);
+    if (!l->root) return false;
+    if (!ses_path_exists(l->root)) return ses_dir_make(l->root, e);
+    if (!ses_dir_each(l->root, note_entry, &full, e)) return false;
+    if (full && !a->overwrite && !a->resume)
+        return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its ladder, --overwrite replaces it", l->root);
+    return !full || !a->resume || check_settings(l, e);
+}
+
+static bool open_root(ses_ladder *l, ses_err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+    if (l->a->output) return open_output(l, e);
+    if (l->a->resume) return ses_fail(e, SES_EUSAGE, "--resume needs --output DIR");
+    l->root = ses_path_join(tmp && *tmp ? tmp : "/tmp", "sesame-ladder-XXXXXX", e);
+    if (!l->root) return false;
+    l->temporary = mkdtemp(l->root) != NULL;
+    return l->temporary || ses_fail(e, SES_EIO, "%s: cannot be created; set TMPDIR", l->root);
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(path);
+}
+
+/* ---- the command ---- */
+
+static bool describe(ses_ladder *l, ses_err *e)
+{
+    const ses_command *cmd = l->c->command;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_buf_appendf(&line, "sesame %s", cmd->name);
+    for (int i = 0; i < l->c->n_operands; i++) {
+        ses_buf_put(&line, ' ');
+        ses_shell_word_put(&line, l->c->operands[i], strlen(l->c->operands[i]));
+    }
+    ses_options_put_command_line(cmd->opt, cmd->n_opt, l->a, &line);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "task", l->c->operands[0]);
+    ses_json_member_string(w, "train", l->train_name);
+    ses_json_member_string(w, "test", l->test_name);
+    ses_json_member_int(w, "train_texts", (int64_t)ses_examples_count(l->train));
+    ses_json_member_int(w, "test_texts", (int64_t)ses_examples_count(l->test));
+    ses_options_put_members(cmd->opt, cmd->n_opt, l->a, w);
+    ses_json_end_object(w);
+    l->settings = ses_json_writer_take(w, NULL, e);
+    l->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
+    ses_json_writer_free(w);
+    ses_buf_free(&line);
+    return l->settings && l->command;
+}
+
+static bool check_outputs(const ses_ladder_args *a, ses_err *e)
+{
+    const char *path[] = { a->html, a->svg };
+    for (size_t i = 0; i < SES_LEN(path); i++)
+        if (path[i] && !a->overwrite && !a->resume && ses_path_exists(path[i]))
+            return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path[i]);
+    if (a->resume && a->overwrite)
+        return ses_fail(e, SES_EUSAGE, "--resume continues a ladder, --overwrite replaces it: set one");
+    return true;
+}
+
+static void ladder_free(ses_ladder *l)
+{
+    if (l->temporary) nftw(l->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    ses_examples_free(l->train);
+    ses_examples_free(l->test);
+    ses_device_free(l->dev);
+    ses_free(l->root);
+    ses_free(l->settings);
+    ses_free(l->command);
+    ses_free(l->row);
+}
+
+bool ses_ladder_command(ses_call *c, ses_err *e)
+{
+    ses_ladder l = { .c = c, .a = c->args };
+    ses_device_options d = ses_compute_device_options(&l.a->compute);
+    char train[SES_NUMBER_TEXT], test[SES_NUMBER_TEXT];
+    ses_train_monitor_catch_signals();
+    bool ok = check_outputs(l.a, e) && select_rungs(&l, e) && ses_ladder_read(&l, e) && describe(&l, e) &&
+              open_root(&l, e) && (l.dev = ses_device_open(l.a->compute.device, &d, e)) != NULL;
+    if (ok && !c->quiet)
+        fprintf(stderr, "%s texts for training, %s for the test%s\n",
+                ses_grouped_text(train, (int64_t)ses_examples_count(l.train)),
+                ses_grouped_text(test, (int64_t)ses_examples_count(l.test)),
+                c->n_operands == 2 ? ", split off at random from each class" : "");
+    ok = ok && run_all(&l, e) && ses_ladder_show(&l, e);
+    if (ok && ses_train_monitor_should_stop()) {
+        fprintf(stderr, l.temporary ? "stopped\n" : "stopped; the same command with --resume continues\n");
+        ok = false; /* main exits with the code of the signal */
+    }
+    ladder_free(&l);
+    return ok;
+}

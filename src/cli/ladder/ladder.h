@@ -1,0 +1,98 @@
+/* `sesame ladder`: methods of growing cost on one data set, in one table. A method is a rung: a ses_rung in a
+ * file rung_NAME.c and a line in rungs.def. Each rung writes its model and all_results.json into a folder of
+ * its own, from which the table is made; so finished rungs need not run again.
+ *
+ * Ownership: a ses_ladder owns its data and results, arguments are borrowed. One thread. */
+#ifndef SES_CLI_LADDER_H
+#define SES_CLI_LADDER_H
+
+#include "base/energy/energy_meter.h"
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "sesame/finetune.h"
+#include "tune/finetune_options.h"
+
+typedef struct ses_ladder_args {
+    ses_data_options data; /* task: the first operand */
+    ses_compute_args compute;
+    const char *only, *skip; /* names of rungs, ',' between; NULL: all, none */
+    const char *output, *svg, *html;
+    const char *model, *vectors;
+    bool resume, overwrite;
+    int64_t seed, seeds, bootstrap, max_length;
+    double confidence, test_size, epochs, lr;
+    ses_energy_args energy;
+} ses_ladder_args;
+
+typedef struct ses_rung ses_rung;
+
+/* Figures of a rung. */
+typedef struct ses_ladder_row {
+    const ses_rung *rung;
+    bool done;
+    char reason[300];                /* why it has no figures; "": not selected, or done */
+    double score, low, high;         /* mean score over the seeds; interval of the first seed */
+    double deviation;                /* of the scores over the seeds; NaN: one seed */
+    double train_seconds, joules;    /* mean over the seeds */
+    double seconds_per_text;         /* of prediction */
+    double bytes;                    /* files needed for prediction */
+    int64_t runs;
+} ses_ladder_row;
+
+typedef struct ses_ladder {
+    ses_call *c;
+    const ses_ladder_args *a;
+    ses_device *dev;
+    const char *train_name, *test_name; /* file names; equal: one file was split */
+    ses_examples *train, *test;
+    const char *metric; /* name of the score */
+    bool lower_is_better;
+    char *root;     /* folder of the rungs' folders */
+    bool temporary; /* root is removed at the end */
+    char *settings; /* JSON object: files, task and options, for ladder.json and the folders' run.json */
+    char *command;  /* the command line */
+    ses_ladder_row *row;
+    size_t n_rows;
+} ses_ladder;
+
+struct ses_rung {
+    const char *name, *summary;
+    bool seeded; /* results depend on the seed */
+    /* Writes into buf why the rung cannot run; false: it can. NULL: it always can. */
+    bool (*unavailable)(const ses_ladder *l, char *buf, size_t size);
+    /* Trains and evaluates; writes the model and all_results.json into folder dir, which may hold the files of
+     * an interrupted run. */
+    bool (*run)(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
+    const char *method;   /* rungs that train a classifier: its method */
+    int64_t ngrams;       /* its setting; 0: the default */
+};
+
+#define SES_RUNG(name) extern const ses_rung ses_rung_##name;
+#include "rungs.def"
+#undef SES_RUNG
+
+const ses_rung *ses_rung_at(size_t i); /* NULL past the last */
+
+/* ladder_data.c: reads and splits the data; sets metric. */
+bool ses_ladder_read(ses_ladder *l, ses_err *e);
+
+/* ladder_show.c */
+bool ses_ladder_show(const ses_ladder *l, ses_err *e);
+void ses_ladder_put(const ses_ladder *l, ses_json_writer *w); /* the members of ladder.json and --json */
+
+/* ladder.c: the whole command. */
+bool ses_ladder_command(ses_call *c, ses_err *e);
+
+/* Helpers of rungs. */
+/* Options of a run into dir; the model is not set. */
+ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed);
+/* A rung's run: trains classifier r->method. vectors may be NULL. */
+bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
+                               const char *vectors, ses_err *e);
+bool ses_rung_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
+/* Writes rung.json: costs that all_results.json does not have, added to the row. */
+bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e);
+/* Bytes of the files in a model folder that prediction reads; NaN: unknown. */
+double ses_ladder_folder_bytes(const char *dir);
+
+#endif

@@ -1,0 +1,161 @@
+/* Results of a ladder: a table and bars on the terminal, as SVG, HTML and JSON. */
+#include "ladder.h"
+
+#include "analysis/report.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number_text.h"
+#include "cli/standard_output.h"
+#include "cli/ui/show_values.h"
+#include "cli/ui/sparkline.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- JSON ---- */
+
+static void put_row(const ses_ladder_row *r, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "method", r->rung->name);
+    ses_json_member_string(w, "summary", r->rung->summary);
+    if (r->done) {
+        ses_json_member_real(w, "score", r->score);
+        ses_json_member_real(w, "low", r->low);
+        ses_json_member_real(w, "high", r->high);
+        ses_json_member_real(w, "deviation", r->deviation);
+        ses_json_member_int(w, "runs", r->runs);
+        ses_json_member_real(w, "train_seconds", r->train_seconds);
+        ses_json_member_real(w, "seconds_per_text", r->seconds_per_text);
+        ses_json_member_real(w, "train_joules", r->joules);
+        ses_json_member_real(w, "bytes", r->bytes);
+    } else
+        ses_json_member_string(w, "reason", *r->reason ? r->reason : "not run");
+    ses_json_end_object(w);
+}
+
+void ses_ladder_put(const ses_ladder *l, ses_json_writer *w)
+{
+    ses_json_doc *settings = ses_json_parse(l->settings, strlen(l->settings), NULL);
+    ses_json_put_key(w, "settings");
+    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
+    ses_json_free(settings);
+    ses_json_member_string(w, "metric", l->metric);
+    ses_json_member_bool(w, "lower_is_better", l->lower_is_better);
+    ses_json_member_array(w, "rows");
+    for (size_t i = 0; i < l->n_rows; i++) put_row(&l->row[i], w);
+    ses_json_end_array(w);
+}
+
+/* ---- the report ---- */
+
+static void put_cells(ses_figure *t, const ses_ladder_row *r, bool seeds)
+{
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT], c[SES_NUMBER_TEXT], d[SES_NUMBER_TEXT];
+    ses_figure_cell(t, "%s", r->rung->name);
+    ses_figure_cell(t, "%.2f", 100 * r->score);
+    if (seeds) isnan(r->deviation) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.2f", 100 * r->deviation);
+    isnan(r->low) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.2f to %.2f", 100 * r->low, 100 * r->high);
+    ses_figure_cell(t, "%s", ses_elapsed_text(a, r->train_seconds));
+    ses_figure_cell(t, "%s", ses_elapsed_text(b, r->seconds_per_text));
+    ses_figure_cell(t, "%s", ses_watt_hours_text(c, r->joules));
+    ses_figure_cell(t, "%s", ses_bytes_text(d, (uint64_t)fmax(r->bytes, 0)));
+}
+
+static bool put_bars(const ses_ladder *l, ses_report *r, ses_err *e)
+{
+    const char **name = ses_alloc_array(l->n_rows, sizeof *name, e);
+    double *value = name ? ses_alloc_array(l->n_rows, sizeof *value, e) : NULL;
+    char title[120];
+    int64_t n = 0;
+    for (size_t i = 0; value && i < l->n_rows; i++) {
+        if (!l->row[i].done) continue;
+        name[n] = l->row[i].rung->name;
+        value[n++] = 100 * l->row[i].score;
+    }
+    snprintf(title, sizeof title, "%s x 100", l->metric);
+    if (n) ses_report_bars(r, title, n, name, value);
+    bool ok = value != NULL;
+    ses_free(value);
+    ses_free(name);
+    return ok;
+}
+
+static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
+{
+    char columns[200];
+    bool seeds = l->a->seeds > 1;
+    size_t done = 0;
+    snprintf(columns, sizeof columns, "method|>%s%s|>%g %% interval|>training|>per text|>energy|>size", l->metric,
+             seeds ? "|>deviation" : "", l->a->confidence);
+    ses_report_set_title(r, "Methods on %s", ses_path_name_of(l->test_name).s);
+    for (size_t i = 0; i < l->n_rows; i++) done += l->row[i].done;
+    ses_figure *t = done ? ses_report_table(r, "Methods", columns) : NULL;
+    for (size_t i = 0; i < l->n_rows; i++)
+        if (l->row[i].done) put_cells(t, &l->row[i], seeds);
+    if (!put_bars(l, r, e)) return false;
+    if (l->c->n_operands == 2)
+        ses_report_note(r, "%s was split: %zu texts for training, %zu (%g of each class, seed %lld) for the test.",
+                        ses_path_name_of(l->train_name).s, ses_examples_count(l->train),
+                        ses_examples_count(l->test), l->a->test_size, (long long)l->a->seed);
+    for (size_t i = 0; i < l->n_rows; i++)
+        if (!l->row[i].done)
+            ses_report_note(r, "%s has no result: %s.", l->row[i].rung->name,
+                            *l->row[i].reason ? l->row[i].reason : "not run");
+    return ses_report_ok(r, e);
+}
+
+typedef bool render_fn(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
+
+static bool render_svg(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
+{
+    return ses_report_svg(r, h, out, e);
+}
+
+static bool write_file(const char *path, ses_report *r, const ses_report_head *h, render_fn *render, ses_err *e)
+{
+    ses_buf out = { 0 };
+    bool ok = render(r, h, &out, e) && ses_buf_ok(&out, e) && ses_file_write(path, out.data, out.len, true, e);
+    ses_buf_free(&out);
+    return ok;
+}
+
+static bool draw(const ses_ladder *l, const ses_report *r, ses_err *e)
+{
+    ses_buf out = { 0 };
+    const ses_term *t = &l->c->out;
+    ses_report_draw(r, &(ses_draw){ t->width, t->color, t->unicode }, &out);
+    bool ok = ses_buf_ok(&out, e) && (!out.len || ses_stdout_write(out.data, out.len, e));
+    ses_buf_free(&out);
+    return ok;
+}
+
+static bool print_json(const ses_ladder *l, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_ladder_put(l, w);
+    ses_json_end_object(w);
+    return ses_json_writer_print(w, e);
+}
+
+bool ses_ladder_show(const ses_ladder *l, ses_err *e)
+{
+    const ses_ladder_args *a = l->a;
+    ses_report *r = ses_report_new(e);
+    ses_report_head h = { .analysis = "ladder",
+                          .title = "methods of classification on one data set",
+                          .command = l->command,
+                          .settings = l->settings,
+                          .seed = (uint64_t)a->seed };
+    if (!r) return false;
+    ses_json_begin_object(ses_report_json(r));
+    ses_ladder_put(l, ses_report_json(r));
+    ses_json_end_object(ses_report_json(r));
+    bool ok = fill(l, r, e) && (!a->html || write_file(a->html, r, &h, ses_report_html, e)) &&
+              (!a->svg || write_file(a->svg, r, &h, render_svg, e)) &&
+              (a->compute.json ? print_json(l, e) : draw(l, r, e));
+    ses_report_free(r);
+    return ok;
+}

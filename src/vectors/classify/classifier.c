@@ -1,0 +1,308 @@
+/* The list of classifiers, their settings, and the folder of a trained one. */
+#include "classifier.h"
+
+#include "base/alloc.h"
+#include "base/json/json_helpers.h"
+#include "base/str.h"
+#include "base/suggest.h"
+#include "sparse_logreg.h"
+#include "word_split.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 1, MAX_LABELS = 1 << 20 };
+
+/* ---- methods ---- */
+
+static const ses_classifier_kind *const kinds[] = {
+#define SES_CLASSIFIER(name) &ses_classifier_##name,
+#include "classifiers.def"
+#undef SES_CLASSIFIER
+};
+
+const ses_classifier_kind *ses_classifier_at(size_t i) { return i < SES_LEN(kinds) ? kinds[i] : NULL; }
+
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < SES_LEN(kinds) ? kinds[i]->name : NULL;
+}
+
+const ses_classifier_kind *ses_classifier_find(const char *name, ses_err *e)
+{
+    for (size_t i = 0; i < SES_LEN(kinds); i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    ses_fail_unknown(e, SES_EUSAGE, "method", (ses_string){ name, strlen(name) }, name_at, NULL);
+    return NULL;
+}
+
+/* ---- settings ---- */
+
+#define AT(field) .offset = offsetof(ses_classifier_settings, field), \
+                  .was_set = offsetof(ses_classifier_settings, given.field)
+
+static const ses_opt opt[] = {
+    { .name = "words",
+      .type = SES_OPT_CHOICE,
+      AT(words),
+      .def = "default",
+      .choices = SES_WORD_RULE_NAMES,
+      .help = "text: lower case, punctuation marks are words; blank: words between white space, as written" },
+    { .name = "ngrams",
+      .type = SES_OPT_INT,
+      AT(ngrams),
+      .value = "N",
+      .min = 0,
+      .max = 16,
+      .help = "features are n-grams of 1 to N words; 0: 2, fasttext: 1" },
+    { .name = "min-count",
+      .type = SES_OPT_INT,
+      AT(min_count),
+      .value = "N",
+      .min = 0,
+      .max = 1e9,
+      .help = "drop features with fewer occurrences in the training texts; 0: 1" },
+    { .name = "counts",
+      .type = SES_OPT_CHOICE,
+      AT(counts),
+      .def = "default",
+      .choices = "default|once|all",
+      .help = "nb: count a feature once per text (default) or as often as it occurs" },
+    { .name = "alpha",
+      .type = SES_OPT_REAL,
+      AT(alpha),
+      .value = "X",
+      .min = 0,
+      .max = 1e6,
+      .help = "nb, nb-svm: added to the counts of features; 0: 1" },
+    { .name = "beta",
+      .type = SES_OPT_REAL,
+      AT(beta),
+      .value = "X",
+      .min = 0,
+      .max = 1,
+      .help = "nb-svm: share of the linear model, the rest is Naive Bayes; 0: 0.25" },
+    { .name = "c",
+      .type = SES_OPT_REAL,
+      AT(c),
+      .value = "X",
+      .min = 0,
+      .max = 1e9,
+      .help = "nb-svm, logreg, cbow: inverse regularization strength; 0: 1" },
+    { .name = "vectors",
+      .type = SES_OPT_TEXT,
+      AT(vectors),
+      .value = "FILE",
+      .is_path = true,
+      .help = "cbow: word vectors; fasttext: word vectors to start with" },
+    { .name = "dim",
+      .type = SES_OPT_INT,
+      AT(dim),
+      .value = "N",
+      .min = 0,
+      .max = 65536,
+      .help = "fasttext: columns of vectors; 0: 50" },
+    { .name = "buckets",
+      .type = SES_OPT_INT,
+      AT(buckets),
+      .value = "N",
+      .min = 0,
+      .max = 1e9,
+      .help = "fasttext: rows for n-grams; 0: 200,000" },
+    { .name = "min-chars",
+      .type = SES_OPT_INT,
+      AT(min_chars),
+      .value = "N",
+      .min = 0,
+      .max = 64,
+      .help = "fasttext: least length of a character n-gram" },
+    { .name = "max-chars",
+      .type = SES_OPT_INT,
+      AT(max_chars),
+      .value = "N",
+      .min = 0,
+      .max = 64,
+      .help = "fasttext: largest length of a character n-gram; 0: none" },
+    { .name = "negatives",
+      .type = SES_OPT_INT,
+      AT(negatives),
+      .value = "N",
+      .min = 0,
+      .max = 65536,
+      .help = "fasttext: negative samples of the loss ns; 0: 5" },
+};
+const ses_opt_table ses_classifier_option_table = { opt, SES_LEN(opt) };
+
+static bool reads(const ses_classifier_kind *k, const char *name)
+{
+    const char *item;
+    size_t n;
+    for (size_t i = 0; ses_list_at(k->settings, i, &item, &n); i++)
+        if (ses_equal(item, n, name)) return true;
+    return false;
+}
+
+static bool fail_unread(const ses_classifier_kind *k, const char *name, ses_err *e)
+{
+    char list[200];
+    snprintf(list, sizeof list, "%s", k->settings);
+    for (char *c = list; *c; c++)
+        if (*c == '|') *c = ' ';
+    return ses_fail(e, SES_EUSAGE, "--%s has no effect on method %s; its settings: %s", name, k->name,
+                    *list ? list : "none");
+}
+
+bool ses_classifier_check_settings(const ses_classifier_kind *k, const ses_classifier_settings *s, ses_err *e)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = { { "loss", s->given.loss }, { "epochs", s->given.epochs }, { "lr", s->given.lr } };
+    for (size_t i = 0; i < SES_LEN(opt); i++)
+        if (*((const bool *)s + opt[i].was_set) && !reads(k, opt[i].name)) return fail_unread(k, opt[i].name, e);
+    for (size_t i = 0; i < SES_LEN(others); i++)
+        if (others[i].given && !reads(k, others[i].name)) return fail_unread(k, others[i].name, e);
+    return true;
+}
+
+/* ---- training ---- */
+
+static bool check_job(const ses_classifier_kind *k, const ses_classifier_job *job, ses_err *e)
+{
+    bool several = false;
+    if (!job->n) return ses_fail(e, SES_EARG, "no training texts");
+    for (size_t i = 0; i < job->n; i++) {
+        if (job->label[i] < 0 || (size_t)job->label[i] >= job->n_labels)
+            return ses_fail(e, SES_EARG, "text %zu has no label", i + 1);
+        several |= job->label[i] != job->label[0];
+    }
+    return several || k->one_class ||
+           ses_fail(e, SES_EARG, "all %zu texts have the same label; expected at least two labels", job->n);
+}
+
+ses_classifier *ses_classifier_train(const ses_classifier_kind *k, const ses_classifier_job *job, ses_err *e)
+{
+    if (!ses_classifier_check_settings(k, &job->settings, e) || !check_job(k, job, e)) return NULL;
+    ses_classifier *c = ses_alloc(sizeof *c, e);
+    if (!c) return NULL;
+    *c = (ses_classifier){ .kind = k, .n_labels = job->n_labels, .train_loss = NAN };
+    c->self = k->train(job, &c->train_loss, e);
+    if (c->self) return c;
+    ses_classifier_free(c);
+    return NULL;
+}
+
+void ses_classifier_free(ses_classifier *c)
+{
+    if (!c) return;
+    if (c->self) c->kind->free(c->self);
+    ses_free(c);
+}
+
+/* ---- the folder ---- */
+
+bool ses_classifier_is_config(const ses_json *config)
+{
+    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
+    return type && !strcmp(type, SES_CLASSIFIER_MODEL_TYPE);
+}
+
+static void put_labels(const ses_classifier *c, const char *const *labels, ses_json_writer *w)
+{
+    char id[24];
+    ses_json_member_object(w, "id2label");
+    for (size_t i = 0; i < c->n_labels; i++) {
+        snprintf(id, sizeof id, "%zu", i);
+        ses_json_member_string(w, id, labels[i]);
+    }
+    ses_json_end_object(w);
+    ses_json_member_object(w, "label2id");
+    for (size_t i = 0; i < c->n_labels; i++) ses_json_member_int(w, labels[i], (int64_t)i);
+    ses_json_end_object(w);
+}
+
+bool ses_classifier_save(const ses_classifier *c, const char *dir, const char *const *labels, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "model_type", SES_CLASSIFIER_MODEL_TYPE);
+    ses_json_member_int(w, "format", FORMAT);
+    ses_json_member_string(w, "method", c->kind->name);
+    put_labels(c, labels, w);
+    ses_json_member_object(w, "classifier");
+    if (!c->kind->save(c->self, dir, w, e)) return ses_json_writer_free(w), false;
+    ses_json_end_object(w);
+    ses_json_end_object(w);
+    return ses_json_writer_save(w, dir, "config.json", false, e);
+}
+
+static bool check_config(const ses_json *config, const ses_classifier_kind **kind, size_t *n_labels,
+                         ses_err *e)
+{
+    int64_t format = 0;
+    const char *method = ses_json_string(ses_json_get(config, "method"), NULL);
+    *n_labels = ses_json_len(ses_json_get(config, "id2label"));
+    if (!ses_json_int(ses_json_get(config, "format"), &format) || format != FORMAT)
+        return ses_fail(e, SES_EUNSUPPORTED, "format %lld of the classifier; this version reads format %d",
+                        (long long)format, FORMAT);
+    if (!method) return ses_fail(e, SES_EFORMAT, "the method is missing");
+    if (!*n_labels || *n_labels > MAX_LABELS)
+        return ses_fail(e, SES_EFORMAT, "id2label has %zu labels; expected 1 to %d", *n_labels, MAX_LABELS);
+    ses_err unknown = { 0 };
+    *kind = ses_classifier_find(method, &unknown);
+    return *kind || ses_fail(e, SES_EUNSUPPORTED, "%s", unknown.msg);
+}
+
+ses_classifier *ses_classifier_open(const char *dir, const ses_json *config, ses_err *e)
+{
+    const ses_classifier_kind *kind;
+    size_t n_labels;
+    if (!check_config(config, &kind, &n_labels, e)) return ses_wrap(e, "%s: config.json", dir), NULL;
+    ses_classifier *c = ses_alloc(sizeof *c, e);
+    if (!c) return NULL;
+    *c = (ses_classifier){ .kind = kind, .n_labels = n_labels, .train_loss = NAN };
+    c->self = kind->open(dir, config, n_labels, e);
+    if (c->self) return c;
+    ses_wrap(e, "%s", dir);
+    ses_classifier_free(c);
+    return NULL;
+}
+
+/* ---- prediction ---- */
+
+enum { CHUNK = 64 };
+
+typedef struct prediction {
+    const ses_classifier *c;
+    const ses_string *text;
+    size_t n;
+    double *out;
+    ses_err *err; /* [chunks] */
+} prediction;
+
+static void run_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    prediction *p = ctx;
+    size_t begin = (size_t)chunk * CHUNK, end = begin + CHUNK < p->n ? begin + CHUNK : p->n;
+    (void)scratch;
+    for (size_t i = begin; i < end; i++)
+        if (!p->c->kind->log_probabilities(p->c->self, p->text[i], p->out + i * p->c->n_labels, &p->err[chunk]))
+            return;
+}
+
+bool ses_classifier_run(const ses_classifier *c, const ses_string *text, size_t n, ses_thread_pool *pool,
+                        double *out, ses_err *e)
+{
+    size_t chunks = (n + CHUNK - 1) / CHUNK;
+    prediction p = { c, text, n, out, ses_alloc_array(chunks + 1, sizeof(ses_err), e) };
+    if (!p.err) return false;
+    ses_run_chunks(pool, (int64_t)chunks, run_chunk, &p);
+    bool ok = true;
+    for (size_t i = 0; ok && i < chunks; i++)
+        ok = p.err[i].code == SES_OK || ses_fail(e, p.err[i].code, "%s", p.err[i].msg);
+    ses_free(p.err);
+    return ok;
+}
