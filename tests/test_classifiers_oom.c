@@ -12,7 +12,7 @@ static bool train(void *ctx, ses_err *e)
 {
     double p[2 * SES_LEN(text)];
     ses_classifier_job job = { .text = text, .label = label, .n = SES_LEN(text), .n_labels = 2 };
-    job.settings.vectors = "tests/fuzz/corpus/fuzz_word_vectors/glove";
+    job.settings.vectors = "tests/fixtures/vectors/glove.txt";
     if (strcmp(ctx, "cbow")) job.settings.vectors = NULL;
     const ses_classifier_kind *k = ses_classifier_find(ctx, e);
     ses_classifier *c = k ? ses_classifier_train(k, &job, e) : NULL;

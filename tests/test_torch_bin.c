@@ -229,7 +229,7 @@ static const struct {
     /* unsupported and unknown opcodes */
     { P_HEAD "i", U, "data.pkl: byte 2: INST: unsupported opcode" },
     { P_HEAD "( o", U, "data.pkl: byte 3: OBJ: unsupported opcode" },
-    { P_HEAD ") x81", U, "data.pkl: byte 3: NEWOBJ: unsupported opcode" },
+    { P_HEAD ") x81", F, "data.pkl: byte 3: NEWOBJ: needs 2 values, found 1" },
     { P_HEAD "x92", U, "data.pkl: byte 2: NEWOBJ_EX: unsupported opcode" },
     { P_HEAD "x82 x01", U, "data.pkl: byte 2: EXT1: unsupported opcode" },
     { P_HEAD "P", U, "data.pkl: byte 2: PERSID: unsupported opcode" },

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "check.h"
-#include "io/word_vectors.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -66,44 +65,30 @@ static void check_nearest(void)
 
 /* ---- readers ---- */
 
-static void check_vectors(const char *text, const char *message)
-{
-    ses_err e = { 0 };
-    ses_word_vectors v = { 0 };
-    bool ok = true;
-    ses_word_vectors_from_text(&v, text, strlen(text));
-    while ((ok = ses_word_vectors_next(&v, &e)) && !v.end) {}
-    if (message)
-        CHECK_MSG(!ok && strstr(e.msg, message), "%s: %s", text, e.msg);
-    else
-        CHECK_MSG(ok, "%s: %s", text, e.msg);
-    ses_word_vectors_free(&v);
-}
-
-static void check_word_vectors(void)
-{
-    ses_err e = { 0 };
-    ses_word_vectors v = { 0 };
-    static const char text[] = "3 2\nthe 1 -2e-1\nat name@domain.com 3 4 \n\xc3\xa9t\xc3\xa9 .5 0\n";
-    ses_word_vectors_from_text(&v, text, strlen(text));
-    CHECK(ses_word_vectors_next(&v, &e) && v.width == 2 && ses_equal(v.word.data, v.word.len, "the") &&
-          v.x[1] == -0.2f);
-    CHECK(ses_word_vectors_next(&v, &e) && ses_equal(v.word.data, v.word.len, "at name@domain.com"));
-    CHECK(!ses_word_vectors_next(&v, &e)); /* .5 is not a number of JSON, nor of the reader */
-    ses_word_vectors_free(&v);
-    check_vectors("a 1 2\nb 3 4\n", NULL);
-    check_vectors("", NULL);
-    check_vectors("a 1 2\nb 3\n", "line 2: 1 numbers, expected 2");
-    check_vectors("a 1 nan\n", "line 1: \"nan\" is not a finite number");
-    check_vectors("a 1 1e39\n", "not a finite number");
-    check_vectors("word\n", "line 1: expected a word");
-}
-
 static bool write_text(char *path, const char *suffix, const char *text)
 {
     ses_err e = { 0 };
     snprintf(path, 64, "/tmp/test_word_geometry.%d%s", (int)getpid(), suffix);
     return CHECK(ses_file_write(path, text, strlen(text), true, &e));
+}
+
+static void check_static(void)
+{
+    char path[64];
+    ses_err e = { 0 };
+    ses_near_word n[3];
+    size_t found = 9;
+    write_text(path, ".vectors", "the 1 0\nof 1 0.1\nThe 0 1\nx\xff 0.5 1\n");
+    CHECK(ses_nearest_static(path, (ses_string){ "the", 3 }, n, 3, &found, &e) && found == 3);
+    CHECK_STR(n[0].word, "of");
+    CHECK_STR(n[1].word, "x\xef\xbf\xbd");
+    CHECK(near(n[0].cosine, 0.9950371902099892));
+    for (size_t i = 0; i < found; i++) ses_free(n[i].word);
+    CHECK(ses_nearest_static(path, (ses_string){ "OF", 2 }, n, 1, &found, &e) && found == 1); /* lower case */
+    CHECK_STR(n[0].word, "the");
+    ses_free(n[0].word);
+    CHECK(ses_nearest_static(path, (ses_string){ "no", 2 }, n, 1, &found, &e) && found == 0);
+    unlink(path);
 }
 
 static void check_text_files(void)
@@ -150,7 +135,7 @@ int main(void)
     check_measures();
     check_cka();
     check_nearest();
-    check_word_vectors();
+    check_static();
     check_text_files();
     return check_report();
 }

@@ -63,6 +63,7 @@
 #include "sesame/trainer.h"
 #include "sesame/training.h"
 #include "sesame/types.h"
+#include "sesame/vectors.h"
 #include "sesame/version.h"
 
 #endif

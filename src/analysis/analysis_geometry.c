@@ -284,7 +284,7 @@ static const ses_opt opt[] = {
       .offset = AT(vectors),
       .value = "FILE",
       .is_path = true,
-      .help = "static word vectors (word2vec or GloVe, as text): neighbours of the word there" },
+      .help = "static word vectors (a file of 'sesame vectors'): neighbours of the word there" },
     SES_OPT_TOP(ses_geometry_args, top_k, "5", SES_GEOMETRY_MAX_NEAREST, "number of neighbours"),
     { .name = "pairs",
       .type = SES_OPT_INT,

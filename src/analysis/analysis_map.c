@@ -57,7 +57,9 @@ static const ses_opt opt[] = {
       .offset = offsetof(map_args, vectors),
       .value = "FILE",
       .is_path = true,
-      .help = "map these vectors (.npy or a table of numbers); FILE then describes each in a row" },
+      .help =
+          "map these vectors: .npy or a table of numbers (.tsv, .csv), each described by a row of FILE, or "
+          "a file of 'sesame vectors', whose first words are mapped" },
     { .name = "points",
       .type = SES_OPT_INT,
       .offset = offsetof(map_args, points),
@@ -66,7 +68,8 @@ static const ses_opt opt[] = {
       .max = 1e9,
       .zero_word = "all",
       .was_set = offsetof(map_args, points_given),
-      .help = "map a random sample of at most N points (default: all texts, 5000 words)" },
+      .help = "map a random sample of at most N points, of word vectors the first N (default: all texts, "
+              "5000 words)" },
     { .name = "perplexity",
       .type = SES_OPT_REAL,
       .offset = offsetof(map_args, perplexity),
@@ -107,6 +110,7 @@ static const ses_usage_example examples[] = {
       "words of a treebank by part of speech, with a slider for the layer" },
     { "sesame map corpus.txt --words bank,shore", "the occurrences of two words" },
     { "sesame map --vectors vectors.npy --method umap", "vectors from elsewhere" },
+    { "sesame map --vectors word2vec.bin --points 1000", "the first 1000 words of static word vectors" },
     { NULL, NULL },
 };
 
@@ -152,8 +156,41 @@ static ses_map_source source_of(const map_run *r)
     return s;
 }
 
+/* The name of a table or matrix of numbers, which have no words. */
+static bool is_matrix_name(const char *path)
+{
+    static const char *const suffix[] = { ".npy", ".tsv", ".csv", ".jsonl", ".json" };
+    for (size_t i = 0; i < SES_LEN(suffix); i++)
+        if (ses_input_stream_has_suffix(path, suffix[i])) return true;
+    return false;
+}
+
+/* The first words of a file of word vectors. */
+static bool read_word_vectors(map_run *r, ses_err *e)
+{
+    ses_map_source s = source_of(r);
+    float *x = NULL;
+    if (!r->a->points_given) s.most = WORD_SAMPLE;
+    ses_vectors *v = ses_vectors_open(r->a->vectors, e);
+    bool ok = v && ses_vectors_read_words(v, s.most, e) &&
+              (ses_vectors_count(v) > 0 || ses_fail(e, SES_EARG, "%s: no words", r->a->vectors)) &&
+              ses_map_points_words(&r->p, &s, v, e);
+    r->layouts = 1, r->width = ok ? (size_t)ses_vectors_dim(v) : 0;
+    ok = ok && ses_map_layout_check(&r->settings, (int64_t)r->p.n, (int64_t)r->width, e) && make_room(r, e) &&
+         (x = ses_alloc_array(r->width, sizeof *x, e));
+    for (size_t i = 0; ok && i < r->p.n; i++) {
+        ok = ses_vectors_get(v, (int64_t)i, x, e);
+        for (size_t j = 0; ok && j < r->width; j++) r->x[0][i * r->width + j] = (ses_real)x[j];
+    }
+    if (ok) r->layout[0].layer = -1;
+    ses_free(x);
+    ses_vectors_free(v);
+    return ok;
+}
+
 static bool read_vectors(map_run *r, ses_err *e)
 {
+    if (!r->call->n_operands && !is_matrix_name(r->a->vectors)) return read_word_vectors(r, e);
     ses_matrix m = { 0 };
     ses_map_source s = source_of(r);
     const char *path = r->a->vectors;

@@ -46,13 +46,8 @@ static bool accept_count(cursor *c, size_t *x)
     return digits > 0;
 }
 
-typedef struct npy {
-    char kind; /* f, i, u, b */
-    size_t size, dim[2], dims;
-} npy;
-
 /* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } with keys in any order. */
-static bool read_header(cursor c, npy *h, ses_err *e)
+static bool read_header(cursor c, ses_npy_header *h, ses_err *e)
 {
     bool type = false, order = false, shape = false;
     if (!accept(&c, "{")) return ses_fail(e, SES_EFORMAT, "no .npy header");
@@ -80,7 +75,7 @@ static bool read_header(cursor c, npy *h, ses_err *e)
     return (type && order && shape) || ses_fail(e, SES_EFORMAT, "descr, fortran_order or shape is missing");
 }
 
-static bool read_element(const npy *h, const unsigned char *p, float *out)
+static bool read_element(const ses_npy_header *h, const unsigned char *p, float *out)
 {
     uint64_t bits = 0;
     for (size_t k = h->size; k-- > 0;) bits = bits << 8 | p[k];
@@ -96,34 +91,43 @@ static bool read_element(const npy *h, const unsigned char *p, float *out)
     return *out = (float)(int64_t)((bits ^ sign) - sign), true;
 }
 
-static bool is_supported(const npy *h)
+static bool is_supported(const ses_npy_header *h)
 {
     if (h->kind == 'f') return h->size == 2 || h->size == 4 || h->size == 8;
     if (h->kind == 'i') return h->size == 1 || h->size == 2 || h->size == 4 || h->size == 8;
     return (h->kind == 'u' || h->kind == 'b') && h->size == 1;
 }
 
-bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
+bool ses_npy_read(ses_npy_header *h, const void *bytes, size_t n, ses_err *e)
 {
     const unsigned char *p = bytes;
-    npy h = { .dim = { 1, 1 } };
     size_t count, want;
+    *h = (ses_npy_header){ .dim = { 1, 1 } };
     if (n < 12 || memcmp(p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
         return ses_fail(e, SES_EFORMAT, "not a .npy file of version 1 to 3");
     size_t begin = p[6] == 1 ? 10 : 12, len = p[8] | (size_t)p[9] << 8;
     if (p[6] > 1) len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (len > n - begin) return ses_fail(e, SES_EFORMAT, "truncated header");
-    if (!read_header((cursor){ (const char *)p + begin, (const char *)p + begin + len }, &h, e)) return false;
-    if (!is_supported(&h))
+    if (!read_header((cursor){ (const char *)p + begin, (const char *)p + begin + len }, h, e)) return false;
+    if (!is_supported(h))
         return ses_fail(e, SES_EUNSUPPORTED, "unsupported dtype, expected one of f2 f4 f8 i1 i2 i4 i8 u1 b1");
-    if (!ses_mul_size(h.dim[0], h.dim[1], &count) || !ses_mul_size(count, h.size, &want) ||
+    if (!ses_mul_size(h->dim[0], h->dim[1], &count) || !ses_mul_size(count, h->size, &want) ||
         want != n - begin - len)
         return ses_fail(e, SES_EFORMAT, "%zu bytes of data, expected %zu x %zu elements of %zu bytes",
-                        n - begin - len, h.dim[0], h.dim[1], h.size);
+                        n - begin - len, h->dim[0], h->dim[1], h->size);
+    h->data = p + begin + len;
+    return true;
+}
+
+bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
+{
+    ses_npy_header h;
+    if (!ses_npy_read(&h, bytes, n, e)) return false;
+    size_t count = h.dim[0] * h.dim[1];
     float *x = ses_alloc_array(count, sizeof *x, e);
     if (!x) return false;
     for (size_t i = 0; i < count; i++)
-        if (!read_element(&h, p + begin + len + i * h.size, &x[i]) || !isfinite(x[i])) {
+        if (!read_element(&h, h.data + i * h.size, &x[i]) || !isfinite(x[i])) {
             ses_free(x);
             return ses_fail(e, SES_EFORMAT, "row %zu, column %zu: not a finite number", i / h.dim[1] + 1,
                             i % h.dim[1] + 1);

@@ -22,6 +22,9 @@ struct ses_pickle_node {
         int64_t i;
         uint32_t first; /* item of a tuple; byte of a string; index of a global in the list */
         struct {
+            uint32_t global, state; /* a call: index in the list; node of the state, 0: none */
+        } call;
+        struct {
             uint32_t first, last;
         } span; /* list or dict; 0: none */
     } u;
@@ -40,6 +43,7 @@ enum { NODE_NONE, NODE_FALSE, NODE_TRUE, NODE_TUPLE, NODES };
 struct ses_pickle {
     const unsigned char *bytes;
     size_t n, at; /* at: of the opcode being read */
+    size_t max;   /* maximum of n */
     bool first;   /* bytes may follow the pickle */
     const ses_pickle_global *allowed;
     size_t n_allowed;
@@ -211,7 +215,8 @@ static bool reduce(ses_pickle *p, ses_err *e)
     p->n_stack -= 2;
     switch (g->role) {
     case SES_PICKLE_FUNCTION:
-        return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_CALL, .n = arg, .u.first = list }, e);
+    case SES_PICKLE_CLASS:
+        return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_CALL, .n = arg, .u.call = { list, 0 } }, e);
     case SES_PICKLE_NEW_DICT:
         if (args->n) return ses_fail(e, SES_EUNSUPPORTED, "calls %s.%s with arguments", g->module, g->name);
         return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_DICT }, e);
@@ -228,9 +233,14 @@ static bool reduce(ses_pickle *p, ses_err *e)
 static bool build(ses_pickle *p, ses_err *e)
 {
     if (!need(p, 2, e)) return false;
-    if (top(p, 1)->kind != SES_PICKLE_DICT || top(p, 0)->kind != SES_PICKLE_DICT)
-        return ses_fail(e, SES_EUNSUPPORTED, "sets the state of %s to %s",
-                        ses_pickle_kind_name(top(p, 1)->kind), ses_pickle_kind_name(top(p, 0)->kind));
+    ses_pickle_node *to = top(p, 1);
+    if (to->kind == SES_PICKLE_CALL && p->allowed[to->u.call.global].role == SES_PICKLE_CLASS) {
+        to->u.call.state = p->stack[--p->n_stack];
+        return true;
+    }
+    if (to->kind != SES_PICKLE_DICT || top(p, 0)->kind != SES_PICKLE_DICT)
+        return ses_fail(e, SES_EUNSUPPORTED, "sets the state of %s to %s", ses_pickle_kind_name(to->kind),
+                        ses_pickle_kind_name(top(p, 0)->kind));
     p->n_stack--;
     return true;
 }
@@ -368,7 +378,8 @@ static bool run(ses_pickle *p, unsigned char op, const operand *x, size_t *at, s
     case '0': return need(p, 1, e) && (p->n_stack--, true);
     case '1': return pop_mark(p, &n, e) && (p->n_stack -= n, true);
     case ')': return push(p, NODE_TUPLE, e);
-    case 't': return pop_mark(p, &n, e) && make_tuple(p, n, e);
+    case 't':
+    case 0x91: return pop_mark(p, &n, e) && make_tuple(p, n, e); /* a frozenset is read as a tuple */
     case 0x85:
     case 0x86:
     case 0x87: return need(p, op - 0x84u, e) && make_tuple(p, op - 0x84u, e);
@@ -380,7 +391,8 @@ static bool run(ses_pickle *p, unsigned char op, const operand *x, size_t *at, s
     case 'u': return pop_mark(p, &n, e) && extend(p, SES_PICKLE_DICT, n, 2, e);
     case 'c': return global(p, at, e);
     case 0x93: return stack_global(p, e);
-    case 'R': return reduce(p, e);
+    case 'R':
+    case 0x81: return reduce(p, e); /* a new object is a call of its class */
     case 'b': return build(p, e);
     case 'Q': return persistent(p, e);
     default: return run_value(p, op, x, e);
@@ -407,9 +419,8 @@ static bool read_all(ses_pickle *p, ses_err *e)
     uint32_t i;
     for (size_t k = 0; k < NODES; k++)
         if (!add(p, fixed[k], &i, e)) return false;
-    if (p->n > SES_PICKLE_MAX_BYTES)
-        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes, the maximum is %d", p->n,
-                        SES_PICKLE_MAX_BYTES);
+    if (p->n > p->max)
+        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes, the maximum is %zu", p->n, p->max);
     if (p->n < 2 || p->bytes[0] != 0x80) return ses_fail(e, SES_EFORMAT, "not a pickle of protocol 2 to 5");
     if (p->bytes[1] < 2 || p->bytes[1] > 5)
         return ses_fail(e, SES_EUNSUPPORTED, "pickle of protocol %d, expected 2 to 5", p->bytes[1]);
@@ -442,14 +453,25 @@ static ses_pickle *read_one(ses_pickle of, ses_err *e)
 ses_pickle *ses_pickle_read(const void *bytes, size_t n, const ses_pickle_global *allowed, size_t n_allowed,
                             ses_err *e)
 {
-    return read_one((ses_pickle){ .bytes = bytes, .n = n, .allowed = allowed, .n_allowed = n_allowed }, e);
+    ses_pickle of = { .bytes = bytes, .n = n, .allowed = allowed, .n_allowed = n_allowed };
+    of.max = SES_PICKLE_MAX_BYTES;
+    return read_one(of, e);
+}
+
+ses_pickle *ses_pickle_read_large(const void *bytes, size_t n, const ses_pickle_global *allowed,
+                                  size_t n_allowed, ses_err *e)
+{
+    ses_pickle of = { .bytes = bytes, .n = n, .allowed = allowed, .n_allowed = n_allowed };
+    of.max = SES_PICKLE_MAX_LARGE_BYTES;
+    return read_one(of, e);
 }
 
 ses_pickle *ses_pickle_read_first(const void *bytes, size_t n, const ses_pickle_global *allowed,
                                   size_t n_allowed, size_t *used, ses_err *e)
 {
     ses_pickle of = { .bytes = bytes, .first = true, .allowed = allowed, .n_allowed = n_allowed };
-    of.n = n < SES_PICKLE_MAX_BYTES ? n : SES_PICKLE_MAX_BYTES;
+    of.max = SES_PICKLE_MAX_BYTES;
+    of.n = n < of.max ? n : of.max;
     ses_pickle *p = read_one(of, e);
     if (p) *used = p->n;
     return p;
@@ -496,6 +518,17 @@ const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x, siz
 {
     *n = x->kind == SES_PICKLE_STRING ? x->n : 0;
     return x->kind == SES_PICKLE_STRING ? (const char *)p->bytes + x->u.first : NULL;
+}
+
+const void *ses_pickle_bytes(const ses_pickle *p, const ses_pickle_node *x, size_t *n)
+{
+    *n = x->kind == SES_PICKLE_BYTES ? x->n : 0;
+    return x->kind == SES_PICKLE_BYTES ? p->bytes + x->u.first : NULL;
+}
+
+const ses_pickle_node *ses_pickle_state(const ses_pickle *p, const ses_pickle_node *x)
+{
+    return x->kind == SES_PICKLE_CALL && x->u.call.state ? &p->node[x->u.call.state] : NULL;
 }
 
 const ses_pickle_global *ses_pickle_global_of(const ses_pickle *p, const ses_pickle_node *x)

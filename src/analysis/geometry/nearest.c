@@ -3,7 +3,11 @@
 
 #include "analysis/math/similarity.h"
 #include "base/alloc.h"
-#include "io/word_vectors.h"
+#include "base/str.h"
+#include "base/thread_pool.h"
+#include "base/unicode/lowercase.h"
+#include "base/unicode/utf8_replace.h"
+#include "vectors/word_search.h"
 
 #include <string.h>
 
@@ -30,71 +34,46 @@ size_t ses_nearest_rows(const float *x, size_t n, size_t width, size_t of, ses_n
     return found;
 }
 
-static bool same_word(const ses_buf *b, ses_string w, bool lower)
+/* The word as it is written, or else in lower case; -1: neither. */
+static int64_t find_word(const ses_vectors *v, ses_string word, ses_err *e)
 {
-    if (b->len != w.n) return false;
-    for (size_t i = 0; i < w.n; i++) {
-        char c = w.p[i];
-        if (lower && c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        if (b->data[i] != c) return false;
-    }
-    return true;
+    int64_t i = ses_vectors_find(v, word.p, word.n);
+    if (i >= 0) return i;
+    ses_buf lower = { 0 };
+    ses_lower_append(&lower, word.p, word.n);
+    if (ses_buf_ok(&lower, e) && lower.len) i = ses_vectors_find(v, lower.data, lower.len);
+    ses_buf_free(&lower);
+    return i;
 }
 
-/* The vector of the word as it is written, or else in lower case. Free with ses_free. */
-static bool find_vector(const char *path, ses_string word, float **x, size_t *width, ses_buf *found,
-                        ses_err *e)
+static bool search(const ses_vectors *v, int64_t of, ses_near_word *near, size_t k, size_t *n, ses_err *e)
 {
-    ses_word_vectors v = { 0 };
-    bool ok = ses_word_vectors_open(&v, path, e), exact = false;
-    while (ok && !exact && (ok = ses_word_vectors_next(&v, e)) && !v.end) {
-        exact = same_word(&v.word, word, false);
-        if (!exact && (*x || !same_word(&v.word, word, true))) continue;
-        if (!*x) *x = ses_alloc_array(v.width, sizeof **x, e);
-        ok = *x != NULL;
-        if (!ok) break;
-        memcpy(*x, v.x, v.width * sizeof **x);
-        *width = v.width;
-        found->len = 0;
-        ses_buf_append(found, v.word.data, v.word.len);
-        ok = ses_buf_ok(found, e);
+    ses_word_search *s = ses_word_search_new(v, ses_vectors_count(v), ses_cpu_count(), e);
+    ses_word_hit *hits = s ? ses_alloc_array(k, sizeof *hits, e) : NULL;
+    ses_word_query q = { .plus = 1, .exclude = &of, .n_exclude = 1 };
+    if (hits) q.x = ses_word_search_unit(s, of);
+    bool ok = hits && ses_word_search_run(s, &q, 1, (int64_t)k, hits, e);
+    for (size_t i = 0; ok && i < k && hits[i].index >= 0; i++) {
+        ses_string w = ses_vectors_word(v, hits[i].index);
+        ses_buf text = { 0 }; /* words are bytes, reports need UTF-8 */
+        ses_utf8_replace_invalid(&text, w.p, w.n);
+        ok = ses_buf_ok(&text, e);
+        near[i] = (ses_near_word){ (double)hits[i].score, text.data };
+        if (ok) ++*n;
     }
-    ses_word_vectors_free(&v);
+    ses_free(hits);
+    ses_word_search_free(s);
     return ok;
-}
-
-static bool keep_word(ses_near_word *near, size_t *n, size_t k, double c, const ses_buf *word, ses_err *e)
-{
-    size_t at = *n;
-    while (at && near[at - 1].cosine < c) at--;
-    if (at == k) return true;
-    char *copy = ses_strndup(word->data, word->len, e);
-    if (!copy) return false;
-    if (*n == k)
-        ses_free(near[k - 1].word);
-    else
-        ++*n;
-    memmove(near + at + 1, near + at, (*n - at - 1) * sizeof *near);
-    near[at] = (ses_near_word){ c, copy };
-    return true;
 }
 
 bool ses_nearest_static(const char *path, ses_string word, ses_near_word *near, size_t k, size_t *n,
                         ses_err *e)
 {
-    float *x = NULL;
-    size_t width = 0;
-    ses_buf found = { 0 };
-    ses_word_vectors v = { 0 };
+    ses_vectors *v = ses_vectors_open(path, e);
+    bool ok = v && ses_vectors_read_words(v, 0, e);
+    int64_t of = ok ? find_word(v, word, e) : -1;
     *n = 0;
-    bool ok = find_vector(path, word, &x, &width, &found, e);
-    if (ok && x) ok = ses_word_vectors_open(&v, path, e);
-    while (ok && x && (ok = ses_word_vectors_next(&v, e)) && !v.end) {
-        if (v.word.len == found.len && !memcmp(v.word.data, found.data, found.len)) continue;
-        ok = keep_word(near, n, k, ses_cosine_of(v.x, x, width), &v.word, e);
-    }
-    ses_word_vectors_free(&v);
-    ses_buf_free(&found);
-    ses_free(x);
-    return ok || ses_wrap(e, "%s", path);
+    ok = ok && (of < 0 || search(v, of, near, k, n, e));
+    ses_vectors_free(v);
+    return ok;
 }

@@ -19,7 +19,7 @@ typedef struct ses_near_word {
     char *word; /* free with ses_free */
 } ses_near_word;
 
-/* The same in a file of word vectors (io/word_vectors.h), which is read twice. The word is looked up as it is
+/* The same in a file of word vectors (sesame/vectors.h). The word is looked up as it is
  * written, then in lower case. *n: 0: the file does not contain it. */
 bool ses_nearest_static(const char *path, ses_string word, ses_near_word *near, size_t k, size_t *n,
                         ses_err *e);

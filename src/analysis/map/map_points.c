@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "base/unicode/utf8_replace.h"
 #include "io/input_stream.h"
 #include "io/text_reader.h"
 
@@ -373,6 +374,40 @@ bool ses_map_points_number(ses_map_points *p, const ses_map_source *s, size_t n,
         snprintf(number, sizeof number, "%zu", p->point[k].row + 1);
         ok = (p->label[k] = ses_arena_strndup(&p->arena, number, strlen(number), e)) != NULL;
     }
+    if (!ok) ses_map_points_free(p);
+    return ok;
+}
+
+/* "101-1000" for the 500th word. */
+static const char *rank_group(size_t i)
+{
+    static const char *const group[] = { "1-10", "11-100", "101-1000", "1001-10000" };
+    size_t k = 0;
+    for (size_t end = 10; k < SES_LEN(group) && i >= end; end *= 10) k++;
+    return k < SES_LEN(group) ? group[k] : "10001-";
+}
+
+bool ses_map_points_words(ses_map_points *p, const ses_map_source *s, const ses_vectors *v, ses_err *e)
+{
+    size_t found = (size_t)ses_vectors_count(v);
+    ses_buf text = { 0 };
+    *p = (ses_map_points){ .n = s->most > 0 && (size_t)s->most < found ? (size_t)s->most : found,
+                           .found = found,
+                           .n_columns = 1 };
+    p->label = ses_arena_array(&p->arena, p->n, sizeof *p->label, e);
+    p->point = p->label ? ses_arena_array(&p->arena, p->n, sizeof *p->point, e) : NULL;
+    p->column[0].name = "rank";
+    p->column[0].value = p->point ? ses_arena_array(&p->arena, p->n, sizeof *p->column->value, e) : NULL;
+    bool ok = p->column[0].value != NULL;
+    for (size_t i = 0; ok && i < p->n; i++) {
+        ses_string w = ses_vectors_word(v, (int64_t)i);
+        p->point[i] = (ses_map_point){ .word = -1, .row = i };
+        p->column[0].value[i] = rank_group(i);
+        text.len = 0;
+        ses_utf8_replace_invalid(&text, w.p, w.n);
+        ok = ses_buf_ok(&text, e) && (p->label[i] = ses_arena_strndup(&p->arena, text.data, text.len, e));
+    }
+    ses_buf_free(&text);
     if (!ok) ses_map_points_free(p);
     return ok;
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "sesame/table.h"
 #include "sesame/tokenizer.h"
+#include "sesame/vectors.h"
 
 typedef struct ses_map_source {
     const char *path;
@@ -50,6 +51,9 @@ typedef struct ses_map_points {
 bool ses_map_points_read(ses_map_points *p, const ses_map_source *s, ses_err *e);
 /* Points without a file, labelled by their numbers among n; s gives the sample. */
 bool ses_map_points_number(ses_map_points *p, const ses_map_source *s, size_t n, ses_err *e);
+/* The first n words of a file of word vectors (s->most: at most), with a column "rank" that groups them by
+ * their position: 1-10, 11-100, ... */
+bool ses_map_points_words(ses_map_points *p, const ses_map_source *s, const ses_vectors *v, ses_err *e);
 void ses_map_points_free(ses_map_points *p);
 /* Index of a column; fails and lists the columns if there is none of this name. */
 bool ses_map_points_column(const ses_map_points *p, const char *name, size_t *index, ses_err *e);

@@ -20,6 +20,9 @@ static bool run(ses_call *c, ses_err *e)
 static const ses_usage_example examples[] = {
     { "sesame vectors train --exact word2vec --cbow 0 --output vectors.txt corpus.txt",
       "train skip-gram vectors, with the bits of word2vec.c" },
+    { "sesame vectors nearest vectors.txt house", "the words nearest to a word" },
+    { "sesame vectors eval vectors.txt --analogies questions-words.txt", "accuracy on analogies" },
+    { "sesame vectors convert vectors.txt --to safetensors --output vectors", "another format" },
     { 0 },
 };
 
@@ -30,6 +33,6 @@ const ses_command ses_command_vectors = {
     .description = "Trains and uses static word vectors. 'sesame vectors ACTION --help' describes an action.",
     .examples = examples,
     .max_operands = -1,
-    .operand_words = "train",
+    .operand_words = "train|info|convert|nearest|analogy|similarity|eval|quantize|supervised|test|predict",
     .run = run,
 };

@@ -42,10 +42,34 @@ static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
     put_row(t, out, left, SECOND_COLUMN, right);
 }
 
+/* Actions of a command: "vectors-train" is the action train of vectors. */
+static void put_actions(const ses_command *c, const ses_term *t, FILE *out)
+{
+    size_t n = strlen(c->name);
+    bool any = false;
+    for (const ses_command *const *a = ses_commands(); *a; a++) {
+        if (!(*a)->is_action || strncmp((*a)->name, c->name, n) != 0 || (*a)->name[n] != '-') continue;
+        if (!any) put_heading(t, out, "Actions");
+        any = true;
+        put_row(t, out, (*a)->name + n + 1, SECOND_COLUMN, (*a)->summary);
+    }
+}
+
+/* "vectors train" for an action vectors-train; other names are as they are. */
+static const char *called_name(const ses_command *c, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s", c->name);
+    char *dash = c->is_action ? strchr(buf, '-') : NULL;
+    if (dash) *dash = ' ';
+    return buf;
+}
+
 void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
 {
+    char name[64];
     const char *usage = ses_command_usage(c);
-    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", c->name, *usage ? " " : "", usage);
+    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", called_name(c, name, sizeof name), *usage ? " " : "",
+            usage);
     ses_put_wrapped(out, ses_command_description(c), 0, 0, text_width(t));
     if (c->task) {
         putc('\n', out);
@@ -57,6 +81,7 @@ void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
         putc('\n', out);
         ses_put_wrapped(out, ses_analysis_description, 0, 0, text_width(t));
     }
+    put_actions(c, t, out);
     const ses_usage_example *examples = ses_command_examples(c);
     if (examples) {
         put_heading(t, out, "Examples");
@@ -77,9 +102,10 @@ void ses_help_top(const ses_term *t, FILE *out)
     put_heading(t, out, "Commands");
     int left = 0;
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && (int)strlen((*c)->name) > left) left = (int)strlen((*c)->name);
+        if (!(*c)->hidden && !(*c)->is_action && (int)strlen((*c)->name) > left)
+            left = (int)strlen((*c)->name);
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && !(*c)->task && !(*c)->analysis)
+        if (!(*c)->hidden && !(*c)->is_action && !(*c)->task && !(*c)->analysis)
             put_row(t, out, (*c)->name, left + 5, (*c)->summary);
     put_heading(t, out, "Pipelines");
     for (const ses_command *const *c = ses_commands(); *c; c++)

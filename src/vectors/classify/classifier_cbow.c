@@ -4,9 +4,9 @@
 #include "bag_model.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/word_vectors.h"
 #include "sesame/logreg.h"
 #include "sesame/safetensors.h"
+#include "sesame/vectors.h"
 #include "sparse_logreg.h"
 
 #include <math.h>
@@ -18,7 +18,6 @@
 typedef struct cbow {
     ses_bag_vocab vocab; /* words only */
     size_t width, n_labels;
-    size_t cap;          /* capacity of own, in rows */
     float *own;          /* [words, width]; NULL: vectors are in `file` */
     const char *vectors; /* the same, possibly unaligned */
     ses_safetensors *file;
@@ -94,35 +93,32 @@ static bool embed_all(const cbow *m, const ses_classifier_job *job, float *x, se
 
 /* ---- training ---- */
 
-static bool add_vector(cbow *m, const ses_word_vectors *v, ses_err *e)
+static bool copy_vectors(cbow *m, const ses_vectors *v, ses_err *e)
 {
+    int64_t n = ses_vectors_count(v);
+    size_t values;
     bool fresh;
-    size_t n = m->vocab.index.count;
-    char *word = ses_arena_strndup(&m->vocab.names, v->word.data, v->word.len, e);
-    if (!word || !ses_strmap_insert(&m->vocab.index, word, v->word.len, (int64_t)n, &fresh, e)) return false;
-    if (!fresh) return true; /* the first vector of a word counts */
-    if (n == m->cap) {
-        size_t cap = m->cap ? 2 * m->cap : 1024, values;
-        if (!ses_mul_size(cap, v->width, &values)) return ses_fail(e, SES_ENOMEM, "too many vectors");
-        float *own = ses_grow_array(m->own, n * v->width, values, sizeof *own, e);
-        if (!own) return false;
-        m->own = own;
-        m->cap = cap;
+    if (!n) return ses_fail(e, SES_EFORMAT, "no vectors");
+    m->width = (size_t)ses_vectors_dim(v);
+    if (!ses_mul_size((size_t)n, m->width, &values)) return ses_fail(e, SES_ENOMEM, "too many vectors");
+    m->own = ses_alloc_huge(values, sizeof *m->own, e);
+    m->vectors = (const char *)m->own;
+    for (int64_t i = 0; m->own && i < n; i++) {
+        ses_string w = ses_vectors_word(v, i);
+        char *word = ses_arena_strndup(&m->vocab.names, w.p, w.n, e);
+        if (!word || !ses_strmap_insert(&m->vocab.index, word, w.n, i, &fresh, e) ||
+            !ses_vectors_get(v, i, m->own + (size_t)i * m->width, e))
+            return false;
     }
-    memcpy(m->own + n * v->width, v->x, v->width * sizeof *v->x);
-    return true;
+    return m->own != NULL;
 }
 
 static bool read_vectors(cbow *m, const char *path, ses_err *e)
 {
-    ses_word_vectors v = { 0 };
-    bool ok = ses_word_vectors_open(&v, path, e);
-    while (ok && (ok = ses_word_vectors_next(&v, e)) && !v.end) ok = add_vector(m, &v, e);
-    m->width = v.width;
-    m->vectors = (const char *)m->own;
-    if (ok && !m->vocab.index.count) ok = ses_fail(e, SES_EFORMAT, "no vectors");
-    ses_word_vectors_free(&v);
-    return ok || ses_wrap(e, "%s", path);
+    ses_vectors *v = ses_vectors_open(path, e);
+    bool ok = v && ses_vectors_read_words(v, 0, e) && copy_vectors(m, v, e);
+    ses_vectors_free(v);
+    return ok;
 }
 
 static bool fit(cbow *m, const ses_classifier_job *job, ses_err *e)

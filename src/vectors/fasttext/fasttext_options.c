@@ -2,7 +2,7 @@
 #include "fasttext_train.h"
 
 #include "base/alloc.h"
-#include "io/word_vectors.h"
+#include "vectors/vectors_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,21 +93,19 @@ int32_t *ses_fasttext_negatives(const ses_fasttext_dictionary *d, size_t from, s
 static bool each_vector(const char *path, int32_t dim, ses_fasttext_dictionary *count,
                         const ses_fasttext_dictionary *copy, float *in, size_t stride, ses_err *e)
 {
-    ses_word_vectors v = { 0 };
+    ses_vectors *v = ses_vectors_open(path, e);
+    ses_vector_row row;
     int64_t id;
-    bool ok = ses_word_vectors_open(&v, path, e);
-    while (ok && (ok = ses_word_vectors_next(&v, e)) && !v.end) {
-        if (v.width != (size_t)dim) {
-            ok = ses_fail(e, SES_EARG, "pretrained vectors have %zu columns, the model has %d (dim)", v.width,
-                          dim);
-        } else if (count) {
-            ok = ses_fasttext_count_word(count, v.word.data, v.word.len, e);
-        } else if (ses_strmap_find(&copy->id, v.word.data, v.word.len, &id) && (size_t)id < copy->n_words) {
-            memcpy(in + (size_t)id * stride, v.x, v.width * sizeof *v.x);
-        }
+    bool ok = v && (ses_vectors_dim(v) == dim ||
+                    ses_fail(e, SES_EARG, "%s: pretrained vectors have %lld columns, the model has %d (dim)",
+                             path, (long long)ses_vectors_dim(v), dim));
+    while (ok && (ok = ses_vectors_next_row(v, &row, e)) && row.word) {
+        if (count)
+            ok = ses_fasttext_count_word(count, row.word, row.len, e);
+        else if (ses_strmap_find(&copy->id, row.word, row.len, &id) && (size_t)id < copy->n_words)
+            ok = ses_vectors_get_row(v, &row, in + (size_t)id * stride, e);
     }
-    if (!ok) ses_wrap(e, "%s", path);
-    ses_word_vectors_free(&v);
+    ses_vectors_free(v);
     return ok;
 }
 
@@ -119,9 +117,9 @@ bool ses_fasttext_count_pretrained(ses_fasttext_dictionary *d, const char *path,
 bool ses_fasttext_copy_pretrained(const ses_fasttext_dictionary *d, const char *path, float *in,
                                   size_t stride, ses_err *e)
 {
-    ses_word_vectors v = { 0 };
-    bool ok = ses_word_vectors_open(&v, path, e) && ses_word_vectors_next(&v, e);
-    int32_t dim = (int32_t)v.width;
-    ses_word_vectors_free(&v);
+    ses_vectors *v = ses_vectors_open(path, e);
+    bool ok = v != NULL;
+    int32_t dim = v ? (int32_t)ses_vectors_dim(v) : 0;
+    ses_vectors_free(v);
     return ok && each_vector(path, dim, NULL, d, in, stride, e);
 }

@@ -1,0 +1,121 @@
+/* vectors convert: writes word vectors in another format. */
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/train/train_monitor.h"
+#include "sesame/vectors.h"
+
+#include <string.h>
+
+typedef struct args {
+    const char *output;
+    int format;
+    int64_t limit;
+    bool overwrite, full_precision;
+} args;
+
+#define FORMATS "word2vec|word2vec-binary|vec|glove|safetensors|fasttext"
+
+static const ses_opt opt[] = {
+    { .name = "to",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, format),
+      .choices = FORMATS,
+      .required = true,
+      .help = "format to write" },
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "file to write; safetensors: a folder" },
+    { .name = "full-precision",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, full_precision),
+      .help =
+          "text: write the shortest numbers that read back the same, not six decimals (word2vec, glove)" },
+    { .name = "restrict",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, limit),
+      .value = "N",
+      .def = "0",
+      .min = 0,
+      .max = 1e9,
+      .zero_word = "all",
+      .help = "write the first N words of the file; 0: all" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace the output" },
+};
+
+static bool show(void *ctx, int64_t done, int64_t total)
+{
+    ses_progress *line = ctx;
+    line->total = total;
+    ses_progress_show(line, done);
+    return !ses_train_monitor_should_stop();
+}
+
+static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
+{
+    const args *a = c->args;
+    char name[32];
+    const char *format;
+    size_t n;
+    ses_list_at(FORMATS, (size_t)a->format, &format, &n);
+    snprintf(name, sizeof name, "%.*s", (int)n, format);
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "writing", 0);
+    ses_vectors_save_options o = {
+        .overwrite = a->overwrite, .full_precision = a->full_precision, .progress = show, .ctx = &line
+    };
+    ses_train_monitor_catch_signals();
+    bool ok = ses_vectors_save(v, name, a->output, &o, e);
+    ses_progress_end(&line);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
+    bool six = ok && !a->full_precision && (!strcmp(name, "word2vec") || !strcmp(name, "glove"));
+    char count[SES_NUMBER_TEXT];
+    if (ok && !c->quiet)
+        fprintf(stderr, "%s: %s words, %lld dimensions%s\n", a->output,
+                ses_grouped_text(count, ses_vectors_count(v)), (long long)ses_vectors_dim(v),
+                six ? "; numbers have six decimals (--full-precision keeps all)" : "");
+    if (ok && !c->quiet && ses_vectors_duplicates(v))
+        fprintf(stderr, "%s words occurred again; their first vectors were written\n",
+                ses_grouped_text(count, ses_vectors_duplicates(v)));
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    ses_vectors *v = ses_vectors_open(c->operands[0], e);
+    bool ok = v && ses_vectors_read_words(v, a->limit, e) && save(c, v, e);
+    ses_vectors_free(v);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame vectors convert vectors.bin --to glove --output vectors.txt", "from binary to text" },
+    { "sesame vectors convert wiki.vec --to safetensors --output wiki", "a folder that opens at once" },
+    { 0 },
+};
+
+const ses_command ses_command_vectors_convert = {
+    .name = "vectors-convert",
+    .usage = "FILE",
+    .summary = "write word vectors in another format",
+    .description = "Writes word vectors in another format. The format of FILE is detected from its contents.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .is_action = true,
+    .run = run,
+};
