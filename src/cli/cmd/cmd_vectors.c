@@ -30,6 +30,6 @@ const ses_command ses_command_vectors = {
     .description = "Trains and uses static word vectors. 'sesame vectors ACTION --help' describes an action.",
     .examples = examples,
     .max_operands = -1,
-    .operand_words = "train",
+    .operand_words = "train|phrases",
     .run = run,
 };
