@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
-enum { ROUND_WORDS = 512, REPORT_ROUNDS = 16, MAX_ROWS = 1 << 30 };
+enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
 
 #define SETTINGS(rate)                                                                               \
     {                                                                                                \
@@ -85,7 +85,8 @@ static bool make_weights(ses_w2v *w, ses_err *e)
                         MAX_ROWS);
     w->weight = ses_alloc_huge((size_t)all, sizeof *w->weight, e);
     w->user = ses_alloc_array((size_t)rows, sizeof *w->user, e);
-    if (!w->weight || !w->user) return false;
+    w->share = ses_alloc_array((size_t)rows, sizeof *w->share, e);
+    if (!w->weight || !w->user || !w->share) return false;
     float range = 1 / (float)w->dim;
     ses_rng_key key = { w->seed, 0, SITE_INIT };
     for (int64_t i = 0; i < w->in_rows; i++) {
@@ -252,7 +253,7 @@ static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
     ses_huffman_tree_free(&w.tree);
     ses_subwords_free(&w.sub);
     ses_word_corpus_free(&w.corpus);
-    void *own[] = { w.weight, (void *)w.user, w.keep, w.negatives, w.shard };
+    void *own[] = { w.weight, (void *)w.user, w.share, w.keep, w.negatives, w.shard };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     return ok;
 }

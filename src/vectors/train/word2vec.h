@@ -59,6 +59,12 @@ typedef struct ses_w2v_copy {
     int32_t row, uses;
 } ses_w2v_copy;
 
+/* Uses of a row by several shards in a round. */
+typedef struct ses_w2v_share {
+    uint32_t tag; /* of the round */
+    int32_t uses, shards;
+} ses_w2v_share;
+
 typedef struct ses_w2v_shard {
     int64_t begin, end; /* its part of the text */
     ses_w2v_step *step;
@@ -99,7 +105,9 @@ typedef struct ses_w2v {
     int64_t round;               /* rounds done, of all passes */
     _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
-    bool planning; /* the next parallel loop plans the round `round` */
+    ses_w2v_share *share;    /* [rows] */
+    float step_in, step_out; /* see merge */
+    bool planning;           /* the next parallel loop plans the round `round` */
     float rate;
     double loss, pass_loss; /* sums since the last report, since the begin of the pass */
     int64_t pairs, pass_pairs;

@@ -4,9 +4,14 @@
 #include "base/alloc.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define FEW_STEPS 0.02f /* steps that need no scale */
+
 enum { AHEAD = 2, LINE = 16, MIN_SLOTS = 1024 }; /* steps to prefetch; floats of a cache line */
+#define ALPHA ((float)atof(getenv("W2V_ALPHA") ? getenv("W2V_ALPHA") : "1"))
+enum { TREE_STEPS = 12 };
 #define MAX_TAG 0xFFFFFFu
 
 /* ---- copies of rows that several shards use ---- */
@@ -137,21 +142,43 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
     }
 }
 
-/* ---- merging ---- */
+/* ---- merging ----
+ *
+ * All shards move a row that they share the same way, so that the sum of many moves would overshoot. One after
+ * another, u steps cover the part m(u) = 1 - exp(-u s) of the way to an optimum, with s the size of a step. k
+ * shards with U steps altogether would cover m(U); the sum of their differences covers k m(U / k). Differences
+ * are scaled by the ratio: about 1 for rows with few steps, 1 / k for rows with many. */
+
+static float part_covered(float steps) { return -expm1f(-steps); }
+
+/* step_in, step_out: sizes of a use of an input and of an output. */
+static float scale_of(const ses_w2v *w, int32_t row, ses_w2v_share share)
+{
+    float steps = (row < w->in_rows ? w->step_in : w->step_out) * (float)share.uses, k = (float)share.shards;
+    return steps < FEW_STEPS ? 1 : part_covered(steps) / (k * part_covered(steps / k));
+}
 
 /* Part `part` of the rows. */
-static void merge(const ses_w2v *w, int64_t part)
+static void merge(ses_w2v *w, int64_t part)
 {
     size_t stride = (size_t)w->stride;
-    for (int64_t k = 0; k < w->shards; k++) {
-        const ses_w2v_shard *s = &w->shard[k];
-        for (size_t i = 0; i < s->n_copies; i++) {
-            if (s->copy[i].row % w->shards != part) continue;
-            float *to = w->weight + (size_t)s->copy[i].row * stride;
-            const float *from = s->copied + i * stride;
-            for (size_t c = 0; c < stride; c++) to[c] += from[c];
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t k = 0; k < w->shards; k++) {
+            const ses_w2v_shard *s = &w->shard[k];
+            for (size_t i = 0; i < s->n_copies; i++) {
+                int32_t row = s->copy[i].row;
+                ses_w2v_share *share = &w->share[row];
+                if (row % w->shards != part) continue;
+                if (share->tag != w->tag) *share = (ses_w2v_share){ .tag = w->tag };
+                if (!pass) {
+                    share->uses += s->copy[i].uses, share->shards++;
+                    continue;
+                }
+                float *to = w->weight + (size_t)row * stride, scale = scale_of(w, row, *share);
+                const float *from = s->copied + i * stride;
+                for (size_t c = 0; c < stride; c++) to[c] += scale * from[c];
+            }
         }
-    }
 }
 
 static void merge_and_plan(void *ctx, int64_t number, void *scratch)
@@ -196,6 +223,8 @@ bool ses_w2v_begin(ses_w2v *w, ses_err *e)
 bool ses_w2v_round(ses_w2v *w, ses_err *e)
 {
     w->rate = rate_of(w);
+    w->step_in = ALPHA * w->rate * (float)(w->hs ? TREE_STEPS : w->negative + 1);
+    w->step_out = ALPHA * w->rate * (float)(w->bags ? 1 : w->window + 1);
     if (w->round % w->rounds == 0) w->pass_loss = 0, w->pass_pairs = 0;
     ses_parallel_for(w->pool, w->shards, train_shard, w);
     if (failed(w, e)) return false;
