@@ -7,7 +7,6 @@
 #include "vector_output.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
@@ -130,7 +129,6 @@ static bool set_up(ses_w2v *w, ses_err *e)
     w->seed = (uint64_t)value[SES_W2V_SEED], w->shards = (int64_t)value[SES_W2V_SHARDS];
     w->hs = value[SES_W2V_LOSS] > 0, w->bags = w->cbow || subwords;
     w->round_words = ROUND_WORDS;
-    if (getenv("W2V_ROUND")) w->round_words = atoi(getenv("W2V_ROUND"));
     w->in_rows = (int64_t)v->n + (subwords ? (int64_t)value[SES_W2V_BUCKET] : 0);
     w->out_rows = (int64_t)v->n - (w->hs ? 1 : 0);
     w->kernel = ses_kernels_cpu(SES_ISA_BEST);
