@@ -1,5 +1,5 @@
-/* Trainers of word vectors: tables, similar words of a text with known topics, the same bits for any number of
- * threads and after an interruption, refused settings and checkpoints. */
+/* Trainers of word vectors: tables, similar words of a text with known topics, the same bits for any number
+ * of threads and after an interruption, refused settings and checkpoints. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
@@ -60,8 +60,14 @@ static uint64_t train(const char *model, const char *settings, int threads, bool
     const char *name[MAX_NAMES], *value[MAX_NAMES], *path = corpus;
     size_t n = 0, size;
     snprintf(text, sizeof text, "%s", settings);
-    for (char *s = strtok(text, " ="); s && n < MAX_NAMES; s = strtok(NULL, " ="), n++)
-        name[n] = s, value[n] = strtok(NULL, " =");
+    for (char *s = text; *s && n < MAX_NAMES; n++) { /* splits at '=' and at blanks */
+        name[n] = s;
+        s += strcspn(s, "=");
+        *s++ = 0;
+        value[n] = s;
+        s += strcspn(s, " ");
+        if (*s) *s++ = 0;
+    }
     const ses_vector_trainer *t = ses_vector_trainer_find(model, e);
     ses_vector_job job = { .corpus = &path,
                            .n_corpus = 1,

@@ -15,7 +15,7 @@ refuses() { # refuses TEXT OPTION...
     if train -q --output "$tmp/refused" "$@"; then fail "accepted: $*"
     elif [ -e "$tmp/refused" ]; then fail "wrote a file: $*"
     elif grep -q -e "$text" "$tmp/err"; then pass
-    else fail "$* says: $(cat "$tmp/err")"; fi
+    else fail "$* prints: $(cat "$tmp/err")"; fi
 }
 
 that 'text' 'train --dim 8 --output "$tmp/a" "$tmp/corpus" && head -1 "$tmp/a" | grep -q "^[0-9]* 8$"'
@@ -57,7 +57,7 @@ that 'skipped words are reported, the rest is trained' 'train --dim 8 --output "
 that 'a run of some seconds' 'train -q --epochs 60 -t 2 --output "$tmp/whole" "$tmp/corpus"'
 for signal in INT TERM; do
     rm -f "$tmp/part"
-    # A shell ignores INT in background jobs; env restores it where it can.
+    # A shell ignores INT in background jobs; env restores it.
     env --default-signal=INT "$sesame" vectors train -q --epochs 60 -t 1 --checkpoint-every 1 --output "$tmp/part" "$tmp/corpus" 2>"$tmp/err" &
     job=$!
     sleep 0.3

@@ -13,7 +13,7 @@
 
 enum { PROGRESS_EVERY = 1 << 20 };
 
-/* Ids that were read: all of them, or those that are not yet in the temporary file. */
+/* Ids that were read: all of them, or the ones that are not yet in the temporary file. */
 typedef struct sink {
     ses_word_corpus *c;
     const ses_word_corpus_options *o;

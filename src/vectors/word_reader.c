@@ -36,7 +36,7 @@ void ses_word_reader_free(ses_word_reader *r)
     *r = (ses_word_reader){ 0 };
 }
 
-/* Reads more bytes; keeps those from `from` on, which becomes 0. */
+/* Reads more bytes; keeps the bytes from `from` on, which becomes 0. */
 static bool fill(ses_word_reader *r, size_t from, ses_err *e)
 {
     size_t got;

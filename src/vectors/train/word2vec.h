@@ -61,7 +61,7 @@ typedef struct ses_w2v_copy {
 
 /* Uses of a row by several shards in a round. */
 typedef struct ses_w2v_share {
-    uint32_t tag; /* of the round */
+    uint32_t tag; /* tag of the round */
     int32_t uses, shards;
 } ses_w2v_share;
 
@@ -78,7 +78,7 @@ typedef struct ses_w2v_shard {
     size_t n_copies, copy_capacity, copied_capacity;
     int32_t *slot; /* hash table: row -> copy + 1 */
     size_t slots;
-    double loss; /* of the current round */
+    double loss; /* sum over the current round */
     int64_t pairs;
     ses_err err;
 } ses_w2v_shard;

@@ -79,7 +79,7 @@ static bool push_word(ses_w2v_shard *s, size_t n, int32_t id, int64_t position, 
 /* ---- words ---- */
 
 /* The kept words of [begin, end), preceded and followed by up to a window of the same sentence. *from, *to:
- * those of [begin, end). Returns how many, or -1. */
+ * the words of [begin, end). Returns how many, or -1. */
 static int64_t collect_words(const ses_w2v *w, ses_w2v_shard *s, int64_t begin, int64_t end, uint32_t pass,
                              int64_t *from, int64_t *to)
 {
