@@ -239,8 +239,8 @@ enum { SES_WORD_STEP_MAX = 64 }; /* rows of word_step on each side; outputs of b
 
 /* A step of skip-gram or CBOW: f(i,j) = x[i] . y[j], g(i,j) = rate (label[j] - sigmoid(f(i,j))),
  *     x[i] += sum over j of g(i,j) y[j]        y[j] += sum over i of g(i,j) x[i]
- * from the rows before the step. The loss of a pair is -log sigmoid(f) for label 1, -log sigmoid(-f) for label
- * 0. An input row may occur several times: all its gradients are added. Output rows are distinct. */
+ * from the rows before the step. The loss of a pair is -log sigmoid(f) for label 1, -log sigmoid(-f) for
+ * label 0. An input row may occur several times: all its gradients are added. Output rows are distinct. */
 typedef struct ses_word_step {
     float *const *x;    /* [n] rows */
     float *const *y;    /* [m] rows */

@@ -1,5 +1,5 @@
-/* Phrases: joins pairs of neighboring words that occur together more often than by chance (Mikolov et al. 2013),
- * as word2phrase: with counts a and b of the words, ab of the pair and a text of n words,
+/* Phrases: joins pairs of neighboring words that occur together more often than by chance (Mikolov et al.
+ * 2013), as word2phrase: with counts a and b of the words, ab of the pair and a text of n words,
  *     (ab - min_count) / a / b * n > threshold
  * Pairs are counted across line ends but joined within lines; a word joins one pair at most. The output has
  * word2phrase's bytes unless the text has words of more than 58 bytes or does not end with a line end. */

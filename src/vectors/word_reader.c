@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* A word of SES_WORDS_TEXT is split after it was found: text without blanks, as Chinese, comes in long ones. */
+/* A word of SES_WORDS_TEXT is split after it was found: text without blanks, as Chinese, comes in long
+ * ones. */
 enum { BUFFER = 1 << 18, MAX_UNSPLIT = 1 << 16 };
 
 enum { PLAIN, BLANK, LINE_END, NUL_BYTE, HIGH };

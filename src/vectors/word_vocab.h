@@ -23,9 +23,9 @@ typedef struct ses_word_vocab {
 
 /* Counts an occurrence of a word; its id, or -1: out of memory, or more than INT32_MAX different words. */
 int32_t ses_word_vocab_count(ses_word_vocab *v, const char *s, size_t n, ses_err *e);
-/* Keeps the words that occur at least min_count times, the max_words most frequent of them (0: all), sorted by
- * falling count; ties keep the order in which they were first seen. new_id [n before the call] receives the id
- * of each word, -1: dropped; may be NULL. Fails if no word is left. */
+/* Keeps the words that occur at least min_count times, the max_words most frequent of them (0: all), sorted
+ * by falling count; ties keep the order in which they were first seen. new_id [n before the call] receives
+ * the id of each word, -1: dropped; may be NULL. Fails if no word is left. */
 bool ses_word_vocab_select(ses_word_vocab *v, int64_t min_count, size_t max_words, int32_t *new_id,
                            ses_err *e);
 int32_t ses_word_vocab_find(const ses_word_vocab *v, const char *s, size_t n); /* id; -1: unknown */

@@ -4,7 +4,8 @@
 
 #include "vectors/word_vocab.h"
 
-/* The rows of word i are row[start[i]] .. row[start[i + 1] - 1]: i, then n + bucket of each n-gram of <word>. */
+/* The rows of word i are row[start[i]] .. row[start[i + 1] - 1]: i, then n + bucket of each n-gram of
+ * <word>. */
 typedef struct ses_subwords {
     size_t *start;
     int32_t *row;

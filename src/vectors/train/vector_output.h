@@ -5,7 +5,7 @@
 #include "vectors/word_vocab.h"
 
 /* In the order of SES_VECTOR_FORMATS. */
-typedef enum { SES_VECTORS_TEXT, SES_VECTORS_BINARY, SES_VECTORS_FASTTEXT } ses_vector_format;
+typedef enum { SES_VECTORS_TEXT, SES_VECTORS_BINARY, SES_VECTORS_FASTTEXT } ses_vector_file_format;
 #define SES_VECTOR_FORMATS "word2vec|word2vec-binary|fasttext"
 
 /* Row i of the vectors at out [dim]. */
@@ -28,7 +28,7 @@ typedef struct ses_fasttext_settings {
 typedef struct ses_vector_file {
     const char *path;
     bool overwrite;
-    ses_vector_format format;
+    ses_vector_file_format format;
     const ses_word_vocab *vocab;
     int64_t dim;
     ses_vector_matrix words;         /* a vector per word */

@@ -224,7 +224,7 @@ static bool write_output(const ses_w2v *w, ses_err *e)
                                  .out = { words, out_row, w } };
     ses_vector_file f = { .path = w->job->output,
                           .overwrite = w->job->overwrite,
-                          .format = (ses_vector_format)w->job->format,
+                          .format = (ses_vector_file_format)w->job->format,
                           .vocab = &w->corpus.vocab,
                           .dim = w->dim,
                           .words = { words, word_row, w },

@@ -143,10 +143,10 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
 
 /* ---- merging ----
  *
- * All shards move a row that they share the same way, so that the sum of many moves would overshoot. One after
- * another, u steps cover the part m(u) = 1 - exp(-u s) of the way to an optimum, with s the size of a step. k
- * shards with U steps altogether would cover m(U); the sum of their differences covers k m(U / k). Differences
- * are scaled by the ratio: about 1 for rows with few steps, 1 / k for rows with many. */
+ * All shards move a row that they share the same way, so that the sum of many moves would overshoot. One
+ * after another, u steps cover the part m(u) = 1 - exp(-u s) of the way to an optimum, with s the size of a
+ * step. k shards with U steps altogether would cover m(U); the sum of their differences covers k m(U / k).
+ * Differences are scaled by the ratio: about 1 for rows with few steps, 1 / k for rows with many. */
 
 static float part_covered(float steps) { return -expm1f(-steps); }
 
