@@ -235,6 +235,20 @@ typedef struct ses_adafactor {
     double beta2, eps, scale;
 } ses_adafactor;
 
+enum { SES_WORD_STEP_MAX = 64 }; /* rows of word_step on each side; outputs of bag_step */
+
+/* A step of skip-gram or CBOW: f(i,j) = x[i] . y[j], g(i,j) = rate (label[j] - sigmoid(f(i,j))),
+ *     x[i] += sum over j of g(i,j) y[j]        y[j] += sum over i of g(i,j) x[i]
+ * from the rows before the step. The loss of a pair is -log sigmoid(f) for label 1, -log sigmoid(-f) for
+ * label 0. An input row may occur several times: all its gradients are added. Output rows are distinct. */
+typedef struct ses_word_step {
+    float *const *x;    /* [n] rows */
+    float *const *y;    /* [m] rows */
+    const float *label; /* [m] */
+    int64_t n, m, cols;
+    float rate;
+} ses_word_step;
+
 /* Points of the plane. */
 typedef struct ses_points {
     int64_t n;

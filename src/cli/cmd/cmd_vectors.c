@@ -33,6 +33,7 @@ const ses_command ses_command_vectors = {
     .description = "Trains and uses static word vectors. 'sesame vectors ACTION --help' describes an action.",
     .examples = examples,
     .max_operands = -1,
-    .operand_words = "train|info|convert|nearest|analogy|similarity|eval|quantize|supervised|test|predict",
+    .operand_words =
+        "train|phrases|info|convert|nearest|analogy|similarity|eval|quantize|supervised|test|predict",
     .run = run,
 };

@@ -145,6 +145,20 @@ static inline float vf_sum(vf a)
     h = _mm_add_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
 }
+static inline vf vf_sum_each(const vf x[VF_LANES])
+{
+    vf z[4], w[2];
+    for (int q = 0; q < 4; q++) { /* rows 4 q .. 4 q + 3, within each 128 bits */
+        const vf *r = x + 4 * q;
+        vf a = vf_add(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+        vf b = vf_add(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+        z[q] = vf_add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+    }
+    for (int h = 0; h < 2; h++)
+        w[h] = vf_add(_mm512_shuffle_f32x4(z[2 * h], z[2 * h + 1], 0x88),
+                      _mm512_shuffle_f32x4(z[2 * h], z[2 * h + 1], 0xdd));
+    return vf_add(_mm512_shuffle_f32x4(w[0], w[1], 0x88), _mm512_shuffle_f32x4(w[0], w[1], 0xdd));
+}
 static inline float vf_hmax(vf a)
 {
     __m256 q = _mm256_max_ps(vf_low_half(a), vf_high_half(a));

@@ -1,0 +1,121 @@
+/* vectors phrases: joins words that belong together. */
+#include "cli/command.h"
+#include "cli/train/train_monitor.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "vectors/word_corpus.h"
+#include "vectors/word_phrases.h"
+
+#include <inttypes.h>
+
+typedef struct args {
+    const char *output;
+    bool overwrite;
+    int words;
+    int64_t min_count, passes;
+    double threshold;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "text to write" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace FILE" },
+    { .name = "threshold",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, threshold),
+      .value = "X",
+      .def = "100",
+      .help = "score above which a pair is joined; a larger one joins fewer" },
+    { .name = "min-count",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, min_count),
+      .value = "N",
+      .def = "5",
+      .min = 1,
+      .max = 1 << 30,
+      .help = "least count of a word and of a pair" },
+    { .name = "passes",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, passes),
+      .value = "N",
+      .def = "1",
+      .min = 1,
+      .max = 16,
+      .help = "passes; the second joins up to four words, and so forth" },
+    { .name = "words",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, words),
+      .choices = "blank|text",
+      .def = "blank",
+      .help = "blank: words are separated by blanks; text: prose, lower-cased and split" },
+};
+
+static bool show(void *ctx, int64_t words)
+{
+    ses_progress_show(ctx, words);
+    return !ses_train_monitor_should_stop();
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "words", 0);
+    ses_phrases_job job = { .corpus = c->operands[0],
+                            .output = a->output,
+                            .overwrite = a->overwrite,
+                            .rule = (ses_words_rule)a->words,
+                            .min_count = a->min_count,
+                            .threshold = a->threshold,
+                            .passes = (int)a->passes,
+                            .progress = show,
+                            .ctx = &line };
+    double start = ses_seconds();
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    ses_train_monitor_catch_signals();
+    bool ok = ses_phrases_run(&job, e);
+    ses_progress_end(&line);
+    ses_buf skipped = { 0 };
+    if (ses_words_skipped_text(&job.skipped, &skipped) && skipped.data)
+        fprintf(stderr, "sesame: warning: %s: %s\n", c->operands[0], skipped.data);
+    ses_buf_free(&skipped);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
+    if (ok && !c->quiet)
+        fprintf(stderr, "%s: %" PRId64 " words, %" PRId64 " pairs joined, %.1f s\n", a->output, job.words,
+                job.joined, ses_seconds() - start);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame vectors phrases --output phrases.txt corpus.txt", "join pairs such as new_york" },
+    { "sesame vectors phrases --passes 2 --output phrases.txt corpus.txt", "also new_york_times" },
+    { 0 },
+};
+
+const ses_command ses_command_vectors_phrases = {
+    .name = "vectors-phrases",
+    .usage = "CORPUS",
+    .summary = "join words that belong together, as word2phrase",
+    .description = "Joins pairs of words by _ if they occur together more often than by chance: "
+                   "(ab - min-count) / a / b * words > threshold. Settings and output are word2phrase's.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 1,
+    .max_operands = 1,
+    .is_action = true,
+    .run = run,
+};

@@ -1,0 +1,235 @@
+/* vectors train: trains word vectors on a text. */
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "cli/train/train_monitor.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "vectors/exact/exact.h"
+#include "vectors/train/vector_output.h"
+#include "vectors/train/vector_trainer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct args {
+    const char *exact, *output;
+    bool binary, overwrite, resume;
+    int format;
+    int64_t threads, checkpoint_every;
+#define SES_VECTORS_SETTING(field, name, help) const char *field; /* text: NULL unless given */
+#include "vectors_settings.def"
+#undef SES_VECTORS_SETTING
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "file to write" },
+    { .name = "format",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, format),
+      .choices = SES_VECTOR_FORMATS,
+      .help = "format of FILE (default word2vec, its text format); fasttext keeps the n-grams" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace FILE" },
+    SES_OPT_THREADS(args, threads),
+    { .name = "checkpoint-every",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, checkpoint_every),
+      .value = "SECONDS",
+      .min = 1,
+      .max = 1e9,
+      .help = "write FILE.checkpoint at this interval; Ctrl-C writes it too" },
+    { .name = "resume",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, resume),
+      .help = "continue from FILE.checkpoint; the result has the bits of a run without interruption" },
+    { .name = "exact",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, exact),
+      .value = "PROGRAM",
+      .help = "reproduce a program bit for bit: word2vec, fasttext or glove" },
+    { .name = "binary",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, binary),
+      .help = "--exact: write the binary format of the program instead of text" },
+#define SES_VECTORS_SETTING(field, option, what) \
+    { .name = option, .type = SES_OPT_TEXT, .offset = offsetof(args, field), .value = "X", .help = what },
+#include "vectors_settings.def"
+#undef SES_VECTORS_SETTING
+};
+
+static const char *const setting_name[] = {
+#define SES_VECTORS_SETTING(field, option, help) option,
+#include "vectors_settings.def"
+#undef SES_VECTORS_SETTING
+};
+
+enum { N_SETTINGS = SES_LEN(setting_name), LABEL = 96 };
+
+/* The settings as typed, in the order of setting_name. */
+static void settings_of(const args *a, const char *value[N_SETTINGS])
+{
+    const char *const given[] = {
+#define SES_VECTORS_SETTING(field, option, help) a->field,
+#include "vectors_settings.def"
+#undef SES_VECTORS_SETTING
+    };
+    memcpy(value, given, sizeof given);
+}
+
+/* ---- exact programs ---- */
+
+static bool show_exact(void *ctx, int64_t done, int64_t total)
+{
+    ses_progress *line = ctx;
+    line->total = total;
+    ses_progress_show(line, done);
+    return !ses_train_monitor_should_stop();
+}
+
+static bool run_exact(ses_call *c, ses_progress *line, int64_t *words, ses_err *e)
+{
+    const args *a = c->args;
+    const char *value[N_SETTINGS];
+    const ses_exact_program *p = ses_exact_find(a->exact, e);
+    if (!p) return false;
+    const char *other = a->format >= 0        ? "--format"
+                        : a->resume           ? "--resume"
+                        : a->checkpoint_every ? "--checkpoint-every"
+                                              : NULL;
+    if (other)
+        return ses_fail(e, SES_EUSAGE, "%s does not apply to --exact, which reproduces a program as it is",
+                        other);
+    if (c->n_operands > 1) return ses_fail(e, SES_EUSAGE, "--exact takes one text, not %d", c->n_operands);
+    ses_exact_job job = { .corpus = c->operands[0],
+                          .output = a->output,
+                          .binary = a->binary,
+                          .overwrite = a->overwrite,
+                          .progress = show_exact,
+                          .ctx = line };
+    settings_of(a, value);
+    bool ok = ses_exact_set(p, setting_name, value, N_SETTINGS, &job, e) && p->run(&job, e);
+    *words = job.words;
+    return ok;
+}
+
+/* ---- trainers ---- */
+
+typedef struct display {
+    ses_progress *line;
+    double start;
+    int64_t first; /* words at the first report: a resumed run does not start at 0 */
+    char label[LABEL];
+} display;
+
+static bool show(void *ctx, const ses_vector_report *r)
+{
+    display *d = ctx;
+    bool training = r->total > 0;
+    if (training && d->first < 0) d->first = r->words, d->start = ses_seconds();
+    double seconds = ses_seconds() - d->start;
+    if (training && seconds > 0)
+        snprintf(d->label, sizeof d->label, "pass %d of %d, %.2f M words/s, rate %.5f, loss %.4f", r->pass,
+                 r->passes, (double)(r->words - d->first) / seconds / 1e6, r->rate, r->loss);
+    d->line->label = training && seconds > 0 ? d->label : r->phase;
+    d->line->total = r->total;
+    ses_progress_show(d->line, r->words);
+    return !ses_train_monitor_should_stop();
+}
+
+static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err *e)
+{
+    const args *a = c->args;
+    const char *value[N_SETTINGS];
+    const ses_vector_trainer *t = ses_vector_trainer_find(a->model ? a->model : "skipgram", e);
+    display d = { .line = line, .first = -1 };
+    ses_vector_job job = { .corpus = (const char *const *)c->operands,
+                           .n_corpus = (size_t)c->n_operands,
+                           .output = a->output,
+                           .format = a->format < 0 ? 0 : a->format,
+                           .overwrite = a->overwrite,
+                           .threads = a->threads ? (int)a->threads : ses_cpu_count(),
+                           .checkpoint_every = (double)a->checkpoint_every,
+                           .resume = a->resume,
+                           .progress = show,
+                           .ctx = &d };
+    settings_of(a, value);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (!strcmp(setting_name[i], "model")) value[i] = NULL;
+    if (a->binary)
+        return ses_fail(e, SES_EUSAGE, "--binary belongs to --exact; use --format word2vec-binary");
+    if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e)) return false;
+    bool ok = t->run(&job, e);
+    ses_progress_end(line);
+    ses_buf skipped = { 0 };
+    if (ses_words_skipped_text(&job.skipped, &skipped) && skipped.data)
+        fprintf(stderr, "sesame: warning: %s: %s\n", c->operands[0], skipped.data);
+    ses_buf_free(&skipped);
+    if (job.stopped) ses_wrap(e, "--resume continues from %s.checkpoint", a->output);
+    if (ok && !c->quiet)
+        fprintf(stderr, "%" PRId64 " words of text, mean loss of the last pass %.4f\n", job.tokens, job.loss);
+    *words = job.words;
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
+    int64_t words = 0;
+    double start = ses_seconds();
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    ses_train_monitor_catch_signals();
+    bool ok = a->exact ? run_exact(c, &line, &words, e) : run_trainer(c, &line, &words, e);
+    ses_progress_end(&line);
+    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
+        fprintf(stderr, "sesame: %s\n", e->msg);
+        *e = (ses_err){ 0 };
+    }
+    if (ok && !c->quiet)
+        fprintf(stderr, "%s: vectors of %" PRId64 " words, %.1f s\n", a->output, words,
+                ses_seconds() - start);
+    return ok;
+}
+
+static const ses_usage_example examples[] = {
+    { "sesame vectors train --output vectors.txt corpus.txt", "skip-gram with negative sampling" },
+    { "sesame vectors train --model cbow --words text --dim 300 --output vectors.txt books/*.txt.gz",
+      "CBOW on prose" },
+    { "sesame vectors train --maxn 6 --format fasttext --output vectors.bin corpus.txt",
+      "vectors of subwords, for fastText" },
+    { "sesame vectors train --exact word2vec --cbow 0 --output vectors.txt corpus.txt",
+      "skip-gram with negative sampling, with the bits of word2vec.c" },
+    { 0 },
+};
+
+const ses_command ses_command_vectors_train = {
+    .name = "vectors-train",
+    .usage = "CORPUS...",
+    .summary = "train word vectors on a text",
+    .description =
+        "Trains word vectors on a text: words separated by blanks, one sentence per line. Files may be "
+        "compressed; - is standard input. The result depends on the text, the settings and the seed, not on "
+        "the "
+        "threads. The loss is the mean over pairs of a word and a context word: the logistic losses of the "
+        "pair and of its negative samples, or of the nodes of its path.\n\n"
+        "--exact reproduces another program bit for bit, on one thread, with its own options.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_operands = 1,
+    .max_operands = -1,
+    .is_action = true,
+    .run = run,
+};

@@ -1,0 +1,78 @@
+/* The list of trainers, and their settings by name. */
+#include "vector_trainer.h"
+
+#include "base/number.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <string.h>
+
+static const ses_vector_trainer *const list[] = {
+#define SES_VECTOR_TRAINER(name) &ses_vector_trainer_##name,
+#include "vector_trainers.def"
+#undef SES_VECTOR_TRAINER
+};
+
+const ses_vector_trainer *ses_vector_trainer_find(const char *name, ses_err *e)
+{
+    ses_buf names = { 0 };
+    const ses_vector_trainer *found = NULL;
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        if (!strcmp(list[i]->name, name)) found = list[i];
+        ses_buf_appendf(&names, "%s%s", i ? ", " : "", list[i]->name);
+    }
+    if (!found)
+        ses_fail(e, SES_EUSAGE, "--model \"%s\": unknown; expected one of %s", name,
+                 names.data ? names.data : "");
+    ses_buf_free(&names);
+    return found;
+}
+
+static bool choose(const ses_vector_setting *s, const char *text, double *value, ses_err *e)
+{
+    const char *item;
+    size_t len;
+    for (size_t i = 0; ses_list_at(s->choices, i, &item, &len); i++)
+        if (ses_equal(item, len, text)) return *value = (double)i, true;
+    return ses_fail(e, SES_EUSAGE, "--%s \"%s\": expected one of %s", s->name, text, s->choices);
+}
+
+static bool parse(const ses_vector_setting *s, const char *text, double *value, ses_err *e)
+{
+    if (s->type == SES_VECTOR_CHOICE) return choose(s, text, value, e);
+    if (!ses_parse_number(text, strlen(text), value) ||
+        (s->type == SES_VECTOR_INTEGER && *value != floor(*value)))
+        return ses_fail(e, SES_EUSAGE, "--%s \"%s\": expected %s", s->name, text,
+                        s->type == SES_VECTOR_INTEGER ? "an integer" : "a number");
+    if (*value < s->low || *value > s->high)
+        return ses_fail(e, SES_EUSAGE, "--%s %s: expected a number from %.10g to %.10g", s->name, text,
+                        s->low, s->high);
+    return true;
+}
+
+bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const char *const *name,
+                        const char *const *value, size_t n, ses_err *e)
+{
+    job->trainer = t;
+    for (size_t i = 0; i < t->n_settings; i++) job->text[i] = t->setting[i].def;
+    for (size_t k = 0; k < n; k++) {
+        size_t i = 0;
+        if (!value[k]) continue;
+        while (i < t->n_settings && strcmp(t->setting[i].name, name[k]) != 0) i++;
+        if (i == t->n_settings)
+            return ses_fail(e, SES_EUSAGE, "--%s is not an option of --model %s", name[k], t->name);
+        job->text[i] = value[k];
+    }
+    for (size_t i = 0; i < t->n_settings; i++)
+        if (!parse(&t->setting[i], job->text[i], &job->value[i], e)) return false;
+    return true;
+}
+
+char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e)
+{
+    ses_buf path = { 0 };
+    ses_buf_appendf(&path, "%s.checkpoint", job->output);
+    if (ses_buf_ok(&path, e)) return path.data;
+    ses_buf_free(&path);
+    return NULL;
+}

@@ -1,0 +1,135 @@
+/* Skip-gram and CBOW (Mikolov et al. 2013) on several threads with the same bits for any number of them.
+ *
+ * The text is divided into a fixed number of shards. A round trains a few hundred words of each shard:
+ * 1. Plan, one task per shard: draws subsampling, windows and negative samples, lists the rows of each step,
+ *    and marks for each row whether one shard uses it or several.
+ * 2. Train, one task per shard: a row that no other shard uses is updated in place; of the others, the shard
+ *    has a copy, so that it sees its own updates only. The difference to the original remains.
+ * 3. Merge: the differences are added, in the order of the shards.
+ * Random numbers are functions of (seed, pass, position in the text). Hence the bits depend on the seed, the
+ * shards and the settings only, and the weights between two rounds are the whole state.
+ *
+ * All contexts of a word share its negative samples, so that a window is a small matrix product (Ji et al.
+ * 2016): the kernel word_step. CBOW and words with subwords train the mean of a bag of rows: bag_step. */
+#ifndef SES_VECTORS_WORD2VEC_H
+#define SES_VECTORS_WORD2VEC_H
+
+#include "huffman_tree.h"
+#include "kernel/kernel.h"
+#include "sampling_table.h"
+#include "subwords.h"
+#include "vector_trainer.h"
+
+#include <stdatomic.h>
+
+enum {
+    SES_W2V_DIM,
+    SES_W2V_WINDOW,
+    SES_W2V_NEGATIVE,
+    SES_W2V_SAMPLE,
+    SES_W2V_LOSS,
+    SES_W2V_EPOCHS,
+    SES_W2V_LR,
+    SES_W2V_MIN_COUNT,
+    SES_W2V_MAX_VOCAB,
+    SES_W2V_MINN,
+    SES_W2V_MAXN,
+    SES_W2V_BUCKET,
+    SES_W2V_WORDS,
+    SES_W2V_SEED,
+    SES_W2V_SHARDS,
+    SES_W2V_SETTINGS
+};
+
+/* Limits of the settings: a step has at most SES_WORD_STEP_MAX outputs. */
+enum { SES_W2V_MAX_NEGATIVE = SES_WORD_STEP_MAX - 1, SES_W2V_MAX_SHARDS = 128 };
+
+/* A step: in[first_in ..] are rows, out[first_out ..] are 2 row + label. */
+typedef struct ses_w2v_step {
+    uint32_t first_in, n_in, first_out, n_out;
+} ses_w2v_step;
+
+/* A growing list of rows, and where each is during the round: -1 in place, else the number of the copy. */
+typedef struct ses_w2v_rows {
+    int32_t *item, *copy;
+    size_t n, capacity, copy_capacity;
+} ses_w2v_rows;
+
+typedef struct ses_w2v_copy {
+    int32_t row, uses;
+} ses_w2v_copy;
+
+/* Uses of a row by several shards in a round. */
+typedef struct ses_w2v_share {
+    uint32_t tag; /* tag of the round */
+    int32_t uses, shards;
+} ses_w2v_share;
+
+typedef struct ses_w2v_shard {
+    int64_t begin, end; /* its part of the text */
+    ses_w2v_step *step;
+    size_t n_steps, step_capacity;
+    ses_w2v_rows in, out;
+    int32_t *word; /* kept words around and in the current part, SES_SENTENCE_END between sentences */
+    int64_t *position;
+    size_t word_capacity, position_capacity;
+    ses_w2v_copy *copy;
+    float *copied; /* [n_copies][stride] */
+    size_t n_copies, copy_capacity, copied_capacity;
+    int32_t *slot; /* hash table: row -> copy + 1 */
+    size_t slots;
+    double loss; /* sum over the current round */
+    int64_t pairs;
+    ses_err err;
+} ses_w2v_shard;
+
+typedef struct ses_w2v {
+    ses_vector_job *job;
+    ses_word_corpus corpus;
+    ses_kernels kernel;
+    ses_thread_pool *pool;
+    bool cbow, hs, bags; /* bags: inputs are means of rows */
+    int window, negative, epochs;
+    double lr;
+    uint64_t seed;
+    int64_t dim, stride; /* columns; the same rounded up, so that rows are aligned */
+    int64_t in_rows, out_rows;
+    float *weight;  /* [in_rows + out_rows][stride]; columns from dim on are 0 */
+    uint32_t *keep; /* [words]: kept if a random number is below this; UINT32_MAX: always */
+    ses_sampling_cell *negatives;
+    ses_huffman_tree tree;
+    ses_subwords sub; /* start NULL: none */
+    ses_w2v_shard *shard;
+    int64_t shards, round_words; /* words of a shard in a round */
+    int64_t rounds;              /* rounds of a pass */
+    int64_t round;               /* rounds done, of all passes */
+    _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
+    uint32_t tag;
+    ses_w2v_share *share;    /* [rows] */
+    float step_in, step_out; /* see merge */
+    bool planning;           /* the next parallel loop plans the round `round` */
+    float rate;
+    double loss, pass_loss; /* sums since the last report, since the begin of the pass */
+    int64_t pairs, pass_pairs;
+    double saved_at; /* seconds, time of the last checkpoint */
+} ses_w2v;
+
+/* Plans the current round of shard s. False: shard->err. */
+bool ses_w2v_plan(ses_w2v *w, int64_t s);
+/* Runs the current round: train, merge, plan the next one. False: out of memory or diverged. */
+bool ses_w2v_round(ses_w2v *w, ses_err *e);
+/* Plans the first round after a start or a resumed checkpoint. */
+bool ses_w2v_begin(ses_w2v *w, ses_err *e);
+void ses_w2v_shard_free(ses_w2v_shard *s);
+
+/* Whether one shard uses a row in this round. */
+static inline bool ses_w2v_owns(const ses_w2v *w, int64_t s, int32_t row)
+{
+    return atomic_load_explicit(&w->user[row], memory_order_relaxed) == (w->tag << 8 | (uint32_t)(s + 1));
+}
+
+/* State between two rounds. */
+bool ses_w2v_save(ses_w2v *w, ses_err *e);
+bool ses_w2v_resume(ses_w2v *w, ses_err *e);
+
+#endif

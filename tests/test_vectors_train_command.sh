@@ -1,0 +1,89 @@
+#!/bin/sh
+# `sesame vectors train` without --exact, and `sesame vectors phrases`: files, formats, options of the two modes,
+# damaged input, full disk, Ctrl-C and --resume.
+set -u
+. tests/counted.sh
+
+awk 'BEGIN { x = 1; for (i = 0; i < 20000; i++) { x = x * 16807 % 2147483647; y = int(x % 1000 / 100) * int(x / 1000 % 30)
+    printf "w%d%s", y, x % 17 == 0 ? "\n" : " " } printf "\n" }' >"$tmp/corpus"
+
+train() { "$sesame" vectors train "$@" 2>"$tmp/err"; }
+same() { cmp -s "$tmp/$1" "$tmp/$2"; }
+refuses() { # refuses TEXT OPTION...
+    text=$1
+    shift
+    if train -q --output "$tmp/refused" "$@"; then fail "accepted: $*"
+    elif [ -e "$tmp/refused" ]; then fail "wrote a file: $*"
+    elif grep -q -e "$text" "$tmp/err"; then pass
+    else fail "$* prints: $(cat "$tmp/err")"; fi
+}
+
+that 'text' 'train --dim 8 --output "$tmp/a" "$tmp/corpus" && head -1 "$tmp/a" | grep -q "^[0-9]* 8$"'
+that 'the summary has the loss' 'grep -q "mean loss of the last pass [0-9]" "$tmp/err"'
+that 'two threads write the same' 'train -q --dim 8 -t 2 --output "$tmp/b" "$tmp/corpus" && same a b'
+that 'so do pipes and compressed files' 'train -q --dim 8 -t 1 --overwrite --output "$tmp/b" - <"$tmp/corpus" && same a b'
+that 'several files are one text' 'head -500 "$tmp/corpus" >"$tmp/c1"; tail -n +501 "$tmp/corpus" >"$tmp/c2"
+    train -q --dim 8 --overwrite --output "$tmp/b" "$tmp/c1" "$tmp/c2" && same a b'
+that 'binary' 'train -q --dim 8 --format word2vec-binary --output "$tmp/a.bin" "$tmp/corpus" &&
+    [ "$(head -1 "$tmp/a.bin")" = "$(head -1 "$tmp/a")" ]'
+that 'fastText' 'train -q --dim 8 --maxn 4 --bucket 1000 --format fasttext --output "$tmp/f.bin" "$tmp/corpus" &&
+    [ "$(od -A n -t d4 -N 12 "$tmp/f.bin" | tr -s " ")" = " 793712314 12 8" ]'
+that 'prose' 'printf "The cat, the DOG. The cat!\n" >"$tmp/prose" &&
+    train -q --dim 2 --words text --min-count 1 --output "$tmp/p" "$tmp/prose" && grep -q "^dog " "$tmp/p" && grep -q "^, " "$tmp/p"'
+
+refuses 'exists: --overwrite' --output "$tmp/a" "$tmp/corpus"
+refuses 'not an option of --model skipgram' --size 10 "$tmp/corpus"
+refuses 'not an option of --model cbow' --model cbow --iter 3 "$tmp/corpus"
+refuses 'binary belongs to --exact' --binary "$tmp/corpus"
+refuses 'not an option of word2vec' --exact word2vec --epochs 3 "$tmp/corpus"
+refuses 'does not apply to --exact' --exact word2vec --resume "$tmp/corpus"
+refuses 'does not apply to --exact' --exact fasttext --format fasttext "$tmp/corpus"
+refuses 'takes one text' --exact word2vec "$tmp/corpus" "$tmp/corpus"
+refuses 'unknown; expected one of' --model x "$tmp/corpus"
+refuses 'nothing to resume' --resume "$tmp/corpus"
+refuses 'occurs at least 100000 times' --min-count 100000 "$tmp/corpus"
+: >"$tmp/empty"
+refuses 'no words' "$tmp/empty"
+refuses 'No such file' "$tmp/missing"
+if [ -w /dev/full ]; then
+    that 'full disk' '! train -q --overwrite --output /dev/full "$tmp/corpus" && [ -s "$tmp/err" ] && [ -c /dev/full ]'
+fi
+
+{ cat "$tmp/corpus"; head -c 10000000 /dev/zero | tr '\0' x; printf '\n\377\376 ok\nx\0y\n'; } >"$tmp/bad"
+that 'skipped words are reported, the rest is trained' 'train --dim 8 --output "$tmp/s" "$tmp/bad" && same a s &&
+    grep -q "3 words were skipped: 1 too long, 1 not valid UTF-8, 1 with a NUL byte; the first in line" "$tmp/err"'
+
+# Ctrl-C: the checkpoint, then the bits of a run without interruption. A fast machine may finish first.
+that 'a run of some seconds' 'train -q --epochs 60 -t 2 --output "$tmp/whole" "$tmp/corpus"'
+for signal in INT TERM; do
+    rm -f "$tmp/part"
+    # A shell ignores INT in background jobs; env restores it.
+    env --default-signal=INT "$sesame" vectors train -q --epochs 60 -t 1 --checkpoint-every 1 --output "$tmp/part" "$tmp/corpus" 2>"$tmp/err" &
+    job=$!
+    sleep 0.3
+    kill -$signal $job 2>/dev/null
+    wait $job
+    code=$?
+    if [ -e "$tmp/part" ]; then
+        that "$signal: finished before the signal" 'same whole part'
+    elif [ ! -e "$tmp/part.checkpoint" ]; then # stopped while it read the text
+        that "$signal: stopped early" '[ $code -gt 128 ]'
+    else
+        that "$signal: exit code and hint" '[ $code -gt 128 ] && grep -q -e "--resume continues" "$tmp/err"'
+        that "$signal: resumed" 'train -q --epochs 60 -t 2 --resume --output "$tmp/part" "$tmp/corpus" && same whole part'
+        that "$signal: the checkpoint is gone" '[ ! -e "$tmp/part.checkpoint" ]'
+    fi
+done
+
+# word2phrase writes a file with this sum for the same text.
+awk 'BEGIN { x = 1; for (i = 0; i < 6000; i++) { x = x * 16807 % 2147483647
+    printf "%s%s", x % 50 == 0 ? "new york" : "w" x % 97, x % 13 == 0 ? "\n" : " " } printf "\n" }' >"$tmp/text"
+that 'phrases' '"$sesame" vectors phrases -q --threshold 20 --output "$tmp/phrases" "$tmp/text" && grep -q new_york "$tmp/phrases"'
+that 'word2phrase'\''s bytes' '[ "$(cksum <"$tmp/phrases")" = "3089347476 24468" ]'
+that 'two passes' 'sed "s/new york/new york times/g" "$tmp/text" >"$tmp/text2" &&
+    "$sesame" vectors phrases -q --threshold 20 --passes 2 --output "$tmp/phrases2" "$tmp/text2" &&
+    grep -q new_york_times "$tmp/phrases2" && [ ! -e "$tmp/phrases2.pass0" ]'
+that 'phrases: an existing file is kept' '! "$sesame" vectors phrases -q --output "$tmp/phrases" "$tmp/text" 2>"$tmp/err" && grep -q overwrite "$tmp/err"'
+that 'phrases: standard input' '! "$sesame" vectors phrases -q --output "$tmp/x" - </dev/null 2>"$tmp/err" && grep -q "read twice" "$tmp/err"'
+
+counted
