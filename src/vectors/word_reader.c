@@ -1,0 +1,147 @@
+/* Words of a text. */
+#include "word_reader.h"
+
+#include "base/alloc.h"
+#include "base/unicode/lowercase.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+
+#include <string.h>
+
+/* A word of SES_WORDS_TEXT is split after it was found: text without blanks, as Chinese, comes in long ones. */
+enum { BUFFER = 1 << 18, MAX_UNSPLIT = 1 << 16 };
+
+enum { PLAIN, BLANK, LINE_END, NUL_BYTE, HIGH };
+
+static unsigned kind_of(char byte)
+{
+    static const uint8_t kind[128] = { [0] = NUL_BYTE, ['\t'] = BLANK, ['\n'] = LINE_END, ['\v'] = BLANK,
+                                       ['\f'] = BLANK, ['\r'] = BLANK, [' '] = BLANK };
+    unsigned char c = (unsigned char)byte;
+    return c < 0x80 ? kind[c] : HIGH;
+}
+
+bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule rule, ses_err *e)
+{
+    r->rule = rule;
+    r->in = ses_input_stream_open(path, e);
+    return r->in && (r->buffer = ses_alloc(BUFFER, e));
+}
+
+void ses_word_reader_free(ses_word_reader *r)
+{
+    ses_input_stream_free(r->in);
+    ses_free(r->buffer);
+    ses_buf_free(&r->pieces);
+    *r = (ses_word_reader){ 0 };
+}
+
+/* Reads more bytes; keeps those from `from` on, which becomes 0. */
+static bool fill(ses_word_reader *r, size_t from, ses_err *e)
+{
+    size_t got;
+    if (r->end > from) memmove(r->buffer, r->buffer + from, r->end - from);
+    r->end -= from;
+    r->at -= from;
+    if (!ses_input_stream_read(r->in, r->buffer + r->end, BUFFER - r->end, &got, e)) return false;
+    r->end += got;
+    r->ended = got == 0;
+    return true;
+}
+
+static void skip(ses_word_reader *r, int64_t *count)
+{
+    ses_words_skipped *s = &r->skipped;
+    if (!s->too_long && !s->not_utf8 && !s->with_nul) s->first_line = r->line + 1;
+    ++*count;
+}
+
+/* Finds the next bytes between blanks. *n 0: a line end; *s NULL: the end of the text. */
+static bool next_raw(ses_word_reader *r, const char **s, size_t *n, ses_err *e)
+{
+    size_t max = r->rule == SES_WORDS_TEXT ? MAX_UNSPLIT : SES_WORD_MAX, start = r->at;
+    unsigned seen = 0;
+    bool too_long = false;
+    *n = 0;
+    for (;;) {
+        unsigned kind = LINE_END;
+        while (r->at < r->end && (kind = kind_of(r->buffer[r->at])) != BLANK && kind != LINE_END)
+            seen |= 1u << kind, r->at++;
+        if (r->at == r->end && !r->ended) {
+            if (r->at - start > max) too_long = true, start = r->at; /* drops the bytes so far */
+            if (!fill(r, start, e)) return false;
+            start = 0;
+            continue;
+        }
+        size_t len = r->at - start;
+        too_long |= len > max;
+        if (too_long) {
+            skip(r, &r->skipped.too_long);
+        } else if (seen & 1u << NUL_BYTE) {
+            skip(r, &r->skipped.with_nul);
+        } else if (seen & 1u << HIGH && ses_utf8_valid(r->buffer + start, len) != len) {
+            skip(r, &r->skipped.not_utf8);
+        } else if (len) {
+            *s = r->buffer + start;
+            *n = len;
+            return true;
+        }
+        if (r->at == r->end) return *s = NULL, true;
+        r->at++;
+        start = r->at;
+        seen = 0;
+        too_long = false;
+        if (kind == LINE_END) return r->line++, *s = "", true;
+    }
+}
+
+static bool joins_letters(const char *s, size_t n, size_t at, size_t len)
+{
+    uint32_t before = (unsigned char)s[at - 1], after;
+    bool apostrophe = s[at] == '\'' || (len == 3 && !memcmp(s + at, "\xe2\x80\x99", 3));
+    return apostrophe && at + len < n && (before >= 0x80 || ses_gc_in(before, SES_GCS_L)) &&
+           ses_utf8_decode(s + at + len, n - at - len, &after) && ses_gc_in(after, SES_GCS_L);
+}
+
+static bool is_separate(uint32_t cp)
+{
+    return ses_gc_in(cp, SES_GCS_P | SES_GCS_S) || ses_cp_is(cp, SES_CP_CJK);
+}
+
+/* The next word of pieces; 0: no more. */
+static size_t next_piece(ses_word_reader *r, const char **s)
+{
+    const char *text = r->pieces.data;
+    size_t n = r->pieces.len, from = r->next_piece, at = from;
+    while (at < n) {
+        uint32_t cp;
+        size_t len = ses_utf8_next(text + at, &cp);
+        bool other = ses_cp_is(cp, SES_CP_SPACE | SES_CP_OTHER8);
+        if (other || (is_separate(cp) && !(at > from && joins_letters(text, n, at, len)))) {
+            if (at > from) break;
+            from = at + (other ? len : 0);
+            at += len;
+            if (!other) break;
+            continue;
+        }
+        at += len;
+    }
+    r->next_piece = at;
+    *s = text + from;
+    return at - from;
+}
+
+bool ses_word_reader_next(ses_word_reader *r, const char **s, size_t *n, ses_err *e)
+{
+    if (r->rule == SES_WORDS_BLANK) return next_raw(r, s, n, e);
+    for (;;) {
+        while ((*n = next_piece(r, s))) {
+            if (*n <= SES_WORD_MAX) return true;
+            skip(r, &r->skipped.too_long);
+        }
+        if (!next_raw(r, s, n, e)) return false;
+        r->pieces.len = r->next_piece = 0;
+        if (!*n) return true;
+        if (!ses_lower_append(&r->pieces, *s, *n)) return ses_buf_ok(&r->pieces, e);
+    }
+}

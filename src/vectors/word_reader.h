@@ -1,0 +1,44 @@
+/* Words of a text, one after another, and the ends of its lines. The text may be compressed or standard input
+ * ("-"). A word that is longer than SES_WORD_MAX bytes, that is not valid UTF-8 or that contains a NUL byte is
+ * skipped and counted. A reader belongs to one thread. */
+#ifndef SES_VECTORS_WORD_READER_H
+#define SES_VECTORS_WORD_READER_H
+
+#include "base/str.h"
+#include "io/input_stream.h"
+
+enum { SES_WORD_MAX = 1000 };
+
+typedef enum {
+    SES_WORDS_BLANK, /* separated by ASCII white space, otherwise as they are */
+    /* Prose: lower case; punctuation and CJK characters are words of their own; an apostrophe between letters
+     * belongs to its word. */
+    SES_WORDS_TEXT
+} ses_words_rule;
+
+/* Words that were skipped, by reason, and the line of the first. */
+typedef struct ses_words_skipped {
+    int64_t too_long, not_utf8, with_nul;
+    uint64_t first_line;
+} ses_words_skipped;
+
+typedef struct ses_word_reader {
+    ses_input_stream *in;
+    ses_words_rule rule;
+    char *buffer;
+    size_t at, end; /* unread bytes of buffer */
+    bool ended;
+    uint64_t line; /* lines that are complete */
+    ses_words_skipped skipped;
+    ses_buf pieces;    /* SES_WORDS_TEXT: the current blank-separated word in lower case */
+    size_t next_piece; /* where the next word of pieces starts */
+} ses_word_reader;
+
+/* *r must be zeroed; free it even if this fails. */
+bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule rule, ses_err *e);
+void ses_word_reader_free(ses_word_reader *r);
+/* The next word, valid until the next call. *n is 0 for the end of a line; *s is NULL at the end of the text,
+ * which ends the last line too. */
+bool ses_word_reader_next(ses_word_reader *r, const char **s, size_t *n, ses_err *e);
+
+#endif
