@@ -9,13 +9,14 @@
 #include <float.h>
 #include <string.h>
 
-enum { ROWS = 64, MAX_PARTS = 64, MAX_DEGREE = 8 };
+enum { ROWS = 64, MAX_PARTS = 64, MAX_DEGREE = 8, MAX_FILLS = 4 };
 static const double max_spread = 1e6; /* of the filter's gains, so that weak directions keep ten digits */
 
 typedef struct subspace {
     const ses_bags *a, *t; /* the matrix and its transpose */
     ses_thread_pool *pool;
     int64_t width;
+    uint64_t seed;
     double *x, *next, *last; /* [words, width] */
     double *y;               /* [texts, width] */
     double *gram, *rotation; /* [width, width] */
@@ -135,26 +136,41 @@ static void rotate(const subspace *s, double *x, int64_t rows, bool triangular)
 /* ---- one round ---- */
 
 /* The upper triangular R with R' R = gram, in its place; a column that depends on the others gets a zero
- * row. */
-static void cholesky(double *g, int64_t w)
+ * row. Returns whether there is one. */
+static bool cholesky(double *g, int64_t w)
 {
+    bool dependent = false;
     for (int64_t a = 0; a < w; a++) {
         double pivot = g[a * w + a];
         bool zero = !(pivot > 1e-13);
         double root = zero ? 0 : sqrt(pivot);
+        dependent |= zero;
         for (int64_t c = a; c < w; c++) g[a * w + c] = zero ? 0 : g[a * w + c] / root;
         for (int64_t r = a + 1; r < w && !zero; r++) {
             double by = g[a * w + r];
             for (int64_t c = r; c < w; c++) g[r * w + c] -= by * g[a * w + c];
         }
     }
+    return dependent;
 }
 
-/* Makes the columns of x orthonormal, or zero: Cholesky QR of scaled columns, three times, because the first
- * loses half of the digits. */
+/* Random numbers for the columns of x whose row of R is zero; all: for every column. */
+static void fill(const subspace *s, double *x, uint32_t step, bool all)
+{
+    ses_rng_key key = { s->seed, step, 0x6c7361 };
+    double by = 1 / sqrt((double)s->a->cols);
+    for (int64_t r = 0; r < s->a->cols; r++)
+        for (int64_t c = 0; c < s->width; c++)
+            if (all || s->gram[c * s->width + c] <= 0)
+                x[r * s->width + c] = by * ses_rand_normal(key, (uint64_t)(r * s->width + c));
+}
+
+/* Makes the columns of x orthonormal: Cholesky QR of scaled columns, three times, because the first loses
+ * half of the digits. Dependent columns are replaced by random ones. */
 static void orthonormalize(const subspace *s, double *x)
 {
     int64_t n = s->a->cols, w = s->width;
+    uint32_t step = 0;
     multiply_gram(s, x, n);
     for (int64_t c = 0; c < w; c++) {
         double norm = sqrt(s->gram[c * w + c]);
@@ -164,8 +180,11 @@ static void orthonormalize(const subspace *s, double *x)
         for (int64_t c = 0; c < w; c++) x[r * w + c] *= s->value[c];
     for (int pass = 0; pass < 3; pass++) {
         multiply_gram(s, x, n);
-        cholesky(s->gram, w);
+        bool dependent = cholesky(s->gram, w);
         rotate(s, x, n, true);
+        if (!dependent || step == MAX_FILLS) continue;
+        fill(s, x, ++step, false);
+        pass = -1;
     }
 }
 
@@ -190,35 +209,32 @@ static double gain(double v, double edge, int degree)
 }
 
 /* x becomes p(A' A) x with the Chebyshev polynomial that is within [-1, 1] up to the smallest value found and
- * grows fastest above it; with no value yet: A' A x. */
-static void filter(subspace *s, int64_t topics)
+ * grows fastest above it. The first rounds do not know the values well: their degrees are low. If a value is
+ * 0, nothing has to be suppressed. */
+static void filter(subspace *s, int64_t topics, int64_t round)
 {
     double edge = s->value[s->width - 1], top = s->value[0], wanted = s->value[topics - 1];
+    bool powers = round < 2 || !(edge > 1e-12 * top);
     int degree = 1;
-    if (!(edge > 1e-12 * top)) { /* powers: nothing to suppress */
+    while (!powers && degree < MAX_DEGREE && degree < round &&
+           gain(top, edge, degree + 1) <= max_spread * gain(wanted, edge, degree + 1))
+        degree++;
+    for (int d = 0; d < degree; d++) { /* x: T_d x, last: T_(d-1) x */
         multiply(s, (product_job){ .a = s->a, .x = s->x, .y = s->y });
-        multiply(s, (product_job){ .a = s->t, .x = s->y, .y = s->next });
-    } else {
-        while (degree < MAX_DEGREE &&
-               gain(top, edge, degree + 1) <= max_spread * gain(wanted, edge, degree + 1))
-            degree++;
-        for (int d = 0; d < degree; d++) { /* x: T_d x, last: T_(d-1) x */
-            multiply(s, (product_job){ .a = s->a, .x = s->x, .y = s->y });
-            multiply(s, (product_job){ .a = s->t,
-                                       .x = s->y,
-                                       .y = s->next,
-                                       .x0 = s->x,
-                                       .scale = (d ? 4 : 2) / edge,
-                                       .by_x0 = d ? -2 : -1,
-                                       .minus = d ? s->last : NULL,
-                                       .by_minus = 1 });
-            double *oldest = s->last;
-            s->last = s->x, s->x = s->next, s->next = oldest;
-        }
-        return;
+        product_job j = { .a = s->t, .x = s->y, .y = s->next };
+        if (!powers)
+            j = (product_job){ .a = s->t,
+                               .x = s->y,
+                               .y = s->next,
+                               .x0 = s->x,
+                               .scale = (d ? 4 : 2) / edge,
+                               .by_x0 = d ? -2 : -1,
+                               .minus = d ? s->last : NULL,
+                               .by_minus = 1 };
+        multiply(s, j);
+        double *oldest = s->last;
+        s->last = s->x, s->x = s->next, s->next = oldest;
     }
-    double *x = s->x;
-    s->x = s->next, s->next = x;
 }
 
 static double largest_change(const double *value, double *before, int64_t n)
@@ -236,11 +252,9 @@ static bool iterate(subspace *s, ses_lsa *r, const ses_lsa_settings *o, ses_lsa_
                     ses_err *e)
 {
     ses_kernels k = ses_kernels_cpu(SES_ISA_BEST);
-    int64_t cells = s->a->cols * s->width;
-    for (int64_t i = 0; i < cells; i++)
-        s->x[i] = ses_rand_normal((ses_rng_key){ o->seed, 0, 0x6c7361 }, (uint64_t)i);
+    fill(s, s->x, 0, true);
     for (r->rounds = 0; r->rounds < o->rounds;) {
-        if (r->rounds) filter(s, o->topics);
+        if (r->rounds) filter(s, o->topics, r->rounds);
         orthonormalize(s, s->x);
         if (!solve(s, &k, e)) return false;
         r->change = largest_change(s->value, r->value, o->topics);
@@ -287,7 +301,7 @@ bool ses_lsa_fit(ses_lsa *r, const ses_bags *b, const ses_lsa_settings *o, ses_t
     if (!check(b, o, e)) return false;
     ses_bags t = { 0 };
     int64_t w = least(o->topics + o->oversampling, least(b->rows, b->cols));
-    subspace s = { .a = b, .t = &t, .pool = pool, .width = w };
+    subspace s = { .a = b, .t = &t, .pool = pool, .width = w, .seed = o->seed };
     size_t row = (size_t)w * sizeof(double), square = (size_t)(w * w) * sizeof(double);
     size_t parts = (size_t)least(MAX_PARTS, 1 + (1 << 24) / (w * w));
     *r = (ses_lsa){ .topics = o->topics, .words = b->cols };
