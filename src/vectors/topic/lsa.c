@@ -242,7 +242,7 @@ static double largest_change(const double *value, double *before, int64_t n)
     double most = 0;
     for (int64_t i = 0; i < n; i++) {
         double now = sqrt(fmax(value[i], 0)), base = sqrt(fmax(value[0], 0));
-        if (now > 1e-9 * base) most = fmax(most, fabs(now - before[i]) / now);
+        if (now > 1e-7 * base) most = fmax(most, fabs(now - before[i]) / now);
         before[i] = now;
     }
     return most;
@@ -271,7 +271,7 @@ static void take_vectors(ses_lsa *r, const subspace *s)
 {
     for (int64_t t = 0; t < r->topics; t++) {
         double *v = r->vector + t * r->words, most = 0;
-        bool zero = r->value[t] <= 1e-12 * r->value[0];
+        bool zero = r->value[t] <= 1e-7 * r->value[0];
         for (int64_t i = 0; i < r->words; i++) {
             v[i] = zero ? 0 : s->x[i * s->width + t];
             if (fabs(v[i]) > fabs(most)) most = v[i];

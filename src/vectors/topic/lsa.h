@@ -19,7 +19,7 @@ typedef struct ses_lsa_settings {
 
 typedef struct ses_lsa {
     int64_t topics, words;
-    double *value;  /* [topics]: singular values, falling */
+    double *value;  /* [topics]: singular values, falling; below 1e-7 of the first: 0 */
     double *vector; /* [topics, words]: of length 1, the component of largest size is positive; zero for a
                        singular value of 0 */
     int64_t rounds; /* rounds of the iteration */
