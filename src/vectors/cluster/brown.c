@@ -253,13 +253,13 @@ static bool cluster(slots *x, const ses_brown_words *w, int64_t clusters, const 
         ses_parallel_for(x->pool, x->n, update_row, &j);
         ses_parallel_for(x->pool, x->n, whole_row, &j);
         find_best(x, &s, &t);
-        merge(x, s, t, v, word + 1);
-        free_slot = t;
+        merge(x, t, s, v, word + 1);
+        free_slot = s;
     }
     x->tree->information = information(x);
     while (x->merges + 1 < w->n) {
         find_best(x, &s, &t);
-        merge(x, s, t, v, 0);
+        merge(x, t, s, v, 0);
     }
     return true;
 }

@@ -179,7 +179,7 @@ static bool read_text(ses_brown_words *w, const char *path, int32_t **text, cons
 {
     ses_word_reader r = { 0 };
     size_t capacity = 0;
-    bool ok = ses_word_reader_open(&r, path, SES_WORDS_BLANK, e), any = true;
+    bool ok = ses_word_reader_open(&r, path, SES_WORDS_BLANK, e) || ses_wrap(e, "%s", path), any = true;
     while (ok && any) {
         const char *s;
         size_t n;
