@@ -65,20 +65,30 @@ static void look(const slots *x, view *v, int64_t u)
     }
 }
 
-/* gain[s][t] from all slots. */
+/* Words are older than merged clusters. */
+static int64_t age(const slots *x, int32_t node) { return node < x->tree->n ? x->number[node] : node; }
+
+static bool is_older(const slots *x, int64_t s, int64_t t) { return age(x, x->node[s]) < age(x, x->node[t]); }
+
+/* gain[s][t] from all slots. Merges of equal value are decided by rounding errors: the order of the terms is
+ * one that decides most of them as wcluster does. */
 static double whole_gain(const slots *x, int64_t s, int64_t t)
 {
     int64_t n = x->n;
-    double p1 = x->p1[s] + x->p1[t], sum = 0;
+    if (is_older(x, t, s)) {
+        int64_t swap = s;
+        s = t, t = swap;
+    }
+    double p1 = x->p1[s] + x->p1[t], sum = -pair_term(x, s, s) - pair_term(x, t, t) - pair_term(x, s, t);
+    for (int64_t u = 0; u < n; u++)
+        if (x->used[u] && u != s && u != t) sum -= pair_term(x, s, u) + pair_term(x, t, u);
+    sum += term(x->p2[s * n + s] + x->p2[s * n + t] + x->p2[t * n + s] + x->p2[t * n + t], p1 * p1);
     for (int64_t u = 0; u < n; u++) {
         if (!x->used[u] || u == s || u == t) continue;
         double to = x->p2[s * n + u] + x->p2[t * n + u], from = x->p2[u * n + s] + x->p2[u * n + t];
-        if (to <= 0 && from <= 0) continue;
-        double product = p1 * x->p1[u];
-        sum += term(to, product) + term(from, product) - pair_term(x, s, u) - pair_term(x, t, u);
+        if (to > 0 || from > 0) sum += term(to, p1 * x->p1[u]) + term(from, p1 * x->p1[u]);
     }
-    double inside = x->p2[s * n + s] + x->p2[s * n + t] + x->p2[t * n + s] + x->p2[t * n + t];
-    return sum + term(inside, p1 * p1) - pair_term(x, s, s) - pair_term(x, t, t) - pair_term(x, s, t);
+    return sum;
 }
 
 static double *gain_at(const slots *x, int64_t s, int64_t t)
@@ -126,26 +136,31 @@ static void first_row(void *ctx, int64_t s, void *scratch)
         if (x->used[t]) x->gain[s * x->n + t] = whole_gain(x, s, t);
 }
 
+/* The best younger partner of a cluster. */
 static void best_of_row(void *ctx, int64_t s, void *scratch)
 {
     slots *x = ((const pair_job *)ctx)->x;
     (void)scratch;
     x->best[s] = -1;
-    for (int64_t t = s + 1; x->used[s] && t < x->n; t++)
-        if (x->used[t] && (x->best[s] < 0 || x->gain[s * x->n + t] > x->gain[s * x->n + x->best[s]]))
+    for (int64_t t = 0; x->used[s] && t < x->n; t++)
+        if (x->used[t] && is_older(x, s, t) &&
+            (x->best[s] < 0 || *gain_at(x, s, t) > *gain_at(x, s, x->best[s])))
             x->best[s] = t;
 }
 
-/* The pair of the largest gain; of equal ones the first. */
+/* The pair of the largest gain; of equal ones the first in the order of the older, then the younger slot. */
 static void find_best(slots *x, int64_t *s, int64_t *t)
 {
     pair_job j = { .x = x };
     ses_parallel_for(x->pool, x->n, best_of_row, &j);
     *s = -1;
     for (int64_t r = 0; r < x->n; r++)
-        if (x->best[r] >= 0 && (*s < 0 || x->gain[r * x->n + x->best[r]] > x->gain[*s * x->n + x->best[*s]]))
-            *s = r;
-    *t = *s < 0 ? -1 : x->best[*s];
+        if (x->best[r] >= 0 && (*s < 0 || *gain_at(x, r, x->best[r]) > *gain_at(x, *s, x->best[*s]))) *s = r;
+    *t = x->best[*s];
+    if (*s > *t) { /* the merged cluster stays in the later slot, t */
+        int64_t swap = *s;
+        *s = *t, *t = swap;
+    }
 }
 
 /* ---- adding a word, merging two clusters ---- */
@@ -189,11 +204,10 @@ static void add_word(slots *x, const ses_brown_words *w, int64_t word, int64_t u
     set_terms(x, u);
 }
 
-/* The left branch is the older cluster; words are older than merged clusters. */
+/* The left branch is the older cluster. */
 static ses_brown_node branches(const slots *x, int32_t a, int32_t b)
 {
-    int64_t n = x->tree->n, age_a = a < n ? x->number[a] : a, age_b = b < n ? x->number[b] : b;
-    return age_a < age_b ? (ses_brown_node){ a, b } : (ses_brown_node){ b, a };
+    return age(x, a) < age(x, b) ? (ses_brown_node){ a, b } : (ses_brown_node){ b, a };
 }
 
 /* Merges slot t into s: probabilities and terms, not the gains. */
