@@ -27,6 +27,8 @@ writes '2327902913 4161' -c 60 --min-count 1
 writes '4044614887 4299' -c 80 --min-count 2
 writes '3304297551 4525' -c 100 --min-count 1
 writes '3266219373 4700' -c 150 --min-count 1
+writes '391643202 4879' -c 200 --min-count 1
+writes '405427695 5153' -c 500 --min-count 1
 for threads in 2 3 8; do writes '2327902913 4161' -c 60 --threads $threads; done
 
 that 'a vocabulary limit' 'cluster -c 4 --max-vocab 10 && [ "$(wc -l <"$tmp/paths")" -eq 10 ]'

@@ -1,5 +1,5 @@
-/* LDA against scikit-learn's numbers (fixtures/topics.py; its digamma has nine digits), equal bits on any number of threads and after a
- * resume, bad settings. */
+/* LDA against scikit-learn's numbers (fixtures/topics.py; its digamma has nine digits), equal bits on any
+ * number of threads and after a resume, bad settings. */
 #include "check.h"
 #include "topic_matrix.h"
 

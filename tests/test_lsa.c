@@ -1,5 +1,5 @@
-/* LSA against singular values of NumPy (fixtures/topics.py), matrices of low rank, equal bits on any number of
- * threads, bad settings. */
+/* LSA against singular values of NumPy (fixtures/topics.py), matrices of low rank, equal bits on any number
+ * of threads, bad settings. */
 #include "check.h"
 #include "topic_matrix.h"
 

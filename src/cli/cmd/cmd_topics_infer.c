@@ -35,7 +35,7 @@ static const ses_opt opt[] = {
     SES_OPT_JSON(args, json),
 };
 
-/* Finds the topic with the largest weight below those written; -1: none. */
+/* Finds the topic with the largest weight that is not yet written; -1: none. */
 static int64_t next_largest(const double *y, int64_t n, const bool *done)
 {
     int64_t best = -1;

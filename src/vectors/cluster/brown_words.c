@@ -1,7 +1,8 @@
 /* Words and bigrams for Brown clustering: see brown_words.h.
  *
- * Words of equal count are clustered in the order of wcluster, the usual program: GNU's std::sort of the order
- * in which its unordered_map enumerates the words, whose hash is CityHash64 of the 4 bytes of a word's number. */
+ * Words of equal count are clustered in the order of wcluster, the usual program: GNU's std::sort of the
+ * order in which its unordered_map enumerates the words, whose hash is CityHash64 of the 4 bytes of a word's
+ * number. */
 #include "brown_words.h"
 
 #include "base/alloc.h"
@@ -36,7 +37,7 @@ static const uint64_t sizes[] = { 13,      29,      59,      127,      257,     
                                   5087,    10273,   20753,   42043,    85229,    172933,   351061,   712697,
                                   1447153, 2938679, 5967347, 12117689, 24607243, 49969847, 101473717 };
 
-/* A hash table whose nodes form one list: those of a bucket are adjacent. Node n is the list's head. */
+/* A hash table whose nodes form one list; nodes of a bucket are adjacent. Node n is the list's head. */
 typedef struct node_list {
     uint32_t *next;   /* [n + 1]; END: none */
     uint32_t *before; /* [size]: the node before the first of a bucket; END: the bucket is empty */

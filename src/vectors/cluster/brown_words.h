@@ -18,7 +18,7 @@ typedef struct ses_brown_words {
     int32_t *id;          /* [n]: index in vocab of the word of a rank; by falling count */
     int32_t *number;      /* [n]: numbers of the words, which decide which branch is the left one */
     int64_t tokens;       /* words of the text, dropped ones included */
-    /* Bigrams of two clustered words: of rank r those at start[r] .. start[r + 1] - 1 */
+    /* Bigrams of two clustered words: rank r has items start[r] .. start[r + 1] - 1 */
     int64_t *right_start, *left_start; /* [n + 1] */
     ses_brown_bigram *right, *left;    /* the next, the previous word */
     ses_words_skipped skipped;

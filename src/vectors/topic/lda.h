@@ -1,8 +1,8 @@
 /* Latent Dirichlet allocation by online variational Bayes (Hoffman, Blei, Bach 2010), or by batch updates.
  * Bits depend on the data and the settings, not on the number of threads.
  *
- * Notation of the paper: lambda are the parameters of the topics' distributions over words, gamma those of a
- * text's distribution over topics, rho = (offset + t)^-decay the weight of update t = 0, 1, ...
+ * Notation of the paper: lambda are the parameters of the topics' distributions over words, gamma the
+ * parameters of a text's distribution over topics, rho = (offset + t)^-decay the weight of update t = 0, 1, ...
  *
  * Ownership: the caller frees the model, which borrows the thread pool. Threads: one per model. */
 #ifndef SES_VECTORS_LDA_H
@@ -31,7 +31,7 @@ typedef struct ses_lda {
     double *topic_sum;  /* [topics]: sums of lambda over the words */
     int64_t updates;    /* so far */
     int64_t pass, next; /* complete passes; the first text of the next update */
-    double bound;       /* of the texts so far in this pass, with the topics before their update */
+    double bound;       /* bound of the texts so far in this pass, with the topics before their update */
     double tokens;      /* their words */
     ses_thread_pool *pool;
 } ses_lda;

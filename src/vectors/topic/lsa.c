@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { ROWS = 64, MAX_PARTS = 64, MAX_DEGREE = 8, MAX_FILLS = 4 };
-static const double max_spread = 1e6; /* of the filter's gains, so that weak directions keep ten digits */
+static const double max_spread = 1e6; /* limit of the ratio of gains: weak directions keep ten digits */
 
 typedef struct subspace {
     const ses_bags *a, *t; /* the matrix and its transpose */
@@ -135,7 +135,7 @@ static void rotate(const subspace *s, double *x, int64_t rows, bool triangular)
 
 /* ---- one round ---- */
 
-/* The upper triangular R with R' R = gram, in its place; a column that depends on the others gets a zero
+/* The upper triangular R with R' R = gram, stored over it; a column that depends on the others gets a zero
  * row. Returns whether there is one. */
 static bool cholesky(double *g, int64_t w)
 {

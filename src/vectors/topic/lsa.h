@@ -23,7 +23,7 @@ typedef struct ses_lsa {
     double *vector; /* [topics, words]: of length 1, the component of largest size is positive; zero for a
                        singular value of 0 */
     int64_t rounds; /* rounds of the iteration */
-    double change;  /* of the last round: the largest relative change of a singular value */
+    double change;  /* largest relative change of a singular value in the last round */
 } ses_lsa;
 
 /* progress may be NULL; it returns false to stop, and the fit then fails. *r must be zeroed; free it after a

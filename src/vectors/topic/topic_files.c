@@ -235,7 +235,7 @@ static bool read_config(ses_topic_model *m, const ses_json *o, int64_t *topics, 
 {
     bool lsa = false, blank = false;
     const char *sha = ses_json_string(ses_json_get(o, "texts_sha256"), NULL);
-    if (sha && strlen(sha) == 64) strcpy(m->texts_sha, sha);
+    if (sha && strlen(sha) == 64) memcpy(m->texts_sha, sha, 65);
     if (!get_choice(o, "method", "lda", "lsa", &lsa, e) ||
         !get_choice(o, "split", "text", "blank", &blank, e) ||
         !get_bool(o, "stop_words", &m->s.bag.stop_words, e) ||

@@ -1,6 +1,6 @@
 /* Functions of the gamma distribution for topic models, for positive arguments.
  *
- * With y = x + 6 and Q(x) = x (x + 1) ... (x + 5):
+ * digamma for y = x + 6 and Q(x) = x (x + 1) ... (x + 5):
  *     digamma(x) = ln y - rest(x),   rest(x) = 1 / (2 y) + sum of B_2n / (2 n y^2n) + Q'(x) / Q(x)
  * so exp(digamma(x)) = y exp(-rest(x)) needs no logarithm. Relative error below 1e-13. */
 #ifndef SES_VECTORS_TOPIC_MATH_H
@@ -24,7 +24,7 @@ static inline double ses_digamma_rest(double x)
     return 0.5 * r + series + sums;
 }
 
-/* e^x for x <= 0; 0 below -708. Without branches, so that compilers vectorize loops over it. */
+/* e^x for x <= 0; 0 below -708. It has no branches, so that compilers vectorize loops over it. */
 static inline double ses_exp_negative(double x)
 {
     double t = x < -708 ? -708 : x;

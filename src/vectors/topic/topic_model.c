@@ -152,7 +152,7 @@ bool ses_topic_resume(ses_topic_model *m, int64_t passes, const ses_string *text
     if (ok) sign_counts(&b, sha);
     if (ok && strcmp(sha, m->texts_sha) != 0)
         ok = ses_fail(e, SES_EARG,
-                      "the texts differ from those of the model (%lld texts, other words); "
+                      "the texts differ from the texts of the model (%lld texts, other words); "
                       "expected the same file",
                       (long long)m->vocab.all_texts);
     m->s.passes = passes;

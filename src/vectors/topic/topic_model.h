@@ -31,7 +31,7 @@ typedef struct ses_topic_model {
     double *perplexity; /* [n_perplexity]: after each pass of LDA */
     size_t n_perplexity, cap_perplexity;
     double *umass, *npmi; /* [topics]: coherence of the SES_TOPIC_PAIRED top words in the training texts */
-    char texts_sha[65];   /* of the counts, so that a resumed training has the same texts */
+    char texts_sha[65];   /* hash of the counts: a resumed training has the same texts */
     ses_thread_pool *pool;
 } ses_topic_model;
 
@@ -65,8 +65,8 @@ bool ses_topic_top(const ses_topic_model *m, int64_t topic, int64_t n, int32_t *
 bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n, double *y,
                      double *perplexity, ses_err *e);
 
-/* Coherence of topics: pairs of their first `top` words, i before j. Probabilities are shares of the texts that
- * contain the words; epsilon 1e-12.
+/* Coherence of topics: pairs of their first `top` words, i before j. Probabilities are shares of the texts
+ * that contain the words; epsilon 1e-12.
  *     UMass: mean of ln((p(i, j) + epsilon) / p(i))
  *     NPMI:  mean of ln((p(i, j) + epsilon) / (p(i) p(j))) / -ln(p(i, j) + epsilon)
  * Arrays [topics]; NaN: no pair. */
