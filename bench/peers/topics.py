@@ -110,6 +110,16 @@ peer = LdaModel(None, id2word=dictionary.id2token, num_topics=topics, dtype=np.f
                 decay=0.5, offset=1, iterations=50, gamma_threshold=0.001)
 peer.state.sstats[:] = start.astype(np.float64) - peer.eta
 peer.sync_state()
+
+
+class Ones:
+    """gensim draws the initial gamma; here it starts from ones, too."""
+
+    def gamma(self, shape, scale, size):
+        return np.ones(size)
+
+
+peer.random_state = Ones()
 (_, peer_cpu, _) = cpu(lambda: peer.update(bags, passes=1, eval_every=None, chunks_as_numpy=False, update_every=1))
 ((result, folder_of), own_cpu, _) = cpu(lambda: train("lda", "--passes", "1", *begin))
 a, b = np.log(perplexity(folder_of)), -peer.bound(bags) / counts.sum()
