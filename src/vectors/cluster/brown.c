@@ -2,7 +2,8 @@
  *
  * The current clusters are in slots. p1[s]: probability of cluster s; p2[s][t]: of cluster t after s;
  * q2[s][t]: its term of the mutual information, p2 log2(p2 / (p1[s] p1[t])). gain[s][t], s < t: change of
- * the mutual information if s and t are merged, a sum over slots u, which are added and removed one by one. */
+ * the mutual information if s and t are merged, a sum over slots u, which are added and removed one by
+ * one. */
 #include "brown.h"
 
 #include "base/alloc.h"

@@ -2,7 +2,8 @@
  * Bits depend on the data and the settings, not on the number of threads.
  *
  * Notation of the paper: lambda are the parameters of the topics' distributions over words, gamma the
- * parameters of a text's distribution over topics, rho = (offset + t)^-decay the weight of update t = 0, 1, ...
+ * parameters of a text's distribution over topics, rho = (offset + t)^-decay the weight of update t = 0, 1,
+ * ...
  *
  * Ownership: the caller frees the model, which borrows the thread pool. Threads: one per model. */
 #ifndef SES_VECTORS_LDA_H
