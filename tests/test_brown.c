@@ -45,7 +45,7 @@ static int first_word(const ses_brown *b, int32_t node)
 
 static void replay(const ses_brown_words *w, const ses_brown *b)
 {
-    char name[8];
+    char name[16];
     int id_of[WORDS];
     for (int r = 0; r < WORDS; r++) /* the number of the word of each rank */
         for (int i = 0; i < WORDS; i++) {
