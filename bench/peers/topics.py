@@ -112,10 +112,10 @@ peer.state.sstats[:] = start.astype(np.float64) - peer.eta
 peer.sync_state()
 
 
-class Ones:
+class Ones(np.random.RandomState):
     """gensim draws the initial gamma; here it starts from ones, too."""
 
-    def gamma(self, shape, scale, size):
+    def gamma(self, shape, scale=1.0, size=None):
         return np.ones(size)
 
 
