@@ -1,6 +1,5 @@
 /* The computations of `sesame map` against scikit-learn and openTSNE (fixtures/map.f64, made by map.py),
  * approximations against plain sums, and equal bits on any number of threads. */
-#include "analysis/math/eigen.h"
 #include "analysis/math/fft.h"
 #include "analysis/math/map_quality.h"
 #include "analysis/math/pca.h"
@@ -8,6 +7,7 @@
 #include "analysis/math/umap.h"
 #include "base/alloc.h"
 #include "check.h"
+#include "metric/eigen.h"
 
 #include <math.h>
 
@@ -205,7 +205,7 @@ static void eigenvalues(const ses_math *m)
     for (int i = 0; i < N; i++)
         for (int j = 0; j <= i; j++) a[i * N + j] = a[j * N + i] = (below(2001) - 1000) / 300.0;
     memcpy(b, a, sizeof a);
-    CHECK(ses_eigen_symmetric(m, b, N, N, value, vector, &e));
+    CHECK(ses_eigen_symmetric(&m->k, b, N, N, value, vector, &e));
     double most = 0, trace = 0;
     for (int v = 0; v < N; v++)
         for (int i = 0; i < N; i++) {
@@ -219,7 +219,7 @@ static void eigenvalues(const ses_math *m)
     memcpy(b, a, sizeof a); /* a few by inverse iteration */
     most = 0;
     static double few[N * N], few_value[N];
-    CHECK(ses_eigen_symmetric(m, b, N, 10, few_value, few, &e));
+    CHECK(ses_eigen_symmetric(&m->k, b, N, 10, few_value, few, &e));
     for (int v = 0; v < 10; v++)
         for (int i = 0; i < N; i++) {
             double s = -few_value[v] * few[v * N + i], dot = -(double)(i == v);
@@ -230,13 +230,13 @@ static void eigenvalues(const ses_math *m)
     CHECK_MSG(most < 1e-10 && fabs(few_value[9] - value[9]) < 1e-10, "residual of a few vectors %g", most);
     memset(b, 0, sizeof b); /* equal eigenvalues: two of 2, the others 1 */
     for (int i = 0; i < N; i++) b[i * N + i] = i == 5 || i == 30 ? 2 : 1;
-    CHECK(ses_eigen_symmetric(m, b, N, 4, few_value, few, &e) && fabs(few_value[1] - 2) < 1e-12);
+    CHECK(ses_eigen_symmetric(&m->k, b, N, 4, few_value, few, &e) && fabs(few_value[1] - 2) < 1e-12);
     CHECK(fabs(few[5] * few[5] + few[30] * few[30] - 1) < 1e-12 &&
           fabs(few[5 + N] * few[5] + few[30 + N] * few[30]) < 1e-12);
     memset(b, 0, sizeof b); /* all eigenvalues equal */
-    CHECK(ses_eigen_symmetric(m, b, N, 3, value, vector, &e) && value[0] == 0);
+    CHECK(ses_eigen_symmetric(&m->k, b, N, 3, value, vector, &e) && value[0] == 0);
     b[3] = NAN;
-    CHECK(!ses_eigen_symmetric(m, b, N, 3, value, vector, &e) && strstr(e.msg, "row 1"));
+    CHECK(!ses_eigen_symmetric(&m->k, b, N, 3, value, vector, &e) && strstr(e.msg, "row 1"));
 }
 
 /* Every method on one and on three threads. */

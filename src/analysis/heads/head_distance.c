@@ -1,9 +1,9 @@
 /* Distances between heads: see head_distance.h. */
 #include "analysis/heads/head_distance.h"
 
-#include "analysis/math/eigen.h"
 #include "base/alloc.h"
 #include "base/thread_pool.h"
+#include "metric/eigen.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,7 +126,7 @@ bool ses_classical_mds(const ses_math *m, const double *distance, int64_t n, dou
            *mean = ses_alloc_array((size_t)n, sizeof *mean, e);
     bool ok = b && vector && mean;
     if (ok) center(distance, n, b, mean);
-    ok = ok && ses_eigen_symmetric(m, b, n, n < 2 ? 1 : 2, value, vector, e);
+    ok = ok && ses_eigen_symmetric(&m->k, b, n, n < 2 ? 1 : 2, value, vector, e);
     if (ok) {
         put_axis(vector, value[0], n, x);
         put_axis(vector + n, n < 2 ? 0 : value[1], n, y);

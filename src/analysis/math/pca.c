@@ -2,8 +2,8 @@
 #include "pca.h"
 
 #include "base/alloc.h"
-#include "eigen.h"
 #include "kernel/chunking.h"
+#include "metric/eigen.h"
 
 #include <math.h>
 #include <string.h>
@@ -134,7 +134,7 @@ bool ses_pca_fit(ses_pca *p, const ses_math *m, const ses_real *x, int64_t n, in
     double divisor = n > 1 ? (double)(n - 1) : 1;
     for (size_t i = 0; ok && i < w * w; i++) cov[i] /= divisor;
     for (size_t i = 0; ok && i < w; i++) p->all_variance += cov[i * w + i];
-    ok = ok && ses_eigen_symmetric(m, cov, width, count, p->variance, p->component, e);
+    ok = ok && ses_eigen_symmetric(&m->k, cov, width, count, p->variance, p->component, e);
     for (int64_t i = 0; ok && i < count; i++)
         if (p->variance[i] < 0) p->variance[i] = 0; /* rounding */
     ses_free(cov);

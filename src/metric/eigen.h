@@ -1,12 +1,12 @@
 /* Eigenvalues and eigenvectors of a symmetric matrix, in double. */
-#ifndef SES_ANALYSIS_EIGEN_H
-#define SES_ANALYSIS_EIGEN_H
+#ifndef SES_METRIC_EIGEN_H
+#define SES_METRIC_EIGEN_H
 
-#include "math_exec.h"
+#include "kernel/kernel.h"
 
 /* The `count` largest eigenvalues of a [n, n] in descending order and their eigenvectors of length 1:
  * vector [count, n]. a is overwritten. Fails if an element is not finite or memory runs out. */
-bool ses_eigen_symmetric(const ses_math *m, double *a, int64_t n, int64_t count, double *value,
+bool ses_eigen_symmetric(const ses_kernels *k, double *a, int64_t n, int64_t count, double *value,
                          double *vector, ses_err *e);
 
 #endif

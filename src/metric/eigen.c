@@ -217,7 +217,7 @@ static bool find_pairs(tridiagonal *t, int64_t count, double *value, double *vec
     return ok;
 }
 
-bool ses_eigen_symmetric(const ses_math *m, double *a, int64_t n, int64_t count, double *value,
+bool ses_eigen_symmetric(const ses_kernels *k, double *a, int64_t n, int64_t count, double *value,
                          double *vector, ses_err *e)
 {
     if (n < 1 || count < 1 || count > n)
@@ -229,7 +229,7 @@ bool ses_eigen_symmetric(const ses_math *m, double *a, int64_t n, int64_t count,
                             (long long)(i / n) + 1);
     double *block = ses_alloc_array((size_t)n, (4 + (size_t)n) * sizeof *block, e);
     if (!block) return false;
-    tridiagonal t = { &m->k, n, a, block, block + n, block + 2 * n, block + 3 * n, block + 4 * n };
+    tridiagonal t = { k, n, a, block, block + n, block + 2 * n, block + 3 * n, block + 4 * n };
     reduce(&t);
     bool ok = find_pairs(&t, count, value, vector, e);
     ses_free(block);
