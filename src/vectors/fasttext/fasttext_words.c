@@ -83,7 +83,7 @@ bool ses_fasttext_drop_rare(ses_fasttext_dictionary *d, int64_t min_count, int64
         d->n_words += !w->is_label;
         sorted[kept++] = *w;
     }
-    if (ok) memcpy(d->word, sorted, kept * sizeof *sorted);
+    if (ok && kept) memcpy(d->word, sorted, kept * sizeof *sorted);
     d->n = kept;
     ses_strmap_free(&d->id);
     for (size_t i = 0; ok && i < d->n; i++)
