@@ -30,7 +30,7 @@ static bool near(double a, double b, double relative)
 /* Trains `passes` passes; start NULL: random. */
 static void train(ses_lda *m, bool batch, int passes, const double *start, ses_thread_pool *pool)
 {
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lda_settings s = settings(batch);
     ses_err e = { 0 };
     double perplexity;
@@ -62,7 +62,7 @@ static const expected cases[] = {
 
 static void agrees(const expected *x, ses_thread_pool *pool)
 {
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lda m = { 0 };
     ses_err e = { 0 };
     double bound = 0, gamma[TOPICS], sum = 0;

@@ -23,7 +23,7 @@ static ses_lsa_settings settings(int64_t topics, int64_t more)
 
 static void agrees(ses_thread_pool *pool, int64_t more)
 {
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lsa r = { 0 };
     ses_err e = { 0 };
     ses_lsa_settings s = settings(6, more);
@@ -45,13 +45,13 @@ static void agrees(ses_thread_pool *pool, int64_t more)
 
 static void weights(ses_thread_pool *pool)
 {
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lsa r = { 0 };
     ses_err e = { 0 };
     ses_lsa_settings s = settings(3, 10);
     int64_t texts[COLS] = { 0 };
     for (int64_t i = 0; i < b.start[ROWS]; i++) texts[b.col[i]]++;
-    ses_bags_tf_idf(&b, texts, ROWS);
+    ses_term_counts_tf_idf(&b, texts, ROWS);
     CHECK(ses_lsa_fit(&r, &b, &s, pool, NULL, NULL, &e));
     for (int k = 0; k < 3; k++) CHECK(fabs(r.value[k] / tf_idf[k] - 1) < 1e-10);
     ses_lsa_free(&r);
@@ -64,7 +64,7 @@ static void low_rank(ses_thread_pool *pool)
     static int64_t start[N + 1];
     static int32_t col[N * M];
     static double value[N * M];
-    ses_bags b = { N, M, start, col, value };
+    ses_term_counts b = { N, M, start, col, value };
     ses_err e = { 0 };
     for (int empty = 0; empty < 2; empty++) {
         int64_t n = 0;
@@ -84,7 +84,7 @@ static void low_rank(ses_thread_pool *pool)
 static void same_bits(ses_thread_pool *one)
 {
     ses_err e = { 0 };
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lsa_settings s = settings(6, 10);
     ses_lsa first = { 0 };
     CHECK(ses_lsa_fit(&first, &b, &s, one, NULL, NULL, &e));
@@ -104,7 +104,7 @@ static bool stop(void *ctx, int64_t round, double change) { return (void)ctx, (v
 
 static void refuses(ses_thread_pool *pool)
 {
-    ses_bags b = topic_matrix();
+    ses_term_counts b = topic_matrix();
     ses_lsa_settings s = settings(COLS + 1, 0);
     ses_lsa r = { 0 };
     ses_err e = { 0 };

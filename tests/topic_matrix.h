@@ -2,7 +2,7 @@
 #ifndef TESTS_TOPIC_MATRIX_H
 #define TESTS_TOPIC_MATRIX_H
 
-#include "vectors/topic/bag_of_words.h"
+#include "vectors/topic/term_counts.h"
 
 enum { ROWS = 60, COLS = 40, TOPICS = 5 };
 
@@ -10,9 +10,9 @@ static int64_t row_start[ROWS + 1];
 static int32_t columns[ROWS * COLS];
 static double values[ROWS * COLS];
 
-static ses_bags topic_matrix(void)
+static ses_term_counts topic_matrix(void)
 {
-    ses_bags b = { ROWS, COLS, row_start, columns, values };
+    ses_term_counts b = { ROWS, COLS, row_start, columns, values };
     int64_t n = 0;
     for (int32_t r = 0; r < ROWS; r++) {
         for (int32_t c = 0; c < COLS && r != 17; c++)

@@ -114,11 +114,11 @@ static ses_topic_settings settings_of(const args *a)
     int64_t more = a->oversampling ? a->oversampling : a->topics > 10 ? a->topics : 10;
     return (ses_topic_settings){
         .method = a->method == 0 ? SES_TOPICS_LDA : SES_TOPICS_LSA,
-        .bag = { .split = a->words == 0 ? SES_BAG_TEXT : SES_BAG_BLANK,
-                 .stop_words = a->stop_words == 0,
-                 .min_texts = a->min_df,
-                 .max_share = a->max_df,
-                 .max_words = a->vocabulary },
+        .terms = { .split = a->words == 0 ? SES_TERM_TEXT : SES_TERM_BLANK,
+                   .stop_words = a->stop_words == 0,
+                   .min_texts = a->min_df,
+                   .max_share = a->max_df,
+                   .max_words = a->vocabulary },
         .counts = a->weights == 1,
         .passes = a->passes,
         .lda = { .topics = a->topics,

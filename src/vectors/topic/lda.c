@@ -152,7 +152,7 @@ static void add_scaled(double *restrict y, const double *restrict x, double by, 
 
 typedef struct text_job {
     const ses_lda *m;
-    const ses_bags *b;
+    const ses_term_counts *b;
     int64_t begin, rows;
     double *gamma; /* [rows, topics] */
     double *theta; /* [rows, topics]: exp(E[log theta]) */
@@ -244,7 +244,7 @@ static void fit_block(void *ctx, int64_t block, void *scratch)
     }
 }
 
-bool ses_lda_infer(const ses_lda *m, const ses_bags *b, int64_t begin, int64_t rows, double *gamma,
+bool ses_lda_infer(const ses_lda *m, const ses_term_counts *b, int64_t begin, int64_t rows, double *gamma,
                    ses_err *e)
 {
     double *block = ses_alloc_array((size_t)rows + 1, 2 * (size_t)m->s.topics * sizeof *block, e);
@@ -294,7 +294,7 @@ static bool bound_topics(const ses_lda *m, double *bound, ses_err *e)
     return true;
 }
 
-bool ses_lda_bound(const ses_lda *m, const ses_bags *b, double *bound, ses_err *e)
+bool ses_lda_bound(const ses_lda *m, const ses_term_counts *b, double *bound, ses_err *e)
 {
     size_t most = (size_t)least(INFER, b->rows) + 1, k_n = (size_t)m->s.topics;
     double *block = ses_alloc_array(most, (3 * k_n + 1) * sizeof *block, e);
@@ -310,7 +310,7 @@ bool ses_lda_bound(const ses_lda *m, const ses_bags *b, double *bound, ses_err *
     return ok;
 }
 
-double ses_bags_total(const ses_bags *b, int64_t begin, int64_t end)
+double ses_term_counts_total(const ses_term_counts *b, int64_t begin, int64_t end)
 {
     double sum = 0;
     for (int64_t i = b->start[begin]; i < b->start[end]; i++) sum += b->value[i];
@@ -346,8 +346,8 @@ static void update_block(void *ctx, int64_t block, void *scratch)
 }
 
 /* Groups the entries of the rows by word, each word's by rising text. */
-static void group_by_word(const ses_bags *b, int64_t begin, int64_t end, int64_t *start, int64_t *entry,
-                          int32_t *text)
+static void group_by_word(const ses_term_counts *b, int64_t begin, int64_t end, int64_t *start,
+                          int64_t *entry, int32_t *text)
 {
     int64_t first = b->start[begin];
     for (int64_t i = first; i < b->start[end]; i++) start[b->col[i] + 2]++;
@@ -377,7 +377,7 @@ static bool reserve_update(update_memory *u, const ses_lda *m, int64_t rows, int
     return u->text != NULL;
 }
 
-bool ses_lda_update(ses_lda *m, const ses_bags *b, double *perplexity, ses_err *e)
+bool ses_lda_update(ses_lda *m, const ses_term_counts *b, double *perplexity, ses_err *e)
 {
     int64_t begin = m->next, end = m->s.batch ? b->rows : least(begin + m->s.chunk, b->rows);
     int64_t rows = end - begin, entries = b->start[end] - b->start[begin], k_n = m->s.topics;
@@ -394,7 +394,7 @@ bool ses_lda_update(ses_lda *m, const ses_bags *b, double *perplexity, ses_err *
         j.by = (double)b->rows / (double)rows;
         ses_parallel_for(m->pool, blocks_of(m->words, BLOCK), update_block, &j);
         for (int64_t r = 0; r < rows; r++) m->bound += t.bound[r];
-        m->tokens += ses_bags_total(b, begin, end);
+        m->tokens += ses_term_counts_total(b, begin, end);
         m->updates++;
         m->next = end;
         ok = ses_lda_refresh(m, e);

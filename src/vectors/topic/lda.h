@@ -9,8 +9,8 @@
 #ifndef SES_VECTORS_LDA_H
 #define SES_VECTORS_LDA_H
 
-#include "bag_of_words.h"
 #include "base/thread_pool.h"
+#include "term_counts.h"
 
 typedef struct ses_lda_settings {
     int64_t topics;
@@ -48,13 +48,14 @@ bool ses_lda_refresh(ses_lda *m, ses_err *e);
 
 /* One update by the texts from m->next on. At the end of a pass, m->pass is incremented and *perplexity is
  * that of the pass, from the bounds of its texts before their updates; else it is NaN. */
-bool ses_lda_update(ses_lda *m, const ses_bags *b, double *perplexity, ses_err *e);
+bool ses_lda_update(ses_lda *m, const ses_term_counts *b, double *perplexity, ses_err *e);
 
 /* gamma [rows, topics] for rows begin .. begin + rows - 1. */
-bool ses_lda_infer(const ses_lda *m, const ses_bags *b, int64_t begin, int64_t rows, double *gamma,
+bool ses_lda_infer(const ses_lda *m, const ses_term_counts *b, int64_t begin, int64_t rows, double *gamma,
                    ses_err *e);
 /* The variational bound of the texts: E[log p(texts, theta, beta)] - E[log q(theta, beta)]. */
-bool ses_lda_bound(const ses_lda *m, const ses_bags *b, double *bound, ses_err *e);
-double ses_bags_total(const ses_bags *b, int64_t begin, int64_t end); /* sum of the counts of some rows */
+bool ses_lda_bound(const ses_lda *m, const ses_term_counts *b, double *bound, ses_err *e);
+double ses_term_counts_total(const ses_term_counts *b, int64_t begin,
+                             int64_t end); /* sum of the counts of some rows */
 
 #endif

@@ -13,7 +13,7 @@ enum { ROWS = 64, MAX_PARTS = 64, MAX_DEGREE = 8, MAX_FILLS = 4 };
 static const double max_spread = 1e6; /* limit of the ratio of gains: weak directions keep ten digits */
 
 typedef struct subspace {
-    const ses_bags *a, *t; /* the matrix and its transpose */
+    const ses_term_counts *a, *t; /* the matrix and its transpose */
     ses_thread_pool *pool;
     int64_t width;
     uint64_t seed;
@@ -30,7 +30,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* ---- products ---- */
 
 typedef struct product_job {
-    const ses_bags *a;
+    const ses_term_counts *a;
     const double *x, *minus; /* minus may be NULL */
     double *y;
     double scale, by_x0, by_minus; /* y = scale a x + by_x0 x0 - by_minus minus */
@@ -281,7 +281,7 @@ static void take_vectors(ses_lsa *r, const subspace *s)
     }
 }
 
-static bool check(const ses_bags *b, const ses_lsa_settings *o, ses_err *e)
+static bool check(const ses_term_counts *b, const ses_lsa_settings *o, ses_err *e)
 {
     int64_t most = least(b->rows, b->cols);
     if (o->topics < 1 || o->topics > most)
@@ -295,11 +295,11 @@ static bool check(const ses_bags *b, const ses_lsa_settings *o, ses_err *e)
     return o->tolerance >= 0 || ses_fail(e, SES_EARG, "tolerance %g; expected at least 0", o->tolerance);
 }
 
-bool ses_lsa_fit(ses_lsa *r, const ses_bags *b, const ses_lsa_settings *o, ses_thread_pool *pool,
+bool ses_lsa_fit(ses_lsa *r, const ses_term_counts *b, const ses_lsa_settings *o, ses_thread_pool *pool,
                  ses_lsa_progress *progress, void *ctx, ses_err *e)
 {
     if (!check(b, o, e)) return false;
-    ses_bags t = { 0 };
+    ses_term_counts t = { 0 };
     int64_t w = least(o->topics + o->oversampling, least(b->rows, b->cols));
     subspace s = { .a = b, .t = &t, .pool = pool, .width = w, .seed = o->seed };
     size_t row = (size_t)w * sizeof(double), square = (size_t)(w * w) * sizeof(double);
@@ -307,7 +307,7 @@ bool ses_lsa_fit(ses_lsa *r, const ses_bags *b, const ses_lsa_settings *o, ses_t
     *r = (ses_lsa){ .topics = o->topics, .words = b->cols };
     r->value = ses_alloc_array((size_t)o->topics, sizeof *r->value, e);
     r->vector = r->value ? ses_alloc_array((size_t)o->topics, (size_t)b->cols * sizeof *r->vector, e) : NULL;
-    bool ok = r->vector && ses_bags_transpose(&t, b, e);
+    bool ok = r->vector && ses_term_counts_transpose(&t, b, e);
     double *block = ok ? ses_alloc_array((size_t)(3 * b->cols + b->rows + 1), row, e) : NULL;
     double *small = block ? ses_alloc_array(parts + 2, square, e) : NULL;
     if (small) {
@@ -319,7 +319,7 @@ bool ses_lsa_fit(ses_lsa *r, const ses_bags *b, const ses_lsa_settings *o, ses_t
     } else
         ok = false;
     ses_free(block), ses_free(small);
-    ses_bags_free(&t);
+    ses_term_counts_free(&t);
     return ok;
 }
 
@@ -333,7 +333,7 @@ void ses_lsa_free(ses_lsa *r)
 
 typedef struct project_job {
     const ses_lsa *r;
-    const ses_bags *b;
+    const ses_term_counts *b;
     double *y;
 } project_job;
 
@@ -351,7 +351,7 @@ static void project_block(void *ctx, int64_t block, void *scratch)
         }
 }
 
-void ses_lsa_project(const ses_lsa *r, const ses_bags *b, double *y, ses_thread_pool *pool)
+void ses_lsa_project(const ses_lsa *r, const ses_term_counts *b, double *y, ses_thread_pool *pool)
 {
     ses_parallel_for(pool, blocks_of(b->rows), project_block, &(project_job){ r, b, y });
 }

@@ -6,8 +6,8 @@
 #ifndef SES_VECTORS_LSA_H
 #define SES_VECTORS_LSA_H
 
-#include "bag_of_words.h"
 #include "base/thread_pool.h"
+#include "term_counts.h"
 
 typedef struct ses_lsa_settings {
     int64_t topics;
@@ -29,10 +29,10 @@ typedef struct ses_lsa {
 /* progress may be NULL; it returns false to stop, and the fit then fails. *r must be zeroed; free it after a
  * failure, too. */
 typedef bool ses_lsa_progress(void *ctx, int64_t round, double change);
-bool ses_lsa_fit(ses_lsa *r, const ses_bags *b, const ses_lsa_settings *s, ses_thread_pool *pool,
+bool ses_lsa_fit(ses_lsa *r, const ses_term_counts *b, const ses_lsa_settings *s, ses_thread_pool *pool,
                  ses_lsa_progress *progress, void *ctx, ses_err *e);
 void ses_lsa_free(ses_lsa *r);
 /* y [rows, topics] = b vector' */
-void ses_lsa_project(const ses_lsa *r, const ses_bags *b, double *y, ses_thread_pool *pool);
+void ses_lsa_project(const ses_lsa *r, const ses_term_counts *b, double *y, ses_thread_pool *pool);
 
 #endif

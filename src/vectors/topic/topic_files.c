@@ -70,11 +70,11 @@ static bool write_config(const ses_topic_model *m, const char *dir, ses_err *e)
     ses_json_member_int(w, "words", m->vocab.words);
     ses_json_member_int(w, "texts", m->vocab.all_texts);
     ses_json_member_string(w, "texts_sha256", m->texts_sha);
-    ses_json_member_string(w, "split", m->vocab.split == SES_BAG_TEXT ? "text" : "blank");
-    ses_json_member_bool(w, "stop_words", m->s.bag.stop_words);
-    ses_json_member_int(w, "min_df", m->s.bag.min_texts);
-    ses_json_member_real(w, "max_df", m->s.bag.max_share);
-    ses_json_member_int(w, "vocabulary", m->s.bag.max_words);
+    ses_json_member_string(w, "split", m->vocab.split == SES_TERM_TEXT ? "text" : "blank");
+    ses_json_member_bool(w, "stop_words", m->s.terms.stop_words);
+    ses_json_member_int(w, "min_df", m->s.terms.min_texts);
+    ses_json_member_real(w, "max_df", m->s.terms.max_share);
+    ses_json_member_int(w, "vocabulary", m->s.terms.max_words);
     if (m->s.method == SES_TOPICS_LDA)
         put_lda(m, w);
     else
@@ -238,15 +238,15 @@ static bool read_config(ses_topic_model *m, const ses_json *o, int64_t *topics, 
     if (sha && strlen(sha) == 64) memcpy(m->texts_sha, sha, 65);
     if (!get_choice(o, "method", "lda", "lsa", &lsa, e) ||
         !get_choice(o, "split", "text", "blank", &blank, e) ||
-        !get_bool(o, "stop_words", &m->s.bag.stop_words, e) ||
-        !get_int(o, "min_df", 0, INT64_MAX, &m->s.bag.min_texts, e) ||
-        !get_real(o, "max_df", 0, 1, &m->s.bag.max_share, e) ||
-        !get_int(o, "vocabulary", 0, INT64_MAX, &m->s.bag.max_words, e) ||
+        !get_bool(o, "stop_words", &m->s.terms.stop_words, e) ||
+        !get_int(o, "min_df", 0, INT64_MAX, &m->s.terms.min_texts, e) ||
+        !get_real(o, "max_df", 0, 1, &m->s.terms.max_share, e) ||
+        !get_int(o, "vocabulary", 0, INT64_MAX, &m->s.terms.max_words, e) ||
         !get_int(o, "topics", 1, 1 << 16, topics, e) || !get_int(o, "words", 1, INT32_MAX, words, e) ||
         !get_int(o, "texts", 1, INT64_MAX, &m->vocab.all_texts, e))
         return false;
     m->s.method = lsa ? SES_TOPICS_LSA : SES_TOPICS_LDA;
-    m->s.bag.split = m->vocab.split = blank ? SES_BAG_BLANK : SES_BAG_TEXT;
+    m->s.terms.split = m->vocab.split = blank ? SES_TERM_BLANK : SES_TERM_TEXT;
     m->s.lda.topics = *topics, m->s.lsa.topics = *topics;
     ses_json_uint(ses_json_get(o, "seed"), lsa ? &m->s.lsa.seed : &m->s.lda.seed);
     m->umass = get_reals(ses_json_get(o, "umass"), (size_t)*topics, NULL, e);
@@ -277,7 +277,7 @@ static bool read_vocab(ses_topic_model *m, const char *dir, int64_t words, ses_e
             ok = ses_fail(e, SES_EFORMAT, "vocab.txt: line %lld; expected %lld words", (long long)words + 1,
                           (long long)words);
         else if (any)
-            ok = ses_bag_vocab_add(&m->vocab, s, n, e) ||
+            ok = ses_term_vocab_add(&m->vocab, s, n, e) ||
                  ses_wrap(e, "vocab.txt: line %lld", (long long)m->vocab.words + 1);
     }
     if (ok && m->vocab.words != words)

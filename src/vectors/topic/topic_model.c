@@ -15,7 +15,7 @@ void ses_topic_model_free(ses_topic_model *m)
 {
     ses_lda_free(&m->lda);
     ses_lsa_free(&m->lsa);
-    ses_bag_vocab_free(&m->vocab);
+    ses_term_vocab_free(&m->vocab);
     ses_free(m->perplexity), ses_free(m->umass), ses_free(m->npmi);
     ses_thread_pool_free(m->pool);
     *m = (ses_topic_model){ 0 };
@@ -33,7 +33,7 @@ double ses_topic_weight(const ses_topic_model *m, int64_t topic, int64_t word)
     return m->lsa.vector[topic * m->lsa.words + word];
 }
 
-static void sign_counts(const ses_bags *b, char out[65])
+static void sign_counts(const ses_term_counts *b, char out[65])
 {
     ses_sha s = ses_sha256_start();
     ses_sha_add(&s, b->start, (size_t)(b->rows + 1) * sizeof *b->start);
@@ -44,7 +44,7 @@ static void sign_counts(const ses_bags *b, char out[65])
 
 /* ---- training ---- */
 
-static bool run_lda(ses_topic_model *m, const ses_bags *b, ses_topic_progress *progress, void *ctx,
+static bool run_lda(ses_topic_model *m, const ses_term_counts *b, ses_topic_progress *progress, void *ctx,
                     bool *stopped, ses_err *e)
 {
     *stopped = false;
@@ -81,8 +81,8 @@ static double *read_start(const char *path, int64_t topics, int64_t words, ses_e
     return out;
 }
 
-static bool train_lda(ses_topic_model *m, const ses_bags *b, const char *start, ses_topic_progress *progress,
-                      void *ctx, bool *stopped, ses_err *e)
+static bool train_lda(ses_topic_model *m, const ses_term_counts *b, const char *start,
+                      ses_topic_progress *progress, void *ctx, bool *stopped, ses_err *e)
 {
     double *lambda = start ? read_start(start, m->s.lda.topics, b->cols, e) : NULL;
     bool ok = (!start || lambda) && ses_lda_new(&m->lda, &m->s.lda, b->cols, lambda, m->pool, e);
@@ -103,15 +103,16 @@ static bool show_round(void *ctx, int64_t round, double change)
     return !r->progress || r->progress(r->ctx, round, r->most);
 }
 
-static bool train_lsa(ses_topic_model *m, ses_bags *b, ses_topic_progress *progress, void *ctx, ses_err *e)
+static bool train_lsa(ses_topic_model *m, ses_term_counts *b, ses_topic_progress *progress, void *ctx,
+                      ses_err *e)
 {
     rounds r = { progress, ctx, m->s.lsa.rounds };
-    if (!m->s.counts) ses_bags_tf_idf(b, m->vocab.texts, m->vocab.all_texts);
+    if (!m->s.counts) ses_term_counts_tf_idf(b, m->vocab.texts, m->vocab.all_texts);
     return ses_lsa_fit(&m->lsa, b, &m->s.lsa, m->pool, show_round, &r, e);
 }
 
 /* The coherence of the finished topics in the texts. */
-static bool score(ses_topic_model *m, const ses_bags *b, ses_err *e)
+static bool score(ses_topic_model *m, const ses_term_counts *b, ses_err *e)
 {
     size_t n = (size_t)ses_topic_count(m);
     ses_free(m->umass), ses_free(m->npmi);
@@ -125,30 +126,30 @@ bool ses_topic_train(ses_topic_model *m, const ses_topic_settings *s, const ses_
                      const char *start, int threads, ses_topic_progress *progress, void *ctx, bool *stopped,
                      ses_err *e)
 {
-    ses_bags b = { 0 };
+    ses_term_counts b = { 0 };
     m->s = *s;
     m->pool = ses_thread_pool_new(threads, e);
     *stopped = false;
     bool ok = m->pool && (s->method != SES_TOPICS_LDA || ses_lda_settings_check(&s->lda, e)) &&
-              ses_bag_vocab_build(&m->vocab, text, n, &s->bag, e) &&
-              ses_bags_count(&b, &m->vocab, text, n, e);
+              ses_term_vocab_build(&m->vocab, text, n, &s->terms, e) &&
+              ses_term_counts_make(&b, &m->vocab, text, n, e);
     if (ok) sign_counts(&b, m->texts_sha);
     ok = ok && (s->method == SES_TOPICS_LDA ? train_lda(m, &b, start, progress, ctx, stopped, e)
                                             : train_lsa(m, &b, progress, ctx, e));
     ok = ok && score(m, &b, e);
-    ses_bags_free(&b);
+    ses_term_counts_free(&b);
     return ok;
 }
 
 bool ses_topic_resume(ses_topic_model *m, int64_t passes, const ses_string *text, size_t n,
                       ses_topic_progress *progress, void *ctx, bool *stopped, ses_err *e)
 {
-    ses_bags b = { 0 };
+    ses_term_counts b = { 0 };
     char sha[65];
     *stopped = false;
     if (m->s.method != SES_TOPICS_LDA)
         return ses_fail(e, SES_EARG, "only LDA can be resumed: LSA has one result");
-    bool ok = ses_bags_count(&b, &m->vocab, text, n, e);
+    bool ok = ses_term_counts_make(&b, &m->vocab, text, n, e);
     if (ok) sign_counts(&b, sha);
     if (ok && strcmp(sha, m->texts_sha) != 0)
         ok = ses_fail(e, SES_EARG,
@@ -157,7 +158,7 @@ bool ses_topic_resume(ses_topic_model *m, int64_t passes, const ses_string *text
                       (long long)m->vocab.all_texts);
     m->s.passes = passes;
     ok = ok && run_lda(m, &b, progress, ctx, stopped, e) && score(m, &b, e);
-    ses_bags_free(&b);
+    ses_term_counts_free(&b);
     return ok;
 }
 
@@ -173,12 +174,12 @@ static void normalize(double *y, int64_t n)
 bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n, double *y,
                      double *perplexity, ses_err *e)
 {
-    ses_bags b = { 0 };
+    ses_term_counts b = { 0 };
     int64_t k_n = ses_topic_count(m);
     double bound = 0;
-    bool ok = ses_bags_count(&b, &m->vocab, text, n, e);
+    bool ok = ses_term_counts_make(&b, &m->vocab, text, n, e);
     if (ok && m->s.method == SES_TOPICS_LSA) {
-        if (!m->s.counts) ses_bags_tf_idf(&b, m->vocab.texts, m->vocab.all_texts);
+        if (!m->s.counts) ses_term_counts_tf_idf(&b, m->vocab.texts, m->vocab.all_texts);
         ses_lsa_project(&m->lsa, &b, y, m->pool);
     }
     for (int64_t at = 0; ok && m->s.method == SES_TOPICS_LDA && at < b.rows; at += SLICE) {
@@ -189,10 +190,10 @@ bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n,
     if (ok && perplexity) {
         bool lda = m->s.method == SES_TOPICS_LDA;
         ok = !lda || ses_lda_bound(&m->lda, &b, &bound, e);
-        double words = ses_bags_total(&b, 0, b.rows);
+        double words = ses_term_counts_total(&b, 0, b.rows);
         *perplexity = ok && lda && words > 0 ? exp(-bound / words) : NAN;
     }
-    ses_bags_free(&b);
+    ses_term_counts_free(&b);
     return ok;
 }
 

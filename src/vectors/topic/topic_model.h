@@ -16,7 +16,7 @@ typedef enum { SES_TOPICS_LDA, SES_TOPICS_LSA } ses_topic_method;
 
 typedef struct ses_topic_settings {
     ses_topic_method method;
-    ses_bag_options bag;
+    ses_term_options terms;
     bool counts; /* LSA: counts instead of TF-IDF */
     int64_t passes;
     ses_lda_settings lda;
@@ -25,7 +25,7 @@ typedef struct ses_topic_settings {
 
 typedef struct ses_topic_model {
     ses_topic_settings s;
-    ses_bag_vocab vocab;
+    ses_term_vocab vocab;
     ses_lda lda;        /* LDA: the state of the training */
     ses_lsa lsa;        /* LSA */
     double *perplexity; /* [n_perplexity]: after each pass of LDA */
@@ -70,7 +70,7 @@ bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n,
  *     UMass: mean of ln((p(i, j) + epsilon) / p(i))
  *     NPMI:  mean of ln((p(i, j) + epsilon) / (p(i) p(j))) / -ln(p(i, j) + epsilon)
  * Arrays [topics]; NaN: no pair. */
-bool ses_topic_coherence(const ses_topic_model *m, const ses_bags *b, int64_t top, double *umass,
+bool ses_topic_coherence(const ses_topic_model *m, const ses_term_counts *b, int64_t top, double *umass,
                          double *npmi, ses_err *e);
 /* Share of a topic: of the words that LDA assigns to it; LSA: of the squares of the singular values. */
 double ses_topic_share(const ses_topic_model *m, int64_t topic);

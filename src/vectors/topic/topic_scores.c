@@ -8,7 +8,7 @@
 static const double epsilon = 1e-12;
 
 /* The texts that contain both words: their rows of the transposed matrix rise. */
-static int64_t count_both(const ses_bags *t, int32_t a, int32_t b)
+static int64_t count_both(const ses_term_counts *t, int32_t a, int32_t b)
 {
     int64_t i = t->start[a], j = t->start[b], both = 0;
     while (i < t->start[a + 1] && j < t->start[b + 1]) {
@@ -19,7 +19,7 @@ static int64_t count_both(const ses_bags *t, int32_t a, int32_t b)
     return both;
 }
 
-static void score_topic(const ses_bags *t, const int32_t *word, int64_t n, double *umass, double *npmi)
+static void score_topic(const ses_term_counts *t, const int32_t *word, int64_t n, double *umass, double *npmi)
 {
     double texts = (double)t->cols, u = 0, p = 0;
     int64_t pairs = 0;
@@ -37,19 +37,19 @@ static void score_topic(const ses_bags *t, const int32_t *word, int64_t n, doubl
     *npmi = pairs ? p / (double)pairs : NAN;
 }
 
-bool ses_topic_coherence(const ses_topic_model *m, const ses_bags *b, int64_t top, double *umass,
+bool ses_topic_coherence(const ses_topic_model *m, const ses_term_counts *b, int64_t top, double *umass,
                          double *npmi, ses_err *e)
 {
-    ses_bags t = { 0 };
+    ses_term_counts t = { 0 };
     if (top > m->vocab.words) top = m->vocab.words;
     int32_t *word = ses_alloc_array((size_t)top + 1, sizeof *word, e);
-    bool ok = word && ses_bags_transpose(&t, b, e);
+    bool ok = word && ses_term_counts_transpose(&t, b, e);
     for (int64_t k = 0; ok && k < ses_topic_count(m); k++) {
         ok = ses_topic_top(m, k, top, word, e);
         if (ok) score_topic(&t, word, top, &umass[k], &npmi[k]);
     }
     ses_free(word);
-    ses_bags_free(&t);
+    ses_term_counts_free(&t);
     return ok;
 }
 

@@ -1,5 +1,5 @@
-/* Bags of words: see bag_of_words.h. */
-#include "bag_of_words.h"
+/* Term counts: see term_counts.h. */
+#include "term_counts.h"
 
 #include "base/alloc.h"
 #include "base/sort.h"
@@ -17,36 +17,36 @@ static const char *const stop_words[] = {
 #undef SES_STOP_WORD
 };
 
-void ses_bag_vocab_free(ses_bag_vocab *v)
+void ses_term_vocab_free(ses_term_vocab *v)
 {
     ses_strmap_free(&v->ids);
     ses_arena_free(&v->mem);
     ses_free(v->texts), ses_free(v->count);
-    *v = (ses_bag_vocab){ 0 };
+    *v = (ses_term_vocab){ 0 };
 }
 
-void ses_bags_free(ses_bags *b)
+void ses_term_counts_free(ses_term_counts *b)
 {
     ses_free(b->start), ses_free(b->col), ses_free(b->value);
-    *b = (ses_bags){ 0 };
+    *b = (ses_term_counts){ 0 };
 }
 
 /* ---- words of a text ---- */
 
 /* Whether the character at the start of s belongs to a word; *step: its bytes. */
-static bool in_word(const char *s, size_t n, ses_bag_split split, size_t *step)
+static bool in_word(const char *s, size_t n, ses_term_split split, size_t *step)
 {
     uint32_t cp;
     *step = ses_char_at(s, n, &cp);
-    if (cp > 0x10FFFF) return split == SES_BAG_BLANK; /* a byte that is not UTF-8 */
-    return split == SES_BAG_TEXT ? ses_cp_is(cp, SES_CP_WORD) : !ses_cp_is(cp, SES_CP_SPACE);
+    if (cp > 0x10FFFF) return split == SES_TERM_BLANK; /* a byte that is not UTF-8 */
+    return split == SES_TERM_TEXT ? ses_cp_is(cp, SES_CP_WORD) : !ses_cp_is(cp, SES_CP_SPACE);
 }
 
-bool ses_words_each(ses_string text, ses_bag_split split, ses_buf *low, ses_word_fn *fn, void *ctx,
-                    ses_err *e)
+bool ses_term_each(ses_string text, ses_term_split split, ses_buf *low, ses_term_fn *fn, void *ctx,
+                   ses_err *e)
 {
-    size_t least = split == SES_BAG_TEXT ? 2 : 1;
-    if (split == SES_BAG_TEXT) {
+    size_t least = split == SES_TERM_TEXT ? 2 : 1;
+    if (split == SES_TERM_TEXT) {
         low->len = 0;
         ses_lower_append(low, text.p, text.n);
         if (!ses_buf_ok(low, e)) return false;
@@ -113,7 +113,7 @@ static bool is_stop_word(const word_stats *s)
     return false;
 }
 
-bool ses_bag_vocab_add(ses_bag_vocab *v, const char *word, size_t n, ses_err *e)
+bool ses_term_vocab_add(ses_term_vocab *v, const char *word, size_t n, ses_err *e)
 {
     bool fresh;
     const char *own = ses_arena_strndup(&v->mem, word, n, e);
@@ -124,7 +124,7 @@ bool ses_bag_vocab_add(ses_bag_vocab *v, const char *word, size_t n, ses_err *e)
 }
 
 /* Keeps the words that the options allow, in the order of the vocabulary. */
-static bool choose(ses_bag_vocab *v, counting *c, int64_t n, const ses_bag_options *o, ses_err *e)
+static bool choose(ses_term_vocab *v, counting *c, int64_t n, const ses_term_options *o, ses_err *e)
 {
     size_t all = c->ids.count, kept = 0;
     for (size_t i = 0; i < all; i++) {
@@ -145,22 +145,22 @@ static bool choose(ses_bag_vocab *v, counting *c, int64_t n, const ses_bag_optio
     v->count = v->texts ? ses_alloc_array(kept, sizeof *v->count, e) : NULL;
     if (!v->count || !ses_strmap_reserve(&v->ids, kept, e)) return false;
     for (size_t i = 0; i < kept; i++) {
-        if (!ses_bag_vocab_add(v, c->stats[i].word, c->stats[i].len, e)) return false;
+        if (!ses_term_vocab_add(v, c->stats[i].word, c->stats[i].len, e)) return false;
         v->texts[i] = c->stats[i].texts;
         v->count[i] = c->stats[i].count;
     }
     return true;
 }
 
-bool ses_bag_vocab_build(ses_bag_vocab *v, const ses_string *text, size_t n, const ses_bag_options *o,
-                         ses_err *e)
+bool ses_term_vocab_build(ses_term_vocab *v, const ses_string *text, size_t n, const ses_term_options *o,
+                          ses_err *e)
 {
     counting c = { 0 };
     ses_buf low = { 0 };
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
         c.text = (int64_t)i;
-        ok = ses_words_each(text[i], o->split, &low, count_word, &c, e);
+        ok = ses_term_each(text[i], o->split, &low, count_word, &c, e);
     }
     v->split = o->split;
     v->all_texts = (int64_t)n;
@@ -175,7 +175,7 @@ bool ses_bag_vocab_build(ses_bag_vocab *v, const ses_string *text, size_t n, con
 /* ---- counts ---- */
 
 typedef struct row_ids {
-    const ses_bag_vocab *v;
+    const ses_term_vocab *v;
     int32_t *id;
     size_t n, cap;
 } row_ids;
@@ -196,7 +196,7 @@ static int by_id(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static bool add_row(ses_bags *b, size_t *cap_col, size_t *cap_value, row_ids *r, ses_err *e)
+static bool add_row(ses_term_counts *b, size_t *cap_col, size_t *cap_value, row_ids *r, ses_err *e)
 {
     size_t at = (size_t)b->start[b->rows];
     if (!ses_array_reserve(&b->col, cap_col, at + r->n + 1, sizeof *b->col, e) ||
@@ -215,7 +215,8 @@ static bool add_row(ses_bags *b, size_t *cap_col, size_t *cap_value, row_ids *r,
     return true;
 }
 
-bool ses_bags_count(ses_bags *b, const ses_bag_vocab *v, const ses_string *text, size_t n, ses_err *e)
+bool ses_term_counts_make(ses_term_counts *b, const ses_term_vocab *v, const ses_string *text, size_t n,
+                          ses_err *e)
 {
     row_ids r = { .v = v };
     ses_buf low = { 0 };
@@ -225,23 +226,23 @@ bool ses_bags_count(ses_bags *b, const ses_bag_vocab *v, const ses_string *text,
     bool ok = b->start != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         r.n = 0;
-        ok = ses_words_each(text[i], v->split, &low, take_id, &r, e) &&
-             add_row(b, &cap_col, &cap_value, &r, e);
+        ok =
+            ses_term_each(text[i], v->split, &low, take_id, &r, e) && add_row(b, &cap_col, &cap_value, &r, e);
     }
     ses_free(r.id);
     ses_buf_free(&low);
     return ok;
 }
 
-bool ses_bags_transpose(ses_bags *out, const ses_bags *b, ses_err *e)
+bool ses_term_counts_transpose(ses_term_counts *out, const ses_term_counts *b, ses_err *e)
 {
     int64_t n = b->start[b->rows];
-    *out = (ses_bags){ .rows = b->cols, .cols = b->rows };
+    *out = (ses_term_counts){ .rows = b->cols, .cols = b->rows };
     out->start = ses_alloc_array((size_t)b->cols + 2, sizeof *out->start, e);
     out->col = out->start ? ses_alloc_array((size_t)n + 1, sizeof *out->col, e) : NULL;
     out->value = out->col ? ses_alloc_array((size_t)n + 1, sizeof *out->value, e) : NULL;
     if (!out->value) {
-        ses_bags_free(out);
+        ses_term_counts_free(out);
         return false;
     }
     int64_t *next = out->start + 1; /* becomes the end of each row */
@@ -256,7 +257,7 @@ bool ses_bags_transpose(ses_bags *out, const ses_bags *b, ses_err *e)
     return true;
 }
 
-void ses_bags_tf_idf(ses_bags *b, const int64_t *texts, int64_t n)
+void ses_term_counts_tf_idf(ses_term_counts *b, const int64_t *texts, int64_t n)
 {
     for (int64_t r = 0; r < b->rows; r++) {
         double squares = 0;
