@@ -1,6 +1,6 @@
 /* Words of a text, one after another, and the ends of its lines. The text may be compressed or standard
- * input ("-"). A word that is longer than SES_WORD_MAX bytes, that is not valid UTF-8 or that contains a NUL byte is
- * skipped and counted. A reader belongs to one thread. */
+ * input ("-"). A word that is longer than SES_WORD_MAX bytes, that is not valid UTF-8 or that contains a NUL
+ * byte is skipped and counted. A reader belongs to one thread. */
 #ifndef SES_VECTORS_WORD_READER_H
 #define SES_VECTORS_WORD_READER_H
 
