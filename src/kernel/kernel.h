@@ -272,6 +272,20 @@ typedef struct ses_fft_plan {
     const float *turn;
 } ses_fft_plan;
 
+/* Parameters of GloVe: rows of word and context vectors, each followed by its sums of squared steps. A column
+ * with rate 0 is constant: with a constant 1 in the other side's row a column holds a bias. */
+typedef struct ses_glove {
+    ses_real *word, *context; /* [rows][2][width] */
+    int64_t width;
+    const ses_real *word_rate, *context_rate; /* [width]: learning rates of the columns */
+    ses_real limit;                           /* largest component of a gradient */
+} ses_glove;
+
+typedef struct ses_glove_pair {
+    int32_t word, context; /* rows */
+    float log_count, weight;
+} ses_glove_pair;
+
 typedef struct ses_kernels {
 #define SES_KERNEL(name, avx2, avx512, cuda, result, params) result(*name) params;
 #include "kernels.def"

@@ -34,6 +34,6 @@ const ses_command ses_command_vectors = {
     .examples = examples,
     .max_operands = -1,
     .operand_words =
-        "train|phrases|info|convert|nearest|analogy|similarity|eval|quantize|supervised|test|predict",
+        "train|infer|phrases|info|convert|nearest|analogy|similarity|eval|quantize|supervised|test|predict",
     .run = run,
 };
