@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "vectors/exact/fasttext_words.h"
+#include "vectors/fasttext/fasttext_words.h"
 #include "vectors/train/huffman_tree.h"
 #include "vectors/train/sampling_table.h"
 #include "vectors/train/subwords.h"
@@ -235,23 +235,21 @@ static void tables(void)
     ses_free(cell);
 
     ses_subwords s = { 0 }; /* the rows of fastText's dictionary, which test_vectors_exact verifies */
-    ses_mmap file = { 0 };
     ses_buf b = { 0 };
     for (size_t i = 0; i < SES_LEN(word) - 1; i++)
         for (int64_t k = 0; k < count[i]; k++) ses_buf_appendf(&b, "%s ", word[i]);
-    CHECK(ses_file_write(output, b.data, b.len, true, &e) && ses_mmap_open(&file, output, &e));
-    CHECK(ses_fasttext_count(&d, &file, output, 1, &e) && ses_fasttext_add_ngrams(&d, 2, 4, 100, &e));
+    CHECK(ses_fasttext_count(&d, ses_fasttext_reader_of(b.data, b.len), &e) &&
+          ses_fasttext_drop_rare(&d, 1, 0, &e) && ses_fasttext_add_ngrams(&d, 2, 4, 100, &e));
     CHECK(ses_subwords_build(&s, &v, 2, 4, 100, &e));
     for (size_t i = 0; i + 1 < SES_LEN(word); i++) {
         size_t n = s.start[i + 1] - s.start[i];
         CHECK(n == d.word[i].n_rows);
         for (size_t k = 1; k < n && k < d.word[i].n_rows; k++)
             CHECK(s.row[s.start[i] + k] - (int32_t)v.n ==
-                  d.rows[d.word[i].first_row + k] - (int32_t)d.n_words);
+                  d.rows.row[d.word[i].first_row + k] - (int32_t)d.n_words);
     }
     ses_subwords_free(&s);
     ses_fasttext_dictionary_free(&d);
-    ses_mmap_free(&file);
     ses_buf_free(&b);
     ses_word_vocab_free(&v);
 }
