@@ -63,7 +63,7 @@ static void put(ses_buf *b, int64_t x, size_t size) { ses_buf_append(b, &x, size
 
 static void put_header(output *o)
 {
-    const ses_fasttext_settings *s = o->f->ft;
+    const ses_fasttext_header *s = o->f->ft;
     const ses_word_vocab *v = o->f->vocab;
     int64_t words = (int64_t)v->n;
     const int64_t argument[] = { FT_MAGIC,

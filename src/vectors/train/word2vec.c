@@ -210,18 +210,18 @@ static bool write_output(const ses_w2v *w, ses_err *e)
     const double *value = w->job->value;
     int64_t words = (int64_t)w->corpus.vocab.n;
     bool subwords = w->sub.start != NULL;
-    ses_fasttext_settings ft = { .window = w->window,
-                                 .epochs = w->epochs,
-                                 .min_count = (int32_t)value[SES_W2V_MIN_COUNT],
-                                 .negative = w->negative,
-                                 .minn = subwords ? (int32_t)value[SES_W2V_MINN] : 0,
-                                 .maxn = (int32_t)value[SES_W2V_MAXN],
-                                 .bucket = subwords ? (int32_t)value[SES_W2V_BUCKET] : 0,
-                                 .hs = w->hs,
-                                 .cbow = w->cbow,
-                                 .sample = value[SES_W2V_SAMPLE],
-                                 .in = { w->in_rows, in_row, w },
-                                 .out = { words, out_row, w } };
+    ses_fasttext_header ft = { .window = w->window,
+                               .epochs = w->epochs,
+                               .min_count = (int32_t)value[SES_W2V_MIN_COUNT],
+                               .negative = w->negative,
+                               .minn = subwords ? (int32_t)value[SES_W2V_MINN] : 0,
+                               .maxn = (int32_t)value[SES_W2V_MAXN],
+                               .bucket = subwords ? (int32_t)value[SES_W2V_BUCKET] : 0,
+                               .hs = w->hs,
+                               .cbow = w->cbow,
+                               .sample = value[SES_W2V_SAMPLE],
+                               .in = { w->in_rows, in_row, w },
+                               .out = { words, out_row, w } };
     ses_vector_file f = { .path = w->job->output,
                           .overwrite = w->job->overwrite,
                           .format = (ses_vector_file_format)w->job->format,
