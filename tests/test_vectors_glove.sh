@@ -28,9 +28,9 @@ that 'words are sorted by falling count' "grep -q '^w0 ' '$tmp/a' && [ \"\$(sed 
 # Infinite training, interrupted: a checkpoint and nothing else; then resumed with the bits of an uninterrupted run.
 for model in glove pv-dbow; do
     rm -rf "$tmp/run" && mkdir "$tmp/run"
-    "$sesame" vectors train -q --model $model --epochs 150 --output "$tmp/run/x" "$tmp/corpus" 2>"$tmp/err" &
+    "$sesame" vectors train -q --model $model --epochs 400 --output "$tmp/run/x" "$tmp/corpus" 2>"$tmp/err" &
     pid=$!
-    sleep 0.3
+    sleep 0.15
     kill -INT $pid
     wait $pid
     if [ -e "$tmp/run/x" ]; then
@@ -38,9 +38,9 @@ for model in glove pv-dbow; do
         continue
     fi
     that "$model: leaves the checkpoint only" "[ \"\$(ls -A '$tmp/run')\" = x.checkpoint ]"
-    that "$model: refuses other settings" "! '$sesame' vectors train -q --model $model --epochs 150 --dim 9 --resume --output '$tmp/run/x' '$tmp/corpus' 2>'$tmp/err' && grep -q 'other settings' '$tmp/err'"
-    that "$model: resumes" "'$sesame' vectors train -q --model $model --epochs 150 --resume --output '$tmp/run/x' '$tmp/corpus' 2>'$tmp/err'"
-    that "$model: the same bits" "train --model $model --epochs 150 --output '$tmp/a' && cmp -s '$tmp/run/x' '$tmp/a' && [ ! -e '$tmp/run/x.checkpoint' ]"
+    that "$model: refuses other settings" "! '$sesame' vectors train -q --model $model --epochs 400 --dim 9 --resume --output '$tmp/run/x' '$tmp/corpus' 2>'$tmp/err' && grep -q 'other settings' '$tmp/err'"
+    that "$model: resumes" "'$sesame' vectors train -q --model $model --epochs 400 --resume --output '$tmp/run/x' '$tmp/corpus' 2>'$tmp/err'"
+    that "$model: the same bits" "train --model $model --epochs 400 --output '$tmp/a' && cmp -s '$tmp/run/x' '$tmp/a' && [ ! -e '$tmp/run/x.checkpoint' ]"
 done
 
 refuses 'least count' --model glove --min-count 100000
