@@ -52,9 +52,12 @@ refuses 'fasttext' --model glove --format fasttext
 refuses 'leave it out' --model pv-dm --format word2vec-binary
 refuses 'the loss is not finite' --model pv-dbow --lr 100 --epochs 200
 
-if [ -e /dev/full ]; then
-    that 'a full disk is an error' "! '$sesame' vectors train -q --model glove --epochs 1 --output /dev/full/x '$tmp/corpus' 2>'$tmp/err'"
-fi
+# A write that fails, as on a full disk: files are limited to 8 blocks, which the temporary file of the pairs exceeds.
+for model in glove pv-dm; do
+    rm -rf "$tmp/run" && mkdir "$tmp/run"
+    (trap '' XFSZ && ulimit -f 8 && "$sesame" vectors train -q --model $model --epochs 1 --output "$tmp/run/x" "$tmp/corpus") 2>"$tmp/err"
+    that "$model: a failed write is an error and leaves nothing" "[ $? = 3 ] && grep -q 'cannot be written' '$tmp/err' && [ -z \"\$(ls -A '$tmp/run')\" ]"
+done
 
 train --model pv-dbow --words text --epochs 5 --dim 6 --output "$tmp/pv" || fail 'trains for inference'
 infer() { "$sesame" vectors infer "$@" >"$tmp/out" 2>"$tmp/err"; }
