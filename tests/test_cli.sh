@@ -35,6 +35,7 @@ Try 'sesame $try'." ]; then pass; else fail "sesame $*: not \"$message\""; fi
 
 commands=$(sed -n 's/^SES_COMMAND(\([a-z0-9_]*\)).*/\1/p' src/cli/commands.def | tr _ -)
 that 'there are commands' '[ -n "$commands" ]'
+groups='vectors topics' # commands with actions, which are commands of their own
 
 # help
 gives 0 --help
@@ -44,10 +45,18 @@ gives 0 help
 that 'help is --help' 'cmp -s "$tmp/out" "$tmp/top"'
 gives 0 -h
 for command in $commands; do
-    [ "$command" = man ] || that "--help lists $command" 'grep -q "^  $command " "$tmp/top"'
+    group=${command%%-*} action=
+    case " $groups " in *" $group "*) [ "$command" = "$group" ] || action=${command#*-} ;; esac
+    if [ -n "$action" ]; then
+        gives 0 "$group" --help
+        that "$group --help lists $action" 'grep -q "^  $action " "$tmp/out"'
+        that "--help does not list $command" '! grep -q "^  $command " "$tmp/top"'
+    elif [ "$command" != man ]; then
+        that "--help lists $command" 'grep -q "^  $command " "$tmp/top"'
+    fi
     gives 0 "$command" --help
     err_empty
-    out_has "Usage: sesame $command"
+    out_has "Usage: sesame ${action:+$group }${action:-$command}"
     out_has '--help'
     out_has 'Examples:'
     cp "$tmp/out" "$tmp/command"

@@ -38,7 +38,7 @@ geometry --nearest zebra
 that "an unknown word" '[ $? -ne 0 ] && err_has "\"zebra\" is not among"'
 printf 'bank 1 nan\n' >"$tmp/v.txt"
 geometry --nearest bank --vectors "$tmp/v.txt"
-that "NaN in a vector file" '[ $? -eq 3 ] && err_has "v.txt: line 1: \"nan\" is not a finite number"'
+that "NaN in a vector file" '[ $? -eq 3 ] && err_has "v.txt: vector of \"bank\": line 1: number 2, \"nan\", is not a finite number"'
 geometry --vectors "$tmp/v.txt"
 that "vectors without a word" '[ $? -eq 2 ] && err_has "needs --nearest"'
 awk 'BEGIN { print "text\ttarget"; for (i = 0; i < 8; i++) print "the cat sat on the mat .\ta dog saw it ." }' >"$tmp/pairs.tsv"

@@ -185,7 +185,7 @@ echo 'const ses_op ses_op_mul = { 0 };' >>src/op/add.c
 tools/lint --only defs >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'several entries in one file'; }
 fresh
 echo 'SES_COMMAND(stop)' >>src/cli/commands.def
-finds defs 'stop has no src/cli/cmd/cmd_stop.c'
+finds defs 'stop has no src/cli/*/cmd_stop.c'
 : >src/cli/cmd/cmd_stop.c
 finds defs 'src/cli/cmd/cmd_stop.c: not in commands.def'
 mkdir docs && echo 'See `src/op/none.c` and `ses_none`; `src/op/add.c` and `ses_add` exist.' >docs/GLOSSARY.md

@@ -14,7 +14,7 @@
 
 typedef struct args {
     const char *output, *loss, *label, *pretrained;
-    ses_labeled_columns columns;
+    ses_label_columns columns;
     bool overwrite, resume;
     int64_t dim, epoch, min_count, min_count_label, neg, ngrams, bucket, minn, maxn, seed, threads, batch;
     double lr;
@@ -141,7 +141,7 @@ static bool tune(ses_call *c, const ses_fasttext_options *o, const ses_fasttext_
                  ses_fasttext_run *run, ses_fasttext_model *m, ses_err *e)
 {
     const args *a = c->args;
-    ses_labeled_texts valid = { 0 };
+    ses_label_lines valid = { 0 };
     ses_fasttext_trial best;
     ses_fasttext_tuning t = { .start = *o,
                               .fixed = { .epoch = a->epoch_set,
@@ -160,9 +160,9 @@ static bool tune(ses_call *c, const ses_fasttext_options *o, const ses_fasttext_
     t.start.set.bucket = (int32_t)a->bucket; /* o has none if its settings have no n-grams */
     bool ok = ses_fasttext_metric_parse(&t.metric, a->tune.metric, e) &&
               (!a->tune.size || ses_fasttext_size_of(a->tune.size, &t.model_size, e)) &&
-              ses_labeled_texts_open(&valid, a->tune.valid, &a->columns, e) &&
+              ses_label_lines_open(&valid, a->tune.valid, &a->columns, e) &&
               ses_fasttext_tune(&t, texts, &valid.texts, m, &best, e);
-    ses_labeled_texts_free(&valid);
+    ses_label_lines_free(&valid);
     return ok;
 }
 
@@ -170,7 +170,7 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
 {
     const args *a = c->args;
     double start = ses_seconds();
-    ses_labeled_texts texts = { 0 };
+    ses_label_lines texts = { 0 };
     ses_fasttext_options o = options_of(a);
     o.progress = show;
     o.ctx = line;
@@ -178,7 +178,7 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
     ses_fasttext_model m = { 0 };
     run.pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
     bool ok = run.pool && ses_fasttext_loss_of(a->loss, &o.set.loss, e) && ses_fasttext_check(&o, e) &&
-              ses_labeled_texts_open(&texts, c->operands[0], &a->columns, e) &&
+              ses_label_lines_open(&texts, c->operands[0], &a->columns, e) &&
               (a->tune.valid ? tune(c, &o, &texts.texts, &run, &m, e)
                              : ses_fasttext_train(&o, &texts.texts, &run, &m, e)) &&
               ses_fasttext_save(&m, a->output, a->overwrite, e);
@@ -192,7 +192,7 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
         fprintf(stderr, ", %.1f s\n", ses_seconds() - start);
     }
     ses_fasttext_clear(&m);
-    ses_labeled_texts_free(&texts);
+    ses_label_lines_free(&texts);
     ses_thread_pool_free(run.pool);
     return ok;
 }

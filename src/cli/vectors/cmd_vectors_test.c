@@ -10,7 +10,7 @@
 
 typedef struct args {
     const char *label;
-    ses_labeled_columns columns;
+    ses_label_columns columns;
     int64_t k;
     double threshold;
     bool per_label, json;
@@ -104,11 +104,11 @@ static void print(const args *a, const ses_fasttext_model *m, const ses_fasttext
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_labeled_texts texts = { 0 };
+    ses_label_lines texts = { 0 };
     ses_fasttext_meter meter = { 0 };
     ses_fasttext_model *m = ses_fasttext_open(c->operands[0], e);
     if (m) m->d.label = a->label;
-    bool ok = m && ses_labeled_texts_open(&texts, c->operands[1], &a->columns, e) &&
+    bool ok = m && ses_label_lines_open(&texts, c->operands[1], &a->columns, e) &&
               ses_fasttext_measure(m, &texts.texts, (size_t)a->k, (float)a->threshold, &meter, e);
     if (ok && !meter.examples)
         ok = ses_fail(e, SES_EARG, "%s: no text has a label of the model", c->operands[1]);
@@ -117,7 +117,7 @@ static bool run(ses_call *c, ses_err *e)
     else if (ok)
         print(a, m, &meter);
     ses_fasttext_meter_free(&meter);
-    ses_labeled_texts_free(&texts);
+    ses_label_lines_free(&texts);
     ses_fasttext_free(m);
     return ok;
 }

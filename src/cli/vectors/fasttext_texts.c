@@ -26,7 +26,7 @@ static bool is_table(const char *path)
     return false;
 }
 
-static bool open_table(ses_labeled_texts *t, const char *path, const ses_labeled_columns *columns, ses_err *e)
+static bool open_table(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
 {
     ses_data_spec spec = { .kind = SES_DATA_CLASSIFY, .text_a = columns->text, .label = columns->label };
     t->table = ses_examples_open(path, &spec, NULL, e);
@@ -51,8 +51,7 @@ static bool open_table(ses_labeled_texts *t, const char *path, const ses_labeled
     return true;
 }
 
-bool ses_labeled_texts_open(ses_labeled_texts *t, const char *path, const ses_labeled_columns *columns,
-                            ses_err *e)
+bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
 {
     if (is_table(path)) {
         if (!open_table(t, path, columns, e)) return false;
@@ -68,12 +67,12 @@ bool ses_labeled_texts_open(ses_labeled_texts *t, const char *path, const ses_la
     return true;
 }
 
-void ses_labeled_texts_free(ses_labeled_texts *t)
+void ses_label_lines_free(ses_label_lines *t)
 {
     ses_examples_free(t->table);
     ses_free(t->text);
     ses_free(t->label);
     ses_free(t->name);
     ses_mmap_free(&t->file);
-    *t = (ses_labeled_texts){ 0 };
+    *t = (ses_label_lines){ 0 };
 }

@@ -1,5 +1,5 @@
 /* Texts with labels of a file, for fastText classifiers: lines with words that begin with a prefix, or a
- * table with a text and a label column. Free with ses_labeled_texts_free. One thread. */
+ * table with a text and a label column. Free with ses_label_lines_free. One thread. */
 #ifndef SES_CLI_FASTTEXT_TEXTS_H
 #define SES_CLI_FASTTEXT_TEXTS_H
 
@@ -7,22 +7,21 @@
 #include "sesame/examples.h"
 #include "vectors/fasttext/fasttext_trainer.h"
 
-typedef struct ses_labeled_texts {
+typedef struct ses_label_lines {
     ses_fasttext_texts texts;
     ses_mmap file;
     ses_examples *table;
     ses_string *text, *name;
     int32_t *label;
-} ses_labeled_texts;
+} ses_label_lines;
 
-typedef struct ses_labeled_columns {
+typedef struct ses_label_columns {
     const char *text, *label; /* columns of a table */
-} ses_labeled_columns;
+} ses_label_columns;
 
 /* A name that ends in .tsv, .csv, .jsonl, .ndjson or .json (and .gz, .xz, .zst) is a table. *t must be
  * zeroed; free it even on failure. */
-bool ses_labeled_texts_open(ses_labeled_texts *t, const char *path, const ses_labeled_columns *columns,
-                            ses_err *e);
-void ses_labeled_texts_free(ses_labeled_texts *t);
+bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e);
+void ses_label_lines_free(ses_label_lines *t);
 
 #endif
