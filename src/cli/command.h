@@ -101,6 +101,8 @@ extern const size_t ses_n_general_opt, ses_n_top_opt;
 
 void ses_help_top(const ses_term *t, FILE *out);
 void ses_help_command(const ses_command *c, const ses_term *t, FILE *out);
+/* "vectors train" for an action vectors-train, in buf; other names are as they are. */
+const char *ses_command_called_name(const ses_command *c, char *buf, size_t size);
 void ses_version_print(FILE *out, bool verbose);
 
 #endif

@@ -116,8 +116,9 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     if (ok && general->help) {
         ses_help_command(cmd, &call.out, stdout);
     } else if (ok && call.n_operands < cmd->min_operands) {
-        ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s", cmd->name,
-                      ses_command_usage(cmd));
+        char called[64];
+        ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s",
+                      ses_command_called_name(cmd, called, sizeof called), ses_command_usage(cmd));
     } else if (ok && cmd->max_operands >= 0 && call.n_operands > cmd->max_operands) {
         ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.operands[cmd->max_operands]);
     } else if (ok) {
@@ -189,8 +190,9 @@ static void report(const ses_err *e, const ses_command *cmd)
     ses_put_escaped(stderr, e->msg);
     putc('\n', stderr);
     if (e->code != SES_EUSAGE) return;
+    char name[64];
     if (cmd)
-        fprintf(stderr, "Try 'sesame %s --help'.\n", cmd->name);
+        fprintf(stderr, "Try 'sesame %s --help'.\n", ses_command_called_name(cmd, name, sizeof name));
     else
         fputs("Try 'sesame --help'.\n", stderr);
 }

@@ -65,8 +65,8 @@ bool ses_word_vocab_select(ses_word_vocab *v, int64_t min_count, size_t max_word
     }
     if (!ses_stable_sort(list, kept, sizeof *list, by_falling_count, e)) goto fail;
     if (!kept) {
-        ses_fail(e, SES_EARG, "none of %zu different words occurs at least %lld times: lower the least count",
-                 all, (long long)min_count);
+        ses_fail(e, SES_EARG, "none of %zu different words occurs at least %lld times: lower min-count", all,
+                 (long long)min_count);
         goto fail;
     }
     if (max_words && kept > max_words) kept = max_words;

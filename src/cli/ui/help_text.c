@@ -55,8 +55,7 @@ static void put_actions(const ses_command *c, const ses_term *t, FILE *out)
     }
 }
 
-/* "vectors train" for an action vectors-train; other names are as they are. */
-static const char *called_name(const ses_command *c, char *buf, size_t size)
+const char *ses_command_called_name(const ses_command *c, char *buf, size_t size)
 {
     snprintf(buf, size, "%s", c->name);
     char *dash = c->is_action ? strchr(buf, '-') : NULL;
@@ -68,8 +67,8 @@ void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
 {
     char name[64];
     const char *usage = ses_command_usage(c);
-    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", called_name(c, name, sizeof name), *usage ? " " : "",
-            usage);
+    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", ses_command_called_name(c, name, sizeof name),
+            *usage ? " " : "", usage);
     ses_put_wrapped(out, ses_command_description(c), 0, 0, text_width(t));
     if (c->task) {
         putc('\n', out);
