@@ -198,11 +198,13 @@ bool ses_topic_report(const ses_call *c, const ses_topic_model *m, const char *n
 {
     top_words t = { 0 };
     ses_buf out = { 0 };
-    ses_report_head h = { .analysis = c->command->name,
+    char called[64];
+    ses_command_called_name(c->command, called, sizeof called);
+    ses_report_head h = { .analysis = called,
                           .title = m->s.method == SES_TOPICS_LDA ? "Topics: latent Dirichlet allocation"
                                                                  : "Topics: latent semantic analysis",
                           .model = name,
-                          .command = c->command->name,
+                          .command = called,
                           .seed = m->s.method == SES_TOPICS_LDA ? m->lda.s.seed : m->s.lsa.seed };
     bool files = o->html || o->svg, ok = find_top(&t, m, o->top, e);
     ses_report *r = ok ? make(m, &t, o->bars, c->out.width, e) : NULL;
