@@ -48,8 +48,15 @@ refuses 'least count' --model pv-dm --min-count 100000
 refuses 'nothing to resume' --model glove --resume
 refuses 'not an option of --model glove' --model glove --negative 5
 refuses 'expected a number from' --model glove --dim 0
-refuses 'fasttext' --model glove --format fasttext
-refuses 'leave it out' --model pv-dm --format word2vec-binary
+for model in glove pv-dbow pv-dm; do
+    that "$model: binary" "train --model $model --dim 6 --epochs 2 --format word2vec-binary --output '$tmp/b.bin'"
+    for format in word2vec vec glove safetensors fasttext; do
+        rm -rf "$tmp/v"
+        that "$model: $format" "train --model $model --dim 6 --epochs 2 --format $format --output '$tmp/v' &&
+            '$sesame' vectors convert -q --overwrite --to word2vec-binary --output '$tmp/converted' '$tmp/v' && cmp -s '$tmp/converted' '$tmp/b.bin'"
+    done
+done
+that 'a vector of each line' "[ \"\$(head -n 1 '$tmp/b.bin')\" = \"\$(wc -l <'$tmp/corpus') 6\" ]"
 refuses 'the loss is not finite' --model pv-dbow --lr 100 --epochs 200
 
 # A write that fails, as on a full disk: files are limited to 8 blocks, which the temporary file of the pairs exceeds.

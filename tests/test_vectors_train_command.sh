@@ -28,6 +28,19 @@ that 'binary' 'train -q --dim 8 --format word2vec-binary --output "$tmp/a.bin" "
     [ "$(head -1 "$tmp/a.bin")" = "$(head -1 "$tmp/a")" ]'
 that 'fastText' 'train -q --dim 8 --maxn 4 --bucket 1000 --format fasttext --output "$tmp/f.bin" "$tmp/corpus" &&
     [ "$(od -A n -t d4 -N 12 "$tmp/f.bin" | tr -s " ")" = " 793712314 12 8" ]'
+# Each format holds the vectors of the binary format, bit for bit; the n-grams of a fastText model give the same vectors.
+holds() { # holds FILE BINARY
+    "$sesame" vectors convert -q --overwrite --to word2vec-binary --output "$tmp/converted" "$tmp/$1" && same converted "$2"
+}
+for model in "skipgram" "cbow --loss hs" "skipgram --maxn 4 --bucket 1000" "cbow --loss hs --maxn 3 --bucket 77 --dim 16"; do
+    that "$model: binary" "train -q --dim 8 --model $model --overwrite --format word2vec-binary --output '$tmp/b.bin' '$tmp/corpus'"
+    for format in word2vec vec glove safetensors fasttext; do
+        rm -rf "$tmp/v"
+        that "$model: $format" "train -q --dim 8 --model $model --format $format --output '$tmp/v' '$tmp/corpus' && holds v b.bin"
+    done
+done
+that 'a folder with a slash' 'rm -rf "$tmp/v" && train -q --dim 8 --format safetensors --checkpoint-every 1 --output "$tmp/v/" "$tmp/corpus" &&
+    holds v a.bin && [ ! -e "$tmp/v.checkpoint" ]'
 that 'prose' 'printf "The cat, the DOG. The cat!\n" >"$tmp/prose" &&
     train -q --dim 2 --words text --min-count 1 --output "$tmp/p" "$tmp/prose" && grep -q "^dog " "$tmp/p" && grep -q "^, " "$tmp/p"'
 

@@ -67,7 +67,7 @@ static bool map_file(ses_vectors *v, ses_err *e)
     return true;
 }
 
-static ses_vectors *new_vectors(const char *path, ses_err *e)
+ses_vectors *ses_vectors_new(const char *path, ses_err *e)
 {
     ses_vectors *v = ses_alloc(sizeof *v, e);
     if (v && (v->path = ses_strdup(path, e))) return v;
@@ -77,7 +77,7 @@ static ses_vectors *new_vectors(const char *path, ses_err *e)
 
 ses_vectors *ses_vectors_open(const char *path, ses_err *e)
 {
-    ses_vectors *v = new_vectors(path, e);
+    ses_vectors *v = ses_vectors_new(path, e);
     if (!v) return NULL;
     v->is_folder = ses_path_is_dir(path);
     bool ok = v->is_folder || map_file(v, e); /* errors have the path */
@@ -88,7 +88,7 @@ ses_vectors *ses_vectors_open(const char *path, ses_err *e)
 
 ses_vectors *ses_vectors_from_memory(const void *bytes, size_t n, const char *path, ses_err *e)
 {
-    ses_vectors *v = new_vectors(path, e);
+    ses_vectors *v = ses_vectors_new(path, e);
     if (!v) return NULL;
     v->p = bytes, v->n = n;
     if (detect(v, e) || ses_wrap(e, "%s", path)) return v;

@@ -55,7 +55,8 @@ struct ses_word_format {
     bool (*get)(const ses_vectors *v, const ses_vector_row *row, float *out, ses_err *e);
     /* Vector of a word outside of the vocabulary; *known is false on entry. NULL: there are none. */
     bool (*unknown)(const ses_vectors *v, ses_string word, float *out, bool *known, ses_err *e);
-    void (*close)(ses_vectors *v); /* frees extra; NULL: nothing to do */
+    int64_t (*count)(const ses_vectors *v, int64_t i); /* occurrences of word i; NULL: unknown */
+    void (*close)(ses_vectors *v);                     /* frees extra; NULL: nothing to do */
     /* Writing: put_head (may be NULL) and one put_row per row append to a buffer; refuses gives the reason
      * why a word cannot be stored, NULL: it can. A format with `save` writes everything itself. Neither
      * put_row nor save: read only. */
@@ -67,6 +68,8 @@ struct ses_word_format {
 
 const ses_word_format *ses_word_format_at(size_t i); /* NULL past the last */
 
+/* Vectors whose format is not set yet. path: for messages. */
+ses_vectors *ses_vectors_new(const char *path, ses_err *e);
 /* The same as ses_vectors_open for bytes in memory, borrowed. path: for messages and .vec. */
 ses_vectors *ses_vectors_from_memory(const void *bytes, size_t n, const char *path, ses_err *e);
 

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/train/train_monitor.h"
 #include "sesame/vectors.h"
+#include "vector_format_option.h"
 
 #include <string.h>
 
@@ -13,13 +14,11 @@ typedef struct args {
     bool overwrite, full_precision;
 } args;
 
-#define FORMATS "word2vec|word2vec-binary|vec|glove|safetensors|fasttext"
-
 static const ses_opt opt[] = {
     { .name = "to",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, format),
-      .choices = FORMATS,
+      .choices = SES_VECTOR_FORMAT_CHOICES,
       .required = true,
       .help = "format to write" },
     { .name = "output",
@@ -60,11 +59,7 @@ static bool show(void *ctx, int64_t done, int64_t total)
 static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
 {
     const args *a = c->args;
-    char name[32];
-    const char *format;
-    size_t n;
-    ses_list_at(FORMATS, (size_t)a->format, &format, &n);
-    snprintf(name, sizeof name, "%.*s", (int)n, format);
+    const char *name = ses_vector_format_name(a->format);
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "writing", 0);
     ses_vectors_save_options o = {
         .overwrite = a->overwrite, .full_precision = a->full_precision, .progress = show, .ctx = &line

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
+#include "vector_format_option.h"
 #include "vectors/exact/exact.h"
-#include "vectors/train/vector_output.h"
 #include "vectors/train/vector_trainer.h"
 
 #include <inttypes.h>
@@ -34,8 +34,11 @@ static const ses_opt opt[] = {
     { .name = "format",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, format),
-      .choices = SES_VECTOR_FORMATS,
-      .help = "format of FILE (default word2vec, its text format); fasttext keeps the n-grams" },
+      .choices = SES_VECTOR_FORMAT_CHOICES,
+      .help = "format of FILE (default word2vec, its text format); fasttext keeps the n-grams, safetensors "
+              "is a folder; "
+              "pv-dbow and pv-dm: vectors of the lines, named by their numbers (default: a model for "
+              "'vectors infer')" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
@@ -155,7 +158,7 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
     ses_vector_job job = { .corpus = (const char *const *)c->operands,
                            .n_corpus = (size_t)c->n_operands,
                            .output = a->output,
-                           .format = a->format < 0 ? 0 : a->format,
+                           .format = ses_vector_format_name(a->format),
                            .overwrite = a->overwrite,
                            .threads = a->threads ? (int)a->threads : ses_cpu_count(),
                            .checkpoint_every = (double)a->checkpoint_every,

@@ -66,7 +66,7 @@ static const char *refuses(ses_string word)
     return NULL;
 }
 
-/* A model without subwords. The counts are not known: they fall from the first word to the last. */
+/* A model without subwords. Counts that are not known fall from the first word to the last. */
 static bool make_model(ses_fasttext_model *m, const ses_vectors *v, const ses_vectors_save_options *o,
                        ses_err *e)
 {
@@ -91,8 +91,9 @@ static bool make_model(ses_fasttext_model *m, const ses_vectors *v, const ses_ve
     m->d.n = m->d.n_words = n;
     for (size_t i = 0; i < n; i++) {
         ses_string w = ses_vectors_word(v, (int64_t)i);
-        m->d.word[i] = (ses_fasttext_word){ .text = w.p, .len = w.n, .count = (int64_t)(n - i) };
-        m->d.tokens += (int64_t)(n - i);
+        int64_t times = v->format->count ? v->format->count(v, (int64_t)i) : (int64_t)(n - i);
+        m->d.word[i] = (ses_fasttext_word){ .text = w.p, .len = w.n, .count = times };
+        m->d.tokens += times;
         if (!ses_vectors_get(v, (int64_t)i, m->in.own + i * dim, e)) return false;
         if (o->progress && i % PROGRESS_ROWS == 0 && !o->progress(o->ctx, (int64_t)i, (int64_t)n))
             return ses_fail(e, SES_EIO, "interrupted; nothing was written");

@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "glove_model.h"
 #include "vectors/train/run_text.h"
-#include "vectors/train/vector_output.h"
 #include "vectors/train/vector_trainer.h"
+#include "vectors/vector_table.h"
 
 enum {
     DIM,
@@ -162,20 +162,17 @@ static bool write_output(const trainer *t, ses_err *e)
 {
     const ses_vector_job *job = t->job;
     bool both = (ses_glove_output)job->value[VECTORS] == SES_GLOVE_BOTH;
-    ses_vector_file f = { .path = job->output,
-                          .overwrite = job->overwrite,
-                          .format = (ses_vector_file_format)job->format,
-                          .vocab = &t->corpus.vocab,
-                          .dim = t->model.o.dim * (both ? 2 : 1),
-                          .words = { (int64_t)t->corpus.vocab.n, word_row, t } };
-    return ses_vector_file_write(&f, e) && ses_file_remove(t->checkpoint, e);
+    ses_vector_table f = {
+        .vocab = &t->corpus.vocab, .dim = t->model.o.dim * (both ? 2 : 1), .row = word_row, .ctx = t
+    };
+    return ses_vector_table_save(&f, job->format ? job->format : "word2vec", job->output, job->overwrite,
+                                 e) &&
+           ses_file_remove(t->checkpoint, e);
 }
 
 static bool run(ses_vector_job *job, ses_err *e)
 {
     trainer t = { .job = job };
-    if (job->format == SES_VECTORS_FASTTEXT)
-        return ses_fail(e, SES_EUSAGE, "--format fasttext: GloVe has no such file; use word2vec");
     bool ok = (t.pool = ses_thread_pool_new(job->threads, e)) && read_text(&t, e) &&
               (t.run = ses_vector_run_text(job, &t.corpus.vocab, t.corpus.id, t.corpus.n,
                                            "epochs|memory|vectors", e)) &&

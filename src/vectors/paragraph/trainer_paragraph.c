@@ -5,6 +5,10 @@
 #include "paragraph.h"
 #include "vectors/train/run_text.h"
 #include "vectors/train/vector_trainer.h"
+#include "vectors/vector_table.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { DIM, WINDOW, NEGATIVE, SAMPLE, EPOCHS, LR, MIN_COUNT, MAX_VOCAB, WORDS, SEED, VARIANT, N_SETTINGS };
 
@@ -124,15 +128,41 @@ static bool train(trainer *t, ses_err *e)
     return true;
 }
 
+/* ---- output ---- */
+
+static void document_row(const void *ctx, int64_t i, float *out)
+{
+    const ses_pv_model *m = ctx;
+    memcpy(out, m->doc + i * m->stride, (size_t)m->o.dim * sizeof *out);
+}
+
+/* The documents as words "1", "2", ... of a file of word vectors. */
+static bool write_documents(const trainer *t, ses_err *e)
+{
+    ses_word_vocab names = { 0 };
+    ses_vector_table f = { .vocab = &names, .dim = t->model.o.dim, .row = document_row, .ctx = &t->model };
+    bool ok = true;
+    for (int64_t i = 0; ok && i < t->model.docs; i++) {
+        char name[24];
+        int n = snprintf(name, sizeof name, "%lld", (long long)i + 1);
+        ok = ses_word_vocab_count(&names, name, (size_t)n, e) >= 0;
+    }
+    ok = ok && ses_vector_table_save(&f, t->job->format, t->job->output, t->job->overwrite, e);
+    ses_word_vocab_free(&names);
+    return ok;
+}
+
+static bool write_output(const trainer *t, ses_err *e)
+{
+    return t->job->format ? write_documents(t, e)
+                          : ses_pv_save(&t->model, t->job->output, NULL, t->job->overwrite, e);
+}
+
 static bool run(ses_vector_job *job, ses_pv_method method, ses_err *e)
 {
     trainer t = { .job = job };
-    if (job->format)
-        return ses_fail(e, SES_EUSAGE,
-                        "--format: paragraph vectors are written as safetensors; leave it out");
     bool ok = (t.pool = ses_thread_pool_new(job->threads, e)) && read_text(&t, e) && set_up(&t, method, e) &&
-              train(&t, e) && ses_pv_save(&t.model, job->output, NULL, job->overwrite, e) &&
-              ses_file_remove(t.checkpoint, e);
+              train(&t, e) && write_output(&t, e) && ses_file_remove(t.checkpoint, e);
     job->loss = t.model.loss;
     ses_pv_free(&t.model);
     ses_documents_free(&t.docs);

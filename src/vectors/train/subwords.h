@@ -1,4 +1,4 @@
-/* Rows of words and of their character n-grams, with fastText's hashes: a word is the mean of its rows. */
+/* Rows of words and of their character n-grams, as in fastText: a word is the mean of its rows. */
 #ifndef SES_VECTORS_SUBWORDS_H
 #define SES_VECTORS_SUBWORDS_H
 
@@ -9,7 +9,6 @@
 typedef struct ses_subwords {
     size_t *start;
     int32_t *row;
-    size_t capacity;
 } ses_subwords;
 
 /* Finds the n-grams of minn to maxn characters. *s must be zeroed; free it even if this fails. */

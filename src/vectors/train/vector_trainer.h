@@ -36,7 +36,7 @@ typedef struct ses_vector_job {
     const char *const *corpus; /* paths */
     size_t n_corpus;
     const char *output;
-    int format; /* ses_vector_file_format */
+    const char *format; /* a format of ses_vectors_save; NULL: the default of the trainer */
     bool overwrite;
     int threads;
     double value[SES_VECTOR_MAX_SETTINGS];     /* in the order of the trainer's list */

@@ -1,6 +1,8 @@
 /* The list of trainers, and their settings by name. */
 #include "vector_trainer.h"
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -71,7 +73,11 @@ bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const 
 char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e)
 {
     ses_buf path = { 0 };
-    ses_buf_appendf(&path, "%s.checkpoint", job->output);
+    char *output = ses_strdup(job->output, e);
+    if (!output) return NULL;
+    ses_path_trim(output); /* a folder may have a slash at its end */
+    ses_buf_appendf(&path, "%s.checkpoint", output);
+    ses_free(output);
     if (ses_buf_ok(&path, e)) return path.data;
     ses_buf_free(&path);
     return NULL;

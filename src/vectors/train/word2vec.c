@@ -4,10 +4,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "vector_output.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
 enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
@@ -79,10 +77,10 @@ static bool make_keep(ses_w2v *w, ses_err *e)
 static bool make_weights(ses_w2v *w, ses_err *e)
 {
     int64_t rows = w->in_rows + w->out_rows, all;
-    if (rows > MAX_ROWS || !ses_mul_i64(rows, w->stride, &all))
+    if (rows > MAX_ROWS || !ses_mul_i64(rows + 1, w->stride, &all))
         return ses_fail(e, SES_ENOMEM, "%lld rows of weights, expected at most %d", (long long)rows,
                         MAX_ROWS);
-    w->weight = ses_alloc_huge((size_t)all, sizeof *w->weight, e);
+    w->weight = ses_alloc_huge((size_t)all, sizeof *w->weight, e); /* one more, see ses_w2v_write */
     w->user = ses_alloc_array((size_t)rows, sizeof *w->user, e);
     w->share = ses_alloc_array((size_t)rows, sizeof *w->share, e);
     if (!w->weight || !w->user || !w->share) return false;
@@ -172,65 +170,7 @@ static bool train(ses_w2v *w, ses_err *e)
     return true;
 }
 
-/* ---- output ---- */
-
-static void word_row(const void *ctx, int64_t i, float *out)
-{
-    const ses_w2v *w = ctx;
-    size_t dim = (size_t)w->dim, stride = (size_t)w->stride;
-    if (!w->sub.start) {
-        memcpy(out, w->weight + (size_t)i * stride, dim * sizeof *out);
-        return;
-    }
-    size_t from = w->sub.start[i], to = w->sub.start[i + 1];
-    memset(out, 0, dim * sizeof *out);
-    for (size_t k = from; k < to; k++)
-        for (size_t c = 0; c < dim; c++) out[c] += w->weight[(size_t)w->sub.row[k] * stride + c];
-    for (size_t c = 0; c < dim; c++) out[c] /= (float)(to - from);
-}
-
-static void in_row(const void *ctx, int64_t i, float *out)
-{
-    const ses_w2v *w = ctx;
-    memcpy(out, w->weight + i * w->stride, (size_t)w->dim * sizeof *out);
-}
-
-/* fastText has a row for the root's unused sibling: as many rows as words. */
-static void out_row(const void *ctx, int64_t i, float *out)
-{
-    const ses_w2v *w = ctx;
-    if (i < w->out_rows)
-        in_row(ctx, w->in_rows + i, out);
-    else
-        memset(out, 0, (size_t)w->dim * sizeof *out);
-}
-
-static bool write_output(const ses_w2v *w, ses_err *e)
-{
-    const double *value = w->job->value;
-    int64_t words = (int64_t)w->corpus.vocab.n;
-    bool subwords = w->sub.start != NULL;
-    ses_fasttext_header ft = { .window = w->window,
-                               .epochs = w->epochs,
-                               .min_count = (int32_t)value[SES_W2V_MIN_COUNT],
-                               .negative = w->negative,
-                               .minn = subwords ? (int32_t)value[SES_W2V_MINN] : 0,
-                               .maxn = (int32_t)value[SES_W2V_MAXN],
-                               .bucket = subwords ? (int32_t)value[SES_W2V_BUCKET] : 0,
-                               .hs = w->hs,
-                               .cbow = w->cbow,
-                               .sample = value[SES_W2V_SAMPLE],
-                               .in = { w->in_rows, in_row, w },
-                               .out = { words, out_row, w } };
-    ses_vector_file f = { .path = w->job->output,
-                          .overwrite = w->job->overwrite,
-                          .format = (ses_vector_file_format)w->job->format,
-                          .vocab = &w->corpus.vocab,
-                          .dim = w->dim,
-                          .words = { words, word_row, w },
-                          .ft = &ft };
-    return ses_vector_file_write(&f, e);
-}
+/* ---- the trainers ---- */
 
 static bool remove_checkpoint(const ses_w2v *w, ses_err *e)
 {
@@ -244,7 +184,7 @@ static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
 {
     ses_w2v w = { .job = job, .cbow = is_cbow };
     bool ok = set_up(&w, e) && (!job->resume || ses_w2v_resume(&w, e)) && train(&w, e) &&
-              write_output(&w, e) && remove_checkpoint(&w, e);
+              ses_w2v_write(&w, e) && remove_checkpoint(&w, e);
     job->loss = w.pass_pairs ? w.pass_loss / (double)w.pass_pairs : 0;
     for (int64_t k = 0; w.shard && k < w.shards; k++) ses_w2v_shard_free(&w.shard[k]);
     ses_thread_pool_free(w.pool);

@@ -94,7 +94,7 @@ typedef struct ses_w2v {
     uint64_t seed;
     int64_t dim, stride; /* columns; the same rounded up, so that rows are aligned */
     int64_t in_rows, out_rows;
-    float *weight;  /* [in_rows + out_rows][stride]; columns from dim on are 0 */
+    float *weight;  /* [in_rows + out_rows + 1][stride]; columns from dim on are 0 */
     uint32_t *keep; /* [words]: kept if a random number is below this; UINT32_MAX: always */
     ses_sampling_cell *negatives;
     ses_huffman_tree tree;
@@ -131,5 +131,8 @@ static inline bool ses_w2v_owns(const ses_w2v *w, int64_t s, int32_t row)
 /* State between two rounds. */
 bool ses_w2v_save(ses_w2v *w, ses_err *e);
 bool ses_w2v_resume(ses_w2v *w, ses_err *e);
+
+/* Writes the output. The weights may be moved: nothing can be trained afterwards. */
+bool ses_w2v_write(ses_w2v *w, ses_err *e);
 
 #endif
