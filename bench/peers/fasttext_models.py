@@ -9,6 +9,7 @@ fastText leaves most rows uninitialized on one thread; a fresh process has zeros
 """
 import argparse
 import itertools
+import json
 import os
 import random
 import subprocess
@@ -91,6 +92,32 @@ for loss, ngrams, maxn in itertools.product(("softmax", "ns", "hs", "ova"), (1, 
     same_model(f"our {loss}, {ngrams}, {maxn}", "ours.bin")
     run("quantize", "-q", "--overwrite", "-o", path("ours.ftz"), "--qnorm", path("ours.bin"))
     same_model(f"our quantized {loss}, {ngrams}, {maxn}", "ours.ftz")
+# Our word vectors with n-grams: the same vectors of known and unknown words, of their .vec too
+unknown = ["w", "w399999", "vé", "ünknown", "日本語", "</s>"]
+for model, loss, maxn in itertools.product(("skipgram", "cbow"), ("ns", "hs"), (0, 4)):
+    options = ["--model", model, "--loss", loss, "--dim", "17", "--min-count", "2", "--bucket", "3000", "--minn", "2", "--maxn", str(maxn)]
+    run("train", "-q", "--overwrite", "--format", "fasttext", *options, "-o", path("ours.bin"), path("few.txt"))
+    run("train", "-q", "--overwrite", "--format", "vec", *options, "-o", path("ours.vec"), path("few.txt"))
+    peer = fasttext.load_model(path("ours.bin"))
+    with open(path("ours.vec")) as f:
+        rows = [line.split() for line in f][1:]
+    check(f"our {model}, {loss}, {maxn}: words", peer.words == [r[0] for r in rows])
+    check(f"our {model}, {loss}, {maxn}: vectors",
+          all(np.array_equal(peer.get_word_vector(r[0]), np.array(r[1:], np.float32)) for r in rows))
+    with open(path("ours.bin"), "rb") as x:
+        before = x.read()
+    peer.save_model(path("again.bin"))
+    with open(path("again.bin"), "rb") as y:
+        check(f"our {model}, {loss}, {maxn}: bytes of the package's copy", before == y.read())
+    matrix = np.array([peer.get_word_vector(r[0]) for r in rows])
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    for word in unknown if maxn else ():
+        x = peer.get_word_vector(word)
+        if not x.any():
+            continue
+        best = json.loads(run("nearest", "--json", "-k", "1", path("ours.bin"), word))["nearest"][0]["cosine"]
+        check(f"our {model}, {loss}, {maxn}: nearest to {word}", abs(best - float((matrix @ x).max() / np.linalg.norm(x))) < 1e-5)
+
 
 
 def program(*a):
