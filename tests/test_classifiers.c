@@ -244,7 +244,7 @@ static void damaged_configs(const char *dir)
     refuse_config(dir, HEAD "\"majority\",\"format\":1," LABELS ",\"classifier\":{\"counts\":[1]}}",
                   "expected a number of texts per label");
     refuse_config(dir, HEAD "\"nb\",\"format\":1," LABELS ",\"classifier\":{\"words\":\"all\"}}",
-                  "words: expected one of text, blank");
+                  "words: expected one of blank|text");
     refuse_config(
         dir,
         HEAD
@@ -255,7 +255,7 @@ static void damaged_configs(const char *dir)
 
 /* ---- words ---- */
 
-static void check_words(const char *s, ses_word_rule rule, const char *want)
+static void check_words(const char *s, ses_words_rule rule, const char *want)
 {
     ses_words w = { 0 };
     ses_err e = { 0 };
@@ -272,6 +272,11 @@ static void words(void)
                 "na\xc3\xafve caf\xc3\xa9 \xe2\x80\x9c x \xe2\x80\x9d");
     check_words(" Don't  STOP, now\n", SES_WORDS_BLANK, "Don't STOP, now");
     check_words("bad \xff\xfe byte", SES_WORDS_TEXT, "bad \xff \xfe byte");
+    check_words("a\xff\xe4z x", SES_WORDS_BLANK, "a\xff\xe4z x");
+    check_words("ab\xe4\xb8\xad\xe6\x96\x87z 1990's", SES_WORDS_TEXT,
+                "ab \xe4\xb8\xad \xe6\x96\x87 z 1990's");
+    check_words("Don't ab\xe4\xb8\xad, x_1\xff!", SES_WORDS_RUNS, "don t ab\xe4\xb8\xad x_1");
+    check_words("...", SES_WORDS_RUNS, "");
     check_words("", SES_WORDS_TEXT, "");
     check_words(" \t\n", SES_WORDS_BLANK, "");
 }

@@ -13,7 +13,7 @@ static ses_topic_settings settings(ses_topic_method method)
 {
     return (ses_topic_settings){
         .method = method,
-        .terms = { .stop_words = true, .min_texts = 1, .max_share = 1 },
+        .terms = { .split = SES_WORDS_RUNS, .stop_words = true, .min_texts = 1, .max_share = 1 },
         .passes = 1,
         .lda = { .topics = 2, .chunk = 2, .iterations = 3, .decay = 0.5, .offset = 1, .threshold = 0.001 },
         .lsa = { .topics = 2, .oversampling = 1, .rounds = 2, .tolerance = 0 },

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/unicode/lowercase.h"
-#include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 
 #include <string.h>
@@ -96,40 +95,16 @@ static bool next_raw(ses_word_reader *r, const char **s, size_t *n, ses_err *e)
     }
 }
 
-static bool joins_letters(const char *s, size_t n, size_t at, size_t len)
-{
-    uint32_t before = (unsigned char)s[at - 1], after;
-    bool apostrophe = s[at] == '\'' || (len == 3 && !memcmp(s + at, "\xe2\x80\x99", 3));
-    return apostrophe && at + len < n && (before >= 0x80 || ses_gc_in(before, SES_GCS_L)) &&
-           ses_utf8_decode(s + at + len, n - at - len, &after) && ses_gc_in(after, SES_GCS_L);
-}
-
-static bool is_separate(uint32_t cp)
-{
-    return ses_gc_in(cp, SES_GCS_P | SES_GCS_S) || ses_cp_is(cp, SES_CP_CJK);
-}
-
 /* The next word of pieces; 0: no more. */
 static size_t next_piece(ses_word_reader *r, const char **s)
 {
-    const char *text = r->pieces.data;
-    size_t n = r->pieces.len, from = r->next_piece, at = from;
-    while (at < n) {
-        uint32_t cp;
-        size_t len = ses_utf8_next(text + at, &cp);
-        bool other = ses_cp_is(cp, SES_CP_SPACE | SES_CP_OTHER8);
-        if (other || (is_separate(cp) && !(at > from && joins_letters(text, n, at, len)))) {
-            if (at > from) break;
-            from = at + (other ? len : 0);
-            at += len;
-            if (!other) break;
-            continue;
-        }
-        at += len;
-    }
-    r->next_piece = at;
-    *s = text + from;
-    return at - from;
+    size_t begin, n;
+    if (r->next_piece == r->pieces.len) return 0;
+    *s = r->pieces.data + r->next_piece;
+    n = ses_word_find(*s, r->pieces.len - r->next_piece, r->rule, &begin);
+    r->next_piece += begin + n;
+    *s += begin;
+    return n;
 }
 
 bool ses_word_reader_next(ses_word_reader *r, const char **s, size_t *n, ses_err *e)

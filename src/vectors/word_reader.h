@@ -6,15 +6,9 @@
 
 #include "base/str.h"
 #include "io/input_stream.h"
+#include "word_split.h"
 
 enum { SES_WORD_MAX = 1000 };
-
-typedef enum {
-    SES_WORDS_BLANK, /* separated by ASCII white space, otherwise as they are */
-    /* Prose: lower case; punctuation and CJK characters are words of their own; an apostrophe between letters
-     * belongs to its word. */
-    SES_WORDS_TEXT
-} ses_words_rule;
 
 /* Words that were skipped, by reason, and the line of the first. */
 typedef struct ses_words_skipped {

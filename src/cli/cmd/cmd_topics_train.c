@@ -114,7 +114,7 @@ static ses_topic_settings settings_of(const args *a)
     int64_t more = a->oversampling ? a->oversampling : a->topics > 10 ? a->topics : 10;
     return (ses_topic_settings){
         .method = a->method == 0 ? SES_TOPICS_LDA : SES_TOPICS_LSA,
-        .terms = { .split = a->words == 0 ? SES_TERM_TEXT : SES_TERM_BLANK,
+        .terms = { .split = a->words == 0 ? SES_WORDS_RUNS : SES_WORDS_BLANK,
                    .stop_words = a->stop_words == 0,
                    .min_texts = a->min_df,
                    .max_share = a->max_df,

@@ -7,8 +7,8 @@
 #include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "cli/train/train_monitor.h"
-#include "vectors/classify/word_split.h"
 #include "vectors/exact/exact.h"
+#include "vectors/word_split.h"
 
 /* One text per line, its words separated by blanks. */
 static bool write_texts(const ses_ladder *l, const char *path, ses_err *e)

@@ -54,7 +54,7 @@ static const ses_opt opt[] = {
     { .name = "words",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, words),
-      .choices = "blank|text",
+      .choices = SES_WORDS_RULE_NAMES,
       .def = "blank",
       .help = "blank: words are separated by blanks; text: prose, lower-cased and split" },
 };

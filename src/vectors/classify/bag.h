@@ -5,10 +5,10 @@
 
 #include "base/arena.h"
 #include "base/strmap.h"
-#include "word_split.h"
+#include "vectors/word_split.h"
 
 typedef struct ses_bag_vocab {
-    ses_word_rule rule;
+    ses_words_rule rule;
     int64_t ngrams;   /* features are n-grams of 1 to `ngrams` words, joined by blanks */
     ses_strmap index; /* n-gram to its number, in the order of first occurrence */
     ses_arena names;

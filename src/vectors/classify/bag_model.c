@@ -36,7 +36,7 @@ ses_bag_model *ses_bag_model_new(const ses_classifier_job *job, ses_feature_valu
     if (!m) return NULL;
     m->value = value;
     m->n_labels = job->n_labels;
-    m->vocab.rule = s->words ? (ses_word_rule)s->words : SES_WORDS_TEXT;
+    m->vocab.rule = ses_classifier_words(s);
     m->vocab.ngrams = s->ngrams ? s->ngrams : 2;
     bool ok = ses_bags_build(&m->vocab, job->text, job->n, s->min_count ? s->min_count : 1, b, e) &&
               allocate(m, rows, e);
@@ -117,7 +117,7 @@ bool ses_bag_model_save(const void *self, const char *dir, ses_json_writer *w, s
 {
     const ses_bag_model *m = self;
     int64_t rows = (int64_t)m->rows, width = (int64_t)ses_bag_vocab_size(&m->vocab);
-    ses_json_member_string(w, "words", m->vocab.rule == SES_WORDS_BLANK ? "blank" : "text");
+    ses_json_member_string(w, "words", ses_words_rule_name(m->vocab.rule));
     ses_json_member_int(w, "ngrams", m->vocab.ngrams);
     ses_json_member_string(w, "features", value_names[m->value]);
     ses_json_member_string(w, "link", link_names[m->link]);
@@ -167,14 +167,12 @@ static bool read_name(const ses_json *config, const char *key, const char *const
 
 static bool read_config(ses_bag_model *m, const ses_json *config, ses_err *e)
 {
-    static const char *const rules[] = { "text", "blank" };
     const ses_json *own = ses_json_get(config, "classifier");
-    size_t rule, value, link;
-    if (!read_name(own, "words", rules, SES_LEN(rules), &rule, e) ||
+    size_t value, link;
+    if (!ses_classifier_read_words(config, &m->vocab.rule, e) ||
         !read_name(own, "features", value_names, SES_LEN(value_names), &value, e) ||
         !read_name(own, "link", link_names, SES_LEN(link_names), &link, e))
         return false;
-    m->vocab.rule = rule ? SES_WORDS_BLANK : SES_WORDS_TEXT;
     m->value = (ses_feature_value)value;
     m->link = (ses_link)link;
     if (!ses_json_int(ses_json_get(own, "ngrams"), &m->vocab.ngrams) || m->vocab.ngrams < 1 ||

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "sparse_logreg.h"
-#include "word_split.h"
+#include "vectors/word_split.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,6 +40,19 @@ const ses_classifier_kind *ses_classifier_find(const char *name, ses_err *e)
 
 /* ---- settings ---- */
 
+ses_words_rule ses_classifier_words(const ses_classifier_settings *s)
+{
+    return s->words ? SES_WORDS_BLANK : SES_WORDS_TEXT;
+}
+
+bool ses_classifier_read_words(const ses_json *config, ses_words_rule *rule, ses_err *e)
+{
+    const char *name = ses_json_string(ses_json_get(ses_json_get(config, "classifier"), "words"), NULL);
+    return ses_words_rule_of(name, rule) ||
+           ses_fail(e, SES_EFORMAT, "config.json: classifier: words: expected one of %s",
+                    SES_WORDS_RULE_NAMES);
+}
+
 #define AT(field)                                       \
     .offset = offsetof(ses_classifier_settings, field), \
     .was_set = offsetof(ses_classifier_settings, given.field)
@@ -48,9 +61,9 @@ static const ses_opt opt[] = {
     { .name = "words",
       .type = SES_OPT_CHOICE,
       AT(words),
-      .def = "default",
-      .choices = SES_WORD_RULE_NAMES,
-      .help = "text: lower case, punctuation marks are words; blank: words between white space, as written" },
+      .def = "text",
+      .choices = "text|blank",
+      .help = "text: lower case, punctuation marks are words; blank: words between blanks, as written" },
     { .name = "ngrams",
       .type = SES_OPT_INT,
       AT(ngrams),

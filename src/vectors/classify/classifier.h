@@ -10,6 +10,7 @@
 #include "base/opt_table.h"
 #include "base/thread_pool.h"
 #include "sesame/json.h"
+#include "vectors/word_split.h"
 
 typedef struct ses_classifier_kind ses_classifier_kind;
 
@@ -19,7 +20,7 @@ typedef enum { SES_COUNT_DEFAULT, SES_COUNT_ONCE, SES_COUNT_ALL } ses_feature_co
 /* Settings of all methods. A zeroed field is the method's default. A method reads the settings of its list,
  * the others are refused if they are given. */
 typedef struct ses_classifier_settings {
-    int words;                    /* ses_word_rule */
+    int words;                    /* 0: SES_WORDS_TEXT, 1: SES_WORDS_BLANK */
     int64_t ngrams;               /* features are n-grams of 1 to N words */
     int64_t min_count;            /* least count of a feature in the training texts */
     int counts;                   /* ses_feature_counts */
@@ -39,6 +40,10 @@ typedef struct ses_classifier_settings {
         bool loss, epochs, lr;
     } given;
 } ses_classifier_settings;
+
+ses_words_rule ses_classifier_words(const ses_classifier_settings *s);
+/* Reads the member "words" of config.json's "classifier". */
+bool ses_classifier_read_words(const ses_json *config, ses_words_rule *rule, ses_err *e);
 
 /* Options of the settings, except loss, epochs and lr, which `sesame finetune` has for models too. */
 extern const ses_opt_table ses_classifier_option_table;

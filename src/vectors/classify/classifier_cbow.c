@@ -146,7 +146,7 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     cbow *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->n_labels = job->n_labels;
-    m->vocab.rule = s->words ? (ses_word_rule)s->words : SES_WORDS_TEXT;
+    m->vocab.rule = ses_classifier_words(s);
     m->vocab.ngrams = 1;
     if (read_vectors(m, s->vectors, e) && fit(m, job, e)) return m;
     cbow_free(m);
@@ -160,7 +160,7 @@ static bool save(const void *self, const char *dir, ses_json_writer *w, ses_err 
     const cbow *m = self;
     int64_t words = (int64_t)ses_bag_vocab_size(&m->vocab), width = (int64_t)m->width,
             rows = (int64_t)m->model.rows;
-    ses_json_member_string(w, "words", m->vocab.rule == SES_WORDS_BLANK ? "blank" : "text");
+    ses_json_member_string(w, "words", ses_words_rule_name(m->vocab.rule));
     char *path = ses_path_join(dir, WEIGHTS, e);
     ses_safetensors_writer *t = path ? ses_safetensors_writer_new(e) : NULL;
     bool ok =
@@ -204,13 +204,11 @@ static bool read_weights(cbow *m, const char *dir, ses_err *e)
 
 static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_err *e)
 {
-    const char *rule = ses_json_string(ses_json_get(ses_json_get(config, "classifier"), "words"), NULL);
     cbow *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->n_labels = n_labels;
-    m->vocab.rule = rule && !strcmp(rule, "blank") ? SES_WORDS_BLANK : SES_WORDS_TEXT;
     m->vocab.ngrams = 1;
-    bool ok = rule || ses_fail(e, SES_EFORMAT, "config.json: classifier: words is missing");
+    bool ok = ses_classifier_read_words(config, &m->vocab.rule, e);
     if (ok && !read_weights(m, dir, e)) ok = ses_wrap(e, "%s", WEIGHTS);
     const ses_tensor_entry *v = ok ? ses_safetensors_find(m->file, "vectors") : NULL;
     if (ok && ses_bag_vocab_open(&m->vocab, dir, WORDS, (size_t)v->dim[0], e)) return m;

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "classifier.h"
 #include "vectors/fasttext/fasttext_trainer.h"
-#include "word_split.h"
+#include "vectors/word_split.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { DIM = 50, EPOCHS = 10, BUCKETS = 200000 };
 
 typedef struct fasttext {
     ses_fasttext_model *model;
-    ses_word_rule rule;
+    ses_words_rule rule;
     size_t n_labels;
     int32_t *label; /* [labels of the model]: label of the classifier */
 } fasttext;
@@ -50,7 +50,7 @@ static bool map_labels(fasttext *f, ses_err *e)
 /* ---- training ---- */
 
 /* All texts as words with blanks between, in one buffer. */
-static bool split_texts(const ses_classifier_job *job, ses_word_rule rule, ses_buf *all, ses_string *text,
+static bool split_texts(const ses_classifier_job *job, ses_words_rule rule, ses_buf *all, ses_string *text,
                         ses_err *e)
 {
     ses_words w = { 0 };
@@ -131,7 +131,7 @@ static void *train(const ses_classifier_job *job, double *loss, ses_err *e)
     fasttext *f = ses_alloc(sizeof *f, e);
     if (!f) return NULL;
     f->n_labels = job->n_labels;
-    f->rule = job->settings.words ? (ses_word_rule)job->settings.words : SES_WORDS_TEXT;
+    f->rule = ses_classifier_words(&job->settings);
     if (fit(f, job, loss, e)) return f;
     fasttext_free(f);
     return NULL;
@@ -144,7 +144,7 @@ static bool save(const void *self, const char *dir, ses_json_writer *w, ses_err 
     const fasttext *f = self;
     bool quantized = ses_fasttext_matrix_is_quantized(&f->model->in);
     char *path = ses_path_join(dir, quantized ? "model.ftz" : "model.bin", e);
-    ses_json_member_string(w, "words", f->rule == SES_WORDS_BLANK ? "blank" : "text");
+    ses_json_member_string(w, "words", ses_words_rule_name(f->rule));
     bool ok = path && ses_fasttext_save(f->model, path, false, e);
     ses_free(path);
     return ok;
@@ -152,10 +152,9 @@ static bool save(const void *self, const char *dir, ses_json_writer *w, ses_err 
 
 static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_err *e)
 {
-    const char *rule = ses_json_string(ses_json_get(ses_json_get(config, "classifier"), "words"), NULL);
     char *path = ses_path_join(dir, "model.ftz", e);
     fasttext *f = path ? ses_alloc(sizeof *f, e) : NULL;
-    bool ok = f && (rule || ses_fail(e, SES_EFORMAT, "config.json: classifier: words is missing"));
+    bool ok = f && ses_classifier_read_words(config, &f->rule, e);
     if (ok && !ses_path_exists(path)) {
         ses_free(path);
         path = ses_path_join(dir, "model.bin", e);
@@ -163,7 +162,6 @@ static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_
     }
     if (ok) {
         f->n_labels = n_labels;
-        f->rule = !strcmp(rule, "blank") ? SES_WORDS_BLANK : SES_WORDS_TEXT;
         f->model = ses_fasttext_open(path, e);
         ok = f->model && (f->model->set.model == SES_FASTTEXT_SUPERVISED ||
                           ses_fail(e, SES_EFORMAT, "%s: the model has no labels", path));

@@ -30,7 +30,7 @@ enum { DIM, WINDOW, NEGATIVE, SAMPLE, EPOCHS, LR, MIN_COUNT, MAX_VOCAB, WORDS, S
                                                                                  1 << 30,              \
                                                                                  NULL },               \
         [MAX_VOCAB] = { "max-vocab", "0", SES_VECTOR_INTEGER, 0, 1 << 30, NULL },                      \
-        [WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, "blank|text" },                         \
+        [WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },                 \
         [SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                           \
         [VARIANT] = { option, def, SES_VECTOR_CHOICE, 0, 0, choices },                                 \
     }

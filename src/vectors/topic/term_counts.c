@@ -33,29 +33,21 @@ void ses_term_counts_free(ses_term_counts *b)
 
 /* ---- words of a text ---- */
 
-/* Whether the character at the start of s belongs to a word; *step: its bytes. */
-static bool in_word(const char *s, size_t n, ses_term_split split, size_t *step)
+/* Whether a word of one character, which may have several bytes. */
+static bool is_single(ses_string word)
 {
     uint32_t cp;
-    *step = ses_char_at(s, n, &cp);
-    if (cp > 0x10FFFF) return split == SES_TERM_BLANK; /* a byte that is not UTF-8 */
-    return split == SES_TERM_TEXT ? ses_cp_is(cp, SES_CP_WORD) : !ses_cp_is(cp, SES_CP_SPACE);
+    return ses_char_at(word.p, word.n, &cp) == word.n;
 }
 
-bool ses_term_each(ses_string text, ses_term_split split, ses_buf *low, ses_term_fn *fn, void *ctx,
+bool ses_term_each(ses_string text, ses_words_rule split, ses_words *w, ses_term_fn *fn, void *ctx,
                    ses_err *e)
 {
-    size_t least = split == SES_TERM_TEXT ? 2 : 1;
-    if (split == SES_TERM_TEXT) {
-        low->len = 0;
-        ses_lower_append(low, text.p, text.n);
-        if (!ses_buf_ok(low, e)) return false;
-        text = (ses_string){ low->data, low->len };
-    }
-    for (size_t i = 0, step = 0; i < text.n; i += i < text.n ? step : 0) {
-        size_t begin = i, chars = 0;
-        for (; i < text.n && in_word(text.p + i, text.n - i, split, &step); i += step) chars++;
-        if (chars >= least && !fn(ctx, text.p + begin, i - begin, e)) return false;
+    if (!ses_words_split(w, text, split, e)) return false;
+    for (size_t i = 0; i < w->n; i++) {
+        ses_string word = { w->text.data + w->begin[i], w->end[i] - w->begin[i] };
+        if (split == SES_WORDS_RUNS && is_single(word)) continue;
+        if (!fn(ctx, word.p, word.n, e)) return false;
     }
     return true;
 }
@@ -156,16 +148,16 @@ bool ses_term_vocab_build(ses_term_vocab *v, const ses_string *text, size_t n, c
                           ses_err *e)
 {
     counting c = { 0 };
-    ses_buf low = { 0 };
+    ses_words words = { 0 };
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
         c.text = (int64_t)i;
-        ok = ses_term_each(text[i], o->split, &low, count_word, &c, e);
+        ok = ses_term_each(text[i], o->split, &words, count_word, &c, e);
     }
     v->split = o->split;
     v->all_texts = (int64_t)n;
     ok = ok && choose(v, &c, (int64_t)n, o, e);
-    ses_buf_free(&low);
+    ses_words_free(&words);
     ses_strmap_free(&c.ids);
     ses_arena_free(&c.mem);
     ses_free(c.stats);
@@ -219,18 +211,18 @@ bool ses_term_counts_make(ses_term_counts *b, const ses_term_vocab *v, const ses
                           ses_err *e)
 {
     row_ids r = { .v = v };
-    ses_buf low = { 0 };
+    ses_words words = { 0 };
     size_t cap_col = 0, cap_value = 0;
     b->cols = v->words;
     b->start = ses_alloc_array(n + 1, sizeof *b->start, e);
     bool ok = b->start != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         r.n = 0;
-        ok =
-            ses_term_each(text[i], v->split, &low, take_id, &r, e) && add_row(b, &cap_col, &cap_value, &r, e);
+        ok = ses_term_each(text[i], v->split, &words, take_id, &r, e) &&
+             add_row(b, &cap_col, &cap_value, &r, e);
     }
     ses_free(r.id);
-    ses_buf_free(&low);
+    ses_words_free(&words);
     return ok;
 }
 

@@ -7,18 +7,14 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/strmap.h"
-
-typedef enum {
-    SES_TERM_TEXT, /* lower case; runs of at least two letters, digits, marks or '_' */
-    SES_TERM_BLANK /* separated by white space, unchanged */
-} ses_term_split;
+#include "vectors/word_split.h"
 
 typedef struct ses_term_options {
-    ses_term_split split;
-    bool stop_words;   /* drop the words of stop_words.def */
-    int64_t min_texts; /* drop words in fewer texts */
-    double max_share;  /* drop words in more than this share of the texts */
-    int64_t max_words; /* keep the most frequent ones; 0: all */
+    ses_words_rule split; /* SES_WORDS_RUNS of at least two characters, or SES_WORDS_BLANK */
+    bool stop_words;      /* drop the words of stop_words.def */
+    int64_t min_texts;    /* drop words in fewer texts */
+    double max_share;     /* drop words in more than this share of the texts */
+    int64_t max_words;    /* keep the most frequent ones; 0: all */
 } ses_term_options;
 
 /* Words by falling count; equal counts by rising bytes. */
@@ -29,7 +25,7 @@ typedef struct ses_term_vocab {
     int64_t *count;    /* [words]: occurrences */
     int64_t words;     /* size of the vocabulary */
     int64_t all_texts; /* texts that were counted */
-    ses_term_split split;
+    ses_words_rule split;
 } ses_term_vocab;
 
 /* Rows of a sparse matrix [rows, cols]: entries start[i] .. start[i + 1] - 1, by rising column. */
@@ -57,10 +53,10 @@ void ses_term_counts_free(ses_term_counts *b); /* back to zero */
 /* Counts become TF-IDF as in scikit-learn: count (ln((1 + n) / (1 + texts)) + 1), rows of length 1. */
 void ses_term_counts_tf_idf(ses_term_counts *b, const int64_t *texts, int64_t n);
 
-/* Calls fn with each word of a text until it returns false; false: so did fn, or memory ran out. low: a
- * buffer that is reused. */
+/* Calls fn with each word of a text until it returns false; false: so did fn, or memory ran out. w is
+ * reused. */
 typedef bool ses_term_fn(void *ctx, const char *word, size_t n, ses_err *e);
-bool ses_term_each(ses_string text, ses_term_split split, ses_buf *low, ses_term_fn *fn, void *ctx,
+bool ses_term_each(ses_string text, ses_words_rule split, ses_words *w, ses_term_fn *fn, void *ctx,
                    ses_err *e);
 
 #endif

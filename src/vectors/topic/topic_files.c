@@ -70,7 +70,7 @@ static bool write_config(const ses_topic_model *m, const char *dir, ses_err *e)
     ses_json_member_int(w, "words", m->vocab.words);
     ses_json_member_int(w, "texts", m->vocab.all_texts);
     ses_json_member_string(w, "texts_sha256", m->texts_sha);
-    ses_json_member_string(w, "split", m->vocab.split == SES_TERM_TEXT ? "text" : "blank");
+    ses_json_member_string(w, "split", m->vocab.split == SES_WORDS_RUNS ? "text" : "blank");
     ses_json_member_bool(w, "stop_words", m->s.terms.stop_words);
     ses_json_member_int(w, "min_df", m->s.terms.min_texts);
     ses_json_member_real(w, "max_df", m->s.terms.max_share);
@@ -246,7 +246,7 @@ static bool read_config(ses_topic_model *m, const ses_json *o, int64_t *topics, 
         !get_int(o, "texts", 1, INT64_MAX, &m->vocab.all_texts, e))
         return false;
     m->s.method = lsa ? SES_TOPICS_LSA : SES_TOPICS_LDA;
-    m->s.terms.split = m->vocab.split = blank ? SES_TERM_BLANK : SES_TERM_TEXT;
+    m->s.terms.split = m->vocab.split = blank ? SES_WORDS_BLANK : SES_WORDS_RUNS;
     m->s.lda.topics = *topics, m->s.lsa.topics = *topics;
     ses_json_uint(ses_json_get(o, "seed"), lsa ? &m->s.lsa.seed : &m->s.lda.seed);
     m->umass = get_reals(ses_json_get(o, "umass"), (size_t)*topics, NULL, e);

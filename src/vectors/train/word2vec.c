@@ -24,7 +24,7 @@ enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
         [SES_W2V_MINN] = { "minn", "3", SES_VECTOR_INTEGER, 1, 100, NULL },                          \
         [SES_W2V_MAXN] = { "maxn", "0", SES_VECTOR_INTEGER, 0, 100, NULL },                          \
         [SES_W2V_BUCKET] = { "bucket", "2000000", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },            \
-        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, "blank|text" },               \
+        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },       \
         [SES_W2V_SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                 \
         [SES_W2V_SHARDS] = { "shards", "8", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_SHARDS, NULL },       \
     }
