@@ -9,16 +9,16 @@ ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/tra
 
 ladder() { "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 --lr 3e-3 "$@"; }
 ok "ladder" exits 0 ladder -o "$tmp/all" --svg "$tmp/all.svg" --html "$tmp/all.html" --seeds 2 --epochs 4
-ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|features\|finetuned\) .* to ' "$tmp/out")" = 8
+ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|features\|finetuned\) .* to ' "$tmp/out")" = 9
 ok "bars" test "$(grep -c '^nb-svm-bi  ' "$tmp/out")" = 2
 ok "pictures" grep -q '<svg.*Methods on dev.tsv' "$tmp/all.svg"
 ok "a page" grep -q '<html' "$tmp/all.html"
-for rung in majority nb nb-bi nb-svm nb-svm-bi vectors finetuned; do
+for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext finetuned; do
     ok "$rung opens" exits 0 "$sesame" eval "$tmp/all/$rung" "$tmp/dev.tsv" --json
     ok "$rung: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$rung/all_results.json")"
 done
-ok "a second seed" test -s "$tmp/all/finetuned-seed=43/config.json" -a ! -e "$tmp/all/nb-seed=43"
-ok "no other files" test ! -e "$tmp/all/texts.txt" -a ! -e "$tmp/all/vectors.txt"
+ok "a second seed" test -s "$tmp/all/finetuned-seed=43/config.json" -a -s "$tmp/all/vectors-seed=43/config.json" -a ! -e "$tmp/all/nb-seed=43"
+ok "no other files" test -z "$(find "$tmp/all" -maxdepth 1 -type f ! -name ladder.json)"
 ok "words are enough" above "$(score eval_accuracy "$tmp/all/nb-svm/all_results.json")" 0.99
 
 # Finished rungs are not repeated.
@@ -54,6 +54,12 @@ ok "are used" above "$(score score "$tmp/out")" 0.99
 ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors has no result: .*none.txt'
 ok "the other" out_has '^nb '
+ok "no model" exits 0 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/none" --only nb,features,finetuned
+ok "the reason of features" out_has 'features has no result: .*none'
+ok "the reason of finetuned" out_has 'finetuned has no result: .*none'
+printf 'sentence\tlabel\na\tpos\nb\tneg\na\tpos\n' >"$tmp/rare.tsv"
+ok "no text for vectors" exits 0 "$sesame" ladder classify "$tmp/rare.tsv" "$tmp/rare.tsv" --only nb,vectors --bootstrap 10
+ok "the reason of vectors" out_has 'vectors has no result: .*a vocabulary of one'
 
 # Interruption keeps the finished rows.
 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 -o "$tmp/stopped" --only nb,finetuned \

@@ -1,13 +1,14 @@
 /* vectors: logistic regression on the mean of word vectors, from --vectors FILE or trained on the training
- * texts (skip-gram, as word2vec.c). */
+ * texts (skip-gram). */
 #include "ladder.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/energy/energy_meter.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "cli/train/train_monitor.h"
-#include "vectors/exact/exact.h"
+#include "vectors/train/vector_trainer.h"
 #include "vectors/word_split.h"
 
 /* One text per line, its words separated by blanks. */
@@ -28,31 +29,41 @@ static bool write_texts(const ses_ladder *l, const char *path, ses_err *e)
     return ok;
 }
 
-static bool should_continue(void *ctx, int64_t done, int64_t total)
+static bool should_continue(void *ctx, const ses_vector_report *r)
 {
-    (void)ctx, (void)done, (void)total;
+    (void)ctx, (void)r;
     return !ses_train_monitor_should_stop();
 }
 
-static bool train_vectors(const char *texts, const char *vectors, ses_err *e)
+static bool train_vectors(const ses_ladder *l, const char *texts, const char *vectors, int64_t seed,
+                          ses_err *e)
 {
-    static const char *const name[] = { "size", "cbow", "min-count", "iter" };
-    static const char *const value[] = { "100", "0", "2", "10" };
-    const ses_exact_program *p = ses_exact_find("word2vec", e);
-    ses_exact_job job = {
-        .corpus = texts, .output = vectors, .overwrite = true, .progress = should_continue
-    };
-    return p && ses_exact_set(p, name, value, SES_LEN(name), &job, e) && p->run(&job, e);
+    char seed_text[SES_NUMBER_TEXT];
+    const char *const name[] = { "min-count", "epochs", "seed" }, *const value[] = { "2", "10", seed_text };
+    const ses_vector_trainer *t = ses_vector_trainer_find("skipgram", e);
+    ses_vector_job job = { .corpus = &texts,
+                           .n_corpus = 1,
+                           .output = vectors,
+                           .format = "word2vec-binary",
+                           .overwrite = true,
+                           .threads = ses_compute_threads(&l->a->compute),
+                           .progress = should_continue };
+    snprintf(seed_text, sizeof seed_text, "%u", (unsigned)seed);
+    bool ok = t && ses_vector_job_set(&job, t, name, value, SES_LEN(name), e) && t->run(&job, e);
+    char *checkpoint = job.stopped ? ses_vector_checkpoint_path(&job, NULL) : NULL;
+    if (checkpoint) ses_file_remove(checkpoint, NULL); /* a resumed ladder repeats the rung */
+    ses_free(checkpoint);
+    return ok;
 }
 
 static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
 {
     ses_energy_meter meter;
     if (l->a->vectors) return ses_ladder_run_classifier(l, r, dir, seed, l->a->vectors, e);
-    char *texts = ses_path_join(l->root, "texts.txt", e), *vectors = ses_path_join(l->root, "vectors.txt", e);
+    char *texts = ses_path_join(l->root, "texts.txt", e), *vectors = ses_path_join(l->root, "vectors.bin", e);
     double begin = ses_seconds();
     ses_energy_meter_start(&meter, &(ses_energy_sources){ 0 });
-    bool ok = texts && vectors && write_texts(l, texts, e) && train_vectors(texts, vectors, e);
+    bool ok = texts && vectors && write_texts(l, texts, e) && train_vectors(l, texts, vectors, seed, e);
     double joules = ses_energy_meter_stop(&meter, l->a->energy.core_watts).joules,
            seconds = ses_seconds() - begin;
     ok = ok && ses_ladder_write_extra(dir, seconds, joules, 0, e) &&
@@ -64,6 +75,8 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     return ok;
 }
 
-const ses_rung ses_rung_vectors = {
-    .name = "vectors", .summary = "mean of word vectors, logistic regression", .method = "cbow", .run = run
-};
+const ses_rung ses_rung_vectors = { .name = "vectors",
+                                    .summary = "mean of word vectors, logistic regression",
+                                    .seeded = true,
+                                    .method = "cbow",
+                                    .run = run };
