@@ -18,16 +18,13 @@ static const ses_vector_trainer *const list[] = {
 const ses_vector_trainer *ses_vector_trainer_find(const char *name, ses_err *e)
 {
     ses_buf names = { 0 };
-    const ses_vector_trainer *found = NULL;
-    for (size_t i = 0; i < SES_LEN(list); i++) {
-        if (!strcmp(list[i]->name, name)) found = list[i];
-        ses_buf_appendf(&names, "%s%s", i ? ", " : "", list[i]->name);
-    }
-    if (!found)
-        ses_fail(e, SES_EUSAGE, "--model \"%s\": unknown; expected one of %s", name,
-                 names.data ? names.data : "");
+    for (size_t i = 0; i < SES_LEN(list); i++)
+        if (!strcmp(list[i]->name, name)) return list[i];
+    for (size_t i = 0; i < SES_LEN(list); i++) ses_buf_appendf(&names, "%s%s", i ? ", " : "", list[i]->name);
+    ses_fail(e, SES_EUSAGE, "--model \"%s\": unknown; expected one of %s", name,
+             names.data ? names.data : "");
     ses_buf_free(&names);
-    return found;
+    return NULL;
 }
 
 static bool choose(const ses_vector_setting *s, const char *text, double *value, ses_err *e)
