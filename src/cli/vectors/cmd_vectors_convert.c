@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/train/train_monitor.h"
 #include "sesame/vectors.h"
-#include "vector_format_option.h"
+#include "vector_options.h"
 
 #include <string.h>
 
@@ -21,13 +21,7 @@ static const ses_opt opt[] = {
       .choices = SES_VECTOR_FORMAT_CHOICES,
       .required = true,
       .help = "format to write" },
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .required = true,
-      .help = "file to write; safetensors: a folder" },
+    SES_OPT_OUTPUT_FILE(args, output, "file to write; safetensors: a folder"),
     { .name = "full-precision",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, full_precision),
@@ -42,10 +36,7 @@ static const ses_opt opt[] = {
       .max = 1e9,
       .zero_word = "all",
       .help = "write the first N words of the file; 0: all" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace the output" },
+    SES_OPT_OVERWRITE(args, overwrite),
 };
 
 static bool show(void *ctx, int64_t done, int64_t total)
@@ -67,10 +58,7 @@ static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
     ses_train_monitor_catch_signals();
     bool ok = ses_vectors_save(v, name, a->output, &o, e);
     ses_progress_end(&line);
-    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
-        fprintf(stderr, "sesame: %s\n", e->msg);
-        *e = (ses_err){ 0 };
-    }
+    if (!ok) ses_show_stop(e);
     bool six = ok && !a->full_precision && (!strcmp(name, "word2vec") || !strcmp(name, "glove"));
     char count[SES_NUMBER_TEXT];
     if (ok && !c->quiet)
@@ -86,8 +74,7 @@ static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     ses_vectors *v = ses_vectors_open(c->operands[0], e);
     bool ok = v && ses_vectors_read_words(v, a->limit, e) && save(c, v, e);
     ses_vectors_free(v);

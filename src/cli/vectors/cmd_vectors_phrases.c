@@ -1,6 +1,7 @@
 /* vectors phrases: joins words that belong together. */
 #include "cli/command.h"
 #include "cli/train/train_monitor.h"
+#include "vector_options.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,17 +19,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .required = true,
-      .help = "text to write" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace FILE" },
+    SES_OPT_OUTPUT_FILE(args, output, "text to write"),
+    SES_OPT_OVERWRITE(args, overwrite),
     { .name = "threshold",
       .type = SES_OPT_REAL,
       .offset = offsetof(args, threshold),
@@ -79,19 +71,12 @@ static bool run(ses_call *c, ses_err *e)
                             .progress = show,
                             .ctx = &line };
     double start = ses_seconds();
-    if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     ses_train_monitor_catch_signals();
     bool ok = ses_phrases_run(&job, e);
     ses_progress_end(&line);
-    ses_buf skipped = { 0 };
-    if (ses_words_skipped_text(&job.skipped, &skipped) && skipped.data)
-        fprintf(stderr, "sesame: warning: %s: %s\n", c->operands[0], skipped.data);
-    ses_buf_free(&skipped);
-    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
-        fprintf(stderr, "sesame: %s\n", e->msg);
-        *e = (ses_err){ 0 };
-    }
+    ses_warn_skipped(c->operands[0], &job.skipped);
+    if (!ok) ses_show_stop(e);
     if (ok && !c->quiet)
         fprintf(stderr, "%s: %" PRId64 " words, %" PRId64 " pairs joined, %.1f s\n", a->output, job.words,
                 job.joined, ses_seconds() - start);

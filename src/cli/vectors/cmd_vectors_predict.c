@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/line_limit.h"
+#include "vector_options.h"
 
 #include "base/alloc.h"
 #include "io/text_reader.h"
@@ -17,21 +18,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, k),
-      .def = "1",
-      .min = 1,
-      .max = 1 << 30,
-      .help = "labels to predict for each text" },
-    { .name = "threshold",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(args, threshold),
-      .def = "0",
-      .min = 0,
-      .max = 1,
-      .help = "least probability of a predicted label" },
+    SES_OPT_LABEL_COUNT(args, k),
+    SES_OPT_LEAST_PROBABILITY(args, threshold),
     SES_OPT_JSON(args, json),
 };
 

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
+#include "vector_options.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,17 +19,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .required = true,
-      .help = "file to write, by custom MODEL.ftz" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace FILE" },
+    SES_OPT_OUTPUT_FILE(args, output, "file to write, by custom MODEL.ftz"),
+    SES_OPT_OVERWRITE(args, overwrite),
     { .name = "cutoff",
       .type = SES_OPT_INT,
       .offset = offsetof(args, cutoff),
@@ -85,8 +77,7 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     double start = ses_seconds();
-    if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     if (a->retrain && !a->cutoff) return ses_fail(e, SES_EUSAGE, "--retrain needs --cutoff");
     ses_train_monitor_catch_signals();
     ses_mmap text = { 0 };
@@ -105,10 +96,7 @@ static bool run(ses_call *c, ses_err *e)
     size_t before = m ? m->file.size : 0;
     bool ok = m && ses_fasttext_quantize(m, &q, pool, e) && ses_fasttext_save(m, a->output, a->overwrite, e);
     ses_progress_end(&line);
-    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
-        fprintf(stderr, "sesame: %s\n", e->msg);
-        *e = (ses_err){ 0 };
-    }
+    if (!ok) ses_show_stop(e);
     if (ok && !c->quiet)
         fprintf(stderr, "%s: %zu words, %" PRId64 " rows, from %.1f MB, %.1f s\n", a->output,
                 ses_fasttext_n_words(m), m->in.rows, (double)before / 1e6, ses_seconds() - start);

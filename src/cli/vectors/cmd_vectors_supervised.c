@@ -3,6 +3,7 @@
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
 #include "fasttext_texts.h"
+#include "vector_options.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -43,17 +44,8 @@ typedef struct args {
     }
 
 static const ses_opt opt[] = {
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .required = true,
-      .help = "model to write, by custom MODEL.bin" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace FILE" },
+    SES_OPT_OUTPUT_FILE(args, output, "model to write, by custom MODEL.bin"),
+    SES_OPT_OVERWRITE(args, overwrite),
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, resume),
@@ -204,8 +196,7 @@ static bool run(ses_call *c, ses_err *e)
     if (!a->tune.valid && (a->tune.seconds || a->tune.trials || a->tune.size))
         return ses_fail(e, SES_EUSAGE, "--autotune-validation FILE is needed to search for settings");
     if (a->tune.valid && a->resume) return ses_fail(e, SES_EUSAGE, "a search for settings cannot be resumed");
-    if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     ses_train_monitor_catch_signals();
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     ses_buf_appendf(&state, "%s.state", a->output);
@@ -216,10 +207,7 @@ static bool run(ses_call *c, ses_err *e)
                       "start again",
                       state.data);
     ok = ok && train(c, state.data, &line, e);
-    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
-        fprintf(stderr, "sesame: %s\n", e->msg);
-        *e = (ses_err){ 0 };
-    }
+    if (!ok) ses_show_stop(e);
     ses_buf_free(&state);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "fasttext_texts.h"
+#include "vector_options.h"
 
 #include "vectors/fasttext/fasttext_meter.h"
 
@@ -17,21 +18,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, k),
-      .def = "1",
-      .min = 1,
-      .max = 1 << 30,
-      .help = "labels to predict for each text" },
-    { .name = "threshold",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(args, threshold),
-      .def = "0",
-      .min = 0,
-      .max = 1,
-      .help = "least probability of a predicted label" },
+    SES_OPT_LABEL_COUNT(args, k),
+    SES_OPT_LEAST_PROBABILITY(args, threshold),
     { .name = "per-label",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, per_label),

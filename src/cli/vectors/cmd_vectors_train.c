@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
-#include "vector_format_option.h"
+#include "vector_options.h"
 #include "vectors/exact/exact.h"
 #include "vectors/train/vector_trainer.h"
 
@@ -24,13 +24,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .required = true,
-      .help = "file to write" },
+    SES_OPT_OUTPUT_FILE(args, output, "file to write"),
     { .name = "format",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, format),
@@ -39,10 +33,7 @@ static const ses_opt opt[] = {
               "is a folder; "
               "pv-dbow and pv-dm: vectors of the lines, named by their numbers (default: a model for "
               "'vectors infer')" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace FILE" },
+    SES_OPT_OVERWRITE(args, overwrite),
     SES_OPT_THREADS(args, threads),
     { .name = "checkpoint-every",
       .type = SES_OPT_INT,
@@ -173,10 +164,7 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
     if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e)) return false;
     bool ok = t->run(&job, e);
     ses_progress_end(line);
-    ses_buf skipped = { 0 };
-    if (ses_words_skipped_text(&job.skipped, &skipped) && skipped.data)
-        fprintf(stderr, "sesame: warning: %s: %s\n", c->operands[0], skipped.data);
-    ses_buf_free(&skipped);
+    ses_warn_skipped(c->operands[0], &job.skipped);
     if (job.stopped) ses_wrap(e, "--resume continues from %s.checkpoint", a->output);
     if (ok && !c->quiet)
         fprintf(stderr, "%" PRId64 " words of text, mean loss of the last pass %.4f\n", job.tokens, job.loss);
@@ -190,15 +178,11 @@ static bool run(ses_call *c, ses_err *e)
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     int64_t words = 0;
     double start = ses_seconds();
-    if (!a->overwrite && ses_path_exists(a->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
+    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     ses_train_monitor_catch_signals();
     bool ok = a->exact ? run_exact(c, &line, &words, e) : run_trainer(c, &line, &words, e);
     ses_progress_end(&line);
-    if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
-        fprintf(stderr, "sesame: %s\n", e->msg);
-        *e = (ses_err){ 0 };
-    }
+    if (!ok) ses_show_stop(e);
     if (ok && !c->quiet)
         fprintf(stderr, "%s: vectors of %" PRId64 " words, %.1f s\n", a->output, words,
                 ses_seconds() - start);
