@@ -43,8 +43,8 @@ for model in glove pv-dbow; do
     that "$model: the same bits" "train --model $model --epochs 400 --output '$tmp/a' && cmp -s '$tmp/run/x' '$tmp/a' && [ ! -e '$tmp/run/x.checkpoint' ]"
 done
 
-refuses 'least count' --model glove --min-count 100000
-refuses 'least count' --model pv-dm --min-count 100000
+refuses 'occurs at least 100000 times' --model glove --min-count 100000
+refuses 'occurs at least 100000 times' --model pv-dm --min-count 100000
 refuses 'nothing to resume' --model glove --resume
 refuses 'not an option of --model glove' --model glove --negative 5
 refuses 'expected a number from' --model glove --dim 0
