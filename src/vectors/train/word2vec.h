@@ -44,7 +44,7 @@ enum {
 /* Limits of the settings: a step has at most SES_WORD_STEP_MAX outputs. */
 enum { SES_W2V_MAX_NEGATIVE = SES_WORD_STEP_MAX - 1, SES_W2V_MAX_SHARDS = 128 };
 
-/* A step: in[first_in ..] are numbers of rows in `used` of the shard, out[first_out ..] are 2 number + label. */
+/* A step: in[first_in ..] are numbers of rows in `used`, out[first_out ..] are 2 number + label. */
 typedef struct ses_w2v_step {
     uint32_t first_in, n_in, first_out, n_out;
 } ses_w2v_step;
@@ -81,7 +81,7 @@ typedef struct ses_w2v_shard {
     size_t n_steps, step_capacity;
     ses_w2v_rows in, out;
     int32_t *word;   /* kept words around and in the current part, SES_SENTENCE_END between sentences */
-    int32_t *number; /* of each word in `used`; without subwords */
+    int32_t *number; /* the word's number in `used`, if words have no subwords */
     int64_t *position;
     size_t word_capacity, number_capacity, position_capacity;
     ses_w2v_used *used;

@@ -31,7 +31,7 @@ static bool reserve_copies(const ses_w2v *w, ses_w2v_shard *s)
     return true;
 }
 
-/* Finds where each row is during the round, and copies those that other shards use. */
+/* Finds the address of each row in the round. Rows that other shards use are copied. */
 static bool locate(const ses_w2v *w, ses_w2v_shard *s)
 {
     int64_t number = s - w->shard;
@@ -114,7 +114,7 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
 
 static float part_covered(float steps) { return -expm1f(-steps); }
 
-/* The scale for a row with `uses` by k shards. step_in, step_out: sizes of a use of an input and an output. */
+/* The scale for a row with `uses` by k shards. step_in, step_out: size of a use as input, as output. */
 static float scale_of(const ses_w2v *w, int32_t row, int64_t uses, int64_t k)
 {
     float steps = (row < w->in_rows ? w->step_in : w->step_out) * (float)uses;
