@@ -113,11 +113,36 @@ static void extremes(ses_isa isa)
     ses_free(r.data);
 }
 
+/* Copies of a row, of odd sizes. */
+static void merges(ses_isa isa)
+{
+    static const int64_t cols[] = { 1, 16, 33, 112 };
+    ses_kernels k = ses_kernels_cpu(isa);
+    for (size_t i = 0; i < SES_LEN(cols); i++)
+        for (int64_t n = 1; n <= 8; n++) {
+            rows r = rows_new(n, 1, cols[i], 1);
+            float old[112 + 1];
+            double worst = 0;
+            memcpy(old, r.y[0], (size_t)(cols[i] + 1) * sizeof *old);
+            k.merge_rows(r.y[0], (const float *const *)r.x, n, 0.3f, cols[i]);
+            for (int64_t c = 0; c < cols[i]; c++) {
+                double want = (double)old[c];
+                for (int64_t j = 0; j < n; j++) want += (double)0.3f * ((double)r.x[j][c] - (double)old[c]);
+                worst = fmax(worst, fabs((double)r.y[0][c] - want));
+            }
+            CHECK_MSG(worst < 1e-6, "%s: %d copies of %d columns: %g", ses_isa_name(isa), (int)n,
+                      (int)cols[i], worst);
+            CHECK(memcmp(&r.y[0][cols[i]], &old[cols[i]], sizeof *old) == 0);
+            ses_free(r.data);
+        }
+}
+
 int main(void)
 {
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         sizes((ses_isa)isa);
         extremes((ses_isa)isa);
+        merges((ses_isa)isa);
     }
     return check_report();
 }

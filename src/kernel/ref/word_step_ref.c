@@ -60,3 +60,12 @@ double ses_k_bag_step_ref(const ses_word_step *s, float *scratch)
     }
     return loss;
 }
+
+void ses_k_merge_rows_ref(float *row, const float *const *copy, int64_t n, float scale, int64_t cols)
+{
+    for (int64_t c = 0; c < cols; c++) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; k++) sum += (double)copy[k][c] - (double)row[c];
+        row[c] += (float)((double)scale * sum);
+    }
+}

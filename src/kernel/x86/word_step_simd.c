@@ -233,3 +233,13 @@ double VF_NAME(ses_k_bag_step)(const ses_word_step *s, float *scratch)
         }
     return loss;
 }
+
+void VF_NAME(ses_k_merge_rows)(float *row, const float *const *copy, int64_t n, float scale, int64_t cols)
+{
+    for (int64_t c = 0; c < cols; c += VF_LANES) {
+        int64_t left = cols - c;
+        vf old = vf_get(row + c, left), sum = vf_zero();
+        for (int64_t k = 0; k < n; k++) sum = vf_add(sum, vf_sub(vf_get(copy[k] + c, left), old));
+        vf_put(row + c, vf_fma(vf_set1(scale), sum, old), left);
+    }
+}

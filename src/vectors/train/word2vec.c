@@ -82,8 +82,8 @@ static bool make_weights(ses_w2v *w, ses_err *e)
                         MAX_ROWS);
     w->weight = ses_alloc_huge((size_t)all, sizeof *w->weight, e); /* one more, see ses_w2v_write */
     w->user = ses_alloc_array((size_t)rows, sizeof *w->user, e);
-    w->share = ses_alloc_array((size_t)rows, sizeof *w->share, e);
-    if (!w->weight || !w->user || !w->share) return false;
+    w->copies = ses_alloc_array((size_t)rows, sizeof(ses_w2v_copy *), e);
+    if (!w->weight || !w->user || !w->copies) return false;
     float range = 1 / (float)w->dim;
     ses_rng_key key = { w->seed, 0, SITE_INIT };
     for (int64_t i = 0; i < w->in_rows; i++) {
@@ -191,7 +191,7 @@ static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
     ses_huffman_tree_free(&w.tree);
     ses_subwords_free(&w.sub);
     ses_word_corpus_free(&w.corpus);
-    void *own[] = { w.weight, (void *)w.user, w.share, w.keep, w.negatives, w.shard };
+    void *own[] = { w.weight, (void *)w.user, (void *)w.copies, w.keep, w.negatives, w.shard };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     return ok;
 }

@@ -44,41 +44,55 @@ enum {
 /* Limits of the settings: a step has at most SES_WORD_STEP_MAX outputs. */
 enum { SES_W2V_MAX_NEGATIVE = SES_WORD_STEP_MAX - 1, SES_W2V_MAX_SHARDS = 128 };
 
-/* A step: in[first_in ..] are rows, out[first_out ..] are 2 row + label. */
+/* A step: in[first_in ..] are numbers of rows in `used`, out[first_out ..] are 2 number + label. */
 typedef struct ses_w2v_step {
     uint32_t first_in, n_in, first_out, n_out;
 } ses_w2v_step;
 
-/* A growing list of rows, and where each is during the round: -1 in place, else the number of the copy. */
+/* A growing list of numbers of rows. */
 typedef struct ses_w2v_rows {
-    int32_t *item, *copy;
-    size_t n, capacity, copy_capacity;
+    int32_t *item;
+    size_t n, capacity;
 } ses_w2v_rows;
 
-typedef struct ses_w2v_copy {
+/* A row that a shard uses in the round. */
+typedef struct ses_w2v_used {
     int32_t row, uses;
-} ses_w2v_copy;
+    float *at; /* the row, or its copy */
+} ses_w2v_used;
 
-/* Uses of a row by several shards in a round. */
-typedef struct ses_w2v_share {
-    uint32_t tag; /* tag of the round */
-    int32_t uses, shards;
-} ses_w2v_share;
+/* A shard's copy of a row that several shards use. */
+typedef struct ses_w2v_copy ses_w2v_copy;
+struct ses_w2v_copy {
+    float *data;
+    ses_w2v_copy *peer; /* copy of the same row by a later shard, while merging */
+    int32_t row, uses;
+    int32_t next; /* copy of the same part of the merge, -1: none */
+};
+
+/* A slot of a hash table: row -> number + 1, 0: empty. */
+typedef struct ses_w2v_slot {
+    int32_t row, number;
+} ses_w2v_slot;
 
 typedef struct ses_w2v_shard {
     int64_t begin, end; /* its part of the text */
     ses_w2v_step *step;
     size_t n_steps, step_capacity;
     ses_w2v_rows in, out;
-    int32_t *word; /* kept words around and in the current part, SES_SENTENCE_END between sentences */
+    int32_t *word;   /* kept words around and in the current part, SES_SENTENCE_END between sentences */
+    int32_t *number; /* the word's number in `used`, if words have no subwords */
     int64_t *position;
-    size_t word_capacity, position_capacity;
+    size_t word_capacity, number_capacity, position_capacity;
+    ses_w2v_used *used;
+    size_t n_used, used_capacity;
+    ses_w2v_slot *slot;
+    size_t slots; /* a power of two */
     ses_w2v_copy *copy;
     float *copied; /* [n_copies][stride] */
     size_t n_copies, copy_capacity, copied_capacity;
-    int32_t *slot; /* hash table: row -> copy + 1 */
-    size_t slots;
-    double loss; /* sum over the current round */
+    int32_t first[SES_W2V_MAX_SHARDS]; /* [parts of the merge]: first copy, -1: none */
+    double loss;                       /* sum over the current round */
     int64_t pairs;
     ses_err err;
 } ses_w2v_shard;
@@ -105,7 +119,7 @@ typedef struct ses_w2v {
     int64_t round;               /* rounds done, of all passes */
     _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
-    ses_w2v_share *share;    /* [rows] */
+    ses_w2v_copy **copies;   /* [rows]: first copy while merging, else NULL */
     float step_in, step_out; /* see merge */
     bool planning;           /* the next parallel loop plans the round `round` */
     float rate;

@@ -3,46 +3,52 @@
 
 #include "base/alloc.h"
 
-enum { SITE_KEEP = 1, SITE_STEP = 2, SEVERAL = 0xFF };
+#include <string.h>
 
-/* Random numbers of one position: 2^14 at most. */
+enum { SITE_KEEP = 1, SITE_STEP = 2, SEVERAL = 0xFF, MIN_SLOTS = 1024, POSITION_BITS = 20 };
+
+/* ---- random numbers: SplitMix64 (Steele et al. 2014) of a counter, from a start that Philox draws ---- */
+
+#define GOLDEN 0x9e3779b97f4a7c15u
+
+static uint64_t start_of(const ses_w2v *w, uint32_t pass, uint32_t site)
+{
+    uint32_t random[4];
+    ses_philox(random, (ses_rng_key){ w->seed, pass, site }, 0);
+    return (uint64_t)random[0] << 32 | random[1];
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Random numbers of one position: 2^POSITION_BITS counters, two numbers of each. */
 typedef struct draws {
-    ses_rng_key key;
-    uint64_t block;
-    uint32_t word[4];
-    int used;
+    uint64_t state, left;
+    bool has_left;
 } draws;
 
-static draws draws_of(const ses_w2v *w, uint32_t pass, int64_t position)
+static draws draws_of(uint64_t start, int64_t position)
 {
-    return (draws){ .key = { w->seed, pass, SITE_STEP }, .block = (uint64_t)position << 12, .used = 4 };
+    return (draws){ .state = start + ((uint64_t)position << POSITION_BITS) * GOLDEN };
 }
 
 static uint32_t draw(draws *d)
 {
-    if (d->used == 4) {
-        ses_philox(d->word, d->key, d->block++);
-        d->used = 0;
-    }
-    return d->word[d->used++];
+    d->has_left = !d->has_left;
+    if (!d->has_left) return (uint32_t)d->left;
+    d->left = mix(d->state += GOLDEN);
+    return (uint32_t)(d->left >> 32);
 }
 
-/* Subsampling: four neighboring positions share a block. */
-typedef struct keeper {
-    ses_rng_key key;
-    int64_t block;
-    uint32_t word[4];
-} keeper;
-
-static bool keeps(const ses_w2v *w, keeper *k, int64_t position, int32_t id)
+/* Subsampling. */
+static bool keeps(const ses_w2v *w, uint64_t start, int64_t position, int32_t id)
 {
     uint32_t limit = w->keep[id];
-    if (limit == UINT32_MAX) return true;
-    if (k->block != position >> 2) {
-        k->block = position >> 2;
-        ses_philox(k->word, k->key, (uint64_t)k->block);
-    }
-    return k->word[position & 3] < limit;
+    return limit == UINT32_MAX || (uint32_t)(mix(start + (uint64_t)position * GOLDEN) >> 32) < limit;
 }
 
 /* ---- lists ---- */
@@ -68,11 +74,64 @@ static bool push_word(ses_w2v_shard *s, size_t n, int32_t id, int64_t position, 
 {
     if (n == s->word_capacity && !ses_array_reserve(&s->word, &s->word_capacity, n + 1, sizeof *s->word, e))
         return false;
+    if (n == s->number_capacity &&
+        !ses_array_reserve(&s->number, &s->number_capacity, n + 1, sizeof *s->number, e))
+        return false;
     if (n == s->position_capacity &&
         !ses_array_reserve(&s->position, &s->position_capacity, n + 1, sizeof *s->position, e))
         return false;
     s->word[n] = id;
     s->position[n] = position;
+    return true;
+}
+
+/* ---- rows of the round ---- */
+
+static size_t slot_of(const ses_w2v_shard *s, int32_t row)
+{
+    size_t at = (uint32_t)row * 2654435761u >> 7 & (s->slots - 1);
+    while (s->slot[at].number && s->slot[at].row != row) at = (at + 1) & (s->slots - 1);
+    return at;
+}
+
+static bool grow_slots(ses_w2v_shard *s)
+{
+    size_t slots = s->slots ? 2 * s->slots : MIN_SLOTS;
+    ses_w2v_slot *slot = ses_alloc_array(slots, sizeof *slot, &s->err);
+    if (!slot) return false;
+    ses_free(s->slot);
+    s->slot = slot;
+    s->slots = slots;
+    for (size_t i = 0; i < s->n_used; i++)
+        slot[slot_of(s, s->used[i].row)] = (ses_w2v_slot){ s->used[i].row, (int32_t)i + 1 };
+    return true;
+}
+
+/* The number of a row in `used`; a new one if it has none. -1: out of memory. */
+static int32_t number_of(ses_w2v_shard *s, int32_t row)
+{
+    size_t at = slot_of(s, row);
+    if (s->slot[at].number) return s->slot[at].number - 1;
+    if (s->n_used == s->used_capacity &&
+        !ses_array_reserve(&s->used, &s->used_capacity, s->n_used + 1, sizeof *s->used, &s->err))
+        return -1;
+    s->used[s->n_used++] = (ses_w2v_used){ .row = row };
+    s->slot[at] = (ses_w2v_slot){ row, (int32_t)s->n_used };
+    if (2 * s->n_used > s->slots && !grow_slots(s)) return -1;
+    return (int32_t)s->n_used - 1;
+}
+
+static bool push_input(ses_w2v_shard *s, int32_t number)
+{
+    if (number < 0 || !push(&s->in, number, &s->err)) return false;
+    s->used[number].uses++;
+    return true;
+}
+
+static bool push_output(ses_w2v_shard *s, int32_t number, int32_t label)
+{
+    if (number < 0 || !push(&s->out, 2 * number + label, &s->err)) return false;
+    s->used[number].uses++;
     return true;
 }
 
@@ -84,17 +143,17 @@ static int64_t collect_words(const ses_w2v *w, ses_w2v_shard *s, int64_t begin, 
                              int64_t *from, int64_t *to)
 {
     const int32_t *id = w->corpus.id;
-    keeper k = { { w->seed, pass, SITE_KEEP }, -1, { 0 } };
+    uint64_t start = start_of(w, pass, SITE_KEEP);
     int64_t first = begin, n = 0, extra = 0;
     for (int64_t p = begin - 1; p >= 0 && id[p] >= 0 && extra < w->window; p--)
-        if (keeps(w, &k, p, id[p])) extra++, first = p;
+        if (keeps(w, start, p, id[p])) extra++, first = p;
     extra = 0;
     *from = *to = -1;
     for (int64_t p = first; p < w->corpus.n; p++) {
         if (p == begin) *from = n;
         if (p == end) *to = n;
         if (p >= end && (extra == w->window || id[p] < 0)) break;
-        if (id[p] >= 0 && !keeps(w, &k, p, id[p])) continue;
+        if (id[p] >= 0 && !keeps(w, start, p, id[p])) continue;
         extra += p >= end;
         if (!push_word(s, (size_t)n, id[p], p, &s->err)) return -1;
         n++;
@@ -105,10 +164,10 @@ static int64_t collect_words(const ses_w2v *w, ses_w2v_shard *s, int64_t begin, 
 
 /* ---- outputs ---- */
 
-static bool has_output(const ses_w2v_rows *out, size_t from, int32_t row)
+static bool has_output(const ses_w2v_rows *out, size_t from, int32_t number)
 {
     for (size_t i = from; i < out->n; i++)
-        if (out->item[i] >> 1 == row) return true;
+        if (out->item[i] >> 1 == number) return true;
     return false;
 }
 
@@ -119,22 +178,25 @@ static bool add_outputs(const ses_w2v *w, ses_w2v_shard *s, size_t from, int32_t
     int32_t base = (int32_t)w->in_rows;
     if (w->hs) {
         for (int64_t i = w->tree.start[word]; i < w->tree.start[word + 1]; i++)
-            if (!push(&s->out, 2 * base + w->tree.node[i], &s->err)) return false;
+            if (!push_output(s, number_of(s, base + (w->tree.node[i] >> 1)), w->tree.node[i] & 1))
+                return false;
         return true;
     }
-    if (!push(&s->out, 2 * (base + word) + 1, &s->err)) return false;
+    if (!push_output(s, number_of(s, base + word), 1)) return false;
     for (int i = 0; i < w->negative; i++) {
-        int32_t row = base + ses_sampling_draw(w->negatives, w->corpus.vocab.n, draw(d));
-        if (!has_output(&s->out, from, row) && !push(&s->out, 2 * row, &s->err)) return false;
+        int32_t number = number_of(s, base + ses_sampling_draw(w->negatives, w->corpus.vocab.n, draw(d)));
+        if (number < 0 || (!has_output(&s->out, from, number) && !push_output(s, number, 0))) return false;
     }
     return true;
 }
 
-static bool add_input(const ses_w2v *w, ses_w2v_shard *s, int32_t word)
+/* Appends the row of the word at an index, or the rows of its subwords. */
+static bool add_input(const ses_w2v *w, ses_w2v_shard *s, int64_t at)
 {
-    if (!w->sub.start) return push(&s->in, word, &s->err);
+    int32_t word = s->word[at];
+    if (!w->sub.start) return push_input(s, s->number[at]);
     for (size_t i = w->sub.start[word]; i < w->sub.start[word + 1]; i++)
-        if (!push(&s->in, w->sub.row[i], &s->err)) return false;
+        if (!push_input(s, number_of(s, w->sub.row[i]))) return false;
     return true;
 }
 
@@ -152,7 +214,7 @@ static bool plan_window(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t 
     size_t in = s->in.n, out = s->out.n;
     if (!add_outputs(w, s, out, s->word[at], d)) return false;
     for (int64_t i = from; i < to; i++)
-        if (i != at && !add_input(w, s, s->word[i])) return false;
+        if (i != at && !add_input(w, s, i)) return false;
     ses_w2v_step all = step_of(s, in, out);
     if (w->bags) return push_step(s, all, &s->err);
     for (uint32_t i = 0; i < all.n_in; i += SES_WORD_STEP_MAX) {
@@ -167,11 +229,11 @@ static bool plan_window(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t 
 static bool plan_subwords(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t from, int64_t to, draws *d)
 {
     size_t in = s->in.n, out = s->out.n;
-    if (!add_input(w, s, s->word[at])) return false;
+    if (!add_input(w, s, at)) return false;
     for (int64_t i = from; i < to; i++) {
         if (i == at) continue;
         bool full = w->hs || s->out.n - out + (size_t)w->negative + 1 > SES_WORD_STEP_MAX ||
-                    has_output(&s->out, out, (int32_t)w->in_rows + s->word[i]);
+                    has_output(&s->out, out, number_of(s, (int32_t)w->in_rows + s->word[i]));
         if (full && s->out.n > out) {
             if (!push_step(s, step_of(s, in, out), &s->err)) return false;
             out = s->out.n;
@@ -192,29 +254,34 @@ static void mark(const ses_w2v *w, int64_t s, int32_t row)
             return;
 }
 
+static bool plan_word(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t n, uint64_t start)
+{
+    draws d = draws_of(start, s->position[at]);
+    int64_t half = 1 + (int64_t)((uint64_t)draw(&d) * (uint64_t)w->window >> 32), left = at, right = at + 1;
+    while (left > 0 && at - left < half && s->word[left - 1] >= 0) left--;
+    while (right < n && right - at <= half && s->word[right] >= 0) right++;
+    if (right - left == 1) return true;
+    return w->sub.start && !w->cbow ? plan_subwords(w, s, at, left, right, &d)
+                                    : plan_window(w, s, at, left, right, &d);
+}
+
 bool ses_w2v_plan(ses_w2v *w, int64_t number)
 {
     ses_w2v_shard *s = &w->shard[number];
     uint32_t pass = (uint32_t)(w->round / w->rounds);
     int64_t begin = s->begin + w->round % w->rounds * w->round_words, from, to;
     int64_t end = begin + w->round_words < s->end ? begin + w->round_words : s->end;
-    s->n_steps = s->in.n = s->out.n = 0;
+    s->n_steps = s->in.n = s->out.n = s->n_used = 0;
     if (begin >= end) return true;
+    if (!s->slots && !grow_slots(s)) return false;
+    memset(s->slot, 0, s->slots * sizeof *s->slot);
     int64_t n = collect_words(w, s, begin, end, pass, &from, &to);
     if (n < 0) return false;
-    for (int64_t at = from; at < to; at++) {
-        if (s->word[at] < 0) continue;
-        draws d = draws_of(w, pass, s->position[at]);
-        int64_t half = 1 + (int64_t)((uint64_t)draw(&d) * (uint64_t)w->window >> 32), left = at,
-                right = at + 1;
-        while (left > 0 && at - left < half && s->word[left - 1] >= 0) left--;
-        while (right < n && right - at <= half && s->word[right] >= 0) right++;
-        if (right - left == 1) continue;
-        bool ok = w->sub.start && !w->cbow ? plan_subwords(w, s, at, left, right, &d)
-                                           : plan_window(w, s, at, left, right, &d);
-        if (!ok) return false;
-    }
-    for (size_t i = 0; i < s->in.n; i++) mark(w, number, s->in.item[i]);
-    for (size_t i = 0; i < s->out.n; i++) mark(w, number, s->out.item[i] >> 1);
+    for (int64_t i = 0; i < n && !w->sub.start; i++)
+        if (s->word[i] >= 0 && (s->number[i] = number_of(s, s->word[i])) < 0) return false;
+    uint64_t start = start_of(w, pass, SITE_STEP);
+    for (int64_t at = from; at < to; at++)
+        if (s->word[at] >= 0 && !plan_word(w, s, at, n, start)) return false;
+    for (size_t i = 0; i < s->n_used; i++) mark(w, number, s->used[i].row);
     return true;
 }

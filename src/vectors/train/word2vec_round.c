@@ -8,94 +8,65 @@
 
 #define FEW_STEPS 0.02f /* steps that need no scale */
 
-enum { AHEAD = 2, LINE = 16, MIN_SLOTS = 1024 }; /* steps to prefetch; floats of a cache line */
-#define PAIR_STEP 0.1f /* size of the step of one pair at the learning rate 1; found by experiment */
+enum { AHEAD = 2, LINE = 16 }; /* steps to prefetch; floats of a cache line */
+#define PAIR_STEP 0.1f         /* size of the step of one pair at the learning rate 1; found by experiment */
 enum { TREE_STEPS = 12 };
 #define MAX_TAG 0xFFFFFFu
 
 /* ---- copies of rows that several shards use ---- */
 
-static bool reserve_slots(ses_w2v_shard *s)
+static bool reserve_copies(const ses_w2v *w, ses_w2v_shard *s)
 {
-    size_t slots = s->slots ? s->slots : MIN_SLOTS;
-    while (slots < 2 * (s->in.n + s->out.n)) slots *= 2;
-    if (slots > s->slots) {
-        ses_free(s->slot);
-        s->slots = 0;
-        s->slot = ses_alloc_array(slots, sizeof *s->slot, &s->err);
-        if (!s->slot) return false;
-        s->slots = slots;
-    } else {
-        memset(s->slot, 0, slots * sizeof *s->slot);
-    }
+    size_t need = s->n_used * (size_t)w->stride;
+    if (s->n_used > s->copy_capacity &&
+        !ses_array_reserve(&s->copy, &s->copy_capacity, s->n_used, sizeof *s->copy, &s->err))
+        return false;
+    if (need <= s->copied_capacity) return true;
+    need += need / 2;
+    ses_free(s->copied);
+    s->copied_capacity = 0;
+    s->copied = ses_alloc_huge(need, sizeof *s->copied, &s->err);
+    if (!s->copied) return false;
+    s->copied_capacity = need;
     return true;
 }
 
-/* The number of the copy of a row; a new one if it has none. -1: out of memory. */
-static int32_t copy_of(ses_w2v_shard *s, int32_t row)
-{
-    size_t at = (uint32_t)row * 2654435761u & (s->slots - 1);
-    for (; s->slot[at]; at = (at + 1) & (s->slots - 1)) {
-        ses_w2v_copy *c = &s->copy[s->slot[at] - 1];
-        if (c->row == row) return c->uses++, s->slot[at] - 1;
-    }
-    if (s->n_copies == s->copy_capacity &&
-        !ses_array_reserve(&s->copy, &s->copy_capacity, s->n_copies + 1, sizeof *s->copy, &s->err))
-        return -1;
-    s->copy[s->n_copies] = (ses_w2v_copy){ row, 1 };
-    s->slot[at] = (int32_t)++s->n_copies;
-    return (int32_t)s->n_copies - 1;
-}
-
-static bool locate(const ses_w2v *w, ses_w2v_shard *s, ses_w2v_rows *r, int shift)
+/* Finds the address of each row in the round. Rows that other shards use are copied. */
+static bool locate(const ses_w2v *w, ses_w2v_shard *s)
 {
     int64_t number = s - w->shard;
-    if (r->n > r->copy_capacity &&
-        !ses_array_reserve(&r->copy, &r->copy_capacity, r->n, sizeof *r->copy, &s->err))
-        return false;
-    for (size_t i = 0; i < r->n; i++) {
-        int32_t row = r->item[i] >> shift;
-        r->copy[i] = -1;
-        if (!ses_w2v_owns(w, number, row) && (r->copy[i] = copy_of(s, row)) < 0) return false;
+    size_t stride = (size_t)w->stride;
+    s->n_copies = 0;
+    for (int64_t k = 0; k < w->shards; k++) s->first[k] = -1;
+    if (!reserve_copies(w, s)) return false;
+    for (size_t i = 0; i < s->n_used; i++) {
+        ses_w2v_used *u = &s->used[i];
+        float *row = w->weight + (size_t)u->row * stride;
+        u->at = row;
+        if (!u->uses || ses_w2v_owns(w, number, u->row)) continue;
+        int32_t *first = &s->first[(uint32_t)u->row % (uint32_t)w->shards];
+        u->at = s->copied + s->n_copies * stride;
+        memcpy(u->at, row, stride * sizeof *row);
+        s->copy[s->n_copies] =
+            (ses_w2v_copy){ .data = u->at, .row = u->row, .uses = u->uses, .next = *first };
+        *first = (int32_t)s->n_copies++;
     }
-    return true;
-}
-
-static bool copy_rows(const ses_w2v *w, ses_w2v_shard *s)
-{
-    size_t stride = (size_t)w->stride, need = s->n_copies * stride;
-    if (need > s->copied_capacity) {
-        need += need / 2;
-        ses_free(s->copied);
-        s->copied_capacity = 0;
-        s->copied = ses_alloc_huge(need, sizeof *s->copied, &s->err);
-        if (!s->copied) return false;
-        s->copied_capacity = need;
-    }
-    for (size_t i = 0; i < s->n_copies; i++)
-        memcpy(s->copied + i * stride, w->weight + (size_t)s->copy[i].row * stride,
-               stride * sizeof *s->copied);
     return true;
 }
 
 /* ---- training ---- */
 
-static float *row_at(const ses_w2v *w, const ses_w2v_shard *s, int32_t row, int32_t copy)
+static void prefetch_row(const ses_w2v *w, const float *row)
 {
-    return copy < 0 ? w->weight + (size_t)row * (size_t)w->stride
-                    : s->copied + (size_t)copy * (size_t)w->stride;
+    for (int64_t c = 0; c < w->stride; c += LINE) __builtin_prefetch(row + c, 1);
 }
 
 static void prefetch(const ses_w2v *w, const ses_w2v_shard *s, const ses_w2v_step *t)
 {
-    for (uint32_t i = t->first_out; i < t->first_out + t->n_out; i++) {
-        const float *row = row_at(w, s, s->out.item[i] >> 1, s->out.copy[i]);
-        for (int64_t c = 0; c < w->stride; c += LINE) __builtin_prefetch(row + c, 1);
-    }
-    if (!t->n_in) return;
-    uint32_t i = t->first_in + t->n_in - 1; /* the others were contexts of the word before */
-    const float *row = row_at(w, s, s->in.item[i], s->in.copy[i]);
-    for (int64_t c = 0; c < w->stride; c += LINE) __builtin_prefetch(row + c, 1);
+    for (uint32_t i = t->first_out; i < t->first_out + t->n_out; i++)
+        prefetch_row(w, s->used[s->out.item[i] >> 1].at);
+    if (t->n_in) /* the others were contexts of the word before */
+        prefetch_row(w, s->used[s->in.item[t->first_in + t->n_in - 1]].at);
 }
 
 static void train_steps(const ses_w2v *w, ses_w2v_shard *s, float **x, float *scratch)
@@ -105,11 +76,10 @@ static void train_steps(const ses_w2v *w, ses_w2v_shard *s, float **x, float *sc
         const ses_w2v_step *t = &s->step[k];
         int64_t positive = 0;
         if (k + AHEAD < s->n_steps) prefetch(w, s, t + AHEAD);
-        for (uint32_t i = 0; i < t->n_in; i++)
-            x[i] = row_at(w, s, s->in.item[t->first_in + i], s->in.copy[t->first_in + i]);
+        for (uint32_t i = 0; i < t->n_in; i++) x[i] = s->used[s->in.item[t->first_in + i]].at;
         for (uint32_t i = 0; i < t->n_out; i++) {
             int32_t item = s->out.item[t->first_out + i];
-            y[i] = row_at(w, s, item >> 1, s->out.copy[t->first_out + i]);
+            y[i] = s->used[item >> 1].at;
             label[i] = (float)(item & 1);
             positive += item & 1;
         }
@@ -124,9 +94,8 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
     ses_w2v *w = ctx;
     ses_w2v_shard *s = &w->shard[number];
     size_t stride = (size_t)w->stride, most = 1;
-    s->loss = 0, s->pairs = 0, s->n_copies = 0;
-    if (!reserve_slots(s) || !locate(w, s, &s->in, 0) || !locate(w, s, &s->out, 1) || !copy_rows(w, s))
-        return;
+    s->loss = 0, s->pairs = 0;
+    if (!locate(w, s)) return;
     for (size_t k = 0; k < s->n_steps; k++)
         if (s->step[k].n_in > most) most = s->step[k].n_in;
     if (2 * stride * sizeof(float) + most * sizeof(float *) > SES_SCRATCH_BYTES) {
@@ -134,11 +103,6 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
         return;
     }
     train_steps(w, s, (float **)(void *)((float *)scratch + 2 * stride), scratch);
-    for (size_t i = 0; i < s->n_copies; i++) { /* from values to differences */
-        float *to = s->copied + i * stride;
-        const float *from = w->weight + (size_t)s->copy[i].row * stride;
-        for (size_t c = 0; c < stride; c++) to[c] -= from[c];
-    }
 }
 
 /* ---- merging ----
@@ -150,34 +114,36 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
 
 static float part_covered(float steps) { return -expm1f(-steps); }
 
-/* step_in, step_out: sizes of a use of an input and of an output. */
-static float scale_of(const ses_w2v *w, int32_t row, ses_w2v_share share)
+/* The scale for a row with `uses` by k shards. step_in, step_out: size of a use as input, as output. */
+static float scale_of(const ses_w2v *w, int32_t row, int64_t uses, int64_t k)
 {
-    float steps = (row < w->in_rows ? w->step_in : w->step_out) * (float)share.uses, k = (float)share.shards;
-    return steps < FEW_STEPS ? 1 : part_covered(steps) / (k * part_covered(steps / k));
+    float steps = (row < w->in_rows ? w->step_in : w->step_out) * (float)uses;
+    return steps < FEW_STEPS ? 1 : part_covered(steps) / ((float)k * part_covered(steps / (float)k));
 }
 
-/* Part `part` of the rows. */
+/* Merges the copies of a row, in the order of the shards. */
+static void merge_row(ses_w2v *w, int32_t row)
+{
+    const float *from[SES_W2V_MAX_SHARDS];
+    int64_t n = 0, uses = 0;
+    for (const ses_w2v_copy *c = w->copies[row]; c; c = c->peer) from[n++] = c->data, uses += c->uses;
+    w->copies[row] = NULL;
+    w->kernel.merge_rows(w->weight + (size_t)row * (size_t)w->stride, from, n, scale_of(w, row, uses, n),
+                         w->stride);
+}
+
+/* Part `part` of the rows: lists the copies of each, then merges them. */
 static void merge(ses_w2v *w, int64_t part)
 {
-    size_t stride = (size_t)w->stride;
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t k = 0; k < w->shards; k++) {
-            const ses_w2v_shard *s = &w->shard[k];
-            for (size_t i = 0; i < s->n_copies; i++) {
-                int32_t row = s->copy[i].row;
-                ses_w2v_share *share = &w->share[row];
-                if (row % w->shards != part) continue;
-                if (share->tag != w->tag) *share = (ses_w2v_share){ .tag = w->tag };
-                if (!pass) {
-                    share->uses += s->copy[i].uses, share->shards++;
-                    continue;
-                }
-                float *to = w->weight + (size_t)row * stride, scale = scale_of(w, row, *share);
-                const float *from = s->copied + i * stride;
-                for (size_t c = 0; c < stride; c++) to[c] += scale * from[c];
-            }
+    for (int64_t k = w->shards - 1; k >= 0; k--)
+        for (int32_t i = w->shard[k].first[part]; i >= 0; i = w->shard[k].copy[i].next) {
+            ses_w2v_copy *c = &w->shard[k].copy[i];
+            c->peer = w->copies[c->row];
+            w->copies[c->row] = c;
         }
+    for (int64_t k = 0; k < w->shards; k++)
+        for (int32_t i = w->shard[k].first[part]; i >= 0; i = w->shard[k].copy[i].next)
+            if (w->copies[w->shard[k].copy[i].row]) merge_row(w, w->shard[k].copy[i].row);
 }
 
 static void merge_and_plan(void *ctx, int64_t number, void *scratch)
@@ -214,6 +180,8 @@ static void next_tag(ses_w2v *w)
 bool ses_w2v_begin(ses_w2v *w, ses_err *e)
 {
     w->planning = true;
+    for (int64_t k = 0; k < w->shards; k++)
+        for (int64_t part = 0; part < w->shards; part++) w->shard[k].first[part] = -1;
     next_tag(w);
     ses_parallel_for(w->pool, w->shards, merge_and_plan, w);
     return !failed(w, e);
@@ -241,7 +209,7 @@ bool ses_w2v_round(ses_w2v *w, ses_err *e)
 
 void ses_w2v_shard_free(ses_w2v_shard *s)
 {
-    void *own[] = { s->step, s->in.item,  s->in.copy, s->out.item, s->out.copy,
-                    s->word, s->position, s->copy,    s->copied,   s->slot };
+    void *own[] = { s->step,     s->in.item, s->out.item, s->word, s->number,
+                    s->position, s->used,    s->slot,     s->copy, s->copied };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
 }
