@@ -31,6 +31,13 @@ writes '391643202 4879' -c 200 --min-count 1
 writes '405427695 5153' -c 500 --min-count 1
 for threads in 2 3 8; do writes '2327902913 4161' -c 60 --threads $threads; done
 
+# Words that the limit drops are between the ages of the others and of the clusters.
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 30; i++) printf "w%d ", int(9 * rand() * rand()); print "" }' >"$tmp/few"
+    that "a limit, text $seed" '"$sesame" clusters -q -t 1 -c 3 --max-vocab 3 --overwrite --output "$tmp/paths" "$tmp/few" && [ "$(wc -l <"$tmp/paths")" -eq 3 ]'
+done
+printf 'w0 w1 w2 w1 w1 w7 w7 w7 w7 w6 w7 w1 w6 w3 w3 w7 w6 w2 w1 w7 w1 w1 w4 w2 w7 w1 w5\n' >"$tmp/few"
+that 'a limit, another text' '"$sesame" clusters -q -t 1 -c 3 --max-vocab 3 --overwrite --output "$tmp/paths" "$tmp/few" && [ "$(cut -f2 "$tmp/paths" | sort | tr "\n" " ")" = "w1 w6 w7 " ]'
 that 'a vocabulary limit' 'cluster -c 4 --max-vocab 10 && [ "$(wc -l <"$tmp/paths")" -eq 10 ]'
 that 'fewer words than clusters' 'cluster -c 1000 --max-vocab 10 && [ "$(sort -u "$tmp/paths" | cut -f1 | sort -u | wc -l)" -eq 10 ]'
 that 'a table' 'cluster -c 5 && grep -q "most frequent" "$tmp/out" && [ "$(wc -l <"$tmp/out")" -eq 6 ]'

@@ -33,8 +33,9 @@ for model in glove pv-dbow; do
     sleep 0.15
     kill -INT $pid
     wait $pid
-    if [ -e "$tmp/run/x" ]; then
-        echo "skipped: $model had finished before the interruption" && skipped=$((skipped + 1))
+    if [ ! -e "$tmp/run/x.checkpoint" ]; then # it had finished, or not begun
+        that "$model: no other file" "[ -z \"\$(ls -A '$tmp/run' | grep -v '^x\$')\" ]"
+        echo "skipped: $model was not training when interrupted" && skipped=$((skipped + 1))
         continue
     fi
     that "$model: leaves the checkpoint only" "[ \"\$(ls -A '$tmp/run')\" = x.checkpoint ]"

@@ -66,8 +66,11 @@ static void look(const slots *x, view *v, int64_t u)
     }
 }
 
-/* Words are older than merged clusters. */
-static int64_t age(const slots *x, int32_t node) { return node < x->tree->n ? x->number[node] : node; }
+/* Words are older than merged clusters. Their numbers count the words that were dropped, too. */
+static int64_t age(const slots *x, int32_t node)
+{
+    return node < x->tree->n ? x->number[node] : (int64_t)INT32_MAX + node;
+}
 
 static bool is_older(const slots *x, int64_t s, int64_t t) { return age(x, x->node[s]) < age(x, x->node[t]); }
 

@@ -106,6 +106,15 @@ static bool read_numbers(const char **s, const char *end, int64_t dim, float *ou
     return true;
 }
 
+/* Whether bytes are no text: invalid UTF-8, but for a character that the end splits, or control characters. */
+static bool has_binary(const char *p, size_t n)
+{
+    if (ses_utf8_valid(p, n) + 4 <= n) return true;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] < ' ' && !memchr("\t\n\r", p[i], 3)) return true;
+    return false;
+}
+
 bool ses_vector_row_is_text(const ses_vectors *v, const ses_vector_header *h)
 {
     size_t next;
@@ -113,10 +122,12 @@ bool ses_vector_row_is_text(const ses_vectors *v, const ses_vector_header *h)
     ses_string line = line_at(v, h->size, &next);
     size_t n = line.n;
     if (n > SES_VECTORS_MAX_WORD) n = SES_VECTORS_MAX_WORD;
-    if (ses_utf8_valid(line.p, n) + 4 <= n) return false; /* the end may split a character */
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t') return false;
-    return true;
+    if (has_binary(line.p, n)) return false;
+    /* a number of a binary row may contain a line feed: look at the bytes of a whole row */
+    size_t left = v->n - h->size; /* `line` lacks the blanks at its end */
+    const char *blank = memchr(line.p, ' ', left < SES_VECTORS_MAX_WORD ? left : SES_VECTORS_MAX_WORD);
+    size_t row = blank ? (size_t)(blank - line.p) + 1 + 4 * (size_t)h->dim : n;
+    return !has_binary(line.p, row < left ? row : left);
 }
 
 /* ---- rows ---- */

@@ -156,6 +156,10 @@ bool ses_topic_resume(ses_topic_model *m, int64_t passes, const ses_string *text
                       "the texts differ from the texts of the model (%lld texts, other words); "
                       "expected the same file",
                       (long long)m->vocab.all_texts);
+    if (ok && (m->vocab.all_texts != b.rows || m->lda.next >= b.rows))
+        ok = ses_fail(e, SES_EFORMAT,
+                      "the model states %lld texts and continues at text %lld; expected %lld texts",
+                      (long long)m->vocab.all_texts, (long long)m->lda.next + 1, (long long)b.rows);
     m->s.passes = passes;
     ok = ok && run_lda(m, &b, progress, ctx, stopped, e) && score(m, &b, e);
     ses_term_counts_free(&b);
