@@ -54,6 +54,16 @@ refuses 'does not apply to --exact' --exact fasttext --format fasttext "$tmp/cor
 refuses 'takes one text' --exact word2vec "$tmp/corpus" "$tmp/corpus"
 refuses 'unknown; expected one of' --model x "$tmp/corpus"
 refuses 'nothing to resume' --resume "$tmp/corpus"
+echo state >"$tmp/refused.checkpoint"
+for model in skipgram glove pv-dbow; do
+    refuses 'refused.checkpoint exists: --resume continues that run, --overwrite starts again' --model $model "$tmp/corpus"
+done
+that 'the checkpoint stays' '[ "$(cat "$tmp/refused.checkpoint")" = state ]'
+rm "$tmp/refused.checkpoint"
+refuses 'given 2 times: standard input is read only once' - "$tmp/corpus" - </dev/null
+refuses 'output -: vectors are not written to standard output' --output - "$tmp/corpus"
+refuses 'its folder: .*/none: No such file' --output "$tmp/none/v" "$tmp/missing"
+refuses 'its folder: .*/corpus: Not a directory' --output "$tmp/corpus/v" "$tmp/missing"
 refuses 'occurs at least 100000 times' --min-count 100000 "$tmp/corpus"
 : >"$tmp/empty"
 refuses 'no words' "$tmp/empty"
@@ -97,6 +107,8 @@ that 'two passes' 'sed "s/new york/new york times/g" "$tmp/text" >"$tmp/text2" &
     "$sesame" vectors phrases -q --threshold 20 --passes 2 --output "$tmp/phrases2" "$tmp/text2" &&
     grep -q new_york_times "$tmp/phrases2" && [ ! -e "$tmp/phrases2.pass0" ]'
 that 'phrases: an existing file is kept' '! "$sesame" vectors phrases -q --output "$tmp/phrases" "$tmp/text" 2>"$tmp/err" && grep -q overwrite "$tmp/err"'
+that 'phrases: a file of a pass is kept' 'rm -f "$tmp/p"; echo mine >"$tmp/p.pass0"
+    ! "$sesame" vectors phrases -q --passes 2 --output "$tmp/p" "$tmp/text" 2>"$tmp/err" && grep -q "pass0 exists" "$tmp/err" && [ "$(cat "$tmp/p.pass0")" = mine ]'
 that 'phrases: standard input' '! "$sesame" vectors phrases -q --output "$tmp/x" - </dev/null 2>"$tmp/err" && grep -q "read twice" "$tmp/err"'
 
 counted

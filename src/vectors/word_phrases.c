@@ -125,11 +125,14 @@ bool ses_phrases_run(ses_phrases_job *job, ses_err *e)
     ses_buf path[2] = { { 0 }, { 0 } };
     const char *from = job->corpus;
     int64_t words = 0;
-    bool ok = true;
+    bool ok = true, temporary = job->passes > 1;
     if (!strcmp(job->corpus, "-"))
         return ses_fail(e, SES_EUSAGE, "the text is read twice: give a file instead of standard input");
     for (int k = 0; k < 2; k++) ok = ok && ses_buf_appendf(&path[k], "%s.pass%d", job->output, k);
     if (!ok) ses_buf_ok(&path[path[0].wanted ? 0 : 1], e);
+    for (int k = 0; ok && temporary && !job->overwrite && k < 2; k++)
+        if (ses_path_exists(path[k].data))
+            ok = temporary = ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path[k].data);
     for (int k = 0; ok && k < job->passes; k++) {
         bool last = k == job->passes - 1;
         const char *to = last ? job->output : path[k % 2].data;
@@ -139,7 +142,7 @@ bool ses_phrases_run(ses_phrases_job *job, ses_err *e)
     }
     job->words = words;
     for (int k = 0; k < 2; k++) {
-        if (path[k].data && job->passes > 1) ses_file_remove(path[k].data, NULL);
+        if (path[k].data && temporary) ses_file_remove(path[k].data, NULL);
         ses_buf_free(&path[k]);
     }
     return ok;

@@ -3,6 +3,7 @@
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -10,8 +11,10 @@
 #include "vectors/exact/exact.h"
 #include "vectors/train/vector_trainer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct args {
     const char *exact, *output;
@@ -78,6 +81,42 @@ static void settings_of(const args *a, const char *value[N_SETTINGS])
 #undef SES_VECTORS_SETTING
     };
     memcpy(value, given, sizeof given);
+}
+
+/* ---- checks before the text is read ---- */
+
+static bool check_folder(const char *output, ses_err *e)
+{
+    char *dir = ses_path_parent(output, e);
+    bool ok = dir && ses_dir_check(dir, e);
+    if (ok && access(dir, W_OK) != 0) ok = ses_fail(e, SES_EIO, "%s: %s", dir, strerror(errno));
+    if (dir && !ok) ses_wrap(e, "--output %s: its folder", output);
+    ses_free(dir);
+    return ok;
+}
+
+static bool check_files(const ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    int inputs = 0;
+    for (int i = 0; i < c->n_operands; i++) inputs += !strcmp(c->operands[i], "-");
+    if (inputs > 1)
+        return ses_fail(e, SES_EUSAGE, "- is given %d times: standard input is read only once", inputs);
+    if (!strcmp(a->output, "-"))
+        return ses_fail(e, SES_EUSAGE, "--output -: vectors are not written to standard output; name a file");
+    return ses_output_file_check(a->output, a->overwrite, e) && check_folder(a->output, e);
+}
+
+/* The checkpoint of an interrupted run may be worth hours. */
+static bool check_checkpoint(const ses_vector_job *job, ses_err *e)
+{
+    if (job->resume || job->overwrite) return true;
+    char *path = ses_vector_checkpoint_path(job, e);
+    bool ok = path && (!ses_path_exists(path) ||
+                       ses_fail(e, SES_EUSAGE,
+                                "%s exists: --resume continues that run, --overwrite starts again", path));
+    ses_free(path);
+    return ok;
 }
 
 /* ---- exact programs ---- */
@@ -161,7 +200,8 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
         if (!strcmp(setting_name[i], "model")) value[i] = NULL;
     if (a->binary)
         return ses_fail(e, SES_EUSAGE, "--binary belongs to --exact; use --format word2vec-binary");
-    if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e)) return false;
+    if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e) || !check_checkpoint(&job, e))
+        return false;
     bool ok = t->run(&job, e);
     ses_progress_end(line);
     ses_warn_skipped(c->operands[0], &job.skipped);
@@ -178,7 +218,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     int64_t words = 0;
     double start = ses_seconds();
-    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
+    if (!check_files(c, e)) return false;
     ses_train_monitor_catch_signals();
     bool ok = a->exact ? run_exact(c, &line, &words, e) : run_trainer(c, &line, &words, e);
     ses_progress_end(&line);
