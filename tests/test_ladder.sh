@@ -31,6 +31,11 @@ ok "old files stay" test "$tmp/all/nb/config.json" -ot "$tmp/all/nb-bi/config.js
 ok "features too" test "$tmp/all/features/all_results.json" -ot "$tmp/all/nb-bi/config.json"
 ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 9
 ok "settings" out_has '"train_texts": 80, "test_texts": 20'
+ok "one row" exits 0 ladder -o "$tmp/all" --resume --only nb --epochs 4 --json
+bytes=$(score bytes "$tmp/out")
+sed -i 's/"eval_accuracy":/"other":/' "$tmp/all/nb/all_results.json"
+ok "a run without a score" exits 0 ladder -o "$tmp/all" --resume --only nb --epochs 4 --json
+ok "is repeated and counts once" above "$bytes" "$(awk -v x="$(score bytes "$tmp/out")" 'BEGIN { print x / 1.5 + 1 }')"
 ok "another setting" exits 3 ladder -o "$tmp/all" --resume --epochs 5
 ok "its message" err_has 'was run with epochs 4'
 
@@ -54,6 +59,8 @@ ok "are used" above "$(score score "$tmp/out")" 0.99
 ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors has no result: .*none.txt'
 ok "the other" out_has '^nb '
+ok "all fail" exits 1 ladder --only vectors --vectors "$tmp/none.txt"
+ok "its message" err_has 'no rung has a result'
 ok "no model" exits 0 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/none" --only nb,features,finetuned
 ok "the reason of features" out_has 'features has no result: .*none'
 ok "the reason of finetuned" out_has 'finetuned has no result: .*none'

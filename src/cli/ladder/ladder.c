@@ -183,15 +183,16 @@ static double number(const ses_json_doc *d, const char *name, const char *metric
     return d && ses_json_real(ses_json_get(ses_json_root(d), key), &x) ? x : NAN;
 }
 
-/* Adds the figures of a finished run; false: the folder has none. */
+/* Adds the figures of a finished run; false: the folder has no score, and nothing is added. */
 static bool read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score)
 {
     ses_json_doc *all = load(dir, "all_results.json"), *extra = load(dir, "rung.json");
     bool ok = all && (has_file(dir, "config.json") || has_file(dir, "logreg.safetensors"));
+    *score = ok ? number(all, "eval_", l->metric, "") : NAN;
+    ok = !isnan(*score);
     if (ok) {
         double seconds = number(extra, "seconds", "", ""), joules = number(extra, "joules", "", ""),
                bytes = number(extra, "bytes", "", "");
-        *score = number(all, "eval_", l->metric, "");
         row->train_seconds += number(all, "train_runtime", "", "") + (isnan(seconds) ? 0 : seconds);
         row->joules += 3.6e6 * number(all, "train_energy_kwh", "", "") + (isnan(joules) ? 0 : joules);
         row->seconds_per_text +=
@@ -201,7 +202,6 @@ static bool read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, 
             row->low = number(all, "eval_", l->metric, "_low");
             row->high = number(all, "eval_", l->metric, "_high");
         }
-        ok = !isnan(*score);
     }
     ses_json_free(all);
     ses_json_free(extra);
@@ -416,6 +416,13 @@ static void ladder_free(ses_ladder *l)
     ses_free(l->row);
 }
 
+static bool has_result(const ses_ladder *l)
+{
+    for (size_t i = 0; i < l->n_rows; i++)
+        if (l->row[i].done) return true;
+    return false;
+}
+
 bool ses_ladder_command(ses_call *c, ses_err *e)
 {
     ses_ladder l = { .c = c, .a = c->args };
@@ -433,6 +440,9 @@ bool ses_ladder_command(ses_call *c, ses_err *e)
     if (ok && ses_train_monitor_should_stop()) {
         fprintf(stderr, l.temporary ? "stopped\n" : "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */
+    } else if (ok && !has_result(&l)) {
+        fprintf(stderr, "sesame: no rung has a result\n");
+        ok = false;
     }
     ladder_free(&l);
     return ok;
