@@ -303,6 +303,47 @@ static void features(void)
     ses_bag_vocab_free(&v);
 }
 
+/* Words at which a reader of lines may stumble come back unchanged; others are refused. */
+static void odd_words(const char *dir)
+{
+    static const char *const word[] = { "\xef\xbb\xbfgood", "bad\r", "\xef\xbb\xbf", "film\r\r" };
+    ses_bag_vocab v = { .ngrams = 1 }, back = { .ngrams = 1 };
+    char path[300];
+    bool fresh;
+    int64_t at = -1;
+    ses_err e = { 0 };
+    snprintf(path, sizeof path, "%s/vocab.txt", dir);
+    for (size_t i = 0; i < SES_LEN(word); i++)
+        CHECK(ses_strmap_insert(&v.index, word[i], strlen(word[i]), (int64_t)i, &fresh, &e));
+    CHECK_MSG(ses_bag_vocab_save(&v, dir, "vocab.txt", &e), "%s", e.msg);
+    CHECK_MSG(ses_bag_vocab_open(&back, dir, "vocab.txt", SES_LEN(word), &e), "%s", e.msg);
+    for (size_t i = 0; i < SES_LEN(word); i++)
+        CHECK(ses_strmap_find(&back.index, word[i], strlen(word[i]), &at) && at == (int64_t)i);
+    unlink(path);
+    CHECK(ses_strmap_insert(&v.index, "a\nb", 3, 4, &fresh, &e));
+    CHECK(!ses_bag_vocab_save(&v, dir, "vocab.txt", &e) && strstr(e.msg, "a\nb"));
+    CHECK(!ses_path_exists(path));
+    ses_bag_vocab_free(&v);
+    ses_bag_vocab_free(&back);
+}
+
+/* Binary vectors may have words that words.txt cannot store: they are left out. */
+static void odd_vectors(const char *dir, const char *vectors)
+{
+    static const char *const word[] = { "\xff", "good", "a\nb", "bad" };
+    FILE *f = fopen(vectors, "w");
+    if (!CHECK(f)) return;
+    fputs("4 2\n", f);
+    for (size_t i = 0; i < SES_LEN(word); i++) {
+        float x[2] = { i == 1 ? 1.0F : -1.0F, 0.5F };
+        fprintf(f, "%s ", word[i]);
+        fwrite(x, sizeof x, 1, f);
+        putc('\n', f);
+    }
+    fclose(f);
+    save_and_open("cbow", dir, vectors);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(const char *method, const ses_classifier_job *job, ses_code code, const char *message)
@@ -386,6 +427,8 @@ int main(void)
         const ses_classifier_kind *k = ses_classifier_at(i);
         save_and_open(k->name, dir, !strcmp(k->name, "cbow") ? vectors : NULL);
     }
+    odd_words(dir);
+    odd_vectors(dir, vectors);
     damaged_configs(dir);
     refusals();
     odd_data();

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/unicode/utf8.h"
 #include "io/text_reader.h"
 
 #include <stdio.h>
@@ -157,14 +158,32 @@ void ses_bags_free(ses_bags *b)
 
 /* ---- files ---- */
 
+bool ses_bag_vocab_can_store(const char *s, size_t n)
+{
+    return n && !memchr(s, '\n', n) && !memchr(s, 0, n) && ses_utf8_valid(s, n) == n;
+}
+
+/* The reader strips a byte order mark from the first line and one \r from each: such a word gets a second. */
+static bool put_line(ses_file_writer *f, const char *s, size_t n, bool first, ses_err *e)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    if (!ses_bag_vocab_can_store(s, n))
+        return ses_fail(e, SES_EFORMAT,
+                        "the word \"%.*s\" is empty or has a line feed, a NUL or invalid UTF-8: a list of "
+                        "words cannot store it",
+                        (int)(n < 100 ? n : 100), s);
+    return (!first || n < 3 || memcmp(s, mark, 3) != 0 || ses_file_writer_put(f, mark, 3, e)) &&
+           ses_file_writer_put(f, s, n, e) &&
+           (s[n - 1] == '\r' ? ses_file_writer_put(f, "\r\n", 2, e) : ses_file_writer_put(f, "\n", 1, e));
+}
+
 bool ses_bag_vocab_save(const ses_bag_vocab *v, const char *dir, const char *name, ses_err *e)
 {
     char *path = ses_path_join(dir, name, e);
     ses_file_writer *f = path ? ses_file_writer_open(path, false, e) : NULL;
     bool ok = f != NULL;
     for (size_t i = 0; ok && i < ses_bag_vocab_size(v); i++)
-        ok = ses_file_writer_put(f, v->index.entry[i].key, v->index.entry[i].len, e) &&
-             ses_file_writer_put(f, "\n", 1, e);
+        ok = put_line(f, v->index.entry[i].key, v->index.entry[i].len, i == 0, e);
     ok = ok && ses_file_writer_commit(f, e);
     ses_file_writer_free(f);
     ses_free(path);

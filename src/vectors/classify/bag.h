@@ -35,6 +35,8 @@ bool ses_bags_add(const ses_bag_vocab *v, ses_string text, ses_words *w, ses_bag
 void ses_bags_free(ses_bags *b); /* back to zero */
 
 static inline size_t ses_bag_vocab_size(const ses_bag_vocab *v) { return v->index.count; }
+/* Whether a line of the file can hold the word: not empty, valid UTF-8, no line feed, no NUL. */
+bool ses_bag_vocab_can_store(const char *s, size_t n);
 /* Writes one n-gram per line, in the order of their numbers. */
 bool ses_bag_vocab_save(const ses_bag_vocab *v, const char *dir, const char *name, ses_err *e);
 /* Reads a file of `size` n-grams. v has its rule and ngrams, and is empty otherwise. */

@@ -93,6 +93,7 @@ static bool embed_all(const cbow *m, const ses_classifier_job *job, float *x, se
 
 /* ---- training ---- */
 
+/* Words that words.txt cannot store are left out; binary files may have them. */
 static bool copy_vectors(cbow *m, const ses_vectors *v, ses_err *e)
 {
     int64_t n = ses_vectors_count(v);
@@ -105,11 +106,15 @@ static bool copy_vectors(cbow *m, const ses_vectors *v, ses_err *e)
     m->vectors = (const char *)m->own;
     for (int64_t i = 0; m->own && i < n; i++) {
         ses_string w = ses_vectors_word(v, i);
+        size_t row = ses_bag_vocab_size(&m->vocab);
+        if (!ses_bag_vocab_can_store(w.p, w.n)) continue;
         char *word = ses_arena_strndup(&m->vocab.names, w.p, w.n, e);
-        if (!word || !ses_strmap_insert(&m->vocab.index, word, w.n, i, &fresh, e) ||
-            !ses_vectors_get(v, i, m->own + (size_t)i * m->width, e))
+        if (!word || !ses_strmap_insert(&m->vocab.index, word, w.n, (int64_t)row, &fresh, e) ||
+            !ses_vectors_get(v, i, m->own + row * m->width, e))
             return false;
     }
+    if (m->own && !ses_bag_vocab_size(&m->vocab))
+        return ses_fail(e, SES_EFORMAT, "no word is valid UTF-8 without line feeds");
     return m->own != NULL;
 }
 
