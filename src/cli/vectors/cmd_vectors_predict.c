@@ -2,22 +2,31 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/line_limit.h"
+#include "fasttext_texts.h"
 #include "vector_options.h"
 
 #include "base/alloc.h"
 #include "io/text_reader.h"
+#include "sesame/table.h"
 #include "vectors/fasttext/fasttext_model.h"
 
 #include <math.h>
 #include <stdio.h>
 
 typedef struct args {
+    const char *text_column;
     int64_t k;
     double threshold;
     bool json;
 } args;
 
 static const ses_opt opt[] = {
+    { .name = "text-column",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, text_column),
+      .def = "text",
+      .value = "NAME",
+      .help = "tables: column of the texts" },
     SES_OPT_LABEL_COUNT(args, k),
     SES_OPT_LEAST_PROBABILITY(args, threshold),
     SES_OPT_JSON(args, json),
@@ -43,7 +52,31 @@ static bool print_json(const ses_fasttext_model *m, const ses_fasttext_guess *gu
     return text;
 }
 
-static bool predict(const args *a, const ses_fasttext_model *m, ses_text_reader *r, ses_err *e)
+/* Texts: rows of a table, or lines. */
+typedef struct source {
+    ses_records *table;
+    ses_text_reader lines;
+} source;
+
+static bool open_source(source *s, const char *path, const char *column, ses_err *e)
+{
+    if (!ses_label_lines_is_table(path))
+        return ses_text_reader_open(&s->lines, path, SES_MAX_LINE, e) || ses_wrap(e, "%s", path);
+    s->table = ses_records_open(path, &(ses_records_options){ .columns = &column, .n_columns = 1 }, e);
+    return s->table != NULL;
+}
+
+static bool next_text(source *s, const char **text, size_t *n, ses_err *e)
+{
+    const ses_string *row;
+    if (!s->table) return ses_text_reader_next(&s->lines, text, n, e);
+    if (!ses_records_next(s->table, &row, e)) return false;
+    *text = row ? row->p : NULL;
+    *n = row ? row->n : 0;
+    return true;
+}
+
+static bool predict(const args *a, const ses_fasttext_model *m, source *s, ses_err *e)
 {
     size_t labels = ses_fasttext_n_labels(m), k = (uint64_t)a->k < labels ? (size_t)a->k : labels, n;
     ses_fasttext_line line = { 0 };
@@ -51,7 +84,7 @@ static bool predict(const args *a, const ses_fasttext_model *m, ses_text_reader 
     const char *text;
     size_t len;
     bool ok = guess;
-    while (ok && (ok = ses_text_reader_next(r, &text, &len, e)) && text) {
+    while (ok && (ok = next_text(s, &text, &len, e)) && text) {
         ok = ses_fasttext_line_of(m, text, len, &line, e) &&
              ses_fasttext_predict(m, &line, k, (float)a->threshold, guess, &n, e);
         if (ok && a->json) ok = print_json(m, guess, n, e);
@@ -69,11 +102,13 @@ static bool predict(const args *a, const ses_fasttext_model *m, ses_text_reader 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_text_reader r = { 0 };
+    source s = { 0 };
     ses_fasttext_model *m = ses_fasttext_open(c->operands[0], e);
     const char *path = c->n_operands > 1 ? c->operands[1] : "-";
-    bool ok = m && ses_text_reader_open(&r, path, SES_MAX_LINE, e) && predict(a, m, &r, e);
-    ses_text_reader_free(&r);
+    bool ok =
+        m && open_source(&s, path, a->text_column, e) && (predict(a, m, &s, e) || ses_wrap(e, "%s", path));
+    ses_records_free(s.table);
+    ses_text_reader_free(&s.lines);
     ses_fasttext_free(m);
     return ok;
 }
@@ -87,9 +122,10 @@ const ses_command ses_command_vectors_predict = {
     .name = "vectors-predict",
     .usage = "MODEL [FILE]",
     .summary = "predict labels with a fastText classifier",
-    .description =
-        "Prints the best labels of each line of FILE, or of standard input, with their probabilities, as "
-        "fastText's predict-prob. MODEL is .bin or .ftz.",
+    .description = "Prints the best labels of each line of FILE, of each row if it is a table (.tsv, .csv, "
+                   ".jsonl), or of "
+                   "standard input, with their probabilities, as "
+                   "fastText's predict-prob. MODEL is .bin or .ftz.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -16,6 +16,7 @@ typedef struct args {
     bool overwrite, qnorm, qout;
     int64_t cutoff, dsub, epoch, threads;
     double lr;
+    bool epoch_set, lr_set;
 } args;
 
 static const ses_opt opt[] = {
@@ -39,6 +40,7 @@ static const ses_opt opt[] = {
       .def = "5",
       .min = 1,
       .max = 1 << 20,
+      .was_set = offsetof(args, epoch_set),
       .help = "passes of --retrain over the text" },
     { .name = "lr",
       .type = SES_OPT_REAL,
@@ -46,6 +48,7 @@ static const ses_opt opt[] = {
       .def = "0.05",
       .min = 0,
       .max = 1e6,
+      .was_set = offsetof(args, lr_set),
       .help = "initial learning rate of --retrain" },
     { .name = "qnorm",
       .type = SES_OPT_FLAG,
@@ -79,6 +82,8 @@ static bool run(ses_call *c, ses_err *e)
     double start = ses_seconds();
     if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     if (a->retrain && !a->cutoff) return ses_fail(e, SES_EUSAGE, "--retrain needs --cutoff");
+    if (!a->retrain && (a->epoch_set || a->lr_set))
+        return ses_fail(e, SES_EUSAGE, "--%s needs --retrain", a->epoch_set ? "epoch" : "lr");
     ses_train_monitor_catch_signals();
     ses_mmap text = { 0 };
     if (a->retrain && !ses_mmap_open(&text, a->retrain, e)) return false;

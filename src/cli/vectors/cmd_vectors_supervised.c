@@ -22,6 +22,7 @@ typedef struct args {
     struct {
         const char *valid, *metric, *size;
         int64_t seconds, trials, predictions;
+        bool metric_set, predictions_set;
     } tune;
     bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set;
 } args;
@@ -31,7 +32,7 @@ typedef struct args {
         .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
         .max = high, .help = text                                                                          \
     }
-/* A setting that autotune keeps if it is given. */
+/* A number with a flag for "was given": autotune keeps such settings. */
 #define TUNED(option, field, default_, low, high, text)                                                    \
     {                                                                                                      \
         .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
@@ -80,10 +81,15 @@ static const ses_opt opt[] = {
            "seconds to search; default: 300, or no limit with trials"),
     NUMBER("autotune-trials", tune.trials, "0", 0, 1 << 30,
            "trials of the search; the result then depends on the seed only"),
-    TEXT("autotune-metric", tune.metric, "f1", "METRIC",
-         "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]"),
+    { .name = "autotune-metric",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, tune.metric),
+      .def = "f1",
+      .value = "METRIC",
+      .was_set = offsetof(args, tune.metric_set),
+      .help = "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]" },
     TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M"),
-    NUMBER("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
+    TUNED("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
     SES_OPT_THREADS(args, threads),
 };
 
@@ -173,7 +179,7 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
               ses_label_lines_open(&texts, c->operands[0], &a->columns, e) &&
               (a->tune.valid ? tune(c, &o, &texts.texts, &run, &m, e)
                              : ses_fasttext_train(&o, &texts.texts, &run, &m, e)) &&
-              ses_fasttext_save(&m, a->output, a->overwrite, e);
+              ses_fasttext_save(&m, a->output, a->overwrite, e) && ses_file_remove(state, e);
     ses_progress_end(line);
     if (ok && !c->quiet) {
         fprintf(stderr, "%s: %zu words, %zu labels", a->output, ses_fasttext_n_words(&m),
@@ -189,24 +195,44 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
     return ok;
 }
 
+static bool check_usage(const ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    bool tunes =
+        a->tune.seconds || a->tune.trials || a->tune.size || a->tune.metric_set || a->tune.predictions_set;
+    if (!a->tune.valid && tunes)
+        return ses_fail(e, SES_EUSAGE, "--autotune-validation FILE is needed to search for settings");
+    if (a->tune.valid && a->resume) return ses_fail(e, SES_EUSAGE, "a search for settings cannot be resumed");
+    if (a->tune.valid && !strcmp(a->tune.valid, "-") && !strcmp(c->operands[0], "-"))
+        return ses_fail(e, SES_EUSAGE, "'-' (standard input) is given 2 times");
+    if (a->minn > a->maxn && (!a->tune.valid || a->maxn_set)) /* a search chooses a maxn that is not given */
+        return ses_fail(e, SES_EUSAGE, "--minn %" PRId64 " is larger than --maxn %" PRId64, a->minn, a->maxn);
+    return true;
+}
+
+static bool check_state(const char *state, bool resume, ses_err *e)
+{
+    if (resume && !ses_path_exists(state))
+        return ses_fail(e, SES_EUSAGE, "%s does not exist: nothing to resume", state);
+    if (!resume && ses_path_exists(state))
+        return ses_fail(e, SES_EUSAGE,
+                        "%s is the state of an interrupted training: --resume continues it; remove it to "
+                        "start again",
+                        state);
+    return true;
+}
+
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_buf state = { 0 };
-    if (!a->tune.valid && (a->tune.seconds || a->tune.trials || a->tune.size))
-        return ses_fail(e, SES_EUSAGE, "--autotune-validation FILE is needed to search for settings");
-    if (a->tune.valid && a->resume) return ses_fail(e, SES_EUSAGE, "a search for settings cannot be resumed");
+    if (!check_usage(c, e)) return false;
     if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
     ses_train_monitor_catch_signals();
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     ses_buf_appendf(&state, "%s.state", a->output);
-    bool ok = ses_buf_ok(&state, e);
-    if (ok && !a->resume && ses_path_exists(state.data))
-        ok = ses_fail(e, SES_EUSAGE,
-                      "%s is the state of an interrupted training: --resume continues it; remove it to "
-                      "start again",
-                      state.data);
-    ok = ok && train(c, state.data, &line, e);
+    bool ok =
+        ses_buf_ok(&state, e) && check_state(state.data, a->resume, e) && train(c, state.data, &line, e);
     if (!ok) ses_show_stop(e);
     ses_buf_free(&state);
     return ok;
@@ -228,7 +254,8 @@ const ses_command ses_command_vectors_supervised = {
     .summary = "train a fastText classifier of texts",
     .description = "Trains a fastText classifier: the mean of the vectors of a text's words and n-grams "
                    "predicts its label. "
-                   "FILE has lines whose labels are words with a prefix, or is a table (.tsv, .csv, .jsonl). "
+                   "FILE has lines whose labels are words with a prefix, or is a table (.tsv, .csv, .jsonl); "
+                   "it may be compressed (.gz, .xz, .zst), and '-' is standard input. "
                    "The result is a "
                    "fastText model and has the same bits for any number of threads. 'sesame vectors train "
                    "--exact fasttext "

@@ -2,28 +2,49 @@
 #include "fasttext_texts.h"
 
 #include "base/alloc.h"
+#include "cli/line_limit.h"
+#include "io/input_stream.h"
 
 #include <string.h>
 
-static bool ends_with(const char *s, size_t n, const char *end)
+enum { CHUNK = 1 << 20 };
+
+bool ses_label_lines_is_table(const char *path)
 {
-    size_t len = strlen(end);
-    return n >= len && !memcmp(s + n - len, end, len);
+    static const char *const table[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
+    for (size_t i = 0; i < SES_LEN(table); i++)
+        if (ses_input_stream_has_suffix(path, table[i])) return true;
+    return false;
 }
 
-static bool is_table(const char *path)
+/* Whether the file cannot be used in place. */
+static bool is_stream(const char *path)
 {
-    static const char *const packed[] = { ".gz", ".xz", ".zst" }, *const table[] = { ".tsv", ".csv", ".jsonl",
-                                                                                     ".ndjson", ".json" };
+    static const char *const packed[] = { ".gz", ".xz", ".zst" };
     size_t n = strlen(path);
-    for (size_t i = 0; i < SES_LEN(packed); i++)
-        if (ends_with(path, n, packed[i])) {
-            n -= strlen(packed[i]);
-            break;
-        }
-    for (size_t i = 0; i < SES_LEN(table); i++)
-        if (ends_with(path, n, table[i])) return true;
-    return false;
+    for (size_t i = 0; i < SES_LEN(packed); i++) {
+        size_t k = strlen(packed[i]);
+        if (n > k && !strcmp(path + n - k, packed[i])) return true;
+    }
+    return !strcmp(path, "-");
+}
+
+static bool read_stream(ses_buf *text, const char *path, ses_err *e)
+{
+    ses_input_stream *in = ses_input_stream_open(path, e);
+    size_t got = 1, line = 0; /* where the last line begins */
+    int64_t lines = 0;
+    bool ok = in != NULL;
+    while (ok && got) {
+        ses_buf_reserve(text, CHUNK);
+        ok = ses_buf_ok(text, e) && ses_input_stream_read(in, text->data + text->len, CHUNK, &got, e);
+        for (size_t i = 0; ok && i < got; i++)
+            if (text->data[text->len + i] == '\n') line = text->len + i + 1, lines++;
+        if (ok) text->len += got;
+        if (ok && text->len - line > SES_MAX_LINE) ok = ses_fail_long_line(lines + 1, e);
+    }
+    ses_input_stream_free(in);
+    return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
 }
 
 static bool open_table(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
@@ -53,16 +74,18 @@ static bool open_table(ses_label_lines *t, const char *path, const ses_label_col
 
 bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
 {
-    if (is_table(path)) {
+    if (ses_label_lines_is_table(path)) {
         if (!open_table(t, path, columns, e)) return false;
     } else {
         size_t n;
-        if (!ses_mmap_open(&t->file, path, e)) return false;
-        t->text = ses_fasttext_lines((const char *)t->file.data, t->file.size, &n, e);
+        bool stream = is_stream(path);
+        if (!(stream ? read_stream(&t->read, path, e) : ses_mmap_open(&t->file, path, e))) return false;
+        t->text = stream ? ses_fasttext_lines(t->read.data, t->read.len, &n, e)
+                         : ses_fasttext_lines((const char *)t->file.data, t->file.size, &n, e);
         if (!t->text) return false;
         t->texts = (ses_fasttext_texts){ .text = t->text, .n = n };
     }
-    t->texts.name = path;
+    t->texts.name = strcmp(path, "-") ? path : "standard input";
     t->texts.first_line = 1;
     return true;
 }
@@ -73,6 +96,7 @@ void ses_label_lines_free(ses_label_lines *t)
     ses_free(t->text);
     ses_free(t->label);
     ses_free(t->name);
+    ses_buf_free(&t->read);
     ses_mmap_free(&t->file);
     *t = (ses_label_lines){ 0 };
 }

@@ -4,12 +4,14 @@
 #define SES_CLI_FASTTEXT_TEXTS_H
 
 #include "base/file.h"
+#include "base/str.h"
 #include "sesame/examples.h"
 #include "vectors/fasttext/fasttext_trainer.h"
 
 typedef struct ses_label_lines {
     ses_fasttext_texts texts;
     ses_mmap file;
+    ses_buf read; /* bytes of a compressed file or standard input */
     ses_examples *table;
     ses_string *text, *name;
     int32_t *label;
@@ -19,7 +21,9 @@ typedef struct ses_label_columns {
     const char *text, *label; /* columns of a table */
 } ses_label_columns;
 
-/* A name that ends in .tsv, .csv, .jsonl, .ndjson or .json (and .gz, .xz, .zst) is a table. *t must be
+/* Whether a name ends in .tsv, .csv, .jsonl, .ndjson or .json (and .gz, .xz, .zst). */
+bool ses_label_lines_is_table(const char *path);
+/* Other files are lines, compressed if the name ends in .gz, .xz or .zst; "-" is standard input. *t must be
  * zeroed; free it even on failure. */
 bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e);
 void ses_label_lines_free(ses_label_lines *t);

@@ -207,8 +207,7 @@ static bool train(trainer *t, ses_err *e)
     size_t epochs = (size_t)t->o->set.epoch;
     int64_t all = (int64_t)epochs * t->bags.all_tokens;
     double saved = ses_seconds();
-    if (t->run->resume && t->run->state && ses_path_exists(t->run->state) && !ses_fasttext_state_load(t, e))
-        return false;
+    if (t->run->resume && t->run->state && !ses_fasttext_state_load(t, e)) return false;
     ses_fasttext_move_frequent(t, false);
     for (; t->epoch < epochs; t->epoch++, t->at = 0, t->loss = 0, t->trained = 0) {
         shuffle(t);
@@ -229,7 +228,7 @@ static bool train(trainer *t, ses_err *e)
 }
 
 /* The matrices without the padding of their rows. */
-static bool finish(trainer *t, ses_err *e)
+static void finish(trainer *t)
 {
     ses_fasttext_move_frequent(t, true);
     for (size_t row = 0; row < t->in_rows && t->stride != t->dim; row++)
@@ -239,8 +238,6 @@ static bool finish(trainer *t, ses_err *e)
     t->m->in = (ses_fasttext_matrix){ .rows = (int64_t)t->in_rows, .columns = t->o->set.dim, .own = t->in };
     t->m->out = (ses_fasttext_matrix){ .rows = (int64_t)t->labels, .columns = t->o->set.dim, .own = t->out };
     t->in = t->out = NULL;
-    if (t->run->state) return ses_file_remove(t->run->state, e);
-    return true;
 }
 
 bool ses_fasttext_train(const ses_fasttext_options *o, const ses_fasttext_texts *texts, ses_fasttext_run *run,
@@ -248,8 +245,8 @@ bool ses_fasttext_train(const ses_fasttext_options *o, const ses_fasttext_texts 
 {
     trainer t = { .o = o, .run = run, .m = m, .steps = ses_row_steps_of(ses_isa_best()) };
     bool ok = ses_fasttext_count_texts(o, texts, m, e) && ses_fasttext_bags_fill(&t.bags, texts, m, e) &&
-              ses_fasttext_index(m, e) && make_weights(&t, e) && make_batches(&t, e) && train(&t, e) &&
-              finish(&t, e);
+              ses_fasttext_index(m, e) && make_weights(&t, e) && make_batches(&t, e) && train(&t, e);
+    if (ok) finish(&t);
     ses_fasttext_bags_free(&t.bags);
     void *own[] = { t.in,    t.out,      t.hidden[0], t.hidden[1], t.gradient,
                     t.score, t.negative, t.order,     t.mine,      t.frequent };

@@ -25,8 +25,9 @@ typedef struct ses_fasttext_texts {
 typedef struct ses_fasttext_run {
     ses_thread_pool *pool; /* NULL: on the calling thread */
     int64_t batch;         /* examples of a batch; 0: a default */
-    const char *state;     /* file for the state of an interrupted run; NULL: none */
-    bool resume;           /* start from that file, if it exists */
+    const char *state;     /* file for the state of an interrupted run; NULL: none. The caller removes it
+                            * once the model is saved. */
+    bool resume;           /* start from that file */
     double save_seconds; /* save the state at the end of an epoch after this time; 0: at interruption only */
     double loss;         /* result: mean loss of the last epoch */
     int64_t words;       /* result: tokens trained, over all epochs */
