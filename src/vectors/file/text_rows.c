@@ -106,7 +106,8 @@ static bool read_numbers(const char **s, const char *end, int64_t dim, float *ou
     return true;
 }
 
-/* Whether bytes are no text: invalid UTF-8, but for a character that the end splits, or control characters. */
+/* Whether bytes are not a text: invalid UTF-8, except for a character that the end splits, or control
+ * characters. */
 static bool has_binary(const char *p, size_t n)
 {
     if (ses_utf8_valid(p, n) + 4 <= n) return true;
