@@ -29,10 +29,7 @@ static bool detect(ses_vectors *v, ses_err *e)
 /* gzip, xz or Zstandard. */
 static bool is_compressed(const ses_mmap *m)
 {
-    static const char magic[][5] = { "\x1f\x8b",
-                                     "\xfd"
-                                     "7zX",
-                                     "\x28\xb5\x2f\xfd" };
+    static const char magic[][5] = { "\x1f\x8b", "\xfd\x37zX", "\x28\xb5\x2f\xfd" };
     for (size_t i = 0; i < SES_LEN(magic); i++)
         if (m->size >= strlen(magic[i]) && !memcmp(m->data, magic[i], strlen(magic[i]))) return true;
     return false;
