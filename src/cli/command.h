@@ -51,7 +51,9 @@ struct ses_command {
     bool (*run)(ses_call *c, ses_err *e);
 };
 
-const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
+const ses_command *const *ses_commands(void); /* in the order of commands.def, then NULL */
+/* The run function of a command that has actions only, as vectors: fails with the list of its actions. */
+bool ses_command_without_action(ses_call *c, ses_err *e);
 const ses_command *ses_command_find(const char *name); /* NULL: unknown */
 const char *ses_command_name_of(const char *word);     /* name of a command for an alias such as "qa" */
 /* Fails for an unknown name and suggests a similar one. */

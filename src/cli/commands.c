@@ -153,3 +153,18 @@ const ses_opt ses_top_opt[] = {
       .help = "with --version: show compiler, instruction sets and optional libraries" },
 };
 const size_t ses_n_top_opt = SES_LEN(ses_top_opt);
+
+bool ses_command_without_action(ses_call *c, ses_err *e)
+{
+    ses_buf names = { 0 };
+    size_t n = strlen(c->command->name);
+    for (const ses_command *const *a = ses_commands(); *a; a++)
+        if ((*a)->is_action && !strncmp((*a)->name, c->command->name, n) && (*a)->name[n] == '-')
+            ses_buf_appendf(&names, "%s%s", names.len ? ", " : "", (*a)->name + n + 1);
+    if (c->n_operands)
+        ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected one of %s", c->operands[0], names.data);
+    else
+        ses_fail(e, SES_EUSAGE, "no action given; expected one of %s", names.data);
+    ses_buf_free(&names);
+    return false;
+}

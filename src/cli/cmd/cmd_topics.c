@@ -1,22 +1,6 @@
 /* topics: the list of the actions on topic models. Each is a command of its own, topics-ACTION. */
 #include "cli/command.h"
 
-#include <string.h>
-
-static bool run(ses_call *c, ses_err *e)
-{
-    ses_buf names = { 0 };
-    for (const ses_command *const *a = ses_commands(); *a; a++)
-        if ((*a)->is_action && !strncmp((*a)->name, "topics-", 7))
-            ses_buf_appendf(&names, "%s%s", names.len ? ", " : "", (*a)->name + 7);
-    if (c->n_operands)
-        ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected one of %s", c->operands[0], names.data);
-    else
-        ses_fail(e, SES_EUSAGE, "no action given; expected one of %s", names.data);
-    ses_buf_free(&names);
-    return false;
-}
-
 static const ses_usage_example examples[] = {
     { "sesame topics train --topics 20 --passes 10 --output topics news.tsv",
       "20 topics of the texts in a table" },
@@ -32,5 +16,5 @@ const ses_command ses_command_topics = {
     .examples = examples,
     .max_operands = -1,
     .operand_words = "train|infer|show",
-    .run = run,
+    .run = ses_command_without_action,
 };
