@@ -1,5 +1,5 @@
 /* Recurrent layers against PyTorch (fixtures/recurrent.json, made by recurrent.py): two bidirectional layers
- * over ragged sequences, outputs and every gradient. */
+ * over ragged sequences, and a projected LSTM with initial states; outputs and every gradient. */
 #include "base/alloc.h"
 #include "check.h"
 #include "op/op.h"
@@ -68,7 +68,10 @@ static void check_net(ses_device *dev, const char *name, ses_rnn_type cell, cons
                                                 : 0);
             }
             ses_tensor *in = ses_linear(t, y, all[l][r].w[0], all[l][r].w[2], SES_ACT_NONE, SES_OUT_IN);
-            way[r] = ses_rnn(t, in, all[l][r].w[1], all[l][r].w[3], at, cell, r == 1);
+            way[r] = ses_rnn(
+                t,
+                &(ses_rnn_inputs){ .x = in, .w = all[l][r].w[1], .bias = all[l][r].w[3], .cu_seqlens = at },
+                &(ses_rnn_options){ .type = cell, .reverse = r == 1 });
         }
         y = ses_concat(t, 2, way);
     }
@@ -91,6 +94,59 @@ static void check_net(ses_device *dev, const char *name, ses_rnn_type cell, cons
     ses_tape_free(t);
 }
 
+/* sum of dy x, as a tape's loss */
+static ses_tensor *dot(ses_tape *t, ses_tensor *x, const ses_json *dy)
+{
+    int64_t n = (int64_t)ses_json_len(dy);
+    ses_real *w = numbers(dy);
+    ses_tensor *weight = ses_tape_input(t, w, SES_DIM(1, n));
+    ses_free(w);
+    return ses_reshape(
+        t, ses_linear(t, ses_reshape(t, x, SES_DIM(1, n)), weight, NULL, SES_ACT_NONE, SES_OUT_IN),
+        SES_DIM(1));
+}
+
+static void check_projected(ses_device *dev, const ses_json *net, const int32_t *cu, int64_t seqs,
+                            int64_t width, int64_t H)
+{
+    static const char *const names[] = { "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+                                         "weight_hr_l0" };
+    ses_err e = { 0 };
+    int64_t T = cu[seqs], P = 0;
+    ses_json_int(ses_json_get(net, "proj"), &P);
+    int64_t rows[] = { 4 * H, 4 * H, 4 * H, 4 * H, P }, cols[] = { width, P, 0, 0, H };
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_tensor *w[5], *x = given(t, ses_json_get(net, "x"), T, width),
+                      *h0 = given(t, ses_json_get(net, "h0"), seqs, P),
+                      *c0 = given(t, ses_json_get(net, "c0"), seqs, H);
+    for (int i = 0; i < 5; i++)
+        w[i] = given(t, ses_json_get(ses_json_get(net, "params"), names[i]), rows[i], cols[i]);
+    ses_rnn_inputs in = { .x = ses_linear(t, x, w[0], w[2], SES_ACT_NONE, SES_OUT_IN),
+                          .w = w[1],
+                          .bias = w[3],
+                          .proj = w[4],
+                          .cu_seqlens = ses_tape_ints(t, cu, seqs + 1),
+                          .h0 = h0,
+                          .c0 = c0 };
+    ses_tensor *all = ses_rnn(t, &in, &(ses_rnn_options){ .type = SES_RNN_LSTM, .cells = true });
+    int32_t last[16];
+    for (int64_t s = 0; s < seqs; s++) last[s] = cu[s + 1] - 1;
+    ses_tensor *y = ses_columns(t, all, 0, P),
+               *cn = ses_gather(t, ses_columns(t, all, P, H), ses_tape_ints(t, last, seqs));
+    CHECK(y && apart(y->f, ses_json_get(net, "y")) < 2e-6);
+    CHECK(cn && apart(cn->f, ses_json_get(net, "cn")) < 2e-6);
+    ses_backward(t, ses_add(t, dot(t, y, ses_json_get(net, "dy")), dot(t, cn, ses_json_get(net, "dcn"))));
+    CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+    CHECK(apart(x->grad, ses_json_get(net, "dx")) < 5e-6);
+    CHECK(apart(h0->grad, ses_json_get(net, "dh0")) < 5e-6);
+    CHECK(apart(c0->grad, ses_json_get(net, "dc0")) < 5e-6);
+    for (int i = 0; i < 5; i++) {
+        double d = apart(w[i]->grad, ses_json_get(ses_json_get(net, "grads"), names[i]));
+        CHECK_MSG(d < 5e-6, "projected: %s: %g", names[i], d);
+    }
+    ses_tape_free(t);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -109,6 +165,7 @@ int main(void)
     ses_json_int(ses_json_get(root, "size"), &size);
     check_net(dev, "lstm", SES_RNN_LSTM, ses_json_get(nets, "lstm"), cu, seqs, width, size);
     check_net(dev, "gru", SES_RNN_GRU, ses_json_get(nets, "gru"), cu, seqs, width, size);
+    check_projected(dev, ses_json_get(root, "projected"), cu, seqs, width, size);
     ses_json_free(d);
     ses_device_free(dev);
     return check_report();

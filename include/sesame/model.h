@@ -195,6 +195,7 @@ typedef struct ses_output_request {
     bool hidden_states, attentions;
     bool attention_scores; /* self-attention scores before the softmax and any bias */
     bool mems;             /* for the next batch, of models with segment recurrence */
+    bool rnn_state;        /* for the next batch, of recurrent models: "rnn_state" [seqs, state size] */
     /* Compute LM logits, or the last hidden state of a class without heads, only for these rows: tokens of
      * the batch, or of the decoder if the head reads it. NULL: for all. */
     const int32_t *rows;
@@ -234,6 +235,8 @@ int64_t ses_model_max_tokens(const ses_model *m);
 int64_t ses_model_vocab_size(const ses_model *m);
 /* Layers of the encoder, or of the only stack. */
 int64_t ses_model_layer_count(const ses_model *m);
+/* Numbers in the state of a recurrent model for one sequence (ses_batch.rnn_state); 0: it carries none. */
+int64_t ses_model_state_size(const ses_model *m);
 /* Number of labels of a classification head. */
 int64_t ses_model_label_count(const ses_model *m);
 /* Name of label i; NULL: it has none. */

@@ -71,6 +71,27 @@ typedef struct ses_relative_options {
     int64_t reversed_from;       /* sequences from this one on are reversed: distances change sign; 0: none */
 } ses_relative_options;
 
+/* A recurrent layer of H units with G gates in PyTorch's order: 4 for an LSTM (input, forget, cell, output), 3
+ * for a GRU (reset, update, new). The output has P columns: H, or the rows of proj. */
+typedef struct ses_rnn_inputs {
+    ses_tensor *x;          /* [T, G H]: the input times its weights, plus its bias */
+    ses_tensor *w, *bias;   /* recurrent weights [G H, P]; [G H] or NULL */
+    ses_tensor *proj;       /* [P, H]: projects the output of an LSTM; NULL: P is H */
+    ses_tensor *cu_seqlens; /* ints */
+    /* the same on the host, until the tape is reset; NULL: read back from the device */
+    const int32_t *host_cu_seqlens;
+    ses_tensor *h0, *c0; /* [B, P], [B, H]: initial states; NULL: zeros */
+} ses_rnn_inputs;
+
+typedef struct ses_rnn_options {
+    ses_rnn_type type;
+    bool reverse; /* from the last token to the first */
+    /* limits of the magnitudes of cell states and projected outputs; 0: none. Gradients do not pass clipped
+     * values. */
+    double cell_clip, proj_clip;
+    bool cells; /* the output includes the cell states (LSTM) */
+} ses_rnn_options;
+
 #define SES_OP(name, params) ses_tensor *ses_##name params;
 #include "sesame/ops.def"
 #undef SES_OP

@@ -165,29 +165,41 @@ typedef struct ses_relative {
     ses_real scale;
 } ses_relative;
 
-/* One time step of a recurrent layer for n sequences in parallel. `row` is the current token row of each
- * sequence, `prev_row` the previous one (-1: none). s is the sigmoid; gates are in PyTorch's order.
- *     LSTM  [i f g o] = s, s, tanh, s of x + h + bias;  cell = f cell' + i g;  y = o tanh(cell)
- *     GRU   [r z] = s of x + h + bias;  cell = h_n + bias_n;  n = tanh(x_n + r cell);
- *           y = (1 - z) n + z y' */
-typedef struct ses_rnn_step {
-    int64_t n, size;
-    const int32_t *row, *prev_row;
-    const ses_real *x;         /* [tokens][gates * size] */
-    const ses_real *h;         /* [n][gates * size]: previous state times the recurrent weights */
-    const ses_real *bias;      /* [gates * size] */
-    ses_real *gate, *cell, *y; /* [tokens][gates * size], [tokens][size], [tokens][size] */
-    ses_real *state;           /* [n][size]: copy of y for the next step */
-} ses_rnn_step;
+/* A recurrent layer over ragged sequences. s is the sigmoid; gates are in PyTorch's order; h' and cell' are the
+ * values of the previous time step, or h0 and c0. G is 4 size for an LSTM, 3 size for a GRU.
+ *     LSTM  [i f g o] = s, s, tanh, s of x + w h' + bias;  cell = clip(f cell' + i g);  hidden = o tanh(cell)
+ *           y = hidden, or clip(proj hidden)
+ *     GRU   [r z] = s of x + w h' + bias;  cell = (w h' + bias)_n;  n = tanh(x_n + r cell);
+ *           y = (1 - z) n + z h'
+ * Sequences are sorted by length, the longest first: at step t the first active[t] of them run. The i-th is
+ * sequence order[i] of h0 and c0, and its row at step t is first[i] + stride t. */
+typedef struct ses_recurrence {
+    ses_rnn_type type;
+    int64_t seqs, tokens, steps;
+    int64_t size, out;                     /* units; columns of the output, `size` without proj */
+    double cell_clip, proj_clip;           /* clip(v) = min(max(v, -c), c); 0: not clipped */
+    const int32_t *active, *order, *first; /* on the host: [steps], [seqs], [seqs] */
+    const int32_t *device_schedule;        /* active, order, first on the device */
+    int64_t stride;                        /* 1, or -1: from the end to the start */
+    const ses_real *x;                     /* [tokens][G] */
+    const ses_real *w, *bias, *proj;       /* [G][out], [G] or NULL, [out][size] or NULL */
+    const void *packed_w, *packed_proj;    /* from gemm_pack: w', proj' (rnn), w, proj (rnn_bwd); or NULL */
+    const ses_real *h0, *c0;               /* [seqs][out], [seqs][size]; NULL: zeros */
+    ses_real *y;                           /* row t is at y + t y_row; y_row > out: cell states follow */
+    int64_t y_row;
+    /* for the backward pass: activated gates [tokens][G], cell [tokens][size], hidden [tokens][size] (NULL
+     * without proj); always f32 */
+    ses_real *gate, *cell, *hidden;
+    ses_real *work; /* rnn_work_size numbers */
+} ses_recurrence;
 
-/* Backward pass of the step. dstate: on entry the gradient of y from later steps, on return the part that
- * bypasses the gates; dcell: the same for the LSTM cell. dx and dh: gradients of the pre-activations with
- * respect to the x part and the h part. dh_step: rows of dh of this step. */
+/* Backward pass. Gradients do not pass clipped values. */
 typedef struct ses_rnn_grad {
-    const ses_real *dy;       /* [tokens][size] */
-    ses_real *dstate, *dcell; /* [n][size] */
-    ses_real *dx, *dh;        /* [tokens][gates * size] */
-    ses_real *dh_step;        /* [n][gates * size] */
+    const ses_real *dy;   /* rows y_row apart, the cell states' gradients behind the outputs' */
+    ses_real *dx;         /* [tokens][G]: of x */
+    ses_real *dh;         /* [tokens][G]: of w h' + bias; for an LSTM the same memory as dx */
+    ses_real *dprojected; /* [tokens][out]: of proj hidden; NULL without proj */
+    ses_dst dh0, dc0;     /* of the initial states */
 } ses_rnn_grad;
 
 enum { SES_MAX_TABLES = 4 };

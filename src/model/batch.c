@@ -184,6 +184,8 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
          !check_range(b->segments, b->tokens, c->embed.segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, max_len, false, "position", e))
         return false;
+    if (b->rnn_state && !ses_model_state_size(m))
+        return ses_fail(e, SES_EARG, "%s carries no recurrent state (rnn_state)", m->desc->name);
     if (b->choices < 0 || (b->choices && b->seqs % b->choices))
         return ses_fail(e, SES_EARG, "%lld sequences are not a multiple of %lld choices", (long long)b->seqs,
                         (long long)b->choices);

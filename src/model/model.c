@@ -395,6 +395,7 @@ int64_t ses_model_max_tokens(const ses_model *m) { return max_tokens(m->stack[0]
 int64_t ses_model_max_target_tokens(const ses_model *m) { return max_tokens(&m->c); }
 int64_t ses_model_vocab_size(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_source_vocab_size(const ses_model *m) { return m->stack[0].c->vocab; }
+int64_t ses_model_state_size(const ses_model *m) { return m->c.rnn.state; }
 int64_t ses_model_layer_count(const ses_model *m) { return m->stack[0].depth; }
 int64_t ses_model_label_count(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }

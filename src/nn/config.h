@@ -161,6 +161,19 @@ typedef struct ses_config {
         int64_t clamp_len;       /* maximum relative distance; 0: unlimited */
     } xl;
 
+    /* Recurrent layers. */
+    struct {
+        ses_rnn_type type;
+        int64_t size, last_size,
+            proj;      /* units; units of the last layer, 0: size; projected outputs, 0: none */
+        int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
+        bool bidirectional;
+        double cell_clip, proj_clip; /* 0: not clipped */
+        /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,
+         * outputs */
+        double input_drop, hidden_drop, weight_drop, embed_drop, output_drop;
+    } rnn;
+
     struct {
         ses_norm_kind kind;
         ses_norm_placement placement;

@@ -277,8 +277,45 @@ ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward
 /* One direction of a recurrent layer, with PyTorch's names and order of gates. */
 typedef struct ses_rnn_params {
     ses_dense in;      /* [gates * size, width], with b_ih */
-    ses_tensor *w, *b; /* [gates * size, size], b_hh */
+    ses_tensor *w, *b; /* [gates * size, outputs], b_hh */
+    ses_tensor *proj;  /* [outputs, size]; NULL: outputs is size */
 } ses_rnn_params;
+
+typedef struct ses_rnn_shape {
+    ses_rnn_type type;
+    int64_t size, width; /* units, columns of the input */
+    int64_t proj;        /* columns of the projected output; 0: not projected */
+    bool no_bias;
+} ses_rnn_shape;
+
+/* Declares "PREFIXweight_ih_lLAYERSUFFIX" and so on; suffix: "" or "_reverse". */
+ses_rnn_params ses_rnn_add(ses_store *s, const ses_rnn_shape *k, const char *prefix, int layer,
+                           const char *suffix);
+
+typedef struct ses_rnn_run {
+    ses_rnn_options o;
+    double weight_drop;  /* dropout rate of the recurrent weights (AWD-LSTM) */
+    ses_tensor *h0, *c0; /* [B, outputs], [B, size]; NULL: zeros */
+} ses_rnn_run;
+/* [T, outputs], or with cell states behind them. */
+ses_tensor *ses_rnn_layer(ses_forward_ctx *p, const ses_rnn_params *r, ses_tensor *x, const ses_seqs *q,
+                          const ses_rnn_run *run);
+/* [T, 2 outputs]: outputs of the forward direction r[0] and of the backward direction r[1]. */
+ses_tensor *ses_rnn_bidirectional(ses_forward_ctx *p, const ses_rnn_params r[2], ses_tensor *x,
+                                  const ses_seqs *q, ses_rnn_type type);
+/* [B, C]: the last row in time of each sequence; reverse: the first row. Zeros for an empty sequence. */
+ses_tensor *ses_rnn_last(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, bool reverse);
+
+/* Dropout of recurrent models; each is the identity on a tape that does not train. dropout_kinds.c */
+/* One mask per sequence and column, for all its tokens (locked or variational dropout; Gal and Ghahramani
+ * 2016). */
+ses_tensor *ses_dropout_locked(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, double rate);
+/* Whole rows: rescale divides the others by 1 - rate. */
+ses_tensor *ses_dropout_tokens(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, double rate,
+                               bool rescale);
+/* Whole rows, the same for all tokens of the batch with the same id, rescaled (AWD-LSTM's embedding
+ * dropout). */
+ses_tensor *ses_dropout_types(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, double rate);
 
 /* ELMo's scalar mix (Peters et al. 2018): gain sum_i softmax(weight)_i h_i over embeddings and layers. */
 typedef struct ses_scalar_mix {

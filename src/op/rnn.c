@@ -1,193 +1,241 @@
-/* Recurrent layer over each sequence, forward or backward in time: y [T, H] from x [T, G] (input times its
- * weights, plus bias) and the recurrent w [G, H], bias [G]. G: 4 H for an LSTM, 3 H for a GRU, gates in
- * PyTorch's order. All sequences advance together, sorted by length, so that the unfinished ones come
- * first. */
+/* Recurrent layer over each sequence, forward or backward in time; see the kernel rnn for the formulas. All
+ * sequences advance together, sorted by length, so that the unfinished ones come first. */
 #include "op.h"
 
 #include "tensor/device_impl.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+enum { X, W, BIAS, CU_SEQLENS, PROJ, H0, C0 };
+
 typedef struct attr {
-    ses_rnn_type type;
-    bool reverse;
+    ses_rnn_options o;
+    const int32_t *host_cu_seqlens;
 } attr;
 
-static int64_t gates(const ses_node *n) { return ((const attr *)n->attr)->type == SES_RNN_LSTM ? 4 : 3; }
+static int64_t gates(const ses_node *n) { return ((const attr *)n->attr)->o.type == SES_RNN_LSTM ? 4 : 3; }
+static const ses_rnn_options *options(const ses_node *n) { return &((const attr *)n->attr)->o; }
+
+/* Units of the layer. */
+static int64_t units(const ses_node *n) { return ses_cols(n->in[X]) / gates(n); }
+/* Columns of the output without the cell states. */
+static int64_t outputs(const ses_node *n) { return n->in[PROJ] ? ses_rows(n->in[PROJ]) : units(n); }
+static int64_t sequences(const ses_node *n) { return ses_count(n->in[CU_SEQLENS]) - 1; }
+static const ses_real *optional(const ses_tensor *x) { return x ? x->f : NULL; }
+
+static bool check_shape(const ses_tensor *x, int64_t rows, int64_t cols, const char *what, ses_err *e)
+{
+    if (!x || (ses_rows(x) == rows && ses_cols(x) == cols)) return true;
+    return ses_fail(e, SES_EARG, "%s is [%lld, %lld], expected [%lld, %lld]", what, (long long)ses_rows(x),
+                    (long long)ses_cols(x), (long long)rows, (long long)cols);
+}
+
+static bool check_inputs(const ses_node *n, ses_err *e)
+{
+    static const char *const names[] = { "x", "weight", "bias", "cu_seqlens", "proj", "h0", "c0" };
+    const ses_rnn_options *o = options(n);
+    for (int i = X; i <= C0; i++)
+        if (i == CU_SEQLENS ? !ses_check_ints(n, i, names[i], e)
+                            : (i <= W || n->in[i]) && !ses_check_input(n, i, names[i], e))
+            return false;
+    int64_t H = units(n), P = outputs(n), G = gates(n) * H, seqs = sequences(n);
+    if (ses_cols(n->in[X]) != G || (n->in[BIAS] && ses_count(n->in[BIAS]) != G))
+        return ses_fail(e, SES_EARG, "x and bias must have %lld gates of the same size", (long long)gates(n));
+    if (o->type != SES_RNN_LSTM && (n->in[PROJ] || n->in[C0] || o->cells || o->cell_clip > 0))
+        return ses_fail(e, SES_EARG, "only an LSTM has cell states and a projection");
+    if (o->cell_clip < 0 || o->proj_clip < 0 || (o->proj_clip > 0 && !n->in[PROJ]))
+        return ses_fail(e, SES_EARG, "limits must be positive, and that of the projection needs one");
+    return check_shape(n->in[W], G, P, "weight", e) && check_shape(n->in[PROJ], P, H, "proj", e) &&
+           check_shape(n->in[H0], seqs, P, "h0", e) && check_shape(n->in[C0], seqs, H, "c0", e);
+}
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2], *cu = n->in[3];
-    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e) ||
-        !ses_check_input(n, 2, "bias", e) || !ses_check_ints(n, 3, "cu_seqlens", e))
-        return false;
-    int64_t G = ses_cols(x), H = ses_cols(w), T = ses_rows(x);
-    if (G != gates(n) * H || ses_rows(w) != G || ses_count(b) != G)
-        return ses_fail(e, SES_EARG, "x, weight and bias must have %lld gates of %lld units",
-                        (long long)gates(n), (long long)H);
+    if (!check_inputs(n, e)) return false;
     if (!ses_tape_device(n->tape)->is_host)
         return ses_fail(e, SES_EUNSUPPORTED, "recurrent layers run on the CPU only");
-    int64_t last = ses_count(cu) - 1;
+    const int32_t *cu = n->in[CU_SEQLENS]->i;
+    int64_t T = ses_rows(n->in[X]), H = units(n), P = outputs(n), last = sequences(n);
     for (int64_t s = 0; s < last; s++)
-        if (cu->i[s] > cu->i[s + 1] || cu->i[0] || cu->i[last] != T)
+        if (cu[s] > cu[s + 1] || cu[0] || cu[last] != T)
             return ses_fail(e, SES_EARG, "cu_seqlens must rise from 0 to %lld", (long long)T);
-    return ses_node_out(n, SES_DIM(T, H), e) && ses_node_save(n, 0, T * G, e) &&
-           ses_node_save(n, 1, T * H, e);
+    return ses_node_out(n, SES_DIM(T, options(n)->cells ? P + H : P), e) &&
+           ses_node_save(n, 0, T * gates(n) * H, e) && ses_node_save(n, 1, T * H, e) &&
+           (!n->in[PROJ] || ses_node_save(n, 2, T * H, e));
 }
 
-/* Rows of the sequences at one time step. */
-typedef struct schedule {
-    int32_t *order;          /* [seqs]: longest first */
-    int32_t *row, *prev_row; /* [seqs] */
-    int64_t seqs, steps;
-    const int32_t *cu;
-    bool reverse;
-} schedule;
-
-static int64_t length(const schedule *c, int64_t s) { return c->cu[s + 1] - c->cu[s]; }
-
-/* Counting sort: stable, so that the order is the same on every machine. */
-static bool schedule_begin(schedule *c, const ses_node *n)
+/* Sets the schedule of c: sequences by length, the longest first. A counting sort: stable, so that the order
+ * is the same on every machine. */
+static bool set_schedule(ses_recurrence *c, const ses_node *n)
 {
-    const ses_tensor *cu = n->in[3];
-    *c = (schedule){ .seqs = ses_count(cu) - 1, .cu = cu->i, .reverse = ((const attr *)n->attr)->reverse };
-    int32_t *space = ses_tape_host_alloc(n->tape, 3 * (size_t)c->seqs + 1, sizeof *space);
-    if (!space) return false;
-    c->order = space, c->row = space + c->seqs, c->prev_row = space + 2 * c->seqs;
-    for (int64_t s = 0; s < c->seqs; s++)
-        if (length(c, s) > c->steps) c->steps = length(c, s);
+    const int32_t *cu = ((const attr *)n->attr)->host_cu_seqlens;
+    if (!cu) cu = ses_node_ints(n, CU_SEQLENS);
+    for (int64_t s = 0; cu && s < c->seqs; s++)
+        if (cu[s + 1] - cu[s] > c->steps) c->steps = cu[s + 1] - cu[s];
+    int32_t *all = ses_tape_host_alloc(n->tape, (size_t)(c->steps + 2 * c->seqs) + 1, sizeof *all);
     int32_t *from = ses_tape_host_alloc(n->tape, (size_t)c->steps + 2, sizeof *from);
-    if (!from) return false;
-    for (int64_t s = 0; s < c->seqs; s++) from[c->steps - length(c, s) + 1]++;
+    if (!cu || !all || !from) return false;
+    int32_t *active = all, *order = all + c->steps, *first = order + c->seqs;
+    for (int64_t s = 0; s < c->seqs; s++) from[c->steps - (cu[s + 1] - cu[s]) + 1]++;
     for (int64_t i = 0; i <= c->steps; i++) from[i + 1] += from[i];
-    for (int64_t s = 0; s < c->seqs; s++) c->order[from[c->steps - length(c, s)]++] = (int32_t)s;
+    for (int64_t t = 0; t < c->steps; t++) active[t] = from[c->steps - t];
+    for (int64_t s = 0; s < c->seqs; s++) order[from[c->steps - (cu[s + 1] - cu[s])]++] = (int32_t)s;
+    for (int64_t i = 0; i < c->seqs; i++)
+        first[i] = options(n)->reverse ? cu[order[i] + 1] - 1 : cu[order[i]];
+    c->active = active, c->order = order, c->first = first;
     return true;
 }
 
-/* Rows of step t; returns the number of sequences longer than t. */
-static int64_t schedule_at(schedule *c, int64_t t)
+/* Packs B of a product once for all steps; NULL: used unpacked. */
+static const void *pack(const ses_node *n, ses_gemm g)
 {
-    int64_t n = 0;
-    for (; n < c->seqs && length(c, c->order[n]) > t; n++) {
-        int32_t s = c->order[n];
-        c->row[n] = c->reverse ? c->cu[s + 1] - 1 - (int32_t)t : c->cu[s] + (int32_t)t;
-        c->prev_row[n] = !t ? -1 : c->reverse ? c->row[n] + 1 : c->row[n] - 1;
-    }
-    return n;
+    int64_t size = g.b ? n->k->gemm_pack_size(g.n, g.k) : 0;
+    ses_real *packed = size ? ses_scratch(n, size) : NULL;
+    if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g.b, g.b_row, g.b_col, g.n, g.k);
+    return packed;
 }
 
-static ses_rnn_step step_of(const ses_node *n, const schedule *c, int64_t count)
+static bool begin(ses_recurrence *c, const ses_node *n)
 {
-    return (ses_rnn_step){ .n = count,
-                           .size = ses_cols(n->in[1]),
-                           .row = c->row,
-                           .prev_row = c->prev_row,
-                           .x = n->in[0]->f,
-                           .bias = n->in[2]->f,
+    const ses_rnn_options *o = options(n);
+    *c = (ses_recurrence){ .type = o->type,
+                           .seqs = sequences(n),
+                           .tokens = ses_rows(n->in[X]),
+                           .size = units(n),
+                           .out = outputs(n),
+                           .cell_clip = o->cell_clip,
+                           .proj_clip = o->proj_clip,
+                           .stride = o->reverse ? -1 : 1,
+                           .x = n->in[X]->f,
+                           .w = n->in[W]->f,
+                           .bias = optional(n->in[BIAS]),
+                           .proj = optional(n->in[PROJ]),
+                           .h0 = optional(n->in[H0]),
+                           .c0 = optional(n->in[C0]),
+                           .y = n->out->f,
+                           .y_row = ses_cols(n->out),
                            .gate = n->saved[0],
                            .cell = n->saved[1],
-                           .y = n->out->f };
-}
-
-/* Packs the weights once for all steps; NULL: use them unpacked. */
-static ses_real *pack(const ses_node *n, const ses_gemm *g)
-{
-    int64_t size = n->k->gemm_pack_size(g->n, g->k);
-    ses_real *packed = size ? ses_scratch(n, size) : NULL;
-    if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g->b, g->b_row, g->b_col, g->n, g->k);
-    return packed;
+                           .hidden = n->saved[2] };
+    int64_t work = n->k->rnn_work_size(c);
+    c->work = work ? ses_scratch(n, work) : NULL;
+    return set_schedule(c, n) && (c->work || !work);
 }
 
 static void forward(const ses_node *n)
 {
-    schedule c;
-    int64_t H = ses_cols(n->in[1]), G = gates(n) * H;
-    bool lstm = ((const attr *)n->attr)->type == SES_RNN_LSTM;
-    if (!schedule_begin(&c, n)) return;
-    ses_real *h = ses_scratch(n, c.seqs * G), *state = ses_scratch(n, c.seqs * H);
-    if (!h || !state) return;
-    ses_gemm g = ses_gemm_nt(h, state, n->in[1]->f, c.seqs, G, H);
-    g.packed = pack(n, &g), g.packed_dtype = SES_REAL;
-    memset(h, 0, (size_t)(c.seqs * G) * sizeof *h);
-    for (int64_t t = 0; t < c.steps; t++) {
-        ses_rnn_step s = step_of(n, &c, schedule_at(&c, t));
-        s.h = h, s.state = state;
-        g.m = s.n;
-        if (t) n->k->gemm(n->exec, &g);
-        (lstm ? n->k->lstm : n->k->gru)(n->exec, &s);
-    }
+    ses_recurrence c;
+    if (!begin(&c, n)) return;
+    c.packed_w = pack(n, ses_gemm_nt(NULL, NULL, c.w, c.seqs, gates(n) * c.size, c.out));
+    c.packed_proj = pack(n, ses_gemm_nt(NULL, NULL, c.proj, c.seqs, c.out, c.size));
+    n->k->rnn(n->exec, &c);
 }
 
-/* dw += dh' y', where y' is the output of the previous time step. */
-static void weight_grads(const ses_node *n, schedule *c, const ses_real *dh)
+/* [T, out]: the state before each row, from earlier rows or h0. */
+static ses_real *states_before(const ses_node *n, const ses_recurrence *c)
 {
-    int64_t T = ses_rows(n->out), H = ses_cols(n->out), G = gates(n) * H;
-    ses_dst dw = ses_grad(n, 1);
-    ses_dst db = ses_grad_zeroed(n, 2);
-    ses_real *previous = dw.data ? ses_scratch(n, T * H) : NULL;
-    if (db.data) n->k->col_sum(n->exec, db, dh, T, G, G);
-    if (!previous) return;
-    memset(previous, 0, (size_t)(T * H) * sizeof *previous);
-    for (int64_t t = 1; t < c->steps; t++)
-        for (int64_t i = 0, rows = schedule_at(c, t); i < rows; i++)
-            memcpy(previous + c->row[i] * H, n->out->f + c->prev_row[i] * H, (size_t)H * sizeof *previous);
-    ses_gemm g = ses_gemm_tn(dw.data, dh, previous, G, H, T);
-    g.accumulate = dw.accumulate;
-    n->k->gemm(n->exec, &g);
+    int32_t *row = ses_tape_host_alloc(n->tape, 2 * (size_t)c->tokens, sizeof *row),
+            *initial = row + c->tokens;
+    ses_real *y = c->y_row > c->out ? ses_scratch(n, c->tokens * c->out) : c->y,
+             *previous = ses_scratch(n, c->tokens * c->out);
+    if (!row || !y || !previous) return NULL;
+    for (int64_t t = 0; t < c->steps; t++)
+        for (int64_t i = 0; i < c->active[t]; i++) {
+            int64_t at = c->first[i] + c->stride * t;
+            row[at] = t ? (int32_t)(at - c->stride) : SES_IGNORE_INDEX;
+            initial[at] = t ? SES_IGNORE_INDEX : c->order[i];
+        }
+    ses_tensor *rows = ses_tape_ints(n->tape, row, 2 * c->tokens);
+    if (!rows) return NULL;
+    if (y != c->y)
+        n->k->copy_cols(n->exec, (ses_dst){ .data = y }, c->out, c->y, c->y_row, c->tokens, c->out);
+    n->k->gather(n->exec, previous, (const ses_real *const[]){ y, c->h0 },
+                 (const int32_t *const[]){ rows->i, rows->i + c->tokens }, c->h0 ? 2 : 1, c->tokens, c->out);
+    return previous;
+}
+
+/* dw += dh' h', dbias += sum of dh, dproj += dprojected' hidden. */
+static void weight_grads(const ses_node *n, const ses_recurrence *c, const ses_rnn_grad *g)
+{
+    int64_t G = gates(n) * c->size;
+    ses_dst db = n->in[BIAS] ? ses_grad_zeroed(n, BIAS) : (ses_dst){ 0 }, dw = ses_grad(n, W);
+    if (db.data) n->k->col_sum(n->exec, db, g->dh, c->tokens, G, G);
+    const ses_real *previous = dw.data ? states_before(n, c) : NULL;
+    if (previous) {
+        ses_gemm p = ses_gemm_tn(dw.data, g->dh, previous, G, c->out, c->tokens);
+        p.accumulate = dw.accumulate, p.is_f32 = dw.is_f32;
+        n->k->gemm(n->exec, &p);
+    }
+    ses_dst dproj = n->in[PROJ] ? ses_grad(n, PROJ) : (ses_dst){ 0 };
+    if (dproj.data) {
+        ses_gemm p = ses_gemm_tn(dproj.data, g->dprojected, c->hidden, c->out, c->size, c->tokens);
+        p.accumulate = dproj.accumulate, p.is_f32 = dproj.is_f32;
+        n->k->gemm(n->exec, &p);
+    }
 }
 
 static void backward(const ses_node *n)
 {
-    schedule c;
-    int64_t T = ses_rows(n->out), H = ses_cols(n->out), G = gates(n) * H;
-    bool lstm = ((const attr *)n->attr)->type == SES_RNN_LSTM;
-    if (!schedule_begin(&c, n)) return;
-    ses_real *d = ses_scratch(n, c.seqs * G), *carry = ses_scratch(n, 2 * c.seqs * H),
-             *all = ses_scratch(n, 2 * T * G);
-    if (!d || !carry || !all) return;
-    memset(carry, 0, (size_t)(2 * c.seqs * H) * sizeof *carry);
-    ses_rnn_grad grad = { n->out->grad, carry, carry + c.seqs * H, all, all + T * G, d };
-    ses_gemm g = ses_gemm_nn(carry, d, n->in[1]->f, c.seqs, H, G);
-    g.packed = pack(n, &g), g.packed_dtype = SES_REAL;
-    g.accumulate = true; /* added to the gradient through the gates */
-    for (int64_t t = c.steps - 1; t >= 0; t--) {
-        ses_rnn_step s = step_of(n, &c, schedule_at(&c, t));
-        (lstm ? n->k->lstm_bwd : n->k->gru_bwd)(n->exec, &s, &grad);
-        g.m = s.n;
-        if (t) n->k->gemm(n->exec, &g);
-    }
-    ses_dst dx = ses_grad(n, 0);
-    if (dx.data) n->k->scale(n->exec, dx, grad.dx, 1, T * G);
-    weight_grads(n, &c, grad.dh);
+    ses_recurrence c;
+    if (!begin(&c, n)) return;
+    int64_t G = gates(n) * c.size;
+    bool lstm = options(n)->type == SES_RNN_LSTM;
+    ses_rnn_grad g = { .dy = n->out->grad, .dx = ses_scratch(n, c.tokens * G) };
+    g.dh = lstm ? g.dx : ses_scratch(n, c.tokens * G);
+    if (c.proj) g.dprojected = ses_scratch(n, c.tokens * c.out);
+    if (!g.dx || !g.dh || (c.proj && !g.dprojected)) return;
+    if (c.h0) g.dh0 = ses_grad(n, H0);
+    if (c.c0) g.dc0 = ses_grad(n, C0);
+    c.packed_w = pack(n, ses_gemm_nn(NULL, NULL, c.w, c.seqs, c.out, G));
+    c.packed_proj = pack(n, ses_gemm_nn(NULL, NULL, c.proj, c.seqs, c.size, c.out));
+    n->k->rnn_bwd(n->exec, &c, &g);
+    ses_dst dx = ses_grad(n, X);
+    if (dx.data) n->k->scale(n->exec, dx, g.dx, 1, c.tokens * G);
+    weight_grads(n, &c, &g);
 }
 
 static const int32_t cu[] = { 0, 3, 4, 9 }, none[] = { 0, 0, 5, 5, 9 };
+#define LSTM(...)                                 \
+    &(const attr)                                 \
+    {                                             \
+        .o = {.type = SES_RNN_LSTM, __VA_ARGS__ } \
+    }
+#define GRU(...)                                 \
+    &(const attr)                                \
+    {                                            \
+        .o = {.type = SES_RNN_GRU, __VA_ARGS__ } \
+    }
 static const ses_case cases[] = {
-    { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 } },
-      .ints = { [3] = cu },
-      .attr = &(const attr){ SES_RNN_LSTM, false } },
+    { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 } }, .ints = { [3] = cu }, .attr = LSTM() },
     { .dim = { { 9, 68 }, { 68, 17 }, { 68 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_RNN_LSTM, true },
+      .attr = LSTM(.reverse = true),
       .tol = 3e-5 },
-    { .dim = { { 9, 4 }, { 4, 1 }, { 4 }, { 5 } },
-      .ints = { [3] = none },
-      .attr = &(const attr){ SES_RNN_LSTM, false } },
-    { .dim = { { 9, 15 }, { 15, 5 }, { 15 }, { 4 } },
-      .ints = { [3] = cu },
-      .attr = &(const attr){ SES_RNN_GRU, false } },
+    { .dim = { { 9, 4 }, { 4, 1 }, { 0 }, { 5 } }, .ints = { [3] = none }, .attr = LSTM() },
+    { .dim = { { 9, 15 }, { 15, 5 }, { 15 }, { 4 } }, .ints = { [3] = cu }, .attr = GRU() },
     { .dim = { { 9, 51 }, { 51, 17 }, { 51 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_RNN_GRU, true },
+      .attr = GRU(.reverse = true),
       .tol = 3e-5 },
-    { .dim = { { 9, 3 }, { 3, 1 }, { 3 }, { 5 } },
-      .ints = { [3] = none },
-      .attr = &(const attr){ SES_RNN_GRU, true } },
+    { .dim = { { 9, 3 }, { 3, 1 }, { 3 }, { 5 } }, .ints = { [3] = none }, .attr = GRU(.reverse = true) },
     { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_RNN_LSTM, true },
+      .attr = LSTM(.reverse = true),
       .scale = 1e4 },
+    /* initial states, cell states as outputs */
+    { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 }, { 0 }, { 3, 5 }, { 3, 5 } },
+      .ints = { [3] = cu },
+      .attr = LSTM(.cells = true) },
+    { .dim = { { 9, 15 }, { 15, 5 }, { 0 }, { 5 }, { 0 }, { 4, 5 } }, .ints = { [3] = none }, .attr = GRU() },
+    /* projected and clipped, as in ELMo */
+    { .dim = { { 9, 68 }, { 68, 3 }, { 68 }, { 4 }, { 3, 17 }, { 3, 3 }, { 3, 17 } },
+      .ints = { [3] = cu },
+      .attr = LSTM(.reverse = true, .cells = true, .cell_clip = 0.6, .proj_clip = 0.9),
+      .tol = 3e-5 },
+    { .dim = { { 9, 20 }, { 20, 18 }, { 20 }, { 5 }, { 18, 5 } },
+      .ints = { [3] = none },
+      .attr = LSTM(),
+      .tol = 3e-5 },
 };
 const ses_op ses_op_rnn = {
     .name = "rnn",
@@ -199,8 +247,8 @@ const ses_op ses_op_rnn = {
     .backward = backward,
 };
 
-ses_tensor *ses_rnn(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_tensor *offsets,
-                    ses_rnn_type type, bool reverse)
+ses_tensor *ses_rnn(ses_tape *t, const ses_rnn_inputs *in, const ses_rnn_options *o)
 {
-    return ses_apply(t, &ses_op_rnn, SES_IN(x, w, bias, offsets), &(attr){ type, reverse });
+    return ses_apply(t, &ses_op_rnn, SES_IN(in->x, in->w, in->bias, in->cu_seqlens, in->proj, in->h0, in->c0),
+                     &(attr){ *o, in->host_cu_seqlens });
 }

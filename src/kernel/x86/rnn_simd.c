@@ -1,152 +1,283 @@
-/* Vectorized steps of recurrent layers; see ses_rnn_step for the formulas. */
+/* Vectorized recurrent layers, see ses_recurrence for the formulas. All sequences that run at a time step advance
+ * together: one product with the recurrent weights, then the gates. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
-typedef struct job {
-    const ses_rnn_step *c;
-    const ses_rnn_grad *g;
-} job;
+#include <string.h>
 
-/* Pre-activation of gate columns j .. of sequence s: x + h + bias. */
-VF_INLINE vf preact(const ses_rnn_step *c, int64_t gates, int64_t s, int64_t j, int64_t left)
+/* One time step for n sequences; rows of h, state, hidden and their gradients are in the order of the
+ * schedule. */
+typedef struct step {
+    const ses_recurrence *c;
+    const ses_rnn_grad *g;
+    int64_t t, n;
+    float *h;      /* [n][G]: state times the recurrent weights; backward: gradient of the pre-activations */
+    float *state;  /* [n][out]: output of the last step; backward: its gradient */
+    float *hidden; /* [n][size]: output before the projection; backward: its gradient */
+    float *dcell;  /* [n][size] */
+    float *dproject; /* [n][out]: gradient of the projection's output */
+} step;
+
+static int64_t gates(const ses_recurrence *c) { return c->type == SES_RNN_LSTM ? 4 : 3; }
+static int64_t row_of(const step *s, int64_t i) { return s->c->first[i] + s->c->stride * s->t; }
+
+/* Rows of the step before; NULL: zeros. */
+static const float *cell_before(const step *s, int64_t i)
 {
-    int64_t G = gates * c->size;
-    return vf_add(vf_add(vf_get(c->x + c->row[s] * G + j, left), vf_get(c->h + s * G + j, left)),
-                  vf_get(c->bias + j, left));
+    const ses_recurrence *c = s->c;
+    if (s->t) return c->cell + (row_of(s, i) - c->stride) * c->size;
+    return c->c0 ? c->c0 + c->order[i] * c->size : NULL;
 }
 
-/* Row of the previous step, or 0 at the start of a sequence. */
-VF_INLINE vf prev_of(const ses_rnn_step *c, const float *of, int64_t s, int64_t j, int64_t left)
+static const float *state_before(const step *s, int64_t i)
 {
-    return c->prev_row[s] < 0 ? vf_zero() : vf_get(of + c->prev_row[s] * c->size + j, left);
+    const ses_recurrence *c = s->c;
+    if (s->t) return c->y + (row_of(s, i) - c->stride) * c->y_row;
+    return c->h0 ? c->h0 + c->order[i] * c->out : NULL;
+}
+
+VF_INLINE vf get_or_zero(const float *p, int64_t j, int64_t left)
+{
+    return p ? vf_get(p + j, left) : vf_zero();
+}
+/* The operand order keeps a NaN in x. */
+VF_INLINE vf clip(vf x, float limit) { return vf_min(vf_set1(limit), vf_max(vf_set1(-limit), x)); }
+/* Gradient d of a clipped value x. */
+VF_INLINE vf through_clip(vf d, vf x, float limit)
+{
+    return vf_select(vf_lt(vf_abs(x), vf_set1(limit)), d, vf_zero());
 }
 
 /* Derivatives of sigmoid and tanh, from their values. */
 VF_INLINE vf sigmoid_slope(vf y) { return vf_sub(y, vf_mul(y, y)); }
 VF_INLINE vf tanh_slope(vf y) { return vf_sub(vf_set1(1), vf_mul(y, y)); }
 
-static void lstm_rows(void *ctx, int64_t chunk, void *scratch)
+/* Pre-activation of gate columns j .. : x + h + bias. */
+VF_INLINE vf preact(const step *s, const float *x, const float *h, int64_t j, int64_t left)
+{
+    return vf_add(vf_add(vf_get(x + j, left), vf_get(h + j, left)), get_or_zero(s->c->bias, j, left));
+}
+
+static void lstm_row(const step *s, int64_t i)
+{
+    const ses_recurrence *c = s->c;
+    int64_t H = c->size, row = row_of(s, i);
+    const float *x = c->x + row * 4 * H, *h = s->h + i * 4 * H, *before = cell_before(s, i);
+    float *gate = c->gate + row * 4 * H, *y = c->y + row * c->y_row,
+          *hidden = c->proj ? c->hidden + row * H : y, *copy = (c->proj ? s->hidden : s->state) + i * H;
+    for (int64_t j = 0; j < H; j += VF_LANES) {
+        int64_t left = H - j;
+        vf in = vf_sigmoid(preact(s, x, h, j, left)), f = vf_sigmoid(preact(s, x, h, H + j, left)),
+           g = vf_tanh(preact(s, x, h, 2 * H + j, left)), o = vf_sigmoid(preact(s, x, h, 3 * H + j, left));
+        vf cell = vf_fma(f, get_or_zero(before, j, left), vf_mul(in, g));
+        if (c->cell_clip > 0) cell = clip(cell, (float)c->cell_clip);
+        vf value = vf_mul(o, vf_tanh(cell));
+        vf_put(gate + j, in, left), vf_put(gate + H + j, f, left);
+        vf_put(gate + 2 * H + j, g, left), vf_put(gate + 3 * H + j, o, left);
+        vf_put(c->cell + row * H + j, cell, left);
+        if (c->y_row > c->out) vf_put(y + c->out + j, cell, left);
+        vf_put(hidden + j, value, left), vf_put(copy + j, value, left);
+    }
+}
+
+static void gru_row(const step *s, int64_t i)
+{
+    const ses_recurrence *c = s->c;
+    int64_t H = c->size, row = row_of(s, i);
+    const float *x = c->x + row * 3 * H, *h = s->h + i * 3 * H, *before = state_before(s, i);
+    float *gate = c->gate + row * 3 * H;
+    for (int64_t j = 0; j < H; j += VF_LANES) {
+        int64_t left = H - j, last = 2 * H + j;
+        vf r = vf_sigmoid(preact(s, x, h, j, left)), z = vf_sigmoid(preact(s, x, h, H + j, left)),
+           cell = vf_add(vf_get(h + last, left), get_or_zero(c->bias, last, left)),
+           n = vf_tanh(vf_fma(r, cell, vf_get(x + last, left))),
+           y = vf_fma(z, vf_sub(get_or_zero(before, j, left), n), n);
+        vf_put(gate + j, r, left), vf_put(gate + H + j, z, left), vf_put(gate + last, n, left);
+        vf_put(c->cell + row * H + j, cell, left);
+        vf_put(c->y + row * c->y_row + j, y, left), vf_put(s->state + i * H + j, y, left);
+    }
+}
+
+static int64_t rows_per_chunk(const step *s) { return ses_chunk_rows(gates(s->c) * s->c->size); }
+
+static void rows_forward(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_rnn_step *c = ((const job *)ctx)->c;
-    int64_t H = c->size;
-    ses_range r = ses_chunk(c->n, ses_chunk_rows(4 * H), chunk);
-    for (int64_t s = r.begin; s < r.end; s++) {
-        int64_t row = c->row[s];
-        float *gate = c->gate + row * 4 * H;
-        for (int64_t j = 0; j < H; j += VF_LANES) {
-            int64_t left = H - j;
-            vf i = vf_sigmoid(preact(c, 4, s, j, left)), f = vf_sigmoid(preact(c, 4, s, H + j, left)),
-               g = vf_tanh(preact(c, 4, s, 2 * H + j, left)),
-               o = vf_sigmoid(preact(c, 4, s, 3 * H + j, left));
-            vf cell = vf_fma(f, prev_of(c, c->cell, s, j, left), vf_mul(i, g));
-            vf y = vf_mul(o, vf_tanh(cell));
-            vf_put(gate + j, i, left), vf_put(gate + H + j, f, left);
-            vf_put(gate + 2 * H + j, g, left), vf_put(gate + 3 * H + j, o, left);
-            vf_put(c->cell + row * H + j, cell, left);
-            vf_put(c->y + row * H + j, y, left), vf_put(c->state + s * H + j, y, left);
+    const step *s = ctx;
+    ses_range r = ses_chunk(s->n, rows_per_chunk(s), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) s->c->type == SES_RNN_LSTM ? lstm_row(s, i) : gru_row(s, i);
+}
+
+/* The projected outputs: clipped, to y. */
+static void project_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const step *s = ctx;
+    const ses_recurrence *c = s->c;
+    ses_range r = ses_chunk(s->n, rows_per_chunk(s), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        float *y = c->y + row_of(s, i) * c->y_row, *state = s->state + i * c->out;
+        for (int64_t j = 0; j < c->out; j += VF_LANES) {
+            vf v = vf_get(state + j, c->out - j);
+            if (c->proj_clip > 0) v = clip(v, (float)c->proj_clip);
+            vf_put(y + j, v, c->out - j), vf_put(state + j, v, c->out - j);
         }
     }
 }
 
-void VF_NAME(ses_k_lstm)(ses_exec *x, const ses_rnn_step *c)
+/* h | state | hidden | dcell | dproject, for all sequences. */
+int64_t VF_NAME(ses_k_rnn_work_size)(const ses_recurrence *c)
 {
-    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows, &(job){ c, NULL });
+    return c->seqs * (gates(c) * c->size + 2 * c->out + 2 * c->size);
 }
 
-static void lstm_rows_bwd(void *ctx, int64_t chunk, void *scratch)
+static step begin(const ses_recurrence *c, const ses_rnn_grad *g)
 {
-    (void)scratch;
-    const ses_rnn_step *c = ((const job *)ctx)->c;
-    const ses_rnn_grad *b = ((const job *)ctx)->g;
-    int64_t H = c->size;
-    ses_range r = ses_chunk(c->n, ses_chunk_rows(4 * H), chunk);
-    for (int64_t s = r.begin; s < r.end; s++) {
-        int64_t row = c->row[s];
-        const float *gate = c->gate + row * 4 * H;
-        for (int64_t j = 0; j < H; j += VF_LANES) {
-            int64_t left = H - j;
-            vf i = vf_get(gate + j, left), f = vf_get(gate + H + j, left), g = vf_get(gate + 2 * H + j, left),
-               o = vf_get(gate + 3 * H + j, left), t = vf_tanh(vf_get(c->cell + row * H + j, left)),
-               dy = vf_add(vf_get(b->dy + row * H + j, left), vf_get(b->dstate + s * H + j, left)),
-               dc = vf_fma(vf_mul(dy, o), tanh_slope(t), vf_get(b->dcell + s * H + j, left));
-            vf d[4] = { vf_mul(vf_mul(dc, g), sigmoid_slope(i)),
-                        vf_mul(vf_mul(dc, prev_of(c, c->cell, s, j, left)), sigmoid_slope(f)),
-                        vf_mul(vf_mul(dc, i), tanh_slope(g)), vf_mul(vf_mul(dy, t), sigmoid_slope(o)) };
-            vf_put(b->dcell + s * H + j, vf_mul(dc, f), left);
-            vf_put(b->dstate + s * H + j, vf_zero(), left);
-            for (int64_t k = 0; k < 4; k++) {
-                int64_t at = k * H + j;
-                vf_put(b->dx + row * 4 * H + at, d[k], left), vf_put(b->dh + row * 4 * H + at, d[k], left);
-                vf_put(b->dh_step + s * 4 * H + at, d[k], left);
-            }
+    step s = { .c = c, .g = g, .h = c->work };
+    s.state = s.h + c->seqs * gates(c) * c->size;
+    s.hidden = s.state + c->seqs * c->out;
+    s.dcell = s.hidden + c->seqs * c->size;
+    s.dproject = s.dcell + c->seqs * c->size;
+    return s;
+}
+
+static ses_gemm product(ses_gemm g, const void *packed)
+{
+    g.packed = packed;
+    return g;
+}
+
+void VF_NAME(ses_k_rnn)(ses_exec *x, const ses_recurrence *c)
+{
+    step s = begin(c, NULL);
+    int64_t G = gates(c) * c->size;
+    ses_gemm recur = product(ses_gemm_nt(s.h, s.state, c->w, c->seqs, G, c->out), c->packed_w),
+             project =
+                 product(ses_gemm_nt(s.state, s.hidden, c->proj, c->seqs, c->out, c->size), c->packed_proj);
+    if (!c->h0) memset(s.h, 0, (size_t)(c->seqs * G) * sizeof *s.h);
+    for (int64_t i = 0; c->h0 && i < c->seqs; i++)
+        memcpy(s.state + i * c->out, c->h0 + c->order[i] * c->out, (size_t)c->out * sizeof *s.state);
+    for (; s.t < c->steps; s.t++) {
+        s.n = recur.m = project.m = c->active[s.t];
+        if (s.t || c->h0) VF_NAME(ses_k_gemm)(x, &recur);
+        int64_t chunks = ses_chunks(s.n, rows_per_chunk(&s));
+        ses_parallel_for(x->pool, chunks, rows_forward, &s);
+        if (!c->proj) continue;
+        VF_NAME(ses_k_gemm)(x, &project);
+        ses_parallel_for(x->pool, chunks, project_rows, &s);
+    }
+}
+
+/* ---- backward ---- */
+
+/* Adds dy to the state's gradient; the result is the gradient of the hidden vector or of its projection. */
+static void output_row(const step *s, int64_t i)
+{
+    const ses_recurrence *c = s->c;
+    int64_t row = row_of(s, i), P = c->out;
+    const float *y = c->y + row * c->y_row, *dy = s->g->dy + row * c->y_row;
+    float *state = s->state + i * P, *to = (c->proj ? s->dproject : s->hidden) + i * P;
+    for (int64_t j = 0; j < P; j += VF_LANES) {
+        int64_t left = P - j;
+        vf d = vf_add(vf_get(dy + j, left), vf_get(state + j, left));
+        if (c->proj_clip > 0) d = through_clip(d, vf_get(y + j, left), (float)c->proj_clip);
+        vf_put(to + j, d, left), vf_put(state + j, vf_zero(), left);
+        if (c->proj) vf_put(s->g->dprojected + row * P + j, d, left);
+    }
+}
+
+static void lstm_row_bwd(const step *s, int64_t i)
+{
+    const ses_recurrence *c = s->c;
+    int64_t H = c->size, row = row_of(s, i);
+    const float *gate = c->gate + row * 4 * H, *before = cell_before(s, i), *dy = s->g->dy + row * c->y_row;
+    float *dx = s->g->dx + row * 4 * H, *dh = s->h + i * 4 * H, *dcell = s->dcell + i * H;
+    for (int64_t j = 0; j < H; j += VF_LANES) {
+        int64_t left = H - j;
+        vf in = vf_get(gate + j, left), f = vf_get(gate + H + j, left), g = vf_get(gate + 2 * H + j, left),
+           o = vf_get(gate + 3 * H + j, left), cell = vf_get(c->cell + row * H + j, left), th = vf_tanh(cell),
+           dy_hidden = vf_get(s->hidden + i * H + j, left),
+           dc = vf_fma(vf_mul(dy_hidden, o), tanh_slope(th), vf_get(dcell + j, left));
+        if (c->y_row > c->out) dc = vf_add(dc, vf_get(dy + c->out + j, left));
+        if (c->cell_clip > 0) dc = through_clip(dc, cell, (float)c->cell_clip);
+        vf d[4] = { vf_mul(vf_mul(dc, g), sigmoid_slope(in)),
+                    vf_mul(vf_mul(dc, get_or_zero(before, j, left)), sigmoid_slope(f)),
+                    vf_mul(vf_mul(dc, in), tanh_slope(g)), vf_mul(vf_mul(dy_hidden, th), sigmoid_slope(o)) };
+        vf_put(dcell + j, vf_mul(dc, f), left);
+        for (int64_t k = 0; k < 4; k++)
+            vf_put(dx + k * H + j, d[k], left), vf_put(dh + k * H + j, d[k], left);
+    }
+}
+
+static void gru_row_bwd(const step *s, int64_t i)
+{
+    const ses_recurrence *c = s->c;
+    int64_t H = c->size, row = row_of(s, i);
+    const float *gate = c->gate + row * 3 * H, *before = state_before(s, i);
+    float *dx = s->g->dx + row * 3 * H, *all = s->g->dh + row * 3 * H, *dh = s->h + i * 3 * H;
+    for (int64_t j = 0; j < H; j += VF_LANES) {
+        int64_t left = H - j;
+        vf r = vf_get(gate + j, left), z = vf_get(gate + H + j, left), n = vf_get(gate + 2 * H + j, left),
+           dy = vf_get(s->hidden + i * H + j, left),
+           dn = vf_mul(vf_mul(dy, vf_sub(vf_set1(1), z)), tanh_slope(n));
+        vf d[3] = { vf_mul(vf_mul(dn, vf_get(c->cell + row * H + j, left)), sigmoid_slope(r)),
+                    vf_mul(vf_mul(dy, vf_sub(get_or_zero(before, j, left), n)), sigmoid_slope(z)), dn };
+        vf_put(s->state + i * H + j, vf_mul(dy, z), left);
+        for (int64_t k = 0; k < 3; k++) {
+            vf of_h = k < 2 ? d[k] : vf_mul(dn, r);
+            vf_put(dx + k * H + j, d[k], left), vf_put(all + k * H + j, of_h, left);
+            vf_put(dh + k * H + j, of_h, left);
         }
     }
 }
 
-void VF_NAME(ses_k_lstm_bwd)(ses_exec *x, const ses_rnn_step *c, const ses_rnn_grad *g)
-{
-    job j = { c, g };
-    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows_bwd, &j);
-}
-
-static void gru_rows(void *ctx, int64_t chunk, void *scratch)
+static void outputs_backward(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_rnn_step *c = ((const job *)ctx)->c;
-    int64_t H = c->size;
-    ses_range range = ses_chunk(c->n, ses_chunk_rows(3 * H), chunk);
-    for (int64_t s = range.begin; s < range.end; s++) {
-        int64_t row = c->row[s];
-        float *gate = c->gate + row * 3 * H;
-        for (int64_t j = 0; j < H; j += VF_LANES) {
-            int64_t left = H - j, last = 2 * H + j;
-            vf r = vf_sigmoid(preact(c, 3, s, j, left)), z = vf_sigmoid(preact(c, 3, s, H + j, left)),
-               cell = vf_add(vf_get(c->h + s * 3 * H + last, left), vf_get(c->bias + last, left)),
-               n = vf_tanh(vf_fma(r, cell, vf_get(c->x + row * 3 * H + last, left))),
-               y = vf_fma(z, vf_sub(prev_of(c, c->y, s, j, left), n), n);
-            vf_put(gate + j, r, left), vf_put(gate + H + j, z, left), vf_put(gate + last, n, left);
-            vf_put(c->cell + row * H + j, cell, left);
-            vf_put(c->y + row * H + j, y, left), vf_put(c->state + s * H + j, y, left);
-        }
+    const step *s = ctx;
+    ses_range r = ses_chunk(s->n, rows_per_chunk(s), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) output_row(s, i);
+}
+
+static void rows_backward(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const step *s = ctx;
+    ses_range r = ses_chunk(s->n, rows_per_chunk(s), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        if (!s->c->proj) output_row(s, i);
+        s->c->type == SES_RNN_LSTM ? lstm_row_bwd(s, i) : gru_row_bwd(s, i);
     }
 }
 
-void VF_NAME(ses_k_gru)(ses_exec *x, const ses_rnn_step *c)
+static void add_to(ses_dst to, int64_t at, const float *from, int64_t n)
 {
-    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows, &(job){ c, NULL });
+    for (int64_t j = 0; to.data && j < n; j += VF_LANES)
+        vf_put_dst(to, at + j, vf_get(from + j, n - j), n - j);
 }
 
-static void gru_rows_bwd(void *ctx, int64_t chunk, void *scratch)
+void VF_NAME(ses_k_rnn_bwd)(ses_exec *x, const ses_recurrence *c, const ses_rnn_grad *g)
 {
-    (void)scratch;
-    const ses_rnn_step *c = ((const job *)ctx)->c;
-    const ses_rnn_grad *b = ((const job *)ctx)->g;
-    int64_t H = c->size;
-    ses_range range = ses_chunk(c->n, ses_chunk_rows(3 * H), chunk);
-    for (int64_t s = range.begin; s < range.end; s++) {
-        int64_t row = c->row[s];
-        const float *gate = c->gate + row * 3 * H;
-        for (int64_t j = 0; j < H; j += VF_LANES) {
-            int64_t left = H - j;
-            vf r = vf_get(gate + j, left), z = vf_get(gate + H + j, left), n = vf_get(gate + 2 * H + j, left),
-               dy = vf_add(vf_get(b->dy + row * H + j, left), vf_get(b->dstate + s * H + j, left)),
-               dn = vf_mul(vf_mul(dy, vf_sub(vf_set1(1), z)), tanh_slope(n));
-            vf d[3] = { vf_mul(vf_mul(dn, vf_get(c->cell + row * H + j, left)), sigmoid_slope(r)),
-                        vf_mul(vf_mul(dy, vf_sub(prev_of(c, c->y, s, j, left), n)), sigmoid_slope(z)), dn };
-            vf_put(b->dstate + s * H + j, vf_mul(dy, z), left);
-            for (int64_t k = 0; k < 3; k++) {
-                int64_t at = k * H + j;
-                vf dh = k < 2 ? d[k] : vf_mul(dn, r);
-                vf_put(b->dx + row * 3 * H + at, d[k], left), vf_put(b->dh + row * 3 * H + at, dh, left);
-                vf_put(b->dh_step + s * 3 * H + at, dh, left);
-            }
+    step s = begin(c, g);
+    int64_t G = gates(c) * c->size;
+    ses_gemm recur = product(ses_gemm_nn(s.state, s.h, c->w, c->seqs, c->out, G), c->packed_w),
+             project = product(ses_gemm_nn(s.hidden, s.dproject, c->proj, c->seqs, c->size, c->out),
+                               c->packed_proj);
+    recur.accumulate = true; /* added to the gradient that bypasses the gates */
+    memset(s.state, 0, (size_t)(c->seqs * c->out) * sizeof *s.state);
+    memset(s.dcell, 0, (size_t)(c->seqs * c->size) * sizeof *s.dcell);
+    for (s.t = c->steps - 1; s.t >= 0; s.t--) {
+        s.n = recur.m = project.m = c->active[s.t];
+        int64_t chunks = ses_chunks(s.n, rows_per_chunk(&s));
+        if (c->proj) {
+            ses_parallel_for(x->pool, chunks, outputs_backward, &s);
+            VF_NAME(ses_k_gemm)(x, &project);
         }
+        ses_parallel_for(x->pool, chunks, rows_backward, &s);
+        if (s.t || g->dh0.data) VF_NAME(ses_k_gemm)(x, &recur);
     }
-}
-
-void VF_NAME(ses_k_gru_bwd)(ses_exec *x, const ses_rnn_step *c, const ses_rnn_grad *g)
-{
-    job j = { c, g };
-    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows_bwd, &j);
+    for (int64_t i = 0; i < c->seqs; i++) {
+        add_to(g->dh0, c->order[i] * c->out, s.state + i * c->out, c->out);
+        add_to(g->dc0, c->order[i] * c->size, s.dcell + i * c->size, c->size);
+    }
 }
