@@ -199,7 +199,7 @@ typedef struct ses_rnn_grad {
     ses_real *dx;         /* [tokens][G]: of x */
     ses_real *dh;         /* [tokens][G]: of w h' + bias; for an LSTM the same memory as dx */
     ses_real *dprojected; /* [tokens][out]: of proj hidden; NULL without proj */
-    ses_dst dh0, dc0;     /* of the initial states */
+    ses_dst dh0, dc0;     /* gradients of the initial states */
 } ses_rnn_grad;
 
 enum { SES_MAX_TABLES = 4 };

@@ -1,5 +1,5 @@
-/* Reference recurrent layers and their backward passes, see ses_recurrence. One sequence after another: nothing here
- * depends on the schedule's order of sequences. */
+/* Reference recurrent layers and their backward passes, see ses_recurrence. One sequence after another:
+ * nothing here depends on the schedule's order of sequences. */
 #include "kernel/chunking.h"
 
 #include <math.h>

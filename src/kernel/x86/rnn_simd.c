@@ -1,5 +1,5 @@
-/* Vectorized recurrent layers, see ses_recurrence for the formulas. All sequences that run at a time step advance
- * together: one product with the recurrent weights, then the gates. */
+/* Vectorized recurrent layers, see ses_recurrence for the formulas. All sequences that run at a time step
+ * advance together: one product with the recurrent weights, then the gates. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
