@@ -49,8 +49,8 @@ typedef struct ses_batch {
     const int32_t *mem_cu_seqlens; /* [seqs + 1]: tokens in the mems of each sequence */
     const ses_real *mems;          /* [layers, mem tokens, hidden]: earlier inputs of each layer */
 
-    /* [seqs, ses_model_state_size()]: state of a recurrent model after the tokens before these, from the output
-     * "rnn_state" of an earlier batch; NULL: zeros. It gets no gradient. */
+    /* [seqs, ses_model_state_size()]: state of a recurrent model after the tokens before these, from the
+     * output "rnn_state" of an earlier batch; NULL: zeros. It gets no gradient. */
     const ses_real *rnn_state;
 
     /* Cached sequences: see sesame/cache.h. */

@@ -71,8 +71,8 @@ typedef struct ses_relative_options {
     int64_t reversed_from;       /* sequences from this one on are reversed: distances change sign; 0: none */
 } ses_relative_options;
 
-/* A recurrent layer of H units with G gates in PyTorch's order: 4 for an LSTM (input, forget, cell, output), 3
- * for a GRU (reset, update, new). The output has P columns: H, or the rows of proj. */
+/* A recurrent layer of H units with G gates in PyTorch's order: 4 for an LSTM (input, forget, cell, output),
+ * 3 for a GRU (reset, update, new). The output has P columns: H, or the rows of proj. */
 typedef struct ses_rnn_inputs {
     ses_tensor *x;          /* [T, G H]: the input times its weights, plus its bias */
     ses_tensor *w, *bias;   /* recurrent weights [G H, P]; [G H] or NULL */

@@ -165,8 +165,8 @@ typedef struct ses_relative {
     ses_real scale;
 } ses_relative;
 
-/* A recurrent layer over ragged sequences. s is the sigmoid; gates are in PyTorch's order; h' and cell' are the
- * values of the previous time step, or h0 and c0. G is 4 size for an LSTM, 3 size for a GRU.
+/* A recurrent layer over ragged sequences. s is the sigmoid; gates are in PyTorch's order; h' and cell' are
+ * the values of the previous time step, or h0 and c0. G is 4 size for an LSTM, 3 size for a GRU.
  *     LSTM  [i f g o] = s, s, tanh, s of x + w h' + bias;  cell = clip(f cell' + i g);  hidden = o tanh(cell)
  *           y = hidden, or clip(proj hidden)
  *     GRU   [r z] = s of x + w h' + bias;  cell = (w h' + bias)_n;  n = tanh(x_n + r cell);
