@@ -9,11 +9,11 @@ ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/tra
 
 ladder() { "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 --lr 3e-3 "$@"; }
 ok "ladder" exits 0 ladder -o "$tmp/all" --svg "$tmp/all.svg" --html "$tmp/all.html" --seeds 2 --epochs 4
-ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|features\|finetuned\) .* to ' "$tmp/out")" = 9
+ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|bilstm\|features\|finetuned\) .* to ' "$tmp/out")" = 10
 ok "bars" test "$(grep -c '^nb-svm-bi  ' "$tmp/out")" = 2
 ok "pictures" grep -q '<svg.*Methods on dev.tsv' "$tmp/all.svg"
 ok "a page" grep -q '<html' "$tmp/all.html"
-for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext finetuned; do
+for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext bilstm finetuned; do
     ok "$rung opens" exits 0 "$sesame" eval "$tmp/all/$rung" "$tmp/dev.tsv" --json
     ok "$rung: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$rung/all_results.json")"
 done
@@ -29,7 +29,7 @@ rm -r "$tmp/all/nb-bi"
 ok "resume" exits 0 ladder -o "$tmp/all" --resume --seeds 2 --epochs 4 --json
 ok "old files stay" test "$tmp/all/nb/config.json" -ot "$tmp/all/nb-bi/config.json"
 ok "features too" test "$tmp/all/features/all_results.json" -ot "$tmp/all/nb-bi/config.json"
-ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 9
+ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 10
 ok "settings" out_has '"train_texts": 80, "test_texts": 20'
 ok "one row" exits 0 ladder -o "$tmp/all" --resume --only nb --epochs 4 --json
 bytes=$(score bytes "$tmp/out")
@@ -48,12 +48,27 @@ ok "again" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority,nb
 ok "the same split" test "$(score score "$tmp/out")" = "$(score score "$tmp/first")"
 ok "said" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority --test-size 0.5
 ok "in a note" out_has 'train.tsv was split: 40 texts for training, 40'
-ok "skip" exits 0 ladder --skip nb,nb-bi,nb-svm,vectors,fasttext,features,finetuned --json
+ok "skip" exits 0 ladder --skip nb,nb-bi,nb-svm,vectors,fasttext,bilstm,features,finetuned --json
 ok "leaves two" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 2
 ok "a benchmark" exits 0 "$sesame" ladder sst2 "$tmp/train.tsv" "$tmp/dev.tsv" --labels 'neg|pos' --only nb
 printf 'good 1 0.5\nbad -1 0.5\n' >"$tmp/vectors.txt"
 ok "vectors of a file" exits 0 ladder --only vectors --vectors "$tmp/vectors.txt" --json
 ok "are used" above "$(score score "$tmp/out")" 0.99
+
+ok "a recurrent encoder" exits 0 ladder --only bilstm --vectors "$tmp/vectors.txt" --json
+ok "learns" above "$(score score "$tmp/out")" 0.99
+
+# The parts of that rung.
+ok "a tokenizer" exits 0 "$sesame" vectors tokenizer "$tmp/vectors.txt" -o "$tmp/words.json"
+ok "its words" test "$(echo 'Good, bad' | "$sesame" tokenize -m "$tmp/words.json")" = 'good [UNK] bad [SEP]'
+bilstm() { "$sesame" finetune --config bilstm --tokenizer "$tmp/words.json" --task classify --train "$tmp/train.tsv" --epochs 1 "$@"; }
+ok "vectors of the first layer" exits 0 bilstm --vectors "$tmp/vectors.txt" -o "$tmp/bilstm"
+ok "their width" grep -q '"embedding_size": 2' "$tmp/bilstm/config.json"
+ok "missing vectors" exits 3 bilstm --vectors "$tmp/none.txt" -o "$tmp/bilstm2"
+printf 'other 1 0.5\nwords -1 0.5\n' >"$tmp/other.txt"
+ok "no common word" exits 3 bilstm --vectors "$tmp/other.txt" -o "$tmp/bilstm2"
+ok "its message" err_has 'no token of the tokenizer is a word'
+ok "vectors without a config" exits 2 "$sesame" finetune -m "$tmp/model" --vectors "$tmp/vectors.txt" --task classify --train "$tmp/train.tsv" -o "$tmp/bilstm2"
 
 # A rung that fails leaves the others.
 ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/none.txt"

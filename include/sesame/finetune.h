@@ -131,6 +131,8 @@ typedef struct ses_finetune_options {
      * is required. If the task has labels, they are the model's. */
     ses_model *open_model;
     const char *tokenizer; /* folder or file; NULL: the model's */
+    /* with config: file of word vectors that become the first token vectors; NULL: random */
+    const char *vectors;
 
     const char *train, *eval; /* labeled files; eval may be NULL: no evaluation */
     /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if

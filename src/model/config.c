@@ -256,7 +256,7 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 /* Checks that hold for every model. */
 static bool check(const ses_config *c, ses_err *e)
 {
-    if (!c->attention.head_size && c->hidden % c->attention.heads)
+    if (c->attention.heads && !c->attention.head_size && c->hidden % c->attention.heads)
         return ses_fail(e, SES_EARG, "a width of %lld is not a multiple of %lld heads", (long long)c->hidden,
                         (long long)c->attention.heads);
     if (c->decoder.heads && !c->attention.head_size && c->hidden % c->decoder.heads)

@@ -51,7 +51,10 @@ typedef enum {
     SES_SUMMARY_CLS_INDEX,    /* token given by ses_batch.choice_positions, or the last one, unchanged */
     SES_SUMMARY_EOS,          /* last EOS token, dense layer, activation */
     SES_SUMMARY_LAST_TOKEN,   /* last token, dense layer, activation */
-    SES_SUMMARY_MEAN          /* mean of all tokens, dense layer, activation */
+    SES_SUMMARY_MEAN,         /* mean of all tokens, dense layer, activation */
+    SES_SUMMARY_MAX,          /* maximum over all tokens by column, dense layer, activation */
+    SES_SUMMARY_ENDS          /* final states of two directions: left half of the last token, right half of
+                                 the first; dense layer, activation */
 } ses_summary;
 
 /* Decoder input made from labels: shifted right behind the start token, or behind the sequence's own last

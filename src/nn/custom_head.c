@@ -26,15 +26,6 @@ void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
     h->out = ses_dense_add(s, c->labels, width, SES_BIAS, "own.out");
 }
 
-/* [B, 2 size]: final state of each direction, at the last and at the first token. */
-static ses_tensor *final_states(ses_forward_ctx *p, ses_tensor *x, const ses_seqs *q)
-{
-    int64_t half = ses_cols(x) / 2;
-    ses_tensor *left = ses_rnn_last(p, q, ses_columns(p->tape, x, 0, half), false),
-               *right = ses_rnn_last(p, q, ses_columns(p->tape, x, half, half), true);
-    return ses_concat(p->tape, 2, (ses_tensor *const[]){ left, right });
-}
-
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token)
 {
@@ -47,6 +38,6 @@ ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, co
         x = ses_custom_head_is_recurrent(c) ? ses_rnn_bidirectional(p, h->rnn[i], x, at->seqs, rnn_type(c))
                                             : ses_dense_run(t, h->custom[i], x, c->custom_head.act);
     }
-    if (x && ses_custom_head_is_recurrent(c) && !per_token) x = final_states(p, x, at->seqs);
+    if (x && ses_custom_head_is_recurrent(c) && !per_token) x = ses_rnn_final_states(p, at->seqs, x);
     return x ? ses_dropout(t, x, rate) : NULL;
 }

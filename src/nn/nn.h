@@ -306,6 +306,9 @@ ses_tensor *ses_rnn_bidirectional(ses_forward_ctx *p, const ses_rnn_params r[2],
 /* [B, C]: the last row in time of each sequence; reverse: the first row. Zeros for an empty sequence. */
 ses_tensor *ses_rnn_last(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, bool reverse);
 
+/* [B, C]: final states of the two directions in x, from ses_rnn_bidirectional. */
+ses_tensor *ses_rnn_final_states(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x);
+
 /* Dropout of recurrent models; each is the identity on a tape that does not train. dropout_kinds.c */
 /* One mask per sequence and column, for all its tokens (locked or variational dropout; Gal and Ghahramani
  * 2016). */

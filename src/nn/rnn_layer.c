@@ -56,3 +56,11 @@ ses_tensor *ses_rnn_last(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, b
     }
     return last ? ses_gather(p->tape, x, ses_tape_ints(p->tape, last, q->seqs)) : NULL;
 }
+
+ses_tensor *ses_rnn_final_states(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x)
+{
+    int64_t half = ses_cols(x) / 2;
+    ses_tensor *left = ses_rnn_last(p, q, ses_columns(p->tape, x, 0, half), false),
+               *right = ses_rnn_last(p, q, ses_columns(p->tape, x, half, half), true);
+    return ses_concat(p->tape, 2, (ses_tensor *const[]){ left, right });
+}

@@ -59,16 +59,19 @@ ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at) { return 
 
 ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at)
 {
-    if (p->c->summary.kind == SES_SUMMARY_MEAN)
-        return ses_pool_rows(p->tape, at->x, at->seqs->cu_seqlens, SES_POOL_MEAN);
-    return gather_tokens(p, at, false);
+    switch (p->c->summary.kind) {
+    case SES_SUMMARY_MEAN: return ses_pool_rows(p->tape, at->x, at->seqs->cu_seqlens, SES_POOL_MEAN);
+    case SES_SUMMARY_MAX: return ses_pool_rows(p->tape, at->x, at->seqs->cu_seqlens, SES_POOL_MAX);
+    case SES_SUMMARY_ENDS: return ses_rnn_final_states(p, at->seqs, at->x);
+    default: return gather_tokens(p, at, false);
+    }
 }
 
 void ses_summary_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q,
                            int32_t *used)
 {
     (void)use;
-    bool all = p->c->summary.kind == SES_SUMMARY_MEAN || ses_custom_head_is_recurrent(p->c);
+    bool all = p->c->summary.kind >= SES_SUMMARY_MEAN || ses_custom_head_is_recurrent(p->c);
     if (p->c->pooler.present) return; /* the pooler has marked the first tokens */
     for (int64_t t = 0; all && t < q->tokens; t++) used[t] = 1;
     for (int64_t s = 0; !all && s < q->seqs; s++) used[summary_token(p, q, s)] = 1;

@@ -77,6 +77,11 @@ static const struct {
       "\"max_position_embeddings\": 1024, \"scale_embedding\": false, \"is_encoder_decoder\": true, "
       "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2, "
       "\"decoder_start_token_id\": 2, \"forced_eos_token_id\": 2}" },
+    { "bilstm",
+      "{\"model_type\": \"rnn-encoder\", \"rnn_type\": \"lstm\", \"bidirectional\": true, "
+      "\"embedding_size\": 100, \"hidden_size\": 256, \"num_hidden_layers\": 1, \"pooling\": \"max\", "
+      "\"embedding_dropout\": 0.5, \"hidden_dropout\": 0.3, \"classifier_dropout\": 0.5, "
+      "\"initializer_range\": 0.1, \"vocab_size\": 30522, \"pad_token_id\": 0}" },
     { "xlnet-base",
       "{\"model_type\": \"xlnet\", \"d_model\": 768, \"n_layer\": 12, \"n_head\": 12, \"d_inner\": 3072, "
       "\"d_head\": 64, \"ff_activation\": \"gelu\", \"untie_r\": true, \"attn_type\": \"bi\", "

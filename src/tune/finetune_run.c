@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "text/tokenizer_files.h"
+#include "token_vectors.h"
 #include "train/model_presets.h"
 #include "train/train_folder.h"
 #include "train/training_events.h"
@@ -134,6 +135,9 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
     if (!o->model && !o->tokenizer)
         return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
+    if (o->vectors && !o->config)
+        return ses_fail(e, SES_EUSAGE,
+                        "vectors are the first token vectors of a new model: set a config, too");
     if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
@@ -170,6 +174,31 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
     return f->eval_rows != NULL;
 }
 
+static ses_vectors *open_vectors(const char *path, ses_err *e)
+{
+    ses_vectors *v = ses_vectors_open(path, e);
+    if (v && ses_vectors_read_words(v, 0, e)) return v;
+    ses_vectors_free(v);
+    return NULL;
+}
+
+/* Makes the model; a new one may start with the vectors of a file, whose width it gets. */
+static bool open_model(ses_finetune *f, const ses_json *config, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0, copied;
+    ses_vectors *v = o->vectors ? open_vectors(o->vectors, e) : NULL;
+    if (o->vectors && !v) return false;
+    if (v) f->tuner->embedding_size = ses_vectors_dim(v);
+    bool ok = (o->open_model || ses_finetuner_build_config(f->tuner, config, vocab, e)) &&
+              ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e);
+    if (ok && v)
+        ok = ses_token_vectors_copy(f->tuner->model, f->tuner->tokenizer, v, &copied, e) ||
+             ses_wrap(e, "%s", o->vectors);
+    ses_vectors_free(v);
+    return ok;
+}
+
 static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
@@ -184,10 +213,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
         !ses_finetune_check_metric(f, e))
         return false;
-    int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0;
-    return (o->open_model || ses_finetuner_build_config(f->tuner, config, vocab, e)) &&
-           ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e) &&
-           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
+    return open_model(f, config, e) && ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
            (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||

@@ -109,6 +109,7 @@ void ses_finetune_settings_free(ses_finetune_settings *s)
 ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *s)
 {
     ses_finetune_options o = s->o;
+    if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
     o.bootstrap = s->bootstrap.resamples;
     o.confidence = s->bootstrap.confidence;

@@ -199,6 +199,7 @@ static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
                 { "problem_type", false } };
     for (size_t i = 0; i < SES_LEN(own); i++)
         if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
+    if (t->embedding_size && !strcmp(key, "embedding_size")) return true;
     return vocab > 0 && !strcmp(key, "vocab_size");
 }
 
@@ -230,6 +231,8 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
         ses_json_put_value(w, ses_json_at(base, i));
     }
     if (vocab > 0) ses_json_put_key(w, "vocab_size"), ses_json_put_int(w, vocab);
+    if (t->embedding_size && ses_json_get(base, "embedding_size"))
+        ses_json_member_int(w, "embedding_size", t->embedding_size);
     if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);
     if (t->n_labels) put_labels(w, t);
     ses_json_end_object(w);

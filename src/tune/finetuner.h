@@ -75,7 +75,8 @@ typedef struct ses_finetuner {
     bool borrows_model;
     ses_classifier *classifier; /* instead of a model and its tokenizer; or NULL */
     ses_tape *tape;
-    int64_t max_tokens; /* per sequence */
+    int64_t max_tokens;     /* per sequence */
+    int64_t embedding_size; /* width of a new model's token vectors; 0: as in its config */
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;

@@ -90,6 +90,14 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
 bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
                                const char *vectors, ses_err *e);
 bool ses_rung_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
+/* ladder_vectors.c: calls run with a file of word vectors: --vectors, or trained on the training texts, whose
+ * cost is added to the row. */
+typedef bool ses_vectors_rung(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
+                              const char *vectors, ses_err *e);
+bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
+                             ses_vectors_rung *run, ses_err *e);
+/* ladder_finetune.c: a run of a model or config into dir, with progress; an interrupted one continues. */
+bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e);
 /* Writes rung.json: costs that all_results.json does not have, added to the row. */
 bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e);
 /* Bytes of the files in a model folder that prediction reads; NaN: unknown. */

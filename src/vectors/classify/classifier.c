@@ -110,7 +110,7 @@ static const ses_opt opt[] = {
       AT(vectors),
       .value = "FILE",
       .is_path = true,
-      .help = "cbow: word vectors; fasttext: word vectors to start with" },
+      .help = "cbow: word vectors; fasttext and --config: word vectors to start with" },
     { .name = "dim",
       .type = SES_OPT_INT,
       AT(dim),
