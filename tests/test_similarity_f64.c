@@ -64,13 +64,16 @@ static const struct {
     int64_t group;
     ses_tensor *(*loss)(ses_tape *t, const parts *p);
     double value, x, w, b;
+    int64_t parts; /* vectors that the classifier reads */
 } cases[] = {
-    { "cosine", 2, cosine, 0.181738816725913, -0.476837102939917, 0, 0 },
-    { "contrastive", 2, contrastive, 0.108189440166205, -0.390124524343856, 0, 0 },
-    { "triplet", 3, triplet, 0.482620823261082, 0.0776990840219882, 0, 0 },
-    { "negatives", 2, pairs, 4.0456478750689, -2.16900318766021, 0, 0 },
-    { "negatives of triplets", 3, triplets, 4.06963197486433, 4.38105323931358, 0, 0 },
-    { "softmax", 2, softmax, 1.32275900381722, 0.153954381788242, -0.68234629696708, -0.0246997133304203 },
+    { "cosine", 2, cosine, 0.181738816725913, -0.476837102939917, 0, 0, 3 },
+    { "contrastive", 2, contrastive, 0.108189440166205, -0.390124524343856, 0, 0, 3 },
+    { "triplet", 3, triplet, 0.482620823261082, 0.0776990840219882, 0, 0, 3 },
+    { "negatives", 2, pairs, 4.0456478750689, -2.16900318766021, 0, 0, 3 },
+    { "negatives of triplets", 3, triplets, 4.06963197486433, 4.38105323931358, 0, 0, 3 },
+    { "softmax", 2, softmax, 1.32275900381722, 0.153954381788242, -0.68234629696708, -0.0246997133304203, 3 },
+    { "softmax-product", 2, softmax, 1.3468540586458, 0.473186871612581, -0.607680236908172,
+      -0.0112397765771913, 4 },
 };
 
 static void check_case(size_t c, ses_device *dev, ses_tape *t)
@@ -79,7 +82,7 @@ static void check_case(size_t c, ses_device *dev, ses_tape *t)
     ses_real loss = 0;
     parts p = { .store = ses_store_new(dev, &e) };
     p.x = ses_store_add(p.store, "x", SES_DIM(N * cases[c].group, W), SES_INIT_ZERO);
-    p.w = ses_store_add(p.store, "w", SES_DIM(LABELS, 3 * W), SES_INIT_ZERO);
+    p.w = ses_store_add(p.store, "w", SES_DIM(LABELS, cases[c].parts * W), SES_INIT_ZERO);
     p.b = ses_store_add(p.store, "b", SES_DIM(1, LABELS), SES_INIT_ZERO);
     CHECK(ses_store_ok(p.store, &e) && ses_store_alloc_trainable(p.store, &e));
     make(p.x, 1.1, 0.7, 0.4);

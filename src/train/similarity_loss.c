@@ -57,7 +57,9 @@ ses_tensor *ses_loss_softmax(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tens
     ses_tensor *u = texts(t, x, n, 2, 0, 1), *v = texts(t, x, n, 2, 1, 2), *d = minus(t, u, v);
     ses_tensor *apart =
         ses_add(t, ses_activate(t, d, SES_ACT_RELU), ses_activate(t, ses_scale(t, d, -1), SES_ACT_RELU));
-    ses_tensor *all = ses_concat(t, 3, (ses_tensor *const[]){ u, v, apart });
+    bool products = u && w && ses_cols(w) == 4 * ses_cols(u);
+    ses_tensor *all = products ? ses_concat(t, 4, (ses_tensor *const[]){ u, v, apart, ses_mul(t, u, v) })
+                               : ses_concat(t, 3, (ses_tensor *const[]){ u, v, apart });
     ses_tensor *y = ses_linear(t, all, w, b, SES_ACT_NONE, SES_OUT_IN);
     return ses_cross_entropy(t, y, ses_tape_ints(t, label, n));
 }

@@ -152,7 +152,9 @@ static const ses_opt task_opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(loss),
       .value = "NAME",
-      .help = "embed: negatives (in-batch), softmax, cosine, contrastive or triplet; default: negatives" },
+      .help =
+          "embed: negatives (in-batch), softmax, softmax-product, cosine, contrastive or triplet; default: "
+          "negatives" },
     { .name = "pooling",
       .type = SES_OPT_TEXT,
       .offset = AT(pooling),

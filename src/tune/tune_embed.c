@@ -105,11 +105,11 @@ static ses_tensor *softmax(void *ctx, ses_tape *tape, const ses_batch *b, ses_er
     return label ? ses_loss_softmax(tape, x, t->class_w, t->class_b, label, n) : NULL;
 }
 
-/* The classifier over u, v, |u - v|; it is not saved. */
-static bool open_softmax(ses_finetuner *t, ses_err *e)
+/* The classifier over `parts` vectors; it is not saved. */
+static bool open_classifier(ses_finetuner *t, int64_t parts, ses_err *e)
 {
     if (!ses_store_trainable_count(ses_model_store(t->model))) return true;
-    int64_t n = (int64_t)t->n_classes, width = 3 * ses_sentence_width(t->sentence);
+    int64_t n = (int64_t)t->n_classes, width = parts * ses_sentence_width(t->sentence);
     t->extra_params = ses_store_new(t->dev, e);
     if (!t->extra_params) return false;
     t->class_w = ses_store_add(t->extra_params, "classifier.weight", SES_DIM(n, width), SES_INIT_FAN_IN);
@@ -118,6 +118,11 @@ static bool open_softmax(ses_finetuner *t, ses_err *e)
     ses_store_init(t->extra_params, 0, t->seed);
     return true;
 }
+
+/* u, v, |u - v| */
+static bool open_softmax(ses_finetuner *t, ses_err *e) { return open_classifier(t, 3, e); }
+/* u, v, |u - v|, u v (InferSent: Conneau et al. 2017) */
+static bool open_softmax_product(ses_finetuner *t, ses_err *e) { return open_classifier(t, 4, e); }
 
 /* Scores from 0 to 5 are divided by 5: a cosine is at most 1. */
 static bool open_cosine(ses_finetuner *t, ses_err *e)
@@ -224,13 +229,16 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
 
 static const ses_finetune_task by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
                                               .open = open_softmax, .loss = softmax };
+static const ses_finetune_task by_softmax_product = { EMBED, .loss_name = "softmax-product",
+                                                      .data = SES_DATA_CLASSIFY, .open = open_softmax_product,
+                                                      .loss = softmax };
 static const ses_finetune_task by_cosine = { EMBED, .loss_name = "cosine", .data = SES_DATA_REGRESS,
                                              .open = open_cosine, .loss = cosine };
 static const ses_finetune_task by_contrastive = { EMBED, .loss_name = "contrastive", .data = SES_DATA_REGRESS,
                                                   .loss = contrastive };
 static const ses_finetune_task by_triplet = { EMBED, .loss_name = "triplet", .data = SES_DATA_TUPLE,
                                               .eval_triplets = true, .loss = triplet };
-static const ses_finetune_task *const others[] = { &by_softmax, &by_cosine, &by_contrastive, &by_triplet,
-                                                   NULL };
+static const ses_finetune_task *const others[] = { &by_softmax,     &by_softmax_product, &by_cosine,
+                                                   &by_contrastive, &by_triplet,         NULL };
 const ses_finetune_task ses_finetune_task_embed = { EMBED, .loss_name = "negatives", .other_losses = others,
                                                     .data = SES_DATA_TUPLE, .loss = negatives };
