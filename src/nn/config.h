@@ -164,6 +164,14 @@ typedef struct ses_config {
         int64_t clamp_len;       /* maximum relative distance; 0: unlimited */
     } xl;
 
+    /* Models before BERT. */
+    struct {
+        int64_t width;   /* columns of the token table, if the vocabulary projection has others; 0: none */
+        int64_t context; /* tokens that the hidden layer reads (n-gram models) */
+        bool direct;     /* the vocabulary projection reads the token vectors, too */
+        bool excludes_token; /* the hidden state at a token does not depend on the token */
+    } input;
+
     /* Recurrent layers. */
     struct {
         ses_rnn_type type;

@@ -77,6 +77,14 @@ static const struct {
       "\"max_position_embeddings\": 1024, \"scale_embedding\": false, \"is_encoder_decoder\": true, "
       "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2, "
       "\"decoder_start_token_id\": 2, \"forced_eos_token_id\": 2}" },
+    { "context2vec",
+      "{\"model_type\": \"context2vec\", \"embedding_size\": 300, \"lstm_size\": 600, \"intermediate_size\": "
+      "1200, \"hidden_size\": 600, \"dropout\": 0.0, \"initializer_range\": 0.1, \"vocab_size\": 30522, "
+      "\"pad_token_id\": 0}" },
+    { "nnlm",
+      "{\"model_type\": \"nnlm\", \"embedding_size\": 100, \"hidden_size\": 200, \"context_size\": 4, "
+      "\"direct_connections\": false, \"dropout\": 0.0, \"initializer_range\": 0.1, \"vocab_size\": 30522, "
+      "\"pad_token_id\": 0}" },
     { "bilstm",
       "{\"model_type\": \"rnn-encoder\", \"rnn_type\": \"lstm\", \"bidirectional\": true, "
       "\"embedding_size\": 100, \"hidden_size\": 256, \"num_hidden_layers\": 1, \"pooling\": \"max\", "

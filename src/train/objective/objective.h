@@ -55,6 +55,8 @@ enum {
     SES_NEEDS_PERMUTATION = 16, /* a permutation language model (XLNet) */
     SES_NEEDS_RECURRENCE = 32,  /* a model with segment recurrence (Transformer-XL) */
     SES_NEEDS_DECODER = 64,     /* an encoder and a decoder */
+    /* a model whose hidden state at a token does not depend on the token (context2vec) */
+    SES_NEEDS_CONTEXT_MODEL = 1024,
 };
 
 /* Targets of replaced token detection, as bits; 0: replaced or not, for all tokens. */
