@@ -245,6 +245,7 @@ typedef struct ses_config {
         int64_t start_n_top, end_n_top; /* answers by beam search: starts, ends of each start */
         /* span boundary head: positions in a span, vector width */
         int64_t boundary_positions, boundary_width;
+        int64_t decoder_size; /* units that predict neighbor sentences; 0: hidden */
     } head;
 
     struct {

@@ -347,6 +347,7 @@ typedef struct ses_head_params {
     /* custom head: hidden layers, or recurrent layers (forward, backward) */
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
+    ses_tensor *token; /* the token table, if the head reads tokens */
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */

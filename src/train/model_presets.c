@@ -85,6 +85,11 @@ static const struct {
       "{\"model_type\": \"nnlm\", \"embedding_size\": 100, \"hidden_size\": 200, \"context_size\": 4, "
       "\"direct_connections\": false, \"dropout\": 0.0, \"initializer_range\": 0.1, \"vocab_size\": 30522, "
       "\"pad_token_id\": 0}" },
+    { "skip-thought",
+      "{\"model_type\": \"rnn-encoder\", \"rnn_type\": \"gru\", \"bidirectional\": false, "
+      "\"embedding_size\": 620, \"hidden_size\": 2400, \"num_hidden_layers\": 1, \"pooling\": \"ends\", "
+      "\"embedding_dropout\": 0.0, \"hidden_dropout\": 0.0, \"classifier_dropout\": 0.0, "
+      "\"initializer_range\": 0.1, \"vocab_size\": 30522, \"pad_token_id\": 0}" },
     { "bilstm",
       "{\"model_type\": \"rnn-encoder\", \"rnn_type\": \"lstm\", \"bidirectional\": true, "
       "\"embedding_size\": 100, \"hidden_size\": 256, \"num_hidden_layers\": 1, \"pooling\": \"max\", "

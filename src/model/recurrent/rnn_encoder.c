@@ -1,5 +1,5 @@
 /* An encoder of (bidirectional) LSTM or GRU layers over token vectors: the models before BERT that classify
- * texts, tag words and embed sentences (InferSent: Conneau et al. 2017). Tensors have PyTorch's names. */
+ * texts, tag words and embed sentences (InferSent: Conneau et al. 2017; Skip-Thought: Kiros et al. 2015). Tensors have PyTorch's names. */
 #include "model/model_desc.h"
 
 #include "base/alloc.h"
@@ -17,6 +17,7 @@ static const ses_config_key keys[] = {
     SES_KEY_RATE("token_dropout", rnn.embed_drop),
     SES_KEY_RATE("weight_dropout", rnn.weight_drop),
     SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_INTEGER("decoder_size", head.decoder_size, 0, SES_MAX_WIDTH),
     SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
 };
 
@@ -34,6 +35,8 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     c->rnn.type = type ? SES_RNN_GRU : SES_RNN_LSTM;
     c->hidden = c->rnn.bidirectional ? 2 * c->rnn.size : c->rnn.size;
     c->summary.kind = summary[pool];
+    if (c->summary.kind == SES_SUMMARY_ENDS && !c->rnn.bidirectional)
+        c->summary.kind = SES_SUMMARY_LAST_TOKEN;
     c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return true;
 }
@@ -101,9 +104,15 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q
 static const ses_stack_vtable vtable = { .add = add, .run = run };
 
 static const ses_tensor_name tensors[] = {
-    { "embed.token", "embeddings.weight" }, { "rnn.*", "rnn.*" },
-    { "classify.out.*", "/classifier.*" },  { "choice.out.*", "/classifier.*" },
-    { "tag.*", "/classifier.*" },           { "span.*", "/qa_outputs.*" },
+    { "embed.token", "embeddings.weight" },
+    { "rnn.*", "rnn.*" },
+    { "classify.out.*", "/classifier.*" },
+    { "choice.out.*", "/classifier.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/qa_outputs.*" },
+    { "neighbor.0.*", "/previous_decoder.*" },
+    { "neighbor.1.*", "/next_decoder.*" },
+    { "neighbor.out.*", "/decoder.*" },
 };
 
 static const ses_class classes[] = {
@@ -111,6 +120,7 @@ static const ses_class classes[] = {
     SES_CLASS("RnnEncoderForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
     SES_CLASS("RnnEncoderForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
     SES_CLASS("RnnEncoderForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
+    SES_CLASS("RnnEncoderForNeighborSentences", SES_USE_PAIR_HEAD(neighbor_sentences, "sentence_vectors")),
     SES_CLASS("RnnEncoderForMultipleChoice", SES_USE_HEAD(multiple_choice, "logits")),
 };
 
