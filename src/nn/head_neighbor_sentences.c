@@ -2,7 +2,8 @@
  * after it. The sequences of a batch are consecutive sentences: label 1 means that a sequence follows the one
  * before it. Each direction has a GRU over the neighbor's tokens, shifted by one, with the sentence's vector
  * as an additional input of every gate at every step:
- *     gates(t) = W e(t - 1) + C v,  with e = 0 at the start; both directions share the vocabulary projection */
+ *     gates(t) = W e(t - 1) + C v,  with e = 0 at the start
+ * Both directions share the vocabulary projection. */
 #include "nn.h"
 
 #include <stdio.h>

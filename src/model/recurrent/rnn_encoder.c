@@ -1,5 +1,6 @@
 /* An encoder of (bidirectional) LSTM or GRU layers over token vectors: the models before BERT that classify
- * texts, tag words and embed sentences (InferSent: Conneau et al. 2017; Skip-Thought: Kiros et al. 2015). Tensors have PyTorch's names. */
+ * texts, tag words and embed sentences (InferSent: Conneau et al. 2017; Skip-Thought: Kiros et al. 2015).
+ * Tensors have PyTorch's names. */
 #include "model/model_desc.h"
 
 #include "base/alloc.h"

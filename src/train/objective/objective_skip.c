@@ -27,7 +27,7 @@ static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage 
     return true;
 }
 
-/* The mean loss over the predicted tokens: those of each sequence that follows and of the one before it. */
+/* The mean loss over the predicted tokens: all tokens of each pair of neighbors. */
 static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
                     ses_metric_sums *sums, ses_err *e)
 {
