@@ -51,6 +51,7 @@ refuses() { # refuses TEXT OPTION...: the command fails with TEXT and writes not
     if cluster "$@"; then fail "accepted: $*"; else that "$*" 'grep -qF -- "$text" "$tmp/err" && [ ! -e "$tmp/paths" ]'; fi
 }
 refuses '0 is out of range' -c 0
+refuses '--tree has no effect with --json' --tree --json
 refuses 'none of 275 words occurs 100000 times' --min-count 100000
 that 'a full disk' '! "$sesame" clusters -q -c 2 "$tmp/corpus" >/dev/full 2>"$tmp/err"'
 printf 'a b \000c d\na \377\376 b a b\n' >"$tmp/corpus" # words that are skipped

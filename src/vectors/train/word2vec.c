@@ -10,23 +10,23 @@
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
 enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
 
-#define SETTINGS(rate)                                                                               \
-    {                                                                                                \
-        [SES_W2V_DIM] = { "dim", "100", SES_VECTOR_INTEGER, 1, MAX_DIM, NULL },                      \
-        [SES_W2V_WINDOW] = { "window", "5", SES_VECTOR_INTEGER, 1, MAX_WINDOW, NULL },               \
-        [SES_W2V_NEGATIVE] = { "negative", "5", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_NEGATIVE, NULL }, \
-        [SES_W2V_SAMPLE] = { "sample", "1e-3", SES_VECTOR_REAL, 0, 1, NULL },                        \
-        [SES_W2V_LOSS] = { "loss", "ns", SES_VECTOR_CHOICE, 0, 0, "ns|hs" },                         \
-        [SES_W2V_EPOCHS] = { "epochs", "5", SES_VECTOR_INTEGER, 1, 1 << 20, NULL },                  \
-        [SES_W2V_LR] = { "lr", rate, SES_VECTOR_REAL, 0, 100, NULL },                                \
-        [SES_W2V_MIN_COUNT] = { "min-count", "5", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },            \
-        [SES_W2V_MAX_VOCAB] = { "max-vocab", "0", SES_VECTOR_INTEGER, 0, 1 << 30, NULL },            \
-        [SES_W2V_MINN] = { "minn", "3", SES_VECTOR_INTEGER, 1, 100, NULL },                          \
-        [SES_W2V_MAXN] = { "maxn", "0", SES_VECTOR_INTEGER, 0, 100, NULL },                          \
-        [SES_W2V_BUCKET] = { "bucket", "2000000", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },            \
-        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },       \
-        [SES_W2V_SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                 \
-        [SES_W2V_SHARDS] = { "shards", "8", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_SHARDS, NULL },       \
+#define SETTINGS(rate)                                                                                          \
+    {                                                                                                           \
+        [SES_W2V_DIM] = { "dim", "100", SES_VECTOR_INTEGER, 1, MAX_DIM, NULL },                                 \
+        [SES_W2V_WINDOW] = { "window", "5", SES_VECTOR_INTEGER, 1, MAX_WINDOW, NULL },                          \
+        [SES_W2V_NEGATIVE] = { "negative", "5", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_NEGATIVE, NULL, "loss=hs" }, \
+        [SES_W2V_SAMPLE] = { "sample", "1e-3", SES_VECTOR_REAL, 0, 1, NULL },                                   \
+        [SES_W2V_LOSS] = { "loss", "ns", SES_VECTOR_CHOICE, 0, 0, "ns|hs" },                                    \
+        [SES_W2V_EPOCHS] = { "epochs", "5", SES_VECTOR_INTEGER, 1, 1 << 20, NULL },                             \
+        [SES_W2V_LR] = { "lr", rate, SES_VECTOR_REAL, 0, 100, NULL },                                           \
+        [SES_W2V_MIN_COUNT] = { "min-count", "5", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },                       \
+        [SES_W2V_MAX_VOCAB] = { "max-vocab", "0", SES_VECTOR_INTEGER, 0, 1 << 30, NULL },                       \
+        [SES_W2V_MINN] = { "minn", "3", SES_VECTOR_INTEGER, 1, 100, NULL, "maxn=0" },                           \
+        [SES_W2V_MAXN] = { "maxn", "0", SES_VECTOR_INTEGER, 0, 100, NULL },                                     \
+        [SES_W2V_BUCKET] = { "bucket", "2000000", SES_VECTOR_INTEGER, 1, 1 << 30, NULL, "maxn=0" },             \
+        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },                  \
+        [SES_W2V_SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                            \
+        [SES_W2V_SHARDS] = { "shards", "8", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_SHARDS, NULL },                  \
     }
 
 static const ses_vector_setting skipgram[SES_W2V_SETTINGS] = SETTINGS("0.025");
