@@ -41,9 +41,35 @@ static int64_t count_parameters(const ses_model *m)
     return n;
 }
 
+static void put_neural(ses_json_writer *json, const ses_model *x)
+{
+    ses_json_member_string(json, "architecture", ses_model_class_name(x));
+    ses_json_member_int(json, "parameters", count_parameters(x));
+    ses_json_member_int(json, "n_layers", ses_model_layer_count(x));
+    ses_json_member_int(json, "vocab_size", ses_model_vocab_size(x));
+    put_labels(json, x);
+}
+
+/* A classifier of texts without a neural encoder: its method, and what it has learned. */
+static void put_classifier(ses_json_writer *json, const ses_pipeline *p)
+{
+    const ses_classifier *c = p->classifier;
+    const ses_json *names = ses_json_get(ses_json_root(p->config), "id2label");
+    ses_json_member_string(json, "architecture", c->kind->name);
+    if (c->kind->parameters) ses_json_member_int(json, "parameters", c->kind->parameters(c->self));
+    if (c->kind->features) ses_json_member_int(json, "features", c->kind->features(c->self));
+    ses_json_member_array(json, "labels");
+    for (size_t i = 0; i < c->n_labels; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "LABEL_%zu", i);
+        const char *name = ses_json_string(ses_json_get(names, number + 6), NULL);
+        ses_json_put_string(json, name ? name : number);
+    }
+    ses_json_end_array(json);
+}
+
 static void put_model(ses_json_writer *json, ses_served_model *m)
 {
-    const ses_model *x = m->model;
     ses_served_pipeline *p = ses_served_model_pipeline(m);
     const ses_pipeline *pipeline = p ? p->compute : NULL;
     ses_json_begin_object(json);
@@ -53,17 +79,15 @@ static void put_model(ses_json_writer *json, ses_served_model *m)
     ses_json_member_string(json, "owned_by", "sesame");
     ses_json_member_string(json, "task", m->own_task->name);
     put_tasks(json, m);
-    ses_json_member_string(json, "architecture", ses_model_class_name(x));
-    ses_json_member_string(json, "model_type", ses_model_type(x));
-    ses_json_member_int(json, "parameters", count_parameters(x));
-    ses_json_member_string(json, "dtype", ses_dtype_name(ses_model_dtype(x)));
-    ses_json_member_int(json, "n_layers", ses_model_layer_count(x));
-    if (pipeline) ses_json_member_int(json, "max_input_tokens", ses_pipeline_max_seq_len(pipeline));
-    ses_json_member_int(json, "vocab_size", ses_model_vocab_size(x));
+    ses_json_member_string(json, "model_type", ses_served_model_type(m));
+    ses_json_member_string(json, "dtype", ses_served_model_dtype(m));
+    if (m->model) put_neural(json, m->model);
+    if (pipeline && pipeline->classifier) put_classifier(json, pipeline);
+    if (pipeline && pipeline->model)
+        ses_json_member_int(json, "max_input_tokens", ses_pipeline_max_seq_len(pipeline));
     if (pipeline && ses_pipeline_encoder(pipeline))
         ses_json_member_int(json, "dimensions", ses_sentence_width(ses_pipeline_encoder(pipeline)));
-    put_labels(json, x);
-    if (pipeline && pipeline->tokenizer_config.role[SES_ROLE_MASK] >= 0) {
+    if (m->tokenizer && pipeline && pipeline->tokenizer_config.role[SES_ROLE_MASK] >= 0) {
         size_t n = 0;
         const char *mask =
             ses_tokenizer_id_to_token(m->tokenizer, pipeline->tokenizer_config.role[SES_ROLE_MASK], &n);
@@ -117,7 +141,7 @@ static bool info(ses_worker *w, ses_job *j)
     ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_json_begin_object(json);
     ses_json_member_string(json, "model_id", j->model->name);
-    ses_json_member_string(json, "model_dtype", ses_dtype_name(ses_model_dtype(j->model->model)));
+    ses_json_member_string(json, "model_dtype", ses_served_model_dtype(j->model));
     ses_json_member_object(json, "model_type");
     ses_json_member_object(json, j->model->own_task->task == &ses_task_embed    ? "embedding"
                                  : j->model->own_task->task == &ses_task_rerank ? "reranker"
@@ -125,7 +149,10 @@ static bool info(ses_worker *w, ses_job *j)
     ses_json_end_object(json);
     ses_json_end_object(json);
     ses_json_member_int(json, "max_concurrent_requests", o->queue_inputs);
-    ses_json_member_int(json, "max_input_length", p ? ses_pipeline_max_seq_len(p->compute) : 0);
+    ses_json_member_int(json, "max_input_length",
+                        !p                  ? 0
+                        : p->compute->model ? ses_pipeline_max_seq_len(p->compute)
+                                            : SES_MAX_JOB_TOKENS);
     ses_json_member_int(json, "max_batch_tokens", o->batch_tokens);
     ses_json_member_int(json, "max_client_batch_size", o->max_inputs);
     ses_json_member_int(json, "tokenization_workers", o->workers);

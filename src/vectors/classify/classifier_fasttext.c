@@ -217,6 +217,8 @@ static int64_t parameters(const void *self)
     return (f->model->in.rows + f->model->out.rows) * f->model->set.dim;
 }
 
+static int64_t features(const void *self) { return ((const fasttext *)self)->model->in.rows; }
+
 const ses_classifier_kind ses_classifier_fasttext = {
     .name = "fasttext",
     .summary = "fastText: mean of trained vectors of words and n-grams",
@@ -226,5 +228,6 @@ const ses_classifier_kind ses_classifier_fasttext = {
     .save = save,
     .log_probabilities = log_probabilities,
     .parameters = parameters,
+    .features = features,
     .free = fasttext_free,
 };
