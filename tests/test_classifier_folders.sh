@@ -51,7 +51,7 @@ for text in 'a good film' 'the dull play of 1' 'unknown'; do
     that "fastText: $text" 'same fast fasttext "$text"'
     that "CBoW: $text" 'same cbow cbow "$text"'
 done
-that 'models' 'post /v1/models && has "\"id\":\"fast\"" && has "\"architecture\":\"nb-svm\"" && has "\"tasks\":[\"text-classification\"],\"model_type\":\"sesame_classifier\"" && has "\"labels\":[\"neg\",\"pos\"]"'
+that 'models' 'post /v1/models && has "\"id\":\"fast\"" && has "\"architecture\":\"nb-svm\"" && has "\"tasks\":[\"text-classification\"],\"architecture\":\"nb-svm\",\"model_type\":\"sesame_classifier\"" && has "\"labels\":[\"neg\",\"pos\"]"'
 that '/info' 'post /info && has "\"model_type\":{\"classifier\":{}}"'
 that '/api/tags' 'post /api/tags && has "sesame_classifier"'
 that '/predict' 'post /predict "{\"inputs\":[[\"a good film\"],[\"a dull play\"]]}" && has "\"label\":\"pos\"},{" && has "\"label\":\"neg\"},{"'
