@@ -65,7 +65,7 @@ refuses 'pretrainedVectors belongs to' --exact fasttext --model cbow --pretraine
 # Ranges are printed in full.
 refuses 'iter 9999999: expected a number from 1 to 1048576$' --exact word2vec --iter 9999999 "$tmp/corpus"
 refuses 'bucket -1: expected a number from 0 to 2147483647$' --exact fasttext --bucket -1 "$tmp/corpus"
-# A folder in the place of the output fails before the text is read.
+# An output that is a folder fails before the text is read.
 mkdir "$tmp/folder"
 for other in "--overwrite" "--overwrite --model pv-dbow" "--overwrite --exact word2vec"; do
     refuses 'folder is a folder; expected a file' --output "$tmp/folder" $other "$tmp/missing"

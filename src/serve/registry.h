@@ -67,7 +67,7 @@ void ses_served_model_release(ses_served_model *m); /* m may be NULL */
 /* References to all models, in the order they were loaded; free the array with ses_free. NULL: no memory. */
 ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
 
-/* What lists of models show: the type of config.json, and the type of its numbers. */
+/* The model_type of config.json; the type of the numbers. */
 const char *ses_served_model_type(const ses_served_model *m);
 const char *ses_served_model_dtype(const ses_served_model *m);
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);

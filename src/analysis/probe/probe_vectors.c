@@ -16,7 +16,7 @@ typedef struct reader {
     ses_words words;
 } reader;
 
-/* Adds the vector of a word to `to`; *known counts those that have one. */
+/* Adds the vector of a word to `to`; *known counts the words that have one. */
 static bool add_word(reader *r, ses_string word, float *to, size_t *known, ses_err *e)
 {
     int64_t at = ses_vectors_find(r->v, word.p, word.n);

@@ -5,7 +5,7 @@
  * the mutual information loses if s and t are merged, a sum over slots u, whose parts are added and removed
  * one by one.
  *
- * Merges of equal value are decided by rounding errors, so that the numbers are those of wcluster to the last
+ * Rounding errors decide merges of equal value, so that the numbers equal the numbers of wcluster to the last
  * bit: the same slots (two more than clusters), the same order of additions, and of equal losses the first in
  * the order of the slots. */
 #include "brown.h"

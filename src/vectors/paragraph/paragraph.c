@@ -110,7 +110,8 @@ static void merge_chunk(void *ctx, int64_t chunk, void *scratch)
     const ses_row_copies *copies[SES_PV_SHARDS];
     (void)scratch;
     for (int i = 0; i < SES_PV_SHARDS; i++) copies[i] = &p->worker[i].out;
-    float pairs = p->m->o.method == SES_PV_DBOW_WORDS ? (float)p->m->o.window + 1 : 1; /* of an output */
+    /* an output is trained with all inputs of a step: one, or the document and its context words */
+    float pairs = p->m->o.method == SES_PV_DBOW_WORDS ? (float)p->m->o.window + 1 : 1;
     ses_row_copies_merge(copies, SES_PV_SHARDS, chunk, MERGE_PARTS, STEP * p->rate * pairs, p->worker[0].k);
     if (!p->m->word) return;
     for (int i = 0; i < SES_PV_SHARDS; i++) copies[i] = &p->worker[i].word;

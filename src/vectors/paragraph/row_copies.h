@@ -22,11 +22,11 @@ float *ses_row_copy(ses_row_copies *c, int32_t row); /* room must have been rese
 void ses_row_copies_drop(ses_row_copies *c);
 
 enum { SES_ROW_COPIES_MAX = 64 };
-/* Adds the changes of the copies [n], at most SES_ROW_COPIES_MAX, to part `part` of `parts` (a power of two) of the rows of their common base, in the order
- * of the copies. Copies that move a row the same way would overshoot: their sum is scaled as if they had been
- * trained one after another. u uses cover the part m(u) = 1 - exp(-u step) of the way to an optimum; k copies
- * with U uses altogether would cover m(U), and the sum of their changes covers k m(U / k). The copies must be
- * dropped then. */
+/* Adds the changes of the copies [n], at most SES_ROW_COPIES_MAX, to part `part` of `parts` (a power of two)
+ * of the rows of their common base, in the order of the copies. Copies that move a row the same way would
+ * overshoot: their sum is scaled as if they had been trained one after another. u uses cover the part
+ * m(u) = 1 - exp(-u step) of the way to an optimum; k copies with U uses altogether would cover m(U), and the
+ * sum of their changes covers k m(U / k). The copies must be dropped then. */
 void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t part, int64_t parts, float step,
                           const ses_kernels *k);
 
