@@ -75,6 +75,9 @@ refused "an unknown method" 2 'unknown method "nbsvm"; choose one of majority, n
 refused "a setting of another method" 2 '--beta has no effect on method nb' nb --beta 0.5
 refused "an option of models" 2 '--batch-size has no effect on method nb: only models read it' nb --batch-size 8
 refused "a learning rate" 2 '--lr has no effect on method nb' nb --lr 5e-5
+refused "samples without their loss" 2 '--negatives has no effect with --loss softmax; use --loss ns' fasttext --negatives 3
+refused "lengths of no n-grams" 2 '--min-chars has no effect without --max-chars' fasttext --min-chars 2
+refused "rows of no n-grams" 2 '--buckets has no effect without n-grams' fasttext --buckets 200
 refused "a model" 2 '--model has no effect' nb --model "$tmp/nb"
 refused "another task" 2 'methods classify texts' nb --task regress
 refused "no vectors" 2 'needs word vectors' cbow

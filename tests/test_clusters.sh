@@ -31,6 +31,19 @@ writes '391643202 4879' -c 200 --min-count 1
 writes '405427695 5153' -c 500 --min-count 1
 for threads in 2 3 8; do writes '2327902913 4161' -c 60 --threads $threads; done
 
+# Nearly every word is rare: many merges have exactly the same value. The files of wcluster, again.
+cp "$tmp/corpus" "$tmp/first"
+awk 'BEGIN { x = 1; for (i = 0; i < 3000; i++) { x = x * 16807 % 2147483647; y = x % 4 ? int(x / 8 % 40) * int(x / 320 % 40) : x % 1999
+    printf "w%d%s", y, x % 17 == 0 ? "\n" : " " } printf "end" }' >"$tmp/corpus"
+that 'the text of rare words is the one of the sums' '[ "$(cksum <"$tmp/corpus")" = "978374106 14777" ]'
+writes '2416862034 12595' -c 30 --min-count 1
+writes '2667028810 13909' -c 80 --min-count 1
+writes '1107688008 14433' -c 120 --min-count 1
+writes '1208366322 15155' -c 200 --min-count 1
+writes '4019954613 7882' -c 60 --min-count 2
+for threads in 2 8; do writes '1107688008 14433' -c 120 --threads $threads; done
+cp "$tmp/first" "$tmp/corpus"
+
 # Words that the limit drops are between the ages of the others and of the clusters.
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
     awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 30; i++) printf "w%d ", int(9 * rand() * rand()); print "" }' >"$tmp/few"
@@ -51,6 +64,7 @@ refuses() { # refuses TEXT OPTION...: the command fails with TEXT and writes not
     if cluster "$@"; then fail "accepted: $*"; else that "$*" 'grep -qF -- "$text" "$tmp/err" && [ ! -e "$tmp/paths" ]'; fi
 }
 refuses '0 is out of range' -c 0
+refuses '--tree has no effect with --json' --tree --json
 refuses 'none of 275 words occurs 100000 times' --min-count 100000
 that 'a full disk' '! "$sesame" clusters -q -c 2 "$tmp/corpus" >/dev/full 2>"$tmp/err"'
 printf 'a b \000c d\na \377\376 b a b\n' >"$tmp/corpus" # words that are skipped

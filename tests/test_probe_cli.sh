@@ -39,6 +39,23 @@ awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 80; i++) printf "%s\t%s\n"
 ok "texts" exits 0 "$sesame" probe text -m $m "$tmp/x.tsv" --layers 1 --no-random
 ok "of two labels" out_has '2 classes'
 
+# Static word vectors as a baseline. They tell the tags of x.conllu apart, and "b" only in lower case.
+printf '4 4\na 1 0 0 0\nB 0 9 0 0\nc 0 1 0 0\nd 0 1 0 0\n' >"$tmp/x.vec"
+static() { sed -n "s/.*\"static_vectors\": *{\"accuracy\": *\([0-9.]*\).*/\1/p" "$tmp/out"; }
+ok "static vectors" exits 0 "$sesame" probe tag -m $m "$tmp/x.conllu" "$tmp/x.conllu" --layers 1 --no-random --vectors "$tmp/x.vec" --json
+ok "their accuracy: b and e are unknown" [ "$(static | cut -c 1-6)" = 0.8333 ]
+ok "words without a vector" out_has '"words": *720, *"words_without_vector": *300'
+cp "$tmp/out" "$tmp/one"
+ok "static vectors on one thread" exits 0 "$sesame" probe tag -m $m "$tmp/x.conllu" "$tmp/x.conllu" --layers 1 --no-random --vectors "$tmp/x.vec" --json --threads 1
+ok "the same numbers" cmp "$tmp/one" "$tmp/out"
+sed 's/^B/b/' "$tmp/x.vec" >"$tmp/y.vec"
+ok "static vectors of texts" exits 0 "$sesame" probe text -m $m "$tmp/x.tsv" --layers 1 --no-random --vectors "$tmp/y.vec" --json
+ok "tell the labels apart" [ "$(static | cut -c 1)" = 1 ]
+ok "a row of the table" exits 0 "$sesame" probe arc -m $m "$tmp/x.conllu" --layers 1 --no-random --vectors "$tmp/y.vec"
+ok "of arcs" out_has '^static vectors  *[0-9]'
+ok "no vectors" exits 3 "$sesame" probe tag -m $m "$tmp/x.conllu" --vectors "$tmp/x.tsv"
+ok "are named" err_has '--vectors .*x.tsv'
+
 # Baselines of every form.
 ok "edge: baselines" exits 0 "$sesame" probe arc -m $m "$tmp/x.conllu" --edge --layers 1 --mdl --json
 ok "a control task" out_has '"selectivity"'
@@ -108,6 +125,8 @@ refused --label-column text -m $m "$tmp/x.conllu" --label 2
 refused --word-pieces text -m $m "$tmp/x.tsv" --word-pieces first
 refused --skip-invalid tag -m $m "$tmp/y.conll" --skip-invalid
 refused --mlp tag -m $m "$tmp/x.conllu" --edge --mlp 8
+refused --vectors tag -m $m "$tmp/x.conllu" --mix --vectors "$tmp/x.vec"
+refused --vectors tree -m $m "$tmp/x.conllu" --vectors "$tmp/x.vec"
 refused --mlp tag -m $m "$tmp/x.conllu" --mix --mlp 8
 refused --regularization tag -m $m "$tmp/x.conllu" --mlp 8 -C 1
 refused --tolerance tag -m $m "$tmp/x.conllu" --mix --tolerance 0.1

@@ -87,6 +87,7 @@ refuses 2 'missing argument' similarity "$tmp/v.txt"
 refuses 3 'no pairs' similarity "$tmp/v.txt" "$tmp/lists/ignored.md"
 
 # eval
+that "rules without analogies" '! vectors eval --rules gensim "$tmp/v.txt" --similarity "$tmp/questions" && grep -q -e "--rules has no effect without --analogies" "$tmp/err"'
 that 'analogies' 'vectors eval --json "$tmp/v.txt" --analogies "$tmp/questions" && grep -q "\"total\": {\"questions\": 4, \"scored\": 3, \"correct\": 2, \"accuracy\": 0.6666" "$tmp/out"'
 that 'rules of gensim' 'vectors eval --json --rules gensim "$tmp/v.txt" --analogies "$tmp/questions" && grep -q "\"rules\": \"gensim\", \"method\": \"3cosadd\", \"restrict\": 300000" "$tmp/out" && grep -q "\"correct\": 2, \"accuracy\": 0.6666" "$tmp/out"'
 that 'restricted' 'vectors eval --json --restrict 3 "$tmp/v.txt" --analogies "$tmp/questions" && grep -q "\"total\": {\"questions\": 4, \"scored\": 0, \"correct\": 0, \"accuracy\": null}" "$tmp/out"'

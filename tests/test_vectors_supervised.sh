@@ -129,6 +129,9 @@ refuses '--autotune-validation' supervised --autotune-trials 3 -o "$tmp/out" "$t
 refuses '--autotune-validation' supervised --autotune-metric f1 -o "$tmp/out" "$tmp/corpus"
 refuses '--autotune-validation' supervised --autotune-predictions 1 -o "$tmp/out" "$tmp/corpus"
 refuses '--minn 4 is larger than --maxn 3' supervised --minn 4 --maxn 3 -o "$tmp/out" "$tmp/corpus"
+refuses '--neg has no effect with --loss hs; use --loss ns' supervised --loss hs --neg 3 -o "$tmp/out" "$tmp/corpus"
+refuses '--bucket has no effect without n-grams' supervised --bucket 30 -o "$tmp/out" "$tmp/corpus"
+refuses 'is a folder; expected a file' supervised --overwrite -o "$tmp" "$tmp/absent"
 refuses 'nothing to resume' supervised --resume -o "$tmp/out" "$tmp/corpus"
 refuses 'given 2 times' supervised --autotune-validation - -o "$tmp/out" -
 refuses '--epoch needs --retrain' quantize "$tmp/model.bin" --epoch 5 -o "$tmp/out"

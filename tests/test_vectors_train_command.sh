@@ -54,6 +54,24 @@ refuses 'does not apply to --exact' --exact fasttext --format fasttext "$tmp/cor
 refuses 'takes one text' --exact word2vec "$tmp/corpus" "$tmp/corpus"
 refuses 'unknown; expected one of' --model x "$tmp/corpus"
 refuses 'nothing to resume' --resume "$tmp/corpus"
+# Options that would have no effect.
+refuses 'negative has no effect with --loss hs$' --loss hs --negative 3 "$tmp/corpus"
+refuses 'minn has no effect with --maxn 0, the default' --minn 2 "$tmp/corpus"
+refuses 'minn has no effect with --maxn 00$' --model cbow --minn 2 --maxn 00 "$tmp/corpus"
+refuses 'bucket has no effect with --maxn 0, the default' --bucket 10 "$tmp/corpus"
+refuses 'window has no effect with --train-words no, the default' --model pv-dbow --window 3 "$tmp/corpus"
+refuses 'wordNgrams belongs to --model supervised, not to --model skipgram' --exact fasttext --wordNgrams 2 "$tmp/corpus"
+refuses 'pretrainedVectors belongs to' --exact fasttext --model cbow --pretrainedVectors x "$tmp/corpus"
+# Ranges are printed in full.
+refuses 'iter 9999999: expected a number from 1 to 1048576$' --exact word2vec --iter 9999999 "$tmp/corpus"
+refuses 'bucket -1: expected a number from 0 to 2147483647$' --exact fasttext --bucket -1 "$tmp/corpus"
+# An output that is a folder fails before the text is read.
+mkdir "$tmp/folder"
+for other in "--overwrite" "--overwrite --model pv-dbow" "--overwrite --exact word2vec"; do
+    refuses 'folder is a folder; expected a file' --output "$tmp/folder" $other "$tmp/missing"
+done
+refuses 'folder is not a folder of word vectors' --overwrite --format safetensors --output "$tmp/folder" "$tmp/missing"
+refuses 'a is not a folder of word vectors' --overwrite --format safetensors --output "$tmp/a" "$tmp/missing"
 echo state >"$tmp/refused.checkpoint"
 for model in skipgram glove pv-dbow; do
     refuses 'refused.checkpoint exists: --resume continues that run, --overwrite starts again' --model $model "$tmp/corpus"

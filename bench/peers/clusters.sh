@@ -1,8 +1,6 @@
 #!/bin/sh
 # Compares `sesame clusters` with wcluster (Liang 2005), byte for byte, and prints the CPU seconds of both.
 # Usage: bench/peers/clusters.sh SESAME WCLUSTER CORPUS [C:MIN_COUNT...]
-# Words of few occurrences give merges of exactly equal value, which wcluster decides by rounding errors: use a minimum
-# count that grows with C.
 set -u
 sesame=$1 wcluster=$2 corpus=$3
 shift 3

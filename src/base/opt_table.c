@@ -203,6 +203,14 @@ const ses_opt *ses_opt_next(ses_opt_iter *it)
     return NULL;
 }
 
+const char *ses_opt_given(const ses_opt_table *t, const void *args)
+{
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n); (o = ses_opt_next(&it));)
+        if (o->was_set && *(const bool *)((const char *)args + o->was_set)) return o->name;
+    return NULL;
+}
+
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e)
 {
     const ses_opt *o;

@@ -75,6 +75,9 @@ typedef struct ses_opt_iter {
 ses_opt_iter ses_opt_begin(const ses_opt *opt, size_t n);
 const ses_opt *ses_opt_next(ses_opt_iter *it); /* valid until the next call; NULL past the end */
 
+/* The name of the first option with was_set that was used. NULL: none. */
+const char *ses_opt_given(const ses_opt_table *t, const void *args);
+
 typedef struct ses_usage_example {
     const char *line, *what; /* the command as typed, and its description */
 } ses_usage_example;

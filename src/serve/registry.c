@@ -54,7 +54,17 @@ void ses_served_model_release(ses_served_model *m)
 
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task)
 {
-    return ses_task_suits(task->task, m->model);
+    return m->model ? ses_task_suits(task->task, m->model) : task->task->by_classifier != NULL;
+}
+
+const char *ses_served_model_type(const ses_served_model *m)
+{
+    return m->model ? ses_model_type(m->model) : SES_CLASSIFIER_MODEL_TYPE;
+}
+
+const char *ses_served_model_dtype(const ses_served_model *m)
+{
+    return ses_dtype_name(m->model ? ses_model_dtype(m->model) : SES_F64);
 }
 
 /* The task of the model's head: what "POST /" runs. */
@@ -63,7 +73,7 @@ static const ses_task_entry *find_own_task(const ses_served_model *m)
     static const char *const first[] = { "rerank", "text-classification", "text-generation",
                                          "summarization" };
     const ses_task_entry *embed = ses_task_find("embed");
-    if (m->is_sentence_encoder || !m->model->class->head[0].head) return embed;
+    if (m->model && (m->is_sentence_encoder || !m->model->class->head[0].head)) return embed;
     for (size_t i = 0; i < SES_LEN(first); i++) {
         const ses_task_entry *t = ses_task_find(first[i]);
         if (ses_served_model_supports(m, t)) return t;
@@ -80,7 +90,7 @@ static ses_served_model *find_owner(ses_registry *r, const ses_folder_state *wei
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < r->n && !found; i++) {
         ses_served_model *m = r->model[i]->base ? r->model[i]->base : r->model[i];
-        if (!m->model->adapter && ses_folder_state_equal(&m->weights, weights)) found = m;
+        if (m->model && !m->model->adapter && ses_folder_state_equal(&m->weights, weights)) found = m;
     }
     if (found) ses_served_model_retain(found);
     pthread_mutex_unlock(&r->lock);
@@ -102,6 +112,17 @@ static bool find_base(ses_registry *r, ses_served_model *m, ses_err *e)
     return true;
 }
 
+/* Opens the weights. A classifier of texts has none: its first pipeline opens it. */
+static bool open_weights(ses_registry *r, ses_served_model *m, ses_err *e)
+{
+    if (ses_classifier_is_dir(m->dir)) return true;
+    if (!find_base(r, m, e)) return false;
+    m->is_sentence_encoder = ses_sentence_is_encoder_dir(m->dir);
+    ses_model_options o = { .no_head = m->is_sentence_encoder, .shared = m->base ? m->base->model : NULL };
+    m->model = ses_model_open(m->dir, m->dev, &o, e);
+    return m->model != NULL;
+}
+
 static ses_served_model *model_open(ses_registry *r, const char *name, const char *dir, ses_err *e)
 {
     ses_served_model *m = ses_alloc(sizeof *m, e);
@@ -112,14 +133,10 @@ static ses_served_model *model_open(ses_registry *r, const char *name, const cha
     m->created = (int64_t)time(NULL);
     m->name = ses_strdup(name, e);
     m->dir = m->name ? ses_model_resolve(dir, NULL, e) : NULL;
-    if (!m->dir || !find_base(r, m, e)) goto fail;
-    m->is_sentence_encoder = ses_sentence_is_encoder_dir(m->dir);
-    ses_model_options o = { .no_head = m->is_sentence_encoder, .shared = m->base ? m->base->model : NULL };
-    m->model = ses_model_open(m->dir, m->dev, &o, e);
-    if (!m->model) goto fail;
-    m->own_task = find_own_task(m);
-    return m;
-fail:
+    if (m->dir && open_weights(r, m, e)) {
+        m->own_task = find_own_task(m);
+        return m;
+    }
     model_free(m);
     return NULL;
 }
@@ -158,6 +175,26 @@ static const ses_tokenizer *shared_tokenizer(const ses_served_model *m, const se
     return NULL;
 }
 
+/* The pipeline that was opened with the model; NULL: none yet. The lock is held. */
+static ses_served_pipeline *first_pipeline(const ses_served_model *m)
+{
+    ses_served_pipeline *p = m->pipelines;
+    while (p && p->next) p = p->next;
+    return p;
+}
+
+/* All pipelines of a classifier share the one of the first. */
+static ses_pipeline *open_compute(ses_served_model *m, const ses_task_entry *task,
+                                  const ses_setting *settings, ses_err *e)
+{
+    const ses_served_pipeline *first = m->model ? NULL : first_pipeline(m);
+    ses_pipeline_options o = { .settings = settings,
+                               .model = m->model,
+                               .tokenizer = m->model ? shared_tokenizer(m, task->task) : NULL };
+    return first ? ses_pipeline_open_classifier_of(first->compute, task->name, settings, e)
+                 : ses_pipeline_open_with(task->name, m->dir, m->dev, &o, e);
+}
+
 static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_entry *task,
                                           const ses_setting *settings, char *key, ses_err *e)
 {
@@ -166,11 +203,8 @@ static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_en
         ses_free(key);
         return NULL;
     }
-    ses_pipeline_options o = { .settings = settings,
-                               .model = m->model,
-                               .tokenizer = shared_tokenizer(m, task->task) };
     p->model = m, p->task = task, p->key = key;
-    p->compute = ses_pipeline_open_with(task->name, m->dir, m->dev, &o, e);
+    p->compute = open_compute(m, task, settings, e);
     if (!p->compute) {
         pipeline_free(p);
         return NULL;
@@ -184,15 +218,18 @@ static ses_served_pipeline *pipeline_open(ses_served_model *m, const ses_task_en
     return p;
 }
 
-/* Closes the pipeline that has not been used for the longest time. Pipelines that own a tokenizer stay:
- * others share it. False: all are in use. The lock is held. */
+static bool owns_part(const ses_served_pipeline *p)
+{
+    return p->compute->own_tokenizer || (p->compute->classifier && !p->compute->original);
+}
+
+/* Closes the pipeline that has not been used for the longest time. Pipelines that own a tokenizer or a
+ * classifier stay: others share it. False: all are in use. The lock is held. */
 static bool close_unused(ses_served_model *m)
 {
     ses_served_pipeline **oldest = NULL;
     for (ses_served_pipeline **p = &m->pipelines; *p; p = &(*p)->next)
-        if (!(*p)->users && !(*p)->compute->own_tokenizer &&
-            (!oldest || (*p)->last_used < (*oldest)->last_used))
-            oldest = p;
+        if (!(*p)->users && !owns_part(*p) && (!oldest || (*p)->last_used < (*oldest)->last_used)) oldest = p;
     if (!oldest) return false;
     ses_served_pipeline *p = *oldest;
     *oldest = p->next;
@@ -204,8 +241,7 @@ static bool close_unused(ses_served_model *m)
 ses_served_pipeline *ses_served_model_pipeline(ses_served_model *m)
 {
     pthread_mutex_lock(&m->lock);
-    ses_served_pipeline *p = m->pipelines;
-    while (p && p->next) p = p->next; /* the first that was opened */
+    ses_served_pipeline *p = first_pipeline(m);
     pthread_mutex_unlock(&m->lock);
     return p;
 }

@@ -32,10 +32,10 @@ typedef struct ses_served_pipeline {
 struct ses_served_model {
     char *name, *dir;
     ses_device *dev;
-    ses_model *model;
+    ses_model *model;               /* NULL: a classifier of texts, which its first pipeline owns */
     ses_folder_state weights;       /* the folder that has the weights: an adapter uses its base model's */
     struct ses_served_model *base;  /* a reference to the model whose weights it shares; NULL: none */
-    const ses_tokenizer *tokenizer; /* that of the first pipeline */
+    const ses_tokenizer *tokenizer; /* that of the first pipeline; NULL: it has none */
     bool is_sentence_encoder;       /* the folder has a modules.json */
     const ses_task_entry *own_task; /* the task of the model's head; NULL: none */
     int64_t created;                /* Unix time */
@@ -67,6 +67,9 @@ void ses_served_model_release(ses_served_model *m); /* m may be NULL */
 /* References to all models, in the order they were loaded; free the array with ses_free. NULL: no memory. */
 ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
 
+/* The model_type of config.json; the type of the numbers. */
+const char *ses_served_model_type(const ses_served_model *m);
+const char *ses_served_model_dtype(const ses_served_model *m);
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);
 
 /* The pipeline of a task with settings that belong to the whole pipeline (NULL: defaults). Opened when it is

@@ -7,7 +7,7 @@
 #include "text/tokenizer_files.h"
 
 /* NO_LIMIT: models without a position table report at least this many tokens as their maximum. */
-enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20, CONFIG_MAX = 1 << 28 };
+enum { HOST_BATCH_TOKENS = 2048, DEVICE_BATCH_TOKENS = 16384, NO_LIMIT = 1 << 20 };
 
 /* ---- the model ---- */
 
@@ -153,25 +153,20 @@ static void set_default_max_seq_len(ses_pipeline *p)
 static bool is_classifier(const ses_pipeline *p, const ses_pipeline_options *o)
 {
     if (p->original) return p->original->classifier != NULL;
-    char *path = o->model || o->encoder ? NULL : ses_path_join(p->dir, "config.json", NULL);
-    ses_json_doc *config =
-        path && ses_path_exists(path) ? ses_json_load(path, CONFIG_MAX, NULL) : NULL; /* errors: load_model */
-    bool is = config && ses_classifier_is_config(ses_json_root(config));
-    ses_json_free(config);
-    ses_free(path);
-    return is;
+    return !o->model && !o->encoder && ses_classifier_is_dir(p->dir); /* other errors: load_model */
 }
 
 static bool open_classifier(ses_pipeline *p, ses_err *e)
 {
-    const ses_task *t = p->task->by_classifier;
+    const ses_pipeline *from = p->original;
+    const ses_task *t = from && from->task == p->task ? p->task : p->task->by_classifier;
     if (!t)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: a classifier of texts does not support %s", p->dir,
                         ses_task_canonical_name(p->task));
     p->task = t;
     p->settings.batch_tokens = HOST_BATCH_TOKENS;
-    if (p->original)
-        p->classifier = p->original->classifier;
+    if (from)
+        p->classifier = from->classifier, p->config = from->config;
     else {
         p->config = ses_model_config_open(p->dir, NULL, e);
         p->classifier = p->config ? ses_classifier_open(p->dir, ses_json_root(p->config), e) : NULL;
@@ -180,6 +175,8 @@ static bool open_classifier(ses_pipeline *p, ses_err *e)
 }
 
 /* ---- open and free ---- */
+
+static const ses_pipeline_options no_options;
 
 static const char *folder_of(const char *dir, const ses_pipeline_options *o)
 {
@@ -216,9 +213,8 @@ static ses_pipeline *alloc_pipeline(const ses_task *task, ses_device *dev, void 
 ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
                                const ses_pipeline_options *options, ses_err *e)
 {
-    static const ses_pipeline_options none = { 0 };
     ses_pipeline *p = alloc_pipeline(task, dev, args, e);
-    if (!p || open_pipeline(p, dir, options ? options : &none, e)) return p;
+    if (!p || open_pipeline(p, dir, options ? options : &no_options, e)) return p;
     ses_pipeline_free(p);
     return NULL;
 }
@@ -243,23 +239,38 @@ ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e)
     return NULL;
 }
 
-ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
-                                     const ses_pipeline_options *options, ses_err *e)
+/* Opens a pipeline of a task by name: by the options, or with what `original` has loaded. */
+static ses_pipeline *open_named(const char *task, const char *dir, ses_device *dev,
+                                const ses_pipeline *original, const ses_pipeline_options *options, ses_err *e)
 {
     const ses_task_entry *entry = ses_task_require(task, e);
     if (!entry) return NULL;
     const ses_task *t = entry->task;
     ses_arena mem = { .min_block = 1024 };
-    void *args = ses_task_args_new(t, task, options ? options->settings : NULL, &mem, e);
-    ses_pipeline *p = args ? ses_pipeline_new(t, dir, dev, args, options, e) : NULL;
-    if (p) {
+    void *args = ses_task_args_new(t, task, options->settings, &mem, e);
+    ses_pipeline *p = args ? alloc_pipeline(t, dev, args, e) : NULL;
+    if (p) p->original = original;
+    if (p && open_pipeline(p, dir, options, e)) {
         p->settings.owns_args = true;
         p->settings.args_mem = mem;
-    } else {
-        ses_task_args_free(t, args);
-        ses_arena_free(&mem);
+        return p;
     }
-    return p;
+    ses_pipeline_free(p);
+    ses_task_args_free(t, args);
+    ses_arena_free(&mem);
+    return NULL;
+}
+
+ses_pipeline *ses_pipeline_open_with(const char *task, const char *dir, ses_device *dev,
+                                     const ses_pipeline_options *options, ses_err *e)
+{
+    return open_named(task, dir, dev, NULL, options ? options : &no_options, e);
+}
+
+ses_pipeline *ses_pipeline_open_classifier_of(const ses_pipeline *p, const char *task,
+                                              const ses_setting *settings, ses_err *e)
+{
+    return open_named(task, p->dir, p->dev, p, &(ses_pipeline_options){ .settings = settings }, e);
 }
 
 ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev,
@@ -280,7 +291,7 @@ void ses_pipeline_free(ses_pipeline *p)
     ses_sentence_free(p->own_encoder);
     ses_model_free(p->own_model);
     if (!p->original) ses_classifier_free(p->classifier);
-    ses_json_free(p->config);
+    if (!p->original) ses_json_free(p->config);
     ses_arena_free(&p->mem);
     ses_buf_free(&p->warnings);
     ses_free(p->base_model);

@@ -126,8 +126,8 @@ struct ses_pipeline {
     char *base_model;
     ses_device *dev;
     const ses_model *model;
-    ses_classifier *classifier;  /* instead of model and tokenizer; NULL: none. A clone borrows it */
-    ses_json_doc *config;        /* config.json of the classifier: its labels; NULL: none */
+    ses_classifier *classifier; /* instead of model and tokenizer; NULL: none. A clone borrows it */
+    ses_json_doc *config; /* config.json of the classifier: its labels; NULL: none. A clone borrows it */
     const ses_sentence *encoder; /* embed, similarity: contains the model; else NULL */
     const ses_tokenizer *tokenizer;
     const ses_pipeline *original; /* the pipeline this one is a clone of; NULL: none */
@@ -148,6 +148,10 @@ struct ses_pipeline {
     ses_pipeline_runner runner;
     ses_pipeline_stats stats;
 };
+
+/* A pipeline with the classifier of p, which must outlive it, and with its own settings. */
+ses_pipeline *ses_pipeline_open_classifier_of(const ses_pipeline *p, const char *task,
+                                              const ses_setting *settings, ses_err *e);
 
 /* runner.c: drops the queue and frees the runner. */
 void ses_pipeline_runner_free(ses_pipeline *p);

@@ -176,7 +176,7 @@ ses_string ses_pipeline_label(const ses_pipeline *p, ses_arena *mem, int64_t i, 
 {
     char number[32];
     snprintf(number, sizeof number, "LABEL_%lld", (long long)i);
-    const ses_json *config = ses_json_root(p->original ? p->original->config : p->config);
+    const ses_json *config = ses_json_root(p->config);
     const char *name = p->classifier
                            ? ses_json_string(ses_json_get(ses_json_get(config, "id2label"), number + 6), NULL)
                            : ses_model_label_name(p->model, i);

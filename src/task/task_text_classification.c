@@ -202,12 +202,17 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 
 /* ---- classifiers that read texts ---- */
 
+static bool check_function(const args *a, ses_err *e)
+{
+    return a->function == FUNCTION_DEFAULT || a->function == FUNCTION_SOFTMAX ||
+           ses_fail(e, SES_EUSAGE, "function-to-apply: a classifier of texts has probabilities only");
+}
+
 static bool open_by_classifier(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->settings.args;
     if (a->image_vectors) return ses_fail(e, SES_EUSAGE, "image-vectors: a classifier reads texts only");
-    if (a->function != FUNCTION_DEFAULT && a->function != FUNCTION_SOFTMAX)
-        return ses_fail(e, SES_EUSAGE, "function-to-apply: a classifier of texts has probabilities only");
+    if (!check_function(a, e)) return false;
     return rename_labels(p, p->classifier->n_labels, e);
 }
 
@@ -217,6 +222,7 @@ static bool classify(ses_pipeline *p, ses_request *r, ses_err *e)
     const args *a = r->args;
     item_state *s = r->state;
     ses_string text = r->item.text, pair = r->item.pair;
+    if (!check_function(a, e)) return false;
     s->n = (int64_t)p->classifier->n_labels;
     s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
     double *log_p = ses_arena_array(&r->mem, (size_t)s->n, sizeof *log_p, e);
@@ -254,7 +260,7 @@ static const ses_task by_classifier = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .item_settings = "top-k|text-pair",
+    .item_settings = "top-k|function-to-apply|text-pair",
     .state_size = sizeof(task_state),
     .request_size = sizeof(item_state),
     .item_schema = { .text = "text", .pair = "text_pair" },

@@ -64,6 +64,9 @@ struct ses_word_format {
     void (*put_row)(ses_buf *out, const ses_vector_line *line);
     const char *(*refuses)(ses_string word);
     bool (*save)(const ses_vectors *v, const char *path, const ses_vectors_save_options *o, ses_err *e);
+    /* A format whose files are in a folder: fails unless the path is such a folder, which may be replaced.
+     * NULL: the format is one file. */
+    bool (*check_folder)(const char *path, ses_err *e);
 };
 
 const ses_word_format *ses_word_format_at(size_t i); /* NULL past the last */

@@ -91,6 +91,14 @@ static const ses_opt opt[] = {
           "compute the codelength by online coding: blocks end at 0.1, 0.2, ... 50, 100 % of the training "
           "data; a label with probability p costs -log2((n p + 1)/(n + K)) bits after n examples of K "
           "labels, and -log2 p in the unsmoothed codelength if the label is among them" },
+    { .name = "vectors",
+      .type = SES_OPT_TEXT,
+      .offset = AT(vectors),
+      .was_set = AT(given.vectors),
+      .value = "FILE",
+      .is_path = true,
+      .help = "static word vectors (a file of 'sesame vectors') as a baseline: of a word its vector, of a "
+              "text the mean of its words" },
     { .name = "no-control", .type = SES_OPT_FLAG, .offset = AT(no_control), .help = "skip the control task" },
     { .name = "random-all",
       .type = SES_OPT_FLAG,

@@ -13,9 +13,10 @@ typedef struct ses_probe_classifier_args {
     const char *columns;             /* tag: labels to probe */
     const char *text, *pair, *label; /* text: columns */
     const char *task;                /* text: tasks made from trees */
+    const char *vectors;             /* file of static word vectors, a baseline; NULL: none */
     int pool;                        /* text: mean, first, last */
     struct {
-        bool columns, text, pair, label, task, pool, mlp, c, tolerance, max_train;
+        bool columns, text, pair, label, task, pool, mlp, c, tolerance, max_train, vectors;
     } given; /* options that the user gave */
 } ses_probe_classifier_args;
 

@@ -31,6 +31,21 @@ static void put_scores(ses_json_writer *w, const ses_probe_scores *s)
     ses_json_member_real(w, "compression", s->compression);
 }
 
+static void put_control(ses_json_writer *w, const ses_probe_result *x)
+{
+    if (!x->has_control) return;
+    ses_json_member_real(w, "control", score_of(&x->control));
+    ses_json_member_real(w, "selectivity", score_of(&x->task) - score_of(&x->control));
+}
+
+static void put_vectors(ses_json_writer *w, const ses_probe_result *x)
+{
+    ses_json_member_object(w, "static_vectors");
+    put_scores(w, &x->task);
+    put_control(w, x);
+    ses_json_end_object(w);
+}
+
 static void put_layer(ses_json_writer *w, const ses_probe_args *a, const ses_probe_results *r, size_t task,
                       size_t l)
 {
@@ -41,10 +56,7 @@ static void put_layer(ses_json_writer *w, const ses_probe_args *a, const ses_pro
     if (!l && r->added_0) ses_json_member_bool(w, "baseline", true);
     put_scores(w, &x->task);
     if (a->classify.mix) ses_json_member_real(w, "weight", r->weight[task * r->n_layers + l]);
-    if (x->has_control) {
-        ses_json_member_real(w, "control", score_of(&x->control));
-        ses_json_member_real(w, "selectivity", score_of(&x->task) - score_of(&x->control));
-    }
+    put_control(w, x);
     if (random->done) {
         ses_json_member_object(w, "random_weights");
         put_scores(w, &random->task);
@@ -75,6 +87,7 @@ static void put_task(ses_json_writer *w, const ses_probe_args *a, const ses_prob
     ses_json_member_int(w, "unseen_labels", (int64_t)b->unseen);
     ses_json_member_real(w, "majority", b->majority);
     ses_json_member_real(w, "majority_by_word", b->majority_by_word);
+    if (r->vectors[t].done) put_vectors(w, &r->vectors[t]);
     if (a->classify.mdl) ses_json_member_string(w, "codelength_smoothing", "(n p + 1) / (n + K)");
     if (a->classify.mix) {
         double gravity, expected;
@@ -103,6 +116,10 @@ static void put_json(ses_json_writer *w, const ses_probe_args *a, const ses_prob
     }
     if (r->data->left_out) ses_json_member_int(w, "sentences_left_out", (int64_t)r->data->left_out);
     if (r->windowed) ses_json_member_int(w, "texts_in_windows", (int64_t)r->windowed);
+    if (a->classify.vectors) {
+        ses_json_member_int(w, "words", (int64_t)r->words);
+        ses_json_member_int(w, "words_without_vector", (int64_t)r->unknown);
+    }
     ses_json_end_object(w);
 }
 
@@ -116,10 +133,9 @@ static void percent(ses_figure *f, bool present, double x)
         ses_figure_cell(f, "%s", "");
 }
 
-static void draw_row(ses_figure *f, const ses_probe_args *a, const ses_probe_results *r, size_t t, size_t l)
+static void draw_scores(ses_figure *f, const ses_probe_args *a, const ses_probe_result *x,
+                        const ses_probe_result *random, double weight)
 {
-    const ses_probe_result *x = &r->trained[t * r->n_layers + l], *random = &r->random[t * r->n_layers + l];
-    ses_figure_cell(f, "%lld%s", (long long)r->layers[l], l == ses_probe_best_layer(r, t) ? "*" : "");
     percent(f, true, score_of(&x->task));
     if (a->classify.edge)
         percent(f, true, x->task.accuracy);
@@ -128,11 +144,18 @@ static void draw_row(ses_figure *f, const ses_probe_args *a, const ses_probe_res
     percent(f, x->has_control, score_of(&x->control));
     percent(f, x->has_control, score_of(&x->task) - score_of(&x->control));
     percent(f, random->done, score_of(&random->task));
-    if (a->classify.mix) ses_figure_cell(f, "%.3f", r->weight[t * r->n_layers + l]);
+    if (a->classify.mix) ses_figure_cell(f, "%.3f", weight);
     if (!a->classify.mdl) return;
     ses_figure_cell(f, "%.1f", x->task.bits / 1000);
     ses_figure_cell(f, "%.1f", x->task.plain_bits / 1000);
     ses_figure_cell(f, "%.2f", x->task.compression);
+}
+
+static void draw_row(ses_figure *f, const ses_probe_args *a, const ses_probe_results *r, size_t t, size_t l)
+{
+    const ses_probe_result *x = &r->trained[t * r->n_layers + l], *random = &r->random[t * r->n_layers + l];
+    ses_figure_cell(f, "%lld%s", (long long)r->layers[l], l == ses_probe_best_layer(r, t) ? "*" : "");
+    draw_scores(f, a, x, random, r->weight[t * r->n_layers + l]);
 }
 
 static void draw_table(ses_report *report, const ses_probe_args *a, const ses_probe_results *r, size_t t)
@@ -148,6 +171,10 @@ static void draw_table(ses_report *report, const ses_probe_args *a, const ses_pr
              a->classify.mix ? "|>weight" : "", a->classify.mdl ? "|>kbits|>unsmoothed|>compression" : "");
     ses_figure *f = ses_report_table(report, title, columns);
     for (size_t l = 0; l < r->n_layers; l++) draw_row(f, a, r, t, l);
+    if (r->vectors[t].done) {
+        ses_figure_cell(f, "%s", "static vectors");
+        draw_scores(f, a, &r->vectors[t], &(ses_probe_result){ 0 }, 0);
+    }
     const double base[] = { b->majority, b->majority_by_word };
     static const char *const name[] = { "majority", "majority by word" };
     int empty = 4 + a->classify.mix + 3 * a->classify.mdl;
@@ -167,7 +194,7 @@ static void draw_curves(ses_report *report, const ses_probe_args *a, const ses_p
 {
     size_t n = r->n_layers;
     double *x = memory, *y = x + n, *low = y + n, *high = low + n, *control = high + n, *random = control + n,
-           *majority = random + n;
+           *majority = random + n, *vectors = majority + n;
     bool has_control = false, edge = a->classify.edge;
     size_t randoms = 0;
     for (size_t l = 0; l < n; l++) {
@@ -177,6 +204,7 @@ static void draw_curves(ses_report *report, const ses_probe_args *a, const ses_p
         control[l] = p->has_control ? 100 * score_of(&p->control) : NAN;
         random[l] = q->done ? 100 * score_of(&q->task) : NAN;
         majority[l] = 100 * r->base[t].majority_by_word;
+        vectors[l] = 100 * score_of(&r->vectors[t].task);
         has_control |= p->has_control, randoms += q->done;
     }
     char title[96];
@@ -190,6 +218,9 @@ static void draw_curves(ses_report *report, const ses_probe_args *a, const ses_p
     if (randoms)
         ses_figure_line(f,
                         &(ses_figure_series){ "random weights", false, (int64_t)n, x, random, NULL, NULL });
+    if (r->vectors[t].done)
+        ses_figure_line(f,
+                        &(ses_figure_series){ "static vectors", true, (int64_t)n, x, vectors, NULL, NULL });
     ses_figure_line(f, &(ses_figure_series){ "majority by word", true, (int64_t)n, x, majority, NULL, NULL });
 }
 
@@ -255,13 +286,18 @@ static void put_notes(ses_analysis_call *c, const ses_probe_args *a, const ses_p
             c->report,
             "Codelength: after n training examples of K labels, a label with probability p costs "
             "-log2((n p + 1) / (n + K)) bits; unsmoothed: -log2 p, but for labels that the n examples lack.");
+    if (a->classify.vectors)
+        ses_report_note(c->report,
+                        "Static vectors: %zu of %zu words of the texts have a vector in %s; the others are "
+                        "zeros, or missing in the mean.",
+                        r->words - r->unknown, r->words, a->classify.vectors);
     ses_probe_note_windows(c, r->windowed);
 }
 
 void ses_probe_report(ses_analysis_call *c, const ses_probe_args *a, const ses_probe_results *r)
 {
     ses_arena mem = { 0 };
-    double *memory = ses_arena_array(&mem, 7 * r->n_layers, sizeof *memory, NULL);
+    double *memory = ses_arena_array(&mem, 8 * r->n_layers, sizeof *memory, NULL);
     if (memory) {
         put_json(ses_report_json(c->report), a, r, memory);
         for (size_t t = 0; t < r->data->n_tasks; t++) {

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "probe_nets.h"
 #include "probe_setup.h"
+#include "probe_vectors.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>
@@ -51,6 +52,13 @@ static bool parse_grid(run *r, ses_err *e)
     return r->n_grid || ses_fail(e, SES_EUSAGE, "-C: expected a number");
 }
 
+static bool reserve_blocks(run *r, ses_err *e)
+{
+    r->block = ses_alloc_array(ROTATION_ROWS * r->width, sizeof *r->block, e);
+    r->rotated = ses_alloc_array(BLOCK * r->width, sizeof *r->rotated, e);
+    return r->block && r->rotated;
+}
+
 static bool open_run(run *r, ses_err *e)
 {
     r->width = (size_t)ses_word_states_width(r->c->model, r->a->decoder);
@@ -69,24 +77,30 @@ static bool open_run(run *r, ses_err *e)
     r->r.random = ses_alloc_array(tasks * r->r.n_layers, sizeof *r->r.random, e);
     r->r.weight = ses_alloc_array(tasks * r->r.n_layers, sizeof *r->r.weight, e);
     r->r.base = ses_alloc_array(tasks, sizeof *r->r.base, e);
+    r->r.vectors = ses_alloc_array(tasks, sizeof *r->r.vectors, e);
     r->states = ses_alloc_huge(r->d->rows * r->width, sizeof *r->states, e);
-    r->block = ses_alloc_array(ROTATION_ROWS * r->width, sizeof *r->block, e);
-    r->rotated = ses_alloc_array(BLOCK * r->width, sizeof *r->rotated, e);
-    return r->r.trained && r->r.random && r->r.weight && r->r.base && r->states && r->block && r->rotated;
+    return r->r.trained && r->r.random && r->r.weight && r->r.base && r->r.vectors && r->states &&
+           reserve_blocks(r, e);
+}
+
+static void free_vectors(run *r)
+{
+    ses_probe_examples_free(&r->examples);
+    for (int s = 0; s < SES_PROBE_SETS; s++) ses_free(r->x[s]);
+    ses_free(r->block);
+    ses_free(r->rotated);
 }
 
 static void close_run(run *r)
 {
-    ses_probe_examples_free(&r->examples);
-    for (int s = 0; s < SES_PROBE_SETS; s++) ses_free(r->x[s]);
+    free_vectors(r);
     ses_state_spool_free(r->spool);
+    ses_free(r->r.vectors);
     ses_free(r->r.trained);
     ses_free(r->r.random);
     ses_free(r->r.weight);
     ses_free(r->r.base);
     ses_free(r->states);
-    ses_free(r->block);
-    ses_free(r->rotated);
     if (r->own_host) ses_device_free(r->host);
 }
 
@@ -252,6 +266,24 @@ static bool probe_layer(run *r, size_t k, size_t to, ses_probe_result *result, b
     return true;
 }
 
+/* Static word vectors: the same probes on vectors of another width. */
+static bool probe_vectors(run *r, ses_err *e)
+{
+    ses_probe_vectors v = { 0 };
+    run s = { .c = r->c, .a = r->a, .d = r->d, .host = r->host, .math = r->math, .parts = r->parts };
+    memcpy(s.grid, r->grid, sizeof s.grid);
+    s.n_grid = r->n_grid, s.done = r->done, s.total = r->total;
+    bool ok = ses_probe_vectors_read(&v, r->a->classify.vectors, r->d, e);
+    s.width = v.width, s.states = v.x;
+    ok = ok && reserve_blocks(&s, e);
+    for (size_t t = 0; ok && t < r->d->n_tasks; t++)
+        ok = probe_task(&s, t, !r->a->classify.no_control, &r->r.vectors[t], e);
+    r->done = s.done, r->r.words = v.words, r->r.unknown = v.unknown;
+    free_vectors(&s);
+    ses_probe_vectors_free(&v);
+    return ok;
+}
+
 static void show_net(void *ctx)
 {
     run *r = ctx;
@@ -347,9 +379,11 @@ static bool compute_baselines(run *r, ses_err *e)
 static bool run_all(run *r, ses_err *e)
 {
     size_t n = r->r.n_layers, random = r->a->no_random ? 0 : r->a->classify.random_all ? n : 1;
-    r->total = (int64_t)(r->d->n_tasks * (n * (2 - r->a->classify.no_control) + random));
-    return compute_baselines(r, e) && collect_states(r, r->c->model, r->layers, n, e) &&
-           probe_trained(r, e) && (r->a->no_random || probe_random(r, r->c->model, e));
+    bool vectors = r->a->classify.vectors != NULL;
+    r->total = (int64_t)(r->d->n_tasks * ((n + vectors) * (2 - r->a->classify.no_control) + random));
+    return compute_baselines(r, e) && (!vectors || probe_vectors(r, e)) &&
+           collect_states(r, r->c->model, r->layers, n, e) && probe_trained(r, e) &&
+           (r->a->no_random || probe_random(r, r->c->model, e));
 }
 
 static bool check_mix(const run *r, ses_err *e)

@@ -23,6 +23,8 @@ typedef struct ses_probe_results {
     double *weight;                     /* [n_tasks, n_layers]: --mix, weights of the mix of all layers */
     ses_probe_baselines *base;          /* [n_tasks] */
     size_t windowed;                    /* texts longer than the model */
+    ses_probe_result *vectors;          /* [n_tasks]: static word vectors; not done: none were given */
+    size_t words, unknown;              /* words looked up in them; without a vector */
 } ses_probe_results;
 
 /* Probes the data with the probe that `a` describes. Fills the report. */

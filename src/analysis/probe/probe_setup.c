@@ -35,6 +35,7 @@ static const struct rule {
     { "mdl", AT(classify.mdl), CLASSIFIERS, ANY },
     { "no-control", AT(classify.no_control), CLASSIFIERS, ANY },
     { "max-train", AT(classify.given.max_train), CLASSIFIERS, ANY },
+    { "vectors", AT(classify.given.vectors), CLASSIFIERS, LINEAR | MLP },
     { "rank", AT(tree.given.rank), SES_PROBE_TREES, ANY },
     { "tree-epochs", AT(tree.given.epochs), SES_PROBE_TREES, ANY },
     { "draw", AT(tree.given.draw), SES_PROBE_TREES, ANY },

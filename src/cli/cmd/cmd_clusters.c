@@ -273,6 +273,9 @@ static bool run(ses_call *c, ses_err *e)
     ses_brown_words w = { 0 };
     ses_brown b = { 0 };
     listing l = { .w = &w };
+    if (a->json && a->tree) return ses_fail(e, SES_EUSAGE, "--tree has no effect with --json");
+    if (a->output && ses_path_is_dir(a->output))
+        return ses_fail(e, SES_EUSAGE, "%s is a folder; expected a file", a->output);
     if (a->output && !a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", a->output);
     ses_train_monitor_catch_signals();

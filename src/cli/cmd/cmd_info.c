@@ -1,7 +1,9 @@
 /* info: describes a model folder without running the model. */
 #include "base/file.h"
 #include "cli/compute_args.h"
+#include "cli/inspect/classifier_info.h"
 #include "cli/inspect/model_info.h"
+#include "vectors/classify/classifier.h"
 
 typedef struct args {
     bool json;
@@ -31,7 +33,10 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_model_info i = { 0 };
-    bool ok = ses_model_info_read(&i, c->operands[0], a->tokens, a->tensors, a->strict, e);
+    const char *dir = c->operands[0];
+    if (!a->tensors && ses_classifier_is_dir(dir))
+        return a->json ? ses_classifier_info_print_json(dir, e) : ses_classifier_info_show(dir, &c->out, e);
+    bool ok = ses_model_info_read(&i, dir, a->tokens, a->tensors, a->strict, e);
     if (ok && !i.model && ses_path_is_dir(i.path) && !c->quiet && !a->json)
         fprintf(stderr, "sesame: showing only the tensors: %s\n", i.problem.msg);
     if (ok && i.model && !c->quiet) ses_notify_unused_tensors(i.model);
@@ -41,7 +46,7 @@ static bool run(ses_call *c, ses_err *e)
         ok = ses_model_info_show_tensors(&i, &c->out, e);
     else if (ok)
         ok = ses_model_info_show(&i, &c->out, e);
-    if (ok && !ses_tensor_stats_check_finite(i.weights, i.stats, e)) ok = ses_wrap(e, "%s", c->operands[0]);
+    if (ok && !ses_tensor_stats_check_finite(i.weights, i.stats, e)) ok = ses_wrap(e, "%s", dir);
     ses_model_info_free(&i);
     return ok;
 }
@@ -60,7 +65,8 @@ const ses_command ses_command_info = {
     .description =
         "Describes a model folder (config.json and weights, or a TensorFlow checkpoint of google-research) "
         "without running the model: architecture "
-        "and heads, sizes, parameters by part, labels, files and memory.\n\n"
+        "and heads, sizes, parameters by part, labels, files and memory. Of a classifier of texts (finetune "
+        "--method): method, settings, labels, features and size.\n\n"
         "Memory: f32 weights are used in the mapped file; other types are converted to an f32 copy. "
         "Weight matrices get a second, packed copy on first use. Activations are an estimate for one "
         "sequence: (9 x hidden size + intermediate size) x 4 bytes per token, plus (2 x hidden size + "

@@ -99,6 +99,8 @@ static bool run(ses_call *c, ses_err *e)
     ses_topic_model m = { 0 };
     ses_string *text = NULL;
     double *y = NULL, perplexity = NAN;
+    if (a->json && a->top)
+        return ses_fail(e, SES_EUSAGE, "--top has no effect with --json, which has all weights");
     bool ok = ses_topic_open(&m, c->operands[0], a->threads ? (int)a->threads : ses_cpu_count(), e) &&
               ses_text_file_open(&f, c->operands[1], &(ses_text_file_options){ a->text_column }, e);
     int64_t n = ok ? ses_topic_count(&m) : 0;

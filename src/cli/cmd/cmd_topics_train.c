@@ -11,42 +11,119 @@
 
 #include <inttypes.h>
 
+/* Settings of the model and its words, of LDA, of LSA; NAME_set: the option was given. */
+typedef struct model_args {
+    int words, stop_words;
+    int64_t topics, min_df, vocabulary, seed;
+    double max_df;
+    bool words_set, stop_words_set, topics_set, min_df_set, vocabulary_set, seed_set, max_df_set;
+} model_args;
+
+typedef struct lda_args {
+    int update;
+    int64_t passes, chunk, iterations;
+    double decay, offset, threshold, alpha, eta;
+    const char *start;
+    bool update_set, passes_set, chunk_set, iterations_set, decay_set, offset_set, threshold_set, alpha_set,
+        eta_set, start_set;
+} lda_args;
+
+typedef struct lsa_args {
+    int weights;
+    int64_t oversampling, rounds;
+    double tolerance;
+    bool weights_set, oversampling_set, rounds_set, tolerance_set;
+} lsa_args;
+
 typedef struct args {
-    int method, words, stop_words, update, weights;
-    const char *output, *text_column, *start;
+    int method;
+    const char *output, *text_column;
     bool resume, overwrite;
-    int64_t topics, passes, min_df, vocabulary, chunk, iterations, oversampling, rounds, seed, threads;
-    double max_df, decay, offset, threshold, alpha, eta, tolerance;
+    int64_t threads;
+    model_args model;
+    lda_args lda;
+    lsa_args lsa;
     ses_topic_output show;
 } args;
 
-#define INT(name_, field_, def_, min_, max_, help_)                                                      \
+#define FIELD(struct_, field_) \
+    .offset = offsetof(struct_##_args, field_), .was_set = offsetof(struct_##_args, field_##_set)
+#define INT(name_, struct_, field_, def_, min_, max_, help_)                                                \
+    {                                                                                                       \
+        .name = name_, .type = SES_OPT_INT, FIELD(struct_, field_), .value = "N", .def = def_, .min = min_, \
+        .max = max_, .help = help_                                                                          \
+    }
+#define REAL(name_, struct_, field_, def_, min_, max_, help_)                                                \
+    {                                                                                                        \
+        .name = name_, .type = SES_OPT_REAL, FIELD(struct_, field_), .value = "X", .def = def_, .min = min_, \
+        .max = max_, .help = help_                                                                           \
+    }
+#define CHOICE(name_, struct_, field_, def_, choices_, help_)                                            \
     {                                                                                                    \
-        .name = name_, .type = SES_OPT_INT, .offset = offsetof(args, field_), .value = "N", .def = def_, \
-        .min = min_, .max = max_, .help = help_                                                          \
-    }
-#define REAL(name_, field_, def_, min_, max_, help_)                                                      \
-    {                                                                                                     \
-        .name = name_, .type = SES_OPT_REAL, .offset = offsetof(args, field_), .value = "X", .def = def_, \
-        .min = min_, .max = max_, .help = help_                                                           \
-    }
-#define CHOICE(name_, field_, def_, choices_, help_)                                                  \
-    {                                                                                                 \
-        .name = name_, .type = SES_OPT_CHOICE, .offset = offsetof(args, field_), .choices = choices_, \
-        .def = def_, .help = help_                                                                    \
+        .name = name_, .type = SES_OPT_CHOICE, FIELD(struct_, field_), .choices = choices_, .def = def_, \
+        .help = help_                                                                                    \
     }
 
-static const ses_opt opt[] = {
-    CHOICE("method", method, "lda", "lda|lsa", "latent Dirichlet allocation or latent semantic analysis"),
+static const ses_opt model_opt[] = {
     { .name = "topics",
       .letter = 'k',
       .type = SES_OPT_INT,
-      .offset = offsetof(args, topics),
+      FIELD(model, topics),
       .value = "K",
       .def = "20",
       .min = 1,
       .max = 65536,
       .help = "number of topics" },
+    CHOICE("words", model, words, "text", "text|blank",
+           "text: lower case, runs of at least two letters or digits; blank: separated by white space"),
+    CHOICE("stop-words", model, stop_words, "english", "english|none",
+           "drop English function words, or nothing"),
+    INT("min-df", model, min_df, "2", 1, 1e15, "drop words in fewer texts"),
+    REAL("max-df", model, max_df, "1", 0, 1, "drop words in more than this share of the texts"),
+    INT("vocabulary", model, vocabulary, "0", 0, 1e9, "keep the N most frequent words; 0: all"),
+    INT("seed", model, seed, "1", 0, 1e15, "seed of the random start"),
+};
+
+static const ses_opt lda_opt[] = {
+    INT("passes", lda, passes, "5", 1, 1e6, "LDA: passes over the texts"),
+    CHOICE("update", lda, update, "online", "online|batch", "LDA: update after each chunk or each pass"),
+    INT("chunk", lda, chunk, "2000", 1, 1e9, "LDA: texts of an online update"),
+    REAL("decay", lda, decay, "0.5", 0, 1,
+         "LDA: online update t = 0, 1, ... has the weight (offset + t)^-decay"),
+    REAL("offset", lda, offset, "1", 1, 1e9, "LDA: see --decay"),
+    INT("iterations", lda, iterations, "50", 1, 1e6, "LDA: maximum iterations for a text"),
+    REAL("threshold", lda, threshold, "0.001", 0, 1e9,
+         "LDA: the iterations for a text end once its parameters change by less on average"),
+    REAL("alpha", lda, alpha, "0", 0, 1e6, "LDA: prior of the topics of a text; 0: 1 / topics"),
+    REAL("eta", lda, eta, "0", 0, 1e6, "LDA: prior of the words of a topic; 0: 1 / topics"),
+    { .name = "start",
+      .type = SES_OPT_TEXT,
+      FIELD(lda, start),
+      .value = "FILE",
+      .is_path = true,
+      .help = "LDA: initial topics, [topics, words] in .npy or a table of numbers; default: random" },
+};
+
+static const ses_opt lsa_opt[] = {
+    CHOICE("weights", lsa, weights, "tf-idf", "tf-idf|count", "LSA: weights of the words of a text"),
+    INT("oversampling", lsa, oversampling, "0", 0, 20000,
+        "LSA: more vectors than topics in the iteration; 0: topics, at least 10"),
+    INT("rounds", lsa, rounds, "100", 1, 1e6, "LSA: maximum rounds"),
+    REAL("tolerance", lsa, tolerance, "1e-9", 0, 1,
+         "LSA: end once no singular value changes by more in a round, relative to its size"),
+};
+
+static const ses_opt_table model_table = { model_opt, SES_LEN(model_opt) },
+                           lda_table = { lda_opt, SES_LEN(lda_opt) },
+                           lsa_table = { lsa_opt, SES_LEN(lsa_opt) };
+
+static const ses_opt opt[] = {
+    { .name = "method",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, method),
+      .choices = "lda|lsa",
+      .def = "lda",
+      .help = "latent Dirichlet allocation or latent semantic analysis" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
@@ -68,35 +145,9 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, text_column),
       .value = "COLUMN",
       .help = "tables: name or number; default: sentence, text or the first column" },
-    CHOICE("words", words, "text", "text|blank",
-           "text: lower case, runs of at least two letters or digits; blank: separated by white space"),
-    CHOICE("stop-words", stop_words, "english", "english|none", "drop English function words, or nothing"),
-    INT("min-df", min_df, "2", 1, 1e15, "drop words in fewer texts"),
-    REAL("max-df", max_df, "1", 0, 1, "drop words in more than this share of the texts"),
-    INT("vocabulary", vocabulary, "0", 0, 1e9, "keep the N most frequent words; 0: all"),
-    INT("passes", passes, "5", 1, 1e6, "LDA: passes over the texts"),
-    CHOICE("update", update, "online", "online|batch", "LDA: update after each chunk or each pass"),
-    INT("chunk", chunk, "2000", 1, 1e9, "LDA: texts of an online update"),
-    REAL("decay", decay, "0.5", 0, 1, "LDA: update t = 0, 1, ... has the weight (offset + t)^-decay"),
-    REAL("offset", offset, "1", 1, 1e9, "LDA: see --decay"),
-    INT("iterations", iterations, "50", 1, 1e6, "LDA: maximum iterations for a text"),
-    REAL("threshold", threshold, "0.001", 0, 1e9,
-         "LDA: the iterations for a text end once its parameters change by less on average"),
-    REAL("alpha", alpha, "0", 0, 1e6, "LDA: prior of the topics of a text; 0: 1 / topics"),
-    REAL("eta", eta, "0", 0, 1e6, "LDA: prior of the words of a topic; 0: 1 / topics"),
-    { .name = "start",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, start),
-      .value = "FILE",
-      .is_path = true,
-      .help = "LDA: initial topics, [topics, words] in .npy or a table of numbers; default: random" },
-    CHOICE("weights", weights, "tf-idf", "tf-idf|count", "LSA: weights of the words of a text"),
-    INT("oversampling", oversampling, "0", 0, 20000,
-        "LSA: more vectors than topics in the iteration; 0: topics, at least 10"),
-    INT("rounds", rounds, "100", 1, 1e6, "LSA: maximum rounds"),
-    REAL("tolerance", tolerance, "1e-9", 0, 1,
-         "LSA: end once no singular value changes by more in a round, relative to its size"),
-    INT("seed", seed, "1", 0, 1e15, "seed of the random start"),
+    SES_OPT_INCLUDE(args, model, model_table),
+    SES_OPT_INCLUDE(args, lda, lda_table),
+    SES_OPT_INCLUDE(args, lsa, lsa_table),
     SES_OPT_THREADS(args, threads),
     SES_OPT_INCLUDE(args, show, ses_topic_output_options),
 };
@@ -111,31 +162,34 @@ static bool show_progress(void *ctx, int64_t done, int64_t total)
 
 static ses_topic_settings settings_of(const args *a)
 {
-    int64_t more = a->oversampling ? a->oversampling : a->topics > 10 ? a->topics : 10;
+    const model_args *m = &a->model;
+    const lda_args *lda = &a->lda;
+    const lsa_args *lsa = &a->lsa;
+    int64_t more = lsa->oversampling ? lsa->oversampling : m->topics > 10 ? m->topics : 10;
     return (ses_topic_settings){
         .method = a->method == 0 ? SES_TOPICS_LDA : SES_TOPICS_LSA,
-        .terms = { .split = a->words == 0 ? SES_WORDS_RUNS : SES_WORDS_BLANK,
-                   .stop_words = a->stop_words == 0,
-                   .min_texts = a->min_df,
-                   .max_share = a->max_df,
-                   .max_words = a->vocabulary },
-        .counts = a->weights == 1,
-        .passes = a->passes,
-        .lda = { .topics = a->topics,
-                 .chunk = a->chunk,
-                 .iterations = a->iterations,
-                 .decay = a->decay,
-                 .offset = a->offset,
-                 .threshold = a->threshold,
-                 .alpha = a->alpha,
-                 .eta = a->eta,
-                 .batch = a->update == 1,
-                 .seed = (uint64_t)a->seed },
-        .lsa = { .topics = a->topics,
+        .terms = { .split = m->words == 0 ? SES_WORDS_RUNS : SES_WORDS_BLANK,
+                   .stop_words = m->stop_words == 0,
+                   .min_texts = m->min_df,
+                   .max_share = m->max_df,
+                   .max_words = m->vocabulary },
+        .counts = lsa->weights == 1,
+        .passes = lda->passes,
+        .lda = { .topics = m->topics,
+                 .chunk = lda->chunk,
+                 .iterations = lda->iterations,
+                 .decay = lda->decay,
+                 .offset = lda->offset,
+                 .threshold = lda->threshold,
+                 .alpha = lda->alpha,
+                 .eta = lda->eta,
+                 .batch = lda->update == 1,
+                 .seed = (uint64_t)m->seed },
+        .lsa = { .topics = m->topics,
                  .oversampling = more,
-                 .rounds = a->rounds,
-                 .tolerance = a->tolerance,
-                 .seed = (uint64_t)a->seed },
+                 .rounds = lsa->rounds,
+                 .tolerance = lsa->tolerance,
+                 .seed = (uint64_t)m->seed },
     };
 }
 
@@ -159,17 +213,45 @@ static bool fit(const args *a, ses_topic_model *m, const ses_string *text, size_
     ses_topic_settings s = settings_of(a);
     if (a->resume)
         return ses_topic_open(m, a->output, threads, e) &&
-               ses_topic_resume(m, a->passes, text, n, show_progress, line, stopped, e);
-    return ses_topic_train(m, &s, text, n, a->start, threads, show_progress, line, stopped, e);
+               ses_topic_resume(m, a->lda.passes, text, n, show_progress, line, stopped, e);
+    return ses_topic_train(m, &s, text, n, a->lda.start, threads, show_progress, line, stopped, e);
+}
+
+/* Fails for an option that this training would not read. */
+static bool check_settings(const args *a, ses_err *e)
+{
+    bool lda = a->method == 0;
+    const char *other = lda ? ses_opt_given(&lsa_table, &a->lsa) : ses_opt_given(&lda_table, &a->lda);
+    if (other)
+        return ses_fail(e, SES_EUSAGE, "--%s has no effect with --method %s: it belongs to --method %s",
+                        other, lda ? "lda" : "lsa", lda ? "lsa" : "lda");
+    const lda_args *l = &a->lda;
+    if (l->update == 1 && (l->chunk_set || l->decay_set || l->offset_set))
+        return ses_fail(e, SES_EUSAGE, "--%s has no effect with --update batch",
+                        l->chunk_set   ? "chunk"
+                        : l->decay_set ? "decay"
+                                       : "offset");
+    return true;
+}
+
+/* A resumed training reads --passes only. */
+static bool check_resume(const args *a, ses_err *e)
+{
+    lda_args rest = a->lda;
+    rest.passes_set = false;
+    const char *kept = ses_opt_given(&model_table, &a->model);
+    if (!kept) kept = ses_opt_given(&lda_table, &rest);
+    return !a->resume || !kept ||
+           ses_fail(e, SES_EUSAGE, "--%s has no effect with --resume: the settings of %s stay", kept,
+                    a->output);
 }
 
 static bool check(const args *a, ses_err *e)
 {
+    if (!check_settings(a, e) || !check_resume(a, e)) return false;
     if (!a->resume && !a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it, --resume continues it",
                         a->output);
-    if (a->start && (a->method != 0 || a->resume))
-        return ses_fail(e, SES_EUSAGE, "--start is for a new LDA model");
     ses_topic_output o = a->show;
     o.overwrite = a->overwrite;
     return ses_topic_output_check(&o, e);

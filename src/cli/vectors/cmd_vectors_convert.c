@@ -74,7 +74,8 @@ static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    if (!ses_output_file_check(a->output, a->overwrite, e)) return false;
+    if (!ses_vectors_output_check(a->output, ses_vector_format_name(a->format), a->overwrite, e))
+        return false;
     ses_vectors *v = ses_vectors_open(c->operands[0], e);
     bool ok = v && ses_vectors_read_words(v, a->limit, e) && save(c, v, e);
     ses_vectors_free(v);

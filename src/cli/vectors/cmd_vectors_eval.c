@@ -12,7 +12,7 @@ typedef struct args {
     ses_opt_list similarity;
     int64_t limit, threads;
     int rules, method;
-    bool json, keep_case, unknown_is_wrong, limit_given;
+    bool json, keep_case, unknown_is_wrong, limit_given, rules_given, method_given;
 } args;
 
 static const ses_opt opt[] = {
@@ -31,12 +31,14 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, rules),
       .choices = "word2vec|gensim",
       .def = "word2vec",
+      .was_set = offsetof(args, rules_given),
       .help = "count analogies as compute-accuracy or as gensim's evaluate_word_analogies" },
     { .name = "method",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, method),
       .choices = "3cosadd|3cosmul",
       .def = "3cosadd",
+      .was_set = offsetof(args, method_given),
       .help = "how analogies are answered" },
     { .name = "restrict",
       .type = SES_OPT_INT,
@@ -203,6 +205,9 @@ static bool run(ses_call *c, ses_err *e)
     ses_vectors *v = NULL;
     bool ok = a->analogies || a->similarity.n ||
               ses_fail(e, SES_EUSAGE, "nothing to do: give --analogies FILE, --similarity PATH or both");
+    if (ok && !a->analogies && (a->rules_given || a->method_given))
+        ok = ses_fail(e, SES_EUSAGE, "--%s has no effect without --analogies",
+                      a->rules_given ? "rules" : "method");
     for (size_t i = 0; ok && i < a->similarity.n; i++)
         ok = ses_word_lists_add(&lists, a->similarity.item[i], e);
     ok = ok && (v = ses_vectors_open(c->operands[0], e)) && score(a, v, &r, &lists, e) &&

@@ -24,7 +24,7 @@ typedef struct args {
         int64_t seconds, trials, predictions;
         bool metric_set, predictions_set;
     } tune;
-    bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set;
+    bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set, neg_set;
 } args;
 
 #define NUMBER(option, field, default_, low, high, text)                                                   \
@@ -32,7 +32,7 @@ typedef struct args {
         .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
         .max = high, .help = text                                                                          \
     }
-/* A number with a flag for "was given": autotune keeps such settings. */
+/* A number with a flag for "was given": autotune keeps such settings, others may have no effect. */
 #define TUNED(option, field, default_, low, high, text)                                                    \
     {                                                                                                      \
         .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
@@ -65,7 +65,7 @@ static const ses_opt opt[] = {
     TUNED("dim", dim, "100", 1, 1 << 16, "columns"),
     TUNED("epoch", epoch, "5", 1, 1 << 20, "passes over the texts"),
     TEXT("loss", loss, "softmax", "LOSS", "softmax, ns, hs or ova"),
-    NUMBER("neg", neg, "5", 0, 1 << 16, "negative samples of the loss ns"),
+    TUNED("neg", neg, "5", 0, 1 << 16, "negative samples of the loss ns"),
     TUNED("wordNgrams", ngrams, "1", 1, 1 << 10, "largest number of words of an n-gram"),
     TUNED("minn", minn, "0", 0, 1 << 10, "least length of a character n-gram"),
     TUNED("maxn", maxn, "0", 0, 1 << 10, "largest length of a character n-gram; 0: none"),
@@ -207,6 +207,10 @@ static bool check_usage(const ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "'-' (standard input) is given 2 times");
     if (a->minn > a->maxn && (!a->tune.valid || a->maxn_set)) /* a search chooses a maxn that is not given */
         return ses_fail(e, SES_EUSAGE, "--minn %" PRId64 " is larger than --maxn %" PRId64, a->minn, a->maxn);
+    if (a->neg_set && strcmp(a->loss, "ns") != 0)
+        return ses_fail(e, SES_EUSAGE, "--neg has no effect with --loss %s; use --loss ns", a->loss);
+    if (a->bucket_set && a->ngrams < 2 && !a->maxn && !a->tune.valid)
+        return ses_fail(e, SES_EUSAGE, "--bucket has no effect without n-grams: --wordNgrams 2 or --maxn");
     return true;
 }
 

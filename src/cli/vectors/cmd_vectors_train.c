@@ -104,7 +104,8 @@ static bool check_files(const ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "- is given %d times: standard input is read only once", inputs);
     if (!strcmp(a->output, "-"))
         return ses_fail(e, SES_EUSAGE, "--output -: vectors are not written to standard output; name a file");
-    return ses_output_file_check(a->output, a->overwrite, e) && check_folder(a->output, e);
+    return ses_vectors_output_check(a->output, ses_vector_format_name(a->format), a->overwrite, e) &&
+           check_folder(a->output, e);
 }
 
 /* The checkpoint of an interrupted run may be worth hours. */

@@ -4,7 +4,10 @@
 #include "base/file.h"
 #include "cli/train/train_monitor.h"
 #include "sesame/vectors.h"
+#include "vectors/vectors_impl.h"
 #include "vectors/word_corpus.h"
+
+#include <string.h>
 
 const char *ses_vector_format_name(int choice)
 {
@@ -18,8 +21,18 @@ const char *ses_vector_format_name(int choice)
 
 bool ses_output_file_check(const char *path, bool overwrite, ses_err *e)
 {
-    return overwrite || !ses_path_exists(path) ||
-           ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path);
+    if (!ses_path_exists(path)) return true;
+    if (ses_path_is_dir(path)) return ses_fail(e, SES_EUSAGE, "%s is a folder; expected a file", path);
+    return overwrite || ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path);
+}
+
+bool ses_vectors_output_check(const char *path, const char *format, bool overwrite, ses_err *e)
+{
+    const ses_word_format *f = NULL;
+    for (size_t i = 0; format && (f = ses_word_format_at(i)) && strcmp(f->name, format) != 0;) i++;
+    if (!f || !f->check_folder || !ses_path_exists(path)) return ses_output_file_check(path, overwrite, e);
+    if (!overwrite) return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path);
+    return f->check_folder(path, e);
 }
 
 void ses_show_stop(ses_err *e)

@@ -21,8 +21,11 @@ const char *ses_vector_format_name(int choice);
         .name = "overwrite", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
         .help = "replace the output"                                                   \
     }
-/* Fails if the file exists and must not be replaced. */
+/* Fails if the file exists and must not be replaced, and for a folder. */
 bool ses_output_file_check(const char *path, bool overwrite, ses_err *e);
+/* The same for vectors in a format of SES_VECTOR_FORMAT_CHOICES: safetensors is a folder, of which only one
+ * with word vectors is replaced. NULL: a file. */
+bool ses_vectors_output_check(const char *path, const char *format, bool overwrite, ses_err *e);
 
 /* Labels that a classifier predicts; the fields are `int64_t` and `double`. */
 #define SES_OPT_LABEL_COUNT(struct_, field)                                                              \

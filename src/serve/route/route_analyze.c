@@ -151,6 +151,9 @@ static bool handle(ses_worker *w, ses_job *j)
         return ses_body_wrong_type(j, "parameters", parameters, "an object");
     void *args = ses_job_alloc(j, 1, x->analysis->args_size ? x->analysis->args_size : 1);
     if (!args || !ses_job_read_deadline(w, j) || !ses_job_find_model(w, j, model, NULL)) return false;
+    if (!j->model->model)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "model",
+                            "%s is a classifier of words: analyses need a neural model", j->model->name);
     bool ok =
         ses_opt_defaults(x->analysis->opt, x->analysis->n_opt, args, &e) || fail(j, SES_API_BACKEND, &e);
     ok = ok && ses_body_options(j, parameters, x->analysis->opt, x->analysis->n_opt, args) &&

@@ -16,17 +16,19 @@ static void put_tasks(ses_json_writer *json, const ses_served_model *m)
     ses_json_end_array(json);
 }
 
+static void put_label(ses_json_writer *json, const char *name, int64_t i)
+{
+    char number[32];
+    snprintf(number, sizeof number, "LABEL_%lld", (long long)i);
+    ses_json_put_string(json, name ? name : number);
+}
+
 static void put_labels(ses_json_writer *json, const ses_model *m)
 {
     const ses_head *h = m->class->head[0].head;
     if (h != &ses_head_sequence_classification && h != &ses_head_token_classification) return;
     ses_json_member_array(json, "labels");
-    for (int64_t i = 0; i < ses_model_label_count(m); i++) {
-        char number[32];
-        snprintf(number, sizeof number, "LABEL_%lld", (long long)i);
-        const char *name = ses_model_label_name(m, i);
-        ses_json_put_string(json, name ? name : number);
-    }
+    for (int64_t i = 0; i < ses_model_label_count(m); i++) put_label(json, ses_model_label_name(m, i), i);
     ses_json_end_array(json);
 }
 
@@ -41,11 +43,49 @@ static int64_t count_parameters(const ses_model *m)
     return n;
 }
 
-static void put_model(ses_json_writer *json, ses_served_model *m)
+static void put_neural(ses_json_writer *json, const ses_served_model *m, const ses_pipeline *p)
 {
     const ses_model *x = m->model;
+    ses_json_member_string(json, "architecture", ses_model_class_name(x));
+    ses_json_member_string(json, "model_type", ses_served_model_type(m));
+    ses_json_member_int(json, "parameters", count_parameters(x));
+    ses_json_member_string(json, "dtype", ses_served_model_dtype(m));
+    ses_json_member_int(json, "n_layers", ses_model_layer_count(x));
+    if (p) ses_json_member_int(json, "max_input_tokens", ses_pipeline_max_seq_len(p));
+    ses_json_member_int(json, "vocab_size", ses_model_vocab_size(x));
+    if (p && ses_pipeline_encoder(p))
+        ses_json_member_int(json, "dimensions", ses_sentence_width(ses_pipeline_encoder(p)));
+    put_labels(json, x);
+    if (p && p->tokenizer_config.role[SES_ROLE_MASK] >= 0) {
+        size_t n = 0;
+        const char *mask =
+            ses_tokenizer_id_to_token(m->tokenizer, p->tokenizer_config.role[SES_ROLE_MASK], &n);
+        if (mask) ses_json_member_stringn(json, "mask_token", mask, n);
+    }
+}
+
+/* A classifier of texts without a neural encoder: its method, and what it has learned. */
+static void put_classifier(ses_json_writer *json, const ses_served_model *m, const ses_pipeline *p)
+{
+    const ses_classifier *c = p->classifier;
+    const ses_json *names = ses_json_get(ses_json_root(p->config), "id2label");
+    ses_json_member_string(json, "architecture", c->kind->name);
+    ses_json_member_string(json, "model_type", ses_served_model_type(m));
+    if (c->kind->parameters) ses_json_member_int(json, "parameters", c->kind->parameters(c->self));
+    ses_json_member_string(json, "dtype", ses_served_model_dtype(m));
+    if (c->kind->features) ses_json_member_int(json, "features", c->kind->features(c->self));
+    ses_json_member_array(json, "labels");
+    for (size_t i = 0; i < c->n_labels; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        put_label(json, ses_json_string(ses_json_get(names, number), NULL), (int64_t)i);
+    }
+    ses_json_end_array(json);
+}
+
+static void put_model(ses_json_writer *json, ses_served_model *m)
+{
     ses_served_pipeline *p = ses_served_model_pipeline(m);
-    const ses_pipeline *pipeline = p ? p->compute : NULL;
     ses_json_begin_object(json);
     ses_json_member_string(json, "id", m->name);
     ses_json_member_string(json, "object", "model");
@@ -53,22 +93,8 @@ static void put_model(ses_json_writer *json, ses_served_model *m)
     ses_json_member_string(json, "owned_by", "sesame");
     ses_json_member_string(json, "task", m->own_task->name);
     put_tasks(json, m);
-    ses_json_member_string(json, "architecture", ses_model_class_name(x));
-    ses_json_member_string(json, "model_type", ses_model_type(x));
-    ses_json_member_int(json, "parameters", count_parameters(x));
-    ses_json_member_string(json, "dtype", ses_dtype_name(ses_model_dtype(x)));
-    ses_json_member_int(json, "n_layers", ses_model_layer_count(x));
-    if (pipeline) ses_json_member_int(json, "max_input_tokens", ses_pipeline_max_seq_len(pipeline));
-    ses_json_member_int(json, "vocab_size", ses_model_vocab_size(x));
-    if (pipeline && ses_pipeline_encoder(pipeline))
-        ses_json_member_int(json, "dimensions", ses_sentence_width(ses_pipeline_encoder(pipeline)));
-    put_labels(json, x);
-    if (pipeline && pipeline->tokenizer_config.role[SES_ROLE_MASK] >= 0) {
-        size_t n = 0;
-        const char *mask =
-            ses_tokenizer_id_to_token(m->tokenizer, pipeline->tokenizer_config.role[SES_ROLE_MASK], &n);
-        if (mask) ses_json_member_stringn(json, "mask_token", mask, n);
-    }
+    if (m->model) put_neural(json, m, p ? p->compute : NULL);
+    if (p && p->compute->classifier) put_classifier(json, m, p->compute);
     ses_json_end_object(json);
 }
 
@@ -117,7 +143,7 @@ static bool info(ses_worker *w, ses_job *j)
     ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_json_begin_object(json);
     ses_json_member_string(json, "model_id", j->model->name);
-    ses_json_member_string(json, "model_dtype", ses_dtype_name(ses_model_dtype(j->model->model)));
+    ses_json_member_string(json, "model_dtype", ses_served_model_dtype(j->model));
     ses_json_member_object(json, "model_type");
     ses_json_member_object(json, j->model->own_task->task == &ses_task_embed    ? "embedding"
                                  : j->model->own_task->task == &ses_task_rerank ? "reranker"
@@ -125,7 +151,10 @@ static bool info(ses_worker *w, ses_job *j)
     ses_json_end_object(json);
     ses_json_end_object(json);
     ses_json_member_int(json, "max_concurrent_requests", o->queue_inputs);
-    ses_json_member_int(json, "max_input_length", p ? ses_pipeline_max_seq_len(p->compute) : 0);
+    ses_json_member_int(json, "max_input_length",
+                        !p                  ? 0
+                        : p->compute->model ? ses_pipeline_max_seq_len(p->compute)
+                                            : SES_MAX_JOB_TOKENS);
     ses_json_member_int(json, "max_batch_tokens", o->batch_tokens);
     ses_json_member_int(json, "max_client_batch_size", o->max_inputs);
     ses_json_member_int(json, "tokenization_workers", o->workers);

@@ -71,8 +71,8 @@ static void put_model(ses_json_writer *json, const ses_served_model *m)
     ses_json_member_string(json, "modified_at", when);
     ses_json_member_object(json, "details");
     ses_json_member_string(json, "format", "safetensors");
-    ses_json_member_string(json, "family", ses_model_type(m->model));
-    ses_json_member_string(json, "quantization_level", ses_dtype_name(ses_model_dtype(m->model)));
+    ses_json_member_string(json, "family", ses_served_model_type(m));
+    ses_json_member_string(json, "quantization_level", ses_served_model_dtype(m));
     ses_json_end_object(json);
     ses_json_end_object(json);
 }

@@ -14,6 +14,11 @@ static ses_pipeline *open_tokenizer(ses_worker *w, ses_job *j)
     const char *model = NULL;
     ses_err e = { 0 };
     if (!ses_body_string(j, j->body, "model", &model) || !ses_job_find_model(w, j, model, NULL)) return NULL;
+    if (!j->model->tokenizer) {
+        ses_api_fail(&j->error, SES_API_VALIDATION, "model",
+                     "%s is a classifier of words: it has no tokenizer", j->model->name);
+        return NULL;
+    }
     ses_served_pipeline *p = ses_served_model_pipeline(j->model);
     ses_pipeline *clone = p ? ses_served_pipeline_encoder(p, w->index, &e) : NULL;
     if (!clone) ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);

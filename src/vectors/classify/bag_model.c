@@ -63,6 +63,11 @@ int64_t ses_bag_model_parameters(const void *self)
     return (int64_t)(m->rows * (ses_bag_vocab_size(&m->vocab) + 1));
 }
 
+int64_t ses_bag_model_features(const void *self)
+{
+    return (int64_t)ses_bag_vocab_size(&((const ses_bag_model *)self)->vocab);
+}
+
 /* ---- prediction ---- */
 
 static double log_sigmoid(double x) { return x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x)); }

@@ -34,6 +34,7 @@ void *ses_bag_model_open(const char *dir, const ses_json *config, size_t n_label
 bool ses_bag_model_save(const void *self, const char *dir, ses_json_writer *w, ses_err *e);
 bool ses_bag_model_log_probabilities(const void *self, ses_string text, double *out, ses_err *e);
 int64_t ses_bag_model_parameters(const void *self);
+int64_t ses_bag_model_features(const void *self);
 void ses_bag_model_free(void *self);
 
 /* Names and shapes of tensors in a file that others wrote: the doubles of tensor `name`, [rows, cols] or, if

@@ -2,6 +2,7 @@
 #include "classifier.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/suggest.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, MAX_LABELS = 1 << 20 };
+enum { FORMAT = 1, MAX_LABELS = 1 << 20, CONFIG_MAX = 1 << 28 };
 
 /* ---- methods ---- */
 
@@ -222,6 +223,16 @@ bool ses_classifier_is_config(const ses_json *config)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
     return type && !strcmp(type, SES_CLASSIFIER_MODEL_TYPE);
+}
+
+bool ses_classifier_is_dir(const char *dir)
+{
+    char *path = ses_path_join(dir, "config.json", NULL);
+    ses_json_doc *config = path && ses_path_exists(path) ? ses_json_load(path, CONFIG_MAX, NULL) : NULL;
+    bool is = config && ses_classifier_is_config(ses_json_root(config));
+    ses_json_free(config);
+    ses_free(path);
+    return is;
 }
 
 static void put_labels(const ses_classifier *c, const char *const *labels, ses_json_writer *w)

@@ -76,6 +76,7 @@ struct ses_classifier_kind {
     /* Writes the natural logarithms of the class probabilities [n_labels] of one text. */
     bool (*log_probabilities)(const void *self, ses_string text, double *out, ses_err *e);
     int64_t (*parameters)(const void *self); /* learned numbers; NULL: not counted */
+    int64_t (*features)(const void *self);   /* words and n-grams with a weight or vector; NULL: none */
     void (*free)(void *self);                /* self may be NULL */
 };
 
@@ -108,6 +109,8 @@ void ses_classifier_free(ses_classifier *c); /* c may be NULL */
 #define SES_CLASSIFIER_MODEL_TYPE "sesame_classifier"
 /* Whether a config.json is that of a classifier. */
 bool ses_classifier_is_config(const ses_json *config);
+/* Whether a folder holds a classifier. False if its config.json cannot be read. */
+bool ses_classifier_is_dir(const char *dir);
 /* Opens the folder of a classifier; config: its config.json. Fails for an unknown method, another version of
  * the format, and files that are incomplete or do not fit together. */
 ses_classifier *ses_classifier_open(const char *dir, const ses_json *config, ses_err *e);

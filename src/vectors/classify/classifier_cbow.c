@@ -240,6 +240,11 @@ static int64_t parameters(const void *self)
     return (int64_t)(ses_bag_vocab_size(&m->vocab) * m->width + m->model.rows * (m->width + 1));
 }
 
+static int64_t features(const void *self)
+{
+    return (int64_t)ses_bag_vocab_size(&((const cbow *)self)->vocab);
+}
+
 const ses_classifier_kind ses_classifier_cbow = {
     .name = "cbow",
     .summary = "logistic regression on the mean of word vectors",
@@ -249,5 +254,6 @@ const ses_classifier_kind ses_classifier_cbow = {
     .save = save,
     .log_probabilities = log_probabilities,
     .parameters = parameters,
+    .features = features,
     .free = cbow_free,
 };

@@ -67,6 +67,19 @@ static bool split_texts(const ses_classifier_job *job, ses_words_rule rule, ses_
     return ok;
 }
 
+/* Fails for a setting that has no effect beside the others. */
+static bool check_options(const ses_classifier_settings *s, const ses_fasttext_options *o, ses_err *e)
+{
+    if (s->given.negatives && o->set.loss != SES_FASTTEXT_NEGATIVE)
+        return ses_fail(e, SES_EUSAGE, "--negatives has no effect with --loss %s; use --loss ns",
+                        ses_fasttext_loss_name(o->set.loss));
+    if (s->given.min_chars && !s->max_chars)
+        return ses_fail(e, SES_EUSAGE, "--min-chars has no effect without --max-chars");
+    if (s->given.buckets && !s->max_chars && o->set.word_ngrams < 2)
+        return ses_fail(e, SES_EUSAGE, "--buckets has no effect without n-grams: --ngrams 2 or --max-chars");
+    return true;
+}
+
 static bool set_options(const ses_classifier_job *job, ses_fasttext_options *o, ses_err *e)
 {
     const ses_classifier_settings *s = &job->settings;
@@ -82,7 +95,8 @@ static bool set_options(const ses_classifier_job *job, ses_fasttext_options *o, 
     o->set.neg = (int32_t)(s->negatives ? s->negatives : o->set.neg);
     o->pretrained = s->vectors;
     o->seed = (int64_t)(job->seed & INT64_MAX);
-    return (!s->loss || ses_fasttext_loss_of(s->loss, &o->set.loss, e)) && ses_fasttext_check(o, e);
+    return (!s->loss || ses_fasttext_loss_of(s->loss, &o->set.loss, e)) && check_options(s, o, e) &&
+           ses_fasttext_check(o, e);
 }
 
 static bool show(void *ctx, int64_t done, int64_t total)
@@ -203,6 +217,8 @@ static int64_t parameters(const void *self)
     return (f->model->in.rows + f->model->out.rows) * f->model->set.dim;
 }
 
+static int64_t features(const void *self) { return ((const fasttext *)self)->model->in.rows; }
+
 const ses_classifier_kind ses_classifier_fasttext = {
     .name = "fasttext",
     .summary = "fastText: mean of trained vectors of words and n-grams",
@@ -212,5 +228,6 @@ const ses_classifier_kind ses_classifier_fasttext = {
     .save = save,
     .log_probabilities = log_probabilities,
     .parameters = parameters,
+    .features = features,
     .free = fasttext_free,
 };

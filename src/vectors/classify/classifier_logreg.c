@@ -61,5 +61,6 @@ const ses_classifier_kind ses_classifier_logreg = {
     .save = ses_bag_model_save,
     .log_probabilities = ses_bag_model_log_probabilities,
     .parameters = ses_bag_model_parameters,
+    .features = ses_bag_model_features,
     .free = ses_bag_model_free,
 };

@@ -46,5 +46,6 @@ const ses_classifier_kind ses_classifier_nb = {
     .save = ses_bag_model_save,
     .log_probabilities = ses_bag_model_log_probabilities,
     .parameters = ses_bag_model_parameters,
+    .features = ses_bag_model_features,
     .free = ses_bag_model_free,
 };

@@ -1,9 +1,13 @@
 /* Brown clustering: see brown.h.
  *
  * The current clusters are in slots. p1[s]: probability of cluster s; p2[s][t]: of cluster t after s;
- * q2[s][t]: its term of the mutual information, p2 log2(p2 / (p1[s] p1[t])). gain[s][t], s < t: change of
- * the mutual information if s and t are merged, a sum over slots u, which are added and removed one by
- * one. */
+ * q2[s][t]: its term of the mutual information, p2 log2(p2 / (p1[s] p1[t])). loss[s][t], s older than t: what
+ * the mutual information loses if s and t are merged, a sum over slots u, whose parts are added and removed
+ * one by one.
+ *
+ * Rounding errors decide merges of equal value, so that the numbers equal the numbers of wcluster to the last
+ * bit: the same slots (two more than clusters), the same order of additions, and of equal losses the first in
+ * the order of the slots. */
 #include "brown.h"
 
 #include "base/alloc.h"
@@ -11,160 +15,179 @@
 #include <math.h>
 #include <string.h>
 
+/* A slot seen by all others. */
+typedef struct view {
+    double p1;
+    double *to, *from, *both; /* [n]: p2[u][v], p2[v][u], q2[u][v] + q2[v][u] (once if u = v) */
+    bool *is_near;            /* [n]: to or from is not 0 */
+    int32_t *near;            /* [n_near]: these slots */
+    int64_t n_near;
+} view;
+
 typedef struct slots {
-    int64_t n; /* capacity: clusters + 1 */
+    int64_t n; /* capacity: clusters + 2 */
     ses_thread_pool *pool;
-    bool *used;       /* [n] */
-    int32_t *node;    /* [n]: the tree node of the cluster */
-    double *p1;       /* [n] */
-    double *p2, *q2;  /* [n, n] */
-    double *gain;     /* [n, n] */
-    int32_t *slot_of; /* [words]: the slot of each word in a slot; -1: not yet clustered */
-    int64_t *best;    /* [n]: best partner of a row */
+    bool *used;        /* [n] */
+    int32_t *node;     /* [n]: the tree node of the cluster */
+    int64_t *age;      /* [n]: order of the clusters */
+    double *p1;        /* [n] */
+    double *p2, *q2;   /* [n, n] */
+    double *loss;      /* [n, n]: infinite unless both slots are in use and the first is older */
+    int64_t *best;     /* [n]: best partner of a row; -1: none */
+    int64_t *count;    /* [n]: bigrams of a new word with each slot; 0 in between */
+    int64_t free[2];   /* slots for the next clusters; -1: none */
+    int32_t *parent;   /* [nodes]: the node it was merged into; itself: none */
+    int32_t *slot_of;  /* [nodes]: the slot of a node that was not merged; -1: not yet clustered */
+    view drop[2], add; /* slots that are merged; the slot that is new */
     int64_t merges;
-    const int32_t *number;
+    const ses_brown_words *w;
     ses_brown *tree;
 } slots;
 
-/* A slot seen by all others: its row and column of p2, and its terms of the information. */
-typedef struct view {
-    double p1;
-    double *to, *from, *term; /* [n]: p2[u][v], p2[v][u], q2[u][v] + q2[v][u] (once if u = v) */
-} view;
+#define ZERO 1e-10 /* probabilities below this have no term */
 
-static double term(double p, double product) { return p > 0 ? p * log2(p / product) : 0; }
+static double term(double p, double product) { return p < ZERO ? 0 : p * log2(p / product); }
 
-static double pair_term(const slots *x, int64_t s, int64_t t)
+static double both_terms(const slots *x, int64_t s, int64_t t)
 {
     return s == t ? x->q2[s * x->n + s] : x->q2[s * x->n + t] + x->q2[t * x->n + s];
 }
 
-/* The part of gain[v][w] that comes from the terms with u. */
-static double part(const slots *x, const view *u, int64_t v, int64_t w)
+/* The terms with u of the union of v and w. */
+static double union_terms(const slots *x, const view *u, int64_t v, int64_t w)
 {
     double to = u->to[v] + u->to[w], from = u->from[v] + u->from[w];
-    if (to <= 0 && from <= 0) return 0; /* so are the terms */
     double product = (x->p1[v] + x->p1[w]) * u->p1;
-    return term(to, product) + term(from, product) - u->term[v] - u->term[w];
-}
-
-static bool new_view(view *v, int64_t n, ses_err *e)
-{
-    *v = (view){ .to = ses_alloc_array((size_t)n, 3 * sizeof *v->to, e) };
-    v->from = v->to + (v->to ? n : 0);
-    v->term = v->from + (v->to ? n : 0);
-    return v->to != NULL;
+    return term(from, product) + term(to, product);
 }
 
 static void look(const slots *x, view *v, int64_t u)
 {
     v->p1 = x->p1[u];
+    v->n_near = 0;
     for (int64_t s = 0; s < x->n; s++) {
         v->to[s] = x->p2[u * x->n + s];
         v->from[s] = x->p2[s * x->n + u];
-        v->term[s] = x->used[s] ? pair_term(x, s, u) : 0;
+        v->is_near[s] = x->used[s] && (v->to[s] > 0 || v->from[s] > 0);
+        v->both[s] = v->is_near[s] ? both_terms(x, s, u) : 0;
+        if (v->is_near[s]) v->near[v->n_near++] = (int32_t)s;
     }
 }
 
-/* Words are older than merged clusters. Their numbers count the words that were dropped, too. */
-static int64_t age(const slots *x, int32_t node)
-{
-    return node < x->tree->n ? x->number[node] : (int64_t)INT32_MAX + node;
-}
-
-static bool is_older(const slots *x, int64_t s, int64_t t) { return age(x, x->node[s]) < age(x, x->node[t]); }
-
-/* gain[s][t] from all slots. Merges of equal value are decided by rounding errors: the order of the terms is
- * one that decides most of them as wcluster does. */
-static double whole_gain(const slots *x, int64_t s, int64_t t)
+/* loss[s][t] from all slots. s is older. */
+static double whole_loss(const slots *x, int64_t s, int64_t t)
 {
     int64_t n = x->n;
-    if (is_older(x, t, s)) {
-        int64_t swap = s;
-        s = t, t = swap;
+    const double *q2 = x->q2, *p2 = x->p2;
+    double p1 = x->p1[s] + x->p1[t], sum = 0;
+    for (int64_t u = 0; u < n; u++) {
+        if (!x->used[u]) continue;
+        sum += q2[s * n + u] + q2[u * n + s];
+        sum += q2[t * n + u] + q2[u * n + t];
     }
-    double p1 = x->p1[s] + x->p1[t], sum = -pair_term(x, s, s) - pair_term(x, t, t) - pair_term(x, s, t);
-    for (int64_t u = 0; u < n; u++)
-        if (x->used[u] && u != s && u != t) sum -= pair_term(x, s, u) + pair_term(x, t, u);
-    sum += term(x->p2[s * n + s] + x->p2[s * n + t] + x->p2[t * n + s] + x->p2[t * n + t], p1 * p1);
+    sum -= q2[s * n + s] + q2[t * n + t];
+    sum -= both_terms(x, s, t);
     for (int64_t u = 0; u < n; u++) {
         if (!x->used[u] || u == s || u == t) continue;
-        double to = x->p2[s * n + u] + x->p2[t * n + u], from = x->p2[u * n + s] + x->p2[u * n + t];
-        if (to > 0 || from > 0) sum += term(to, p1 * x->p1[u]) + term(from, p1 * x->p1[u]);
+        double to = p2[s * n + u] + p2[t * n + u], from = p2[u * n + s] + p2[u * n + t];
+        if (to > 0 || from > 0) sum -= term(to, p1 * x->p1[u]) + term(from, p1 * x->p1[u]);
     }
-    return sum;
+    return sum - term(p2[s * n + s] + p2[s * n + t] + p2[t * n + s] + p2[t * n + t], p1 * p1);
 }
 
-static double *gain_at(const slots *x, int64_t s, int64_t t)
+/* ---- rows of losses, one per chunk ---- */
+
+static bool is_older(const slots *x, int64_t s, int64_t t) { return x->age[s] < x->age[t]; }
+
+/* loss of a cluster and slot u, which is new, in the row of the older one. */
+static void set_loss(slots *x, int64_t s, int64_t u)
 {
-    return &x->gain[s < t ? s * x->n + t : t * x->n + s];
+    bool older = is_older(x, s, u);
+    x->loss[s * x->n + u] = older ? whole_loss(x, s, u) : (double)INFINITY;
+    x->loss[u * x->n + s] = older ? (double)INFINITY : whole_loss(x, u, s);
 }
 
-/* ---- updates of all pairs, a row per chunk ---- */
-
-typedef struct pair_job {
-    slots *x;
-    const view *add, *drop, *drop2; /* may be NULL */
-    int64_t slot, slot2;            /* rows of these slots are left out; -1: none */
-} pair_job;
-
-static void update_row(void *ctx, int64_t s, void *scratch)
+/* The first of the smallest losses of a row. */
+static void find_partner(slots *x, int64_t s)
 {
-    const pair_job *j = ctx;
-    slots *x = j->x;
+    const double *loss = x->loss + s * x->n;
+    double least = (double)INFINITY;
+    x->best[s] = -1;
+    for (int64_t t = 0; t < x->n; t++)
+        if (loss[t] < least) least = loss[t], x->best[s] = t;
+}
+
+static void add_to_pair(slots *x, int64_t s, int64_t t)
+{
+    const view *u = &x->add;
+    double *l = &x->loss[s * x->n + t];
+    if (*l < (double)INFINITY) *l += u->both[s] + u->both[t] - union_terms(x, u, s, t);
+}
+
+/* The losses of a cluster after another one, x->add, came. Pairs that both have no bigrams with it do not
+ * change. */
+static void add_to_row(void *ctx, int64_t s, void *scratch)
+{
+    slots *x = ctx;
+    const view *u = &x->add;
+    int64_t slot = x->free[0];
     (void)scratch;
-    if (!x->used[s] || s == j->slot || s == j->slot2) return;
-    for (int64_t t = s + 1; t < x->n; t++) {
-        if (!x->used[t] || t == j->slot || t == j->slot2) continue;
-        double *g = &x->gain[s * x->n + t];
-        if (j->drop) *g -= part(x, j->drop, s, t);
-        if (j->drop2) *g -= part(x, j->drop2, s, t);
-        if (j->add) *g += part(x, j->add, s, t);
-    }
+    if (!x->used[s] || s == slot) return;
+    for (int64_t t = 0; u->is_near[s] && t < x->n; t++)
+        if (t != slot) add_to_pair(x, s, t);
+    for (int64_t i = 0; !u->is_near[s] && i < u->n_near; i++)
+        if (u->near[i] != slot) add_to_pair(x, s, u->near[i]);
+    set_loss(x, s, slot);
+    find_partner(x, s);
 }
 
-static void whole_row(void *ctx, int64_t s, void *scratch)
+static void merge_in_pair(slots *x, int64_t v, int64_t w)
 {
-    const pair_job *j = ctx;
-    slots *x = j->x;
+    const view *s = &x->drop[0], *t = &x->drop[1], *u = &x->add;
+    double *at = &x->loss[v * x->n + w], l = *at;
+    if (!(l < (double)INFINITY)) return;
+    l -= s->both[v] + s->both[w] + t->both[v] + t->both[w];
+    double of_s = s->is_near[v] || s->is_near[w] ? union_terms(x, s, v, w) : 0,
+           of_t = t->is_near[v] || t->is_near[w] ? union_terms(x, t, v, w) : 0;
+    l += of_s + of_t;
+    l += u->both[v] + u->both[w];
+    *at = l - union_terms(x, u, v, w);
+}
+
+/* The losses of a cluster after the two of x->drop became x->add. */
+static void merge_in_row(void *ctx, int64_t v, void *scratch)
+{
+    slots *x = ctx;
+    const view *u = &x->add;
+    int64_t slot = x->slot_of[x->tree->n + x->merges - 1];
     (void)scratch;
-    if (x->used[s] && s != j->slot) *gain_at(x, s, j->slot) = whole_gain(x, s, j->slot);
+    if (!x->used[v] || v == slot) return;
+    for (int64_t w = 0; u->is_near[v] && w < x->n; w++)
+        if (w != slot) merge_in_pair(x, v, w);
+    for (int64_t i = 0; !u->is_near[v] && i < u->n_near; i++)
+        if (u->near[i] != slot) merge_in_pair(x, v, u->near[i]);
+    set_loss(x, v, slot);
+    find_partner(x, v);
 }
 
 static void first_row(void *ctx, int64_t s, void *scratch)
 {
-    const pair_job *j = ctx;
-    slots *x = j->x;
+    slots *x = ctx;
     (void)scratch;
-    for (int64_t t = s + 1; x->used[s] && t < x->n; t++)
-        if (x->used[t]) x->gain[s * x->n + t] = whole_gain(x, s, t);
+    for (int64_t t = 0; t < x->n; t++)
+        x->loss[s * x->n + t] =
+            x->used[s] && x->used[t] && is_older(x, s, t) ? whole_loss(x, s, t) : (double)INFINITY;
+    find_partner(x, s);
 }
 
-/* The best younger partner of a cluster. */
-static void best_of_row(void *ctx, int64_t s, void *scratch)
+/* The pair of the smallest loss; of equal ones the first in the order of the older, then the younger slot. */
+static void find_best(const slots *x, int64_t *s, int64_t *t)
 {
-    slots *x = ((const pair_job *)ctx)->x;
-    (void)scratch;
-    x->best[s] = -1;
-    for (int64_t t = 0; x->used[s] && t < x->n; t++)
-        if (x->used[t] && is_older(x, s, t) &&
-            (x->best[s] < 0 || *gain_at(x, s, t) > *gain_at(x, s, x->best[s])))
-            x->best[s] = t;
-}
-
-/* The pair of the largest gain; of equal ones the first in the order of the older, then the younger slot. */
-static void find_best(slots *x, int64_t *s, int64_t *t)
-{
-    pair_job j = { .x = x };
-    ses_parallel_for(x->pool, x->n, best_of_row, &j);
-    *s = -1;
+    double least = (double)INFINITY;
+    *s = *t = -1;
     for (int64_t r = 0; r < x->n; r++)
-        if (x->best[r] >= 0 && (*s < 0 || *gain_at(x, r, x->best[r]) > *gain_at(x, *s, x->best[*s]))) *s = r;
-    *t = x->best[*s];
-    if (*s > *t) { /* the merged cluster stays in the later slot, t */
-        int64_t swap = *s;
-        *s = *t, *t = swap;
-    }
+        if (x->used[r] && x->best[r] >= 0 && x->loss[r * x->n + x->best[r]] < least)
+            *s = r, *t = x->best[r], least = x->loss[r * x->n + *t];
 }
 
 /* ---- adding a word, merging two clusters ---- */
@@ -180,106 +203,170 @@ static void set_terms(slots *x, int64_t u)
     }
 }
 
-static void clear_slot(slots *x, int64_t u)
+/* Puts a node into a slot without bigrams. Words are older than merged clusters; their numbers count the
+ * words that were dropped, too. */
+static void fill_slot(slots *x, int64_t u, int64_t node)
 {
-    for (int64_t s = 0; s < x->n; s++)
-        x->p2[u * x->n + s] = x->p2[s * x->n + u] = x->q2[u * x->n + s] = x->q2[s * x->n + u] = 0;
-    x->p1[u] = 0;
-    x->used[u] = false;
+    int64_t n = x->n;
+    for (int64_t s = 0; s < n; s++)
+        x->p2[u * n + s] = x->p2[s * n + u] = x->q2[u * n + s] = x->q2[s * n + u] = 0;
+    x->used[u] = true;
+    x->node[u] = (int32_t)node;
+    x->slot_of[node] = (int32_t)u;
+    x->age[u] = node < x->tree->n ? x->w->number[node] : (int64_t)INT32_MAX + node;
 }
 
-/* Puts a word into a free slot; slot_of: the slots of clustered words through their merges. */
-static void add_word(slots *x, const ses_brown_words *w, int64_t word, int64_t u)
+static void free_slot(slots *x, int64_t u)
 {
-    double all = (double)(w->tokens - 1);
-    int64_t n = x->n;
-    x->used[u] = true;
-    x->node[u] = (int32_t)word;
-    x->slot_of[word] = (int32_t)u;
-    x->p1[u] = (double)w->vocab.word[w->id[word]].count / (double)w->tokens;
-    for (int64_t i = w->right_start[word]; i < w->right_start[word + 1]; i++) {
-        int32_t s = x->slot_of[w->right[i].word];
-        if (s >= 0) x->p2[u * n + s] += (double)w->right[i].count / all;
+    x->used[u] = false;
+    x->best[u] = -1;
+    for (int64_t s = 0; s < x->n; s++) x->loss[u * x->n + s] = x->loss[s * x->n + u] = (double)INFINITY;
+}
+
+/* The slot of the cluster of a word; -1: not yet clustered. */
+static int32_t slot_of_word(slots *x, int32_t node)
+{
+    while (x->parent[node] != node) {
+        x->parent[node] = x->parent[x->parent[node]];
+        node = x->parent[node];
     }
-    for (int64_t i = w->left_start[word]; i < w->left_start[word + 1]; i++) {
-        int32_t s = x->slot_of[w->left[i].word];
-        if (s >= 0 && s != u) x->p2[s * n + u] += (double)w->left[i].count / all;
+    return x->slot_of[node];
+}
+
+/* Counts the bigrams of a word with each slot, and moves the probabilities to row or column u of p2. */
+static void count_bigrams(slots *x, const ses_brown_bigram *item, int64_t n, double *p2, int64_t stride)
+{
+    double all = (double)(x->w->tokens - 1);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t s = slot_of_word(x, item[i].word);
+        if (s >= 0) x->count[s] += item[i].count;
+    }
+    for (int64_t s = 0; s < x->n; s++) {
+        if (x->count[s]) p2[s * stride] = (double)x->count[s] / all;
+        x->count[s] = 0;
+    }
+}
+
+static void add_word(slots *x, int64_t word, int64_t u)
+{
+    const ses_brown_words *w = x->w;
+    int64_t n = x->n;
+    fill_slot(x, u, word);
+    x->p1[u] = (double)w->vocab.word[w->id[word]].count / (double)w->tokens;
+    count_bigrams(x, w->right + w->right_start[word], w->right_start[word + 1] - w->right_start[word],
+                  x->p2 + u * n, 1);
+    count_bigrams(x, w->left + w->left_start[word], w->left_start[word + 1] - w->left_start[word], x->p2 + u,
+                  n);
+    set_terms(x, u);
+}
+
+/* Probabilities and terms of the union of slots s and t, the older first, in slot u. */
+static void join(slots *x, int64_t s, int64_t t, int64_t u)
+{
+    int64_t n = x->n, node = x->tree->n + x->merges;
+    double *p2 = x->p2;
+    x->tree->merge[x->merges++] = (ses_brown_node){ x->node[s], x->node[t] };
+    x->parent[x->node[s]] = x->parent[x->node[t]] = (int32_t)node;
+    x->used[s] = x->used[t] = false;
+    fill_slot(x, u, node);
+    x->p1[u] = x->p1[s] + x->p1[t];
+    p2[u * n + u] = p2[s * n + s] + p2[s * n + t] + p2[t * n + s] + p2[t * n + t];
+    for (int64_t v = 0; v < n; v++) {
+        if (!x->used[v] || v == u) continue;
+        p2[u * n + v] = p2[s * n + v] + p2[t * n + v];
+        p2[v * n + u] = p2[v * n + s] + p2[v * n + t];
     }
     set_terms(x, u);
 }
 
-/* The left branch is the older cluster. */
-static ses_brown_node branches(const slots *x, int32_t a, int32_t b)
+/* Merges slots s and t, the older first. The next two clusters get their slots. */
+static void merge(slots *x, int64_t s, int64_t t)
 {
-    return age(x, a) < age(x, b) ? (ses_brown_node){ a, b } : (ses_brown_node){ b, a };
-}
-
-/* Merges slot t into s: probabilities and terms, not the gains. */
-static void join(slots *x, int64_t s, int64_t t, int64_t words)
-{
-    int64_t n = x->n;
-    x->tree->merge[x->merges] = branches(x, x->node[s], x->node[t]);
-    x->node[s] = (int32_t)(x->tree->n + x->merges++);
-    double inside = x->p2[s * n + s] + x->p2[s * n + t] + x->p2[t * n + s] + x->p2[t * n + t];
-    for (int64_t u = 0; u < n; u++) {
-        if (!x->used[u] || u == s || u == t) continue;
-        x->p2[s * n + u] += x->p2[t * n + u];
-        x->p2[u * n + s] += x->p2[u * n + t];
-    }
-    x->p1[s] += x->p1[t];
-    x->p2[s * n + s] = inside;
-    clear_slot(x, t);
-    for (int64_t w = 0; w < words; w++)
-        if (x->slot_of[w] == t) x->slot_of[w] = (int32_t)s;
-    set_terms(x, s);
-}
-
-static void merge(slots *x, int64_t s, int64_t t, view v[3], int64_t words)
-{
-    look(x, &v[0], s);
-    look(x, &v[1], t);
-    pair_job j = { .x = x, .drop = &v[0], .drop2 = &v[1], .add = &v[2], .slot = s, .slot2 = t };
-    join(x, s, t, words);
-    look(x, &v[2], s);
-    ses_parallel_for(x->pool, x->n, update_row, &j);
-    ses_parallel_for(x->pool, x->n, whole_row, &j);
+    int64_t u = x->free[0] >= 0 ? x->free[0] : x->free[1];
+    look(x, &x->drop[0], s);
+    look(x, &x->drop[1], t);
+    join(x, s, t, u);
+    look(x, &x->add, u);
+    free_slot(x, s);
+    free_slot(x, t);
+    x->free[0] = s, x->free[1] = t;
+    ses_parallel_for(x->pool, x->n, merge_in_row, x);
 }
 
 static double information(const slots *x)
 {
     double sum = 0;
-    for (int64_t i = 0; i < x->n * x->n; i++) sum += x->q2[i];
+    for (int64_t s = 0; s < x->n; s++)
+        for (int64_t t = 0; t < x->n; t++)
+            if (x->used[s] && x->used[t]) sum += x->q2[s * x->n + t];
     return sum;
 }
 
 /* ---- all of it ---- */
 
-static bool cluster(slots *x, const ses_brown_words *w, int64_t clusters, const ses_brown_options *o,
-                    view v[3], ses_err *e)
+static bool cluster(slots *x, int64_t clusters, const ses_brown_options *o, ses_err *e)
 {
-    int64_t s, t, free_slot = clusters;
-    for (int64_t word = 0; word < w->n; word++) x->slot_of[word] = -1;
-    for (int64_t c = 0; c < clusters; c++) add_word(x, w, c, c);
-    pair_job j = { .x = x };
-    ses_parallel_for(x->pool, x->n, first_row, &j);
-    for (int64_t word = clusters; word < w->n; word++) {
-        if (o->progress && !o->progress(o->ctx, word, w->n))
-            return ses_fail(e, SES_EARG, "stopped at word %lld of %lld", (long long)word, (long long)w->n);
-        add_word(x, w, word, free_slot);
-        look(x, &v[2], free_slot);
-        j = (pair_job){ .x = x, .add = &v[2], .slot = free_slot, .slot2 = -1 };
-        ses_parallel_for(x->pool, x->n, update_row, &j);
-        ses_parallel_for(x->pool, x->n, whole_row, &j);
+    int64_t s, t, words = x->w->n;
+    for (int64_t c = 0; c < clusters; c++) add_word(x, c, c);
+    x->free[0] = clusters, x->free[1] = clusters + 1;
+    ses_parallel_for(x->pool, x->n, first_row, x);
+    for (int64_t word = clusters; word < words; word++) {
+        if (o->progress && !o->progress(o->ctx, word, words))
+            return ses_fail(e, SES_EARG, "stopped at word %lld of %lld", (long long)word, (long long)words);
+        add_word(x, word, x->free[0]);
+        look(x, &x->add, x->free[0]);
+        ses_parallel_for(x->pool, x->n, add_to_row, x);
+        find_partner(x, x->free[0]);
+        x->free[0] = -1;
         find_best(x, &s, &t);
-        merge(x, t, s, v, word + 1);
-        free_slot = s;
+        merge(x, s, t);
     }
     x->tree->information = information(x);
-    while (x->merges + 1 < w->n) {
+    while (x->merges + 1 < words) {
         find_best(x, &s, &t);
-        merge(x, t, s, v, 0);
+        merge(x, s, t);
     }
     return true;
+}
+
+/* ---- memory ---- */
+
+static bool new_view(view *v, size_t n, ses_err *e)
+{
+    v->to = ses_alloc_array(n, 3 * sizeof *v->to, e);
+    v->from = v->to + (v->to ? n : 0);
+    v->both = v->from + (v->to ? n : 0);
+    v->is_near = ses_alloc_array(n, sizeof *v->is_near, e);
+    v->near = ses_alloc_array(n, sizeof *v->near, e);
+    return v->to && v->is_near && v->near;
+}
+
+static void free_view(view *v) { ses_free(v->to), ses_free(v->is_near), ses_free(v->near); }
+
+static bool new_slots(slots *x, ses_err *e)
+{
+    size_t n = (size_t)x->n, nodes = 2 * (size_t)x->tree->n;
+    double *square = ses_alloc_array(n, (3 * n + 1) * sizeof *square, e);
+    x->p2 = square;
+    x->used = ses_alloc_array(n, sizeof *x->used, e);
+    x->node = ses_alloc_array(n, sizeof *x->node, e);
+    x->age = ses_alloc_array(n, sizeof *x->age, e);
+    x->best = ses_alloc_array(n, sizeof *x->best, e);
+    x->count = ses_alloc_array(n, sizeof *x->count, e);
+    x->parent = ses_alloc_array(nodes, sizeof *x->parent, e);
+    x->slot_of = ses_alloc_array(nodes, sizeof *x->slot_of, e);
+    if (!square || !x->used || !x->node || !x->age || !x->best || !x->count || !x->parent || !x->slot_of)
+        return false;
+    x->q2 = square + n * n, x->loss = square + 2 * n * n, x->p1 = square + 3 * n * n;
+    for (size_t i = 0; i < nodes; i++) x->parent[i] = (int32_t)i, x->slot_of[i] = -1;
+    return new_view(&x->drop[0], n, e) && new_view(&x->drop[1], n, e) && new_view(&x->add, n, e);
+}
+
+static void free_slots(slots *x)
+{
+    void *own[] = { x->p2, x->used, x->node, x->age, x->best, x->count, x->parent, x->slot_of };
+    for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
+    free_view(&x->drop[0]), free_view(&x->drop[1]), free_view(&x->add);
 }
 
 bool ses_brown_fit(ses_brown *b, const ses_brown_words *w, int64_t clusters, const ses_brown_options *o,
@@ -291,21 +378,9 @@ bool ses_brown_fit(ses_brown *b, const ses_brown_words *w, int64_t clusters, con
     if (clusters > w->n) clusters = w->n;
     b->n = w->n, b->clusters = clusters;
     b->merge = ses_alloc_array((size_t)w->n, sizeof *b->merge, e);
-    slots x = { .n = clusters + 1, .pool = pool, .number = w->number, .tree = b };
-    size_t n = (size_t)x.n;
-    double *square = b->merge ? ses_alloc_array(n, (3 * n + 1) * sizeof *square, e) : NULL;
-    x.used = square ? ses_alloc_array(n, sizeof *x.used, e) : NULL;
-    x.node = x.used ? ses_alloc_array(n, sizeof *x.node, e) : NULL;
-    x.best = x.node ? ses_alloc_array(n, sizeof *x.best, e) : NULL;
-    x.slot_of = x.best ? ses_alloc_array((size_t)w->n, sizeof *x.slot_of, e) : NULL;
-    view v[3] = { 0 };
-    bool ok = x.slot_of && new_view(&v[0], x.n, e) && new_view(&v[1], x.n, e) && new_view(&v[2], x.n, e);
-    if (ok) {
-        x.p2 = square, x.q2 = square + n * n, x.gain = square + 2 * n * n, x.p1 = square + 3 * n * n;
-        ok = cluster(&x, w, clusters, o, v, e);
-    }
-    for (int i = 0; i < 3; i++) ses_free(v[i].to);
-    ses_free(square), ses_free(x.used), ses_free(x.node), ses_free(x.best), ses_free(x.slot_of);
+    slots x = { .n = clusters + 2, .pool = pool, .w = w, .tree = b };
+    bool ok = b->merge && new_slots(&x, e) && cluster(&x, clusters, o, e);
+    free_slots(&x);
     return ok;
 }
 

@@ -265,6 +265,19 @@ static void set_defaults(ses_exact_job *job, const char *min_count, const char *
     }
 }
 
+/* Fails for a setting of the supervised model: the original reads it, but it changes nothing here. */
+static bool check_unsupervised(const ses_exact_job *job, ses_err *e)
+{
+    static const int supervised[] = { MIN_COUNT_LABEL, WORD_NGRAMS, LABEL, PRETRAINED };
+    for (size_t i = 0; i < SES_LEN(supervised); i++) {
+        const ses_exact_setting *s = &setting[supervised[i]];
+        if (job->text[supervised[i]] != s->def)
+            return ses_fail(e, SES_EUSAGE, "--%s belongs to --model supervised, not to --model %s", s->name,
+                            job->text[MODEL]);
+    }
+    return true;
+}
+
 static bool set_up(trainer *t, ses_err *e)
 {
     ses_exact_job *job = t->job;
@@ -290,6 +303,7 @@ static bool set_up(trainer *t, ses_err *e)
     if (!t->cbow && strcmp(job->text[MODEL], "skipgram") != 0)
         return ses_fail(e, SES_EUSAGE, "--model \"%s\": expected skipgram, cbow or supervised",
                         job->text[MODEL]);
+    if (!check_unsupervised(job, e)) return false;
     if (job->text[LOSS] && strcmp(job->text[LOSS], "ns") != 0)
         return ses_fail(e, SES_EUSAGE, "--loss %s: only --model supervised has losses other than ns",
                         job->text[LOSS]);

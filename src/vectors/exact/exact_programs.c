@@ -60,6 +60,6 @@ bool ses_exact_range(const ses_exact_program *p, const ses_exact_job *job, size_
                      ses_err *e)
 {
     if (job->value[i] >= low && job->value[i] <= high) return true;
-    return ses_fail(e, SES_EUSAGE, "--%s %s: expected a number from %g to %g", p->setting[i].name,
+    return ses_fail(e, SES_EUSAGE, "--%s %s: expected a number from %.10g to %.10g", p->setting[i].name,
                     job->text[i], low, high);
 }

@@ -170,8 +170,7 @@ static bool save_config(const ses_vectors *v, const char *dir, ses_err *e)
     return ses_json_writer_save(w, dir, "config.json", false, e);
 }
 
-/* Fails unless the folder holds word vectors. */
-static bool check_replaceable(const char *path, ses_err *e)
+static bool check_folder(const char *path, ses_err *e)
 {
     ses_err own = { 0 };
     ses_json_doc *d = load_config(path, &own);
@@ -185,7 +184,7 @@ static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_
 {
     bool exists = ses_path_exists(path);
     if (exists && !o->overwrite) return ses_fail(e, SES_EIO, "%s exists and is not overwritten", path);
-    if (exists && !check_replaceable(path, e)) return false;
+    if (exists && !check_folder(path, e)) return false;
     ses_buf temp = { 0 };
     char *to = ses_strdup(path, e);
     if (!to) return false;
@@ -210,4 +209,5 @@ const ses_word_format ses_word_format_word_folder = {
     .close = close_folder,
     .refuses = refuses,
     .save = save,
+    .check_folder = check_folder,
 };

@@ -8,20 +8,21 @@
 
 /* ROUND_WORDS: words of a shard in a round. Larger rounds merge less often, but the shards then add up more
  * changes that do not know of each other. */
-enum { LANES = 16, ROUND_WORDS = 300, MERGE_ROWS = 2048, SITE_START = 0x50560001, SITE_EPOCH = 0x50560002 };
+enum { LANES = 16, ROUND_WORDS = 300, MERGE_PARTS = 8, SITE_START = 0x50560001, SITE_EPOCH = 0x50560002 };
 enum { SITE_ORDER = 0x50560003, START_DOC = 0, START_WORD = 1, START_NEW = 2 };
+#define STEP 0.1f /* size of the step of one pair at the learning rate 1, as in word2vec_round.c */
 static const double LEAST_RATE = 1e-4; /* last learning rate over the first */
 
 /* ---- start ---- */
 
-/* Values in (-0.5, 0.5) / dim. */
+/* Values in (-1, 1) / dim, as in gensim: half of it begins to learn later, and few passes notice it. */
 static void start_row(const ses_pv_model *m, uint32_t kind, uint64_t number, float *to)
 {
     ses_rng_key key = { m->o.seed, kind, SITE_START };
     int64_t dim = m->o.dim;
     memset(to, 0, (size_t)m->stride * sizeof *to);
     for (int64_t i = 0; i < dim; i++)
-        to[i] = (ses_rand_unit(key, number * (uint64_t)dim + (uint64_t)i) - 0.5f) / (float)dim;
+        to[i] = (2 * ses_rand_unit(key, number * (uint64_t)dim + (uint64_t)i) - 1) / (float)dim;
 }
 
 void ses_pv_start(const ses_pv_model *m, uint64_t number, float *doc)
@@ -106,16 +107,16 @@ static void train_shard(void *ctx, int64_t shard, void *scratch)
 static void merge_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     pass *p = ctx;
-    int64_t begin = chunk * MERGE_ROWS, words = (int64_t)p->m->vocab.n;
     const ses_row_copies *copies[SES_PV_SHARDS];
     (void)scratch;
     for (int i = 0; i < SES_PV_SHARDS; i++) copies[i] = &p->worker[i].out;
-    ses_row_copies_merge(copies, SES_PV_SHARDS, begin,
-                         begin + MERGE_ROWS < words ? begin + MERGE_ROWS : words);
+    /* an output is trained with all inputs of a step: one, or the document and its context words */
+    float pairs = p->m->o.method == SES_PV_DBOW_WORDS ? (float)p->m->o.window + 1 : 1;
+    ses_row_copies_merge(copies, SES_PV_SHARDS, chunk, MERGE_PARTS, STEP * p->rate * pairs, p->worker[0].k);
     if (!p->m->word) return;
     for (int i = 0; i < SES_PV_SHARDS; i++) copies[i] = &p->worker[i].word;
-    ses_row_copies_merge(copies, SES_PV_SHARDS, begin,
-                         begin + MERGE_ROWS < words + 1 ? begin + MERGE_ROWS : words + 1);
+    ses_row_copies_merge(copies, SES_PV_SHARDS, chunk, MERGE_PARTS,
+                         STEP * p->rate * (float)(p->m->o.negative + 1), p->worker[0].k);
 }
 
 /* Distributes documents from number `at` of the order on; returns their end. Adds their words to *words. */
@@ -136,7 +137,7 @@ static bool run_round(pass *p, ses_thread_pool *pool, ses_err *e)
     ses_parallel_for(pool, SES_PV_SHARDS, train_shard, p);
     for (int i = 0; i < SES_PV_SHARDS; i++)
         if (p->worker[i].err.code != SES_OK) return *e = p->worker[i].err, false;
-    ses_parallel_for(pool, ((int64_t)p->m->vocab.n + MERGE_ROWS) / MERGE_ROWS, merge_chunk, p);
+    ses_parallel_for(pool, MERGE_PARTS, merge_chunk, p);
     for (int i = 0; i < SES_PV_SHARDS; i++) {
         ses_row_copies_drop(&p->worker[i].out);
         if (p->m->word) ses_row_copies_drop(&p->worker[i].word);

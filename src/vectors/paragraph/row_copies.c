@@ -3,7 +3,10 @@
 
 #include "base/alloc.h"
 
+#include <math.h>
 #include <string.h>
+
+#define FEW_STEPS 0.02f /* steps that need no scale */
 
 bool ses_row_copies_init(ses_row_copies *c, float *base, int64_t rows, int64_t cols, ses_err *e)
 {
@@ -48,32 +51,34 @@ void ses_row_copies_drop(ses_row_copies *c)
     c->n = 0;
 }
 
-/* One row: the sum of the differences to the base, then the base. */
-static void merge_row(const ses_row_copies *const *c, size_t n, int64_t row, float factor)
+static float part_covered(float steps) { return -expm1f(-steps); }
+
+/* The factor of the sum of the changes of k copies. */
+static float scale_of(float steps, float k)
 {
-    int64_t cols = c[0]->cols;
-    float *to = c[0]->base + row * cols;
-    enum { PART = 64 };
-    for (int64_t from = 0; from < cols; from += PART) {
-        float sum[PART] = { 0 };
-        int64_t part = cols - from < PART ? cols - from : PART;
-        for (size_t k = 0; k < n; k++) {
-            if (!c[k]->slot[row]) continue;
-            const float *x = c[k]->data + (c[k]->slot[row] - 1) * cols + from;
-            for (int64_t i = 0; i < part; i++) sum[i] += x[i] - to[from + i];
-        }
-        for (int64_t i = 0; i < part; i++) to[from + i] += factor * sum[i];
-    }
+    return steps < FEW_STEPS ? 1 : part_covered(steps) / (k * part_covered(steps / k));
 }
 
-void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t begin, int64_t end)
+void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t part, int64_t parts, float step,
+                          const ses_kernels *k)
 {
-    const double many = 192;
-    for (int64_t row = begin; row < end; row++) {
-        double copies = 0, uses = 0;
-        for (size_t k = 0; k < n; k++)
-            if (c[k]->slot[row]) copies++, uses += c[k]->uses[c[k]->slot[row] - 1];
-        if (copies > 0)
-            merge_row(c, n, row, (float)(1 / (1 + (copies - 1) * uses * uses / (uses * uses + many * many))));
-    }
+    const float *from[SES_ROW_COPIES_MAX];
+    int64_t cols = c[0]->cols;
+    for (size_t first = 0; first < n; first++)
+        for (size_t i = 0; i < c[first]->n; i++) {
+            int32_t row = c[first]->row[i];
+            int64_t copies = 0, uses = 0;
+            if ((row & (parts - 1)) != part) continue;
+            size_t s = 0;
+            while (!c[s]->slot[row]) s++;
+            if (s < first) continue; /* merged already */
+            for (; s < n; s++) {
+                if (!c[s]->slot[row]) continue;
+                int32_t at = c[s]->slot[row] - 1;
+                from[copies++] = c[s]->data + at * cols;
+                uses += c[s]->uses[at];
+            }
+            k->merge_rows(c[0]->base + row * cols, from, copies, scale_of(step * (float)uses, (float)copies),
+                          cols);
+        }
 }

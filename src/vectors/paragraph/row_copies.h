@@ -2,7 +2,7 @@
 #ifndef SES_VECTORS_ROW_COPIES_H
 #define SES_VECTORS_ROW_COPIES_H
 
-#include "sesame/err.h"
+#include "kernel/kernel.h"
 
 typedef struct ses_row_copies {
     float *base; /* [rows][cols], borrowed */
@@ -21,10 +21,13 @@ bool ses_row_copies_reserve(ses_row_copies *c, size_t more, ses_err *e);
 float *ses_row_copy(ses_row_copies *c, int32_t row); /* room must have been reserved */
 void ses_row_copies_drop(ses_row_copies *c);
 
-/* Adds the changes of the copies [n] to the rows begin .. end - 1 of their common base, in the order of the
- * copies. The changes of a row with few uses are added up. If there are many uses, each copy approaches its
- * goal by itself, and the sum would overshoot: such a row gets their mean. Between the two, the sum is
- * divided by 1 + (copies - 1) u^2 / (u^2 + 192^2), u: uses of all copies. The copies must be dropped then. */
-void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t begin, int64_t end);
+enum { SES_ROW_COPIES_MAX = 64 };
+/* Adds the changes of the copies [n], at most SES_ROW_COPIES_MAX, to part `part` of `parts` (a power of two)
+ * of the rows of their common base, in the order of the copies. Copies that move a row the same way would
+ * overshoot: their sum is scaled as if they had been trained one after another. u uses cover the part
+ * m(u) = 1 - exp(-u step) of the way to an optimum; k copies with U uses altogether would cover m(U), and the
+ * sum of their changes covers k m(U / k). The copies must be dropped then. */
+void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t part, int64_t parts, float step,
+                          const ses_kernels *k);
 
 #endif

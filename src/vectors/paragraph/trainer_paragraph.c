@@ -12,10 +12,10 @@
 
 enum { DIM, WINDOW, NEGATIVE, SAMPLE, EPOCHS, LR, MIN_COUNT, MAX_VOCAB, WORDS, SEED, VARIANT, N_SETTINGS };
 
-#define SETTINGS(option, def, choices)                                                                 \
+#define SETTINGS(window_idle, option, def, choices)                                                    \
     {                                                                                                  \
         [DIM] = { "dim", "100", SES_VECTOR_INTEGER, 1, SES_PV_MAX_DIM, NULL },                         \
-        [WINDOW] = { "window", "5", SES_VECTOR_INTEGER, 1, SES_PV_MAX_WINDOW, NULL },                  \
+        [WINDOW] = { "window", "5", SES_VECTOR_INTEGER, 1, SES_PV_MAX_WINDOW, NULL, window_idle },     \
         [NEGATIVE] = { "negative", "5", SES_VECTOR_INTEGER, 1, SES_PV_MAX_NEGATIVE, NULL },            \
         [SAMPLE] = { "sample", "1e-3", SES_VECTOR_REAL, 0, 1, NULL }, [EPOCHS] = { "epochs",           \
                                                                                    "10",               \
@@ -34,8 +34,8 @@ enum { DIM, WINDOW, NEGATIVE, SAMPLE, EPOCHS, LR, MIN_COUNT, MAX_VOCAB, WORDS, S
         [SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                           \
         [VARIANT] = { option, def, SES_VECTOR_CHOICE, 0, 0, choices },                                 \
     }
-static const ses_vector_setting dbow[N_SETTINGS] = SETTINGS("train-words", "no", "no|yes");
-static const ses_vector_setting dm[N_SETTINGS] = SETTINGS("inputs", "mean", "mean|concat");
+static const ses_vector_setting dbow[N_SETTINGS] = SETTINGS("train-words=no", "train-words", "no", "no|yes");
+static const ses_vector_setting dm[N_SETTINGS] = SETTINGS(NULL, "inputs", "mean", "mean|concat");
 
 typedef struct trainer {
     ses_vector_job *job;

@@ -15,6 +15,7 @@ typedef struct ses_vector_setting {
     ses_vector_type type;
     double low, high;    /* inclusive range of a number */
     const char *choices; /* "a|b": the value is the index */
+    const char *idle;    /* "loss=hs": no effect if that setting has this value; NULL: always of use */
 } ses_vector_setting;
 
 typedef struct ses_vector_report {
@@ -67,7 +68,8 @@ struct ses_vector_trainer {
 
 const ses_vector_trainer *ses_vector_trainer_find(const char *name, ses_err *e);
 /* Fills job->trainer, text and value from names and values as typed (NULL: not given); the others get their
- * defaults. Fails for a setting that the trainer does not have and for a value out of range. */
+ * defaults. Fails for a setting that the trainer does not have, for one that has no effect beside the others,
+ * and for a value out of range. */
 bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const char *const *name,
                         const char *const *value, size_t n, ses_err *e);
 /* Path of the checkpoint. Free with ses_free. */

@@ -49,21 +49,43 @@ static bool parse(const ses_vector_setting *s, const char *text, double *value, 
     return true;
 }
 
+static size_t setting_of(const ses_vector_trainer *t, const char *name, size_t n)
+{
+    size_t i = 0;
+    while (i < t->n_settings && !ses_equal(name, n, t->setting[i].name)) i++;
+    return i;
+}
+
+/* Fails if a setting that was given has no effect beside the others. */
+static bool check_idle(const ses_vector_job *job, const ses_vector_setting *s, ses_err *e)
+{
+    const ses_vector_trainer *t = job->trainer;
+    if (!s->idle) return true;
+    const char *value = strchr(s->idle, '=') + 1;
+    size_t i = setting_of(t, s->idle, (size_t)(value - 1 - s->idle));
+    double idle;
+    if (!parse(&t->setting[i], value, &idle, e)) return false;
+    return job->value[i] != idle ||
+           ses_fail(e, SES_EUSAGE, "--%s has no effect with --%s %s%s", s->name, t->setting[i].name,
+                    job->text[i], job->text[i] == t->setting[i].def ? ", the default" : "");
+}
+
 bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const char *const *name,
                         const char *const *value, size_t n, ses_err *e)
 {
     job->trainer = t;
     for (size_t i = 0; i < t->n_settings; i++) job->text[i] = t->setting[i].def;
     for (size_t k = 0; k < n; k++) {
-        size_t i = 0;
         if (!value[k]) continue;
-        while (i < t->n_settings && strcmp(t->setting[i].name, name[k]) != 0) i++;
+        size_t i = setting_of(t, name[k], strlen(name[k]));
         if (i == t->n_settings)
             return ses_fail(e, SES_EUSAGE, "--%s is not an option of --model %s", name[k], t->name);
         job->text[i] = value[k];
     }
     for (size_t i = 0; i < t->n_settings; i++)
         if (!parse(&t->setting[i], job->text[i], &job->value[i], e)) return false;
+    for (size_t i = 0; i < t->n_settings; i++)
+        if (job->text[i] != t->setting[i].def && !check_idle(job, &t->setting[i], e)) return false;
     return true;
 }
 

@@ -10,23 +10,30 @@
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
 enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
 
-#define SETTINGS(rate)                                                                               \
-    {                                                                                                \
-        [SES_W2V_DIM] = { "dim", "100", SES_VECTOR_INTEGER, 1, MAX_DIM, NULL },                      \
-        [SES_W2V_WINDOW] = { "window", "5", SES_VECTOR_INTEGER, 1, MAX_WINDOW, NULL },               \
-        [SES_W2V_NEGATIVE] = { "negative", "5", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_NEGATIVE, NULL }, \
-        [SES_W2V_SAMPLE] = { "sample", "1e-3", SES_VECTOR_REAL, 0, 1, NULL },                        \
-        [SES_W2V_LOSS] = { "loss", "ns", SES_VECTOR_CHOICE, 0, 0, "ns|hs" },                         \
-        [SES_W2V_EPOCHS] = { "epochs", "5", SES_VECTOR_INTEGER, 1, 1 << 20, NULL },                  \
-        [SES_W2V_LR] = { "lr", rate, SES_VECTOR_REAL, 0, 100, NULL },                                \
-        [SES_W2V_MIN_COUNT] = { "min-count", "5", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },            \
-        [SES_W2V_MAX_VOCAB] = { "max-vocab", "0", SES_VECTOR_INTEGER, 0, 1 << 30, NULL },            \
-        [SES_W2V_MINN] = { "minn", "3", SES_VECTOR_INTEGER, 1, 100, NULL },                          \
-        [SES_W2V_MAXN] = { "maxn", "0", SES_VECTOR_INTEGER, 0, 100, NULL },                          \
-        [SES_W2V_BUCKET] = { "bucket", "2000000", SES_VECTOR_INTEGER, 1, 1 << 30, NULL },            \
-        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },       \
-        [SES_W2V_SEED] = { "seed", "1", SES_VECTOR_INTEGER, 0, 4294967295.0, NULL },                 \
-        [SES_W2V_SHARDS] = { "shards", "8", SES_VECTOR_INTEGER, 1, SES_W2V_MAX_SHARDS, NULL },       \
+#define INTEGER(name, def, low, high, idle)                  \
+    {                                                        \
+        name, def, SES_VECTOR_INTEGER, low, high, NULL, idle \
+    }
+#define REAL(name, def, high)                     \
+    {                                             \
+        name, def, SES_VECTOR_REAL, 0, high, NULL \
+    }
+#define SETTINGS(rate)                                                                                     \
+    {                                                                                                      \
+        [SES_W2V_DIM] = INTEGER("dim", "100", 1, MAX_DIM, NULL),                                           \
+        [SES_W2V_WINDOW] = INTEGER("window", "5", 1, MAX_WINDOW, NULL),                                    \
+        [SES_W2V_NEGATIVE] = INTEGER("negative", "5", 1, SES_W2V_MAX_NEGATIVE, "loss=hs"),                 \
+        [SES_W2V_SAMPLE] = REAL("sample", "1e-3", 1), [SES_W2V_LOSS] = { "loss", "ns", SES_VECTOR_CHOICE,  \
+                                                                         0,      0,    "ns|hs" },          \
+        [SES_W2V_EPOCHS] = INTEGER("epochs", "5", 1, 1 << 20, NULL), [SES_W2V_LR] = REAL("lr", rate, 100), \
+        [SES_W2V_MIN_COUNT] = INTEGER("min-count", "5", 1, 1 << 30, NULL),                                 \
+        [SES_W2V_MAX_VOCAB] = INTEGER("max-vocab", "0", 0, 1 << 30, NULL),                                 \
+        [SES_W2V_MINN] = INTEGER("minn", "3", 1, 100, "maxn=0"),                                           \
+        [SES_W2V_MAXN] = INTEGER("maxn", "0", 0, 100, NULL),                                               \
+        [SES_W2V_BUCKET] = INTEGER("bucket", "2000000", 1, 1 << 30, "maxn=0"),                             \
+        [SES_W2V_WORDS] = { "words", "blank", SES_VECTOR_CHOICE, 0, 0, SES_WORDS_RULE_NAMES },             \
+        [SES_W2V_SEED] = INTEGER("seed", "1", 0, 4294967295.0, NULL),                                      \
+        [SES_W2V_SHARDS] = INTEGER("shards", "8", 1, SES_W2V_MAX_SHARDS, NULL),                            \
     }
 
 static const ses_vector_setting skipgram[SES_W2V_SETTINGS] = SETTINGS("0.025");
