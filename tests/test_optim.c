@@ -346,6 +346,11 @@ static const struct {
       0,
       { 0.03125, 0.2734375, 0.7578125, 1, 0.97309027777777779, 0.65017361111111105, 0.03125, 0.03125, 0.03125,
         0.03125 } },
+    { "plateau", 4, { 0, 0.25, 0.75, 1, 1, 1, 1, 1, 1, 1 } },
+    { "one_cycle", /* fastai's combined_cos(0.25, 1 / 25, 1, 1e-5) */
+      0,
+      { 0.04, 0.05635560338124726, 0.18058874503045722, 0.28, 0.3957668583507902, 0.9531543619793896,
+        0.11698660866272659, 0.0019126319276175918, 1e-5, 1e-5 } },
 };
 
 static void test_schedules(void)
@@ -369,7 +374,16 @@ static void test_schedules(void)
     const char *what;
     size_t n = 0;
     while (ses_schedule_name(n, &what)) CHECK(*what), n++;
-    CHECK(n == 6);
+    CHECK(n == 8);
+    CHECK(ses_schedule_defaults("one_cycle", &s, &e));
+    s.total = 48;
+    CHECK(fabs(ses_schedule_momentum_at(&s, 5) - 0.762940952255126) < 1e-14);
+    CHECK(fabs(ses_schedule_momentum_at(&s, 17) - 0.7046846106481675) < 1e-14);
+    CHECK(ses_schedule_rises(&s) && ses_schedule_uses_total(&s) && !ses_schedule_needs_evaluation(&s));
+    CHECK(ses_schedule_defaults("plateau", &s, &e));
+    s.decays = 3;
+    CHECK(ses_schedule_at(&s, 9) == 0.125 && ses_schedule_momentum_at(&s, 9) < 0);
+    CHECK(ses_schedule_needs_evaluation(&s) && !ses_schedule_uses_total(&s) && !ses_schedule_rises(&s));
     for (n = 0; ses_optim_name(n, &what); n++) CHECK(*what);
     CHECK(n == 5);
 }

@@ -103,12 +103,15 @@ typedef struct watch {
     double losses[64];
     double metric[8];
     int n_eval;
+    double lr[16]; /* by update */
 } watch;
 
 static void stepped(void *ctx, const ses_step_result *s)
 {
     watch *w = ctx;
     w->losses[ses_trainer_state(w->r->trainer)->batches - 1] = s->loss;
+    if (s->updated && ses_trainer_state(w->r->trainer)->updates <= 16)
+        w->lr[ses_trainer_state(w->r->trainer)->updates - 1] = s->lr;
     w->batches++;
 }
 
@@ -646,6 +649,56 @@ static void test_early(void)
     run_free(&r);
 }
 
+static void prepare_plateau(run *r, ses_err *e)
+{
+    run_prepare(r, 1, folder);
+    r->o.eval_every = 1;
+    r->o.updates = 8;
+    r->o.lower_is_better = r->o.keep_last = true;
+    CHECK(ses_schedule_defaults("plateau", &r->o.schedule, e));
+    r->o.schedule.patience = 1;
+    r->o.schedule.decay = 0.25;
+    CHECK(run_start(r, e));
+}
+
+/* The second evaluation in a row without improvement lowers the rate, also across a resume. The last weights
+ * stay. */
+static void test_plateau(void)
+{
+    static const double lr[8] = { 0.01, 0.01, 0.01, 0.01, 0.0025, 0.0025, 0.000625, 0.000625 };
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    ses_resume_result from;
+    for (int resumed = 0; resumed < 2; resumed++) {
+        watch w = { .stop_at = resumed ? 3 * ACCUMULATE : -1,
+                    .r = &r,
+                    .metric = { 3, 2, 2, 2.5, 2.1, 2.2, 1, 2 } };
+        ses_trainer_hooks h = { .ctx = &w, .evaluate = evaluate, .on_step = stepped, .should_stop = stop };
+        prepare_plateau(&r, &e);
+        CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+        if (resumed) {
+            CHECK(end == SES_RUN_STOPPED);
+            run_free(&r);
+            prepare_plateau(&r, &e);
+            w.stop_at = -1;
+            CHECK(ses_trainer_resume(r.trainer, &from, &e) && from.found);
+            CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+        }
+        for (int i = 0; i < 8; i++) CHECK_MSG(fabs(w.lr[i] - lr[i]) < 1e-12, "update %d: %g", i, w.lr[i]);
+        const ses_train_state *at = ses_trainer_state(r.trainer);
+        CHECK(end == SES_RUN_COMPLETE && at->best == 1 && at->best_update == -1 && at->decays == 2);
+        CHECK(!ses_trainer_best_dir(r.trainer));
+        run_free(&r);
+        empty(folder);
+    }
+    prepare_plateau(&r, &e);
+    CHECK(!ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e));
+    CHECK_STR(e.msg, "schedule plateau follows evaluations, but there are no evaluation data");
+    run_free(&r);
+    empty(folder);
+}
+
 /* A run whose second evaluation is the best, stopped after 3 updates and resumed in `dir`. */
 static void begin_best(run *r, watch *w, const char *dir, const char *named)
 {
@@ -792,6 +845,7 @@ int main(void)
     test_nan();
     test_smoothing();
     test_early();
+    test_plateau();
     test_stopped_evaluation();
     test_best_moved();
     test_best_lost();

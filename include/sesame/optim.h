@@ -58,6 +58,10 @@ void ses_optim_free(ses_optim *o); /* o may be NULL */
 void ses_optim_step(ses_optim *o, double lr, double grad_scale);
 int64_t ses_optim_steps(const ses_optim *o); /* steps done */
 
+/* Sets the momentum of the following steps: sgd's momentum, Adam's beta1; other optimizers ignore it. sgd
+ * without momentum at its creation has no buffer and stays without. */
+void ses_optim_set_momentum(ses_optim *o, double momentum);
+
 /* Swaps the weights with their moving average; a second call restores them. Does nothing without an EMA or
  * before the first step. */
 void ses_optim_swap_ema(ses_optim *o);

@@ -46,8 +46,22 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = AT(schedule),
       .def = "linear",
-      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",
+      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle",
       .help = "learning-rate schedule" },
+    { .name = "plateau-decay",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.plateau_decay),
+      .def = "0.5",
+      .min = 1e-6,
+      .max = 1,
+      .help = "schedule plateau: factor of the learning rate" },
+    { .name = "plateau-patience",
+      .type = SES_OPT_INT,
+      .offset = AT(run.plateau_patience),
+      .def = "3",
+      .min = 0,
+      .max = 1e9,
+      .help = "schedule plateau: evaluations without improvement that leave the learning rate unchanged" },
     { .name = "weight-decay",
       .type = SES_OPT_REAL,
       .offset = AT(run.weight_decay),
@@ -152,6 +166,27 @@ static const ses_opt teacher_opt[] = {
            "distillation: weight of attention scores, layer by layer (TinyBERT)"),
 };
 const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
+
+bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o, ses_err *e)
+{
+    if (!ses_schedule_defaults(r->schedule, &o->schedule, e)) return false;
+    if (r->plateau_decay > 0) o->schedule.decay = r->plateau_decay;
+    o->schedule.patience = r->plateau_patience;
+    if (r->warmup >= 1)
+        o->schedule.warmup = (int64_t)r->warmup;
+    else if (!ses_schedule_rises(&o->schedule))
+        o->warmup_ratio = r->warmup;
+    return true;
+}
+
+void ses_training_put_schedule(const ses_training_options *r, ses_json_writer *w)
+{
+    ses_json_member_string(w, "schedule", r->schedule);
+    ses_json_member_real(w, "warmup", r->warmup);
+    if (!ses_schedule_needs_evaluation(&(ses_schedule){ .name = r->schedule })) return;
+    ses_json_member_real(w, "plateau_decay", r->plateau_decay);
+    ses_json_member_int(w, "plateau_patience", r->plateau_patience);
+}
 
 ses_training_options ses_train_args_options(const ses_train_args *a)
 {

@@ -176,6 +176,7 @@ static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e
 static const struct {
     const char *key;
     size_t offset;
+    bool optional; /* 0 where a checkpoint lacks it */
 } counters[] = {
     { "epoch", offsetof(ses_train_state, epoch) },
     { "index", offsetof(ses_train_state, index) },
@@ -187,6 +188,8 @@ static const struct {
     { "evaluated", offsetof(ses_train_state, evaluated) },
     { "best_update", offsetof(ses_train_state, best_update) },
     { "worse", offsetof(ses_train_state, bad_evals) },
+    { "decays", offsetof(ses_train_state, decays), true },
+    { "worse_since_decay", offsetof(ses_train_state, decay_evals), true },
 };
 
 static int64_t *counter(ses_train_state *s, size_t i)
@@ -209,6 +212,8 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
         { "sequences", s->sequences, 0, limit },
         { "tokens", s->tokens, 0, limit },
         { "worse", s->bad_evals, 0, limit },
+        { "decays", s->decays, 0, limit },
+        { "worse_since_decay", s->decay_evals, 0, limit },
         { "evaluated", s->evaluated, -1, s->updates },
         { "best_update", s->best_update, -1, s->updates },
     };
@@ -292,10 +297,11 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
 static bool other_setting(const char *key, const char *was, const char *now, ses_err *e)
 {
     bool length = !strcmp(key, "epochs") || !strcmp(key, "steps") || !strcmp(key, "updates");
-    return ses_fail(e, SES_EARG, "the run was started with %s %s, not %s; %s", key, was, now,
-                    length ? "its learning rates depend on its length; a run can be extended only with the "
-                             "schedule constant or inverse_sqrt and a warmup of 0 or a number of updates"
-                           : "resume it with the same settings");
+    return ses_fail(
+        e, SES_EARG, "the run was started with %s %s, not %s; %s", key, was, now,
+        length ? "its learning rates depend on its length; a run can be extended only with the "
+                 "schedule constant, inverse_sqrt or plateau and a warmup of 0 or a number of updates"
+               : "resume it with the same settings");
 }
 
 /* Fails on the first setting that differs. */
@@ -339,7 +345,8 @@ static bool read_log(ses_trainer *t, const ses_json *log, ses_err *e)
 static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_state *at, ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(counters); i++)
-        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
+        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)) &&
+            !(counters[i].optional && !ses_json_get(own, counters[i].key)))
             return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks the counter \"%s\"", counters[i].key);
     if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->accumulated_loss))
         return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks \"waiting_loss\"");

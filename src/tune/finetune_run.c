@@ -8,6 +8,7 @@
 #include "token_vectors.h"
 #include "train/model_presets.h"
 #include "train/train_folder.h"
+#include "train/train_options.h"
 #include "train/training_events.h"
 
 #include <inttypes.h>
@@ -28,6 +29,7 @@ ses_finetune_options ses_finetune_defaults(void)
                  .accumulate = 1,
                  .lr = 5e-5,
                  .warmup = 0.1,
+                 .plateau_patience = 3,
                  .weight_decay = 0.01,
                  .max_grad_norm = 1,
                  .seed = 42,
@@ -249,8 +251,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "accumulate", r->accumulate);
     ses_json_member_real(w, "lr", r->lr);
     ses_json_member_string(w, "optimizer", r->optimizer);
-    ses_json_member_string(w, "schedule", r->schedule);
-    ses_json_member_real(w, "warmup", r->warmup);
+    ses_training_put_schedule(r, w);
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
@@ -271,14 +272,9 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     if (!strcmp(o->optim.name, "adafactor"))
         o->optim.relative_step = o->optim.scale_parameter = false; /* the learning rate is given */
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
-                             &o->unfreezing, e) ||
-        !ses_schedule_defaults(r->schedule, &o->schedule, e))
+                             &o->unfreezing, e))
         return false;
-    if (r->warmup >= 1)
-        o->schedule.warmup = (int64_t)r->warmup;
-    else if (strcmp(o->schedule.name, "slanted")) /* which has its own warmup */
-        o->warmup_ratio = r->warmup;
-    return true;
+    return ses_training_schedule(r, o, e);
 }
 
 static bool prepare_trainer(ses_finetune *f, ses_err *e)

@@ -239,6 +239,12 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
     if (!o->kind->step_all) ses_store_sync_bf16(o->store);
 }
 
+void ses_optim_set_momentum(ses_optim *o, double momentum)
+{
+    double *field = (double *)(void *)((char *)&o->opt + o->kind->momentum);
+    if (o->kind->momentum && *field != 0) *field = momentum;
+}
+
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }
 void ses_optim_set_steps(ses_optim *o, int64_t steps) { o->steps = steps; }
 

@@ -29,6 +29,7 @@ typedef struct ses_optim_kind {
     const char *name, *description;
     ses_optim_options defaults;
     bool needs_scratch;
+    size_t momentum; /* offset of the option that schedules of the momentum set; 0: none */
     void (*state_layout)(const ses_optim_options *o, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS]);
     void (*step)(const ses_optim_call *c);               /* one parameter; or */
