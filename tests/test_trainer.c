@@ -699,6 +699,54 @@ static void test_plateau(void)
     empty(folder);
 }
 
+static void prepare_asgd(run *r, ses_err *e)
+{
+    run_prepare(r, 1, folder);
+    r->o.eval_every = 1;
+    r->o.updates = 8;
+    r->o.lower_is_better = r->o.keep_last = true;
+    CHECK(ses_optim_defaults("asgd", &r->o.optim, e));
+    r->o.optim.average_trigger = 2;
+    CHECK(run_start(r, e));
+}
+
+/* The average starts at the first evaluation that is worse than the best one before the last 2; a resumed run
+ * knows the evaluations before it and has the same bits. */
+static void test_asgd(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    ses_resume_result from;
+    ses_real *want = NULL;
+    size_t n = 0, m = 0;
+    for (int stop_at = 0; stop_at < 8; stop_at += 3) {
+        watch w = { .stop_at = stop_at ? stop_at * ACCUMULATE : -1,
+                    .r = &r,
+                    .metric = { 3, 2, 2.5, 2.4, 2.2, 1, 1, 2 } };
+        ses_trainer_hooks h = { .ctx = &w, .evaluate = evaluate, .on_step = stepped, .should_stop = stop };
+        prepare_asgd(&r, &e);
+        CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+        if (stop_at) {
+            CHECK(end == SES_RUN_STOPPED);
+            run_free(&r);
+            prepare_asgd(&r, &e);
+            w.stop_at = -1;
+            CHECK(ses_trainer_resume(r.trainer, &from, &e) && from.found);
+            CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+        }
+        CHECK_MSG(ses_trainer_state(r.trainer)->average_from == 5, "averaged from update %d",
+                  (int)ses_trainer_state(r.trainer)->average_from);
+        ses_real *got = bits(&r, stop_at ? &m : &n);
+        if (stop_at) CHECK(n == m && !memcmp(want, got, n));
+        if (stop_at) free(got);
+        if (!stop_at) want = got;
+        run_free(&r);
+        empty(folder);
+    }
+    free(want);
+}
+
 /* A run whose second evaluation is the best, stopped after 3 updates and resumed in `dir`. */
 static void begin_best(run *r, watch *w, const char *dir, const char *named)
 {
@@ -846,6 +894,7 @@ int main(void)
     test_smoothing();
     test_early();
     test_plateau();
+    test_asgd();
     test_stopped_evaluation();
     test_best_moved();
     test_best_lost();

@@ -71,6 +71,7 @@ typedef struct ses_train_state {
     double accumulated_loss;                     /* sum over the accumulated batches */
     double best;                                 /* best metric; NaN: none yet */
     int64_t best_update, bad_evals; /* its update, or -1; evaluations since without improvement */
+    int64_t average_from;           /* `updates` when asgd's trigger started its average; 0: not yet */
     int64_t decays, decay_evals;    /* schedule plateau: decays; bad evaluations since the last one */
 } ses_train_state;
 

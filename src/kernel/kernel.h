@@ -242,6 +242,11 @@ typedef struct ses_sgd {
     bool nesterov;
 } ses_sgd;
 
+/* Adagrad: d = scale g + weight_decay w; sum += d^2; w -= lr d / (sqrt(sum + accumulator) + eps). */
+typedef struct ses_adagrad {
+    double lr, eps, accumulator, weight_decay, scale;
+} ses_adagrad;
+
 /* Adafactor: running mean = beta2 mean + (1 - beta2) (g^2 + eps). */
 typedef struct ses_adafactor {
     double beta2, eps, scale;

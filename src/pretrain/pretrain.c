@@ -33,6 +33,7 @@ ses_pretrain_options ses_pretrain_defaults(void)
                                             .optimizer = "adamw",
                                             .schedule = "linear",
                                             .lr = 5e-4,
+                                            .momentum = -1,
                                             .warmup = 0.06,
                                             .plateau_patience = 3,
                                             .weight_decay = 0.01,

@@ -353,8 +353,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_real(w, "sampling_heat", opt->objective.sampling_temperature);
     ses_teacher_put_settings(&opt->teacher, w);
     ses_json_member_real(w, "lr", opt->run.lr);
-    ses_json_member_string(w, "optimizer", opt->run.optimizer);
-    ses_training_put_schedule(&opt->run, w);
+    ses_training_put_optimizer(&opt->run, w);
     ses_json_member_real(w, "weight_decay", opt->run.weight_decay);
     ses_json_member_real(w, "clip", opt->run.max_grad_norm);
     ses_json_member_real(w, "ema", opt->ema_decay);
@@ -369,12 +368,11 @@ static char *settings(const ses_pretrain *p, ses_err *e)
 bool ses_pretrain_set_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e)
 {
     const ses_pretrain_options *opt = &p->o;
-    if (!ses_optim_defaults(opt->run.optimizer, &o->optim, e)) return false;
-    o->optim.lr = opt->run.lr;
+    if (!ses_training_optimizer(&opt->run, &o->optim, e)) return false;
     o->optim.ema_decay = opt->ema_decay;
     if (opt->beta2 > 0) o->optim.beta2 = opt->beta2;
-    if (!strcmp(o->optim.name, "adafactor"))
-        o->optim.relative_step = o->optim.scale_parameter = false; /* use the schedule */
+    if (!strcmp(o->optim.name, "asgd") && opt->ema_decay > 0)
+        return ses_fail(e, SES_EUSAGE, "asgd averages the weights itself: leave out ema");
     o->optim.group[0] = (ses_param_group){ 1, opt->run.weight_decay };
     o->optim.group[1] = (ses_param_group){ 1, 0 };
     o->optim.group_of = ses_group_by_decay;

@@ -114,6 +114,7 @@ void ses_trainer_free(ses_trainer *t)
     ses_tape_free(t->tape);
     for (size_t i = 0; i < t->n_stores; i++) ses_optim_free(t->optim[i]);
     ses_buf_free(&t->log);
+    ses_free(t->score);
     ses_dir_lock_free(t->lock);
     ses_free(t->dir);
     ses_free(t->settings);

@@ -45,6 +45,27 @@ static void count_for_plateau(ses_trainer *t, double metric)
     t->at.decay_evals = 0;
 }
 
+bool ses_trainer_keep_score(ses_trainer *t, double score, ses_err *e)
+{
+    if (!ses_array_reserve(&t->score, &t->cap_scores, t->n_scores + 1, sizeof *t->score, e)) return false;
+    t->score[t->n_scores++] = score;
+    return true;
+}
+
+/* asgd's trigger: starts the average when the score is worse than the best one before the last N. */
+static bool trigger_average(ses_trainer *t, double score, ses_err *e)
+{
+    size_t last = (size_t)t->o.optim.average_trigger;
+    if (!last || t->at.average_from > 0) return true;
+    double sign = t->o.lower_is_better ? 1 : -1, best = INFINITY;
+    for (size_t i = 0; i + last < t->n_scores; i++) best = fmin(best, sign * t->score[i]);
+    if (sign * score > best) {
+        t->at.average_from = t->at.updates;
+        for (size_t i = 0; i < t->n_stores; i++) ses_optim_average_from(t->optim[i], t->at.updates);
+    }
+    return ses_trainer_keep_score(t, score, e);
+}
+
 static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
 {
     double metric = NAN;
@@ -55,6 +76,7 @@ static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
         return false;
     }
     count_for_plateau(t, metric);
+    if (!trigger_average(t, metric, e)) return false;
     if (is_better(t, metric)) {
         t->at.best = metric;
         t->at.bad_evals = 0;

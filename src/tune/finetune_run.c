@@ -28,6 +28,7 @@ ses_finetune_options ses_finetune_defaults(void)
                  .batch_size = 32,
                  .accumulate = 1,
                  .lr = 5e-5,
+                 .momentum = -1,
                  .warmup = 0.1,
                  .plateau_patience = 3,
                  .weight_decay = 0.01,
@@ -250,8 +251,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "bucket", o->bucket);
     ses_json_member_int(w, "accumulate", r->accumulate);
     ses_json_member_real(w, "lr", r->lr);
-    ses_json_member_string(w, "optimizer", r->optimizer);
-    ses_training_put_schedule(r, w);
+    ses_training_put_optimizer(r, w);
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
@@ -267,10 +267,11 @@ static char *settings(const ses_finetune *f, ses_err *e)
 static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
-    if (!ses_optim_defaults(r->optimizer, &o->optim, e)) return false;
-    o->optim.lr = r->lr;
-    if (!strcmp(o->optim.name, "adafactor"))
-        o->optim.relative_step = o->optim.scale_parameter = false; /* the learning rate is given */
+    if (!ses_training_optimizer(r, &o->optim, e)) return false;
+    if (!strcmp(o->optim.name, "asgd"))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "fine-tuning does not evaluate averages of weights: use "
+                        "another optimizer than asgd, e.g. sgd");
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
                              &o->unfreezing, e))
         return false;
