@@ -320,6 +320,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         p.loss = NULL;
         use[i].head->run(&m->head[i], &use[i], &p, &at);
         ses_tape_wrap_error(t, "%s head", use[i].head->name);
+        if (!i && p.penalty && p.loss) p.loss = ses_add(t, p.loss, p.penalty);
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }

@@ -349,6 +349,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_int(w, "span_longest", opt->objective.max_span);
     ses_json_member_string(w, "noise", opt->objective.noise ? opt->objective.noise : "");
     ses_json_member_int(w, "pieces", opt->objective.pieces);
+    if (opt->objective.vary_window) ses_json_member_bool(w, "vary_window", true);
     ses_json_member_real(w, "replaced_weight", opt->objective.replaced_weight);
     ses_json_member_real(w, "sampling_heat", opt->objective.sampling_temperature);
     ses_teacher_put_settings(&opt->teacher, w);

@@ -95,6 +95,19 @@ static const struct {
       "\"d_head\": 64, \"ff_activation\": \"gelu\", \"untie_r\": true, \"attn_type\": \"bi\", "
       "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"dropout\": 0.1, \"vocab_size\": 32000, "
       "\"pad_token_id\": 5, \"bos_token_id\": 1, \"eos_token_id\": 2}" },
+    { "awd-lstm", /* Merity et al. 2018 */
+      "{\"model_type\": \"awd-lstm\", \"emb_sz\": 400, \"n_hid\": 1150, \"n_layers\": 3, \"output_p\": 0.4, "
+      "\"hidden_p\": 0.3, \"input_p\": 0.65, \"embed_p\": 0.1, \"weight_p\": 0.5, \"alpha\": 2, \"beta\": 1, "
+      "\"tie_weights\": true, \"vocab_size\": 10000}" },
+    { "ulmfit", /* fastai */
+      "{\"model_type\": \"awd-lstm\", \"emb_sz\": 400, \"n_hid\": 1152, \"n_layers\": 3, \"output_p\": 0.1, "
+      "\"hidden_p\": 0.15, \"input_p\": 0.25, \"embed_p\": 0.02, \"weight_p\": 0.2, \"alpha\": 2, \"beta\": "
+      "1, "
+      "\"tie_weights\": true, \"vocab_size\": 60000}" },
+    { "flair-lm", /* Akbik et al. 2018 */
+      "{\"model_type\": \"flair-lm\", \"embedding_size\": 100, \"hidden_size\": 2048, \"nlayers\": 1, "
+      "\"dropout\": "
+      "0.1, \"is_forward_lm\": true, \"vocab_size\": 275}" },
 };
 
 const char *ses_preset_name(size_t i) { return i < SES_LEN(presets) ? presets[i].name : NULL; }
