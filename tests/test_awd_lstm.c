@@ -40,12 +40,12 @@ static void read_texts(int32_t *text, double *losses)
 }
 
 /* Tokens from .. from + n - 1 of every text as a batch; labels are the ids. */
-typedef struct cut {
+typedef struct text_part {
     int32_t ids[SEQS * LONG], cu[SEQS + 1];
     ses_batch b;
-} cut;
+} text_part;
 
-static void cut_texts(cut *c, const int32_t *text, int from, int n)
+static void take_texts(text_part *c, const int32_t *text, int from, int n)
 {
     c->cu[0] = 0;
     for (int s = 0; s < SEQS; s++) {
@@ -79,19 +79,19 @@ static void test_carried_steps(void)
     CHECK(size == 2 * (20 + 20 + 12));
     ses_real *state = ses_alloc_array((size_t)(SEQS * size), sizeof *state, &e);
     for (int w = 0; w < STEPS; w++) {
-        cut c;
+        text_part c;
         ses_outputs out;
         ses_real loss = 0;
         ses_real *before = ses_alloc_array((size_t)(SEQS * size), sizeof *state, &e);
         memcpy(before, state, (size_t)(SEQS * size) * sizeof *state);
-        cut_texts(&c, text, w * WINDOW,
-                  WINDOW); /* the state after the window, by the weights before the step */
+        take_texts(&c, text, w * WINDOW,
+                   WINDOW); /* the state after the window, by the weights before the step */
         c.b.rnn_state = before;
         ses_tape_reset(t, &(ses_tape_options){ 0 });
         CHECK_MSG(ses_model_forward(m, t, &c.b, &(ses_output_request){ .rnn_state = true }, &out, &e), "%s",
                   e.msg);
         read_output(t, &out, "rnn_state", state, SEQS * size);
-        cut_texts(&c, text, w * WINDOW, WINDOW + 1);
+        take_texts(&c, text, w * WINDOW, WINDOW + 1);
         c.b.rnn_state = w ? before : NULL;
         ses_tape_reset(t, &(ses_tape_options){ .record = true });
         ses_store_zero_grad(ses_model_store(m));
@@ -123,13 +123,13 @@ static void test_state(void)
              *part = ses_alloc_array(SEQS * LONG * VOCAB, sizeof *part, &e);
     ses_output_request want = { .logits = true, .rnn_state = true };
     ses_outputs out;
-    cut c;
-    cut_texts(&c, text, 0, LONG);
+    text_part c;
+    take_texts(&c, text, 0, LONG);
     ses_tape_reset(t, &(ses_tape_options){ 0 });
     CHECK(ses_model_forward(m, t, &c.b, &want, &out, &e));
     read_output(t, &out, "logits", all, SEQS * LONG * VOCAB);
     for (int from = 0, n = 1; from<LONG; from += n, n = n + 4> LONG - from ? LONG - from : n + 3) {
-        cut_texts(&c, text, from, n);
+        take_texts(&c, text, from, n);
         if (from) c.b.rnn_state = state;
         ses_tape_reset(t, &(ses_tape_options){ 0 });
         CHECK_MSG(ses_model_forward(m, t, &c.b, &want, &out, &e), "%s", e.msg);
@@ -180,7 +180,7 @@ static double add_gradients(const ses_model *m, ses_tape *t, const ses_batch *b,
     return (double)loss;
 }
 
-/* One pass with windows has the gradients of passes over the windows, each from the state of the one before. */
+/* One pass with windows has the gradients of a pass over each window, from the state before it. */
 static void test_windows(void)
 {
     ses_err e = { 0 };
@@ -196,14 +196,13 @@ static void test_windows(void)
     static const int length[SEQS] = { LONG - 1, 2 * WINDOW + 3,
                                       WINDOW }; /* ragged: texts end in other windows */
     ses_tape_options record = { .record = true };
-    cut c;
+    text_part c;
     int32_t at = 0, labeled = 0;
     for (int s = 0; s < SEQS; s++) {
         c.cu[s] = at;
         for (int i = 0; i < length[s]; i++, at++) {
             c.ids[at] = text[s * LONG + i];
-            labels[at] =
-                i % WINDOW ? c.ids[at] : SES_IGNORE_INDEX; /* the first token of a window is no label */
+            labels[at] = i % WINDOW ? c.ids[at] : SES_IGNORE_INDEX; /* no label at the start of a window */
             labeled += i % WINDOW != 0;
         }
     }
@@ -249,7 +248,7 @@ static void test_windows(void)
     ses_model_free(m);
 }
 
-/* The training loss has alpha mean(h^2) + beta mean((h_t+1 - h_t)^2) added, the loss of an evaluation has not. */
+/* Training adds alpha mean(h^2) + beta mean((h_t+1 - h_t)^2) to the loss, an evaluation does not. */
 static void test_penalties(void)
 {
     ses_err e = { 0 };
@@ -269,11 +268,11 @@ static void test_penalties(void)
         ses_model_open(FOLDER, dev, &(ses_model_options){ .train = true, .config = ses_json_root(with) }, &e);
     CHECK_MSG(m, "%s", e.msg);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    cut c;
+    text_part c;
     ses_outputs out;
     enum { N = 10, WIDTH = 12 };
     static ses_real h[SEQS * N * WIDTH];
-    cut_texts(&c, text, 0, N);
+    take_texts(&c, text, 0, N);
     ses_tape_reset(t, &(ses_tape_options){ 0 });
     CHECK(ses_model_forward(plain, t, &c.b, &(ses_output_request){ .hidden_states = true }, &out, &e));
     read_output(t, &out, "hidden_states.3", h, SEQS * N * WIDTH);

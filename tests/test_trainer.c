@@ -7,8 +7,8 @@
 #include "check.h"
 #include "examples_fixture.h"
 #include "model_fixture.h"
-#include "sesame/trainer.h"
 #include "train/manifest.h"
+#include "trainer_fixture.h"
 
 #include <math.h>
 #include <signal.h>
@@ -16,117 +16,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10, UPDATES = 6 };
-
-static char folder[64];
-
-typedef struct run {
-    ses_device *dev;
-    ses_json_doc *config;
-    ses_model *model;
-    ses_dataset *data;
-    ses_batches *batches;
-    ses_trainer *trainer;
-    ses_trainer_options o;
-} run;
-
-static void run_free(run *r)
-{
-    ses_trainer_free(r->trainer);
-    ses_batches_free(r->batches);
-    ses_dataset_free(r->data);
-    ses_model_free(r->model);
-    ses_json_free(r->config);
-    ses_device_free(r->dev);
-}
-
-static void run_prepare(run *r, int threads, const char *dir)
-{
-    ses_err e = { 0 };
-    *r = (run){ .dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, &e) };
-    r->config = fixture_config("BertForSequenceClassification", &e);
-    r->model =
-        ses_model_new(ses_json_root(r->config), r->dev, &(ses_model_options){ .train = true, .seed = 4 }, &e);
-    r->data = examples();
-    r->batches = ses_batches_new(r->data, &(ses_batching){ .max_examples = BATCH, .seed = 3 }, &e);
-    CHECK_MSG(r->model && r->batches, "%s", e.msg);
-    r->o = (ses_trainer_options){ .model = r->model,
-                                  .source = ses_batches_source(r->batches),
-                                  .accumulate = ACCUMULATE,
-                                  .epochs = EPOCHS,
-                                  .max_grad_norm = 0.5,
-                                  .seed = 77,
-                                  .dir = dir,
-                                  .eval_every = -1,
-                                  .save_every = 2,
-                                  .keep_checkpoints = 3,
-                                  .settings = "{\"lr\": 0.01}" };
-    CHECK(ses_optim_defaults("adamw", &r->o.optim, &e) &&
-          ses_schedule_defaults("linear", &r->o.schedule, &e));
-    r->o.optim.lr = 0.01;
-    r->o.schedule.warmup = 1;
-}
-
-static bool run_start(run *r, ses_err *e)
-{
-    r->trainer = ses_trainer_new(&r->o, e);
-    return r->trainer != NULL;
-}
-
-/* Every weight, and the optimizer's state. */
-static ses_real *bits(const run *r, size_t *n)
-{
-    const ses_store *s = ses_model_store(r->model);
-    const ses_optim *o = ses_trainer_optim(r->trainer);
-    *n = 0;
-    for (size_t i = 0; i < ses_optim_state_count(o); i++) *n += (size_t)ses_optim_state_at(o, i).n;
-    ses_real *all = malloc(((size_t)ses_store_element_count(s) + *n) * sizeof *all), *at = all;
-    for (size_t i = 0; i < ses_store_count(s); i++) {
-        const ses_tensor *t = ses_store_at(s, i)->tensor;
-        memcpy(at, t->f, (size_t)ses_count(t) * sizeof *at);
-        at += ses_count(t);
-    }
-    for (size_t i = 0; i < ses_optim_state_count(o); i++) {
-        ses_optim_state x = ses_optim_state_at(o, i);
-        memcpy(at, x.data, (size_t)x.n * sizeof *at);
-        at += x.n;
-    }
-    *n = (size_t)(at - all) * sizeof *all;
-    return all;
-}
-
-typedef struct watch {
-    int64_t stop_at; /* batches; below 0: never */
-    run *r;
-    int64_t batches;
-    double losses[64];
-    double metric[8];
-    int n_eval;
-    double lr[16]; /* by update */
-} watch;
-
-static void stepped(void *ctx, const ses_step_result *s)
-{
-    watch *w = ctx;
-    w->losses[ses_trainer_state(w->r->trainer)->batches - 1] = s->loss;
-    if (s->updated && ses_trainer_state(w->r->trainer)->updates <= 16)
-        w->lr[ses_trainer_state(w->r->trainer)->updates - 1] = s->lr;
-    w->batches++;
-}
-
-static bool stop(void *ctx)
-{
-    watch *w = ctx;
-    return w->stop_at >= 0 && ses_trainer_state(w->r->trainer)->batches >= w->stop_at;
-}
-
-static void empty(const char *dir)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    if (system(command)) puts("cannot remove a folder");
-}
 
 /* The expected result: an uninterrupted run without a folder. */
 static ses_real *undisturbed(int threads, size_t *n, watch *w)
@@ -606,14 +495,6 @@ static void test_smoothing(void)
     run_free(&r);
 }
 
-static bool evaluate(void *ctx, double *metric, ses_err *e)
-{
-    watch *w = ctx;
-    (void)e;
-    *metric = w->metric[w->n_eval++];
-    return true;
-}
-
 static void test_early(void)
 {
     ses_err e = { 0 };
@@ -647,104 +528,6 @@ static void test_early(void)
     free(best);
     free(two);
     run_free(&r);
-}
-
-static void prepare_plateau(run *r, ses_err *e)
-{
-    run_prepare(r, 1, folder);
-    r->o.eval_every = 1;
-    r->o.updates = 8;
-    r->o.lower_is_better = r->o.keep_last = true;
-    CHECK(ses_schedule_defaults("plateau", &r->o.schedule, e));
-    r->o.schedule.patience = 1;
-    r->o.schedule.decay = 0.25;
-    CHECK(run_start(r, e));
-}
-
-/* The second evaluation in a row without improvement lowers the rate, also across a resume. The last weights
- * stay. */
-static void test_plateau(void)
-{
-    static const double lr[8] = { 0.01, 0.01, 0.01, 0.01, 0.0025, 0.0025, 0.000625, 0.000625 };
-    ses_err e = { 0 };
-    run r;
-    ses_run_end end;
-    ses_resume_result from;
-    for (int resumed = 0; resumed < 2; resumed++) {
-        watch w = { .stop_at = resumed ? 3 * ACCUMULATE : -1,
-                    .r = &r,
-                    .metric = { 3, 2, 2, 2.5, 2.1, 2.2, 1, 2 } };
-        ses_trainer_hooks h = { .ctx = &w, .evaluate = evaluate, .on_step = stepped, .should_stop = stop };
-        prepare_plateau(&r, &e);
-        CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
-        if (resumed) {
-            CHECK(end == SES_RUN_STOPPED);
-            run_free(&r);
-            prepare_plateau(&r, &e);
-            w.stop_at = -1;
-            CHECK(ses_trainer_resume(r.trainer, &from, &e) && from.found);
-            CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
-        }
-        for (int i = 0; i < 8; i++) CHECK_MSG(fabs(w.lr[i] - lr[i]) < 1e-12, "update %d: %g", i, w.lr[i]);
-        const ses_train_state *at = ses_trainer_state(r.trainer);
-        CHECK(end == SES_RUN_COMPLETE && at->best == 1 && at->best_update == -1 && at->decays == 2);
-        CHECK(!ses_trainer_best_dir(r.trainer));
-        run_free(&r);
-        empty(folder);
-    }
-    prepare_plateau(&r, &e);
-    CHECK(!ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e));
-    CHECK_STR(e.msg, "schedule plateau follows evaluations, but there are no evaluation data");
-    run_free(&r);
-    empty(folder);
-}
-
-static void prepare_asgd(run *r, ses_err *e)
-{
-    run_prepare(r, 1, folder);
-    r->o.eval_every = 1;
-    r->o.updates = 8;
-    r->o.lower_is_better = r->o.keep_last = true;
-    CHECK(ses_optim_defaults("asgd", &r->o.optim, e));
-    r->o.optim.average_trigger = 2;
-    CHECK(run_start(r, e));
-}
-
-/* The average starts at the first evaluation that is worse than the best one before the last 2; a resumed run
- * knows the evaluations before it and has the same bits. */
-static void test_asgd(void)
-{
-    ses_err e = { 0 };
-    run r;
-    ses_run_end end;
-    ses_resume_result from;
-    ses_real *want = NULL;
-    size_t n = 0, m = 0;
-    for (int stop_at = 0; stop_at < 8; stop_at += 3) {
-        watch w = { .stop_at = stop_at ? stop_at * ACCUMULATE : -1,
-                    .r = &r,
-                    .metric = { 3, 2, 2.5, 2.4, 2.2, 1, 1, 2 } };
-        ses_trainer_hooks h = { .ctx = &w, .evaluate = evaluate, .on_step = stepped, .should_stop = stop };
-        prepare_asgd(&r, &e);
-        CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
-        if (stop_at) {
-            CHECK(end == SES_RUN_STOPPED);
-            run_free(&r);
-            prepare_asgd(&r, &e);
-            w.stop_at = -1;
-            CHECK(ses_trainer_resume(r.trainer, &from, &e) && from.found);
-            CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
-        }
-        CHECK_MSG(ses_trainer_state(r.trainer)->average_from == 5, "averaged from update %d",
-                  (int)ses_trainer_state(r.trainer)->average_from);
-        ses_real *got = bits(&r, stop_at ? &m : &n);
-        if (stop_at) CHECK(n == m && !memcmp(want, got, n));
-        if (stop_at) free(got);
-        if (!stop_at) want = got;
-        run_free(&r);
-        empty(folder);
-    }
-    free(want);
 }
 
 /* A run whose second evaluation is the best, stopped after 3 updates and resumed in `dir`. */
@@ -893,8 +676,6 @@ int main(void)
     test_nan();
     test_smoothing();
     test_early();
-    test_plateau();
-    test_asgd();
     test_stopped_evaluation();
     test_best_moved();
     test_best_lost();

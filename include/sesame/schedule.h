@@ -28,8 +28,8 @@ typedef struct ses_schedule {
 } ses_schedule;
 
 /* Fills out with the defaults of the schedule `name`: power 1, end_factor 0, num_cycles 0.5, cut_frac 0.1,
- * ratio 32, decay 0.5, patience 3, rise_frac 0.25, start_ratio 25, end_ratio 1e5, momentum 0.8 to 0.7 (ULMFiT),
- * warmup and total 0. Fails with SES_EARG on an unknown name. */
+ * ratio 32, decay 0.5, patience 3, rise_frac 0.25, start_ratio 25, end_ratio 1e5, momentum 0.8 to 0.7
+ * (ULMFiT), warmup and total 0. Fails with SES_EARG on an unknown name. */
 bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e);
 
 /* Lists the schedules: the name of the i-th, NULL past the last. description may be NULL. Static strings. */

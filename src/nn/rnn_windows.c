@@ -1,6 +1,6 @@
-/* Truncated backpropagation through time: the state is carried over windows of a sequence, but gradients do not
- * pass from a window to the one before it. A window continues the sequences that are longer than the windows
- * before it; the values are those of one long pass. */
+/* Truncated backpropagation through time: the state is carried over windows of a sequence, but gradients do
+ * not pass from a window to the previous one. A window continues the sequences that are longer than all
+ * windows before it. Its values equal the values of one long pass. */
 #include "nn.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct window {
     int32_t *from_last; /* [seqs]: its number among the sequences of the window before */
 } window;
 
-static bool cut(ses_forward_ctx *p, const ses_seqs *q, int64_t w, int64_t length, window *out)
+static bool window_split(ses_forward_ctx *p, const ses_seqs *q, int64_t w, int64_t length, window *out)
 {
     size_t size = sizeof(int32_t);
     int32_t *cu = ses_tape_host_alloc(p->tape, (size_t)q->seqs + 1, size), n = 0, before = 0;
@@ -73,7 +73,7 @@ ses_tensor *ses_rnn_layer_windows(ses_forward_ctx *p, const ses_rnn_params *r, s
     int32_t done = 0;
     for (int64_t w = 0; row && w * length < q->max_seqlen; w++) {
         window v;
-        if (!cut(p, q, w, length, &v)) return NULL;
+        if (!window_split(p, q, w, length, &v)) return NULL;
         ses_tensor *y = run_window(p, r, x, &v, run, &h, &c);
         if (!y) return NULL;
         for (int64_t i = 0; i < v.seqs.tokens; i++) row[v.token[i]] = done++;

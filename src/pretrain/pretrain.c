@@ -211,7 +211,7 @@ static bool measure(ses_pretrain *p, ses_err *e)
     return ok;
 }
 
-/* The trainer keeps the last weights, not those of the best evaluation: see keep_last. */
+/* The trainer keeps the last weights, not the weights of the best evaluation: see keep_last. */
 static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_pretrain *p = ctx;

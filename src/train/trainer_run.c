@@ -145,7 +145,7 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
 bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
     if (ses_schedule_needs_evaluation(&t->o.schedule) && !h->evaluate)
-        return ses_fail(e, SES_EARG, "schedule %s follows evaluations, but there are no evaluation data",
+        return ses_fail(e, SES_EARG, "schedule %s needs evaluations: give evaluation data",
                         t->o.schedule.name);
     t->hooks = h;
     bool ok = run(t, h, end, e);

@@ -1,8 +1,9 @@
-/* Language modeling with recurrent models by truncated backpropagation through time. A passage has several windows
- * of ctx->length tokens; the state is carried from window to window, but gradients are not. It starts at zero in
- * each passage, so passages may come in any order and a run may resume anywhere. Evaluation carries it, too. The
- * loss is a mean over tokens, so a window counts by its length, as AWD-LSTM's scaling of the learning rate.
- * Windows may have AWD-LSTM's random lengths (option vary_window). A backward model reads reversed passages. */
+/* Language modeling with recurrent models by truncated backpropagation through time. A passage has several
+ * windows of ctx->length tokens; the state is carried from window to window, but gradients are not. It starts
+ * at zero in each passage, so passages may come in any order and a run may resume anywhere. Evaluation
+ * carries it, too. The loss is a mean over tokens, so a window counts by its length, like the learning rates
+ * of AWD-LSTM. Windows may have random lengths as in AWD-LSTM (option vary_window). A backward model reads
+ * reversed passages. */
 #include "objective_mix.h"
 
 #include "base/rng.h"

@@ -1,10 +1,10 @@
-/* AWD-LSTM (Merity et al. 2018): LSTM layers over token vectors, with dropout on the recurrent weights, locked
- * dropout and dropout of vocabulary entries; ULMFiT (Howard and Ruder 2018) fine-tunes it. Config keys and
- * defaults are fastai's. Also Flair's character language model (Akbik et al. 2018): one wide layer, projected
- * to the vocabulary by a matrix of its own; a backward model reads reversed texts.
+/* AWD-LSTM (Merity et al. 2018): LSTM layers over token vectors, with dropout on the recurrent weights,
+ * locked dropout and dropout of vocabulary entries; ULMFiT (Howard and Ruder 2018) fine-tunes it. Config keys and
+ * defaults follow fastai. Also the character language model of Flair (Akbik et al. 2018): one wide
+ * layer, projected to the vocabulary by a matrix of its own; a backward model reads reversed texts.
  *
  * The state of a sequence (ses_batch.rnn_state) is h, then c, of each layer in order. */
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include "base/alloc.h"
 #include "nn/layer_hooks.h"
@@ -252,7 +252,7 @@ const ses_model_desc ses_model_awd_lstm = {
                            .weight_drop = 0.2,
                            .embed_drop = 0.02,
                            .output_drop = 0.1 },
-                  .init.range = 0.058, /* of uniform values in +-0.1 */
+                  .init.range = 0.058, /* as uniform values in +-0.1 */
                   .position.kind = SES_POS_NONE,
                   .summary.kind = SES_SUMMARY_LAST_NON_PAD,
                   .embed.tied = true,
