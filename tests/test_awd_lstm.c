@@ -344,6 +344,43 @@ static void test_names(void)
     ses_safetensors_free(s);
 }
 
+/* The classifier in training: the loss by the statistics of the batch, and the running statistics after it. */
+static void test_batch_norm(void)
+{
+    static const char folder[] = "tests/golden/awd-lstm-classify";
+    ses_err e = { 0 };
+    enum { ROWS = 3, LEN = 11 };
+    int32_t ids[ROWS * LEN], labels[ROWS];
+    const int32_t cu[] = { 0, LEN, 2 * LEN, 3 * LEN };
+    char path[96];
+    snprintf(path, sizeof path, "%s/golden.safetensors", folder);
+    ses_safetensors *s = ses_safetensors_open(path, &e);
+    const ses_tensor_entry *x = ses_safetensors_find(s, "input.input_ids"),
+                           *y = ses_safetensors_find(s, "input.labels"),
+                           *want = ses_safetensors_find(s, "train.loss");
+    CHECK(x && x->count == ROWS * LEN && y && y->count == ROWS && want);
+    for (int i = 0; i < ROWS * LEN; i++) ids[i] = (int32_t)((const int64_t *)x->data)[i];
+    for (int i = 0; i < ROWS; i++) labels[i] = (int32_t)((const int64_t *)y->data)[i];
+    ses_model *m = open_model(folder, true);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    ses_batch b = { .seqs = ROWS, .tokens = ROWS * LEN, .cu_seqlens = cu, .ids = ids, .labels = labels };
+    double loss = add_gradients(m, t, &b, 1, NULL, (ses_tape_options){ .record = true, .train = true });
+    CHECK_MSG(fabs(loss - (double)*(const float *)want->data) < 1e-5, "%g", loss);
+    int compared = 0;
+    for (size_t i = 0; i < ses_store_count(ses_model_store(m)); i++) {
+        char name[96] = "train.";
+        const ses_tensor *p = ses_store_at(ses_model_store(m), i)->tensor;
+        CHECK(ses_model_tensor_name(m, i, name + 6, sizeof name - 6));
+        const ses_tensor_entry *stat = ses_safetensors_find(s, name);
+        for (int64_t j = 0; stat && j < stat->count; j++, compared++)
+            CHECK_MSG(fabs((double)p->f[j] - (double)((const float *)stat->data)[j]) < 1e-5, "%s", name);
+    }
+    CHECK(compared == 2 * (36 + 7));
+    ses_tape_free(t);
+    ses_model_free(m);
+    ses_safetensors_free(s);
+}
+
 /* 100,000 time steps. */
 static void test_long(void)
 {
@@ -377,6 +414,7 @@ int main(void)
     test_windows();
     test_penalties();
     test_names();
+    test_batch_norm();
     test_long();
     ses_device_free(dev);
     return check_report();

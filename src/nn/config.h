@@ -241,6 +241,9 @@ typedef struct ses_config {
 
     struct {
         ses_problem problem;
+        /* ULMFiT's classifier: width of its inner layer, tokens of a text that it pools, 0: all. Width 0: the
+         * classifier reads a summary. */
+        int64_t pooled_width, pooled;
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
         ses_act score_act;              /* on the classifier's scores */

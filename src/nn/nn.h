@@ -336,6 +336,10 @@ bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e);
 int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* width of the combined layers */
 ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth);
 
+typedef struct ses_batch_norm_params {
+    ses_tensor *gain, *bias, *mean, *var; /* mean, var: running statistics */
+} ses_batch_norm_params;
+
 /* Heads: scores and losses computed from the last hidden state. */
 typedef struct ses_head_params {
     /* label_scores: label scores that a multiple-choice score is computed from */
@@ -350,6 +354,7 @@ typedef struct ses_head_params {
     ses_tensor *boundary_position;
     /* custom head: hidden layers, or recurrent layers (forward, backward) */
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
+    ses_batch_norm_params batch_norm[2]; /* of ULMFiT's classifier, before custom[i] */
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
 } ses_head_params;
 
@@ -422,6 +427,9 @@ void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
 bool ses_custom_head_is_recurrent(const ses_config *c);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
+/* ULMFiT's classifier (config.head.pooled_width): its parameters, its scores [B, labels]. */
+void ses_pooled_classifier_add(ses_head_params *h, ses_store *s, const ses_config *c);
+ses_tensor *ses_pooled_classifier_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at);
 /* [B, C]: the summary of each sequence. */
 ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at);
 ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at); /* [B, C]: the first tokens */

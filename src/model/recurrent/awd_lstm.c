@@ -20,6 +20,10 @@ static const ses_config_key keys[] = {
     SES_KEY_INTEGER("n_layers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("pad_token", pad_id, -1, SES_MAX_VOCAB),
     SES_KEY_INTEGER("bptt", rnn.window, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("max_len", head.pooled, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("lin_ftrs", head.pooled_width, 1, SES_MAX_WIDTH),
+    SES_KEY_RATE("classifier_p", dropout.head),
+    SES_KEY_RATE("lin_p", dropout.final),
     SES_KEY_RATE("output_p", rnn.output_drop),
     SES_KEY_RATE("hidden_p", rnn.hidden_drop),
     SES_KEY_RATE("input_p", rnn.input_drop),
@@ -229,11 +233,18 @@ static const ses_tensor_name tensors[] = {
     { "layer.#.bias_hh_l0", "/0.rnns.#.module.bias_hh_l0" },
     { "lm.out.*", "/decoder.*" },
     { "lm.out.*", "/1.decoder.*" },
+    { "classify.#.norm.*", "/layers.#.0.*" },
+    { "classify.#.norm.*", "/1.layers.#.0.*" },
+    { "classify.#.out.*", "/layers.#.2.*" },
+    { "classify.#.out.*", "/1.layers.#.2.*" },
 };
 
 static const ses_class classes[] = {
     { .name = "AwdLstmModel" },
     SES_CLASS("AwdLstmForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
+    { .name = "AwdLstmForSequenceClassification",
+      .no_output_drop = true,
+      .head = { SES_USE_HEAD(sequence_classification, "logits") } },
 };
 
 const ses_model_desc ses_model_awd_lstm = {
@@ -246,6 +257,7 @@ const ses_model_desc ses_model_awd_lstm = {
                   .layers = 3,
                   .rnn = { .type = SES_RNN_LSTM,
                            .input = 400,
+                           .window = 72,
                            .size = 1152,
                            .input_drop = 0.25,
                            .hidden_drop = 0.15,
@@ -255,6 +267,10 @@ const ses_model_desc ses_model_awd_lstm = {
                   .init.range = 0.058, /* as uniform values in +-0.1 */
                   .position.kind = SES_POS_NONE,
                   .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .head.pooled_width = 50,
+                  .head.pooled = 1440,
+                  .dropout.head = 0.4,
+                  .dropout.final = 0.1,
                   .embed.tied = true,
                   .attention.causal = true,
                   .lm.no_transform = true,
