@@ -22,4 +22,7 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e);
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
                              size_t n_set, ses_err *e);
 
+/* Replaces *config by a copy with the values of "KEY=VALUE" [n]. Fails with SES_EUSAGE on another form. */
+bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 ses_finetune_options ses_finetune_defaults(void)
@@ -155,7 +156,8 @@ static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
     f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
-    return f->config && ses_transfer_config(&f->o.transfer, &f->config, e);
+    return f->config && ses_preset_set(&f->config, f->o.set, f->o.n_set, e) &&
+           ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
@@ -252,6 +254,11 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "accumulate", r->accumulate);
     ses_json_member_real(w, "lr", r->lr);
     ses_training_put_optimizer(r, w);
+    for (size_t i = 0; i < o->n_set; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "set_%zu", i);
+        ses_json_member_string(w, key, o->set[i]);
+    }
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
