@@ -105,6 +105,10 @@ static void test_optimizers(void)
     cpu->k.sgd(&cpu->exec, w.host, g.host, m.host, N, &sgd);
     gpu->k.sgd(&gpu->exec, w.gpu, g.gpu, m.gpu, N, &sgd);
     check_close("sgd w", w, 1e-6), check_close("sgd buf", m, 1e-6);
+    static const ses_adagrad adagrad = { 0.1, 1e-10, 0.5, 0.01, 0.5 };
+    cpu->k.adagrad(&cpu->exec, w.host, g.host, v.host, N, &adagrad);
+    gpu->k.adagrad(&gpu->exec, w.gpu, g.gpu, v.gpu, N, &adagrad);
+    check_close("adagrad w", w, 1e-6), check_close("adagrad sum", v, 1e-6);
     cpu->k.adafactor_each(&cpu->exec, u.host, v.host, g.host, N, &factor);
     gpu->k.adafactor_each(&gpu->exec, u.gpu, v.gpu, g.gpu, N, &factor);
     check_close("adafactor_each u", u, 1e-6), check_close("adafactor_each v", v, 1e-6);

@@ -194,6 +194,15 @@ static void run_sgd(call *c)
     c->k.sgd(&c->x, c->out[0], c->in[0], c->mode ? c->out[1] : NULL, c->rows * c->cols, &o[c->mode]);
 }
 
+/* out[1] is the sum of squares, which must not be negative. */
+static void run_adagrad(call *c)
+{
+    static const ses_adagrad o[] = { { 0.1, 1e-10, 1, 0.01, 0.5 }, { 1e-3, 1e-6, 0, 0, 2 } };
+    int64_t n = c->rows * c->cols;
+    for (int64_t i = 0; i < n; i++) c->out[1][i] *= c->out[1][i];
+    c->k.adagrad(&c->x, c->out[0], c->in[0], c->out[1], n, &o[c->mode]);
+}
+
 static void run_lamb(call *c)
 {
     static const ses_adamw o[] = { { 0, 0.9, 0.999, 1e-6, 0.01, 10, 1000, 1 },
@@ -249,6 +258,7 @@ static const struct {
     { "sum_squares", run_sum_squares, 1, false, { ONE }, 1e-7, 0, 0 },
     { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, 0 },
     { "sgd", run_sgd, 3, false, { EACH, EACH }, 5e-7, 3e-7, 0 },
+    { "adagrad", run_adagrad, 2, false, { EACH, EACH }, 5e-7, 3e-7, 0 },
     { "lamb", run_lamb, 2, false, { EACH, EACH, EACH }, 8e-7, 2e-7, 0 },
     { "lamb_update", run_lamb_move, 2, false, { EACH }, 2e-7, 3e-7, 0 },
 };

@@ -79,6 +79,26 @@ static const struct {
       { 0.421699852f, 0.457399756f, 0.0742323101f, -0.376222193f, -0.478792697f, -0.141374886f, 0.324113488f,
         0.491266429f, 0.204388514f, -0.271481603f, -0.495856017f, -0.264646024f, 0.211144522f, 0.49383527f,
         0.322994292f, -0.147602797f, -0.482123643f } },
+    { "adagrad", /* this and the following: tests/fixtures/optim.py */
+      { .lr = 0.05, .eps = 1e-10, .group = { { 1, 0.1 } } },
+      { 0.456950933f, 0.481631577f, 0.143293485f, -0.347017109f, -0.491238385f, -0.194885433f, 0.217093185f,
+        0.433180988f, 0.208707094f, -0.202044159f, -0.36104691f, -0.187142462f, 0.213746563f, 0.42509371f,
+        0.165735364f, -0.243662894f, -0.501356423f } },
+    { "adagrad",
+      { .lr = 0.05, .eps = 1e-6, .accumulator = 1, .group = { { 1, 0 } } },
+      { 0.442059666f, 0.474899054f, 0.0801214129f, -0.383829653f, -0.497434169f, -0.161860213f, 0.312778443f,
+        0.492677718f, 0.218632877f, -0.250583321f, -0.479903162f, -0.259061188f, 0.204298213f, 0.477114081f,
+        0.303024232f, -0.159399554f, -0.482332706f } },
+    { "asgd",
+      { .lr = 0.1, .asgd_alpha = 0.75, .group = { { 1, 0.01 } } },
+      { 0.463615477f, 0.494357973f, 0.0892381072f, -0.389412373f, -0.515662491f, -0.184931681f, 0.295264661f,
+        0.489662975f, 0.232501984f, -0.22617574f, -0.456812948f, -0.248963013f, 0.195978954f, 0.454781502f,
+        0.278150707f, -0.174731046f, -0.481046498f } },
+    { "asgd",
+      { .lr = 0.1, .asgd_lambda = 0.02, .asgd_alpha = 0.75, .asgd_t0 = 1, .group = { { 1, 0.01 } } },
+      { 0.460073024f, 0.490537524f, 0.0885546133f, -0.386386275f, -0.511696875f, -0.183598071f, 0.292841792f,
+        0.485792309f, 0.230764613f, -0.22422938f, -0.453066349f, -0.246957824f, 0.194344789f, 0.451024294f,
+        0.275800347f, -0.173411891f, -0.477190644f } },
     { "lamb",
       { .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .group = { { 1, 0.1 } } },
       { 0.42428714f, 0.469954818f, 0.0842081457f, -0.369658917f, -0.47823292f, -0.147333771f, 0.312311143f,
@@ -267,6 +287,55 @@ static int too_many(void *ctx, const ses_param *p)
     return SES_MAX_GROUPS;
 }
 
+/* ASGD's average against PyTorch's; with a trigger it starts later, over the steps from there on. */
+static void test_asgd(void)
+{
+    static const float average[2][ALL] = {
+        { 0.442729026f, 0.487530291f, 0.0994767174f, -0.366954446f, -0.491378039f, -0.17002736f, 0.29384169f,
+          0.472434849f, 0.207349792f, -0.247514829f, -0.464180976f, -0.238670766f, 0.219211042f, 0.479932934f,
+          0.293170512f, -0.177052528f, -0.499552995f },
+        { 0.45097211f, 0.491086662f, 0.0981934071f, -0.37223798f, -0.499441803f, -0.178681299f, 0.288200676f,
+          0.47355777f, 0.216362f, -0.234163254f, -0.453678638f, -0.237628281f, 0.209406644f, 0.46459502f,
+          0.281168222f, -0.178987533f, -0.490991831f }
+    };
+    ses_err e = { 0 };
+    for (int c = 0; c < 2; c++) {
+        ses_optim_options o = { .name = "asgd", .lr = 0.1, .asgd_alpha = 0.75, .group = { { 1, 0.01 } } };
+        if (c) o.asgd_lambda = 0.02, o.asgd_t0 = 1;
+        ses_store *s = store_new();
+        ses_optim *a = ses_optim_new(s, &o, &e);
+        CHECK_MSG(a, "%s", e.msg);
+        for (int t = 1; t <= 4; t++) set_grads(s, t, 1), ses_optim_step(a, -1, 1);
+        float raw = value(s, 0);
+        ses_optim_swap_ema(a);
+        for (int i = 0; i < ALL; i++)
+            CHECK_MSG(fabs((double)value(s, i) - (double)average[c][i]) < 3e-7, "%d: %.9g", i,
+                      (double)value(s, i));
+        ses_optim_swap_ema(a);
+        CHECK(value(s, 0) == raw);
+        ses_optim_free(a);
+        ses_store_free(s);
+    }
+    ses_optim_options o = { .name = "asgd", .lr = 0.1, .average_trigger = 5, .group = { { 1, 0 } } };
+    ses_store *s = store_new();
+    ses_optim *a = ses_optim_new(s, &o, &e);
+    double sum = 0;
+    for (int t = 1; t <= 5; t++) {
+        set_grads(s, t, 1);
+        ses_optim_step(a, -1, 1);
+        float raw = value(s, 0);
+        ses_optim_swap_ema(a);
+        CHECK_MSG(t >= 3 || value(s, 0) == raw, "an average before the trigger");
+        ses_optim_swap_ema(a);
+        if (t == 2) ses_optim_average_from(a, 2);
+        if (t >= 4) sum += (double)raw; /* as in PyTorch, the first value is replaced */
+    }
+    ses_optim_swap_ema(a);
+    CHECK_MSG(fabs((double)value(s, 0) - sum / 2) < 1e-6, "%g, not %g", (double)value(s, 0), sum / 2);
+    ses_optim_free(a);
+    ses_store_free(s);
+}
+
 static void test_groups(void)
 {
     ses_err e = { 0 };
@@ -297,7 +366,9 @@ static void test_groups(void)
     CHECK(!ses_optim_new(s, &o, &e) && strstr(e.msg, "group 64; expected less than 64"));
     ses_err_clear(&e);
     CHECK(!ses_optim_defaults("adam2", &o, &e));
-    CHECK_STR(e.msg, "unknown optimizer \"adam2\"; choose one of adamw, bert_adam, sgd, adafactor, lamb");
+    CHECK_STR(
+        e.msg,
+        "unknown optimizer \"adam2\"; choose one of adamw, bert_adam, sgd, adafactor, lamb, adagrad, asgd");
     ses_store_free(s);
 }
 
@@ -346,6 +417,11 @@ static const struct {
       0,
       { 0.03125, 0.2734375, 0.7578125, 1, 0.97309027777777779, 0.65017361111111105, 0.03125, 0.03125, 0.03125,
         0.03125 } },
+    { "plateau", 4, { 0, 0.25, 0.75, 1, 1, 1, 1, 1, 1, 1 } },
+    { "one_cycle", /* fastai's combined_cos(0.25, 1 / 25, 1, 1e-5) */
+      0,
+      { 0.04, 0.05635560338124726, 0.18058874503045722, 0.28, 0.3957668583507902, 0.9531543619793896,
+        0.11698660866272659, 0.0019126319276175918, 1e-5, 1e-5 } },
 };
 
 static void test_schedules(void)
@@ -369,9 +445,18 @@ static void test_schedules(void)
     const char *what;
     size_t n = 0;
     while (ses_schedule_name(n, &what)) CHECK(*what), n++;
-    CHECK(n == 6);
+    CHECK(n == 8);
+    CHECK(ses_schedule_defaults("one_cycle", &s, &e));
+    s.total = 48;
+    CHECK(fabs(ses_schedule_momentum_at(&s, 5) - 0.762940952255126) < 1e-14);
+    CHECK(fabs(ses_schedule_momentum_at(&s, 17) - 0.7046846106481675) < 1e-14);
+    CHECK(ses_schedule_rises(&s) && ses_schedule_uses_total(&s) && !ses_schedule_needs_evaluation(&s));
+    CHECK(ses_schedule_defaults("plateau", &s, &e));
+    s.decays = 3;
+    CHECK(ses_schedule_at(&s, 9) == 0.125 && ses_schedule_momentum_at(&s, 9) < 0);
+    CHECK(ses_schedule_needs_evaluation(&s) && !ses_schedule_uses_total(&s) && !ses_schedule_rises(&s));
     for (n = 0; ses_optim_name(n, &what); n++) CHECK(*what);
-    CHECK(n == 5);
+    CHECK(n == 7);
 }
 
 int main(void)
@@ -383,6 +468,7 @@ int main(void)
     test_matrices();
     test_state();
     test_average();
+    test_asgd();
     test_groups();
     test_regroup();
     test_clip();

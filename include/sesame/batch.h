@@ -52,6 +52,9 @@ typedef struct ses_batch {
     /* [seqs, ses_model_state_size()]: state of a recurrent model after the tokens before these, from the
      * output "rnn_state" of an earlier batch; NULL: zeros. It gets no gradient. */
     const ses_real *rnn_state;
+    /* Recurrent models in training: gradients pass through the state of at most `window` tokens (truncated
+     * backpropagation through time). 0: the model's own setting. */
+    int64_t window;
 
     /* Cached sequences: see sesame/cache.h. */
     struct ses_cache *cache;

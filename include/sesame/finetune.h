@@ -130,6 +130,8 @@ typedef struct ses_finetune_options {
     /* Instead of both: an open model, borrowed, opened with `train` and a head for the task; `tokenizer`
      * is required. If the task has labels, they are the model's. */
     ses_model *open_model;
+    const char *const *set; /* [n_set] "KEY=VALUE": changes of the config, e.g. of dropout rates */
+    size_t n_set;
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */
     const char *vectors;

@@ -21,7 +21,7 @@ typedef struct ses_param_group {
 } ses_param_group;
 
 typedef struct ses_optim_options {
-    const char *name; /* "adamw", "bert_adam", "sgd", "adafactor" or "lamb" (optims.def); NULL: adamw */
+    const char *name; /* "adamw", "sgd", ... (optims.def, ses_optim_name); NULL: adamw */
     double lr, beta1, beta2, eps;
     bool no_bias_correction; /* omit Adam's bias correction, as BERT's original optimizer did */
 
@@ -32,6 +32,14 @@ typedef struct ses_optim_options {
      * relative_step: the learning rate follows from the step; lr is ignored. */
     double eps_scale, clip_threshold, decay_rate;
     bool scale_parameter, relative_step, warmup_init;
+
+    double accumulator; /* adagrad: sum of squares before the first step */
+
+    /* asgd: decay, power of the rate's decay, steps before the average (see optim_asgd.c).
+     * average_trigger: the average starts when the trainer's evaluation is worse than the best one before the
+     * last N (NT-ASGD; AWD-LSTM: 5). 0: at the first step. */
+    double asgd_lambda, asgd_alpha, asgd_t0;
+    int64_t average_trigger;
 
     double ema_decay; /* decay of an exponential moving average of the weights; 0: none */
 
@@ -58,9 +66,16 @@ void ses_optim_free(ses_optim *o); /* o may be NULL */
 void ses_optim_step(ses_optim *o, double lr, double grad_scale);
 int64_t ses_optim_steps(const ses_optim *o); /* steps done */
 
-/* Swaps the weights with their moving average; a second call restores them. Does nothing without an EMA or
- * before the first step. */
+/* Sets the momentum of the following steps: sgd's momentum, Adam's beta1; other optimizers ignore it. sgd
+ * without momentum at its creation has no buffer and stays without. */
+void ses_optim_set_momentum(ses_optim *o, double momentum);
+
+/* Swaps the weights with their average (EMA, asgd); a second call restores them. Does nothing without an
+ * average or before its first step. */
 void ses_optim_swap_ema(ses_optim *o);
+
+/* asgd with average_trigger: the average starts after `steps` steps; < 0: not yet. */
+void ses_optim_average_from(ses_optim *o, int64_t steps);
 
 /* Calls group_of again for every parameter, to freeze or unfreeze. State of a newly trained parameter is
  * allocated and starts at zero. Fails if memory runs out or a group is out of range. */

@@ -42,6 +42,8 @@ typedef struct ses_objective_options {
     int64_t max_span;            /* maximum words of a span or n-gram */
     const char *noise;           /* bart: of mask, delete, infill, permute, rotate; NULL: "infill,permute" */
     int64_t pieces;              /* xl, plm: pieces of a text, each attending to the ones before; < 1: 2 */
+                                 /* bptt: windows of a text, each continuing the state of the one before */
+    bool vary_window;            /* bptt: windows of random lengths, as AWD-LSTM */
     double replaced_weight;      /* rtd: weight of the discriminator's loss */
     double sampling_temperature; /* rtd: temperature of the generator's samples */
 } ses_objective_options;

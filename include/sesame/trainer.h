@@ -51,6 +51,7 @@ typedef struct ses_trainer_options {
     int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch, < 0: only at the end */
     double eval_epochs; /* > 0: epochs between evaluations, possibly fractional; replaces eval_every */
     bool lower_is_better;
+    bool keep_last;   /* the last weights are the result: evaluations select no best checkpoint */
     int64_t patience; /* early stopping: evaluations without improvement; 0: off */
     double min_delta; /* smallest change of the metric that counts as an improvement */
     const char *dir;  /* folder of checkpoints, created if absent and locked; NULL: no checkpoints */
@@ -70,6 +71,8 @@ typedef struct ses_train_state {
     double accumulated_loss;                     /* sum over the accumulated batches */
     double best;                                 /* best metric; NaN: none yet */
     int64_t best_update, bad_evals; /* its update, or -1; evaluations since without improvement */
+    int64_t average_from;           /* `updates` when asgd's trigger started its average; 0: not yet */
+    int64_t decays, decay_evals;    /* schedule plateau: decays; bad evaluations since the last one */
 } ses_train_state;
 
 /* The result of one batch. */

@@ -242,6 +242,17 @@ typedef struct ses_sgd {
     bool nesterov;
 } ses_sgd;
 
+/* Batch norm. train: with the statistics of the rows, which move the running ones by `momentum`. */
+typedef struct ses_batch_norm_spec {
+    double eps, momentum;
+    bool train;
+} ses_batch_norm_spec;
+
+/* Adagrad: d = scale g + weight_decay w; sum += d^2; w -= lr d / (sqrt(sum + accumulator) + eps). */
+typedef struct ses_adagrad {
+    double lr, eps, accumulator, weight_decay, scale;
+} ses_adagrad;
+
 /* Adafactor: running mean = beta2 mean + (1 - beta2) (g^2 + eps). */
 typedef struct ses_adafactor {
     double beta2, eps, scale;

@@ -82,6 +82,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
+    if (m->class->no_output_drop) m->c.rnn.output_drop = 0;
     if (m->class->decoder_only) m->c.lm.final_logits_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
@@ -320,6 +321,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         p.loss = NULL;
         use[i].head->run(&m->head[i], &use[i], &p, &at);
         ses_tape_wrap_error(t, "%s head", use[i].head->name);
+        if (!i && p.penalty && p.loss) p.loss = ses_add(t, p.loss, p.penalty);
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }

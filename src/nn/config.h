@@ -179,6 +179,10 @@ typedef struct ses_config {
             proj;      /* units; units of the last layer, 0: size; projected outputs, 0: none */
         int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
         bool bidirectional;
+        bool backward;  /* a language model of reversed texts */
+        int64_t input;  /* columns of the token vectors */
+        int64_t window; /* tokens that gradients pass through (truncated backpropagation); 0: all */
+        double ar, tar; /* weights of the penalties on outputs and on their changes over time (AWD-LSTM) */
         double cell_clip, proj_clip; /* 0: not clipped */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,
          * outputs */
@@ -237,6 +241,9 @@ typedef struct ses_config {
 
     struct {
         ses_problem problem;
+        /* ULMFiT's classifier: width of its inner layer, tokens of a text that it pools, 0: all. Width 0: the
+         * classifier reads a summary. */
+        int64_t pooled_width, pooled;
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
         ses_act score_act;              /* on the classifier's scores */

@@ -189,6 +189,11 @@ void ses_forward_add_loss(ses_forward_ctx *p, ses_tensor *loss)
     p->loss = p->loss ? ses_add(p->tape, p->loss, loss) : loss;
 }
 
+void ses_forward_add_penalty(ses_forward_ctx *p, ses_tensor *penalty)
+{
+    p->penalty = p->penalty ? ses_add(p->tape, p->penalty, penalty) : penalty;
+}
+
 const ses_head *ses_head_find(const char *name)
 {
     static const ses_head *const heads[] = {

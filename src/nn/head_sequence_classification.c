@@ -10,6 +10,10 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
         ses_custom_head_add(h, s, c);
         return;
     }
+    if (c->head.pooled_width) {
+        ses_pooled_classifier_add(h, s, c);
+        return;
+    }
     ses_summary_add(h, s, c, "classify");
     h->out = ses_dense_add(s, c->labels, ses_head_width(c),
                            c->head.no_classifier_bias ? SES_NO_BIAS : SES_BIAS, "classify.out");
@@ -24,14 +28,21 @@ static ses_problem problem(const ses_forward_ctx *p)
     return p->batch->targets ? SES_PROBLEM_MULTI : SES_PROBLEM_SINGLE;
 }
 
+static ses_tensor *scores(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at)
+{
+    bool custom = p->c->custom_head.kind != SES_CUSTOM_NONE;
+    if (p->c->head.pooled_width && !custom) return ses_pooled_classifier_run(h, p, at);
+    ses_tensor *x = custom ? ses_custom_head_run(h, p, at, false) : ses_summary_run(h, p, at);
+    if (p->request->head_inputs) ses_forward_output(p, SES_PER_SEQUENCE, x, "head_inputs");
+    return ses_dense_run(p->tape, h->out, x, p->c->head.score_act);
+}
+
 static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
-    ses_tensor *x = p->c->custom_head.kind ? ses_custom_head_run(h, p, at, false) : ses_summary_run(h, p, at);
-    if (p->request->head_inputs) ses_forward_output(p, SES_PER_SEQUENCE, x, "head_inputs");
-    ses_tensor *y = ses_dense_run(t, h->out, x, p->c->head.score_act);
+    ses_tensor *y = scores(h, p, at);
     ses_forward_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {
         if (labels) ses_forward_add_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));

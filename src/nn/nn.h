@@ -107,7 +107,7 @@ typedef struct ses_forward_ctx {
     ses_seqs past, source; /* KV cache: keys of each sequence, keys of its source */
     ses_output *item;
     size_t n, cap;
-    ses_tensor *loss;
+    ses_tensor *loss, *penalty; /* penalty: of a training pass, part of the first head's loss; NULL: none */
     const int32_t *mem_cu_seqlens; /* offsets of the mems for the next batch */
     /* [depth + 1], for a scalar mix: hidden states of the last stack; NULL: no mix */
     ses_tensor **layer;
@@ -137,6 +137,7 @@ void ses_forward_output(ses_forward_ctx *p, ses_axis axis, ses_tensor *x, const 
 void ses_forward_output_column(ses_forward_ctx *p, ses_axis axis, ses_tensor *x, int64_t col,
                                const char *name);
 void ses_forward_add_loss(ses_forward_ctx *p, ses_tensor *loss); /* added to the losses of other heads */
+void ses_forward_add_penalty(ses_forward_ctx *p, ses_tensor *penalty);
 
 typedef struct ses_attn_params {
     /* a fused or interleaved matrix is in query; of cross attention: keys | values in key */
@@ -300,6 +301,9 @@ typedef struct ses_rnn_run {
 /* [T, outputs], or with cell states behind them. */
 ses_tensor *ses_rnn_layer(ses_forward_ctx *p, const ses_rnn_params *r, ses_tensor *x, const ses_seqs *q,
                           const ses_rnn_run *run);
+/* The same, but gradients pass through at most `length` tokens: see rnn_windows.c. length 0: through all. */
+ses_tensor *ses_rnn_layer_windows(ses_forward_ctx *p, const ses_rnn_params *r, ses_tensor *x,
+                                  const ses_seqs *q, const ses_rnn_run *run, int64_t length);
 /* [T, 2 outputs]: outputs of the forward direction r[0] and of the backward direction r[1]. */
 ses_tensor *ses_rnn_bidirectional(ses_forward_ctx *p, const ses_rnn_params r[2], ses_tensor *x,
                                   const ses_seqs *q, ses_rnn_type type);
@@ -332,6 +336,10 @@ bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e);
 int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* width of the combined layers */
 ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth);
 
+typedef struct ses_batch_norm_params {
+    ses_tensor *gain, *bias, *mean, *var; /* mean, var: running statistics */
+} ses_batch_norm_params;
+
 /* Heads: scores and losses computed from the last hidden state. */
 typedef struct ses_head_params {
     /* label_scores: label scores that a multiple-choice score is computed from */
@@ -346,6 +354,7 @@ typedef struct ses_head_params {
     ses_tensor *boundary_position;
     /* custom head: hidden layers, or recurrent layers (forward, backward) */
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
+    ses_batch_norm_params batch_norm[2]; /* of ULMFiT's classifier, before custom[i] */
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
     ses_tensor *token; /* the token table, if the head reads tokens */
 } ses_head_params;
@@ -419,6 +428,9 @@ void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
 bool ses_custom_head_is_recurrent(const ses_config *c);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
+/* ULMFiT's classifier (config.head.pooled_width): its parameters, its scores [B, labels]. */
+void ses_pooled_classifier_add(ses_head_params *h, ses_store *s, const ses_config *c);
+ses_tensor *ses_pooled_classifier_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at);
 /* [B, C]: the summary of each sequence. */
 ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at);
 ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at); /* [B, C]: the first tokens */

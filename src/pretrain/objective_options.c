@@ -72,7 +72,13 @@ static const ses_opt opt[] = {
       .def = "2",
       .min = 1,
       .max = 1024,
-      .help = "xl, plm: pieces of a text, each attending to the previous ones" },
+      .help =
+          "xl, plm: pieces of a text, each attending to the previous ones; bptt: windows of a text with a "
+          "carried state, of --length tokens each" },
+    { .name = "vary-window",
+      .type = SES_OPT_FLAG,
+      .offset = AT(vary_window),
+      .help = "bptt: windows of random lengths around --length (AWD-LSTM)" },
     { .name = "replaced-weight",
       .type = SES_OPT_REAL,
       .offset = AT(replaced_weight),

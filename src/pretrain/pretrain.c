@@ -33,7 +33,9 @@ ses_pretrain_options ses_pretrain_defaults(void)
                                             .optimizer = "adamw",
                                             .schedule = "linear",
                                             .lr = 5e-4,
+                                            .momentum = -1,
                                             .warmup = 0.06,
+                                            .plateau_patience = 3,
                                             .weight_decay = 0.01,
                                             .max_grad_norm = 1,
                                             .seed = 42,
@@ -209,12 +211,13 @@ static bool measure(ses_pretrain *p, ses_err *e)
     return ok;
 }
 
-/* The metric is NaN: the last weights are the result, not the weights of the best evaluation. */
+/* The trainer keeps the last weights, not the weights of the best evaluation: see keep_last. */
 static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_pretrain *p = ctx;
-    *metric = NAN;
-    if (!measure(p, e) || !ses_run_log_on_evaluation(&p->run_log, &p->scores, p->eval_loss, e)) return false;
+    if (!measure(p, e)) return false;
+    *metric = p->eval_loss;
+    if (!ses_run_log_on_evaluation(&p->run_log, &p->scores, p->eval_loss, e)) return false;
     send_event(
         p, (ses_training_event){
                .kind = SES_TRAINING_EVALUATED, .scores = &p->scores, .loss = p->eval_loss, .metric = NAN });

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
+#include "train/train_options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -348,13 +349,12 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_int(w, "span_longest", opt->objective.max_span);
     ses_json_member_string(w, "noise", opt->objective.noise ? opt->objective.noise : "");
     ses_json_member_int(w, "pieces", opt->objective.pieces);
+    if (opt->objective.vary_window) ses_json_member_bool(w, "vary_window", true);
     ses_json_member_real(w, "replaced_weight", opt->objective.replaced_weight);
     ses_json_member_real(w, "sampling_heat", opt->objective.sampling_temperature);
     ses_teacher_put_settings(&opt->teacher, w);
     ses_json_member_real(w, "lr", opt->run.lr);
-    ses_json_member_string(w, "optimizer", opt->run.optimizer);
-    ses_json_member_string(w, "schedule", opt->run.schedule);
-    ses_json_member_real(w, "warmup", opt->run.warmup);
+    ses_training_put_optimizer(&opt->run, w);
     ses_json_member_real(w, "weight_decay", opt->run.weight_decay);
     ses_json_member_real(w, "clip", opt->run.max_grad_norm);
     ses_json_member_real(w, "ema", opt->ema_decay);
@@ -369,21 +369,15 @@ static char *settings(const ses_pretrain *p, ses_err *e)
 bool ses_pretrain_set_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e)
 {
     const ses_pretrain_options *opt = &p->o;
-    if (!ses_optim_defaults(opt->run.optimizer, &o->optim, e)) return false;
-    o->optim.lr = opt->run.lr;
+    if (!ses_training_optimizer(&opt->run, &o->optim, e)) return false;
     o->optim.ema_decay = opt->ema_decay;
     if (opt->beta2 > 0) o->optim.beta2 = opt->beta2;
-    if (!strcmp(o->optim.name, "adafactor"))
-        o->optim.relative_step = o->optim.scale_parameter = false; /* use the schedule */
+    if (!strcmp(o->optim.name, "asgd") && opt->ema_decay > 0)
+        return ses_fail(e, SES_EUSAGE, "asgd averages the weights itself: leave out ema");
     o->optim.group[0] = (ses_param_group){ 1, opt->run.weight_decay };
     o->optim.group[1] = (ses_param_group){ 1, 0 };
     o->optim.group_of = ses_group_by_decay;
-    if (!ses_schedule_defaults(opt->run.schedule, &o->schedule, e)) return false;
-    if (opt->run.warmup >= 1)
-        o->schedule.warmup = (int64_t)opt->run.warmup;
-    else if (strcmp(o->schedule.name, "slanted"))
-        o->warmup_ratio = opt->run.warmup; /* slanted has a warmup of its own */
-    return true;
+    return ses_training_schedule(&opt->run, o, e);
 }
 
 bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
@@ -405,6 +399,7 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
                               .seed = (uint64_t)opt->run.seed,
                               .eval_every = opt->run.eval_every,
                               .lower_is_better = true,
+                              .keep_last = true,
                               .dir = opt->run.output,
                               .save_every = opt->run.save_every,
                               .keep_checkpoints = opt->run.keep_checkpoints,

@@ -100,6 +100,19 @@ static const struct {
       "\"d_head\": 64, \"ff_activation\": \"gelu\", \"untie_r\": true, \"attn_type\": \"bi\", "
       "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"dropout\": 0.1, \"vocab_size\": 32000, "
       "\"pad_token_id\": 5, \"bos_token_id\": 1, \"eos_token_id\": 2}" },
+    { "awd-lstm", /* Merity et al. 2018 */
+      "{\"model_type\": \"awd-lstm\", \"emb_sz\": 400, \"n_hid\": 1150, \"n_layers\": 3, \"output_p\": 0.4, "
+      "\"hidden_p\": 0.3, \"input_p\": 0.65, \"embed_p\": 0.1, \"weight_p\": 0.5, \"alpha\": 2, \"beta\": 1, "
+      "\"tie_weights\": true, \"vocab_size\": 10000}" },
+    { "ulmfit", /* fastai */
+      "{\"model_type\": \"awd-lstm\", \"emb_sz\": 400, \"n_hid\": 1152, \"n_layers\": 3, \"output_p\": 0.1, "
+      "\"hidden_p\": 0.15, \"input_p\": 0.25, \"embed_p\": 0.02, \"weight_p\": 0.2, \"alpha\": 2, \"beta\": "
+      "1, "
+      "\"tie_weights\": true, \"vocab_size\": 60000}" },
+    { "flair-lm", /* Akbik et al. 2018 */
+      "{\"model_type\": \"flair-lm\", \"embedding_size\": 100, \"hidden_size\": 2048, \"nlayers\": 1, "
+      "\"dropout\": "
+      "0.1, \"is_forward_lm\": true, \"vocab_size\": 275}" },
 };
 
 const char *ses_preset_name(size_t i) { return i < SES_LEN(presets) ? presets[i].name : NULL; }
@@ -120,7 +133,7 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e)
 
 typedef struct fit {
     const ses_json *config;
-    const ses_special_tokens *x;
+    const ses_special_tokens *x; /* NULL: no tokenizer */
     const char *const *set;
     size_t n_set;
     int64_t vocab;
@@ -158,6 +171,7 @@ static bool put_set(ses_json_writer *w, const char *value, ses_err *e)
  * eos. */
 static int64_t tokenizer_value(const fit *f, const char *key)
 {
+    if (!f->x) return -1;
     int64_t end = f->x->eos >= 0 ? f->x->eos : f->x->sep, begin = f->x->bos >= 0 ? f->x->bos : f->x->cls;
     if (!strcmp(key, "vocab_size")) return f->vocab;
     if (!strcmp(key, "pad_token_id")) return f->x->pad;
@@ -205,28 +219,44 @@ static bool check_sets(const char *const *set, size_t n, ses_err *e)
     return true;
 }
 
+/* The config as JSON with all changes. */
+static ses_json_doc *changed(const fit *f, ses_err *e)
+{
+    size_t n;
+    bool ok = true;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    for (size_t i = 0; ok && i < ses_json_len(f->config); i++) ok = put_member(f, w, i, e);
+    for (size_t i = 0; ok && i < f->n_set; i++) ok = put_new_key(f, w, i, e);
+    ses_json_end_object(w);
+    const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
+    ses_json_doc *out = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return out;
+}
+
+bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e)
+{
+    if (!n) return true;
+    fit f = { .config = ses_json_root(*config), .set = set, .n_set = n };
+    ses_json_doc *out = check_sets(set, n, e) ? changed(&f, e) : NULL;
+    if (!out) return false;
+    ses_json_free(*config);
+    *config = out;
+    return true;
+}
+
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
                              size_t n_set, ses_err *e)
 {
     fit f = { .config = config, .set = set, .n_set = n_set, .vocab = ses_tokenizer_vocab_size(t) };
     const ses_model_desc *d = ses_config_find_model(config, e);
     if (!d) return NULL;
-    ses_json_doc *out = NULL;
-    size_t n;
     ses_special_tokens *x = check_sets(set, n_set, e) ? ses_special_tokens_new(t, f.vocab, e) : NULL;
-    ses_json_writer *w = x ? ses_json_writer_new(0, e) : NULL;
-    if (w) {
-        f.x = x;
-        if (!x->n_sentinels) f.vocab += d->sentinels;
-        ses_json_begin_object(w);
-        bool ok = true;
-        for (size_t i = 0; ok && i < ses_json_len(config); i++) ok = put_member(&f, w, i, e);
-        for (size_t i = 0; ok && i < n_set; i++) ok = put_new_key(&f, w, i, e);
-        ses_json_end_object(w);
-        const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
-        out = text ? ses_json_parse(text, n, e) : NULL;
-    }
-    ses_json_writer_free(w);
+    f.x = x;
+    if (x && !x->n_sentinels) f.vocab += d->sentinels;
+    ses_json_doc *out = x ? changed(&f, e) : NULL;
     ses_special_tokens_free(x);
     return out;
 }

@@ -6,9 +6,10 @@
 #include "data/special_tokens.h"
 #include "sesame/json.h"
 
-#define SES_PRESETS                                                                                       \
-    "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
-    "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, skip-thought, context2vec, nnlm"
+#define SES_PRESETS                                                                                          \
+    "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, "    \
+    "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, skip-thought, context2vec, nnlm, awd-lstm, " \
+    "ulmfit, flair-lm"
 
 /* Name of the i-th preset; NULL past the last. */
 const char *ses_preset_name(size_t i);
@@ -20,5 +21,8 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e);
  * of special tokens. Then applies `set` (NULL: none): "KEY=VALUE", VALUE a number, true, false or a word. */
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
                              size_t n_set, ses_err *e);
+
+/* Replaces *config by a copy with the values of "KEY=VALUE" [n]. Fails with SES_EUSAGE on another form. */
+bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e);
 
 #endif

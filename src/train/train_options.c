@@ -4,6 +4,8 @@
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
 
+#include <string.h>
+
 #define AT(field) offsetof(ses_train_args, field)
 
 static const ses_opt opt[] = {
@@ -40,14 +42,50 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),
       .def = "adamw",
-      .choices = "adamw|bert_adam|sgd|adafactor|lamb",
+      .choices = "adamw|bert_adam|sgd|adafactor|lamb|adagrad|asgd",
       .help = "optimizer" },
+    { .name = "momentum",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.momentum),
+      .def = "0.9",
+      .min = 0,
+      .max = 0.99999,
+      .help = "momentum of sgd" },
+    { .name = "accumulator",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.accumulator),
+      .def = "0",
+      .min = 0,
+      .max = 1e9,
+      .help = "adagrad: sum of squares before the first step; ELMo: 1" },
+    { .name = "average-trigger",
+      .type = SES_OPT_INT,
+      .offset = AT(run.average_trigger),
+      .def = "5",
+      .min = 0,
+      .max = 1e6,
+      .help = "asgd: average the weights once an evaluation is worse than the best one before the last N "
+              "(AWD-LSTM); 0: from the start" },
     { .name = "schedule",
       .type = SES_OPT_CHOICE,
       .offset = AT(schedule),
       .def = "linear",
-      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",
+      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle",
       .help = "learning-rate schedule" },
+    { .name = "plateau-decay",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.plateau_decay),
+      .def = "0.5",
+      .min = 1e-6,
+      .max = 1,
+      .help = "schedule plateau: factor of the learning rate" },
+    { .name = "plateau-patience",
+      .type = SES_OPT_INT,
+      .offset = AT(run.plateau_patience),
+      .def = "3",
+      .min = 0,
+      .max = 1e9,
+      .help = "schedule plateau: evaluations without improvement that leave the learning rate unchanged" },
     { .name = "weight-decay",
       .type = SES_OPT_REAL,
       .offset = AT(run.weight_decay),
@@ -152,6 +190,42 @@ static const ses_opt teacher_opt[] = {
            "distillation: weight of attention scores, layer by layer (TinyBERT)"),
 };
 const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
+
+bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o, ses_err *e)
+{
+    if (!ses_optim_defaults(r->optimizer, o, e)) return false;
+    o->lr = r->lr;
+    if (o->momentum > 0 && r->momentum >= 0) o->momentum = r->momentum;
+    o->accumulator = r->accumulator;
+    if (!strcmp(o->name, "asgd")) o->average_trigger = r->average_trigger;
+    o->relative_step = o->scale_parameter = false; /* adafactor: the schedule sets the rate */
+    return true;
+}
+
+bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o, ses_err *e)
+{
+    if (!ses_schedule_defaults(r->schedule, &o->schedule, e)) return false;
+    if (r->plateau_decay > 0) o->schedule.decay = r->plateau_decay;
+    o->schedule.patience = r->plateau_patience;
+    if (r->warmup >= 1)
+        o->schedule.warmup = (int64_t)r->warmup;
+    else if (!ses_schedule_rises(&o->schedule))
+        o->warmup_ratio = r->warmup;
+    return true;
+}
+
+void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w)
+{
+    ses_json_member_string(w, "optimizer", r->optimizer);
+    if (!strcmp(r->optimizer, "sgd") && r->momentum >= 0) ses_json_member_real(w, "momentum", r->momentum);
+    if (!strcmp(r->optimizer, "adagrad")) ses_json_member_real(w, "accumulator", r->accumulator);
+    if (!strcmp(r->optimizer, "asgd")) ses_json_member_int(w, "average_trigger", r->average_trigger);
+    ses_json_member_string(w, "schedule", r->schedule);
+    ses_json_member_real(w, "warmup", r->warmup);
+    if (!ses_schedule_needs_evaluation(&(ses_schedule){ .name = r->schedule })) return;
+    ses_json_member_real(w, "plateau_decay", r->plateau_decay);
+    ses_json_member_int(w, "plateau_patience", r->plateau_patience);
+}
 
 ses_training_options ses_train_args_options(const ses_train_args *a)
 {

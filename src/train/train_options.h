@@ -4,6 +4,7 @@
 #define SES_TRAIN_TRAIN_OPTIONS_H
 
 #include "base/energy/energy_options.h"
+#include "sesame/json.h"
 #include "sesame/training.h"
 
 typedef struct ses_train_args {
@@ -15,6 +16,13 @@ typedef struct ses_train_args {
 
 /* a->run with optimizer, schedule and energy set. */
 ses_training_options ses_train_args_options(const ses_train_args *a);
+
+/* Sets the optimizer's name, learning rate and options, but not its groups. */
+bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o, ses_err *e);
+/* Sets o's schedule and warmup. */
+bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o, ses_err *e);
+/* Settings of optimizer and schedule that a resumed run must share, as members of a JSON object. */
+void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w);
 
 /* Options of every training run, for a ses_train_args; epochs, lr and warmup have a default per command. */
 extern const ses_opt_table ses_train_options;

@@ -114,6 +114,7 @@ void ses_trainer_free(ses_trainer *t)
     ses_tape_free(t->tape);
     for (size_t i = 0; i < t->n_stores; i++) ses_optim_free(t->optim[i]);
     ses_buf_free(&t->log);
+    ses_free(t->score);
     ses_dir_lock_free(t->lock);
     ses_free(t->dir);
     ses_free(t->settings);
@@ -242,10 +243,13 @@ static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
 {
     double mean = 1 / (double)t->at.accumulated;
     out->grad_norm = grad_norm(t) * mean;
+    t->o.schedule.decays = t->at.decays;
     out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
     out->loss = t->at.accumulated_loss * mean;
     out->updated = true;
     if (!isfinite(out->grad_norm)) return fail_not_finite(t, "gradient norm", out->grad_norm, e);
+    double momentum = ses_schedule_momentum_at(&t->o.schedule, t->at.updates);
+    for (size_t i = 0; i < t->n_stores && momentum >= 0; i++) ses_optim_set_momentum(t->optim[i], momentum);
     for (size_t i = 0; i < t->n_stores; i++)
         ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
     return true;

@@ -176,6 +176,7 @@ static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e
 static const struct {
     const char *key;
     size_t offset;
+    bool optional; /* 0 where a checkpoint lacks it */
 } counters[] = {
     { "epoch", offsetof(ses_train_state, epoch) },
     { "index", offsetof(ses_train_state, index) },
@@ -187,6 +188,9 @@ static const struct {
     { "evaluated", offsetof(ses_train_state, evaluated) },
     { "best_update", offsetof(ses_train_state, best_update) },
     { "worse", offsetof(ses_train_state, bad_evals) },
+    { "average_from", offsetof(ses_train_state, average_from), true },
+    { "decays", offsetof(ses_train_state, decays), true },
+    { "worse_since_decay", offsetof(ses_train_state, decay_evals), true },
 };
 
 static int64_t *counter(ses_train_state *s, size_t i)
@@ -209,6 +213,9 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
         { "sequences", s->sequences, 0, limit },
         { "tokens", s->tokens, 0, limit },
         { "worse", s->bad_evals, 0, limit },
+        { "average_from", s->average_from, 0, s->updates },
+        { "decays", s->decays, 0, limit },
+        { "worse_since_decay", s->decay_evals, 0, limit },
         { "evaluated", s->evaluated, -1, s->updates },
         { "best_update", s->best_update, -1, s->updates },
     };
@@ -256,6 +263,11 @@ static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
         ses_json_member_int(w, counters[i].key, *counter(&t->at, i));
     }
     ses_json_member_real(w, "waiting_loss", t->at.accumulated_loss);
+    if (t->n_scores) {
+        ses_json_member_array(w, "scores");
+        for (size_t i = 0; i < t->n_scores; i++) ses_json_put_real(w, t->score[i]);
+        ses_json_end_array(w);
+    }
     ses_json_member_uint(w, "seed", t->o.seed);
     ses_json_member_string(w, "data", *t->data_hash ? t->data_hash : NULL);
     ses_json_put_key(w, "settings");
@@ -292,10 +304,11 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
 static bool other_setting(const char *key, const char *was, const char *now, ses_err *e)
 {
     bool length = !strcmp(key, "epochs") || !strcmp(key, "steps") || !strcmp(key, "updates");
-    return ses_fail(e, SES_EARG, "the run was started with %s %s, not %s; %s", key, was, now,
-                    length ? "its learning rates depend on its length; a run can be extended only with the "
-                             "schedule constant or inverse_sqrt and a warmup of 0 or a number of updates"
-                           : "resume it with the same settings");
+    return ses_fail(
+        e, SES_EARG, "the run was started with %s %s, not %s; %s", key, was, now,
+        length ? "its learning rates depend on its length; a run can be extended only with the "
+                 "schedule constant, inverse_sqrt or plateau and a warmup of 0 or a number of updates"
+               : "resume it with the same settings");
 }
 
 /* Fails on the first setting that differs. */
@@ -339,11 +352,24 @@ static bool read_log(ses_trainer *t, const ses_json *log, ses_err *e)
 static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_state *at, ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(counters); i++)
-        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
+        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)) &&
+            !(counters[i].optional && !ses_json_get(own, counters[i].key)))
             return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks the counter \"%s\"", counters[i].key);
     if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->accumulated_loss))
         return ses_fail(e, SES_EFORMAT, "\"sesame\" lacks \"waiting_loss\"");
     return check_counts(t, at, e);
+}
+
+static bool read_scores(ses_trainer *t, const ses_json *own, ses_err *e)
+{
+    const ses_json *list = ses_json_get(own, "scores");
+    t->n_scores = 0;
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        double score = NAN; /* null */
+        ses_json_real(ses_json_at(list, i), &score);
+        if (!ses_trainer_keep_score(t, score, e)) return false;
+    }
+    return true;
 }
 
 /* Compares the folder's name only: dir may have been moved. */
@@ -386,7 +412,8 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
         done > t->total_updates)
         ok = ses_fail(e, SES_EARG, "the run has %" PRId64 " updates already, more than %" PRId64, done,
                       t->total_updates);
-    if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
+    if (ok && !(read_counts(t, own, &at, e) && read_scores(t, own, e) &&
+                read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))
         ok = ses_wrap(e, "%s", ses_path_basename(path));
@@ -516,7 +543,10 @@ static bool load(ses_trainer *t, const char *dir, ses_err *e)
         state && read_state(t, state, e) && ses_trainer_restore_unfrozen(t, e) && read_weights(t, dir, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
         if (parts[i].is_present(t)) ok = read_part(t, &parts[i], dir, e);
-    for (size_t i = 0; ok && i < t->n_stores; i++) ses_optim_set_steps(t->optim[i], t->at.updates);
+    for (size_t i = 0; ok && i < t->n_stores; i++) {
+        ses_optim_set_steps(t->optim[i], t->at.updates);
+        if (t->at.average_from > 0) ses_optim_average_from(t->optim[i], t->at.average_from);
+    }
     if (ok) t->at.saved = t->at.updates;
     ses_free(state);
     return ok;

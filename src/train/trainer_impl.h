@@ -22,13 +22,18 @@ struct ses_trainer {
     ses_train_state at;
     int64_t total_updates; /* length of the run */
     int64_t epoch_batches; /* batches of the current epoch */
-    ses_buf log;           /* log_history, one entry per line */
+    double *score;         /* [n_scores] evaluations so far, for asgd's trigger */
+    size_t n_scores, cap_scores;
+    ses_buf log; /* log_history, one entry per line */
     ses_dir_lock *lock;
     char data_hash[24];              /* hash of the source in hex; "": none */
     char *dir, *settings, *best_dir; /* best_dir: the best checkpoint */
     const ses_trainer_hooks *hooks;  /* during ses_trainer_run */
     ses_err restore_error;           /* why the best weights could not be restored */
 };
+
+/* Appends to t->score. */
+bool ses_trainer_keep_score(ses_trainer *t, double score, ses_err *e);
 
 /* Repeats the gradual unfreezing up to the current epoch of a resumed run. */
 bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e);

@@ -35,6 +35,37 @@ static bool is_better(const ses_trainer *t, double metric)
     return t->o.lower_is_better ? metric < t->at.best - t->o.min_delta : metric > t->at.best + t->o.min_delta;
 }
 
+/* Schedule plateau: more than `patience` evaluations in a row without improvement lower the learning rate. */
+static void count_for_plateau(ses_trainer *t, double metric)
+{
+    if (!ses_schedule_needs_evaluation(&t->o.schedule)) return;
+    t->at.decay_evals = is_better(t, metric) ? 0 : t->at.decay_evals + 1;
+    if (t->at.decay_evals <= t->o.schedule.patience) return;
+    t->at.decays++;
+    t->at.decay_evals = 0;
+}
+
+bool ses_trainer_keep_score(ses_trainer *t, double score, ses_err *e)
+{
+    if (!ses_array_reserve(&t->score, &t->cap_scores, t->n_scores + 1, sizeof *t->score, e)) return false;
+    t->score[t->n_scores++] = score;
+    return true;
+}
+
+/* asgd's trigger: starts the average when the score is worse than the best one before the last N. */
+static bool trigger_average(ses_trainer *t, double score, ses_err *e)
+{
+    size_t last = (size_t)t->o.optim.average_trigger;
+    if (!last || t->at.average_from > 0) return true;
+    double sign = t->o.lower_is_better ? 1 : -1, best = INFINITY;
+    for (size_t i = 0; i + last < t->n_scores; i++) best = fmin(best, sign * t->score[i]);
+    if (sign * score > best) {
+        t->at.average_from = t->at.updates;
+        for (size_t i = 0; i < t->n_stores; i++) ses_optim_average_from(t->optim[i], t->at.updates);
+    }
+    return ses_trainer_keep_score(t, score, e);
+}
+
 static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
 {
     double metric = NAN;
@@ -44,10 +75,13 @@ static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
         t->at.evaluated = before; /* a resumed run repeats it */
         return false;
     }
+    count_for_plateau(t, metric);
+    if (!trigger_average(t, metric, e)) return false;
     if (is_better(t, metric)) {
         t->at.best = metric;
-        t->at.best_update = t->at.updates;
         t->at.bad_evals = 0;
+        if (t->o.keep_last) return true;
+        t->at.best_update = t->at.updates;
         if (t->at.saved == t->at.updates) t->at.saved = -1; /* save again, now as the best checkpoint */
     } else {
         t->at.bad_evals++;
@@ -110,6 +144,9 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
 
 bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
+    if (ses_schedule_needs_evaluation(&t->o.schedule) && !h->evaluate)
+        return ses_fail(e, SES_EARG, "schedule %s needs evaluations: give evaluation data",
+                        t->o.schedule.name);
     t->hooks = h;
     bool ok = run(t, h, end, e);
     t->hooks = NULL;

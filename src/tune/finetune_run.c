@@ -8,10 +8,12 @@
 #include "token_vectors.h"
 #include "train/model_presets.h"
 #include "train/train_folder.h"
+#include "train/train_options.h"
 #include "train/training_events.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 ses_finetune_options ses_finetune_defaults(void)
@@ -27,7 +29,9 @@ ses_finetune_options ses_finetune_defaults(void)
                  .batch_size = 32,
                  .accumulate = 1,
                  .lr = 5e-5,
+                 .momentum = -1,
                  .warmup = 0.1,
+                 .plateau_patience = 3,
                  .weight_decay = 0.01,
                  .max_grad_norm = 1,
                  .seed = 42,
@@ -152,7 +156,8 @@ static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
     f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
-    return f->config && ses_transfer_config(&f->o.transfer, &f->config, e);
+    return f->config && ses_preset_set(&f->config, f->o.set, f->o.n_set, e) &&
+           ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
@@ -248,9 +253,12 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "bucket", o->bucket);
     ses_json_member_int(w, "accumulate", r->accumulate);
     ses_json_member_real(w, "lr", r->lr);
-    ses_json_member_string(w, "optimizer", r->optimizer);
-    ses_json_member_string(w, "schedule", r->schedule);
-    ses_json_member_real(w, "warmup", r->warmup);
+    ses_training_put_optimizer(r, w);
+    for (size_t i = 0; i < o->n_set; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "set_%zu", i);
+        ses_json_member_string(w, key, o->set[i]);
+    }
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
@@ -266,19 +274,15 @@ static char *settings(const ses_finetune *f, ses_err *e)
 static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
-    if (!ses_optim_defaults(r->optimizer, &o->optim, e)) return false;
-    o->optim.lr = r->lr;
-    if (!strcmp(o->optim.name, "adafactor"))
-        o->optim.relative_step = o->optim.scale_parameter = false; /* the learning rate is given */
+    if (!ses_training_optimizer(r, &o->optim, e)) return false;
+    if (!strcmp(o->optim.name, "asgd"))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "fine-tuning does not evaluate averages of weights: use "
+                        "another optimizer than asgd, e.g. sgd");
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
-                             &o->unfreezing, e) ||
-        !ses_schedule_defaults(r->schedule, &o->schedule, e))
+                             &o->unfreezing, e))
         return false;
-    if (r->warmup >= 1)
-        o->schedule.warmup = (int64_t)r->warmup;
-    else if (strcmp(o->schedule.name, "slanted")) /* which has its own warmup */
-        o->warmup_ratio = r->warmup;
-    return true;
+    return ses_training_schedule(r, o, e);
 }
 
 static bool prepare_trainer(ses_finetune *f, ses_err *e)

@@ -177,6 +177,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_reduce(&k, is_bf16);
     ses_cuda_relative(&k, is_bf16);
     ses_cuda_rms(&k, is_bf16);
+    ses_cuda_batch_norm(&k, is_bf16);
     ses_cuda_rotary(&k, is_bf16);
     ses_cuda_softmax(&k, is_bf16);
     return k;

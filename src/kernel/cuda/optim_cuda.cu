@@ -176,6 +176,18 @@ static void sgd(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int6
     });
 }
 
+static void adagrad(ses_exec *x, ses_real *w, const ses_real *g, ses_real *sum, int64_t n,
+                    const ses_adagrad *o)
+{
+    float lr = (float)o->lr, eps = (float)o->eps, start = (float)o->accumulator,
+          decay = (float)o->weight_decay, scale = (float)o->scale;
+    for_each(x, n, [=] __device__(int64_t i) {
+        float d = scale * g[i] + decay * w[i], new_sum = sum[i] + d * d;
+        sum[i] = new_sum;
+        w[i] -= lr * d / (sqrtf(new_sum + start) + eps);
+    });
+}
+
 /* row[i] = beta2 row[i] + (1 - beta2) mean_j(g[i][j]^2 + eps); one block per row. */
 __global__ void factor_rows(ses_real *row, const ses_real *g, int64_t cols, float beta2,
                             double one_minus_beta2, float eps, float scale)
@@ -237,6 +249,7 @@ static void adafactor_each(ses_exec *x, ses_real *u, ses_real *v, const ses_real
 void ses_cuda_optim(ses_kernels *k)
 {
     k->adamw = adamw, k->adamw_list = adamw_list, k->sgd = sgd, k->lamb = lamb;
+    k->adagrad = adagrad;
     k->lamb_update = lamb_update;
     k->adafactor_matrix = adafactor_matrix, k->adafactor_each = adafactor_each;
 }

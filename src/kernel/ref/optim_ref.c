@@ -72,6 +72,33 @@ void ses_k_sgd_ref(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, i
     ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
 }
 
+typedef struct adagrad {
+    ses_real *w, *sum;
+    const ses_real *g;
+    int64_t n;
+    ses_adagrad o;
+} adagrad;
+
+static void adagrad_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const adagrad *s = ctx;
+    const ses_adagrad *o = &s->o;
+    ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        double d = o->scale * s->g[i] + o->weight_decay * s->w[i], sum = s->sum[i] + d * d;
+        s->sum[i] = (ses_real)sum;
+        s->w[i] = (ses_real)(s->w[i] - o->lr * d / (sqrt(sum + o->accumulator) + o->eps));
+    }
+}
+
+void ses_k_adagrad_ref(ses_exec *x, ses_real *w, const ses_real *g, ses_real *sum, int64_t n,
+                       const ses_adagrad *o)
+{
+    adagrad s = { w, sum, g, n, *o };
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), adagrad_chunk, &s);
+}
+
 typedef struct lamb {
     ses_real *u, *m, *v;
     const ses_real *w, *g;

@@ -79,6 +79,38 @@ void VF_NAME(ses_k_sgd)(ses_exec *x, float *w, const float *g, float *buf, int64
     ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
 }
 
+typedef struct adagrad {
+    float *w, *sum;
+    const float *g;
+    int64_t n;
+    ses_adagrad o;
+} adagrad;
+
+static void adagrad_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const adagrad *s = ctx;
+    ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
+    vf lr = vf_set1((float)s->o.lr), decay = vf_set1((float)s->o.weight_decay),
+       scale = vf_set1((float)s->o.scale), start = vf_set1((float)s->o.accumulator),
+       eps = vf_set1((float)s->o.eps);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf w = vf_get(s->w + i, left), d = vf_fma(scale, vf_get(s->g + i, left), vf_mul(decay, w));
+        vf sum = vf_fma(d, d, vf_get(s->sum + i, left));
+        vf_put(s->sum + i, sum, left);
+        vf change = vf_div(vf_mul(lr, d), vf_add(vf_sqrt(vf_add(sum, start)), eps));
+        vf_put(s->w + i, vf_sub(w, change), left);
+    }
+}
+
+void VF_NAME(ses_k_adagrad)(ses_exec *x, float *w, const float *g, float *sum, int64_t n,
+                            const ses_adagrad *o)
+{
+    adagrad s = { w, sum, g, n, *o };
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), adagrad_chunk, &s);
+}
+
 typedef struct lamb {
     float *u, *m, *v;
     const float *w, *g;

@@ -37,6 +37,7 @@ typedef struct ses_build_ctx {
     int64_t n_control_codes;
     int64_t length;       /* maximum sequence length, special tokens included */
     bool encoder_decoder; /* the model has both */
+    bool backward;        /* the model reads reversed texts */
     double progress;      /* progress of the run, 0 to 1 */
     uint64_t seed;
     ses_word_spans words; /* scratch */
@@ -55,6 +56,7 @@ enum {
     SES_NEEDS_PERMUTATION = 16, /* a permutation language model (XLNet) */
     SES_NEEDS_RECURRENCE = 32,  /* a model with segment recurrence (Transformer-XL) */
     SES_NEEDS_DECODER = 64,     /* an encoder and a decoder */
+    SES_NEEDS_STATE = 128,      /* a recurrent model (AWD-LSTM) */
     /* a model whose hidden state at a token does not depend on the token (context2vec) */
     SES_NEEDS_CONTEXT_MODEL = 1024,
 };

@@ -247,6 +247,9 @@ static bool check_model(const ses_objective_mix *mix, const ses_model *m, ses_er
             return ses_fail(e, SES_EARG,
                             "objective %s needs a model with segment recurrence such as transfo-xl, not %s",
                             o->name, m->desc->name);
+        if ((o->needs & SES_NEEDS_STATE) && !m->c.rnn.state)
+            return ses_fail(e, SES_EARG, "objective %s needs a recurrent model such as awd-lstm, not %s",
+                            o->name, m->desc->name);
         if ((o->needs & SES_NEEDS_CONTEXT_MODEL) && !m->c.input.excludes_token)
             return ses_fail(e, SES_EARG,
                             "objective %s needs a model that does not read the token it predicts, such as "
@@ -268,6 +271,7 @@ bool ses_objective_mix_set_models(ses_objective_mix *mix, ses_model *model, ses_
         return ses_fail(e, SES_EARG, "the model's vocabulary has %lld tokens, the tokenizer's %lld",
                         (long long)ses_model_vocab_size(model), (long long)mix->build.special_tokens->size);
     mix->model = model;
+    mix->build.backward = model->c.rnn.backward;
     mix->generator = generator;
     return !generator || ses_share_embeddings(model, generator, e);
 }

@@ -25,6 +25,7 @@ struct ses_optim {
     ses_real *scratch;
     int64_t scratch_len;
     int64_t steps;
+    int64_t average_from; /* steps before the average of the kind starts; < 0: not yet */
     ses_optim_call *call; /* [parameters]: arguments of the current step */
 };
 
@@ -116,8 +117,13 @@ double ses_clip_scale(double norm, double max_norm)
 static void state_layout(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
     o->kind->state_layout(&o->opt, w, b);
-    b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ema", o->opt.ema_decay > 0 ? ses_count(w) : 0 };
+    if (o->kind->average_weight)
+        b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ax", ses_count(w) };
+    else
+        b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ema", o->opt.ema_decay > 0 ? ses_count(w) : 0 };
 }
+
+static bool has_average(const ses_optim *o) { return o->kind->average_weight || o->opt.ema_decay > 0; }
 
 /* Assigns parameter i to its group and allocates its state. */
 static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
@@ -148,7 +154,7 @@ bool ses_optim_regroup(ses_optim *o, ses_err *e)
     int64_t largest = 0;
     for (size_t i = 0; i < ses_store_count(o->store); i++)
         if (!prepare(o, i, &largest, e)) return false;
-    if ((!o->kind->needs_scratch && !(o->opt.ema_decay > 0)) || largest <= o->scratch_len) return true;
+    if ((!o->kind->needs_scratch && !has_average(o)) || largest <= o->scratch_len) return true;
     ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
     if (!scratch) return false;
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
@@ -167,6 +173,7 @@ ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err
     o->dev = ses_store_device(s);
     o->kind = kind;
     o->opt = *options;
+    o->average_from = kind->average_weight && options->average_trigger > 0 ? -1 : 0;
     o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
     o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
     o->first_step = o->group ? ses_alloc_array(n, sizeof *o->first_step, e) : NULL;
@@ -190,13 +197,20 @@ void ses_optim_free(ses_optim *o)
     ses_free(o);
 }
 
-/* average = d average + (1 - d) w, with d = min(ema_decay, (1 + t) / (10 + t)): a lower decay at first. */
-static void update_ema(const ses_optim *o, const ses_optim_call *c)
+/* Decay of an EMA: min(ema_decay, (1 + t) / (10 + t)), lower at first. */
+static double ema_decay(const ses_optim_call *c)
+{
+    double t = (double)c->step;
+    return c->step == 1 ? 0 : fmin(c->opt->ema_decay, (1 + t) / (10 + t));
+}
+
+/* average = d average + (1 - d) w */
+static void update_average(const ses_optim *o, const ses_optim_call *c)
 {
     ses_real *average = c->state[SES_OPTIM_MAX_STATE];
     int64_t n = ses_count(c->w);
-    double t = (double)c->step, d = c->step == 1 ? 0 : fmin(o->opt.ema_decay, (1 + t) / (10 + t));
-    if (!average) return;
+    if (!average || (o->kind->average_weight && c->average_step < 1)) return;
+    double d = o->kind->average_weight ? 1 - o->kind->average_weight(c) : ema_decay(c);
     o->dev->k_f32.scale(&o->dev->exec, (ses_dst){ average, false }, average, (ses_real)d, n);
     o->dev->k_f32.scale(&o->dev->exec, (ses_dst){ average, true }, ses_master_data(c->w), (ses_real)(1 - d),
                         n);
@@ -204,7 +218,7 @@ static void update_ema(const ses_optim *o, const ses_optim_call *c)
 
 void ses_optim_swap_ema(ses_optim *o)
 {
-    if (!(o->opt.ema_decay > 0) || !o->steps) return;
+    if (!has_average(o) || o->average_from < 0 || o->steps <= o->average_from) return;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
         ses_real *average = o->state[SES_OPTIM_BUFFERS * i + SES_OPTIM_MAX_STATE];
         const ses_tensor *w = ses_store_at(o->store, i)->tensor;
@@ -215,6 +229,18 @@ void ses_optim_swap_ema(ses_optim *o)
         o->dev->mem->move(o->dev, average, o->scratch, bytes);
     }
     ses_store_sync_bf16(o->store);
+}
+
+void ses_optim_average_from(ses_optim *o, int64_t steps)
+{
+    if (o->kind->average_weight) o->average_from = steps;
+}
+
+/* Steps of a parameter's average, the next one included; 0: it has not started. */
+static int64_t average_step(const ses_optim *o, size_t i)
+{
+    int64_t from = o->average_from > o->first_step[i] ? o->average_from : o->first_step[i];
+    return o->average_from < 0 ? 0 : o->steps - from;
 }
 
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
@@ -231,12 +257,19 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
                                          .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
                                          .decay = o->opt.group[o->group[i]].weight_decay,
                                          .scale = grad_scale,
-                                         .step = o->steps - o->first_step[i] };
+                                         .step = o->steps - o->first_step[i],
+                                         .average_step = average_step(o, i) };
     }
     for (size_t i = 0; i < n && !o->kind->step_all; i++) o->kind->step(&o->call[i]);
     if (n && o->kind->step_all) o->kind->step_all(o->call, n);
-    for (size_t i = 0; i < n; i++) update_ema(o, &o->call[i]);
+    for (size_t i = 0; i < n; i++) update_average(o, &o->call[i]);
     if (!o->kind->step_all) ses_store_sync_bf16(o->store);
+}
+
+void ses_optim_set_momentum(ses_optim *o, double momentum)
+{
+    double *field = (double *)(void *)((char *)&o->opt + o->kind->momentum);
+    if (o->kind->momentum && *field != 0) *field = momentum;
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }

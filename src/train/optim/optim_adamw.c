@@ -47,6 +47,7 @@ const ses_optim_kind ses_optim_adamw = {
     .name = "adamw",
     .description = "Adam with decoupled weight decay",
     .defaults = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
+    .momentum = offsetof(ses_optim_options, beta1),
     .state_layout = ses_adam_state_layout,
     .step_all = ses_adam_step_all,
 };

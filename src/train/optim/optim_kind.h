@@ -22,6 +22,7 @@ typedef struct ses_optim_call {
     ses_real *const *state;  /* in the order of state_layout; NULL for unused buffers */
     ses_real *scratch;       /* [largest parameter], for kinds with needs_scratch or an EMA */
     int64_t step;            /* steps of this parameter, from 1 */
+    int64_t average_step;    /* steps of its average, from 1; <= 0: it has not started */
     double lr, decay, scale; /* scale multiplies the gradient */
 } ses_optim_call;
 
@@ -29,10 +30,13 @@ typedef struct ses_optim_kind {
     const char *name, *description;
     ses_optim_options defaults;
     bool needs_scratch;
+    size_t momentum; /* offset of the option that schedules of the momentum set; 0: none */
     void (*state_layout)(const ses_optim_options *o, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS]);
     void (*step)(const ses_optim_call *c);               /* one parameter; or */
     void (*step_all)(const ses_optim_call *c, size_t n); /* all parameters, and their bf16 copies */
+    /* The weight of new values in the average of weights; NULL: the kind has none. */
+    double (*average_weight)(const ses_optim_call *c);
 } ses_optim_kind;
 
 #define SES_OPTIM(name) extern const ses_optim_kind ses_optim_##name;

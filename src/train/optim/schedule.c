@@ -10,7 +10,13 @@
 typedef struct ses_schedule_kind {
     const char *name, *description;
     double (*at)(const ses_schedule *s, double t);
+    double (*momentum)(const ses_schedule *s, double t); /* NULL: the optimizer's */
+    bool uses_total;                                     /* see ses_schedule_uses_total */
+    bool rises;                                          /* see ses_schedule_rises */
+    bool needs_evaluation;
 } ses_schedule_kind;
+
+static const double pi = 3.141592653589793;
 
 /* Fraction of the run after the warmup, 0 to 1. */
 static double progress(const ses_schedule *s, double t)
@@ -28,7 +34,7 @@ static double linear(const ses_schedule *s, double t) { return fmax(0, 1 - progr
 
 static double cosine(const ses_schedule *s, double t)
 {
-    return fmax(0, 0.5 * (1 + cos(3.141592653589793 * 2 * s->num_cycles * progress(s, t))));
+    return fmax(0, 0.5 * (1 + cos(pi * 2 * s->num_cycles * progress(s, t))));
 }
 
 static double inverse_sqrt(const ses_schedule *s, double t)
@@ -55,13 +61,66 @@ static double slanted(const ses_schedule *s, double t)
     return (1 + p * (s->ratio - 1)) / s->ratio;
 }
 
-static const ses_schedule_kind ses_schedule_constant = { "constant", "constant after the warmup", constant };
-static const ses_schedule_kind ses_schedule_linear = { "linear", "linear decay to 0", linear };
-static const ses_schedule_kind ses_schedule_cosine = { "cosine", "cosine decay", cosine };
-static const ses_schedule_kind ses_schedule_inverse_sqrt = { "inverse_sqrt", "decay with 1 / sqrt(step)",
-                                                             inverse_sqrt };
-static const ses_schedule_kind ses_schedule_polynomial = { "polynomial", "polynomial decay", polynomial };
-static const ses_schedule_kind ses_schedule_slanted = { "slanted", "slanted triangular (ULMFiT)", slanted };
+static double plateau(const ses_schedule *s, double t)
+{
+    (void)t;
+    return pow(s->decay, (double)s->decays);
+}
+
+/* Half cosines: from `start` to `peak` over the first rise_frac of the run, then to `end`. */
+static double one_cycle_between(const ses_schedule *s, double t, double start, double peak, double end)
+{
+    double p = fmin(1, t / fmax(1, (double)s->total));
+    bool rising = p < s->rise_frac;
+    double x = rising ? p / s->rise_frac : (p - s->rise_frac) / (1 - s->rise_frac);
+    double from = rising ? start : peak, to = rising ? peak : end;
+    return from + (1 + cos(pi * (1 - x))) * (to - from) / 2;
+}
+
+static double one_cycle(const ses_schedule *s, double t)
+{
+    return one_cycle_between(s, t, 1 / s->start_ratio, 1, 1 / s->end_ratio);
+}
+
+static double one_cycle_momentum(const ses_schedule *s, double t)
+{
+    return one_cycle_between(s, t, s->momentum_high, s->momentum_low, s->momentum_high);
+}
+
+static const ses_schedule_kind ses_schedule_constant = { .name = "constant",
+                                                         .description = "constant after the warmup",
+                                                         .at = constant };
+static const ses_schedule_kind ses_schedule_linear = {
+    .name = "linear", .description = "linear decay to 0", .at = linear, .uses_total = true
+};
+static const ses_schedule_kind ses_schedule_cosine = {
+    .name = "cosine", .description = "cosine decay", .at = cosine, .uses_total = true
+};
+static const ses_schedule_kind ses_schedule_inverse_sqrt = { .name = "inverse_sqrt",
+                                                             .description = "decay with 1 / sqrt(step)",
+                                                             .at = inverse_sqrt };
+static const ses_schedule_kind ses_schedule_polynomial = {
+    .name = "polynomial", .description = "polynomial decay", .at = polynomial, .uses_total = true
+};
+static const ses_schedule_kind ses_schedule_slanted = { .name = "slanted",
+                                                        .description = "slanted triangular (ULMFiT)",
+                                                        .at = slanted,
+                                                        .uses_total = true,
+                                                        .rises = true };
+static const ses_schedule_kind ses_schedule_plateau = {
+    .name = "plateau",
+    .description = "constant, lower after evaluations without improvement",
+    .at = plateau,
+    .needs_evaluation = true
+};
+static const ses_schedule_kind ses_schedule_one_cycle = {
+    .name = "one_cycle",
+    .description = "one cosine cycle of learning rate and momentum (fastai)",
+    .at = one_cycle,
+    .momentum = one_cycle_momentum,
+    .uses_total = true,
+    .rises = true
+};
 
 static const ses_schedule_kind *const kinds[] = {
 #define SES_SCHEDULE(name) &ses_schedule_##name,
@@ -94,7 +153,18 @@ bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e)
     const ses_schedule_kind *k = find(name);
     if (!k)
         return ses_fail_unknown(e, SES_EARG, "schedule", (ses_string){ name, strlen(name) }, name_at, NULL);
-    *out = (ses_schedule){ .name = k->name, .power = 1, .num_cycles = 0.5, .cut_frac = 0.1, .ratio = 32 };
+    *out = (ses_schedule){ .name = k->name,
+                           .power = 1,
+                           .num_cycles = 0.5,
+                           .cut_frac = 0.1,
+                           .ratio = 32,
+                           .decay = 0.5,
+                           .patience = 3,
+                           .rise_frac = 0.25,
+                           .start_ratio = 25,
+                           .end_ratio = 1e5,
+                           .momentum_high = 0.8,
+                           .momentum_low = 0.7 };
     return true;
 }
 
@@ -107,7 +177,26 @@ double ses_schedule_at(const ses_schedule *s, int64_t step)
 
 bool ses_schedule_uses_total(const ses_schedule *s)
 {
-    return s->name && strcmp(s->name, "constant") && strcmp(s->name, "inverse_sqrt");
+    const ses_schedule_kind *k = s->name ? find(s->name) : NULL;
+    return k && k->uses_total;
+}
+
+bool ses_schedule_rises(const ses_schedule *s)
+{
+    const ses_schedule_kind *k = s->name ? find(s->name) : NULL;
+    return k && k->rises;
+}
+
+bool ses_schedule_needs_evaluation(const ses_schedule *s)
+{
+    const ses_schedule_kind *k = s->name ? find(s->name) : NULL;
+    return k && k->needs_evaluation;
+}
+
+double ses_schedule_momentum_at(const ses_schedule *s, int64_t step)
+{
+    const ses_schedule_kind *k = find(s->name);
+    return k->momentum && s->momentum_high > 0 ? k->momentum(s, (double)step) : -1;
 }
 
 int64_t ses_warmup_updates(double ratio, int64_t total) { return (int64_t)ceil((double)total * ratio); }
