@@ -221,6 +221,7 @@ const ses_model_desc ses_model_elmo = {
                   .chars.per_word = 50,
                   .chars.act = SES_ACT_RELU,
                   .chars.unk_id = -1,
+                  .attention.heads = 1, /* none: checks of shared code divide by it */
                   .rnn.residual = true,
                   .dropout.head = -1,
                   .init.range = 1,

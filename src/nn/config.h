@@ -192,6 +192,7 @@ typedef struct ses_config {
             proj;      /* units; units of the last layer, 0: size; projected outputs, 0: none */
         int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
         bool bidirectional;
+        bool residual;               /* layers after the first add their input to their output (ELMo) */
         double cell_clip, proj_clip; /* 0: not clipped */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,
          * outputs */

@@ -117,6 +117,8 @@ static const char elmo_tokenizer[] =
     "\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"<S>\":0,\"</"
     "S>\":1,\"<UNK>\":2},\"unk_token\":\"<UNK>\"}}";
 
+static const char elmo_settings[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
+
 static char *elmo_json(size_t *n, ses_err *e)
 {
     *n = sizeof elmo_tokenizer - 1;
@@ -154,7 +156,9 @@ bool ses_tokenizer_convert_original(const char *from, const char *to, bool overw
     const ses_legacy_converter o = { .dir = from };
     size_t n;
     *done = ses_elmo_folder_is(from) && !ses_legacy_has_file(&o, "tokenizer.json");
-    if (*done) return put_file(to, "tokenizer.json", elmo_tokenizer, sizeof elmo_tokenizer - 1, overwrite, e);
+    if (*done)
+        return put_file(to, "tokenizer.json", elmo_tokenizer, sizeof elmo_tokenizer - 1, overwrite, e) &&
+               put_file(to, "tokenizer_config.json", elmo_settings, sizeof elmo_settings - 1, overwrite, e);
     *done = ses_path_is_dir(from) && ses_tf_folder_is(from) && ses_dir_has_tokenizer(from) &&
             !ses_legacy_has_file(&o, "tokenizer.json") && !ses_legacy_has_file(&o, "config.json");
     if (!*done) return true;
