@@ -5,10 +5,12 @@
 
 #include "data/special_tokens.h"
 #include "sesame/json.h"
+#include "sesame/model.h"
 
 #define SES_PRESETS                                                                                       \
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
-    "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, skip-thought, context2vec, nnlm"
+    "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, skip-thought, context2vec, nnlm, "        \
+    "elmo-small, elmo-original"
 
 /* Name of the i-th preset; NULL past the last. */
 const char *ses_preset_name(size_t i);
@@ -20,5 +22,8 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e);
  * of special tokens. Then applies `set` (NULL: none): "KEY=VALUE", VALUE a number, true, false or a word. */
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
                              size_t n_set, ses_err *e);
+
+/* Models that read characters: sets the characters of the vocabulary's words. No effect on others. */
+bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, ses_err *e);
 
 #endif
