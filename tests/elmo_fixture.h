@@ -3,8 +3,8 @@
 #define TESTS_ELMO_FIXTURE_H
 
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/file.h"
-#include "base/word_chars.h"
 #include "check.h"
 #include "sesame/device.h"
 #include "sesame/model.h"

@@ -2,9 +2,9 @@
  * words and texts. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "elmo_fixture.h"
-#include "model/elmo_words.h"
 #include "model/model_desc.h"
-#include "nn/word_cache.h"
+#include "model/recurrent/elmo_words.h"
+#include "nn/char_word_cache.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Sampled softmax: the draws, and the loss and its gradients against a direct computation in double precision. */
+/* Sampled softmax: its draws; loss and gradients against a direct computation in double precision. */
 #include "check.h"
 #include "nn/sampled_softmax.h"
 #include "sesame/device.h"

@@ -2,7 +2,7 @@
 #include "completion_words.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/tf_folder.h"
 #include "hub/hub_env.h"

@@ -2,7 +2,7 @@
 #include "adapter_folder.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/tf_folder.h"

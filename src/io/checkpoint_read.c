@@ -3,7 +3,7 @@
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
 #include "elmo_read.h"

@@ -11,10 +11,10 @@
 #include "elmo_read.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
+#include "base/elmo/word_chars.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
-#include "base/word_chars.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ typedef struct converter {
     bool *used;       /* [entries of from] */
 } converter;
 
-/* Finds a variable and marks it used; rank and dim: what is expected, 0: any number. NULL: an error. */
+/* Finds a variable of this shape and marks it used; a dim of 0 is any number. NULL: an error. */
 static const ses_tensor_entry *take(converter *c, int rank, const int64_t *dim, const char *name, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->from, name);

@@ -1,5 +1,5 @@
-/* ELMo's original files (bilm-tf): *options.json and HDF5 weights, as config.json and tensors of Sesame's model
- * type "elmo". */
+/* ELMo's original files (bilm-tf): *options.json and HDF5 weights, as config.json and tensors of Sesame's
+ * model type "elmo". */
 #ifndef SES_IO_ELMO_READ_H
 #define SES_IO_ELMO_READ_H
 

@@ -16,7 +16,7 @@
 
 enum {
     MAX_DEPTH = 16,     /* groups in groups */
-    MAX_LEVELS = 8,     /* of a B-tree */
+    MAX_LEVELS = 8,     /* levels of a B-tree */
     MAX_VISITS = 65536, /* structures of a file */
     MAX_PATH = 512,
     ADDRESS = 8, /* bytes of an address, and of a length */
@@ -34,7 +34,7 @@ typedef struct hdf5 {
     size_t visits;
     uint64_t group[MAX_DEPTH]; /* header addresses of the groups that contain the current object */
     int depth;
-    char path[MAX_PATH]; /* of the current object, without '/' at its start; empty after an error */
+    char path[MAX_PATH]; /* path of the current object, without '/' at its start; empty after an error */
 } hdf5;
 
 /* n bytes at an address; NULL: not in the file, or too many structures. */

@@ -3,7 +3,7 @@
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* Validates a batch before any kernel reads it. */
 #include "model_desc.h"
 
-#include "base/word_chars.h"
+#include "base/elmo/word_chars.h"
 #include "nn/cache_impl.h"
 
 /* Offsets must rise from 0 to the number of tokens, without empty or too long sequences (max_len 0: any

@@ -5,7 +5,7 @@
 #include "bundled_models.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"

@@ -2,7 +2,7 @@
  * concatenated character vectors, a dense layer computes all filters of this width, and the maximum is taken
  * over the rows of a word.
  *
- * Behind the end of a word all windows contain padding only and are equal, so one of them is computed:
+ * All windows behind the end of a word contain padding only and are equal, so one of them is computed:
  * a word of 5 letters has 8 windows instead of 50, with the same maximum. */
 #include "char_cnn.h"
 
@@ -28,7 +28,7 @@ void ses_char_cnn_add(ses_char_cnn *k, ses_store *s, const ses_config *c, int64_
     if (filters != out) k->project = ses_dense_add(s, out, filters, SES_BIAS, "chars.project");
 }
 
-/* Windows of one width: cu[w] .. cu[w + 1] - 1 are those of word w. */
+/* Windows of one width: word w has windows cu[w] .. cu[w + 1] - 1. */
 typedef struct windows {
     int32_t *cu, *start; /* start: index of the window's first character in chars */
     int64_t n;

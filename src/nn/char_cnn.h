@@ -3,7 +3,7 @@
 #ifndef SES_NN_CHAR_CNN_H
 #define SES_NN_CHAR_CNN_H
 
-#include "base/word_chars.h"
+#include "base/elmo/word_chars.h"
 #include "nn.h"
 
 typedef struct ses_char_cnn {

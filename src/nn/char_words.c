@@ -1,12 +1,12 @@
-/* Vectors of the words of a batch. In inference on a CPU the distinct words are computed in chunks of a bounded
- * size, and a cache keeps their vectors for later batches. Each vector depends on its word only, so neither
- * chunks nor cache change its bits. */
+/* Vectors of the words of a batch. In inference on a CPU the distinct words are computed in chunks of a
+ * bounded size, and a cache keeps their vectors for later batches. Each vector depends on its word only, so
+ * neither chunks nor cache change its bits. */
 #include "char_words.h"
 
 #include "base/alloc.h"
 #include "base/strmap.h"
+#include "char_word_cache.h"
 #include "tensor/device_impl.h"
-#include "word_cache.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 typedef struct ses_char_words {
     ses_char_cnn cnn;
-    /* [vocab, chars.per_word], never trained: the characters of the vocabulary's words, see ses_char_to_number */
+    /* [vocab, chars.per_word], never trained: characters of the vocabulary's words, as ses_char_to_number */
     ses_tensor *table;
     int16_t *chars; /* the same on the host; -1: not set. See ses_char_words_load */
 } ses_char_words;

@@ -1,6 +1,6 @@
-/* Bidirectional LM (ELMo): the left half of a hidden state predicts the next word, the right half the previous
- * one; both share the projection to the vocabulary. The loss is the mean of the two directions. In training
- * with lm.sampled negatives it is a sampled softmax. */
+/* Bidirectional LM (ELMo): the left half of a hidden state predicts the next word, the right half the
+ * previous one; both share the projection to the vocabulary. The loss is the mean of the two directions. In
+ * training with lm.sampled negatives it is a sampled softmax. */
 #include "nn.h"
 #include "sampled_softmax.h"
 

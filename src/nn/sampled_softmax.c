@@ -1,6 +1,7 @@
-/* Sampled softmax. A row's logits are those of its label, in column 0, and of the negatives. If the label is
- * a negative itself, that column is the label's and column 0 is left out, which equals TensorFlow's removal
- * of accidental hits. Biases and corrections are a column of the weights, so that any device computes them. */
+/* Sampled softmax. Column 0 of the logits belongs to the label of the row, the other columns to the
+ * negatives. If the label is a negative itself, that column is the label's and column 0 is left out, which
+ * equals TensorFlow's removal of accidental hits. Biases and corrections are a column of the weights, so that
+ * any device computes them. */
 #include "sampled_softmax.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* A request: a queued item with its token sequences and the rows of its result. */
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/unicode/lowercase.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "base/unicode/utf8_replace.h"
-#include "base/word_chars.h"
 #include "pipeline_impl.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The characters of a vocabulary, for models that read characters. */
 #include "base/alloc.h"
-#include "base/word_chars.h"
+#include "base/elmo/word_chars.h"
 #include "model/model_desc.h"
 #include "model_presets.h"
 #include "tensor/device_impl.h"

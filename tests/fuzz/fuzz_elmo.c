@@ -1,5 +1,5 @@
-/* ELMo's files: the input is options.json up to the first NUL, then an HDF5 file. Files that are converted must
- * have valid tensors, and the config must be accepted or refused. */
+/* ELMo's files: the input is options.json up to the first NUL, then an HDF5 file. Converted files must have
+ * valid tensors, and the config must be accepted or refused. */
 #include "base/alloc.h"
 #include "fuzz.h"
 #include "io/elmo_read.h"

@@ -3,7 +3,7 @@
 #include "model_info.h"
 
 #include "base/alloc.h"
-#include "base/elmo_folder.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "kernel/kernel.h"

@@ -1,4 +1,4 @@
-/* Bidirectional language modeling (ELMo): every word, including those that begin and end a text, is predicted
+/* Bidirectional language modeling (ELMo): every word, the special tokens around a text included, is predicted
  * from the words before it and from the words after it. Evaluation computes the whole softmax. */
 #include "objective_mix.h"
 

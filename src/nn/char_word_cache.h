@@ -1,7 +1,7 @@
-/* Vectors of words that a model computed from their characters, kept for later batches. A cache belongs to one
- * model, whose weights do not change, and to one thread at a time. */
-#ifndef SES_NN_WORD_CACHE_H
-#define SES_NN_WORD_CACHE_H
+/* Vectors of words that a model computed from their characters, kept for later batches. A cache belongs to
+ * one model, whose weights do not change, and to one thread at a time. */
+#ifndef SES_NN_CHAR_WORD_CACHE_H
+#define SES_NN_CHAR_WORD_CACHE_H
 
 #include "sesame/err.h"
 

@@ -1,7 +1,7 @@
 /* Finds ELMo's files in a folder. */
 #include "elmo_folder.h"
 
-#include "file.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>

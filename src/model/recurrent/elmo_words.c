@@ -2,9 +2,9 @@
 #include "elmo_words.h"
 
 #include "base/alloc.h"
-#include "base/word_chars.h"
-#include "model_desc.h"
-#include "nn/word_cache.h"
+#include "base/elmo/word_chars.h"
+#include "model/model_desc.h"
+#include "nn/char_word_cache.h"
 
 #include <stdio.h>
 #include <string.h>

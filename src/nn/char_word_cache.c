@@ -1,5 +1,5 @@
 /* Cache of word vectors. */
-#include "word_cache.h"
+#include "char_word_cache.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"

@@ -21,10 +21,10 @@ void ses_word_chars(int16_t *to, int64_t per_word, const char *word, size_t n);
 /* The same for a word of one character: SES_CHAR_BOS or SES_CHAR_EOS. */
 void ses_word_one_char(int16_t *to, int64_t per_word, int16_t only);
 
-/* A character as a number in a file: bytes are 1 to 256, the others -1, -2 and so on, all exact in bf16; 0 is no
- * character. */
+/* A character as a number in a file: bytes are 1 to 256, the other characters -1, -2 and so on, all exact in
+ * bf16; 0 means that the word has none. */
 double ses_char_to_number(int16_t c);
-/* The character; -1 for 0. False: x is no such number. */
+/* The character; -1 for 0. False: x is another number. */
 bool ses_char_from_number(double x, int16_t *c);
 
 #endif

@@ -1,7 +1,8 @@
-/* ELMo (Peters et al. 2018): words by a convolution over their characters, then two language models, forward and
- * backward, of projected LSTM layers with clipped cells. A hidden state is forward | backward; the embeddings,
- * which both language models share, appear twice. Layers after the first add their input to their output. */
-#include "model_desc.h"
+/* ELMo (Peters et al. 2018): words by a convolution over their characters, then two language models, forward
+ * and backward, of projected LSTM layers with clipped cells. A hidden state is forward | backward; the
+ * embeddings, which both language models share, appear twice. Layers after the first add their input to their
+ * output. */
+#include "model/model_desc.h"
 
 #include "base/alloc.h"
 #include "nn/char_words.h"
@@ -74,7 +75,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 typedef struct elmo {
     ses_char_words words;
     ses_rnn_params layer[MAX_LSTM_LAYERS][2]; /* forward, backward */
-    int16_t chars[];                          /* of the vocabulary */
+    int16_t chars[];                          /* characters of the vocabulary */
 } elmo;
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)

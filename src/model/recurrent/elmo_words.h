@@ -17,9 +17,9 @@ void ses_elmo_words_free(ses_elmo_words *k);
 int64_t ses_elmo_words_layers(const ses_elmo_words *k);
 int64_t ses_elmo_words_width(const ses_elmo_words *k);
 
-/* Computes n sentences; sentence s is words first[s] .. first[s + 1] - 1 and may be empty. out[l] gets the vectors
- * of layer l for all words, [first[n], width]; out[l] NULL: the layer is not needed. A word's vector depends on
- * its sentence only. */
+/* Computes n sentences; sentence s is words first[s] .. first[s + 1] - 1 and may be empty. out[l] gets the
+ * vectors of layer l for all words, [first[n], width]; out[l] NULL: the layer is not needed. A word's vector
+ * depends on its sentence only. */
 bool ses_elmo_words_run(ses_elmo_words *k, const ses_string *words, const size_t *first, size_t n,
                         float *const *out, ses_err *e);
 
