@@ -180,7 +180,9 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q
         for (int d = 0; d < 2; d++) {
             ses_tensor *part = NULL;
             if (edited) x[d] = ses_columns(t, all, d * outputs(p->c), outputs(p->c));
+            ses_tape_mark start = ses_tape_get_mark(t);
             x[d] = run_lstm(k, p, q, x[d], i, d, wants_state ? &part : NULL);
+            if (!wants_state) x[d] = ses_tape_rewind(t, start, x[d]); /* 4 x units columns of every token */
             if (wants_state) state = state ? ses_concat(t, 2, (ses_tensor *const[]){ state, part }) : part;
         }
         all = output_hidden(k, p, ses_concat(t, 2, x), i + 1);
