@@ -12,6 +12,7 @@
 SES_BEGIN_DECLS
 
 struct ses_cache;
+struct ses_word_cache;
 
 typedef struct ses_batch {
     int64_t seqs, tokens;
@@ -29,6 +30,13 @@ typedef struct ses_batch {
     /* [tokens]: 0 if a token cannot begin or end an answer (question answering by beam search); NULL: all
      * can. */
     const int32_t *answer_mask;
+
+    /* Words outside the vocabulary, for models that read characters (ELMo): id vocab_size + i is row i of
+     * extra_word_chars, [n_extra_words, characters of a word]. */
+    const int16_t *extra_word_chars;
+    int64_t n_extra_words;
+    /* keeps the vectors of words between batches, in inference on a CPU; NULL: nothing is kept */
+    struct ses_word_cache *word_cache;
 
     /* Vectors beside tokens (MMBT). modal_rows: row of modal_vectors that replaces the token's vector; -1:
      * the token's own. NULL: tokens only. */

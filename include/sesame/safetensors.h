@@ -1,6 +1,6 @@
 /* Tensors in files: reads and writes safetensors, as one file or a folder of shards with an index; reads
- * PyTorch's .bin and TensorFlow's checkpoints of BERT, ALBERT, ELECTRA, XLNet, MobileBERT, GPT-2 and T5, with
- * transformers' tensor names.
+ * PyTorch's .bin, TensorFlow's checkpoints of BERT, ALBERT, ELECTRA, XLNet, MobileBERT, GPT-2 and T5, with
+ * transformers' tensor names, and HDF5 files with contiguous datasets of floats (ELMo).
  *
  * Reading maps the files into memory. The whole header is checked before any tensor is returned: sizes
  * against shapes and dtypes, offsets against the file, no gap, no overlap. The pickle in a .bin is read as
@@ -44,8 +44,8 @@ ses_safetensors *ses_safetensors_open(const char *path, ses_err *e);
 /* Opens the weights of a model folder: model.safetensors, else model.safetensors.index.json with its shards,
  * else pytorch_model.bin or its index with its shards, else model.sesame-int8 (a safetensors file of
  * ses_model_save with SES_I8) or its index with its shards, else a TensorFlow checkpoint of google-research
- * (NAME.index and NAME.data-*; its checksums are verified). `dir` may also be one file of either of the
- * first two formats. */
+ * (NAME.index and NAME.data-*; its checksums are verified), or ELMo's original files (*options.json and
+ * *.hdf5). `dir` may also be one safetensors, PyTorch or HDF5 file. */
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e);
 /* Frees s with all its entries. s may be NULL. */
 void ses_safetensors_free(ses_safetensors *s);

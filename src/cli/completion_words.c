@@ -2,6 +2,7 @@
 #include "completion_words.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/tf_folder.h"
 #include "hub/hub_env.h"
@@ -26,8 +27,9 @@ static bool is_model(const char *root, const char *name)
     char *dir = ses_path_join(root, name, NULL),
          *config = dir ? ses_path_join(dir, "config.json", NULL) : NULL,
          *adapter = dir ? ses_path_join(dir, "adapter_config.json", NULL) : NULL;
-    bool yes =
-        config && adapter && (ses_path_exists(config) || ses_path_exists(adapter) || ses_tf_folder_is(dir));
+    bool yes = config && adapter &&
+               (ses_path_exists(config) || ses_path_exists(adapter) || ses_tf_folder_is(dir) ||
+                ses_elmo_folder_is(dir));
     ses_free(adapter);
     ses_free(config);
     ses_free(dir);

@@ -2,6 +2,7 @@
 #include "adapter_folder.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
@@ -31,7 +32,10 @@ static char *find_in_cache(const char *dir, const char *named, const char *revis
     return found;
 }
 
-static bool is_model(const char *dir) { return has_file(dir, "config.json") || ses_tf_folder_is(dir); }
+static bool is_model(const char *dir)
+{
+    return has_file(dir, "config.json") || ses_tf_folder_is(dir) || ses_elmo_folder_is(dir);
+}
 
 /* Resolves base_model_name_or_path: first relative to the adapter's folder, so that both folders can be moved
  * together, then as given, then in the Hugging Face cache. */

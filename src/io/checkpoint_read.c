@@ -1,10 +1,12 @@
 /* Opens the weights of a model folder: model.safetensors, or model.safetensors.index.json with its shards; or
- * the PyTorch or int8 equivalents; or a TensorFlow checkpoint. */
+ * the PyTorch or int8 equivalents; or a TensorFlow checkpoint; or ELMo's HDF5 file. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
+#include "elmo_read.h"
 #include "io/tf/tf_read.h"
 #include "sesame/json.h"
 
@@ -215,6 +217,32 @@ static ses_safetensors *open_tf(const char *dir, const char *class, ses_err *e)
     return f.s;
 }
 
+/* The original files of ELMo. */
+static ses_safetensors *open_elmo(const char *dir, ses_err *e)
+{
+    folder f = { dir, NULL };
+    ses_elmo_files name;
+    const void *bytes = NULL;
+    size_t n = 0;
+    ses_json_doc *options =
+        ses_elmo_folder_files(dir, &name, e) ? ses_elmo_options_open(dir, name.options, e) : NULL;
+    ses_safetensors *raw = NULL;
+    bool ok = false;
+    if (!options) return NULL;
+    f.s = ses_alloc(sizeof *f.s, e);
+    if (f.s && map_shard(&f, name.weights, &bytes, &n, e))
+        raw = ses_tensors_from_memory(ses_hdf5_add, bytes, n, name.weights, e);
+    if (raw)
+        ok = ses_elmo_read(f.s, raw, name.weights, ses_json_root(options), e) ||
+             ses_wrap(e, "%s", name.weights);
+    ses_safetensors_free(raw);
+    ses_json_free(options);
+    if (ok) return f.s;
+    ses_wrap(e, "%s", dir);
+    ses_safetensors_free(f.s);
+    return NULL;
+}
+
 /* *found: one of the layout's files exists; the result or error is about it. */
 static ses_safetensors *open_layout(const char *dir, const struct layout *l, bool *found, ses_err *e)
 {
@@ -243,6 +271,7 @@ ses_safetensors *ses_checkpoint_open_as(const char *dir, const char *class, ses_
         ses_safetensors *s = open_layout(dir, &layouts[i], &found, e);
         if (found) return s;
     }
+    if (ses_elmo_folder_is(dir)) return open_elmo(dir, e);
     if (ses_tf_folder_is(dir)) return open_tf(dir, class, e);
     fail_not_found(dir, e);
     return NULL;

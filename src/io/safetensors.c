@@ -271,6 +271,12 @@ ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const 
     return ses_tensors_from_memory(ses_safetensors_add, bytes, n, file, e);
 }
 
+static ses_tensor_reader *reader_of(const ses_mmap *m)
+{
+    if (ses_is_torch_file(m->data, m->size)) return ses_torch_add;
+    return ses_is_hdf5_file(m->data, m->size) ? ses_hdf5_add : ses_safetensors_add;
+}
+
 ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e)
 {
     ses_safetensors *s = ses_alloc(sizeof *s, e);
@@ -278,7 +284,7 @@ ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses
     s->map = ses_alloc(sizeof *s->map, e);
     if (!s->map || !ses_mmap_open(s->map, path, e)) goto fail;
     s->n_map = 1;
-    if (!read) read = ses_is_torch_file(s->map->data, s->map->size) ? ses_torch_add : ses_safetensors_add;
+    if (!read) read = reader_of(s->map);
     if (!read(s, s->map->data, s->map->size, ses_path_basename(path), e)) {
         ses_wrap(e, "%s", path);
         goto fail;

@@ -25,10 +25,11 @@ struct ses_safetensors {
 
 /* Reads the bytes of one file and adds its tensors, which point into them. */
 typedef bool ses_tensor_reader(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
-ses_tensor_reader ses_safetensors_add, ses_torch_add;
+ses_tensor_reader ses_safetensors_add, ses_torch_add, ses_hdf5_add;
 
-/* Whether the bytes begin like a PyTorch file; no safetensors file begins like that. */
+/* Whether the bytes begin like a PyTorch or HDF5 file; no safetensors file begins like that. */
 bool ses_is_torch_file(const unsigned char *p, size_t n);
+bool ses_is_hdf5_file(const unsigned char *p, size_t n);
 
 /* Capacity for `more` entries. */
 bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more, ses_err *e);

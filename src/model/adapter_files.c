@@ -3,11 +3,13 @@
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
 #include "hub/hub_name.h"
+#include "io/elmo_read.h"
 #include "io/tf/tf_read.h"
 
 #include <stdio.h>
@@ -161,10 +163,11 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
     return ses_json_writer_parse(w, e);
 }
 
-/* config.json, or a config derived from the files of a TensorFlow checkpoint. */
+/* config.json, or a config derived from the files of a TensorFlow checkpoint or of ELMo. */
 static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
 {
     char index[4096];
+    if (ses_elmo_folder_is(dir)) return ses_elmo_config_open(dir, e);
     if (!has_file(dir, "config.json") && ses_tf_folder_is(dir)) return ses_tf_config_open(dir, class, e);
     int n = snprintf(index, sizeof index, "%s.index", dir);
     if (n > 0 && (size_t)n < sizeof index && !ses_path_exists(dir) && ses_path_exists(index)) {

@@ -1,6 +1,7 @@
 /* Validates a batch before any kernel reads it. */
 #include "model_desc.h"
 
+#include "base/elmo/word_chars.h"
 #include "nn/cache_impl.h"
 
 /* Offsets must rise from 0 to the number of tokens, without empty or too long sequences (max_len 0: any
@@ -84,6 +85,22 @@ static bool check_modal(const ses_model *m, const ses_batch *b, ses_err *e)
         if (b->modal_rows[t] < -1 || b->modal_rows[t] >= b->n_modal)
             return ses_fail(e, SES_EARG, "modal row %d at token %lld, expected -1 to %lld",
                             (int)b->modal_rows[t], (long long)t, (long long)b->n_modal - 1);
+    return true;
+}
+
+/* Words outside the vocabulary. */
+static bool check_words(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    int64_t per_word = m->stack[0].c->chars.per_word, n = b->n_extra_words;
+    if (!n) return true;
+    if (!per_word)
+        return ses_fail(e, SES_EARG, "%s does not read characters (extra_word_chars)", m->desc->name);
+    if (!b->extra_word_chars || n < 0 || n > INT32_MAX - m->stack[0].c->vocab)
+        return ses_fail(e, SES_EARG, "n_extra_words is %lld, which needs extra_word_chars", (long long)n);
+    for (int64_t i = 0; i < n * per_word; i++)
+        if (b->extra_word_chars[i] < 0 || b->extra_word_chars[i] >= SES_CHARS)
+            return ses_fail(e, SES_EARG, "extra word %lld: character %d, expected 0 to %d",
+                            (long long)(i / per_word), b->extra_word_chars[i], (int)SES_CHARS - 1);
     return true;
 }
 
@@ -178,8 +195,8 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
     if (!check_offsets(b->cu_seqlens, b->seqs, b->tokens, b->positions ? 0 : max_len, "", e) ||
         !check_target(m, b, e) || !check_permutation(m, b, e) || !check_modal(m, b, e) ||
-        !check_prefix(m, b, e) || (b->cache && !check_cache(m, b, e)) ||
-        !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
+        !check_prefix(m, b, e) || (b->cache && !check_cache(m, b, e)) || !check_words(m, b, e) ||
+        !check_range(b->ids, b->tokens, c->vocab + b->n_extra_words, false, "token id", e) ||
         (c->embed.segments &&
          !check_range(b->segments, b->tokens, c->embed.segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, max_len, false, "position", e))

@@ -5,6 +5,7 @@
 #include "bundled_models.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
@@ -117,7 +118,7 @@ static char *find_in(const ses_bundled_dirs *d, const char *name, ses_err *e)
     for (size_t i = 0; i < d->n; i++) {
         char *dir = ses_path_join(d->dir[i], name, e),
              *config = dir ? ses_path_join(dir, "config.json", e) : NULL;
-        bool found = config && (ses_path_exists(config) || ses_tf_folder_is(dir));
+        bool found = config && (ses_path_exists(config) || ses_tf_folder_is(dir) || ses_elmo_folder_is(dir));
         ses_free(config);
         if (found || !dir) return dir;
         ses_free(dir);

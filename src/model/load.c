@@ -341,6 +341,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     m->dtype = ses_tensors_dtype(m->file);
     m->unexpected_keys = ses_strndup(list.len ? list.data : "", list.len, e);
     ok = m->unexpected_keys && list_missing_keys(m, o, e) &&
+         (o->check_only || ses_model_loaded(m, false, e)) &&
          (train || o->check_only || o->no_packing || ses_store_finalize(m->store, e));
     if (ok && !o->check_only) ses_store_sync_bf16(m->store);
 done:

@@ -132,6 +132,13 @@ void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
     ses_store_init_one(m->store, i, plain ? c->init.range : c->init.range / sqrt(inputs), seed);
 }
 
+bool ses_model_loaded(ses_model *m, bool random, ses_err *e)
+{
+    for (size_t k = 0; k < SES_LEN(m->stack); k++)
+        if (!ses_stack_loaded(&m->stack[k], m->store, random, e)) return false;
+    return true;
+}
+
 /* Allocates every parameter and initializes it. */
 static bool init_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
@@ -147,6 +154,7 @@ static bool init_random(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (ses_store_at(m->store, i)->role == SES_PARAM_BUFFER && !ses_model_compute_buffer(m, i, e))
             return false;
+    if (!ses_model_loaded(m, true, e)) return false;
     ses_store_sync_bf16(m->store);
     return o->train || o->no_packing || ses_store_finalize(m->store, e);
 }

@@ -240,6 +240,9 @@ ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err 
 /* model.c: reads and checks the config, and declares the parameters: everything but the values. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 
+/* model.c: tells the stacks that their parameters have values. random: initial ones. */
+bool ses_model_loaded(ses_model *m, bool random, ses_err *e);
+
 /* Initializes one parameter at random. */
 void ses_model_init_param(ses_model *m, size_t i, uint64_t seed);
 

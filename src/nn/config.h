@@ -6,6 +6,8 @@
 
 #include "sesame/ops.h"
 
+/* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
+enum { SES_MAX_FILTERS = 10, SES_MAX_FILTER_SIZE = 10, SES_MAX_HIGHWAYS = 8 };
 enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
 
 typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT } ses_combine;
@@ -91,6 +93,17 @@ typedef struct ses_config {
         bool always_project; /* the projection exists even if width equals hidden */
         bool trigram;        /* input of a token: its vector and both neighbors' (MobileBERT) */
     } embed;
+
+    /* Word vectors from characters (ELMo). Filters of size[i] characters, count[i] of them. */
+    struct {
+        int64_t per_word; /* characters of a word, padding included; 0: tokens have vectors of their own */
+        int64_t width;    /* columns of the character table */
+        int64_t filters;  /* number of sizes */
+        int64_t size[SES_MAX_FILTERS], count[SES_MAX_FILTERS];
+        int64_t highways; /* highway layers */
+        int64_t unk_id;   /* id of words outside the vocabulary, whose characters the batch gives */
+        ses_act act;      /* after the maximum over positions */
+    } chars;
 
     /* Adaptive embeddings and softmax (Transformer-XL). Cluster i holds tokens cutoffs[i] .. cutoffs[i + 1]
      * - 1 in vectors of embed.width / div_val^i columns; cluster 0 is the shortlist. */
@@ -183,6 +196,7 @@ typedef struct ses_config {
         int64_t input;  /* columns of the token vectors */
         int64_t window; /* tokens that gradients pass through (truncated backpropagation); 0: all */
         double ar, tar; /* weights of the penalties on outputs and on their changes over time (AWD-LSTM) */
+        bool residual;  /* layers after the first add their input to their output (ELMo) */
         double cell_clip, proj_clip; /* 0: not clipped */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,
          * outputs */
@@ -258,6 +272,7 @@ typedef struct ses_config {
     struct {
         ses_act act;            /* activation of the transform */
         double logit_scale;     /* 0: 1 */
+        int64_t sampled;        /* negatives of a sampled softmax in training; 0: the whole softmax */
         bool no_transform;      /* no dense layer before the vocabulary projection */
         bool no_transform_bias; /* this dense layer, or that of prediction_head, has no bias */
         bool bias;              /* the vocabulary projection has a bias */

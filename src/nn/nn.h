@@ -173,6 +173,8 @@ typedef struct ses_stack_ctx {
 typedef struct ses_stack_vtable {
     /* declares the parameters */
     bool (*add)(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
+    /* all parameters have values; random: initial ones, which it may change */
+    bool (*loaded)(ses_stack *k, ses_store *s, bool random, ses_err *e);
     void (*begin)(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *ctx);
     ses_tensor *(*embed)(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs);
     /* computes query, key, value and their bias from x, the input of layer i */
@@ -221,6 +223,8 @@ ses_tensor *ses_stack_layer_bias(const ses_stack *k, ses_tape *t, ses_tensor *bi
 /* Declares a stack. Set before: vtable, prefix, outputs, depth, heads, ffn, causal, cross, and token if it is
  * shared. */
 bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
+/* Call it when the parameters have values. random: they are initial ones. */
+bool ses_stack_loaded(ses_stack *k, ses_store *s, bool random, ses_err *e);
 void ses_stack_free(ses_stack *k);
 /* Fills a position table that no file contains. */
 bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);

@@ -98,6 +98,11 @@ bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     return k->vtable && k->vtable->add ? k->vtable->add(k, s, c, e) : ses_stack_add_default(k, s, c, e);
 }
 
+bool ses_stack_loaded(ses_stack *k, ses_store *s, bool random, ses_err *e)
+{
+    return !k->vtable || !k->vtable->loaded || k->vtable->loaded(k, s, random, e);
+}
+
 void ses_stack_free(ses_stack *k)
 {
     ses_stack_heads_free(k);

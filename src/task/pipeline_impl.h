@@ -25,6 +25,11 @@ struct ses_seq {
     int8_t *sequence_id; /* 0: text, 1: pair, -1: special token */
     uint8_t *special_mask;
     int64_t tag; /* for the task: number of the label, choice or window */
+    /* models that read characters: for each token its row among the words outside the vocabulary, or -1; and
+     * their characters. NULL: all words are in the vocabulary. */
+    const int32_t *extra_word;
+    const int16_t *extra_word_chars;
+    int64_t n_extra_words;
     /* [n_rows]: positions whose vocabulary logits are needed; NULL: the task needs none */
     const int32_t *rows;
     size_t n_rows;
@@ -105,6 +110,7 @@ typedef struct ses_pipeline_runner {
     ses_arena mem;
     ses_outputs outputs;
     const int32_t *cu_seqlens;
+    struct ses_word_cache *words; /* models that read characters: vectors of words; NULL: none yet */
     int64_t seq_index, row_index; /* number and first requested row of the sequence being collected */
 
     /* Outputs of the batch on the host. */

@@ -1,5 +1,6 @@
 /* A request: a queued item with its token sequences and the rows of its result. */
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/unicode/lowercase.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
@@ -72,6 +73,48 @@ ses_seq *ses_request_add_sequence(ses_request *r, const ses_encoding *from, ses_
     return q;
 }
 
+/* The string that token i came from. */
+static ses_string surface(const ses_input *in, const ses_seq *q, size_t i)
+{
+    bool pair = q->sequence_id[i] == 1;
+    const ses_string *words = pair ? in->pair_words : in->words;
+    ses_string s = words ? words[q->word_id[i]] : pair ? in->pair : in->text;
+    ses_offset at = q->byte_offset[i];
+    return (ses_string){ s.p + at.begin, at.end - at.begin };
+}
+
+/* Models that read characters: the characters of words outside the vocabulary. */
+static bool add_words(const ses_pipeline *p, ses_request *r, const ses_input *in, ses_seq *q, ses_err *e)
+{
+    const ses_config *c = p->model ? p->model->stack[0].c : NULL;
+    int64_t per_word = c ? c->chars.per_word : 0;
+    size_t unknown = 0;
+    for (size_t i = 0; per_word && i < q->n; i++)
+        unknown += !q->special_mask[i] && q->id[i] == c->chars.unk_id;
+    if (!unknown) return true;
+    int32_t *row = ses_arena_array(&r->mem, q->n, sizeof *row, e);
+    int16_t *chars = row ? ses_arena_array(&r->mem, unknown * (size_t)per_word, sizeof *chars, e) : NULL;
+    if (!chars) return false;
+    for (size_t i = 0; i < q->n; i++) {
+        row[i] = -1;
+        if (q->special_mask[i] || q->id[i] != c->chars.unk_id) continue;
+        ses_string word = surface(in, q, i);
+        row[i] = (int32_t)q->n_extra_words++;
+        ses_word_chars(chars + row[i] * per_word, per_word, word.p, word.n);
+    }
+    q->extra_word = row;
+    q->extra_word_chars = chars;
+    return true;
+}
+
+/* Adds the encoding of an input. */
+static ses_seq *add_encoding(const ses_pipeline *p, ses_request *r, const ses_input *in,
+                             const ses_encoding *from, ses_err *e)
+{
+    ses_seq *q = ses_request_add_sequence(r, from, e);
+    return q && add_words(p, r, in, q, e) ? q : NULL;
+}
+
 static ses_encode_options truncation_options(const ses_pipeline *p, ses_truncation how, int64_t stride)
 {
     return (ses_encode_options){ .truncation = how,
@@ -91,7 +134,7 @@ ses_seq *ses_request_encode(ses_pipeline *p, ses_request *r, const ses_input *in
         if (!ses_encode(p->tokens, in, &o, e)) return NULL;
         r->truncated += n - (int64_t)ses_encode_ctx_result(p->tokens)->n;
     }
-    return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
+    return add_encoding(p, r, in, ses_encode_ctx_result(p->tokens), e);
 }
 
 /* The windows of the encoded text: a large stride makes many of them. */
@@ -110,16 +153,16 @@ bool ses_request_encode_windows(ses_pipeline *p, ses_request *r, const ses_input
 {
     if (!ses_encode(p->tokens, in, NULL, e)) return false;
     if ((int64_t)ses_encode_ctx_result(p->tokens)->n <= p->settings.max_seq_len)
-        return ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e) != NULL;
+        return add_encoding(p, r, in, ses_encode_ctx_result(p->tokens), e) != NULL;
     ses_encode_options o = truncation_options(p, how, stride);
     if (!ses_encode(p->tokens, in, &o, e) || !check_windows(p, e)) return false;
-    ses_seq *q = ses_request_add_sequence(r, ses_encode_ctx_result(p->tokens), e);
+    ses_seq *q = add_encoding(p, r, in, ses_encode_ctx_result(p->tokens), e);
     for (size_t i = 0; q && i < ses_encode_ctx_overflow_count(p->tokens); i++) {
         const ses_encoding *part = ses_encode_ctx_overflow(p->tokens, i, e);
         if (part && (int64_t)part->n > p->settings.max_seq_len)
             return ses_fail(e, SES_EARG, "a maximum length of %lld tokens leaves no room for the text",
                             (long long)p->settings.max_seq_len);
-        q = part ? ses_request_add_sequence(r, part, e) : NULL;
+        q = part ? add_encoding(p, r, in, part, e) : NULL;
         if (q) q->tag = (int64_t)i + 1;
     }
     return q != NULL;

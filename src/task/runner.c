@@ -6,6 +6,7 @@
  * to the request) -> report_finished (result to the callback). */
 #include "base/alloc.h"
 #include "base/thread_pool.h"
+#include "nn/char_word_cache.h"
 #include "pipeline_impl.h"
 #include "prepared.h"
 #include "tensor/device_impl.h"
@@ -58,6 +59,7 @@ void ses_pipeline_runner_free(ses_pipeline *p)
     free_requests(runner->free_list);
     free_requests(runner->result_request);
     ses_tape_free(runner->tape);
+    ses_word_cache_free(runner->words);
     ses_arena_free(&runner->mem);
     ses_free(runner->host_copy);
     ses_free(runner->rows);
@@ -174,6 +176,33 @@ static bool fill_modal(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
     return true;
 }
 
+/* Words outside the vocabulary; id [tokens] gets their ids. */
+static bool fill_words(ses_pipeline *p, const ses_seq_group *b, int32_t *id, ses_batch *out, ses_err *e)
+{
+    enum { CACHE_BYTES = 256 << 20 };
+    const ses_config *c = p->model->stack[0].c;
+    int64_t n = 0, per_word = c->chars.per_word;
+    if (!per_word) return true;
+    if (!p->runner.words) p->runner.words = ses_word_cache_new(CACHE_BYTES, e);
+    if (!p->runner.words) return false;
+    out->word_cache = p->runner.words;
+    for (size_t s = 0; s < b->n; s++) n += b->seq[s]->n_extra_words;
+    int16_t *chars = ses_arena_array(&p->runner.mem, (size_t)(n * per_word), sizeof *chars, e);
+    if (!chars) return false;
+    out->extra_word_chars = chars;
+    out->n_extra_words = n;
+    int64_t first = c->vocab;
+    for (size_t s = 0; s < b->n; id += b->seq[s++]->n) {
+        const ses_seq *q = b->seq[s];
+        for (size_t i = 0; q->extra_word && i < q->n; i++)
+            if (q->extra_word[i] >= 0) id[i] = (int32_t)(first + q->extra_word[i]);
+        size_t count = (size_t)(q->n_extra_words * per_word);
+        if (count) memcpy(chars, q->extra_word_chars, count * sizeof *chars), chars += count;
+        first += q->n_extra_words;
+    }
+    return true;
+}
+
 /* Concatenates the sequences; cu_seqlens[s] is where sequence s begins. */
 static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
                        ses_err *e)
@@ -206,7 +235,7 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
     if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
     *request = p->settings.outputs;
     if (n_rows) request->rows = row, request->n_rows = (int64_t)n_rows;
-    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e);
+    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e) && fill_words(p, b, id, out, e);
 }
 
 /* ---- running a batch ---- */

@@ -1,15 +1,18 @@
 /* features: vectors of chosen layers for texts, words or tokens, as input of another model. */
+#include "base/number.h"
 #include "base/opt_table.h"
 #include "pipeline_impl.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef enum { POOL_CLS, POOL_LAST, POOL_MEAN, POOL_MAX, POOL_WORDS, POOL_TOKENS } pool_kind;
 typedef enum { COMBINE_MEAN, COMBINE_SUM, COMBINE_CONCAT } combine_kind;
 
 typedef struct args {
-    const char *layers;
+    const char *layers, *mix;
     int combine, pool, pieces, output;
+    bool stateful;
 } args;
 
 enum { PIECES_MEAN, PIECES_FIRST, MAX_LAYERS = 64 };
@@ -32,6 +35,19 @@ static const ses_opt opt[] = {
       .def = "mean",
       .choices = "mean|sum|concat",
       .help = "combination of several layers" },
+    { .name = "mix",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, mix),
+      .value = "W,...[:GAIN]",
+      .help =
+          "scalar mix (ELMo) instead of --combine: gain times the sum of the layers, weighted by the softmax "
+          "of these numbers, one for each layer" },
+    { .name = "stateful",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, stateful),
+      .help =
+          "recurrent models: a text starts with the state after the text before it, as in ELMo's original "
+          "code. Default: every text starts alone, so that its vectors do not depend on others" },
     { .name = "pool",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, pool),
@@ -57,6 +73,8 @@ static const ses_opt opt[] = {
 typedef struct task_state {
     int64_t layer[MAX_LAYERS];
     size_t n;
+    float weight[MAX_LAYERS]; /* --mix: of each layer */
+    ses_real *rnn_state;      /* --stateful: the state after the last text */
 } task_state;
 
 typedef struct item_state {
@@ -65,6 +83,59 @@ typedef struct item_state {
 } item_state;
 
 /* ---- layers ---- */
+
+/* "W0,W1,W2:GAIN": weights are the softmax of the numbers, times the gain. */
+static bool parse_mix(const char *text, task_state *task, ses_err *e)
+{
+    double x[MAX_LAYERS], gain = 1, most = -INFINITY, sum = 0;
+    const char *colon = strchr(text, ':');
+    size_t n = 0, len = colon ? (size_t)(colon - text) : strlen(text);
+    bool ok = !colon || ses_parse_number(colon + 1, strlen(colon + 1), &gain);
+    for (const char *at = text, *end = text + len; ok; n++) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        ok = n < task->n && ses_parse_number(at, (size_t)((comma ? comma : end) - at), &x[n]) &&
+             isfinite(x[n]);
+        if (ok && x[n] > most) most = x[n];
+        if (!comma) break;
+        at = comma + 1;
+    }
+    if (!ok || n + 1 != task->n || !isfinite(gain))
+        return ses_fail(e, SES_EUSAGE,
+                        "--mix %s: expected %zu numbers separated by commas, one for each layer of "
+                        "--layers, and optionally :GAIN",
+                        text, task->n);
+    for (size_t i = 0; i < task->n; i++) sum += exp(x[i] - most);
+    for (size_t i = 0; i < task->n; i++) task->weight[i] = (float)(gain * exp(x[i] - most) / sum);
+    return true;
+}
+
+/* Texts run one by one, and each state is the next one's start. */
+static bool open_stateful(ses_pipeline *p, ses_err *e)
+{
+    task_state *task = p->state;
+    int64_t size = ses_model_state_size(p->model);
+    if (!size)
+        return ses_fail(e, SES_EUSAGE, "--stateful: %s carries no state from text to text",
+                        ses_model_class_name(p->model));
+    task->rnn_state = ses_arena_array(&p->mem, (size_t)size, sizeof *task->rnn_state, e);
+    p->settings.batch_tokens = 1;
+    p->settings.outputs.rnn_state = true;
+    return task->rnn_state != NULL;
+}
+
+/* The forward pass of a batch; with --stateful the batch is one text. */
+static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *request, ses_outputs *out,
+                    ses_err *e)
+{
+    task_state *task = p->state;
+    ses_tape *t = p->runner.tape;
+    if (!task->rnn_state) return ses_model_forward(p->model, t, b, request, out, e);
+    ses_batch with_state = *b;
+    with_state.rnn_state = task->rnn_state;
+    if (!ses_model_forward(p->model, t, &with_state, request, out, e)) return false;
+    const ses_output *state = ses_outputs_find(out, "rnn_state");
+    return (state && ses_tape_read(t, state->tensor, task->rnn_state)) || ses_tape_ok(t, e);
+}
 
 static bool open_task(ses_pipeline *p, ses_err *e)
 {
@@ -81,7 +152,8 @@ static bool open_task(ses_pipeline *p, ses_err *e)
         task->layer[i] = n < 0 ? depth + 1 + n : n;
         p->settings.outputs.hidden_states |= task->layer[i] < depth;
     }
-    return true;
+    if (a->stateful && !open_stateful(p, e)) return false;
+    return !a->mix || parse_mix(a->mix, task, e);
 }
 
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
@@ -97,7 +169,7 @@ static float *combine_layers(ses_pipeline *p, ses_request *r, ses_seq *q, int64_
 {
     const args *a = r->args;
     const task_state *task = p->state;
-    bool concat = a->combine == COMBINE_CONCAT;
+    bool concat = !a->mix && a->combine == COMBINE_CONCAT;
     float *all = NULL;
     for (int64_t k = 0; k < (int64_t)task->n; k++) {
         char name[32] = "last_hidden_state";
@@ -107,7 +179,7 @@ static float *combine_layers(ses_pipeline *p, ses_request *r, ses_seq *q, int64_
         if (!rows.x) return NULL;
         *cols = concat ? (int64_t)task->n * rows.cols : rows.cols;
         if (!all && !(all = ses_arena_array(&r->mem, (size_t)(rows.n * *cols), sizeof *all, e))) return NULL;
-        float weight = a->combine == COMBINE_MEAN ? 1 / (float)task->n : 1;
+        float weight = a->mix ? task->weight[k] : a->combine == COMBINE_MEAN ? 1 / (float)task->n : 1;
         for (int64_t t = 0; t < rows.n; t++)
             for (int64_t i = 0; i < rows.cols; i++)
                 all[t * *cols + (concat ? k * rows.cols : 0) + i] += weight * rows.x[t * rows.cols + i];
@@ -245,6 +317,8 @@ static const ses_usage_example examples[] = {
       "[CLS] vectors of a column, for sesame logreg" },
     { "sesame features -m bert-base-uncased --layers 9-12 --pool words -o tsv \"New York\"",
       "the mean of the last four layers for each word" },
+    { "sesame features -m elmo --layers 0-2 --mix 0,1,1:1.5 --pool words -o tsv \"A river bank\"",
+      "ELMo's scalar mix of all layers" },
     { 0 },
 };
 
@@ -267,6 +341,7 @@ const ses_task ses_task_features = {
     .item_settings = "combine|pool|word-pieces",
     .uses_encoder_only = true,
     .open = open_task,
+    .forward = forward,
     .encode = encode,
     .collect = collect,
     .finish = finish,

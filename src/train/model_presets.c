@@ -27,6 +27,14 @@ enum { FILE_MAX = 1 << 24 };
                "\"summary_type\": \"first\", \"summary_use_proj\": true, \"summary_activation\": \"gelu\", " \
                "\"vocab_size\": 30522, \"pad_token_id\": 0}"
 
+#define ELMO(highways, units, proj)                                                                       \
+    "{\"model_type\": \"elmo\", \"vocab_size\": 30000, \"char_embedding_dim\": 16, "                      \
+    "\"max_characters_per_token\": 50, \"filters\": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], "     \
+    "[6, 512], [7, 1024]], \"n_highway\": " #highways ", \"activation\": \"relu\", \"lstm_dim\": " #units \
+    ", \"projection_dim\": " #proj ", \"num_hidden_layers\": 2, \"cell_clip\": 3.0, \"proj_clip\": 3.0, " \
+    "\"use_skip_connections\": true, \"dropout\": 0.1, \"sampled_softmax\": 8192, \"bos_token_id\": 0, "  \
+    "\"eos_token_id\": 1, \"unk_token_id\": 2}"
+
 static const struct {
     const char *name, *config;
 } presets[] = {
@@ -113,6 +121,8 @@ static const struct {
       "{\"model_type\": \"flair-lm\", \"embedding_size\": 100, \"hidden_size\": 2048, \"nlayers\": 1, "
       "\"dropout\": "
       "0.1, \"is_forward_lm\": true, \"vocab_size\": 275}" },
+    { "elmo-small", ELMO(1, 1024, 128) },
+    { "elmo-original", ELMO(2, 4096, 512) },
 };
 
 const char *ses_preset_name(size_t i) { return i < SES_LEN(presets) ? presets[i].name : NULL; }
@@ -136,7 +146,7 @@ typedef struct fit {
     const ses_special_tokens *x; /* NULL: no tokenizer */
     const char *const *set;
     size_t n_set;
-    int64_t vocab;
+    int64_t vocab, unk; /* unk: id of unknown words; -1: none */
 } fit;
 
 static int64_t int_of(const ses_json *config, const char *key)
@@ -177,6 +187,7 @@ static int64_t tokenizer_value(const fit *f, const char *key)
     if (!strcmp(key, "pad_token_id")) return f->x->pad;
     if (!strcmp(key, "bos_token_id")) return begin >= 0 ? begin : end;
     if (!strcmp(key, "eos_token_id") || !strcmp(key, "forced_eos_token_id")) return end;
+    if (!strcmp(key, "unk_token_id")) return f->unk;
     if (strcmp(key, "decoder_start_token_id")) return -1;
     int64_t start = int_of(f->config, key);
     return start == int_of(f->config, "pad_token_id")   ? f->x->pad
@@ -239,12 +250,21 @@ static ses_json_doc *changed(const fit *f, ses_err *e)
 bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e)
 {
     if (!n) return true;
-    fit f = { .config = ses_json_root(*config), .set = set, .n_set = n };
+    fit f = { .config = ses_json_root(*config), .set = set, .n_set = n, .unk = -1 };
     ses_json_doc *out = check_sets(set, n, e) ? changed(&f, e) : NULL;
     if (!out) return false;
     ses_json_free(*config);
     *config = out;
     return true;
+}
+
+static int64_t find_unknown(const ses_tokenizer *t)
+{
+    static const char *const names[] = { "[UNK]", "<unk>", "<UNK>" };
+    int64_t id = -1;
+    for (size_t i = 0; i < SES_LEN(names) && id < 0; i++)
+        id = ses_tokenizer_token_to_id(t, names[i], strlen(names[i]));
+    return id;
 }
 
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const char *const *set,
@@ -253,6 +273,7 @@ ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, con
     fit f = { .config = config, .set = set, .n_set = n_set, .vocab = ses_tokenizer_vocab_size(t) };
     const ses_model_desc *d = ses_config_find_model(config, e);
     if (!d) return NULL;
+    f.unk = find_unknown(t);
     ses_special_tokens *x = check_sets(set, n_set, e) ? ses_special_tokens_new(t, f.vocab, e) : NULL;
     f.x = x;
     if (x && !x->n_sentinels) f.vocab += d->sentinels;

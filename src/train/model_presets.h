@@ -5,11 +5,12 @@
 
 #include "data/special_tokens.h"
 #include "sesame/json.h"
+#include "sesame/model.h"
 
 #define SES_PRESETS                                                                                          \
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, "    \
     "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, skip-thought, context2vec, nnlm, awd-lstm, " \
-    "ulmfit, flair-lm"
+    "ulmfit, flair-lm, elmo-small, elmo-original"
 
 /* Name of the i-th preset; NULL past the last. */
 const char *ses_preset_name(size_t i);
@@ -24,5 +25,8 @@ ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, con
 
 /* Replaces *config by a copy with the values of "KEY=VALUE" [n]. Fails with SES_EUSAGE on another form. */
 bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e);
+
+/* Models that read characters: sets the characters of the vocabulary's words. No effect on others. */
+bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, ses_err *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include "model_info.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "kernel/kernel.h"
@@ -41,6 +42,9 @@ static const char *part_name(const ses_model *m, const char *name)
         { "buckets", "", "encoder attention" },
         { "final_norm.", "", "final norm" },
         { "pooler.", "", "pooler" },
+        { "chars.", "", "word vectors" },
+        { "forward.", "", "forward LSTM" },
+        { "backward.", "", "backward LSTM" },
         { "", "", "head" },
     };
     static const char lone[] = "encoder "; /* a causal stack is shown as a decoder */
@@ -179,7 +183,7 @@ static bool find_tokenizer(ses_model_info *i, ses_err *e)
         if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file_names[k];
         ses_free(path);
     }
-    if (!i->n_tokenizer) return true;
+    if (!i->n_tokenizer && !ses_elmo_folder_is(dir)) return true;
     ses_tokenizer *t = ses_tokenizer_open(dir, &i->tokenizer_problem);
     if (t) i->tokenizer_size = ses_tokenizer_vocab_size(t);
     ses_tokenizer_free(t);

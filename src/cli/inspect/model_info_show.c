@@ -122,7 +122,9 @@ static bool show_tokenizer(const ses_model_info *i, const ses_term *t, ses_err *
         ses_buf_appendf(&text, "%s%s", k ? ", " : "", i->tokenizer[k]);
     char size[SES_NUMBER_TEXT];
     bool ok = ses_buf_ok(&text, e);
-    if (ok && i->tokenizer_size)
+    if (ok && i->tokenizer_size && !text.len)
+        ses_show_line(t, "Tokenizer", "words, split at white space");
+    else if (ok && i->tokenizer_size)
         ses_show_line(t, "Tokenizer", "%s tokens: %s", ses_grouped_text(size, i->tokenizer_size), text.data);
     else if (ok && text.len)
         ses_show_line(t, "Tokenizer", "%s; not usable: %s", text.data, i->tokenizer_problem.msg);

@@ -2,6 +2,7 @@
 #include "legacy_files.h"
 
 #include "base/alloc.h"
+#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/tf_folder.h"
 #include "legacy.h"
@@ -92,13 +93,46 @@ static char *from_file(const char *path, const ses_legacy_family *f, size_t *n, 
     return text;
 }
 
+/* ELMo's original files have no tokenizer: words are separated by white space, and their characters are read.
+ * The vocabulary is that of its words without characters of their own. */
+static const char elmo_tokenizer[] =
+    "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":["
+    "{\"id\":0,\"content\":\"<S>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":"
+    "false,"
+    "\"special\":true},"
+    "{\"id\":1,\"content\":\"</"
+    "S>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
+    "\"special\":true}],"
+    "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"post_processor\":{\"type\":"
+    "\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<S>\",\"type_id\":0}},{\"Sequence\":{"
+    "\"id\":\"A\","
+    "\"type_id\":0}},{\"SpecialToken\":{\"id\":\"</"
+    "S>\",\"type_id\":0}}],\"pair\":[{\"SpecialToken\":{\"id\":\"<S>\","
+    "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"</"
+    "S>\",\"type_id\":0}},"
+    "{\"SpecialToken\":{\"id\":\"<S>\",\"type_id\":1}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}},"
+    "{\"SpecialToken\":{\"id\":\"</"
+    "S>\",\"type_id\":1}}],\"special_tokens\":{\"<S>\":{\"id\":\"<S>\",\"ids\":[0],"
+    "\"tokens\":[\"<S>\"]},\"</S>\":{\"id\":\"</S>\",\"ids\":[1],\"tokens\":[\"</S>\"]}}},\"decoder\":null,"
+    "\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"<S>\":0,\"</"
+    "S>\":1,\"<UNK>\":2},\"unk_token\":\"<UNK>\"}}";
+
+static const char elmo_settings[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
+
+static char *elmo_json(size_t *n, ses_err *e)
+{
+    *n = sizeof elmo_tokenizer - 1;
+    return ses_strndup(elmo_tokenizer, *n, e);
+}
+
 char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *e)
 {
     if (ses_path_is_dir(path)) {
         char *in = ses_path_join(path, "tokenizer.json", e), *text = NULL;
         if (in)
-            text = ses_path_exists(in) ? ses_file_read(in, MAX_FILE, n, e)
-                                       : from_folder(path, NULL, NULL, exact, false, n, NULL, e);
+            text = ses_path_exists(in)        ? ses_file_read(in, MAX_FILE, n, e)
+                   : ses_elmo_folder_is(path) ? elmo_json(n, e)
+                                              : from_folder(path, NULL, NULL, exact, false, n, NULL, e);
         ses_free(in);
         return text;
     }
@@ -121,6 +155,10 @@ bool ses_tokenizer_convert_original(const char *from, const char *to, bool overw
 {
     const ses_legacy_converter o = { .dir = from };
     size_t n;
+    *done = ses_elmo_folder_is(from) && !ses_legacy_has_file(&o, "tokenizer.json");
+    if (*done)
+        return put_file(to, "tokenizer.json", elmo_tokenizer, sizeof elmo_tokenizer - 1, overwrite, e) &&
+               put_file(to, "tokenizer_config.json", elmo_settings, sizeof elmo_settings - 1, overwrite, e);
     *done = ses_path_is_dir(from) && ses_tf_folder_is(from) && ses_dir_has_tokenizer(from) &&
             !ses_legacy_has_file(&o, "tokenizer.json") && !ses_legacy_has_file(&o, "config.json");
     if (!*done) return true;
