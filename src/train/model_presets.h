@@ -8,7 +8,7 @@
 
 #define SES_PRESETS                                                                                       \
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
-    "distilbert, gpt2, t5-small, bart-base, xlnet-base, bilstm, context2vec, nnlm"
+    "distilbert, gpt2, t5-small, bart-base, rnn-seq2seq, xlnet-base, bilstm, context2vec, nnlm"
 
 /* Name of the i-th preset; NULL past the last. */
 const char *ses_preset_name(size_t i);

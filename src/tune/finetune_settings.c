@@ -31,6 +31,11 @@ static const ses_opt opt[] = {
       .offset = AT(o.config),
       .value = "FILE|SIZE",
       .help = "start from random weights: a config.json or a preset, as bert-mini (see sesame pretrain)" },
+    { .name = "set",
+      .type = SES_OPT_LIST,
+      .offset = AT(set),
+      .value = "KEY=VALUE",
+      .help = "with --config: change a value of it, e.g. hidden_size=128" },
     { .name = "tokenizer",
       .type = SES_OPT_TEXT,
       .offset = AT(o.tokenizer),
@@ -111,6 +116,7 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     ses_finetune_options o = s->o;
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
+    o.set = s->set.item, o.n_set = s->set.n;
     o.bootstrap = s->bootstrap.resamples;
     o.confidence = s->bootstrap.confidence;
     return o;

@@ -9,6 +9,7 @@
 
 struct ses_finetune_settings {
     ses_finetune_options o; /* except for the fields of the members below */
+    ses_opt_list set;
     ses_train_args train;
     ses_bootstrap_args bootstrap;
     const char *method; /* a ses_classifier_kind instead of a model; NULL: a model */
