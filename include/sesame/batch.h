@@ -53,8 +53,8 @@ typedef struct ses_batch {
      * output "rnn_state" of an earlier batch; NULL: zeros. It gets no gradient. */
     const ses_real *rnn_state;
 
-    /* [tokens, hidden]: the encoder's output for cu_seqlens, from the output "encoder_last_hidden_state" of an
-     * earlier batch; ids are NULL. NULL: the encoder reads ids. */
+    /* [tokens, hidden]: the encoder's output for cu_seqlens, from the output "encoder_last_hidden_state" of
+     * an earlier batch; ids are NULL. NULL: the encoder reads ids. */
     const ses_real *encoder_states;
 
     /* Cached sequences: see sesame/cache.h. */

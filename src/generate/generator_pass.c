@@ -210,7 +210,8 @@ static void use_logits(ses_generator *g, const ses_pass_part *part, int64_t n)
     apply_reorder(g);
 }
 
-/* The cache is unchanged after a failed pass, so its prompts run again, each alone; other states may have changed. */
+/* The cache is unchanged after a failed pass, so its prompts run again, each alone; other states may have
+ * changed. */
 void ses_generator_run_parts(ses_generator *g, const ses_pass_part *part, int64_t n)
 {
     ses_err e = { 0 };

@@ -1,6 +1,6 @@
-/* What a model without a KV cache remembers of the text in each slot: Transformer-XL's mems, the state of
- * recurrent layers. A kind (slot_kinds.def) turns a pass's new tokens into a batch with these states and stores
- * the states that the pass returns.
+/* States of earlier tokens, one for each slot, of models without a KV cache: Transformer-XL's mems, the state
+ * of recurrent layers. A kind (slot_kinds.def) turns a pass's new tokens into a batch with these states and
+ * stores the states that the pass returns.
  *
  * Ownership: a store owns its states; slots share a state until it is replaced. One thread. */
 #ifndef SES_GENERATE_SLOT_STATES_H

@@ -171,8 +171,9 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
 static bool check_encoded(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     if (b->ids || b->cache || !m->stack[1].layer)
-        return ses_fail(e, SES_EARG,
-                        "encoder_states replace ids in an encoder-decoder, without a KV cache: set one of them");
+        return ses_fail(
+            e, SES_EARG,
+            "encoder_states replace ids in an encoder-decoder, without a KV cache: set one of them");
     if (b->seqs < 1 || b->tokens < 1 || b->tokens > INT32_MAX || !b->cu_seqlens)
         return ses_fail(e, SES_EARG, "empty batch");
     return check_offsets(b->cu_seqlens, b->seqs, b->tokens, 0, "", e) && check_target(m, b, e);

@@ -106,7 +106,8 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
 }
 
 /* The generation head: of a decoder (a decoder-only class may use the masked LM head, which is causal there),
- * or the masked LM head of a permutation LM. Models that override the stack lack a KV cache and need mems or a state. */
+ * or the masked LM head of a permutation LM. Models that override the stack lack a KV cache and need mems or
+ * a state. */
 const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c)
 {
     bool has_mems = d->defaults.xl.permutation_lm || d->defaults.xl.segment_recurrence;
@@ -341,8 +342,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 static const char *no_cache_reason(const ses_model *m)
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
-    if (m->desc->vtable && m->desc->vtable->run)
-        return "it keeps other states of earlier tokens instead";
+    if (m->desc->vtable && m->desc->vtable->run) return "it keeps other states of earlier tokens instead";
     if (!k->causal) return "it is an encoder, not a causal decoder";
     if (k->vtable) return "its attention is not implemented for cached keys and values";
     if (ses_config_scores_distances(&m->c)) return "its scores by distance need the keys of all tokens";

@@ -188,7 +188,7 @@ typedef struct ses_config {
         int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
         bool bidirectional;
         double cell_clip, proj_clip; /* 0: not clipped */
-        int64_t width;               /* columns of the token table of a sequence-to-sequence model */
+        int64_t input;               /* columns of the token vectors */
         ses_rnn_attention_kind attention;
         bool input_feeding; /* the decoder reads the attentional vector of the step before */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,

@@ -1,18 +1,18 @@
-/* Sequence to sequence with recurrent layers (Sutskever et al. 2014) and attention (Bahdanau et al. 2015; Luong
- * et al. 2015). The encoder is an LSTM or GRU, bidirectional or not; its final states are the decoder's initial
- * ones. With input feeding, the decoder reads each token's vector and the attentional vector of the step before,
- * tanh(Wo [context; state]), from which the next token is predicted. Without attention the decoder's state
- * predicts it. A bidirectional encoder has half of the units in each direction. */
-#include "model_desc.h"
-
+/* Sequence to sequence with recurrent layers (Sutskever et al. 2014) and attention (Bahdanau et al. 2015;
+ * Luong et al. 2015). The encoder is an LSTM or GRU, bidirectional (each direction has half of the units) or
+ * not; its final states are the decoder's initial ones. The attentional vector tanh(Wo [context; state])
+ * predicts the next token; a model with input feeding reads it beside that token in the next step. The state
+ * alone predicts in a model that has no attention. CoVe (McCann et al. 2017) is the encoder of such a
+ * model. */
 #include "base/alloc.h"
+#include "model/model_desc.h"
 
 #include <stdio.h>
 
 static const ses_config_key keys[] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
     SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
-    SES_KEY_INTEGER("embedding_size", rnn.width, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("encoder_layers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("decoder_layers", decoder.layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
@@ -25,6 +25,18 @@ static const ses_config_key keys[] = {
     SES_KEY_NUMBER("init_range", init.uniform, 0, 100),
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
+
+/* Units of a direction. */
+static bool set_sizes(ses_config *c, ses_err *e)
+{
+    if (!c->rnn.input) c->rnn.input = c->hidden;
+    if (c->rnn.bidirectional && c->hidden % 2)
+        return ses_fail(e, SES_EARG, "\"hidden_size\" %lld is odd: both directions have half of it",
+                        (long long)c->hidden);
+    c->rnn.size = c->rnn.bidirectional ? c->hidden / 2 : c->hidden;
+    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
+    return true;
+}
 
 /* One token table, or one each; the decoder may have a vocabulary of its own. */
 static bool read_tables(ses_config *c, const ses_json *config, ses_err *e)
@@ -45,11 +57,11 @@ static bool read_tables(ses_config *c, const ses_json *config, ses_err *e)
     if (most >= targets)
         return ses_fail(e, SES_EARG, "token id %lld is outside the decoder's vocabulary of %lld",
                         (long long)most, (long long)targets);
-    return !c->embed.tied || c->rnn.width == c->hidden ||
+    return !c->embed.tied || c->rnn.input == c->hidden ||
            ses_fail(e, SES_EARG,
                     "\"tie_word_embeddings\" needs equal \"embedding_size\" and \"hidden_size\", which are "
                     "%lld and %lld",
-                    (long long)c->rnn.width, (long long)c->hidden);
+                    (long long)c->rnn.input, (long long)c->hidden);
 }
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -66,18 +78,13 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     c->rnn.type = type ? SES_RNN_GRU : SES_RNN_LSTM;
     c->rnn.attention = (ses_rnn_attention_kind)attention;
     if (attention == SES_RNN_ATTENTION_NONE) c->rnn.input_feeding = false; /* there is nothing to feed */
-    if (!c->rnn.width) c->rnn.width = c->hidden;
-    if (c->rnn.bidirectional && c->hidden % 2)
-        return ses_fail(e, SES_EARG, "\"hidden_size\" %lld is odd: both directions have half of it",
-                        (long long)c->hidden);
+    if (!set_sizes(c, e)) return false;
     if (c->layers != c->decoder.layers)
         return ses_fail(e, SES_EARG,
                         "\"encoder_layers\" %lld and \"decoder_layers\" %lld differ: the decoder's layers "
                         "start from the states of the encoder's",
                         (long long)c->layers, (long long)c->decoder.layers);
-    c->rnn.size = c->rnn.bidirectional ? c->hidden / 2 : c->hidden;
     c->rnn.state = c->hidden * (c->layers * (type ? 1 : 2) + c->rnn.input_feeding);
-    c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return read_tables(c, config, e);
 }
 
@@ -99,7 +106,7 @@ static bool add_table(ses_stack *k, ses_store *s, const ses_config *c, ses_err *
     k->n_unique = k->depth;
     k->layer = k->priv ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
     if (!k->layer) return false;
-    if (!k->token) k->token = ses_store_add(s, name, SES_DIM(c->vocab, c->rnn.width), SES_INIT_NORMAL);
+    if (!k->token) k->token = ses_store_add(s, name, SES_DIM(c->vocab, c->rnn.input), SES_INIT_NORMAL);
     ses_store_set_embedding(s, k->token);
     return true;
 }
@@ -107,7 +114,7 @@ static bool add_table(ses_stack *k, ses_store *s, const ses_config *c, ses_err *
 static bool add_encoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     encoder_layer *o = k->priv = ses_alloc_array((size_t)k->depth, sizeof *o, e);
-    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->rnn.size, .width = c->rnn.width };
+    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->rnn.size, .width = c->rnn.input };
     if (!add_table(k, s, c, e)) return false;
     for (int i = 0; i < (int)k->depth; i++) {
         o[i].rnn[0] = ses_rnn_add(s, &shape, "rnn.", i, "");
@@ -120,7 +127,7 @@ static bool add_encoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err
 static bool add_decoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     decoder *o = k->priv = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->rnn, e);
-    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->hidden, .width = c->rnn.width };
+    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->hidden, .width = c->rnn.input };
     if (c->rnn.input_feeding) shape.width += c->hidden;
     if (!add_table(k, s, c, e)) return false;
     for (int i = 0; i < (int)k->depth; i++) {
@@ -151,23 +158,23 @@ static void output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x,
 /* Number of state vectors of a layer: h, and c of an LSTM. */
 static int parts(const ses_config *c) { return c->rnn.type == SES_RNN_LSTM ? 2 : 1; }
 
-/* One direction of a layer; y gets its outputs, state its output and cell after the last token. */
+/* One direction of a layer; y gets its outputs, state its output and cell after the last token (NULL: not
+ * needed). */
 static void run_direction(ses_forward_ctx *p, const ses_rnn_params *r, ses_tensor *x, const ses_seqs *q,
                           bool reverse, ses_tensor *const *initial, ses_tensor **y, ses_tensor **state)
 {
     bool lstm = parts(p->c) == 2;
-    ses_rnn_run run = { .o = { .type = p->c->rnn.type, .reverse = reverse, .cells = lstm } };
+    ses_rnn_run run = { .o = { .type = p->c->rnn.type, .reverse = reverse, .cells = lstm && state } };
     if (initial) run.h0 = initial[0], run.c0 = lstm ? initial[1] : NULL;
     ses_tensor *all = ses_rnn_layer(p, r, x, q, &run);
-    if (!all) return;
+    *y = all;
+    if (!all || !state) return;
     int64_t size = ses_cols(all) / parts(p->c);
     bool one_step = q->max_seqlen == 1 && q->tokens == q->seqs;
     ses_tensor *last = one_step ? all : ses_rnn_last(p, q, all, reverse);
-    *y = lstm ? ses_columns(p->tape, all, 0, size) : all;
+    if (lstm) *y = ses_columns(p->tape, all, 0, size);
     for (int i = 0; i < parts(p->c); i++)
-        state[i] = !lstm             ? last
-                   : one_step && !i ? *y
-                                    : ses_columns(p->tape, last, i * size, size);
+        state[i] = !lstm ? last : one_step && !i ? *y : ses_columns(p->tape, last, i * size, size);
 }
 
 static ses_tensor *run_encoder(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
@@ -175,17 +182,18 @@ static ses_tensor *run_encoder(const ses_stack *k, ses_forward_ctx *p, const ses
     const encoder_layer *o = k->priv;
     ses_tape *t = p->tape;
     int n = parts(p->c), directions = p->c->rnn.bidirectional ? 2 : 1;
+    bool keeps = p->batch->target_cu_seqlens != NULL; /* a decoder follows */
     ses_tensor *x = embed(k, p, q->ids);
-    p->final_states = ses_tape_host_alloc(t, (size_t)(k->depth * n), sizeof(ses_tensor *));
-    if (!p->final_states) return NULL;
+    if (keeps) p->final_states = ses_tape_host_alloc(t, (size_t)(k->depth * n), sizeof(ses_tensor *));
+    if (keeps && !p->final_states) return NULL;
     output_hidden(k, p, x, 0);
     for (int i = 0; i < (int)k->depth; i++) {
         ses_tensor *y[2] = { NULL }, *state[2][2] = { { NULL } };
         if (i) x = ses_dropout(t, x, p->c->dropout.hidden);
         for (int d = 0; d < directions; d++)
-            run_direction(p, &o[i].rnn[d], x, q, d == 1, NULL, &y[d], state[d]);
+            run_direction(p, &o[i].rnn[d], x, q, d == 1, NULL, &y[d], keeps ? state[d] : NULL);
         x = directions == 2 ? ses_concat(t, 2, y) : y[0];
-        for (int j = 0; j < n; j++)
+        for (int j = 0; keeps && j < n; j++)
             p->final_states[i * n + j] =
                 directions == 2 ? ses_concat(t, 2, (ses_tensor *const[]){ state[0][j], state[1][j] })
                                 : state[0][j];
@@ -239,7 +247,7 @@ static ses_tensor *join_states(const decoding *v)
     return x;
 }
 
-/* Without input feeding: each layer runs over all tokens, then attention. */
+/* Layers over all tokens, then attention: for models that feed nothing back. */
 static ses_tensor *run_layers(decoding *v, ses_tensor *memory)
 {
     ses_forward_ctx *p = v->p;
@@ -272,7 +280,7 @@ typedef struct steps {
     int32_t *order;  /* [seqs]: longest first */
     int32_t *active; /* [n + 1]: unfinished sequences of each step; 0 after the last */
     int32_t *first;  /* [n]: number of tokens before each step */
-    int32_t *row;    /* [tokens]: row of a token of the batch among those of all steps */
+    int32_t *row;    /* [tokens]: row of a token of the batch, counted over all steps */
     int32_t *id;     /* [tokens], in the order of steps */
     int32_t *count;  /* 0, 1, 2, ... up to tokens and sequences */
     int32_t *source; /* [source tokens]: their rows in this order */
@@ -335,7 +343,7 @@ static ses_tensor *gather(ses_tape *t, ses_tensor *x, const int32_t *row, int64_
     return ses_gather(t, x, ses_tape_ints(t, row, n));
 }
 
-/* What the steps give, in the order of steps: tensors of each. */
+/* Tensors of each step. */
 typedef struct step_outputs {
     ses_tensor **x;      /* [n]: attentional vectors */
     ses_tensor **hidden; /* [layers - 1, n], if requested */
@@ -412,8 +420,7 @@ static void output_probs(const decoding *v, const steps *k, const step_outputs *
     ses_tape *t = p->tape;
     const int32_t *cu = v->q->host_cu_seqlens, *cu_k = p->in.host_cu_seqlens;
     int64_t pairs = 0, n = 0;
-    for (int64_t s = 0; s < v->q->seqs; s++)
-        pairs += (int64_t)(cu[s + 1] - cu[s]) * (cu_k[s + 1] - cu_k[s]);
+    for (int64_t s = 0; s < v->q->seqs; s++) pairs += (int64_t)(cu[s + 1] - cu[s]) * (cu_k[s + 1] - cu_k[s]);
     int32_t *row = ses_tape_host_alloc(t, (size_t)pairs, sizeof *row);
     int32_t *to = ses_tape_host_alloc(t, (size_t)v->q->seqs + 1, sizeof *to);
     if (!row || !to) return;
@@ -448,8 +455,8 @@ static ses_tensor *run_steps(decoding *v, ses_tensor *memory)
     }
     if (!ses_tape_ok(t, NULL)) return NULL;
     for (int i = 1; p->request->hidden_states && i < (int)v->k->depth; i++)
-        output_hidden(v->k, p,
-                      gather(t, append_all(t, y.hidden + (i - 1) * k.n, k.n), k.row, v->q->tokens), i);
+        output_hidden(v->k, p, gather(t, append_all(t, y.hidden + (i - 1) * k.n, k.n), k.row, v->q->tokens),
+                      i);
     output_states(v, &k, &y);
     if (p->request->attentions) output_probs(v, &k, &y);
     return gather(t, append_all(t, y.x, k.n), k.row, v->q->tokens);
@@ -515,4 +522,69 @@ const ses_model_desc ses_model_rnn_seq2seq = {
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
+};
+
+/* ---- CoVe ---- */
+
+static const ses_config_key cove_keys[] = {
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("hidden_size", hidden, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("encoder_layers", layers, 1, SES_MAX_LAYERS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_FLAG("bidirectional", rnn.bidirectional),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("embedding_dropout", dropout.embed),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_NUMBER("init_range", init.uniform, 0, 100),
+};
+
+static bool cove_post_read(ses_config *c, const ses_json *config, ses_err *e)
+{
+    (void)config;
+    return set_sizes(c, e);
+}
+
+/* The names of the published state dict, of its LSTM alone, and of the encoder of a rnn-seq2seq model. */
+static const ses_tensor_name cove_tensors[] = {
+    { "embed.token", "vectors.weight" },
+    { "embed.token", "encoder.embed_tokens.weight" },
+    { "rnn.*", "rnn1.*" },
+    { "rnn.*", "rnn.*" },
+    { "rnn.*", "encoder.rnn.*" },
+    { "rnn.*", "*" },
+};
+
+static const ses_class cove_classes[] = {
+    { .name = "CoveModel" },
+    SES_CLASS("CoveForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
+    SES_CLASS("CoveForTokenClassification", SES_USE_HEAD(token_classification, "logits")),
+};
+
+const ses_model_desc ses_model_cove = {
+    .name = "cove",
+    .prefix = "model.",
+    .vtable = &encoder_vtable,
+    .defaults = { .pad_id = -1,
+                  .eos_id = -1,
+                  .decoder.start_id = -1,
+                  .hidden = 600,
+                  .layers = 2,
+                  .attention.heads = 1,
+                  .position.kind = SES_POS_NONE,
+                  .rnn.type = SES_RNN_LSTM,
+                  .rnn.input = 300,
+                  .rnn.bidirectional = true,
+                  .dropout.embed = -1,
+                  .dropout.head = -1,
+                  .summary.kind = SES_SUMMARY_MEAN,
+                  .summary.no_proj = true,
+                  .init.range = 0.1,
+                  .init.uniform = 0.1 },
+    .keys = { SES_TABLE(cove_keys) },
+    .post_read = cove_post_read,
+    .tensors = { SES_TABLE(cove_tensors), SES_TABLE(ses_bert_heads) },
+    .unread = "model.decoder.",
+    .class = cove_classes,
+    .n_classes = SES_LEN(cove_classes),
 };
