@@ -64,6 +64,10 @@ typedef struct ses_batch {
      * backpropagation through time). 0: the model's own setting. */
     int64_t window;
 
+    /* [tokens, hidden]: the encoder's output for cu_seqlens, from the output "encoder_last_hidden_state" of
+     * an earlier batch; ids are NULL. NULL: the encoder reads ids. */
+    const ses_real *encoder_states;
+
     /* Cached sequences: see sesame/cache.h. */
     struct ses_cache *cache;
     const int32_t *slots; /* [seqs], all different */

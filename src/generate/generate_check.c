@@ -127,7 +127,7 @@ static bool check_decoder_start(const ses_generator *g, ses_generate_options *o,
 
 bool ses_generate_check(const ses_generator *g, ses_generate_options *o, ses_err *e)
 {
-    if (o->prompt_logprobs && (g->has_encoder || g->model->desc->vtable))
+    if (o->prompt_logprobs && (g->has_encoder || g->states))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "prompt_logprobs is not supported with %s: expected a decoder with a KV cache",
                         ses_model_class_name(g->model));

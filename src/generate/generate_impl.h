@@ -9,6 +9,7 @@
 #include "logits_processor.h"
 #include "sesame/cache.h"
 #include "sesame/generator.h"
+#include "slot_states.h"
 
 enum { SES_MAX_TOP_LOGPROBS = 1000 };
 
@@ -30,7 +31,6 @@ typedef struct ses_hypothesis {
 } ses_hypothesis;
 
 typedef struct ses_decoding ses_decoding;
-typedef struct ses_mems ses_mems;
 
 /* A prompt, waiting or in progress. */
 typedef struct ses_prompt_state {
@@ -75,8 +75,8 @@ struct ses_generator {
     bool allows_large;   /* a prompt that needs more than cache_tokens runs alone */
     bool fails_together; /* a failed pass fails all its prompts */
     bool is_closing;     /* being freed */
-    ses_cache *cache;    /* one of the two: keys and values, or Transformer-XL memories */
-    ses_mems *mems;
+    ses_cache *cache;    /* one of the two: keys and values, or other states of earlier tokens */
+    ses_slot_states *states;
     int64_t cache_used; /* tokens reserved by prompts in progress */
     ses_tape *tape;
     ses_encode_ctx *tokens; /* for stop strings; NULL: no prompt in progress has any */
@@ -173,17 +173,5 @@ bool ses_generate_score_prompt(ses_generator *g, ses_prompt_state *p, int64_t at
 /* stopping.c: *stops if the text of n tokens ends with its last token, and why. */
 bool ses_generate_check_stop(const ses_prompt_state *p, const int32_t *id, int64_t n, ses_finish_reason *why,
                              bool *stops, ses_err *e);
-
-/* ---- mems.c ---- */
-
-/* Transformer-XL memories, one set for each slot, instead of a KV cache. A pass takes the batch that
- * ses_mems_begin_pass makes of the new tokens (NULL: no memory), requests mems and ends with
- * ses_mems_end_pass. */
-ses_mems *ses_mems_new(const ses_model *m, int64_t slots, ses_err *e);
-void ses_mems_free(ses_mems *k);
-const ses_batch *ses_mems_begin_pass(ses_mems *k, const ses_batch *b, ses_err *e);
-bool ses_mems_end_pass(ses_mems *k, ses_tape *tape, const ses_outputs *out, ses_err *e);
-bool ses_mems_reorder(ses_mems *k, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
-void ses_mems_clear_slot(ses_mems *k, int64_t slot);
 
 #endif

@@ -22,11 +22,11 @@ enum {
 static bool allocate(ses_generator *g, ses_err *e)
 {
     size_t n = (size_t)g->max_sequences;
-    if (g->model->desc->vtable) /* models with stacks of their own have no KV cache */
-        g->mems = ses_mems_new(g->model, g->max_sequences, e);
+    if (ses_slot_kind_of(g->model))
+        g->states = ses_slot_states_new(g->model, g->max_sequences, e);
     else
         g->cache = ses_cache_new_shared(g->model, g->max_sequences, e);
-    if (!g->cache && !g->mems) return false;
+    if (!g->cache && !g->states) return false;
     g->tape = ses_tape_new(g->model->dev, NULL, e);
     g->active = ses_alloc_array(n, sizeof *g->active, e);
     g->free_slot = ses_alloc_array(n, sizeof *g->free_slot, e);
@@ -86,7 +86,7 @@ static void finish_prompt(ses_generator *g, ses_prompt_state *p)
 static void release_slots(ses_generator *g, const int32_t *slot, int64_t n)
 {
     for (int64_t i = n - 1; i >= 0; i--) {
-        if (g->mems) ses_mems_clear_slot(g->mems, slot[i]);
+        if (g->states) ses_slot_states_clear(g->states, slot[i]);
         if (g->cache) {
             ses_cache_trim(g->cache, slot[i], 0);
             (void)ses_cache_reserve(g->cache, slot[i], 0);
@@ -150,7 +150,7 @@ void ses_generator_free(ses_generator *g)
         finish_prompt(g, p);
     }
     ses_cache_free(g->cache);
-    ses_mems_free(g->mems);
+    ses_slot_states_free(g->states);
     ses_tape_free(g->tape);
     ses_free(g->active);
     ses_free(g->free_slot);

@@ -100,13 +100,14 @@ static bool forward(ses_generator *g, pass *x, ses_err *e)
 {
     ses_outputs out;
     ses_batch batch = pass_batch(g, x);
-    const ses_batch *b = g->mems ? ses_mems_begin_pass(g->mems, &batch, e) : &batch;
+    const ses_batch *b = g->states ? ses_slot_states_begin_pass(g->states, &batch, e) : &batch;
     if (!b || !reserve_logits(g, x->n_rows, e)) return false;
     const int32_t *cu_seqlens = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
     int64_t n = 0;
     for (int64_t s = 0; s < b->seqs; s++)
         for (int32_t i = x->rows[s]; i > 0; i--) x->row[n++] = cu_seqlens[s + 1] - i;
-    ses_output_request request = { .logits = true, .rows = x->row, .n_rows = n, .mems = g->mems };
+    ses_output_request request = { .logits = true, .rows = x->row, .n_rows = n };
+    if (g->states) request.mems = g->states->kind->mems, request.rnn_state = g->states->kind->rnn_state;
     ses_tape_reset(g->tape, NULL);
     g->stats.tokens_read += cu_seqlens[b->seqs] + (b->target_cu_seqlens && b->ids ? b->tokens : 0);
     if (!ses_model_forward(g->model, g->tape, b, &request, &out, e)) return false;
@@ -115,7 +116,7 @@ static bool forward(ses_generator *g, pass *x, ses_err *e)
     if (!y || ses_count(y) != n * g->vocab_size)
         return ses_fail(e, SES_EARG, "the model has no logits over its vocabulary");
     if (!ses_tape_read(g->tape, y, g->logits)) return ses_tape_ok(g->tape, e);
-    return !g->mems || ses_mems_end_pass(g->mems, g->tape, &out, e);
+    return !g->states || ses_slot_states_end_pass(g->states, g->tape, &out, e);
 }
 
 static bool run_pass(ses_generator *g, const ses_pass_part *part, int64_t n, ses_err *e)
@@ -150,8 +151,8 @@ static void apply_reorder(ses_generator *g)
     ses_err e = { 0 };
     g->n_reorder = 0;
     if (!n) return;
-    bool ok = g->mems ? ses_mems_reorder(g->mems, n, g->reorder_to, g->reorder_from, &e)
-                      : ses_cache_reorder(g->cache, n, g->reorder_to, g->reorder_from, &e);
+    bool ok = g->states ? ses_slot_states_reorder(g->states, n, g->reorder_to, g->reorder_from, &e)
+                        : ses_cache_reorder(g->cache, n, g->reorder_to, g->reorder_from, &e);
     for (int64_t i = 0; i < g->n_active; i++) {
         ses_prompt_state *p = g->active[i];
         if (p->reordered && !ok) p->error = e;
@@ -209,13 +210,14 @@ static void use_logits(ses_generator *g, const ses_pass_part *part, int64_t n)
     apply_reorder(g);
 }
 
-/* The cache is unchanged after a failed pass, so its prompts run again, each alone; mems may have changed. */
+/* The cache is unchanged after a failed pass, so its prompts run again, each alone; other states may have
+ * changed. */
 void ses_generator_run_parts(ses_generator *g, const ses_pass_part *part, int64_t n)
 {
     ses_err e = { 0 };
     if (run_pass(g, part, n, &e)) {
         use_logits(g, part, n);
-    } else if (n == 1 || g->mems || g->fails_together) {
+    } else if (n == 1 || g->states || g->fails_together) {
         for (int64_t i = 0; i < n; i++) part[i].p->error = e;
     } else {
         for (int64_t i = 0; i < n; i++) ses_generator_run_parts(g, &part[i], 1);

@@ -202,6 +202,15 @@ typedef struct ses_rnn_grad {
     ses_dst dh0, dc0;     /* gradients of the initial states */
 } ses_rnn_grad;
 
+/* Scores of additive attention (Bahdanau et al. 2015): v . tanh(q_i + k_j) for query i and key j of each
+ * sequence, [queries, keys] sequence after sequence. Keys after the last offset are not read. */
+typedef struct ses_additive {
+    int64_t seqs, cols;
+    const int32_t *cu_seqlens_q, *cu_seqlens_k;
+    const ses_real *q, *k; /* [rows, cols] */
+    const ses_real *v;     /* [cols] */
+} ses_additive;
+
 enum { SES_MAX_TABLES = 4 };
 
 /* A matrix in 16 or 8 bits per number, from a file or quantized in memory. data may be unaligned. */

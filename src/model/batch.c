@@ -184,11 +184,24 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
     return true;
 }
 
+/* A batch that continues after the encoder. */
+static bool check_encoded(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    if (b->ids || b->cache || !m->stack[1].layer)
+        return ses_fail(
+            e, SES_EARG,
+            "encoder_states replace ids in an encoder-decoder, without a KV cache: set one of them");
+    if (b->seqs < 1 || b->tokens < 1 || b->tokens > INT32_MAX || !b->cu_seqlens)
+        return ses_fail(e, SES_EARG, "empty batch");
+    return check_offsets(b->cu_seqlens, b->seqs, b->tokens, 0, "", e) && check_target(m, b, e);
+}
+
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_config *c = m->stack[0].c;
     int64_t max_len = ses_model_max_tokens(m);
     bool goes_on = b->cache && b->cache->cross.layers && !b->ids;
+    if (b->encoder_states) return check_encoded(m, b, e);
     if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu_seqlens || !b->ids)))
         return ses_fail(e, SES_EARG, "empty batch");
     if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);

@@ -44,6 +44,7 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     if (in->hidden != c->hidden)
         m->bridge = ses_dense_add(m->store, c->hidden, in->hidden, SES_BIAS, "bridge");
     k[1] = (ses_stack){ .prefix = "decoder.", .outputs = "decoder_", .causal = true, .cross = true };
+    k[1].vtable = nested ? NULL : m->desc->decoder_vtable;
     k[1].depth = nested ? c->layers : c->decoder.layers;
     k[1].heads = nested ? c->attention.heads : c->decoder.heads;
     k[1].ffn = nested ? c->ffn.width : c->decoder.ffn_width;
@@ -106,10 +107,12 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
 }
 
 /* The generation head: of a decoder (a decoder-only class may use the masked LM head, which is causal there),
- * or the masked LM head of a permutation LM. Models that override the stack lack a KV cache and need mems. */
+ * or the masked LM head of a permutation LM. Models that override the stack lack a KV cache and need mems or
+ * a state. */
 const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c)
 {
-    if (d->vtable && !d->defaults.xl.permutation_lm && !d->defaults.xl.segment_recurrence) return NULL;
+    bool has_mems = d->defaults.xl.permutation_lm || d->defaults.xl.segment_recurrence;
+    if (d->vtable && !has_mems && !d->carries_state) return NULL;
     for (size_t i = 0; i < SES_LEN(c->head); i++) {
         const ses_head *h = c->head[i].head;
         if (h == &ses_head_causal_lm || h == &ses_head_seq2seq_lm ||
@@ -129,7 +132,10 @@ void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
     bool plain = !c->init.by_fan_in || strstr(p->name, "embed.token") || strstr(p->name, "lm.out");
     if (strstr(p->name, ".query"))
         inputs *= (double)(c->attention.head_size ? c->attention.head_size : c->hidden / c->attention.heads);
-    ses_store_init_one(m->store, i, plain ? c->init.range : c->init.range / sqrt(inputs), seed);
+    if (c->init.uniform > 0 && p->init != SES_INIT_ONE)
+        ses_store_init_uniform(m->store, i, c->init.uniform, seed);
+    else
+        ses_store_init_one(m->store, i, plain ? c->init.range : c->init.range / sqrt(inputs), seed);
 }
 
 bool ses_model_loaded(ses_model *m, bool random, ses_err *e)
@@ -289,10 +295,13 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
     if (p->batch->ids) /* otherwise a cache holds the encoder's keys and values */
         at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL);
+    else if (p->batch->encoder_states)
+        at.x = ses_tape_input(p->tape, p->batch->encoder_states, SES_DIM(p->in.tokens, m->source.hidden));
     if (p->batch->predict_positions) at.seqs = &p->target;
     if (has_decoder(m)) {
         if (at.x) ses_forward_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         if (at.x && m->bridge.w) at.x = ses_dense_run(p->tape, m->bridge, at.x, SES_ACT_NONE);
+        p->memory = at.x;
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
     if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
@@ -343,8 +352,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 static const char *no_cache_reason(const ses_model *m)
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
-    if (m->desc->vtable && m->desc->vtable->run)
-        return "it keeps hidden states of earlier tokens (mems) instead";
+    if (m->desc->vtable && m->desc->vtable->run) return "it keeps other states of earlier tokens instead";
     if (!k->causal) return "it is an encoder, not a causal decoder";
     if (k->vtable) return "its attention is not implemented for cached keys and values";
     if (ses_config_scores_distances(&m->c)) return "its scores by distance need the keys of all tokens";

@@ -115,9 +115,12 @@ struct ses_model_desc {
     const char *prefix;
     ses_config defaults;            /* the model type's settings, and values of absent keys */
     const ses_stack_vtable *vtable; /* functions that it overrides; NULL: none */
-    bool encoder_decoder;           /* an encoder and a decoder */
-    int sentinels;                  /* number of sentinel tokens (T5's <extra_id_N>); 0: none */
-    bool tokenizer_sets_segments;   /* transformers' tokenizer for it returns token type ids */
+    /* the same of the decoder of an encoder-decoder */
+    const ses_stack_vtable *decoder_vtable;
+    bool carries_state;           /* generates with ses_batch.rnn_state instead of a KV cache */
+    bool encoder_decoder;         /* an encoder and a decoder */
+    int sentinels;                /* number of sentinel tokens (T5's <extra_id_N>); 0: none */
+    bool tokenizer_sets_segments; /* transformers' tokenizer for it returns token type ids */
     ses_key_table keys[2];
     /* reads what the tables cannot; or NULL */
     bool (*post_read)(ses_config *c, const ses_json *config, ses_err *e);

@@ -72,6 +72,14 @@ typedef enum {
     SES_CUSTOM_GRU
 } ses_custom_head;
 
+/* Attention of a recurrent decoder over the encoder's states. */
+typedef enum {
+    SES_RNN_ATTENTION_GENERAL, /* state' W key */
+    SES_RNN_ATTENTION_DOT,
+    SES_RNN_ATTENTION_ADDITIVE, /* v' tanh(W state + U key) */
+    SES_RNN_ATTENTION_NONE
+} ses_rnn_attention_kind;
+
 typedef struct ses_config {
     int64_t vocab, hidden, layers, labels;
     int64_t pad_id, eos_id; /* below 0: none */
@@ -198,6 +206,9 @@ typedef struct ses_config {
         double ar, tar; /* weights of the penalties on outputs and on their changes over time (AWD-LSTM) */
         bool residual;  /* layers after the first add their input to their output (ELMo) */
         double cell_clip, proj_clip; /* 0: not clipped */
+        int64_t input;               /* columns of the token vectors */
+        ses_rnn_attention_kind attention;
+        bool input_feeding; /* the decoder reads the attentional vector of the step before */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,
          * outputs */
         double input_drop, hidden_drop, weight_drop, embed_drop, output_drop;
@@ -300,6 +311,7 @@ typedef struct ses_config {
 
     struct {
         double range;   /* standard deviation */
+        double uniform; /* all parameters but gains: uniform in +- this; 0: each by its kind */
         bool by_fan_in; /* matrices: range / sqrt(inputs), queries smaller (T5) */
     } init;
 } ses_config;

@@ -132,6 +132,10 @@ void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
         .seqs = b->seqs, .tokens = b->tokens, .host_cu_seqlens = b->cu_seqlens, .host_ids = b->ids
     };
     if (b->ids) upload(p, p->input_c, &p->in, b->segments, b->positions);
+    if (b->encoder_states) {
+        set_lengths(&p->in);
+        p->in.cu_seqlens = ses_tape_ints(p->tape, b->cu_seqlens, b->seqs + 1);
+    }
     if (b->predict_positions) {
         p->target = (ses_seqs){ .seqs = b->seqs,
                                 .tokens = b->target_cu_seqlens[b->seqs],

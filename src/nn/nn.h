@@ -109,6 +109,9 @@ typedef struct ses_forward_ctx {
     size_t n, cap;
     ses_tensor *loss, *penalty; /* penalty: of a training pass, part of the first head's loss; NULL: none */
     const int32_t *mem_cu_seqlens; /* offsets of the mems for the next batch */
+    ses_tensor *memory;            /* in a decoder: the encoder's output, whose sequences are `in` */
+    /* final states of a recurrent encoder, for its decoder: of each layer h and, in an LSTM, c; NULL: none */
+    ses_tensor **final_states;
     /* [depth + 1], for a scalar mix: hidden states of the last stack; NULL: no mix */
     ses_tensor **layer;
     ses_used_rows used;
@@ -316,6 +319,29 @@ ses_tensor *ses_rnn_last(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, b
 
 /* [B, C]: final states of the two directions in x, from ses_rnn_bidirectional. */
 ses_tensor *ses_rnn_final_states(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x);
+
+/* Attention of a recurrent decoder: see rnn_attention.c. */
+typedef struct ses_rnn_attention {
+    ses_rnn_attention_kind kind;
+    ses_dense query, key, out; /* w NULL: none */
+    ses_tensor *v;             /* additive scores; else NULL */
+} ses_rnn_attention;
+
+/* The states that are attended to. */
+typedef struct ses_rnn_attention_keys {
+    ses_tensor *key, *value; /* [S, hidden] */
+    ses_tensor *cu_seqlens_q, *cu_seqlens_k;
+    ses_tensor *len_k; /* NULL: cu_seqlens_k covers all keys */
+    int64_t max_seqlen_q, max_seqlen_k;
+} ses_rnn_attention_keys;
+
+void ses_rnn_attention_add(ses_rnn_attention *a, ses_store *s, const ses_config *c, const char *prefix);
+/* Sets key and value; the caller sets the rest. */
+void ses_rnn_attention_begin(const ses_rnn_attention *a, ses_tape *t, ses_tensor *states,
+                             ses_rnn_attention_keys *k);
+/* Attentional vectors tanh(Wo [context; x]) of the states x. *probs: the weights; probs may be NULL. */
+ses_tensor *ses_rnn_attention_run(const ses_rnn_attention *a, ses_tape *t, const ses_rnn_attention_keys *k,
+                                  ses_tensor *x, ses_tensor **probs);
 
 /* Dropout of recurrent models; each is the identity on a tape that does not train. dropout_kinds.c */
 /* One mask per sequence and column, for all its tokens (locked or variational dropout; Gal and Ghahramani

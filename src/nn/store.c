@@ -353,7 +353,7 @@ enum { CHUNK = 1024 };
 typedef struct init_job {
     ses_store *store;
     const ses_param *param;
-    double deviation;
+    double deviation, uniform; /* uniform above 0: uniform in +- this */
     ses_rng_key key;
 } init_job;
 
@@ -366,14 +366,26 @@ static void init_chunk(void *ctx, int64_t chunk, void *scratch)
     int64_t at = chunk * CHUNK, count = ses_count(d->param->tensor),
             len = count - at < CHUNK ? count - at : CHUNK;
     for (int64_t j = 0; j < len; j++)
-        row[j] = (ses_real)initial_value(d->param, d->deviation, d->key, (uint64_t)(at + j));
+        row[j] = (ses_real)(d->uniform > 0
+                                ? d->uniform * (2 * (double)ses_rand_unit(d->key, (uint64_t)(at + j)) - 1)
+                                : initial_value(d->param, d->deviation, d->key, (uint64_t)(at + j)));
     dev->mem->upload(dev, ses_master_data(d->param->tensor) + at, row, (size_t)len * sizeof *row);
+}
+
+static void init(init_job d)
+{
+    ses_parallel_for(d.store->dev->exec.pool, (ses_count(d.param->tensor) + CHUNK - 1) / CHUNK, init_chunk,
+                     &d);
 }
 
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
-    init_job d = { s, &s->param[i], deviation, { .seed = seed, .site = (uint32_t)i } };
-    ses_parallel_for(s->dev->exec.pool, (ses_count(d.param->tensor) + CHUNK - 1) / CHUNK, init_chunk, &d);
+    init((init_job){ s, &s->param[i], deviation, 0, { .seed = seed, .site = (uint32_t)i } });
+}
+
+void ses_store_init_uniform(ses_store *s, size_t i, double range, uint64_t seed)
+{
+    init((init_job){ s, &s->param[i], 0, range, { .seed = seed, .site = (uint32_t)i } });
 }
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed)

@@ -6,6 +6,9 @@
 #include "kernel/kernel.h"
 #include "sesame/store.h"
 
+/* Random values for parameter i, uniform in +- range. */
+void ses_store_init_uniform(ses_store *s, size_t i, double range, uint64_t seed);
+
 /* Quantizes dense weight i to the device's dtype, or to `as` if that is smaller; its f32 values may be freed
  * afterwards. */
 bool ses_store_quantize(ses_store *s, size_t i, ses_dtype as, ses_err *e);

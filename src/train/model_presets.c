@@ -103,6 +103,13 @@ static const struct {
       "\"embedding_size\": 100, \"hidden_size\": 256, \"num_hidden_layers\": 1, \"pooling\": \"max\", "
       "\"embedding_dropout\": 0.5, \"hidden_dropout\": 0.3, \"classifier_dropout\": 0.5, "
       "\"initializer_range\": 0.1, \"vocab_size\": 30522, \"pad_token_id\": 0}" },
+    { "rnn-seq2seq",
+      "{\"model_type\": \"rnn-seq2seq\", \"hidden_size\": 600, \"embedding_size\": 400, \"encoder_layers\": "
+      "2, "
+      "\"decoder_layers\": 2, \"rnn_type\": \"lstm\", \"bidirectional\": true, \"attention\": \"general\", "
+      "\"input_feeding\": true, \"dropout\": 0.2, \"init_range\": 0.1, \"is_encoder_decoder\": true, "
+      "\"share_encoder_decoder_embeddings\": true, \"tie_word_embeddings\": false, \"vocab_size\": 32000, "
+      "\"pad_token_id\": 0, \"bos_token_id\": 1, \"eos_token_id\": 2, \"decoder_start_token_id\": 1}" },
     { "xlnet-base",
       "{\"model_type\": \"xlnet\", \"d_model\": 768, \"n_layer\": 12, \"n_head\": 12, \"d_inner\": 3072, "
       "\"d_head\": 64, \"ff_activation\": \"gelu\", \"untie_r\": true, \"attn_type\": \"bi\", "
@@ -177,8 +184,8 @@ static bool put_set(ses_json_writer *w, const char *value, ses_err *e)
     return bad.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", bad.msg);
 }
 
-/* The tokenizer's id for a key; -1: keep the config's. decoder_start_token_id follows the config's pad or
- * eos. */
+/* The tokenizer's id for a key; -1: keep the config's. decoder_start_token_id follows the config's pad, eos
+ * or bos. */
 static int64_t tokenizer_value(const fit *f, const char *key)
 {
     if (!f->x) return -1;
@@ -192,6 +199,7 @@ static int64_t tokenizer_value(const fit *f, const char *key)
     int64_t start = int_of(f->config, key);
     return start == int_of(f->config, "pad_token_id")   ? f->x->pad
            : start == int_of(f->config, "eos_token_id") ? end
+           : start == int_of(f->config, "bos_token_id") ? begin
                                                         : -1;
 }
 

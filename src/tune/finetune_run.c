@@ -156,7 +156,7 @@ static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
     f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
-    return f->config && ses_preset_set(&f->config, f->o.set, f->o.n_set, e) &&
+    return f->config && (f->o.config || ses_preset_set(&f->config, f->o.set, f->o.n_set, e)) &&
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
@@ -179,6 +179,18 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
     return f->eval_rows != NULL;
 }
 
+/* Adapts a config for random weights to the tokenizer: vocabulary and special tokens. */
+static bool fit_config(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    if (!o->config) return true;
+    ses_json_doc *fitted = ses_preset_fit(ses_json_root(f->config), f->tuner->tokenizer, o->set, o->n_set, e);
+    if (!fitted) return ses_wrap(e, "%s", o->config);
+    ses_json_free(f->config);
+    f->config = fitted;
+    return true;
+}
+
 static ses_vectors *open_vectors(const char *path, ses_err *e)
 {
     ses_vectors *v = ses_vectors_open(path, e);
@@ -191,11 +203,11 @@ static ses_vectors *open_vectors(const char *path, ses_err *e)
 static bool open_model(ses_finetune *f, const ses_json *config, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
-    int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0, copied;
+    int64_t copied;
     ses_vectors *v = o->vectors ? open_vectors(o->vectors, e) : NULL;
     if (o->vectors && !v) return false;
     if (v) f->tuner->embedding_size = ses_vectors_dim(v);
-    bool ok = (o->open_model || ses_finetuner_build_config(f->tuner, config, vocab, e)) &&
+    bool ok = (o->open_model || ses_finetuner_build_config(f->tuner, config, e)) &&
               ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e);
     if (ok && v)
         ok = ses_token_vectors_copy(f->tuner->model, f->tuner->tokenizer, v, &copied, e) ||
@@ -216,9 +228,10 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
     ses_free(tokenizer);
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
-        !ses_finetune_check_metric(f, e))
+        !ses_finetune_check_metric(f, e) || !fit_config(f, e))
         return false;
-    return open_model(f, config, e) && ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
+    return open_model(f, ses_finetune_base_config(f), e) &&
+           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
            (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||

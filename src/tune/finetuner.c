@@ -187,7 +187,7 @@ static void put_labels(ses_json_writer *w, const ses_finetuner *t)
 }
 
 /* Is this key of the base model's config.json dropped, because the new config has its own value or none? */
-static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
+static bool is_replaced(const char *key, const ses_finetuner *t)
 {
     static const struct {
         const char *key;
@@ -199,8 +199,7 @@ static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
                 { "problem_type", false } };
     for (size_t i = 0; i < SES_LEN(own); i++)
         if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
-    if (t->embedding_size && !strcmp(key, "embedding_size")) return true;
-    return vocab > 0 && !strcmp(key, "vocab_size");
+    return t->embedding_size && !strcmp(key, "embedding_size");
 }
 
 /* The class for the task: the config's own if it has the task's other head. */
@@ -213,7 +212,7 @@ static const char *class_for(const ses_finetune_task *k, const ses_json *base, s
     return ses_model_class_for_head(base, k->head->name, e);
 }
 
-bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e)
+bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err *e)
 {
     const ses_finetune_task *k = t->task;
     const char *class = k->head ? class_for(k, base, e) : NULL;
@@ -226,11 +225,10 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
         ses_json_end_array(w);
     }
     for (size_t i = 0; i < ses_json_len(base); i++) {
-        if (is_replaced(ses_json_key(base, i, NULL), t, vocab)) continue;
+        if (is_replaced(ses_json_key(base, i, NULL), t)) continue;
         ses_json_put_key(w, ses_json_key(base, i, NULL));
         ses_json_put_value(w, ses_json_at(base, i));
     }
-    if (vocab > 0) ses_json_put_key(w, "vocab_size"), ses_json_put_int(w, vocab);
     if (t->embedding_size && ses_json_get(base, "embedding_size"))
         ses_json_member_int(w, "embedding_size", t->embedding_size);
     if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);

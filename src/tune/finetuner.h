@@ -175,9 +175,8 @@ void ses_finetuner_free(ses_finetuner *t);
 ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
                                             ses_device *dev, ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
-/* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in
- * base. */
-bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e);
+/* Sets t->config: base with this task's class and labels. */
+bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err *e);
 /* Opens t->model (unless it was given) by t->config: the weights of dir, with a new head if dir has none
  * for the task; dir NULL: random weights. */
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e);

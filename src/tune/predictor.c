@@ -128,7 +128,7 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
     bool use_own = p->labels && (p->has_label_names || !ses_examples_label_count(rows));
     bool ok = p->tuner && ses_finetuner_set_labels(p->tuner, use_own ? p->labels : rows, e);
     if (ok && !p->tuner->classifier)
-        ok = ses_finetuner_build_config(p->tuner, ses_json_root(p->config), 0, e) &&
+        ok = ses_finetuner_build_config(p->tuner, ses_json_root(p->config), e) &&
              ses_finetuner_open_model(p->tuner, p->dir, false, 0, e);
     if (ok && rename_labels(p, e)) return true;
     ses_finetuner_free(p->tuner);
