@@ -344,7 +344,7 @@ static void test_names(void)
     ses_safetensors_free(s);
 }
 
-/* The classifier in training: the loss by the statistics of the batch, and the running statistics after it. */
+/* The classifier in training: its loss, and the running statistics after one batch. */
 static void test_batch_norm(void)
 {
     static const char folder[] = "tests/golden/awd-lstm-classify";

@@ -1,4 +1,4 @@
-/* What the trainer decides by evaluations: the schedule plateau, and when asgd starts to average. */
+/* The trainer and its evaluations: the schedule plateau, the start of the average of asgd. */
 #define _DEFAULT_SOURCE
 #include "trainer_fixture.h"
 

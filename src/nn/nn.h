@@ -384,7 +384,7 @@ typedef struct ses_head_params {
     ses_tensor *boundary_position;
     /* custom head: hidden layers, or recurrent layers (forward, backward) */
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
-    ses_batch_norm_params batch_norm[2]; /* of ULMFiT's classifier, before custom[i] */
+    ses_batch_norm_params batch_norm[2]; /* ULMFiT's classifier: before custom[i] */
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
     ses_tensor *token; /* the token table, if the head reads tokens */
 } ses_head_params;

@@ -1,6 +1,6 @@
-/* The classifier of ULMFiT (Howard and Ruder 2018): the state of the last token, the maximum and the mean of the
- * last head.pooled tokens, then batch norm, dropout and a layer without bias, twice, with a ReLU between. Names
- * and shapes follow fastai. */
+/* The classifier of ULMFiT (Howard and Ruder 2018): the state of the last token, the maximum and the mean of
+ * the last head.pooled tokens, then batch norm, dropout and a layer without bias, twice, with a ReLU between.
+ * Names and shapes follow fastai. */
 #include "nn.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* y = (x - mean) / sqrt(var + eps) * gain + bias by column (Ioffe and Szegedy 2015). A training tape uses mean
- * and variance of the rows of x and moves the running statistics towards them, as PyTorch does; otherwise the
- * running statistics are used, so that a row does not depend on the others. One row has no variance: it uses
+/* y = (x - mean) / sqrt(var + eps) * gain + bias by column (Ioffe and Szegedy 2015). A training tape uses
+ * mean and variance of the rows of x and moves the running statistics towards them, as PyTorch does;
+ * otherwise the running statistics are used, so that rows are independent. One row has no variance: it uses
  * the running statistics, too. */
 #include "op.h"
 

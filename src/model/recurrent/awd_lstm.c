@@ -1,10 +1,9 @@
 /* AWD-LSTM (Merity et al. 2018): LSTM layers over token vectors, with dropout on the recurrent weights,
- * locked dropout and dropout of vocabulary entries; ULMFiT (Howard and Ruder 2018) fine-tunes it. Config keys and
- * defaults follow fastai. Also the character language model of Flair (Akbik et al. 2018): one wide
- * layer, projected to the vocabulary by a matrix of its own; a backward model reads reversed texts.
+ * locked dropout and dropout of vocabulary entries; ULMFiT (Howard and Ruder 2018) fine-tunes it. Config keys
+ * and defaults follow fastai.
  *
  * The state of a sequence (ses_batch.rnn_state) is h, then c, of each layer in order. */
-#include "model/model_desc.h"
+#include "lstm_lm.h"
 
 #include "base/alloc.h"
 #include "nn/layer_hooks.h"
@@ -35,8 +34,7 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("out_bias", lm.bias),
 };
 
-/* Sets what follows from the sizes of the layers. */
-static bool set_sizes(ses_config *c, ses_err *e)
+bool ses_lstm_lm_set_sizes(ses_config *c, ses_err *e)
 {
     if (c->embed.tied && c->rnn.last_size != c->rnn.input)
         return ses_fail(e, SES_EARG, "tied weights need a last layer as wide as the token vectors");
@@ -55,24 +53,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     if (!ses_config_bool(config, "bidir", &bidirectional, e)) return false;
     if (bidirectional) return ses_fail(e, SES_EUNSUPPORTED, "\"bidir\" is true: only false is supported");
     c->rnn.last_size = c->rnn.input;
-    return set_sizes(c, e);
-}
-
-static const ses_config_key flair_keys[] = {
-    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
-    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
-    SES_KEY_INTEGER("hidden_size", rnn.size, 1, SES_MAX_WIDTH),
-    SES_KEY_INTEGER("nlayers", layers, 1, SES_MAX_LAYERS),
-    SES_KEY_RATE("dropout", dropout.hidden),
-};
-
-static bool flair_post_read(ses_config *c, const ses_json *config, ses_err *e)
-{
-    bool forward = true;
-    if (!ses_config_bool(config, "is_forward_lm", &forward, e)) return false;
-    c->rnn.backward = !forward;
-    c->rnn.last_size = c->rnn.size;
-    return set_sizes(c, e);
+    return ses_lstm_lm_set_sizes(c, e);
 }
 
 /* ---- parameters ---- */
@@ -211,7 +192,7 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     return x;
 }
 
-static const ses_stack_vtable vtable = { .add = add, .run = run };
+const ses_stack_vtable ses_lstm_lm_vtable = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
@@ -250,7 +231,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_awd_lstm = {
     .name = "awd-lstm",
     .prefix = "",
-    .vtable = &vtable,
+    .vtable = &ses_lstm_lm_vtable,
     .defaults = { .pad_id = -1,
                   .eos_id = -1,
                   .decoder.start_id = -1,
@@ -280,41 +261,4 @@ const ses_model_desc ses_model_awd_lstm = {
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
-};
-
-/* flair keeps all layers in one module. */
-static const ses_tensor_name flair_tensors[] = {
-    { "embed.token", "encoder.weight" },
-    { "layer.#.weight_ih_l0", "rnn.weight_ih_l#" },
-    { "layer.#.weight_hh_l0", "rnn.weight_hh_l#" },
-    { "layer.#.bias_ih_l0", "rnn.bias_ih_l#" },
-    { "layer.#.bias_hh_l0", "rnn.bias_hh_l#" },
-    { "lm.out.*", "/decoder.*" },
-};
-
-static const ses_class flair_classes[] = {
-    { .name = "FlairModel" },
-    SES_CLASS("FlairForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
-};
-
-const ses_model_desc ses_model_flair_lm = {
-    .name = "flair-lm",
-    .prefix = "",
-    .vtable = &vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .layers = 1,
-                  .rnn = { .type = SES_RNN_LSTM, .input = 100, .size = 2048 },
-                  .dropout.hidden = 0.1,
-                  .init.range = 0.058,
-                  .position.kind = SES_POS_NONE,
-                  .attention.causal = true,
-                  .lm.no_transform = true,
-                  .lm.bias = true },
-    .keys = { SES_TABLE(flair_keys) },
-    .post_read = flair_post_read,
-    .tensors = { SES_TABLE(flair_tensors) },
-    .class = flair_classes,
-    .n_classes = SES_LEN(flair_classes),
 };

@@ -1,0 +1,57 @@
+/* The character language model of Flair (Akbik et al. 2018): a wide LSTM, projected to the vocabulary by a
+ * matrix of its own, with plain dropout. A backward model reads reversed texts. */
+#include "lstm_lm.h"
+
+static const ses_config_key keys[] = {
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("hidden_size", rnn.size, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("nlayers", layers, 1, SES_MAX_LAYERS),
+    SES_KEY_RATE("dropout", dropout.hidden),
+};
+
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
+{
+    bool forward = true;
+    if (!ses_config_bool(config, "is_forward_lm", &forward, e)) return false;
+    c->rnn.backward = !forward;
+    c->rnn.last_size = c->rnn.size;
+    return ses_lstm_lm_set_sizes(c, e);
+}
+
+/* flair keeps all layers in one module. */
+static const ses_tensor_name tensors[] = {
+    { "embed.token", "encoder.weight" },
+    { "layer.#.weight_ih_l0", "rnn.weight_ih_l#" },
+    { "layer.#.weight_hh_l0", "rnn.weight_hh_l#" },
+    { "layer.#.bias_ih_l0", "rnn.bias_ih_l#" },
+    { "layer.#.bias_hh_l0", "rnn.bias_hh_l#" },
+    { "lm.out.*", "/decoder.*" },
+};
+
+static const ses_class classes[] = {
+    { .name = "FlairModel" },
+    SES_CLASS("FlairForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
+};
+
+const ses_model_desc ses_model_flair_lm = {
+    .name = "flair-lm",
+    .prefix = "",
+    .vtable = &ses_lstm_lm_vtable,
+    .defaults = { .pad_id = -1,
+                  .eos_id = -1,
+                  .decoder.start_id = -1,
+                  .layers = 1,
+                  .rnn = { .type = SES_RNN_LSTM, .input = 100, .size = 2048 },
+                  .dropout.hidden = 0.1,
+                  .init.range = 0.058,
+                  .position.kind = SES_POS_NONE,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .lm.bias = true },
+    .keys = { SES_TABLE(keys) },
+    .post_read = post_read,
+    .tensors = { SES_TABLE(tensors) },
+    .class = classes,
+    .n_classes = SES_LEN(classes),
+};
