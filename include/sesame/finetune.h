@@ -125,8 +125,8 @@ typedef struct ses_transfer_options {
 } ses_transfer_options;
 
 typedef struct ses_finetune_options {
-    const char *model;      /* folder or name of the pretrained model, see ses_model_resolve */
-    const char *config;     /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
+    const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
+    const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
     /* Instead of both: an open model, borrowed, opened with `train` and a head for the task; `tokenizer`
      * is required. If the task has labels, they are the model's. */
     ses_model *open_model;

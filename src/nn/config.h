@@ -201,12 +201,10 @@ typedef struct ses_config {
         int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
         bool bidirectional;
         bool backward;  /* a language model of reversed texts */
-        int64_t input;  /* columns of the token vectors */
         int64_t window; /* tokens that gradients pass through (truncated backpropagation); 0: all */
         double ar, tar; /* weights of the penalties on outputs and on their changes over time (AWD-LSTM) */
         bool residual;  /* layers after the first add their input to their output (ELMo) */
         double cell_clip, proj_clip; /* 0: not clipped */
-        int64_t input;               /* columns of the token vectors */
         ses_rnn_attention_kind attention;
         bool input_feeding; /* the decoder reads the attentional vector of the step before */
         /* dropout rates: inputs of the first layer, between layers, recurrent weights, vocabulary entries,

@@ -14,7 +14,7 @@
 
 static const ses_config_key keys[] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
-    SES_KEY_INTEGER("emb_sz", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("emb_sz", input.width, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("n_hid", rnn.size, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("n_layers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("pad_token", pad_id, -1, SES_MAX_VOCAB),
@@ -36,7 +36,7 @@ static const ses_config_key keys[] = {
 
 bool ses_lstm_lm_set_sizes(ses_config *c, ses_err *e)
 {
-    if (c->embed.tied && c->rnn.last_size != c->rnn.input)
+    if (c->embed.tied && c->rnn.last_size != c->input.width)
         return ses_fail(e, SES_EARG, "tied weights need a last layer as wide as the token vectors");
     c->hidden = c->rnn.last_size;
     c->rnn.state = 0;
@@ -52,7 +52,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     bool bidirectional = false;
     if (!ses_config_bool(config, "bidir", &bidirectional, e)) return false;
     if (bidirectional) return ses_fail(e, SES_EUNSUPPORTED, "\"bidir\" is true: only false is supported");
-    c->rnn.last_size = c->rnn.input;
+    c->rnn.last_size = c->input.width;
     return ses_lstm_lm_set_sizes(c, e);
 }
 
@@ -72,14 +72,14 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     lstm_params *o = ses_alloc(sizeof *o, e);
     k->priv = o;
     if (!o) return false;
-    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->rnn.input), SES_INIT_NORMAL);
+    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->input.width), SES_INIT_NORMAL);
     ses_store_set_embedding(s, k->token);
     for (int i = 0; i < (int)k->depth; i++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "layer.%d.", i);
         ses_rnn_shape shape = { .type = SES_RNN_LSTM,
                                 .size = size_of(c, i),
-                                .width = i ? c->rnn.size : c->rnn.input };
+                                .width = i ? c->rnn.size : c->input.width };
         o->layer[i] = ses_rnn_add(s, &shape, prefix, 0, "");
     }
     return ses_store_ok(s, e);
@@ -236,8 +236,8 @@ const ses_model_desc ses_model_awd_lstm = {
                   .eos_id = -1,
                   .decoder.start_id = -1,
                   .layers = 3,
+                  .input.width = 400,
                   .rnn = { .type = SES_RNN_LSTM,
-                           .input = 400,
                            .window = 72,
                            .size = 1152,
                            .input_drop = 0.25,

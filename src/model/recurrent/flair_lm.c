@@ -4,7 +4,7 @@
 
 static const ses_config_key keys[] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
-    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("embedding_size", input.width, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("hidden_size", rnn.size, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("nlayers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_RATE("dropout", dropout.hidden),
@@ -42,7 +42,8 @@ const ses_model_desc ses_model_flair_lm = {
                   .eos_id = -1,
                   .decoder.start_id = -1,
                   .layers = 1,
-                  .rnn = { .type = SES_RNN_LSTM, .input = 100, .size = 2048 },
+                  .input.width = 100,
+                  .rnn = { .type = SES_RNN_LSTM, .size = 2048 },
                   .dropout.hidden = 0.1,
                   .init.range = 0.058,
                   .position.kind = SES_POS_NONE,

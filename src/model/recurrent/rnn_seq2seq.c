@@ -12,7 +12,7 @@
 static const ses_config_key keys[] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
     SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
-    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("embedding_size", input.width, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("encoder_layers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("decoder_layers", decoder.layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
@@ -29,7 +29,7 @@ static const ses_config_key keys[] = {
 /* Units of a direction. */
 static bool set_sizes(ses_config *c, ses_err *e)
 {
-    if (!c->rnn.input) c->rnn.input = c->hidden;
+    if (!c->input.width) c->input.width = c->hidden;
     if (c->rnn.bidirectional && c->hidden % 2)
         return ses_fail(e, SES_EARG, "\"hidden_size\" %lld is odd: both directions have half of it",
                         (long long)c->hidden);
@@ -57,11 +57,11 @@ static bool read_tables(ses_config *c, const ses_json *config, ses_err *e)
     if (most >= targets)
         return ses_fail(e, SES_EARG, "token id %lld is outside the decoder's vocabulary of %lld",
                         (long long)most, (long long)targets);
-    return !c->embed.tied || c->rnn.input == c->hidden ||
+    return !c->embed.tied || c->input.width == c->hidden ||
            ses_fail(e, SES_EARG,
                     "\"tie_word_embeddings\" needs equal \"embedding_size\" and \"hidden_size\", which are "
                     "%lld and %lld",
-                    (long long)c->rnn.input, (long long)c->hidden);
+                    (long long)c->input.width, (long long)c->hidden);
 }
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -106,7 +106,7 @@ static bool add_table(ses_stack *k, ses_store *s, const ses_config *c, ses_err *
     k->n_unique = k->depth;
     k->layer = k->priv ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
     if (!k->layer) return false;
-    if (!k->token) k->token = ses_store_add(s, name, SES_DIM(c->vocab, c->rnn.input), SES_INIT_NORMAL);
+    if (!k->token) k->token = ses_store_add(s, name, SES_DIM(c->vocab, c->input.width), SES_INIT_NORMAL);
     ses_store_set_embedding(s, k->token);
     return true;
 }
@@ -114,7 +114,7 @@ static bool add_table(ses_stack *k, ses_store *s, const ses_config *c, ses_err *
 static bool add_encoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     encoder_layer *o = k->priv = ses_alloc_array((size_t)k->depth, sizeof *o, e);
-    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->rnn.size, .width = c->rnn.input };
+    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->rnn.size, .width = c->input.width };
     if (!add_table(k, s, c, e)) return false;
     for (int i = 0; i < (int)k->depth; i++) {
         o[i].rnn[0] = ses_rnn_add(s, &shape, "rnn.", i, "");
@@ -127,7 +127,7 @@ static bool add_encoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err
 static bool add_decoder(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     decoder *o = k->priv = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->rnn, e);
-    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->hidden, .width = c->rnn.input };
+    ses_rnn_shape shape = { .type = c->rnn.type, .size = c->hidden, .width = c->input.width };
     if (c->rnn.input_feeding) shape.width += c->hidden;
     if (!add_table(k, s, c, e)) return false;
     for (int i = 0; i < (int)k->depth; i++) {
@@ -529,7 +529,7 @@ const ses_model_desc ses_model_rnn_seq2seq = {
 static const ses_config_key cove_keys[] = {
     SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
     SES_KEY_INTEGER("hidden_size", hidden, 1, SES_MAX_WIDTH),
-    SES_KEY_INTEGER("embedding_size", rnn.input, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("embedding_size", input.width, 1, SES_MAX_WIDTH),
     SES_KEY_INTEGER("encoder_layers", layers, 1, SES_MAX_LAYERS),
     SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
     SES_KEY_FLAG("bidirectional", rnn.bidirectional),
@@ -573,7 +573,7 @@ const ses_model_desc ses_model_cove = {
                   .attention.heads = 1,
                   .position.kind = SES_POS_NONE,
                   .rnn.type = SES_RNN_LSTM,
-                  .rnn.input = 300,
+                  .input.width = 300,
                   .rnn.bidirectional = true,
                   .dropout.embed = -1,
                   .dropout.head = -1,
