@@ -97,8 +97,23 @@ typedef struct ses_w2v_shard {
     ses_err err;
 } ses_w2v_shard;
 
-typedef struct ses_w2v {
+typedef struct ses_w2v ses_w2v;
+
+/* How rounds are computed: by threads (word2vec_round.c), or by a device with the kernel word_rounds
+ * (word2vec_device.c), where all steps of a round start from the same weights. */
+typedef struct ses_w2v_engine {
+    bool (*begin)(ses_w2v *w, ses_err *e);   /* after a start or a resumed checkpoint */
+    bool (*advance)(ses_w2v *w, ses_err *e); /* trains at least one round of the pass; adds to the sums */
+    bool (*fetch)(ses_w2v *w, ses_err *e);   /* brings w->weight up to date */
+    void (*end)(ses_w2v *w);                 /* frees what begin allocated, also if that failed */
+} ses_w2v_engine;
+
+extern const ses_w2v_engine ses_w2v_threads, ses_w2v_device;
+
+struct ses_w2v {
     ses_vector_job *job;
+    const ses_w2v_engine *engine;
+    void *state; /* of the engine */
     ses_word_corpus corpus;
     ses_kernels kernel;
     ses_thread_pool *pool;
@@ -120,21 +135,28 @@ typedef struct ses_w2v {
     _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
     ses_w2v_copy **copies;   /* [rows]: first copy while merging, else NULL */
-    float step_in, step_out; /* see merge */
+    float step_in, step_out; /* of the current round */
     bool planning;           /* the next parallel loop plans the round `round` */
     float rate;
     double loss, pass_loss; /* sums since the last report, since the begin of the pass */
     int64_t pairs, pass_pairs;
-    double saved_at; /* seconds, time of the last checkpoint */
-} ses_w2v;
+    double saved_at;  /* seconds, time of the last checkpoint */
+    int64_t reported; /* round of the last report */
+};
+
+/* Learning rate of a round: linear decay to 1 / 10,000. */
+float ses_w2v_rate(const ses_w2v *w, int64_t round);
+/* Sizes of a use as input and as output, see ses_word_scale. */
+float ses_w2v_in_step(const ses_w2v *w, float rate);
+float ses_w2v_out_step(const ses_w2v *w, float rate);
+/* Where the random numbers of a pass start, see word_draws.h: of subsampling, of steps. */
+uint64_t ses_w2v_keep_start(const ses_w2v *w, uint32_t pass);
+uint64_t ses_w2v_step_start(const ses_w2v *w, uint32_t pass);
+/* False, with an error: the loss of the pass is not finite. */
+bool ses_w2v_check_loss(const ses_w2v *w, ses_err *e);
 
 /* Plans the current round of shard s. False: shard->err. */
 bool ses_w2v_plan(ses_w2v *w, int64_t s);
-/* Runs the current round: train, merge, plan the next one. False: out of memory or diverged. */
-bool ses_w2v_round(ses_w2v *w, ses_err *e);
-/* Plans the first round after a start or a resumed checkpoint. */
-bool ses_w2v_begin(ses_w2v *w, ses_err *e);
-void ses_w2v_shard_free(ses_w2v_shard *s);
 
 /* Whether one shard uses a row in this round. */
 static inline bool ses_w2v_owns(const ses_w2v *w, int64_t s, int32_t row)
