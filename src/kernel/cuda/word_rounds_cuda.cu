@@ -4,6 +4,7 @@
  * Then each round is two launches:
  * 3. train_steps: a warp for each step computes its gradients from the weights before the round.
  * 4. add_gradients: a warp for each row adds them up, in the order of the text.
+ * From Hopper on, a launch begins while the one before it ends: it reads its part of the plan, then waits.
  * No atomics: repeated runs give the same bits. */
 #include "cuda_common.cuh"
 
@@ -15,7 +16,9 @@ extern "C" {
 #include "kernel/word_draws.h"
 }
 
-enum { TILE_IN = 4, TILE_OUT = 8, STEP_WARPS = 4, ROW_WARPS = 8, LANE_COLS = 4, STRIDE = WARP * LANE_COLS };
+/* A run of more than LONG_RUN gradients is added up by a whole block. */
+enum { TILE_IN = 4, TILE_OUT = 8, STEP_WARPS = 2, ROW_WARPS = 8, LONG_RUN = 16 };
+enum { LANE_COLS = 4, STRIDE = WARP * LANE_COLS };
 
 /* Arguments of all launches. Slots of a step: 2 window inputs, then outputs. Gradients of a step: one for
  * each slot; for a bag one of all inputs, the outputs, and the mean. */
@@ -139,8 +142,6 @@ __global__ static void find_rounds(plan p)
 
 /* ---- steps ---- */
 
-__device__ static inline float4 load4(const float *p) { return *(const float4 *)p; }
-
 __device__ static inline float dot4(float4 a, float4 b, float sum)
 {
     return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -151,19 +152,32 @@ __device__ static inline float4 add_scaled(float4 sum, float g, float4 a)
     return make_float4(fmaf(g, a.x, sum.x), fmaf(g, a.y, sum.y), fmaf(g, a.z, sum.z), fmaf(g, a.w, sum.w));
 }
 
+/* Lanes with the bit WIDTH keep the upper half of the sums, the others the lower half. */
+template <int WIDTH> __device__ static inline void fold(float v[WARP], unsigned lane)
+{
+    bool upper = lane & WIDTH;
+#pragma unroll
+    for (int k = 0; k < WIDTH; k++) {
+        float send = upper ? v[k] : v[k + WIDTH], keep = upper ? v[k + WIDTH] : v[k];
+        v[k] = keep + __shfl_xor_sync(0xffffffffu, send, WIDTH);
+    }
+}
+
 /* Lane l receives the sum over all lanes of v[l]. */
 __device__ static inline float sum_each(float v[WARP], unsigned lane)
 {
-#pragma unroll
-    for (unsigned width = WARP / 2; width; width /= 2) {
-        bool upper = lane & width;
-#pragma unroll
-        for (unsigned k = 0; k < width; k++) {
-            float send = upper ? v[k] : v[k + width], keep = upper ? v[k + width] : v[k];
-            v[k] = keep + __shfl_xor_sync(0xffffffffu, send, width);
-        }
-    }
+    fold<16>(v, lane), fold<8>(v, lane), fold<4>(v, lane), fold<2>(v, lane), fold<1>(v, lane);
     return v[0];
+}
+
+/* Waits until the launch before is done; the next one may begin. Every thread must call it before it returns:
+ * launches would overtake each other otherwise. */
+__device__ static inline void wait_for_launch(void)
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+    cudaGridDependencySynchronize();
+#endif
 }
 
 /* A tile of inputs and outputs of a step. */
@@ -174,53 +188,76 @@ struct tile {
     bool add_dx, add_dy;
 };
 
-/* Lane i * TILE_OUT + j receives the product of input i and output j. */
-__device__ static inline float products(const tile &t, int64_t cols, unsigned lane)
+/* Columns c .. c + 3 of a tile; 0 beyond the last column. */
+struct tile_columns {
+    float4 x[TILE_IN], y[TILE_OUT], dy[TILE_OUT];
+};
+
+__device__ static inline float4 load4(const float *row, int64_t c, int64_t cols)
 {
-    float acc[WARP] = {};
-    for (int64_t c = lane * LANE_COLS; c < cols; c += STRIDE) {
-        float4 y[TILE_OUT];
-#pragma unroll
-        for (int j = 0; j < TILE_OUT; j++) y[j] = load4(t.y[j] + c);
-#pragma unroll
-        for (int i = 0; i < TILE_IN; i++) {
-            float4 x = load4(t.x[i] + c);
-#pragma unroll
-            for (int j = 0; j < TILE_OUT; j++) acc[i * TILE_OUT + j] = dot4(x, y[j], acc[i * TILE_OUT + j]);
-        }
-    }
-    return sum_each(acc, lane);
+    return c < cols ? *(const float4 *)(row + c) : make_float4(0, 0, 0, 0);
 }
 
-/* Stores or adds the gradients; g: coefficient of the lane's pair. */
-__device__ static inline void store_gradients(const tile &t, float g, int64_t cols, unsigned lane)
+__device__ static inline void load_inputs(tile_columns &v, const tile &t, int64_t c, int64_t cols)
 {
-    float coefficient[WARP];
 #pragma unroll
-    for (int k = 0; k < WARP; k++) coefficient[k] = __shfl_sync(0xffffffffu, g, k);
-    for (int64_t c = lane * LANE_COLS; c < cols; c += STRIDE) {
-        float4 y[TILE_OUT], dy[TILE_OUT];
+    for (int i = 0; i < TILE_IN; i++) v.x[i] = load4(t.x[i], c, cols);
+}
+
+__device__ static inline void load_outputs(tile_columns &v, const tile &t, int64_t c, int64_t cols)
+{
 #pragma unroll
-        for (int j = 0; j < TILE_OUT; j++) {
-            y[j] = load4(t.y[j] + c);
-            dy[j] = t.add_dy && j < t.m ? load4(t.dy + j * cols + c) : make_float4(0, 0, 0, 0);
-        }
+    for (int j = 0; j < TILE_OUT; j++) v.y[j] = load4(t.y[j], c, cols);
+}
+
+__device__ static inline void load_output_gradients(tile_columns &v, const tile &t, int64_t c, int64_t cols)
+{
 #pragma unroll
-        for (int i = 0; i < TILE_IN; i++) {
-            if (i >= t.n) break;
-            float4 x = load4(t.x[i] + c), *to = (float4 *)(t.dx + i * cols + c);
-            float4 dx = t.add_dx ? *to : make_float4(0, 0, 0, 0);
+    for (int j = 0; j < TILE_OUT; j++)
+        v.dy[j] = t.add_dy && j < t.m ? load4(t.dy + j * cols, c, cols) : make_float4(0, 0, 0, 0);
+}
+
+__device__ static inline void store_output_gradients(const tile_columns &v, const tile &t, int64_t c,
+                                                     int64_t cols)
+{
 #pragma unroll
-            for (int j = 0; j < TILE_OUT; j++) {
-                dx = add_scaled(dx, coefficient[i * TILE_OUT + j], y[j]);
-                dy[j] = add_scaled(dy[j], coefficient[i * TILE_OUT + j], x);
-            }
-            *to = dx;
-        }
+    for (int j = 0; j < TILE_OUT; j++)
+        if (j < t.m && c < cols) *(float4 *)(t.dy + j * cols + c) = v.dy[j];
+}
+
+/* acc[i * TILE_OUT + j] += part of the product of input i and output j */
+__device__ static inline void add_products(float acc[WARP], const tile_columns &v)
+{
+#pragma unroll
+    for (int i = 0; i < TILE_IN; i++)
 #pragma unroll
         for (int j = 0; j < TILE_OUT; j++)
-            if (j < t.m) *(float4 *)(t.dy + j * cols + c) = dy[j];
+            acc[i * TILE_OUT + j] = dot4(v.x[i], v.y[j], acc[i * TILE_OUT + j]);
+}
+
+/* Stores or adds the gradients of the inputs; adds those of the outputs to v.dy. g [WARP]: coefficients. */
+__device__ static inline void step_columns(tile_columns &v, const tile &t, const float g[WARP], int64_t c,
+                                           int64_t cols)
+{
+#pragma unroll
+    for (int i = 0; i < TILE_IN; i++) {
+        float4 dx = t.add_dx && i < t.n ? load4(t.dx + i * cols, c, cols) : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int j = 0; j < TILE_OUT; j++) {
+            dx = add_scaled(dx, g[i * TILE_OUT + j], v.y[j]);
+            v.dy[j] = add_scaled(v.dy[j], g[i * TILE_OUT + j], v.x[i]);
+        }
+        if (i < t.n && c < cols) *(float4 *)(t.dx + i * cols + c) = dx;
     }
+}
+
+/* The coefficient of the lane's pair, f: its product; adds its loss. */
+__device__ static inline float coefficient(float f, int label, bool valid, float rate, float *loss)
+{
+    float z = label ? f : -f, e = expf(-fabsf(z)), wrong = (z < 0 ? 1 : e) / (1 + e); /* 1 - sigmoid(z) */
+    if (!valid) return 0;
+    *loss += f == f ? log1pf(e) - fminf(z, 0) : f;
+    return label ? rate * wrong : -rate * wrong;
 }
 
 /* Mean of the rows of a bag, for the columns of the lane. */
@@ -230,72 +267,137 @@ __device__ static inline void average(const plan &p, const int32_t *in, int n, f
     for (int64_t c = lane * LANE_COLS; c < p.r.cols; c += STRIDE) {
         float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
-        for (int i = 0; i < n; i++) sum = add_scaled(sum, share, load4(p.r.weight + in[i] * p.r.cols + c));
+        for (int i = 0; i < n; i++)
+            sum = add_scaled(sum, share, *(const float4 *)(p.r.weight + in[i] * p.r.cols + c));
         *(float4 *)(mean + c) = sum;
     }
 }
 
-/* Each lane reads and writes its own columns only, so gradients need no barrier. */
-__global__ static void __launch_bounds__(STEP_WARPS *WARP) train_steps(plan p, int64_t round, float rate)
+/* A step with n inputs and m outputs; returns the loss of the lane. ONE: all columns fit into the registers of
+ * a warp; otherwise they are read twice. Each lane reads and writes its own columns only, so gradients need
+ * no barrier. */
+template <bool ONE>
+__device__ static inline float train_step(const plan &p, const int32_t *in, int n, const int32_t *out, int m,
+                                          float *grad, float rate, unsigned lane)
 {
-    unsigned lane = threadIdx.x % WARP;
-    int64_t step = (int64_t)blockIdx.x * STEP_WARPS + threadIdx.x / WARP, cols = p.r.cols;
-    if (step >= p.steps) return;
-    int64_t at = round * p.steps + step;
-    uint32_t size = p.size[at];
-    const int32_t *in = p.row + at * p.slots, *out = in + p.in_slots;
-    int n = (int)(size & 0xffff), m = (int)(size >> 16);
-    float *grad = p.grad + step * p.grads * cols, loss = 0, *mean = grad + (p.grads - 1) * cols;
-    if (p.r.bags && n) {
-        average(p, in, n, mean, lane);
-        n = 1;
-    }
+    int64_t cols = p.r.cols, first = lane * LANE_COLS;
+    float loss = 0, *mean = grad + (p.grads - 1) * cols;
     for (int j0 = 0; j0 < m; j0 += TILE_OUT) {
         tile t;
+        tile_columns v;
         t.m = m - j0 < TILE_OUT ? m - j0 : TILE_OUT;
-        t.dy = grad + ((p.r.bags ? 1 : p.in_slots) + j0) * cols;
+        t.dy = grad + ((p.r.bags ? 1 : p.in_slots) + j0) * cols, t.add_dy = false;
 #pragma unroll
         for (int j = 0; j < TILE_OUT; j++)
             t.y[j] = p.r.weight + (out[j0 + (j < t.m ? j : t.m - 1)] >> 1) * cols;
-        int label = out[j0 + ((int)(lane % TILE_OUT) < t.m ? lane % TILE_OUT : 0)] & 1;
+        int column = lane % TILE_OUT, label = out[j0 + (column < t.m ? column : 0)] & 1;
+        if (ONE) load_outputs(v, t, first, cols), load_output_gradients(v, t, first, cols);
         for (int i0 = 0; i0 < n; i0 += TILE_IN) {
             t.n = n - i0 < TILE_IN ? n - i0 : TILE_IN;
             t.dx = grad + i0 * cols, t.add_dx = j0 > 0, t.add_dy = i0 > 0;
 #pragma unroll
             for (int i = 0; i < TILE_IN; i++)
                 t.x[i] = p.r.bags ? mean : p.r.weight + in[i0 + (i < t.n ? i : t.n - 1)] * cols;
-            float f = products(t, cols, lane), z = label ? f : -f;
-            bool valid = (int)(lane / TILE_OUT) < t.n && (int)(lane % TILE_OUT) < t.m;
-            float e = expf(-fabsf(z)), wrong = (z < 0 ? 1 : e) / (1 + e); /* 1 - sigmoid(z) */
-            if (valid) loss += log1pf(e) - fminf(z, 0);
-            if (valid && f != f) loss = f;
-            store_gradients(t, !valid ? 0 : label ? rate * wrong : -rate * wrong, cols, lane);
+            float g[WARP] = {};
+            if (ONE) load_inputs(v, t, first, cols), add_products(g, v);
+            for (int64_t c = first; !ONE && c < cols; c += STRIDE)
+                load_inputs(v, t, c, cols), load_outputs(v, t, c, cols), add_products(g, v);
+            float own = coefficient(sum_each(g, lane), label, (int)(lane / TILE_OUT) < t.n && column < t.m,
+                                    rate, &loss);
+#pragma unroll
+            for (int k = 0; k < WARP; k++) g[k] = __shfl_sync(0xffffffffu, own, k);
+            if (ONE) step_columns(v, t, g, first, cols);
+            for (int64_t c = first; !ONE && c < cols; c += STRIDE) {
+                load_inputs(v, t, c, cols), load_outputs(v, t, c, cols), load_output_gradients(v, t, c, cols);
+                step_columns(v, t, g, c, cols);
+                store_output_gradients(v, t, c, cols);
+            }
         }
+        if (ONE) store_output_gradients(v, t, first, cols);
     }
-    loss = warp_sum(loss);
+    return loss;
+}
+
+template <bool ONE>
+__global__ static void __launch_bounds__(STEP_WARPS *WARP) train_steps(plan p, int64_t round, float rate)
+{
+    unsigned lane = threadIdx.x % WARP;
+    int64_t step = (int64_t)blockIdx.x * STEP_WARPS + threadIdx.x / WARP, cols = p.r.cols;
+    int64_t at = round * p.steps + (step < p.steps ? step : 0);
+    uint32_t size = p.size[at];
+    const int32_t *in = p.row + at * p.slots, *out = in + p.in_slots;
+    int n = (int)(size & 0xffff), m = (int)(size >> 16);
+    wait_for_launch();
+    if (step >= p.steps) return;
+    float *grad = p.grad + step * p.grads * cols, loss = 0;
+    if (p.r.bags && n) {
+        average(p, in, n, grad + (p.grads - 1) * cols, lane);
+        n = 1;
+    }
+    if (n) loss = warp_sum(train_step<ONE>(p, in, n, out, m, grad, rate, lane));
     if (lane == 0) p.loss[at] = loss;
 }
 
 /* ---- rows ---- */
 
+/* Sum of the gradients begin .. end - 1 in columns c .. c + 3. */
+__device__ static inline float4 sum_run(const plan &p, int32_t begin, int32_t end, int64_t c)
+{
+    float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+    for (int32_t i = begin; i < end; i++)
+        sum = add_scaled(sum, 1, *(const float4 *)(p.grad + p.source[i] * p.r.cols + c));
+    return sum;
+}
+
+/* Adds the scaled sum of a run to columns c .. c + 3 of its row. */
+__device__ static inline void add_run(const plan &p, int32_t begin, int32_t end, float rate, int64_t c,
+                                      float4 sum)
+{
+    int64_t row = p.sorted[begin] & ((1u << p.row_bits) - 1);
+    float step = (row < p.r.in_rows ? p.r.in_step : p.r.out_step) * rate;
+    float4 *to = (float4 *)(p.r.weight + row * p.r.cols + c);
+    *to = add_scaled(*to, ses_word_scale(step, end - begin, end - begin), sum);
+}
+
+/* A long run, by all warps of the block: each adds up an equal part, the first adds the parts. */
+__device__ static void add_long_run(const plan &p, int32_t begin, int32_t end, float rate)
+{
+    __shared__ float4 part[ROW_WARPS][WARP];
+    unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int32_t share = (end - begin + ROW_WARPS - 1) / ROW_WARPS, from = begin + (int32_t)warp * share,
+            to = from + share < end ? from + share : end;
+    for (int64_t c0 = 0; c0 < p.r.cols; c0 += STRIDE) {
+        int64_t c = c0 + lane * LANE_COLS;
+        if (c < p.r.cols) part[warp][lane] = sum_run(p, from, to, c);
+        __syncthreads();
+        if (warp == 0 && c < p.r.cols) {
+            float4 sum = part[0][lane];
+            for (int w = 1; w < ROW_WARPS; w++) sum = add_scaled(sum, 1, part[w][lane]);
+            add_run(p, begin, end, rate, c, sum);
+        }
+        __syncthreads();
+    }
+}
+
+/* Neighbouring runs go to different blocks: frequent words, with long runs, have neighbouring rows. */
 __global__ static void __launch_bounds__(ROW_WARPS *WARP) add_gradients(plan p, int64_t round, float rate)
 {
-    unsigned lane = threadIdx.x % WARP;
-    int32_t last = p.first_run[round + 1];
-    for (int32_t run = p.first_run[round] + (int32_t)(blockIdx.x * ROW_WARPS + threadIdx.x / WARP);
-         run < last; run += (int32_t)gridDim.x * ROW_WARPS) {
-        int32_t begin = p.start[run], end = p.start[run + 1];
-        int64_t row = p.sorted[begin] & ((1u << p.row_bits) - 1);
-        float step = (row < p.r.in_rows ? p.r.in_step : p.r.out_step) * rate;
-        float scale = ses_word_scale(step, end - begin, end - begin);
-        for (int64_t c = lane * LANE_COLS; c < p.r.cols; c += STRIDE) {
-            float4 sum = make_float4(0, 0, 0, 0), *to = (float4 *)(p.r.weight + row * p.r.cols + c);
-            float4 old = *to;
-#pragma unroll 8
-            for (int32_t i = begin; i < end; i++)
-                sum = add_scaled(sum, 1, load4(p.grad + p.source[i] * p.r.cols + c));
-            *to = add_scaled(old, scale, sum);
-        }
+    __shared__ int32_t bounds[ROW_WARPS][2];
+    unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int32_t first = p.first_run[round], last = p.first_run[round + 1], blocks = (int32_t)gridDim.x;
+    wait_for_launch();
+    for (int32_t base = first + (int32_t)blockIdx.x; base < last; base += ROW_WARPS * blocks) {
+        int32_t run = base + (int32_t)warp * blocks;
+        int32_t begin = run < last ? p.start[run] : 0, end = run < last ? p.start[run + 1] : 0;
+        if (lane == 0) bounds[warp][0] = begin, bounds[warp][1] = end;
+        if (end - begin <= LONG_RUN && begin < end)
+            for (int64_t c = lane * LANE_COLS; c < p.r.cols; c += STRIDE)
+                add_run(p, begin, end, rate, c, sum_run(p, begin, end, c));
+        __syncthreads();
+        for (int w = 0; w < ROW_WARPS; w++)
+            if (bounds[w][1] - bounds[w][0] > LONG_RUN) add_long_run(p, bounds[w][0], bounds[w][1], rate);
+        __syncthreads();
     }
 }
 
@@ -322,6 +424,19 @@ static int64_t word_rounds_size(ses_exec *x, const ses_word_rounds *r)
     return (int64_t)make_plan(&p, &sizes, ses_cuda_stream(x->cuda));
 }
 
+/* Launches a kernel of a round. early: it may begin while the launch before is running. */
+static void launch(ses_cuda *g, void (*kernel)(plan, int64_t, float), unsigned blocks, unsigned threads,
+                   const plan &p, int64_t round, bool early)
+{
+    cudaLaunchAttribute overlap = {};
+    cudaLaunchConfig_t config = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(blocks), config.blockDim = dim3(threads), config.stream = ses_cuda_stream(g);
+    config.attrs = &overlap, config.numAttrs = early && g->major >= 9;
+    ses_cuda_record(g, cudaLaunchKernelEx(&config, kernel, p, round, p.r.rate[round]));
+}
+
 static void word_rounds(ses_exec *x, const ses_word_rounds *r)
 {
     plan p;
@@ -339,8 +454,9 @@ static void word_rounds(ses_exec *x, const ses_word_rounds *r)
     unsigned step_blocks = (unsigned)ceil_div(p.steps, STEP_WARPS),
              row_blocks = (unsigned)(most < resident ? most : resident);
     for (int64_t k = 0; k < r->count; k++) {
-        train_steps<<<step_blocks, STEP_WARPS * WARP, 0, stream>>>(p, k, r->rate[k]);
-        add_gradients<<<row_blocks, ROW_WARPS * WARP, 0, stream>>>(p, k, r->rate[k]);
+        launch(g, r->cols <= STRIDE ? train_steps<true> : train_steps<false>, step_blocks, STEP_WARPS * WARP,
+               p, k, k > 0);
+        launch(g, add_gradients, row_blocks, ROW_WARPS * WARP, p, k, true);
     }
     add_losses<<<1, 1024, 0, stream>>>(p);
     check_launch(g);

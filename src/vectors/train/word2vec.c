@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
-enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
+enum { REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
 
 #define INTEGER(name, def, low, high, idle)                  \
     {                                                        \
@@ -103,19 +103,6 @@ static bool make_weights(ses_w2v *w, ses_err *e)
     return true;
 }
 
-static bool make_shards(ses_w2v *w, ses_err *e)
-{
-    int64_t n = w->corpus.n;
-    w->shard = ses_alloc_array((size_t)w->shards, sizeof *w->shard, e);
-    if (!w->shard) return false;
-    for (int64_t k = 0; k < w->shards; k++) {
-        w->shard[k].begin = n * k / w->shards, w->shard[k].end = n * (k + 1) / w->shards;
-        int64_t rounds = (w->shard[k].end - w->shard[k].begin + w->round_words - 1) / w->round_words;
-        if (rounds > w->rounds) w->rounds = rounds;
-    }
-    return true;
-}
-
 static bool set_up(ses_w2v *w, ses_err *e)
 {
     const double *value = w->job->value;
@@ -133,12 +120,11 @@ static bool set_up(ses_w2v *w, ses_err *e)
     w->epochs = (int)value[SES_W2V_EPOCHS], w->lr = value[SES_W2V_LR];
     w->seed = (uint64_t)value[SES_W2V_SEED], w->shards = (int64_t)value[SES_W2V_SHARDS];
     w->hs = value[SES_W2V_LOSS] > 0, w->bags = w->cbow || subwords;
-    w->round_words = ROUND_WORDS;
     w->in_rows = (int64_t)v->n + (subwords ? (int64_t)value[SES_W2V_BUCKET] : 0);
     w->out_rows = (int64_t)v->n - (w->hs ? 1 : 0);
     w->kernel = ses_kernels_cpu(SES_ISA_BEST);
     w->engine = w->job->device ? &ses_w2v_device : &ses_w2v_threads;
-    return make_weights(w, e) && make_keep(w, e) && make_shards(w, e) &&
+    return make_weights(w, e) && make_keep(w, e) && w->engine->divide(w, e) &&
            (w->hs ? ses_huffman_tree_build(&w->tree, v, e)
                   : (w->negatives = ses_sampling_table(v, 0.75, e)) != NULL) &&
            (!subwords || ses_subwords_build(&w->sub, v, (int)value[SES_W2V_MINN], (int)value[SES_W2V_MAXN],

@@ -9,6 +9,9 @@
  * Random numbers are functions of (seed, pass, position in the text). Hence the bits depend on the seed, the
  * shards and the settings only, and the weights between two rounds are the whole state.
  *
+ * On a device, a round has as many words, all from different places of the text, which start from the same
+ * weights (word2vec_device.c).
+ *
  * All contexts of a word share its negative samples, so that a window is a small matrix product (Ji et al.
  * 2016): the kernel word_step. CBOW and words with subwords train the mean of a bag of rows: bag_step. */
 #ifndef SES_VECTORS_WORD2VEC_H
@@ -43,6 +46,7 @@ enum {
 
 /* Limits of the settings: a step has at most SES_WORD_STEP_MAX outputs. */
 enum { SES_W2V_MAX_NEGATIVE = SES_WORD_STEP_MAX - 1, SES_W2V_MAX_SHARDS = 128 };
+enum { SES_W2V_SHARD_WORDS = 128 }; /* words of a shard in a round */
 
 /* A step: in[first_in ..] are numbers of rows in `used`, out[first_out ..] are 2 number + label. */
 typedef struct ses_w2v_step {
@@ -102,10 +106,11 @@ typedef struct ses_w2v ses_w2v;
 /* How rounds are computed: by threads (word2vec_round.c), or by a device with the kernel word_rounds
  * (word2vec_device.c), where all steps of a round start from the same weights. */
 typedef struct ses_w2v_engine {
+    bool (*divide)(ses_w2v *w, ses_err *e);  /* divides the text into parts: sets w->rounds */
     bool (*begin)(ses_w2v *w, ses_err *e);   /* after a start or a resumed checkpoint */
     bool (*advance)(ses_w2v *w, ses_err *e); /* trains at least one round of the pass; adds to the sums */
     bool (*fetch)(ses_w2v *w, ses_err *e);   /* brings w->weight up to date */
-    void (*end)(ses_w2v *w);                 /* frees what begin allocated, also if that failed */
+    void (*end)(ses_w2v *w);                 /* frees what the others allocated, also if they failed */
 } ses_w2v_engine;
 
 extern const ses_w2v_engine ses_w2v_threads, ses_w2v_device;
@@ -129,10 +134,10 @@ struct ses_w2v {
     ses_huffman_tree tree;
     ses_subwords sub; /* start NULL: none */
     ses_w2v_shard *shard;
-    int64_t shards, round_words; /* words of a shard in a round */
-    int64_t rounds;              /* rounds of a pass */
-    int64_t round;               /* rounds done, of all passes */
-    _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
+    int64_t shards;
+    int64_t rounds;          /* rounds of a pass */
+    int64_t round;           /* rounds done, of all passes */
+    _Atomic(uint32_t) *user; /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
     ses_w2v_copy **copies;   /* [rows]: first copy while merging, else NULL */
     float step_in, step_out; /* of the current round */

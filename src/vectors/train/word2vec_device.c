@@ -1,14 +1,19 @@
 /* Rounds of skip-gram and CBOW on a device: text, tables and weights are in its memory, and the kernel
- * word_rounds trains many rounds per call. All steps of a round start from the same weights; their gradients
- * are added up in the order of the text. */
+ * word_rounds trains many rounds per call. All steps of a round start from the same weights, and their
+ * gradients are added up. So that few of them use the same rows, the words of a round are from as many places
+ * of the text; neighbouring words cost quality. */
 #include "word2vec.h"
 
 #include "base/alloc.h"
 #include "tensor/device_impl.h"
 
+#include <math.h>
+
 /* A call has at most CALL_ROUNDS rounds and, unless it is a single one, CALL_ENTRIES uses of rows; a report
  * follows after REPORT_WORDS words at the latest. */
 enum { CALL_ROUNDS = 64, CALL_ENTRIES = 1 << 21, REPORT_WORDS = 1 << 20, MAX_KEY = 0x7fffffff };
+/* Uses of the most frequent word in a round: training may diverge if all words have several hundred. */
+enum { MAX_USES = 64, LEAST_PARTS = 32 };
 
 typedef struct on_device {
     ses_device *d;
@@ -46,7 +51,7 @@ static bool put_outputs(const ses_w2v *w, on_device *o, ses_err *e)
 static bool choose_call(const ses_w2v *w, on_device *o, ses_err *e)
 {
     const ses_word_rounds *r = &o->r;
-    int64_t entries = w->shards * w->round_words * (2 * (int64_t)w->window + r->outputs);
+    int64_t entries = r->parts * (2 * (int64_t)w->window + r->outputs);
     int64_t by_rows = MAX_KEY / (r->rows + 1) - 1;
     o->call_rounds = CALL_ENTRIES / entries < CALL_ROUNDS ? CALL_ENTRIES / entries : CALL_ROUNDS;
     if (o->call_rounds > by_rows) o->call_rounds = by_rows;
@@ -56,16 +61,35 @@ static bool choose_call(const ses_w2v *w, on_device *o, ses_err *e)
                     (long long)r->rows);
 }
 
-static bool begin(ses_w2v *w, ses_err *e)
+/* Share of the most frequent word in the text after subsampling. */
+static double largest_share(const ses_w2v *w)
+{
+    double most = 0;
+    for (size_t i = 0; i < w->corpus.vocab.n; i++)
+        most = fmax(most, (double)w->corpus.vocab.word[i].count * ((double)w->keep[i] / UINT32_MAX));
+    return most / (double)w->corpus.n;
+}
+
+static bool divide(ses_w2v *w, ses_err *e)
 {
     on_device *o = w->state = ses_alloc(sizeof *o, e);
+    int64_t parts = w->shards * SES_W2V_SHARD_WORDS;
+    double uses = largest_share(w) * (w->window + 1);
+    while (parts > LEAST_PARTS && (parts > w->corpus.n || uses * (double)parts > MAX_USES)) parts /= 2;
+    w->rounds = (w->corpus.n + parts - 1) / parts;
+    if (o) o->r.parts = parts;
+    return o != NULL;
+}
+
+static bool begin(ses_w2v *w, ses_err *e)
+{
+    on_device *o = w->state;
     const double sums[] = { w->pass_loss, (double)w->pass_pairs };
-    if (!o) return false;
     size_t words = w->corpus.vocab.n;
     o->d = w->job->device;
     o->r = (ses_word_rounds){ .n = w->corpus.n,
-                              .parts = w->shards,
-                              .part_words = w->round_words,
+                              .parts = o->r.parts,
+                              .part_words = 1,
                               .words = (int64_t)words,
                               .window = w->window,
                               .outputs = w->hs ? longest_path(&w->tree, words) : w->negative + 1,
@@ -118,7 +142,7 @@ static bool advance(ses_w2v *w, ses_err *e)
         w->rate = o->rate[0];
         o->d->k_f32.word_rounds(&o->d->exec, r);
         w->round += r->count;
-        words += r->count * w->shards * w->round_words;
+        words += r->count * r->parts;
     }
     return read_sums(w, o, e);
 }
@@ -143,4 +167,4 @@ static void end(ses_w2v *w)
     ses_free(o);
 }
 
-const ses_w2v_engine ses_w2v_device = { begin, advance, fetch, end };
+const ses_w2v_engine ses_w2v_device = { divide, begin, advance, fetch, end };

@@ -245,8 +245,8 @@ bool ses_w2v_plan(ses_w2v *w, int64_t number)
 {
     ses_w2v_shard *s = &w->shard[number];
     uint32_t pass = (uint32_t)(w->round / w->rounds);
-    int64_t begin = s->begin + w->round % w->rounds * w->round_words, from, to;
-    int64_t end = begin + w->round_words < s->end ? begin + w->round_words : s->end;
+    int64_t begin = s->begin + w->round % w->rounds * SES_W2V_SHARD_WORDS, from, to;
+    int64_t end = begin + SES_W2V_SHARD_WORDS < s->end ? begin + SES_W2V_SHARD_WORDS : s->end;
     s->n_steps = s->in.n = s->out.n = s->n_used = 0;
     if (begin >= end) return true;
     if (!s->slots && !grow_slots(s)) return false;

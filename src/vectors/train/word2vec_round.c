@@ -183,6 +183,20 @@ static void next_tag(ses_w2v *w)
     w->tag = 1;
 }
 
+static bool divide(ses_w2v *w, ses_err *e)
+{
+    int64_t n = w->corpus.n;
+    w->shard = ses_alloc_array((size_t)w->shards, sizeof *w->shard, e);
+    if (!w->shard) return false;
+    for (int64_t k = 0; k < w->shards; k++) {
+        w->shard[k].begin = n * k / w->shards, w->shard[k].end = n * (k + 1) / w->shards;
+        int64_t rounds =
+            (w->shard[k].end - w->shard[k].begin + SES_W2V_SHARD_WORDS - 1) / SES_W2V_SHARD_WORDS;
+        if (rounds > w->rounds) w->rounds = rounds;
+    }
+    return true;
+}
+
 static bool begin(ses_w2v *w, ses_err *e)
 {
     size_t rows = (size_t)(w->in_rows + w->out_rows);
@@ -237,4 +251,4 @@ static void end(ses_w2v *w)
     ses_free((void *)w->copies);
 }
 
-const ses_w2v_engine ses_w2v_threads = { begin, advance, fetch, end };
+const ses_w2v_engine ses_w2v_threads = { divide, begin, advance, fetch, end };
