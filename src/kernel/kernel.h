@@ -294,7 +294,7 @@ typedef struct ses_sampling_cell {
 typedef struct ses_word_rounds {
     const int32_t *id; /* [n]: words of the text; negative: end of a sentence */
     int64_t n, parts, part_words;
-    int64_t words;        /* of the vocabulary */
+    int64_t words;        /* size of the vocabulary */
     const uint32_t *keep; /* [words]: subsampling */
     /* Outputs: negative samples, or, if path is given, the path of the word in a tree: path[path_start[word]]
      * .. path[path_start[word + 1] - 1] are 2 node + label. */

@@ -1,4 +1,4 @@
-/* What skip-gram and CBOW draw: subsampling, windows, negative samples. The same source for CPU and GPU.
+/* Draws of skip-gram and CBOW: subsampling, windows, negative samples. The same source for CPU and GPU.
  * Random numbers are SplitMix64 (Steele et al. 2014) of a counter, functions of the pass and the position in
  * the text. */
 #ifndef SES_KERNEL_WORD_DRAWS_H

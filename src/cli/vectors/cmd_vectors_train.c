@@ -172,6 +172,7 @@ typedef struct display {
     ses_progress *line;
     double start;
     int64_t first; /* words at the first report: a resumed run does not start at 0 */
+    double speed;  /* words per second since then; 0: unknown */
     char label[LABEL];
 } display;
 
@@ -181,9 +182,10 @@ static bool show(void *ctx, const ses_vector_report *r)
     bool training = r->total > 0;
     if (training && d->first < 0) d->first = r->words, d->start = ses_seconds();
     double seconds = ses_seconds() - d->start;
+    if (training && seconds > 0) d->speed = (double)(r->words - d->first) / seconds;
     if (training && seconds > 0)
         snprintf(d->label, sizeof d->label, "pass %d of %d, %.2f M words/s, rate %.5f, loss %.4f", r->pass,
-                 r->passes, (double)(r->words - d->first) / seconds / 1e6, r->rate, r->loss);
+                 r->passes, d->speed / 1e6, r->rate, r->loss);
     d->line->label = training && seconds > 0 ? d->label : r->phase;
     d->line->total = r->total;
     ses_progress_show(d->line, r->words);
@@ -233,7 +235,9 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
     ses_warn_skipped(c->operands[0], &job.skipped);
     if (job.stopped) ses_wrap(e, "--resume continues from %s.checkpoint", a->output);
     if (ok && !c->quiet)
-        fprintf(stderr, "%" PRId64 " words of text, mean loss of the last pass %.4f\n", job.tokens, job.loss);
+        fprintf(stderr,
+                "%" PRId64 " words of text, mean loss of the last pass %.4f, training %.2f M words/s\n",
+                job.tokens, job.loss, d.speed / 1e6);
     *words = job.words;
     return ok;
 }

@@ -73,8 +73,8 @@ __device__ static inline float *context_row(const ses_glove &g, const ses_glove_
 }
 
 /* Pairs of a list, one after another. Each lane reads and writes its own columns only, so steps need no
- * barrier. All columns fit into the registers of a warp: the rows of the next pair are loaded during a step;
- * those that the step changes are taken from it. */
+ * barrier. All columns fit into the registers of a warp: the rows of the next pair are loaded during a step,
+ * except for the rows that the step changes. */
 __device__ static inline double train_narrow(const ses_glove &g, const ses_glove_pair *pair, int64_t n,
                                              unsigned lane)
 {

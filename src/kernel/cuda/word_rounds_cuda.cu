@@ -24,7 +24,7 @@ enum { LANE_COLS = 4, STRIDE = WARP * LANE_COLS };
  * each slot; for a bag one of all inputs, the outputs, and the mean. */
 struct plan {
     ses_word_rounds r;
-    int64_t steps; /* of a round */
+    int64_t steps; /* steps of a round */
     int in_slots, slots, grads;
     int row_bits, key_bits;
     uint32_t none; /* key of an unused slot; the largest */
@@ -183,7 +183,7 @@ __device__ static inline void wait_for_launch(void)
 /* A tile of inputs and outputs of a step. */
 struct tile {
     const float *x[TILE_IN], *y[TILE_OUT];
-    float *dx, *dy; /* gradients of the first ones; those of the others follow */
+    float *dx, *dy; /* gradients of the first rows; the others follow */
     int n, m;       /* inputs and outputs in use; the other pointers are valid, too */
     bool add_dx, add_dy;
 };
@@ -235,7 +235,7 @@ __device__ static inline void add_products(float acc[WARP], const tile_columns &
             acc[i * TILE_OUT + j] = dot4(v.x[i], v.y[j], acc[i * TILE_OUT + j]);
 }
 
-/* Stores or adds the gradients of the inputs; adds those of the outputs to v.dy. g [WARP]: coefficients. */
+/* Stores or adds the gradients of the inputs; adds the outputs' gradients to v.dy. g [WARP]: coefficients. */
 __device__ static inline void step_columns(tile_columns &v, const tile &t, const float g[WARP], int64_t c,
                                            int64_t cols)
 {
@@ -273,8 +273,8 @@ __device__ static inline void average(const plan &p, const int32_t *in, int n, f
     }
 }
 
-/* A step with n inputs and m outputs; returns the loss of the lane. ONE: all columns fit into the registers of
- * a warp; otherwise they are read twice. Each lane reads and writes its own columns only, so gradients need
+/* A step with n inputs and m outputs; returns the loss of the lane. ONE: all columns fit into the registers
+ * of a warp; otherwise they are read twice. Each lane reads and writes its own columns only, so gradients need
  * no barrier. */
 template <bool ONE>
 __device__ static inline float train_step(const plan &p, const int32_t *in, int n, const int32_t *out, int m,

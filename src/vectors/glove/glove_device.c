@@ -11,7 +11,7 @@ struct ses_glove_device {
     ses_real *word, *context, *word_rate, *context_rate;
     int64_t *start, *count; /* [groups^2] */
     double *loss;           /* [groups] */
-    ses_glove_pair *pair;   /* all pairs, or those of a phase */
+    ses_glove_pair *pair;   /* all pairs, or the pairs of a phase */
     bool all;
     ses_glove_pair *block; /* in host memory */
 };

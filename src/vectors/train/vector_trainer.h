@@ -75,7 +75,7 @@ const ses_vector_trainer *ses_vector_trainer_find(const char *name, ses_err *e);
  * and for a value out of range. */
 bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const char *const *name,
                         const char *const *value, size_t n, ses_err *e);
-/* What the bits depend on besides text and settings: the level of the CPU's kernels, or "cuda". */
+/* Level of the kernels, on which the bits depend: of the CPU, or "cuda". */
 const char *ses_vector_job_level(const ses_vector_job *job);
 /* Path of the checkpoint. Free with ses_free. */
 char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e);

@@ -9,7 +9,7 @@
  * Random numbers are functions of (seed, pass, position in the text). Hence the bits depend on the seed, the
  * shards and the settings only, and the weights between two rounds are the whole state.
  *
- * On a device, a round has as many words, all from different places of the text, which start from the same
+ * On a device, a round has as many words, far apart in the text, and all its steps start from the same
  * weights (word2vec_device.c).
  *
  * All contexts of a word share its negative samples, so that a window is a small matrix product (Ji et al.
@@ -118,7 +118,7 @@ extern const ses_w2v_engine ses_w2v_threads, ses_w2v_device;
 struct ses_w2v {
     ses_vector_job *job;
     const ses_w2v_engine *engine;
-    void *state; /* of the engine */
+    void *state; /* data of the engine */
     ses_word_corpus corpus;
     ses_kernels kernel;
     ses_thread_pool *pool;
@@ -140,7 +140,7 @@ struct ses_w2v {
     _Atomic(uint32_t) *user; /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
     ses_w2v_copy **copies;   /* [rows]: first copy while merging, else NULL */
-    float step_in, step_out; /* of the current round */
+    float step_in, step_out; /* sizes of a use in the current round */
     bool planning;           /* the next parallel loop plans the round `round` */
     float rate;
     double loss, pass_loss; /* sums since the last report, since the begin of the pass */
@@ -154,7 +154,7 @@ float ses_w2v_rate(const ses_w2v *w, int64_t round);
 /* Sizes of a use as input and as output, see ses_word_scale. */
 float ses_w2v_in_step(const ses_w2v *w, float rate);
 float ses_w2v_out_step(const ses_w2v *w, float rate);
-/* Where the random numbers of a pass start, see word_draws.h: of subsampling, of steps. */
+/* Start of the random numbers of a pass (word_draws.h): for subsampling, for steps. */
 uint64_t ses_w2v_keep_start(const ses_w2v *w, uint32_t pass);
 uint64_t ses_w2v_step_start(const ses_w2v *w, uint32_t pass);
 /* False, with an error: the loss of the pass is not finite. */

@@ -1,7 +1,7 @@
 /* Rounds of skip-gram and CBOW on a device: text, tables and weights are in its memory, and the kernel
  * word_rounds trains many rounds per call. All steps of a round start from the same weights, and their
- * gradients are added up. So that few of them use the same rows, the words of a round are from as many places
- * of the text; neighbouring words cost quality. */
+ * gradients are added up. The words of a round are far apart in the text: neighbouring words use the same
+ * rows, which costs quality. */
 #include "word2vec.h"
 
 #include "base/alloc.h"
