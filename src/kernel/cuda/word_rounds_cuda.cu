@@ -274,8 +274,8 @@ __device__ static inline void average(const plan &p, const int32_t *in, int n, f
 }
 
 /* A step with n inputs and m outputs; returns the loss of the lane. ONE: all columns fit into the registers
- * of a warp; otherwise they are read twice. Each lane reads and writes its own columns only, so gradients need
- * no barrier. */
+ * of a warp; otherwise they are read twice. Each lane reads and writes its own columns only, so gradients
+ * need no barrier. */
 template <bool ONE>
 __device__ static inline float train_step(const plan &p, const int32_t *in, int n, const int32_t *out, int m,
                                           float *grad, float rate, unsigned lane)
