@@ -283,13 +283,12 @@ static void test_trainers(void)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_gpu about;
-    if (!ses_gpu_describe(0, &about)) {
-        printf("no GPU: skipped\n");
+    gpu = ses_device_open("cuda", NULL, &e);
+    if (!gpu) {
+        SKIP(e.msg);
         return check_report();
     }
-    gpu = ses_device_open("cuda", NULL, &e);
-    if (!CHECK_MSG(gpu && mkdtemp(folder), "%s", e.msg)) return check_report();
+    if (!CHECK(mkdtemp(folder))) return check_report();
     snprintf(corpus, sizeof corpus, "%s/corpus", folder);
     snprintf(output, sizeof output, "%s/out", folder);
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", output);
