@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "check.h"
+#include "vectors/glove/glove_device.h"
 #include "vectors/glove/glove_model.h"
 #include "vectors/glove/pair_count.h"
 
@@ -15,7 +16,7 @@ static uint32_t draw(uint64_t i) { return ses_rand32((ses_rng_key){ 5, 1, 2 }, i
 
 static void test_tiles(int64_t words)
 {
-    ses_glove_tiles t = ses_glove_tiles_of(words, 7);
+    ses_glove_tiles t = ses_glove_tiles_of(words, SES_GLOVE_CPU_GROUPS, 7);
     char *seen = ses_alloc((size_t)(t.groups * t.rows), NULL);
     bool distinct = true, same = true, sorted = true;
     for (int64_t i = 0; i < words; i++) {
@@ -93,7 +94,7 @@ static void test_counts(int64_t window, bool symmetric, size_t memory, int threa
 {
     ses_err e = { 0 };
     ses_thread_pool *pool = ses_thread_pool_new(threads, &e);
-    ses_glove_tiles tiles = ses_glove_tiles_of(WORDS, 3);
+    ses_glove_tiles tiles = ses_glove_tiles_of(WORDS, SES_GLOVE_CPU_GROUPS, 3);
     ses_glove_count_options o = count_options(memory);
     ses_glove_pairs pairs = { 0 };
     o.window = window, o.symmetric = symmetric;
@@ -176,7 +177,9 @@ static void train(trained *out, int threads, size_t memory, int stop)
     ses_err e = { 0 };
     ses_thread_pool *pool = ses_thread_pool_new(threads, &e);
     ses_kernels k = ses_kernels_cpu(ses_isa_best());
-    ses_glove_tiles tiles = ses_glove_tiles_of(WORDS, 3);
+    ses_glove_threads on_threads = { &k, pool };
+    ses_glove_engine engine = ses_glove_on_threads(&on_threads);
+    ses_glove_tiles tiles = ses_glove_tiles_of(WORDS, SES_GLOVE_CPU_GROUPS, 3);
     ses_glove_count_options o = count_options(memory);
     ses_glove_settings s = { .dim = 17, .rate = 0.05, .seed = 11 };
     ses_glove_pairs pairs = { 0 };
@@ -195,7 +198,7 @@ static void train(trained *out, int threads, size_t memory, int stop)
             CHECK(m.iteration * 10 + m.phases == stop);
             unlink("build/glove-test-state");
         }
-        ok = ok && ses_glove_model_step(&m, &pairs, &k, pool, &e);
+        ok = ok && ses_glove_model_step(&m, &pairs, &engine, &e);
     }
     CHECK_MSG(ok, "%s", e.msg);
     for (int64_t i = 0; ok && i < WORDS; i++) ses_glove_model_vector(&m, i, SES_GLOVE_BOTH, out->vector[i]);
@@ -226,6 +229,39 @@ static void test_training(void)
     ses_free(b);
 }
 
+/* The engine of GPUs with the reference kernel: groups of a GPU, checkpoints. */
+static void test_device(void)
+{
+    ses_err e = { 0 };
+    ses_thread_pool *pool = ses_thread_pool_new(2, &e);
+    ses_device *cpu = ses_device_open("cpu", NULL, &e);
+    ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
+    ses_glove_threads on_threads = { &ref, pool };
+    ses_glove_tiles tiles = ses_glove_tiles_of(WORDS, SES_GLOVE_MAX_GROUPS, 3);
+    ses_glove_count_options o = count_options(1 << 26);
+    ses_glove_settings s = { .dim = 17, .rate = 0.05, .seed = 11 };
+    ses_glove_pairs pairs = { 0 };
+    ses_glove_model a = { 0 }, b = { 0 };
+    bool ok = ses_glove_count_pairs(&pairs, text, TEXT, &tiles, &o, pool, &e) &&
+              ses_glove_model_init(&a, &tiles, &s, &e) && ses_glove_model_init(&b, &tiles, &s, &e);
+    ses_glove_device *d = ok ? ses_glove_device_new(cpu, &b, &pairs, &e) : NULL;
+    ses_glove_engine threads = ses_glove_on_threads(&on_threads), device = ses_glove_on_device(d);
+    ok = d != NULL;
+    while (ok && a.iteration < 2)
+        ok = ses_glove_model_step(&a, &pairs, &threads, &e) && ses_glove_model_step(&b, &pairs, &device, &e);
+    ok = ok && device.fetch(device.state, &b, &e);
+    CHECK_MSG(ok && a.loss == b.loss, "%s", e.msg);
+    size_t n = (size_t)(tiles.groups * tiles.rows * 2 * a.width);
+    CHECK(ok && !memcmp(a.word, b.word, n * sizeof *a.word) &&
+          !memcmp(a.context, b.context, n * sizeof *a.word));
+    ses_glove_device_free(d);
+    ses_glove_model_free(&a);
+    ses_glove_model_free(&b);
+    ses_glove_pairs_free(&pairs);
+    ses_device_free(cpu);
+    ses_thread_pool_free(pool);
+}
+
 int main(void)
 {
     make_text();
@@ -244,5 +280,6 @@ int main(void)
         for (ses_isa isa = SES_ISA_AVX2; isa <= ses_isa_best(); isa++)
             test_kernel((const int64_t[]){ 1, 3, 8, 15, 16, 33, 64, 117 }[i], isa);
     test_training();
+    test_device();
     return check_report();
 }

@@ -41,6 +41,9 @@ static void write_corpus(int sentences)
     ses_buf_free(&b);
 }
 
+static ses_device *device; /* NULL: on threads */
+static double last_loss;
+
 typedef struct watch {
     int calls, stop_at; /* stop at this call; 0: never */
 } watch;
@@ -74,6 +77,7 @@ static uint64_t train(const char *model, const char *settings, int threads, bool
                            .output = output,
                            .overwrite = true,
                            .threads = threads,
+                           .device = device,
                            .resume = resume,
                            .progress = stop_at,
                            .ctx = w };
@@ -82,6 +86,7 @@ static uint64_t train(const char *model, const char *settings, int threads, bool
     CHECK(ok || e->code != SES_OK);
     if (!ok) return 0;
     CHECK(isfinite(job.loss) && job.loss > 0 && job.words == TOPICS * TOPIC_WORDS + 6);
+    last_loss = job.loss;
     char *data = ses_file_read(output, 1 << 24, &size, e);
     uint64_t sum = ses_hash((ses_hash_key){ 1, 2 }, data, size) | 1;
     ses_free(data);
@@ -164,6 +169,48 @@ static void variants(void)
     watch w = { 0 };
     CHECK(train("skipgram", "dim=20 seed=1", 1, false, &w, &e) !=
           train("skipgram", "dim=20 seed=2", 1, false, &w, &e));
+}
+
+/* The trainer of GPUs with the reference kernel. Without a learning rate it computes the losses of the same
+ * pairs as threads. */
+static void on_device(void)
+{
+    static const char *const text[] = { "dim=20 lr=0 epochs=1", "dim=9 lr=0 epochs=2 loss=hs window=9",
+                                        "dim=20 lr=0 epochs=1 sample=0.01 shards=5 negative=20" };
+    ses_err e = { 0 };
+    watch w = { 0 };
+    ses_device *cpu = ses_device_open("cpu", NULL, &e);
+    for (size_t i = 0; i < 2 * SES_LEN(text); i++) {
+        const char *model = i % 2 ? "cbow" : "skipgram";
+        device = NULL;
+        CHECK(train(model, text[i / 2], 1, false, &w, &e));
+        double loss = last_loss;
+        device = cpu;
+        CHECK(train(model, text[i / 2], 1, false, &w, &e));
+        CHECK_MSG(fabs(loss - last_loss) < 1e-6 * loss, "%s %s: loss %.9g, on threads %.9g", model,
+                  text[i / 2], last_loss, loss);
+    }
+    for (size_t i = 0; i < SES_LEN(variant); i++) {
+        const char *model = variant[i].model, *settings = variant[i].settings;
+        e = (ses_err){ 0 }, w = (watch){ 0 };
+        uint64_t one = train(model, settings, 1, false, &w, &e);
+        if (strstr(settings, "maxn")) {
+            CHECK(!one && strstr(e.msg, "--maxn: subwords are trained on a CPU only"));
+            continue;
+        }
+        double score = topic_score();
+        CHECK_MSG(one && score > 0.9, "%s %s: %g %s", model, settings, score, e.msg);
+        w = (watch){ .stop_at = 3 };
+        CHECK(!train(model, settings, 1, false, &w, &e) && ses_path_exists(checkpoint));
+        e = (ses_err){ 0 }, w = (watch){ 0 }, device = NULL;
+        CHECK(!train(model, settings, 1, true, &w, &e) && strstr(e.msg, "another processor"));
+        e = (ses_err){ 0 }, device = cpu;
+        CHECK_MSG(train(model, settings, 1, true, &w, &e) == one, "%s %s: %s", model, settings, e.msg);
+    }
+    e = (ses_err){ 0 };
+    CHECK(!train("skipgram", "lr=100", 1, false, &w, &e) && strstr(e.msg, "diverged"));
+    device = NULL;
+    ses_device_free(cpu);
 }
 
 static void refusals(void)
@@ -263,6 +310,7 @@ int main(void)
     write_corpus(700);
     tables();
     variants();
+    on_device();
     refusals();
     unlink(corpus);
     unlink(output);

@@ -53,6 +53,16 @@ refuses 'does not apply to --exact' --exact word2vec --resume "$tmp/corpus"
 refuses 'does not apply to --exact' --exact fasttext --format fasttext "$tmp/corpus"
 refuses 'takes one text' --exact word2vec "$tmp/corpus" "$tmp/corpus"
 refuses 'unknown; expected one of' --model x "$tmp/corpus"
+refuses 'device "gpu": unknown device: expected cpu, cuda or cuda:N' --device gpu "$tmp/corpus"
+for model in pv-dbow pv-dm; do
+    refuses "is trained on a CPU only; a GPU trains skipgram, cbow and glove" --model $model --device cuda "$tmp/corpus"
+done
+refuses '\--device does not apply to --exact' --exact word2vec --device cuda "$tmp/corpus"
+if [ "$("$sesame" doctor --json --quick | sed -n 's/^ *"gpus": \[\],*$/none/p')" = none ]; then # a reason, before the text is read
+    refuses 'device "cuda": \(the CUDA module\|no such GPU\)' --device cuda "$tmp/missing"
+    SESAME_DEVICE=cuda refuses 'device "cuda"' --model glove "$tmp/corpus"
+fi
+that '--device cpu is the default' 'train -q --dim 8 --device cpu --overwrite --output "$tmp/b" "$tmp/corpus" && same a b'
 refuses 'nothing to resume' --resume "$tmp/corpus"
 # Options that would have no effect.
 refuses 'negative has no effect with --loss hs$' --loss hs --negative 3 "$tmp/corpus"

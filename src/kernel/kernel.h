@@ -281,6 +281,38 @@ typedef struct ses_word_step {
     float rate;
 } ses_word_step;
 
+/* A cell of an alias table (Vose 1991): a draw that falls into cell i takes i below the threshold, else the
+ * alias. */
+typedef struct ses_sampling_cell {
+    uint32_t threshold;
+    int32_t alias;
+} ses_sampling_cell;
+
+/* Rounds of skip-gram or CBOW. The text is divided into equal parts; a round trains the next part_words words
+ * of each. All its steps (ses_word_step) read the weights before the round, then each row receives the sum of
+ * its gradients, scaled by ses_word_scale. word_draws.h has the words, contexts and outputs of the steps. */
+typedef struct ses_word_rounds {
+    const int32_t *id; /* [n]: words of the text; negative: end of a sentence */
+    int64_t n, parts, part_words;
+    int64_t words;        /* size of the vocabulary */
+    const uint32_t *keep; /* [words]: subsampling */
+    /* Outputs: negative samples, or, if path is given, the path of the word in a tree: path[path_start[word]]
+     * .. path[path_start[word + 1] - 1] are 2 node + label. */
+    const ses_sampling_cell *negatives; /* [words] */
+    const int64_t *path_start;
+    const int32_t *path;
+    int32_t window, outputs;         /* outputs: most of a step, at most SES_WORD_STEP_MAX */
+    bool bags;                       /* the input is the mean of the context words (CBOW) */
+    uint64_t keep_start, step_start; /* random numbers of the pass */
+    float *weight;                   /* [rows][cols]; inputs are the first in_rows */
+    int64_t in_rows, rows, cols;     /* cols: a multiple of 4 */
+    float in_step, out_step;         /* size of a use as input, as output, at the learning rate 1 */
+    double *sums;                    /* [2]: sum of the losses and number of pairs are added */
+    int64_t first, count;            /* rounds of the pass to train */
+    const float *rate;               /* [count], in host memory on every device */
+    void *scratch;                   /* word_rounds_size bytes */
+} ses_word_rounds;
+
 /* Points of the plane. */
 typedef struct ses_points {
     int64_t n;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 typedef struct args {
-    const char *exact, *output;
+    const char *exact, *output, *device;
     bool binary, overwrite, resume;
     int format;
     int64_t threads, checkpoint_every;
@@ -38,6 +38,13 @@ static const ses_opt opt[] = {
               "'vectors infer')" },
     SES_OPT_OVERWRITE(args, overwrite),
     SES_OPT_THREADS(args, threads),
+    { .name = "device",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, device),
+      .value = "DEVICE",
+      .env = "SESAME_DEVICE",
+      .completion = "devices",
+      .help = "cpu (default), cuda or cuda:N; a GPU trains skipgram, cbow and glove without --maxn" },
     { .name = "checkpoint-every",
       .type = SES_OPT_INT,
       .offset = offsetof(args, checkpoint_every),
@@ -82,6 +89,8 @@ static void settings_of(const args *a, const char *value[N_SETTINGS])
     };
     memcpy(value, given, sizeof given);
 }
+
+static bool is_gpu(const args *a) { return a->device && strcmp(a->device, "cpu") != 0; }
 
 /* ---- checks before the text is read ---- */
 
@@ -139,6 +148,7 @@ static bool run_exact(ses_call *c, ses_progress *line, int64_t *words, ses_err *
     const char *other = a->format >= 0        ? "--format"
                         : a->resume           ? "--resume"
                         : a->checkpoint_every ? "--checkpoint-every"
+                        : is_gpu(a)           ? "--device"
                                               : NULL;
     if (other)
         return ses_fail(e, SES_EUSAGE, "%s does not apply to --exact, which reproduces a program as it is",
@@ -162,6 +172,7 @@ typedef struct display {
     ses_progress *line;
     double start;
     int64_t first; /* words at the first report: a resumed run does not start at 0 */
+    double speed;  /* words per second since then; 0: unknown */
     char label[LABEL];
 } display;
 
@@ -171,13 +182,27 @@ static bool show(void *ctx, const ses_vector_report *r)
     bool training = r->total > 0;
     if (training && d->first < 0) d->first = r->words, d->start = ses_seconds();
     double seconds = ses_seconds() - d->start;
+    if (training && seconds > 0) d->speed = (double)(r->words - d->first) / seconds;
     if (training && seconds > 0)
         snprintf(d->label, sizeof d->label, "pass %d of %d, %.2f M words/s, rate %.5f, loss %.4f", r->pass,
-                 r->passes, (double)(r->words - d->first) / seconds / 1e6, r->rate, r->loss);
+                 r->passes, d->speed / 1e6, r->rate, r->loss);
     d->line->label = training && seconds > 0 ? d->label : r->phase;
     d->line->total = r->total;
     ses_progress_show(d->line, r->words);
     return !ses_train_monitor_should_stop();
+}
+
+/* Opens the GPU of --device; on a CPU, trainers use threads. */
+static bool open_device(const args *a, ses_vector_job *job, ses_err *e)
+{
+    if (!is_gpu(a)) return true;
+    if (!job->trainer->on_device)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--device %s: --model %s is trained on a CPU only; a GPU trains skipgram, cbow and glove",
+            a->device, job->trainer->name);
+    ses_device_options o = { .threads = job->threads };
+    return (job->device = ses_device_open(a->device, &o, e)) || ses_wrap(e, "--device");
 }
 
 static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err *e)
@@ -201,14 +226,18 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
         if (!strcmp(setting_name[i], "model")) value[i] = NULL;
     if (a->binary)
         return ses_fail(e, SES_EUSAGE, "--binary belongs to --exact; use --format word2vec-binary");
-    if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e) || !check_checkpoint(&job, e))
+    if (!t || !ses_vector_job_set(&job, t, setting_name, value, N_SETTINGS, e) ||
+        !check_checkpoint(&job, e) || !open_device(a, &job, e))
         return false;
     bool ok = t->run(&job, e);
+    ses_device_free(job.device);
     ses_progress_end(line);
     ses_warn_skipped(c->operands[0], &job.skipped);
     if (job.stopped) ses_wrap(e, "--resume continues from %s.checkpoint", a->output);
     if (ok && !c->quiet)
-        fprintf(stderr, "%" PRId64 " words of text, mean loss of the last pass %.4f\n", job.tokens, job.loss);
+        fprintf(stderr,
+                "%" PRId64 " words of text, mean loss of the last pass %.4f, training %.2f M words/s\n",
+                job.tokens, job.loss, d.speed / 1e6);
     *words = job.words;
     return ok;
 }

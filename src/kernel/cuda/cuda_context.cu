@@ -180,5 +180,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_batch_norm(&k, is_bf16);
     ses_cuda_rotary(&k, is_bf16);
     ses_cuda_softmax(&k, is_bf16);
+    ses_cuda_glove(&k);
+    ses_cuda_word_rounds(&k);
     return k;
 }

@@ -39,3 +39,11 @@ double ses_k_glove_steps_ref(const ses_glove *g, const ses_glove_pair *pair, int
     }
     return loss;
 }
+
+void ses_k_glove_tiles_ref(ses_exec *x, const ses_glove *g, const ses_glove_pair *pair, int64_t first,
+                           const int64_t *start, const int64_t *count, int64_t tiles, double *loss)
+{
+    (void)x;
+    for (int64_t t = 0; t < tiles; t++)
+        loss[t] = ses_k_glove_steps_ref(g, pair + (start[t] - first), count[t]);
+}

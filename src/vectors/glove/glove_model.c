@@ -61,11 +61,11 @@ void ses_glove_model_free(ses_glove_model *m)
 /* ---- training ---- */
 
 typedef struct pass {
-    ses_glove g;
+    const ses_glove *g;
     const ses_glove_pairs *pairs;
     const ses_kernels *k;
     int64_t phase;
-    double loss[SES_GLOVE_MAX_GROUPS]; /* tiles of this phase */
+    double *loss; /* tiles of this phase */
     ses_err err[SES_GLOVE_MAX_GROUPS];
 } pass;
 
@@ -77,8 +77,30 @@ static void train_tile(void *ctx, int64_t g, void *scratch)
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t part = n - i < BLOCK ? n - i : BLOCK;
         if (!ses_glove_pairs_read(p->pairs, p->pairs->start[tile] + i, part, scratch, &p->err[g])) return;
-        p->loss[g] += p->k->glove_steps(&p->g, scratch, part);
+        p->loss[g] += p->k->glove_steps(p->g, scratch, part);
     }
+}
+
+static bool train_phase(void *state, const ses_glove *g, const ses_glove_pairs *pairs, int64_t phase,
+                        double *loss, ses_err *e)
+{
+    const ses_glove_threads *t = state;
+    pass *p = ses_alloc(sizeof *p, e);
+    bool ok = p != NULL;
+    if (!ok) return false;
+    p->g = g, p->pairs = pairs, p->k = t->k, p->phase = phase, p->loss = loss;
+    ses_parallel_for(t->pool, pairs->tiles.groups, train_tile, p);
+    for (int64_t i = 0; ok && i < pairs->tiles.groups; i++) {
+        ok = p->err[i].code == SES_OK;
+        if (!ok) *e = p->err[i];
+    }
+    ses_free(p);
+    return ok;
+}
+
+ses_glove_engine ses_glove_on_threads(ses_glove_threads *t)
+{
+    return (ses_glove_engine){ .phase = train_phase, .state = t };
 }
 
 /* The order of the phases of an iteration: random. */
@@ -92,32 +114,24 @@ static void order_phases(const ses_glove_model *m, int64_t *order)
     }
 }
 
-bool ses_glove_model_step(ses_glove_model *m, const ses_glove_pairs *pairs, const ses_kernels *k,
-                          ses_thread_pool *pool, ses_err *e)
+bool ses_glove_model_step(ses_glove_model *m, const ses_glove_pairs *pairs, const ses_glove_engine *engine,
+                          ses_err *e)
 {
     int64_t order[SES_GLOVE_MAX_GROUPS], groups = m->tiles.groups;
-    pass *p = ses_alloc(sizeof *p, e);
-    bool ok = p != NULL;
-    if (!ok) return false;
+    double loss[SES_GLOVE_MAX_GROUPS];
     order_phases(m, order);
-    p->g = (ses_glove){ m->word, m->context, m->width, m->word_rate, m->context_rate, LIMIT };
-    p->pairs = pairs, p->k = k, p->phase = order[m->phases];
-    ses_parallel_for(pool, groups, train_tile, p);
-    for (int64_t g = 0; ok && g < groups; g++) {
-        m->loss_sum += p->loss[g];
-        ok = p->err[g].code == SES_OK;
-        if (!ok) *e = p->err[g];
-    }
-    ses_free(p);
-    if (ok && !isfinite(m->loss_sum))
-        ok = ses_fail(e, SES_EARG, "the loss is not finite in pass %lld: give a smaller --lr",
-                      (long long)m->iteration + 1);
-    if (ok && ++m->phases == groups) {
+    ses_glove g = { m->word, m->context, m->width, m->word_rate, m->context_rate, LIMIT };
+    if (!engine->phase(engine->state, &g, pairs, order[m->phases], loss, e)) return false;
+    for (int64_t i = 0; i < groups; i++) m->loss_sum += loss[i];
+    if (!isfinite(m->loss_sum))
+        return ses_fail(e, SES_EARG, "the loss is not finite in pass %lld: give a smaller --lr",
+                        (long long)m->iteration + 1);
+    if (++m->phases == groups) {
         m->loss = m->loss_sum / (double)pairs->n;
         m->phases = 0, m->loss_sum = 0;
         m->iteration++;
     }
-    return ok;
+    return true;
 }
 
 void ses_glove_model_vector(const ses_glove_model *m, int64_t rank, ses_glove_output what, float *to)

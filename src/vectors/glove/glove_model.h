@@ -9,13 +9,25 @@
 
 #include "glove_count.h"
 
+typedef struct ses_glove_model ses_glove_model;
+
+/* How a phase is computed: by threads (glove_model.c), or by a device (glove_device.c). */
+typedef struct ses_glove_engine {
+    /* Trains the tiles of a phase; loss [groups]: of each tile. */
+    bool (*phase)(void *state, const ses_glove *g, const ses_glove_pairs *pairs, int64_t phase, double *loss,
+                  ses_err *e);
+    /* Brings the weights of the model up to date; NULL: they always are. */
+    bool (*fetch)(void *state, ses_glove_model *m, ses_err *e);
+    void *state;
+} ses_glove_engine;
+
 typedef struct ses_glove_settings {
     int64_t dim;
     double rate;
     uint64_t seed;
 } ses_glove_settings;
 
-typedef struct ses_glove_model {
+struct ses_glove_model {
     ses_glove_tiles tiles;
     ses_glove_settings o;
     int64_t width;
@@ -24,7 +36,7 @@ typedef struct ses_glove_model {
     double loss;               /* mean loss of a pair in the last complete iteration */
     ses_real *word, *context;  /* [groups * rows][2][width]: values, sums of squared steps */
     ses_real *word_rate, *context_rate;
-} ses_glove_model;
+};
 
 typedef enum { SES_GLOVE_WORDS, SES_GLOVE_SUM, SES_GLOVE_BOTH } ses_glove_output;
 
@@ -34,8 +46,15 @@ bool ses_glove_model_init(ses_glove_model *m, const ses_glove_tiles *tiles, cons
 void ses_glove_model_free(ses_glove_model *m);
 
 /* Trains the next phase: groups of them are an iteration. Fails if the loss is not finite. */
-bool ses_glove_model_step(ses_glove_model *m, const ses_glove_pairs *pairs, const ses_kernels *k,
-                          ses_thread_pool *pool, ses_err *e);
+bool ses_glove_model_step(ses_glove_model *m, const ses_glove_pairs *pairs, const ses_glove_engine *engine,
+                          ses_err *e);
+
+/* Threads. *t must stay valid while the engine is in use. */
+typedef struct ses_glove_threads {
+    const ses_kernels *k;
+    ses_thread_pool *pool;
+} ses_glove_threads;
+ses_glove_engine ses_glove_on_threads(ses_glove_threads *t);
 
 /* Vector of a word: its word vector, the sum of word and context vector, or both in sequence (2 dim). */
 void ses_glove_model_vector(const ses_glove_model *m, int64_t rank, ses_glove_output what, float *to);

@@ -6,10 +6,10 @@
 
 enum { LEAST_ROWS = 64, SITE_MIX = 0x474c4f01 };
 
-ses_glove_tiles ses_glove_tiles_of(int64_t words, uint64_t seed)
+ses_glove_tiles ses_glove_tiles_of(int64_t words, int64_t max_groups, uint64_t seed)
 {
     ses_glove_tiles t = { .words = words, .groups = words / LEAST_ROWS, .bits = 1 };
-    if (t.groups > SES_GLOVE_MAX_GROUPS) t.groups = SES_GLOVE_MAX_GROUPS;
+    if (t.groups > max_groups) t.groups = max_groups;
     if (t.groups < 1) t.groups = 1;
     t.rows = (words + t.groups - 1) / t.groups;
     while (t.rows > (int64_t)1 << t.bits) t.bits++;

@@ -10,7 +10,8 @@
 
 #include "sesame/types.h"
 
-enum { SES_GLOVE_MAX_GROUPS = 64, SES_GLOVE_ROUNDS = 4 };
+/* Groups for threads, and for a GPU, which trains a tile on each of many warps. */
+enum { SES_GLOVE_CPU_GROUPS = 64, SES_GLOVE_MAX_GROUPS = 256, SES_GLOVE_ROUNDS = 4 };
 
 typedef struct ses_glove_tiles {
     int64_t words, groups, rows; /* rows: words of a group, rounded up */
@@ -18,7 +19,8 @@ typedef struct ses_glove_tiles {
     uint64_t mix[SES_GLOVE_ROUNDS][2];
 } ses_glove_tiles;
 
-ses_glove_tiles ses_glove_tiles_of(int64_t words, uint64_t seed);
+/* max_groups: at most SES_GLOVE_MAX_GROUPS */
+ses_glove_tiles ses_glove_tiles_of(int64_t words, int64_t max_groups, uint64_t seed);
 
 /* Row of a word in the weight matrices, which have groups * rows rows: groups are contiguous. */
 int64_t ses_glove_row(const ses_glove_tiles *t, int64_t rank);

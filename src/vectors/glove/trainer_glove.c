@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "glove_device.h"
 #include "glove_model.h"
 #include "vectors/train/run_text.h"
 #include "vectors/train/vector_trainer.h"
@@ -46,6 +47,7 @@ typedef struct trainer {
     ses_glove_pairs pairs;
     ses_glove_model model;
     ses_thread_pool *pool;
+    ses_glove_engine engine;
     char *run, *checkpoint;
 } trainer;
 
@@ -87,7 +89,9 @@ static bool read_text(trainer *t, ses_err *e)
 static bool count(trainer *t, ses_err *e)
 {
     const ses_vector_job *job = t->job;
-    ses_glove_tiles tiles = ses_glove_tiles_of((int64_t)t->corpus.vocab.n, (uint64_t)job->value[SEED]);
+    ses_glove_tiles tiles = ses_glove_tiles_of((int64_t)t->corpus.vocab.n,
+                                               job->device ? SES_GLOVE_MAX_GROUPS : SES_GLOVE_CPU_GROUPS,
+                                               (uint64_t)job->value[SEED]);
     ses_glove_count_options o = { .window = (int64_t)job->value[WINDOW],
                                   .symmetric = job->value[SYMMETRIC] > 0,
                                   .memory = (size_t)(job->value[MEMORY] * GIGABYTE),
@@ -121,25 +125,49 @@ static bool report(trainer *t)
     return !job->progress || job->progress(job->ctx, &r);
 }
 
+static bool save(trainer *t, ses_err *e)
+{
+    const ses_glove_engine *n = &t->engine;
+    return (!n->fetch || n->fetch(n->state, &t->model, e)) &&
+           ses_glove_model_save(&t->model, t->run, t->checkpoint, e);
+}
+
 static bool train(trainer *t, ses_err *e)
 {
     ses_glove_model *m = &t->model;
     ses_vector_job *job = t->job;
-    ses_kernels k = ses_kernels_cpu(SES_ISA_BEST);
     double saved = ses_seconds();
     while (m->iteration < (int64_t)job->value[EPOCHS]) {
-        if (!ses_glove_model_step(m, &t->pairs, &k, t->pool, e)) return false;
+        if (!ses_glove_model_step(m, &t->pairs, &t->engine, e)) return false;
         if (!report(t)) {
-            if (!ses_glove_model_save(m, t->run, t->checkpoint, e)) return false;
+            if (!save(t, e)) return false;
             job->stopped = true;
             return ses_fail(e, SES_EIO, "interrupted");
         }
         if (job->checkpoint_every > 0 && ses_seconds() - saved >= job->checkpoint_every) {
-            if (!ses_glove_model_save(m, t->run, t->checkpoint, e)) return false;
+            if (!save(t, e)) return false;
             saved = ses_seconds();
         }
     }
-    return true;
+    return !t->engine.fetch || t->engine.fetch(t->engine.state, m, e);
+}
+
+static bool train_on_threads(trainer *t, ses_err *e)
+{
+    ses_kernels k = ses_kernels_cpu(SES_ISA_BEST);
+    ses_glove_threads threads = { &k, t->pool };
+    t->engine = ses_glove_on_threads(&threads);
+    return train(t, e);
+}
+
+static bool train_on_device(trainer *t, ses_err *e)
+{
+    ses_glove_device *d = ses_glove_device_new(t->job->device, &t->model, &t->pairs, e);
+    if (!d) return false;
+    t->engine = ses_glove_on_device(d);
+    bool ok = train(t, e);
+    ses_glove_device_free(d);
+    return ok;
 }
 
 static bool resume(trainer *t, ses_err *e)
@@ -177,7 +205,7 @@ static bool run(ses_vector_job *job, ses_err *e)
               (t.run = ses_vector_run_text(job, &t.corpus.vocab, t.corpus.id, t.corpus.n,
                                            "epochs|memory|vectors", e)) &&
               (t.checkpoint = ses_vector_checkpoint_path(job, e)) && count(&t, e) && resume(&t, e) &&
-              train(&t, e) && write_output(&t, e);
+              (job->device ? train_on_device(&t, e) : train_on_threads(&t, e)) && write_output(&t, e);
     job->loss = t.model.loss;
     ses_glove_model_free(&t.model);
     ses_glove_pairs_free(&t.pairs);
@@ -189,4 +217,5 @@ static bool run(ses_vector_job *job, ses_err *e)
 }
 
 const ses_vector_trainer ses_vector_trainer_glove = { "glove", "word vectors from counts of word pairs",
-                                                      setting, N_SETTINGS, run };
+                                                      setting, N_SETTINGS,
+                                                      run,     true };

@@ -182,7 +182,8 @@ static bool run_dm(ses_vector_job *job, ses_err *e)
 }
 
 const ses_vector_trainer ses_vector_trainer_pv_dbow = { "pv-dbow", "vectors of documents predict their words",
-                                                        dbow, N_SETTINGS, run_dbow };
-const ses_vector_trainer ses_vector_trainer_pv_dm = { "pv-dm",
-                                                      "vectors of documents and neighbors predict a word", dm,
-                                                      N_SETTINGS, run_dm };
+                                                        dbow,      N_SETTINGS,
+                                                        run_dbow,  false };
+const ses_vector_trainer ses_vector_trainer_pv_dm = {
+    "pv-dm", "vectors of documents and neighbors predict a word", dm, N_SETTINGS, run_dm, false
+};

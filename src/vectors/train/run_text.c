@@ -2,7 +2,6 @@
 #include "run_text.h"
 
 #include "base/hash.h"
-#include "kernel/kernel.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,7 +21,7 @@ char *ses_vector_run_text(const ses_vector_job *job, const ses_word_vocab *v, co
     const ses_hash_key key = { 0x5e5a3e, 0x77d2c1 };
     uint64_t words = 0;
     ses_buf out = { 0 };
-    ses_buf_appendf(&out, "1 %s %s", job->trainer->name, ses_isa_name(ses_isa_best()));
+    ses_buf_appendf(&out, "1 %s %s", job->trainer->name, ses_vector_job_level(job));
     for (size_t i = 0; i < job->trainer->n_settings; i++)
         if (!is_listed(not, job->trainer->setting[i].name))
             ses_buf_appendf(&out, " %s=%s", job->trainer->setting[i].name, job->text[i]);

@@ -6,6 +6,7 @@
 #ifndef SES_VECTORS_VECTOR_TRAINER_H
 #define SES_VECTORS_VECTOR_TRAINER_H
 
+#include "sesame/device.h"
 #include "vectors/word_corpus.h"
 
 typedef enum { SES_VECTOR_REAL, SES_VECTOR_INTEGER, SES_VECTOR_CHOICE } ses_vector_type;
@@ -40,6 +41,7 @@ typedef struct ses_vector_job {
     const char *format; /* a format of ses_vectors_save; NULL: the default of the trainer */
     bool overwrite;
     int threads;
+    ses_device *device; /* trains there; NULL: on the threads. Only if the trainer is on_device */
     double value[SES_VECTOR_MAX_SETTINGS];     /* in the order of the trainer's list */
     const char *text[SES_VECTOR_MAX_SETTINGS]; /* the same as text */
     /* A checkpoint, OUTPUT.checkpoint, is written if this many seconds have passed since the last (0: never),
@@ -60,6 +62,7 @@ struct ses_vector_trainer {
     const ses_vector_setting *setting;
     size_t n_settings;
     bool (*run)(ses_vector_job *job, ses_err *e);
+    bool on_device; /* can train on a GPU */
 };
 
 #define SES_VECTOR_TRAINER(name) extern const ses_vector_trainer ses_vector_trainer_##name;
@@ -72,6 +75,8 @@ const ses_vector_trainer *ses_vector_trainer_find(const char *name, ses_err *e);
  * and for a value out of range. */
 bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const char *const *name,
                         const char *const *value, size_t n, ses_err *e);
+/* Level of the kernels, on which the bits depend: of the CPU, or "cuda". */
+const char *ses_vector_job_level(const ses_vector_job *job);
 /* Path of the checkpoint. Free with ses_free. */
 char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e);
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,6 +88,11 @@ bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const 
     for (size_t i = 0; i < t->n_settings; i++)
         if (job->text[i] != t->setting[i].def && !check_idle(job, &t->setting[i], e)) return false;
     return true;
+}
+
+const char *ses_vector_job_level(const ses_vector_job *job)
+{
+    return !job->device ? ses_isa_name(ses_isa_best()) : job->device->is_host ? "ref" : "cuda";
 }
 
 char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e)

@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum { MAX_DIM = 1 << 16, MAX_WINDOW = 1 << 10, ALIGN = 16, SITE_INIT = 3 };
-enum { ROUND_WORDS = 128, REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
+enum { REPORT_ROUNDS = 8, MAX_ROWS = 1 << 30 };
 
 #define INTEGER(name, def, low, high, idle)                  \
     {                                                        \
@@ -88,9 +88,7 @@ static bool make_weights(ses_w2v *w, ses_err *e)
         return ses_fail(e, SES_ENOMEM, "%lld rows of weights, expected at most %d", (long long)rows,
                         MAX_ROWS);
     w->weight = ses_alloc_huge((size_t)all, sizeof *w->weight, e); /* one more, see ses_w2v_write */
-    w->user = ses_alloc_array((size_t)rows, sizeof *w->user, e);
-    w->copies = ses_alloc_array((size_t)rows, sizeof(ses_w2v_copy *), e);
-    if (!w->weight || !w->user || !w->copies) return false;
+    if (!w->weight) return false;
     float range = 1 / (float)w->dim;
     ses_rng_key key = { w->seed, 0, SITE_INIT };
     for (int64_t i = 0; i < w->in_rows; i++) {
@@ -105,19 +103,6 @@ static bool make_weights(ses_w2v *w, ses_err *e)
     return true;
 }
 
-static bool make_shards(ses_w2v *w, ses_err *e)
-{
-    int64_t n = w->corpus.n;
-    w->shard = ses_alloc_array((size_t)w->shards, sizeof *w->shard, e);
-    if (!w->shard) return false;
-    for (int64_t k = 0; k < w->shards; k++) {
-        w->shard[k].begin = n * k / w->shards, w->shard[k].end = n * (k + 1) / w->shards;
-        int64_t rounds = (w->shard[k].end - w->shard[k].begin + w->round_words - 1) / w->round_words;
-        if (rounds > w->rounds) w->rounds = rounds;
-    }
-    return true;
-}
-
 static bool set_up(ses_w2v *w, ses_err *e)
 {
     const double *value = w->job->value;
@@ -126,6 +111,8 @@ static bool set_up(ses_w2v *w, ses_err *e)
     if (subwords && value[SES_W2V_MINN] > value[SES_W2V_MAXN])
         return ses_fail(e, SES_EUSAGE, "--minn %s is larger than --maxn %s", w->job->text[SES_W2V_MINN],
                         w->job->text[SES_W2V_MAXN]);
+    if (subwords && w->job->device)
+        return ses_fail(e, SES_EUNSUPPORTED, "--maxn: subwords are trained on a CPU only: use --device cpu");
     if (!read_corpus(w, e)) return false;
     w->dim = (int64_t)value[SES_W2V_DIM];
     w->stride = (w->dim + ALIGN - 1) / ALIGN * ALIGN;
@@ -133,16 +120,15 @@ static bool set_up(ses_w2v *w, ses_err *e)
     w->epochs = (int)value[SES_W2V_EPOCHS], w->lr = value[SES_W2V_LR];
     w->seed = (uint64_t)value[SES_W2V_SEED], w->shards = (int64_t)value[SES_W2V_SHARDS];
     w->hs = value[SES_W2V_LOSS] > 0, w->bags = w->cbow || subwords;
-    w->round_words = ROUND_WORDS;
     w->in_rows = (int64_t)v->n + (subwords ? (int64_t)value[SES_W2V_BUCKET] : 0);
     w->out_rows = (int64_t)v->n - (w->hs ? 1 : 0);
     w->kernel = ses_kernels_cpu(SES_ISA_BEST);
-    return make_weights(w, e) && make_keep(w, e) && make_shards(w, e) &&
+    w->engine = w->job->device ? &ses_w2v_device : &ses_w2v_threads;
+    return make_weights(w, e) && make_keep(w, e) && w->engine->divide(w, e) &&
            (w->hs ? ses_huffman_tree_build(&w->tree, v, e)
                   : (w->negatives = ses_sampling_table(v, 0.75, e)) != NULL) &&
            (!subwords || ses_subwords_build(&w->sub, v, (int)value[SES_W2V_MINN], (int)value[SES_W2V_MAXN],
-                                            (int64_t)value[SES_W2V_BUCKET], e)) &&
-           (w->pool = ses_thread_pool_new(w->job->threads, e));
+                                            (int64_t)value[SES_W2V_BUCKET], e));
 }
 
 /* ---- training ---- */
@@ -157,24 +143,27 @@ static bool report(ses_w2v *w)
                             .loss = w->pairs ? w->loss / (double)w->pairs : 0,
                             .pass = (int)(w->round / w->rounds) + 1,
                             .passes = w->epochs };
-    w->loss = 0, w->pairs = 0;
+    w->loss = 0, w->pairs = 0, w->reported = w->round;
     return !w->job->progress || w->job->progress(w->job->ctx, &r);
 }
+
+static bool save(ses_w2v *w, ses_err *e) { return w->engine->fetch(w, e) && ses_w2v_save(w, e); }
 
 static bool train(ses_w2v *w, ses_err *e)
 {
     double every = w->job->checkpoint_every;
     w->saved_at = ses_seconds();
-    if (!ses_w2v_begin(w, e)) return false;
+    w->reported = w->round;
+    if (!w->engine->begin(w, e)) return false;
     while (w->round < w->rounds * w->epochs) {
-        if (!ses_w2v_round(w, e)) return false;
-        if (w->round % REPORT_ROUNDS == 0 && !report(w)) {
+        if (!w->engine->advance(w, e)) return false;
+        if (w->round - w->reported >= REPORT_ROUNDS && !report(w)) {
             w->job->stopped = true;
-            return ses_w2v_save(w, e) && ses_fail(e, SES_EIO, "interrupted");
+            return save(w, e) && ses_fail(e, SES_EIO, "interrupted");
         }
-        if (every > 0 && ses_seconds() - w->saved_at >= every && !ses_w2v_save(w, e)) return false;
+        if (every > 0 && ses_seconds() - w->saved_at >= every && !save(w, e)) return false;
     }
-    return true;
+    return w->engine->fetch(w, e);
 }
 
 /* ---- the trainers ---- */
@@ -193,12 +182,11 @@ static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
     bool ok = set_up(&w, e) && (!job->resume || ses_w2v_resume(&w, e)) && train(&w, e) &&
               ses_w2v_write(&w, e) && remove_checkpoint(&w, e);
     job->loss = w.pass_pairs ? w.pass_loss / (double)w.pass_pairs : 0;
-    for (int64_t k = 0; w.shard && k < w.shards; k++) ses_w2v_shard_free(&w.shard[k]);
-    ses_thread_pool_free(w.pool);
+    if (w.engine) w.engine->end(&w);
     ses_huffman_tree_free(&w.tree);
     ses_subwords_free(&w.sub);
     ses_word_corpus_free(&w.corpus);
-    void *own[] = { w.weight, (void *)w.user, (void *)w.copies, w.keep, w.negatives, w.shard };
+    void *own[] = { w.weight, w.keep, w.negatives, w.shard };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     return ok;
 }
@@ -206,7 +194,9 @@ static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
 static bool run_skipgram(ses_vector_job *job, ses_err *e) { return run(job, false, e); }
 static bool run_cbow(ses_vector_job *job, ses_err *e) { return run(job, true, e); }
 
-const ses_vector_trainer ses_vector_trainer_skipgram = { "skipgram", "words predict their neighbors",
-                                                         skipgram, SES_W2V_SETTINGS, run_skipgram };
-const ses_vector_trainer ses_vector_trainer_cbow = { "cbow", "neighbors predict a word", cbow,
-                                                     SES_W2V_SETTINGS, run_cbow };
+const ses_vector_trainer ses_vector_trainer_skipgram = { "skipgram",   "words predict their neighbors",
+                                                         skipgram,     SES_W2V_SETTINGS,
+                                                         run_skipgram, true };
+const ses_vector_trainer ses_vector_trainer_cbow = { "cbow",   "neighbors predict a word",
+                                                     cbow,     SES_W2V_SETTINGS,
+                                                     run_cbow, true };

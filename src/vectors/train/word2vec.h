@@ -9,6 +9,9 @@
  * Random numbers are functions of (seed, pass, position in the text). Hence the bits depend on the seed, the
  * shards and the settings only, and the weights between two rounds are the whole state.
  *
+ * On a device, a round has as many words, far apart in the text, and all its steps start from the same
+ * weights (word2vec_device.c).
+ *
  * All contexts of a word share its negative samples, so that a window is a small matrix product (Ji et al.
  * 2016): the kernel word_step. CBOW and words with subwords train the mean of a bag of rows: bag_step. */
 #ifndef SES_VECTORS_WORD2VEC_H
@@ -43,6 +46,7 @@ enum {
 
 /* Limits of the settings: a step has at most SES_WORD_STEP_MAX outputs. */
 enum { SES_W2V_MAX_NEGATIVE = SES_WORD_STEP_MAX - 1, SES_W2V_MAX_SHARDS = 128 };
+enum { SES_W2V_SHARD_WORDS = 128 }; /* words of a shard in a round */
 
 /* A step: in[first_in ..] are numbers of rows in `used`, out[first_out ..] are 2 number + label. */
 typedef struct ses_w2v_step {
@@ -97,8 +101,24 @@ typedef struct ses_w2v_shard {
     ses_err err;
 } ses_w2v_shard;
 
-typedef struct ses_w2v {
+typedef struct ses_w2v ses_w2v;
+
+/* How rounds are computed: by threads (word2vec_round.c), or by a device with the kernel word_rounds
+ * (word2vec_device.c), where all steps of a round start from the same weights. */
+typedef struct ses_w2v_engine {
+    bool (*divide)(ses_w2v *w, ses_err *e);  /* divides the text into parts: sets w->rounds */
+    bool (*begin)(ses_w2v *w, ses_err *e);   /* after a start or a resumed checkpoint */
+    bool (*advance)(ses_w2v *w, ses_err *e); /* trains at least one round of the pass; adds to the sums */
+    bool (*fetch)(ses_w2v *w, ses_err *e);   /* brings w->weight up to date */
+    void (*end)(ses_w2v *w);                 /* frees what the others allocated, also if they failed */
+} ses_w2v_engine;
+
+extern const ses_w2v_engine ses_w2v_threads, ses_w2v_device;
+
+struct ses_w2v {
     ses_vector_job *job;
+    const ses_w2v_engine *engine;
+    void *state; /* data of the engine */
     ses_word_corpus corpus;
     ses_kernels kernel;
     ses_thread_pool *pool;
@@ -114,27 +134,34 @@ typedef struct ses_w2v {
     ses_huffman_tree tree;
     ses_subwords sub; /* start NULL: none */
     ses_w2v_shard *shard;
-    int64_t shards, round_words; /* words of a shard in a round */
-    int64_t rounds;              /* rounds of a pass */
-    int64_t round;               /* rounds done, of all passes */
-    _Atomic(uint32_t) *user;     /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
+    int64_t shards;
+    int64_t rounds;          /* rounds of a pass */
+    int64_t round;           /* rounds done, of all passes */
+    _Atomic(uint32_t) *user; /* [rows]: tag of a round << 8 | shard + 1, or ALL for several shards */
     uint32_t tag;
     ses_w2v_copy **copies;   /* [rows]: first copy while merging, else NULL */
-    float step_in, step_out; /* see merge */
+    float step_in, step_out; /* sizes of a use in the current round */
     bool planning;           /* the next parallel loop plans the round `round` */
     float rate;
     double loss, pass_loss; /* sums since the last report, since the begin of the pass */
     int64_t pairs, pass_pairs;
-    double saved_at; /* seconds, time of the last checkpoint */
-} ses_w2v;
+    double saved_at;  /* seconds, time of the last checkpoint */
+    int64_t reported; /* round of the last report */
+};
+
+/* Learning rate of a round: linear decay to 1 / 10,000. */
+float ses_w2v_rate(const ses_w2v *w, int64_t round);
+/* Sizes of a use as input and as output, see ses_word_scale. */
+float ses_w2v_in_step(const ses_w2v *w, float rate);
+float ses_w2v_out_step(const ses_w2v *w, float rate);
+/* Start of the random numbers of a pass (word_draws.h): for subsampling, for steps. */
+uint64_t ses_w2v_keep_start(const ses_w2v *w, uint32_t pass);
+uint64_t ses_w2v_step_start(const ses_w2v *w, uint32_t pass);
+/* False, with an error: the loss of the pass is not finite. */
+bool ses_w2v_check_loss(const ses_w2v *w, ses_err *e);
 
 /* Plans the current round of shard s. False: shard->err. */
 bool ses_w2v_plan(ses_w2v *w, int64_t s);
-/* Runs the current round: train, merge, plan the next one. False: out of memory or diverged. */
-bool ses_w2v_round(ses_w2v *w, ses_err *e);
-/* Plans the first round after a start or a resumed checkpoint. */
-bool ses_w2v_begin(ses_w2v *w, ses_err *e);
-void ses_w2v_shard_free(ses_w2v_shard *s);
 
 /* Whether one shard uses a row in this round. */
 static inline bool ses_w2v_owns(const ses_w2v *w, int64_t s, int32_t row)

@@ -19,7 +19,7 @@ static bool describe_run(const ses_w2v *w, ses_buf *out, ses_err *e)
     const ses_hash_key key = { 0x5e5a3e, 0x77d2c1 };
     const ses_word_vocab *v = &w->corpus.vocab;
     uint64_t words = 0;
-    ses_buf_appendf(out, "%d %s %s", VERSION, w->job->trainer->name, ses_isa_name(ses_isa_best()));
+    ses_buf_appendf(out, "%d %s %s", VERSION, w->job->trainer->name, ses_vector_job_level(w->job));
     for (size_t i = 0; i < w->job->trainer->n_settings; i++)
         ses_buf_appendf(out, " %s=%s", w->job->trainer->setting[i].name, w->job->text[i]);
     for (size_t i = 0; i < v->n; i++)

@@ -5,11 +5,9 @@
 
 #include <string.h>
 
-enum { SITE_KEEP = 1, SITE_STEP = 2, SEVERAL = 0xFF, MIN_SLOTS = 1024, POSITION_BITS = 20 };
+enum { SITE_KEEP = 1, SITE_STEP = 2, SEVERAL = 0xFF, MIN_SLOTS = 1024 };
 
-/* ---- random numbers: SplitMix64 (Steele et al. 2014) of a counter, from a start that Philox draws ---- */
-
-#define GOLDEN 0x9e3779b97f4a7c15u
+/* ---- random numbers: word_draws.h, from a start that Philox draws ---- */
 
 static uint64_t start_of(const ses_w2v *w, uint32_t pass, uint32_t site)
 {
@@ -18,37 +16,12 @@ static uint64_t start_of(const ses_w2v *w, uint32_t pass, uint32_t site)
     return (uint64_t)random[0] << 32 | random[1];
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
+uint64_t ses_w2v_keep_start(const ses_w2v *w, uint32_t pass) { return start_of(w, pass, SITE_KEEP); }
+uint64_t ses_w2v_step_start(const ses_w2v *w, uint32_t pass) { return start_of(w, pass, SITE_STEP); }
 
-/* Random numbers of one position: 2^POSITION_BITS counters, two numbers of each. */
-typedef struct draws {
-    uint64_t state, left;
-    bool has_left;
-} draws;
-
-static draws draws_of(uint64_t start, int64_t position)
-{
-    return (draws){ .state = start + ((uint64_t)position << POSITION_BITS) * GOLDEN };
-}
-
-static uint32_t draw(draws *d)
-{
-    d->has_left = !d->has_left;
-    if (!d->has_left) return (uint32_t)d->left;
-    d->left = mix(d->state += GOLDEN);
-    return (uint32_t)(d->left >> 32);
-}
-
-/* Subsampling. */
 static bool keeps(const ses_w2v *w, uint64_t start, int64_t position, int32_t id)
 {
-    uint32_t limit = w->keep[id];
-    return limit == UINT32_MAX || (uint32_t)(mix(start + (uint64_t)position * GOLDEN) >> 32) < limit;
+    return ses_word_keeps(w->keep[id], start, position);
 }
 
 /* ---- lists ---- */
@@ -143,7 +116,7 @@ static int64_t collect_words(const ses_w2v *w, ses_w2v_shard *s, int64_t begin, 
                              int64_t *from, int64_t *to)
 {
     const int32_t *id = w->corpus.id;
-    uint64_t start = start_of(w, pass, SITE_KEEP);
+    uint64_t start = ses_w2v_keep_start(w, pass);
     int64_t first = begin, n = 0, extra = 0;
     for (int64_t p = begin - 1; p >= 0 && id[p] >= 0 && extra < w->window; p--)
         if (keeps(w, start, p, id[p])) extra++, first = p;
@@ -173,7 +146,7 @@ static bool has_output(const ses_w2v_rows *out, size_t from, int32_t number)
 
 /* Appends a word's outputs: it and its negative samples, or its path in the tree. Negative samples that
  * already are outputs of the step are left out. */
-static bool add_outputs(const ses_w2v *w, ses_w2v_shard *s, size_t from, int32_t word, draws *d)
+static bool add_outputs(const ses_w2v *w, ses_w2v_shard *s, size_t from, int32_t word, ses_word_draws *d)
 {
     int32_t base = (int32_t)w->in_rows;
     if (w->hs) {
@@ -184,7 +157,8 @@ static bool add_outputs(const ses_w2v *w, ses_w2v_shard *s, size_t from, int32_t
     }
     if (!push_output(s, number_of(s, base + word), 1)) return false;
     for (int i = 0; i < w->negative; i++) {
-        int32_t number = number_of(s, base + ses_sampling_draw(w->negatives, w->corpus.vocab.n, draw(d)));
+        int32_t number =
+            number_of(s, base + ses_sampling_draw(w->negatives, w->corpus.vocab.n, ses_word_draw(d)));
         if (number < 0 || (!has_output(&s->out, from, number) && !push_output(s, number, 0))) return false;
     }
     return true;
@@ -209,7 +183,8 @@ static ses_w2v_step step_of(const ses_w2v_shard *s, size_t in, size_t out)
 /* ---- steps of one word at index `at`, with contexts from .. to ---- */
 
 /* Contexts predict the word: each by itself (skip-gram), or their mean (CBOW). */
-static bool plan_window(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t from, int64_t to, draws *d)
+static bool plan_window(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t from, int64_t to,
+                        ses_word_draws *d)
 {
     size_t in = s->in.n, out = s->out.n;
     if (!add_outputs(w, s, out, s->word[at], d)) return false;
@@ -226,7 +201,8 @@ static bool plan_window(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t 
 }
 
 /* The word, a bag of subwords, predicts its contexts: as many of them in a step as fit. */
-static bool plan_subwords(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t from, int64_t to, draws *d)
+static bool plan_subwords(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t from, int64_t to,
+                          ses_word_draws *d)
 {
     size_t in = s->in.n, out = s->out.n;
     if (!add_input(w, s, at)) return false;
@@ -256,8 +232,8 @@ static void mark(const ses_w2v *w, int64_t s, int32_t row)
 
 static bool plan_word(const ses_w2v *w, ses_w2v_shard *s, int64_t at, int64_t n, uint64_t start)
 {
-    draws d = draws_of(start, s->position[at]);
-    int64_t half = 1 + (int64_t)((uint64_t)draw(&d) * (uint64_t)w->window >> 32), left = at, right = at + 1;
+    ses_word_draws d = ses_word_draws_of(start, s->position[at]);
+    int64_t half = ses_word_half(&d, w->window), left = at, right = at + 1;
     while (left > 0 && at - left < half && s->word[left - 1] >= 0) left--;
     while (right < n && right - at <= half && s->word[right] >= 0) right++;
     if (right - left == 1) return true;
@@ -269,8 +245,8 @@ bool ses_w2v_plan(ses_w2v *w, int64_t number)
 {
     ses_w2v_shard *s = &w->shard[number];
     uint32_t pass = (uint32_t)(w->round / w->rounds);
-    int64_t begin = s->begin + w->round % w->rounds * w->round_words, from, to;
-    int64_t end = begin + w->round_words < s->end ? begin + w->round_words : s->end;
+    int64_t begin = s->begin + w->round % w->rounds * SES_W2V_SHARD_WORDS, from, to;
+    int64_t end = begin + SES_W2V_SHARD_WORDS < s->end ? begin + SES_W2V_SHARD_WORDS : s->end;
     s->n_steps = s->in.n = s->out.n = s->n_used = 0;
     if (begin >= end) return true;
     if (!s->slots && !grow_slots(s)) return false;
@@ -279,7 +255,7 @@ bool ses_w2v_plan(ses_w2v *w, int64_t number)
     if (n < 0) return false;
     for (int64_t i = 0; i < n && !w->sub.start; i++)
         if (s->word[i] >= 0 && (s->number[i] = number_of(s, s->word[i])) < 0) return false;
-    uint64_t start = start_of(w, pass, SITE_STEP);
+    uint64_t start = ses_w2v_step_start(w, pass);
     for (int64_t at = from; at < to; at++)
         if (s->word[at] >= 0 && !plan_word(w, s, at, n, start)) return false;
     for (size_t i = 0; i < s->n_used; i++) mark(w, number, s->used[i].row);

@@ -1,12 +1,10 @@
-/* Rounds of skip-gram and CBOW: train, merge, plan the next. */
+/* Rounds of skip-gram and CBOW on threads: train, merge, plan the next. */
 #include "word2vec.h"
 
 #include "base/alloc.h"
 
 #include <math.h>
 #include <string.h>
-
-#define FEW_STEPS 0.02f /* steps that need no scale */
 
 enum { AHEAD = 2, LINE = 16 }; /* steps to prefetch; floats of a cache line */
 #define PAIR_STEP 0.1f         /* size of the step of one pair at the learning rate 1; found by experiment */
@@ -105,20 +103,13 @@ static void train_shard(void *ctx, int64_t number, void *scratch)
     train_steps(w, s, (float **)(void *)((float *)scratch + 2 * stride), scratch);
 }
 
-/* ---- merging ----
- *
- * All shards move a row that they share the same way, so that the sum of many moves would overshoot. One
- * after another, u steps cover the part m(u) = 1 - exp(-u s) of the way to an optimum, with s the size of a
- * step. k shards with U steps altogether would cover m(U); the sum of their differences covers k m(U / k).
- * Differences are scaled by the ratio: about 1 for rows with few steps, 1 / k for rows with many. */
-
-static float part_covered(float steps) { return -expm1f(-steps); }
+/* ---- merging: all shards move a row that they share the same way, so that the sum of many moves would
+ * overshoot; differences are scaled (ses_word_scale) ---- */
 
 /* The scale for a row with `uses` by k shards. step_in, step_out: size of a use as input, as output. */
 static float scale_of(const ses_w2v *w, int32_t row, int64_t uses, int64_t k)
 {
-    float steps = (row < w->in_rows ? w->step_in : w->step_out) * (float)uses;
-    return steps < FEW_STEPS ? 1 : part_covered(steps) / ((float)k * part_covered(steps / (float)k));
+    return ses_word_scale(row < w->in_rows ? w->step_in : w->step_out, uses, k);
 }
 
 /* Merges the copies of a row, in the order of the shards. */
@@ -156,11 +147,26 @@ static void merge_and_plan(void *ctx, int64_t number, void *scratch)
 
 /* ---- rounds ---- */
 
-/* Linear decay to 1 / 10,000. */
-static float rate_of(const ses_w2v *w)
+float ses_w2v_rate(const ses_w2v *w, int64_t round)
 {
-    double done = (double)w->round / ((double)w->rounds * w->epochs);
+    double done = (double)round / ((double)w->rounds * w->epochs);
     return (float)(w->lr * fmax(1 - done, 1e-4));
+}
+
+float ses_w2v_in_step(const ses_w2v *w, float rate)
+{
+    return PAIR_STEP * rate * (float)(w->hs ? TREE_STEPS : w->negative + 1);
+}
+
+float ses_w2v_out_step(const ses_w2v *w, float rate)
+{
+    return PAIR_STEP * rate * (float)(w->bags ? 1 : w->window + 1);
+}
+
+bool ses_w2v_check_loss(const ses_w2v *w, ses_err *e)
+{
+    return isfinite(w->pass_loss) ||
+           ses_fail(e, SES_EARG, "training diverged: the learning rate %g is too large (--lr)", w->lr);
 }
 
 static bool failed(const ses_w2v *w, ses_err *e)
@@ -177,8 +183,27 @@ static void next_tag(ses_w2v *w)
     w->tag = 1;
 }
 
-bool ses_w2v_begin(ses_w2v *w, ses_err *e)
+static bool divide(ses_w2v *w, ses_err *e)
 {
+    int64_t n = w->corpus.n;
+    w->shard = ses_alloc_array((size_t)w->shards, sizeof *w->shard, e);
+    if (!w->shard) return false;
+    for (int64_t k = 0; k < w->shards; k++) {
+        w->shard[k].begin = n * k / w->shards, w->shard[k].end = n * (k + 1) / w->shards;
+        int64_t rounds =
+            (w->shard[k].end - w->shard[k].begin + SES_W2V_SHARD_WORDS - 1) / SES_W2V_SHARD_WORDS;
+        if (rounds > w->rounds) w->rounds = rounds;
+    }
+    return true;
+}
+
+static bool begin(ses_w2v *w, ses_err *e)
+{
+    size_t rows = (size_t)(w->in_rows + w->out_rows);
+    w->pool = ses_thread_pool_new(w->job->threads, e);
+    w->user = ses_alloc_array(rows, sizeof *w->user, e);
+    w->copies = ses_alloc_array(rows, sizeof(ses_w2v_copy *), e);
+    if (!w->pool || !w->user || !w->copies) return false;
     w->planning = true;
     for (int64_t k = 0; k < w->shards; k++)
         for (int64_t part = 0; part < w->shards; part++) w->shard[k].first[part] = -1;
@@ -187,11 +212,10 @@ bool ses_w2v_begin(ses_w2v *w, ses_err *e)
     return !failed(w, e);
 }
 
-bool ses_w2v_round(ses_w2v *w, ses_err *e)
+static bool advance(ses_w2v *w, ses_err *e)
 {
-    w->rate = rate_of(w);
-    w->step_in = PAIR_STEP * w->rate * (float)(w->hs ? TREE_STEPS : w->negative + 1);
-    w->step_out = PAIR_STEP * w->rate * (float)(w->bags ? 1 : w->window + 1);
+    w->rate = ses_w2v_rate(w, w->round);
+    w->step_in = ses_w2v_in_step(w, w->rate), w->step_out = ses_w2v_out_step(w, w->rate);
     if (w->round % w->rounds == 0) w->pass_loss = 0, w->pass_pairs = 0;
     ses_parallel_for(w->pool, w->shards, train_shard, w);
     if (failed(w, e)) return false;
@@ -199,17 +223,32 @@ bool ses_w2v_round(ses_w2v *w, ses_err *e)
         w->loss += w->shard[k].loss, w->pairs += w->shard[k].pairs;
         w->pass_loss += w->shard[k].loss, w->pass_pairs += w->shard[k].pairs;
     }
-    if (!isfinite(w->pass_loss))
-        return ses_fail(e, SES_EARG, "training diverged: the learning rate %g is too large (--lr)", w->lr);
+    if (!ses_w2v_check_loss(w, e)) return false;
     w->planning = ++w->round < w->rounds * w->epochs;
     next_tag(w);
     ses_parallel_for(w->pool, w->shards, merge_and_plan, w);
     return !failed(w, e);
 }
 
-void ses_w2v_shard_free(ses_w2v_shard *s)
+static bool fetch(ses_w2v *w, ses_err *e)
+{
+    (void)w, (void)e;
+    return true; /* the weights are trained in place */
+}
+
+static void free_shard(ses_w2v_shard *s)
 {
     void *own[] = { s->step,     s->in.item, s->out.item, s->word, s->number,
                     s->position, s->used,    s->slot,     s->copy, s->copied };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
 }
+
+static void end(ses_w2v *w)
+{
+    for (int64_t k = 0; w->shard && k < w->shards; k++) free_shard(&w->shard[k]);
+    ses_thread_pool_free(w->pool);
+    ses_free((void *)w->user);
+    ses_free((void *)w->copies);
+}
+
+const ses_w2v_engine ses_w2v_threads = { divide, begin, advance, fetch, end };
