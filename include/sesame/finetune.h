@@ -70,11 +70,20 @@ const char *ses_finetune_task_name(size_t i, const char **summary);
 /* Data that evaluates sentence vectors. */
 typedef enum { SES_EVAL_AUTO, SES_EVAL_SCORES, SES_EVAL_TRIPLETS } ses_embed_eval;
 
+/* Labels of spans: tag. BIO: B- begins a span, I- continues it; BIOES: also E- at its end, S- for one token. */
+typedef enum {
+    SES_SCHEME_AUTO, /* training: labels as they are; otherwise as the model's */
+    SES_SCHEME_BIO,  /* convert labels: IOB1, BIO and BIOES are read */
+    SES_SCHEME_BIOES
+} ses_label_scheme;
+
 /* Settings of a task; a task reads its own and ignores the others. */
 typedef struct ses_finetune_task_options {
     int64_t max_length;   /* tokens per sequence; longer ones are truncated or split; 0: the task's default */
     const char *metrics;  /* '|' between; NULL: the task's defaults */
     bool all_pieces;      /* tag: every piece of a word gets its label, not only the first */
+    bool crf;             /* tag: train a CRF over the labels of a sequence */
+    int scheme;           /* tag: ses_label_scheme of training labels and of predictions */
     int64_t stride;       /* answer: tokens shared by neighboring windows of a passage */
     int64_t max_answer;   /* answer: maximum length in tokens */
     int64_t n_best;       /* answer: candidate start and end positions */

@@ -137,6 +137,15 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
+    if (o->task.crf && task->target != SES_TARGET_TAGS)
+        return ses_fail(e, SES_EUSAGE, "crf applies to the task tag only");
+    if (o->task.crf && (o->task.all_pieces || o->label_smoothing > 0 || o->teacher.model))
+        return ses_fail(e, SES_EUSAGE,
+                        "crf: a word has one label and the loss is the CRF's, so that %s does "
+                        "not apply",
+                        o->task.all_pieces ? "all-pieces"
+                        : o->teacher.model ? "a teacher"
+                                           : "label smoothing");
     if (!o->model && !o->tokenizer)
         return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
     if (o->vectors && !o->config)

@@ -158,6 +158,7 @@ bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_e
     for (size_t i = 0; i < ses_examples_count(train); i++)
         t->max_abs_target = fmax(t->max_abs_target, fabs(ses_examples_at(train, i)->target));
     if (!t->task->head) return true;
+    if (t->settings.crf) t->tag_scheme = ses_tag_labels_scheme(train);
     if (!named && t->task->target != SES_TARGET_VALUES) return true;
     /* A number: one output, named as in transformers. */
     t->n_labels = named ? ses_examples_label_count(train) : 1;
@@ -200,6 +201,7 @@ static bool is_replaced(const char *key, const ses_finetuner *t, int64_t vocab)
     for (size_t i = 0; i < SES_LEN(own); i++)
         if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
     if (t->embedding_size && !strcmp(key, "embedding_size")) return true;
+    if (t->settings.crf && !strcmp(key, "sesame_crf")) return true;
     return vocab > 0 && !strcmp(key, "vocab_size");
 }
 
@@ -234,6 +236,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t 
     if (t->embedding_size && ses_json_get(base, "embedding_size"))
         ses_json_member_int(w, "embedding_size", t->embedding_size);
     if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);
+    if (t->settings.crf) ses_json_member_string(w, "sesame_crf", ses_tag_scheme_names[t->tag_scheme]);
     if (t->n_labels) put_labels(w, t);
     ses_json_end_object(w);
     size_t n;

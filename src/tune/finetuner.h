@@ -80,6 +80,7 @@ typedef struct ses_finetuner {
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;
+    ses_tag_scheme tag_scheme;     /* tag: of the training labels */
     ses_sentence *sentence;        /* embed: owns `model` */
     ses_store *extra_params;       /* embed: parameters of the loss; or NULL */
     ses_tensor *class_w, *class_b; /* embed: classifier of the softmax loss */
@@ -199,6 +200,15 @@ bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses
 /* The same for settings.metrics. */
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e);
+
+/* ---- labels of spans: tag_labels.c ---- */
+
+/* The scheme whose rules all sequences of labels follow. */
+ses_tag_scheme ses_tag_labels_scheme(const ses_examples *rows);
+/* The scheme of label names: BIOES if there is an E- or S-, else BIO if there is a B- or I-. */
+ses_tag_scheme ses_tag_names_scheme(const ses_examples *labels);
+/* Converts the names of a sequence, borrowed, to a scheme: label [n], NULL: none. New names are on mem. */
+bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_arena *mem, ses_err *e);
 
 /* ---- helpers of tasks ---- */
 
