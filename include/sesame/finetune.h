@@ -141,6 +141,9 @@ typedef struct ses_finetune_options {
     ses_model *open_model;
     const char *const *set; /* [n_set] "KEY=VALUE": changes of the config, e.g. of dropout rates */
     size_t n_set;
+    /* Instead of all three, for the task tag: a new tagger on these embeddings of words, ',' between:
+     * "static:FILE", "transformer:DIR", "word", "char". */
+    const char *embed;
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */
     const char *vectors;

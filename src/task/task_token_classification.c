@@ -5,6 +5,7 @@
 #include "base/tag_scheme.h"
 #include "nn/crf_decoder.h"
 #include "pipeline_impl.h"
+#include "word_stack.h"
 
 #include <stdlib.h>
 
@@ -70,6 +71,7 @@ typedef struct task_state {
     bool bioes;        /* E- and S- end a span */
     bool has_crf;
     ses_crf_decoder crf;
+    ses_word_stack *words; /* of a tagger of words; NULL: the model reads tokens */
     int64_t *inside; /* CRF, [labels]: label of a token inside a word whose first token has this label */
 } task_state;
 
@@ -129,6 +131,9 @@ static bool open_task(ses_pipeline *p, ses_err *e)
         task->bioes |= t.prefix == 'E' || t.prefix == 'S';
     }
     if (task->label && p->model->c.crf.enabled && !open_crf(p, task, e)) return false;
+    bool is_tagger;
+    task->words = ses_word_stack_open(p->dir, p->model->config, p->dev, &is_tagger, e);
+    if (is_tagger && !task->words) return false;
     if (!task->label || !ses_pipeline_split_list(p, &a->ignore, true, &task->ignore, &task->n_ignore, e))
         return false;
     if (a->ignore.n) return true;
@@ -137,7 +142,50 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     return true;
 }
 
+static void close_task(ses_pipeline *p)
+{
+    task_state *task = p->state;
+    if (task) ses_word_stack_free(task->words);
+}
+
 /* ---- tokens ---- */
+
+/* A tagger reads words: splits the text. */
+static bool split_words(ses_request *r, ses_input *in, ses_err *e)
+{
+    item_state *s = r->state;
+    ses_string *word;
+    size_t n, at = 0;
+    uint32_t chars = 0;
+    if (!ses_split_words(r->item.text, &r->mem, &word, &s->word_byte, &n, e)) return false;
+    s->word_char = ses_arena_array(&r->mem, n + 1, sizeof *s->word_char, e);
+    for (size_t i = 0; s->word_char && i < n; i++) {
+        for (; at < s->word_byte[i]; at++) chars += ((unsigned char)r->item.text.p[at] & 0xC0) != 0x80;
+        s->word_char[i] = chars;
+    }
+    *in = (ses_input){ .words = word, .n_words = n };
+    return s->word_char != NULL;
+}
+
+/* The vectors and characters of a sequence's words. */
+static bool add_words(const task_state *task, ses_request *r, const ses_input *in, ses_seq *q, ses_err *e)
+{
+    ses_word_features f;
+    ses_string *word = ses_arena_array(&r->mem, q->n + 1, sizeof *word, e);
+    int32_t *row = ses_arena_array(&r->mem, 2 * q->n + 1, sizeof *row, e);
+    if (!word || !row) return false;
+    for (size_t i = 0; i < q->n; i++) {
+        word[i] = q->word_id[i] < 0 ? (ses_string){ "", 0 } : in->words[q->word_id[i]];
+        row[i] = (int32_t)i, row[q->n + i] = 0;
+    }
+    if (!ses_word_stack_embed(task->words, word, q->n, &r->mem, &f, e)) return false;
+    if (f.vectors) {
+        q->modal_rows = row, q->positions = row + q->n;
+        q->modal_vectors = f.vectors, q->n_modal = (int64_t)q->n;
+    }
+    q->chars = f.chars, q->char_cu = f.char_cu;
+    return true;
+}
 
 /* Joins words given as a list to the item's text. */
 static bool join_words(ses_request *r, ses_err *e)
@@ -181,15 +229,19 @@ static void move_offsets(ses_request *r)
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     const args *a = r->args;
+    const task_state *task = p->state;
     item_state *s = r->state;
     ses_input in = { .text = r->item.text };
     s->stride = a->stride >= 0 ? a->stride : p->settings.max_seq_len / 4;
     if (r->item.list) {
         if (!join_words(r, e)) return false;
         in = (ses_input){ .words = r->item.list, .n_words = r->item.n_list };
-    }
+    } else if (task->words && !split_words(r, &in, e))
+        return false;
     if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
     move_offsets(r);
+    for (size_t i = 0; task->words && i < r->n_seqs; i++)
+        if (!add_words(task, r, &in, &r->seq[i], e)) return false;
     s->score = ses_arena_array(&r->mem, r->n_seqs, sizeof *s->score, e);
     return s->score != NULL;
 }
@@ -268,7 +320,7 @@ static piece *window_tokens(ses_pipeline *p, ses_request *r, size_t window, size
             x->word = (ses_string){ text.p + x->byte_span.begin, x->byte_span.end - x->byte_span.begin };
             x->continues_word = false;
         }
-        if (task->has_crf && s->word_byte) /* words given as a list */
+        if ((task->has_crf || task->words) && s->word_byte) /* words given as a list */
             x->continues_word = i && !q->special_mask[i - 1] && q->word_id[i] == q->word_id[i - 1];
         x->label = ses_argmax(x->scores, task->labels);
         x->score = x->scores[x->label];
@@ -502,6 +554,7 @@ const ses_task ses_task_token_classification = {
     .item_schema = { .text = "text", .list = "words|tokens", .list_replaces_text = true },
     .uses_tokenizer_max_length = true,
     .open = open_task,
+    .close = close_task,
     .encode = encode,
     .collect = collect,
     .finish = finish,

@@ -15,7 +15,7 @@
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
 {
     ses_err ignored = { 0 }; /* labels of the base model may be unreadable or different */
-    if (f->o.config || !f->task->has_label_names) return true;
+    if (f->o.config || f->o.embed || !f->task->has_label_names) return true;
     if (!ses_config_labels(ses_finetune_base_config(f), f->task->data, &f->base_labels, &f->base_has_names,
                            &ignored))
         return true;
@@ -64,7 +64,7 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_training_notify(ses_finetune_on_event, f,
                             "the labels follow neither BIO nor BIOES (an I- without a B- before it): the CRF "
                             "may decode any sequence; --scheme bio or bioes converts them");
-    if (f->o.config) return;
+    if (f->o.config || f->o.embed) return;
     if (*missing) ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
     ses_buf b = { 0 };

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "task/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"
@@ -126,8 +127,10 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) != 1)
-        return ses_fail(e, SES_EUSAGE, "set one of model, config and open_model");
+    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) + (o->embed != NULL) != 1)
+        return ses_fail(e, SES_EUSAGE, "set one of model, config, open_model and embed");
+    if (o->embed && task->target != SES_TARGET_TAGS)
+        return ses_fail(e, SES_EUSAGE, "embed makes a tagger: it applies to the task tag only");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -146,7 +149,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         o->task.all_pieces ? "all-pieces"
                         : o->teacher.model ? "a teacher"
                                            : "label smoothing");
-    if (!o->model && !o->tokenizer)
+    if (!o->model && !o->embed && !o->tokenizer)
         return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
@@ -164,6 +167,7 @@ const ses_json *ses_finetune_base_config(const ses_finetune *f)
 static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
+    if (f->o.embed) return ses_tagger_open(f, e) && ses_transfer_config(&f->o.transfer, &f->config, e);
     f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
     return f->config && ses_preset_set(&f->config, f->o.set, f->o.n_set, e) &&
            ses_transfer_config(&f->o.transfer, &f->config, e);
@@ -200,7 +204,7 @@ static ses_vectors *open_vectors(const char *path, ses_err *e)
 static bool open_model(ses_finetune *f, const ses_json *config, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
-    int64_t vocab = o->config ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0, copied;
+    int64_t vocab = o->config || o->embed ? ses_tokenizer_vocab_size(f->tuner->tokenizer) : 0, copied;
     ses_vectors *v = o->vectors ? open_vectors(o->vectors, e) : NULL;
     if (o->vectors && !v) return false;
     if (v) f->tuner->embedding_size = ses_vectors_dim(v);
@@ -221,9 +225,13 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
-    f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
-    ses_free(tokenizer);
+    if (o->embed)
+        f->tuner = ses_tagger_tuner(f, &t, e);
+    else {
+        char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
+        f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
+        ses_free(tokenizer);
+    }
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
         !ses_finetune_check_metric(f, e))
         return false;
@@ -380,6 +388,7 @@ ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses
     f->o = *o;
     f->dev = d;
     f->report.loss = NAN;
+    ses_tagger_defaults(&f->o);
     f->train_name = o->train ? o->train : "training examples";
     f->eval_name = o->eval ? o->eval : "evaluation examples";
     if (!f->o.run.optimizer) f->o.run.optimizer = "adamw";
@@ -399,6 +408,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_finetune_set_free(&f->train);
     ses_finetune_set_free(&f->eval);
     ses_finetuner_free(f->tuner);
+    ses_word_stack_free(f->words);
     ses_examples_free(f->own_train);
     ses_examples_free(f->own_eval);
     ses_examples_free(f->base_labels);

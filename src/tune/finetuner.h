@@ -81,6 +81,7 @@ typedef struct ses_finetuner {
     const char **label; /* [n_labels] names */
     size_t n_labels;
     ses_tag_scheme tag_scheme;     /* tag: of the training labels */
+    struct ses_word_stack *words;  /* tagger: the vectors of words; NULL: the model reads tokens */
     ses_sentence *sentence;        /* embed: owns `model` */
     ses_store *extra_params;       /* embed: parameters of the loss; or NULL */
     ses_tensor *class_w, *class_b; /* embed: classifier of the softmax loss */
@@ -175,6 +176,9 @@ void ses_finetuner_free(ses_finetuner *t);
 /* A finetuner with a classifier, which it owns also on failure; ses_finetuner_set_labels sets its labels. */
 ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
                                             ses_device *dev, ses_err *e);
+/* A finetuner with a tokenizer in memory and embeddings of words, which it owns also on failure. */
+ses_finetuner *ses_finetuner_new_tagger(const ses_finetuner_options *o, ses_tokenizer *tokenizer,
+                                        struct ses_word_stack *words, ses_device *dev, ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
 /* Sets t->config: base with this task's class and labels. vocab: rows of the token embeddings; 0: as in
  * base. */

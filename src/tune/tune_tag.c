@@ -5,6 +5,7 @@
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
 #include "nn/crf_decoder.h"
+#include "task/word_stack.h"
 
 #include <string.h>
 
@@ -24,6 +25,22 @@ static int32_t *token_labels(ses_finetuner *t, const ses_labeled_example *r, con
     return tags;
 }
 
+/* The features of the words of the tokens. */
+static bool add_words(ses_finetuner *t, const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q,
+                      ses_arena *mem, ses_err *e)
+{
+    ses_word_features f;
+    ses_string *word = ses_arena_array(mem, k->n + 1, sizeof *word, e);
+    if (!word) return false;
+    for (size_t i = 0; i < k->n; i++)
+        word[i] = k->word_id[i] < 0 ? (ses_string){ "", 0 }
+                                    : (ses_string){ r->parts[k->word_id[i]].p, r->parts[k->word_id[i]].n };
+    if (!ses_word_stack_embed(t->words, word, k->n, mem, &f, e)) return false;
+    q->vectors = f.vectors, q->vector_width = ses_word_stack_width(t->words);
+    q->chars = f.chars, q->char_cu = f.char_cu;
+    return true;
+}
+
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
 {
@@ -38,8 +55,9 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     if (ok) s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
-    ok = tags &&
-         ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .tags = tags }, tags + k->n, NULL, e);
+    ses_sequence q = { .tags = tags };
+    ok = tags && (!t->words || add_words(t, r, k, &q, &mem, e)) &&
+         ses_finetuner_add_sequence(t, s, row, k, &q, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
 }
