@@ -220,6 +220,8 @@ static void check_folder(ses_model *m, ses_tape *t, ses_device *dev, const data 
     CHECK(system(command) == 0);
 }
 
+static ses_string text(const char *s) { return (ses_string){ s, strlen(s) }; }
+
 static void check_words(ses_device *dev)
 {
     static const char *const want[] = { "In",         "the",   "U.S", ".", ",", "3.5",
@@ -229,12 +231,12 @@ static void check_words(ses_device *dev)
     ses_string *word, long_word = { "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeff", 52 };
     uint32_t *byte;
     size_t n;
-    CHECK(ses_split_words(ses_str("In the U.S.,  3.5 twenty-one don't \"x\"\n"), &mem, &word, &byte, &n, &e));
+    CHECK(ses_split_words(text("In the U.S.,  3.5 twenty-one don't \"x\"\n"), &mem, &word, &byte, &n, &e));
     CHECK(n == SES_LEN(want));
     for (size_t i = 0; i < n && i < SES_LEN(want); i++)
         CHECK_MSG(ses_equal(word[i].p, word[i].n, want[i]), "%.*s, expected %s", (int)word[i].n, word[i].p,
                   want[i]);
-    CHECK(byte[1] == 3 && ses_split_words(ses_str(" \t"), &mem, &word, &byte, &n, &e) && !n);
+    CHECK(byte[1] == 3 && ses_split_words(text(" \t"), &mem, &word, &byte, &n, &e) && !n);
     ses_word_stack *s = ses_word_stack_parse("char,word", dev, &e);
     ses_word_features f;
     CHECK(s && !ses_word_stack_width(s) && ses_word_stack_embed(s, &long_word, 1, &mem, &f, &e));

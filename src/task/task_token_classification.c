@@ -238,6 +238,7 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
         in = (ses_input){ .words = r->item.list, .n_words = r->item.n_list };
     } else if (task->words && !split_words(r, &in, e))
         return false;
+    if (task->words && !in.n_words) return true; /* no words, no sequence */
     if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
     move_offsets(r);
     for (size_t i = 0; task->words && i < r->n_seqs; i++)
@@ -517,6 +518,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     const args *a = r->args;
     strategy how = a->strategy < 0 ? NONE : (strategy)a->strategy;
     out->schema = how == NONE ? &each : &grouped;
+    if (!r->n_seqs) return true;
     if (how == NONE) return add_tokens(p, r, e);
     for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;

@@ -17,6 +17,7 @@ typedef struct encoder {
     ses_encode_ctx *tokens;
     ses_tape *tape;
     bool segments;
+    char *dir;
 } encoder;
 
 static void close(void *self)
@@ -26,6 +27,7 @@ static void close(void *self)
     ses_encode_ctx_free(x->tokens);
     ses_tokenizer_free(x->tokenizer);
     ses_model_free(x->model);
+    ses_free(x->dir);
     ses_free(x);
 }
 
@@ -33,7 +35,14 @@ static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
 {
     encoder *x = ses_alloc(sizeof *x, e);
     char *dir = x ? ses_model_resolve(path, NULL, e) : NULL;
+    if (x) x->dir = dir;
     ses_tokenizer_config config;
+    if (dir && ses_model_is_adapter(dir)) {
+        ses_fail(e, SES_EUNSUPPORTED,
+                 "%s is an adapter, which needs its base model: merge it first (sesame convert)", dir);
+        close(x);
+        return NULL;
+    }
     if (dir) x->model = ses_model_open(dir, dev, &(ses_model_options){ .no_head = true }, e);
     if (x && x->model) x->tokenizer = ses_tokenizer_open(dir, e);
     if (x && x->tokenizer) x->tokens = ses_encode_ctx_new(x->tokenizer, e);
@@ -41,7 +50,6 @@ static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
     bool ok = x && x->tape &&
               ses_tokenizer_config_read(&config, dir, ses_model_type(x->model), ses_model_sets_segments,
                                         x->tokenizer, e);
-    ses_free(dir);
     if (ok) {
         x->segments = config.sets_segments && ses_model_uses_segments(x->model);
         *width = x->model->c.hidden;
@@ -95,15 +103,38 @@ static bool embed(void *self, const ses_string *word, size_t n, float *out, int6
     return ok;
 }
 
+typedef struct copying {
+    const char *from, *to;
+    ses_err *e;
+    bool ok;
+} copying;
+
+/* Copies a file of the folder by its mapped pages; reports, hidden files and folders stay. */
+static bool copy_file(void *ctx, const char *name)
+{
+    copying *c = ctx;
+    size_t n = strlen(name);
+    if (name[0] == '.' || (n > 3 && !strcmp(name + n - 3, ".md")) ||
+        (n > 5 && !strcmp(name + n - 5, ".html")))
+        return true;
+    char *from = ses_path_join(c->from, name, c->e), *to = from ? ses_path_join(c->to, name, c->e) : NULL;
+    c->ok = to != NULL;
+    ses_mmap map = { 0 };
+    if (c->ok && !ses_path_is_dir(from)) {
+        c->ok = ses_mmap_open(&map, from, c->e) && ses_file_write(to, map.data, map.size, true, c->e);
+        ses_mmap_free(&map);
+    }
+    ses_free(from);
+    ses_free(to);
+    return c->ok;
+}
+
+/* Copies the encoder's folder: its weights may be in 8 or 16 bits. */
 static bool save(const void *self, const char *path, ses_err *e)
 {
     const encoder *x = self;
-    if (!ses_dir_make(path, e) || !ses_model_save(x->model, path, &(ses_save_options){ .dtype = SES_F32 }, e))
-        return false;
-    char *file = ses_path_join(path, "tokenizer.json", e);
-    bool ok = file && ses_tokenizer_save(x->tokenizer, file, true, e);
-    ses_free(file);
-    return ok;
+    copying c = { x->dir, path, e, true };
+    return ses_dir_make(path, e) && ses_dir_each(x->dir, copy_file, &c, e) && c.ok;
 }
 
 const ses_word_embedder_kind ses_word_embedder_transformer = {
