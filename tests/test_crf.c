@@ -1,7 +1,7 @@
 /* The CRF: loss, gradients, best paths and marginals against pytorch-crf and the enumeration of all paths
  * (fixtures/crf.json, made by crf.py); batches, long sequences, label schemes. */
 #include "base/alloc.h"
-#include "base/tag_scheme.h"
+#include "base/labels/tag_scheme.h"
 #include "check.h"
 #include "nn/crf_decoder.h"
 #include "nn/nn.h"

@@ -1,5 +1,5 @@
-/* The tagger of words against PyTorch and pytorch-crf (fixtures/tagger.json, made by tagger.py): scores, loss,
- * gradients, five steps of SGD; batches; saving and opening; words of texts. */
+/* The tagger of words against PyTorch and pytorch-crf (fixtures/tagger.json, made by tagger.py): scores,
+ * loss, gradients, five steps of SGD; batches; saving and opening; words of texts. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -7,7 +7,7 @@
 #include "check.h"
 #include "model/model_desc.h"
 #include "sesame/json.h"
-#include "task/word_stack.h"
+#include "task/words/word_stack.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -70,7 +70,8 @@ const char *ses_finetune_task_name(size_t i, const char **summary);
 /* Data that evaluates sentence vectors. */
 typedef enum { SES_EVAL_AUTO, SES_EVAL_SCORES, SES_EVAL_TRIPLETS } ses_embed_eval;
 
-/* Labels of spans: tag. BIO: B- begins a span, I- continues it; BIOES: also E- at its end, S- for one token. */
+/* Labels of spans (tag). BIO: B- begins a span, I- continues it; BIOES: E- ends it, S- is a span of one
+ * token. */
 typedef enum {
     SES_SCHEME_AUTO, /* training: labels as they are; otherwise as the model's */
     SES_SCHEME_BIO,  /* convert labels: IOB1, BIO and BIOES are read */

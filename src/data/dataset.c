@@ -18,7 +18,7 @@ struct ses_dataset {
     ses_ints cu_seqlens, target_cu_seqlens;   /* [sequences + 1] offsets of the sequences */
     ses_ints label, end;                      /* [sequences]; the start of a span is in label */
     ses_ints cls;                             /* [sequences], or empty: see ses_sequence */
-    ses_ints chars, char_cu;                  /* of words; char_cu counts over all sequences, [tokens + 1] */
+    ses_ints chars, char_cu;                  /* bytes of words; cumulative numbers over all sequences */
     float *vectors;                           /* [tokens, vector_width] */
     size_t vectors_cap;
     int64_t vector_width;

@@ -2,7 +2,7 @@
 #include "examples_impl.h"
 
 #include "base/alloc.h"
-#include "base/tag_scheme.h"
+#include "base/labels/tag_scheme.h"
 #include "base/unicode/utf8.h"
 #include "io/text_reader.h"
 

@@ -202,8 +202,8 @@ typedef struct ses_rnn_grad {
     ses_dst dh0, dc0;     /* gradients of the initial states */
 } ses_rnn_grad;
 
-/* A linear-chain CRF over the labeled rows of each sequence; rows with an ignored label are skipped. The score
- * of labels y is start[y_1] + sum_t x[t][y_t] + sum_t trans[y_t-1][y_t] + end[y_n], its negative log
+/* A linear-chain CRF over the labeled rows of each sequence; rows with an ignored label are skipped. The
+ * score of labels y is start[y_1] + sum_t x[t][y_t] + sum_t trans[y_t-1][y_t] + end[y_n], its negative log
  * likelihood the log-sum-exp over all label sequences minus that score. */
 typedef struct ses_crf_chain {
     int64_t seqs, labels;
@@ -218,7 +218,7 @@ typedef struct ses_crf_chain {
     ses_real *loss;
 } ses_crf_chain;
 
-enum { SES_CRF_CHUNKS = 16 }; /* sums over sequences: at most so many parts */
+enum { SES_CRF_CHUNKS = 16 }; /* maximum number of partial sums over sequences */
 
 /* Doubles in ses_crf_grad.work. */
 static inline int64_t ses_crf_work(int64_t labels) { return SES_CRF_CHUNKS * labels * (labels + 4); }

@@ -4,7 +4,7 @@
 #ifndef SES_NN_CONFIG_H
 #define SES_NN_CONFIG_H
 
-#include "base/tag_scheme.h"
+#include "base/labels/tag_scheme.h"
 #include "sesame/ops.h"
 
 enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
@@ -278,7 +278,7 @@ typedef struct ses_config {
         ses_layer_choice choice;
     } custom_head;
 
-    /* Token classification with a CRF over the labels; scheme: steps between labels that are never decoded. */
+    /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */
     struct {
         bool enabled;
         ses_tag_scheme scheme;

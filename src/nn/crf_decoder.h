@@ -1,12 +1,12 @@
 /* Decoding of a CRF on the host: the best sequence of labels (Viterbi) and marginal probabilities.
  *
- * Ownership: a decoder's numbers belong to the arena given to ses_crf_decoder_init; it copies the parameters, so
- * that later training does not change it. Threads: several threads may decode with one decoder. */
+ * Ownership: a decoder's numbers belong to the arena given to ses_crf_decoder_init; it copies the parameters.
+ * Threads: several threads may decode with one decoder. */
 #ifndef SES_NN_CRF_DECODER_H
 #define SES_NN_CRF_DECODER_H
 
 #include "base/arena.h"
-#include "base/tag_scheme.h"
+#include "base/labels/tag_scheme.h"
 #include "sesame/store.h"
 
 typedef struct ses_crf_decoder {

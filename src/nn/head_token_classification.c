@@ -1,5 +1,5 @@
-/* Token classification: one label per token. With a CRF (config.crf), the loss is that of the label sequence;
- * the output is its emission scores, decoded by ses_crf_decode. */
+/* Token classification: one label per token. A CRF (config.crf) makes the loss that of the whole sequence of
+ * labels; the output is its emission scores, decoded by ses_crf_decode. */
 #include "nn.h"
 
 #include <math.h>

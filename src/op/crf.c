@@ -1,5 +1,5 @@
-/* loss = mean over sequences of the negative log likelihood of their labels in a linear-chain CRF: see ses_crf_chain.
- * Inputs: x [T, L], trans [L, L], start [L], end [L], labels [T], cu_seqlens [B + 1]. */
+/* loss = mean over sequences of the negative log likelihood of their labels in a linear-chain CRF: see
+ * ses_crf_chain. Inputs: x [T, L], trans [L, L], start [L], end [L], labels [T], cu_seqlens [B + 1]. */
 #include "op.h"
 
 #include "tensor/device_impl.h"

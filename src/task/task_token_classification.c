@@ -1,11 +1,11 @@
 /* token-classification: labels each token and groups tokens to entity spans. Long texts are read in
  * overlapping windows. Labels are aggregated as in the transformers pipeline; BIOES labels, which it does not
- * know, by their prefixes. With a CRF, words get the labels of the best sequence and its marginal
- * probabilities as scores; the other tokens of a word continue its label. */
-#include "base/tag_scheme.h"
+ * know, by their prefixes. A CRF gives words the labels of the best sequence; scores are marginal
+ * probabilities, and the other tokens of a word continue its label. */
+#include "base/labels/tag_scheme.h"
 #include "nn/crf_decoder.h"
 #include "pipeline_impl.h"
-#include "word_stack.h"
+#include "words/word_stack.h"
 
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ typedef struct task_state {
     bool bioes;        /* E- and S- end a span */
     bool has_crf;
     ses_crf_decoder crf;
-    ses_word_stack *words; /* of a tagger of words; NULL: the model reads tokens */
+    ses_word_stack *words; /* a tagger's embeddings; NULL: the model reads tokens */
     int64_t *inside; /* CRF, [labels]: label of a token inside a word whose first token has this label */
 } task_state;
 

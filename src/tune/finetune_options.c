@@ -200,8 +200,8 @@ static const ses_opt task_opt[] = {
       .def = "auto",
       .choices = "auto|bio|bioes",
       .help =
-          "tag: convert IOB1, BIO or BIOES labels, when training those of the data, when predicting those "
-          "of the model; auto: leave them" },
+          "tag: convert IOB1, BIO and BIOES labels: of the data in training, of the model in predictions; "
+          "auto: leave them" },
 };
 #undef AT
 const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt) };

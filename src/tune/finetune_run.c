@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "task/word_stack.h"
+#include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"

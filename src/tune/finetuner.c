@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
-#include "task/word_stack.h"
+#include "task/words/word_stack.h"
 
 #include <inttypes.h>
 #include <math.h>

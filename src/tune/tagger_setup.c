@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
 #include "base/strmap.h"
-#include "task/word_stack.h"
+#include "task/words/word_stack.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
 #include "nn/crf_decoder.h"
-#include "task/word_stack.h"
+#include "task/words/word_stack.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* The stacked embeddings of a tagger's words: vectors that are computed before training and kept (static vectors,
- * a Transformer's), and kinds that the tagger trains itself (word, char). A kind is one file
+/* The stacked embeddings of a tagger's words: vectors that are computed before training and kept (static
+ * vectors, a Transformer's), and kinds that the tagger trains itself (word, char). A kind is one file
  * word_embedder_NAME.c and one line in word_embedders.def.
  *
- * Ownership: the caller frees a stack; what ses_word_stack_embed makes belongs to the arena. Threads: a stack is
- * used by one thread at a time. */
+ * Ownership: the caller frees a stack; what ses_word_stack_embed makes belongs to the arena.
+ * Threads: one at a time uses a stack. */
 #ifndef SES_TASK_WORD_STACK_H
 #define SES_TASK_WORD_STACK_H
 
@@ -32,8 +32,8 @@ typedef struct ses_word_stack ses_word_stack;
 
 /* Opens "static:FILE,char,...". */
 ses_word_stack *ses_word_stack_parse(const char *list, ses_device *dev, ses_err *e);
-/* Opens the embeddings of a tagger's folder, as "embeddings" of its config lists them; *is_tagger: whether there
- * are any. NULL: not a tagger, or an error. */
+/* Opens the embeddings of a tagger's folder, which "embeddings" of its config lists; *is_tagger: there are
+ * some. NULL: not a tagger, or an error. */
 ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses_device *dev, bool *is_tagger,
                                     ses_err *e);
 void ses_word_stack_free(ses_word_stack *s); /* NULL is allowed */

@@ -1,5 +1,5 @@
-/* transformer: the last hidden state of a frozen encoder at the first token of each word. Words that do not fit
- * into the encoder's longest text get zeros. */
+/* transformer: the last hidden state of a frozen encoder at the first token of each word. Words beyond the
+ * encoder's longest text get zeros. */
 #include "word_stack.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
-/* Tagger of words: vectors of words, stacked, a bidirectional LSTM, and a linear layer with or without a CRF
- * (Huang et al. 2015, Lample et al. 2016; as in flair, Akbik et al. 2018). The input of a word is [frozen vectors
- * (ses_batch.modal_vectors) | its trained vector | the last states of a bidirectional LSTM over its bytes]. */
-#include "model_desc.h"
+/* Tagger of words: stacked vectors of words, a bidirectional LSTM, and a linear layer with or without a CRF
+ * (Huang et al. 2015, Lample et al. 2016; as in flair, Akbik et al. 2018). The input of a word is [frozen
+ * vectors (ses_batch.modal_vectors) | its trained vector | the last states of a bidirectional LSTM over its
+ * bytes]. */
+#include "model/model_desc.h"
 
 #include "base/alloc.h"
 
