@@ -56,7 +56,7 @@ typedef struct ses_data_spec {
     bool no_header, ragged;
     int token_column, tag_column; /* CoNLL columns; 0: the first, the last */
     bool conllu;
-    int tag_scheme; /* CoNLL: convert labels of spans to 1: BIO, 2: BIOES; 0: as they are */
+    int tag_scheme;        /* CoNLL: convert labels of spans to 1: BIO, 2: BIOES; 0: as they are */
     bool no_labels;        /* the file has no labels, or they are ignored: for prediction */
     bool skip_bad_answers; /* SQuAD: skip answers that are not in their context; default: fail */
     /* list of labels as in the file, in id order; or pairs with names, "0=negative,1=positive", in which

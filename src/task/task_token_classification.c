@@ -5,7 +5,7 @@
 #include "base/labels/tag_scheme.h"
 #include "nn/crf_decoder.h"
 #include "pipeline_impl.h"
-#include "words/word_stack.h"
+#include "task/words/word_stack.h"
 
 #include <stdlib.h>
 

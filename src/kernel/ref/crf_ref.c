@@ -1,5 +1,5 @@
-/* Reference kernels of the CRF: forward and backward algorithm. Every step is normalized: sums do not grow with
- * the length of a sequence. */
+/* Reference kernels of the CRF: forward and backward algorithm. Every step is normalized: sums do not grow
+ * with the length of a sequence. */
 #include "kernel/chunking.h"
 
 #include <math.h>
