@@ -27,9 +27,9 @@ ses_tag ses_tag_parse(const char *label, size_t n);
 bool ses_tag_allowed(ses_tag_scheme s, const ses_tag *from, const ses_tag *to);
 
 /* Rewrites the prefixes of a sequence to the scheme. A span begins as in conlleval: at B- and S-, at I- and
- * E- without a span before them, and where the type changes; so IOB1 and invalid sequences are repaired. Labels
- * without a prefix stay. bioes: the input has E- or S- labels. Returns the number of labels that break the
- * rules of BIOES then: E- without a beginning, B- or I- without an end. */
+ * E- without a span before them, and where the type changes; IOB1 and invalid sequences are so repaired.
+ * Labels without a prefix stay. bioes: the input has E- or S- labels. Returns the number of labels that break
+ * the rules of BIOES then: E- without a beginning, B- or I- without an end. */
 size_t ses_tags_convert(ses_tag *tag, size_t n, ses_tag_scheme to, bool bioes);
 
 #endif
