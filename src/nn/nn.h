@@ -356,7 +356,7 @@ typedef struct ses_head_params {
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
     ses_batch_norm_params batch_norm[2]; /* of ULMFiT's classifier, before custom[i] */
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
-    ses_tensor *token; /* the token table, if the head reads tokens */
+    ses_tensor *token;                           /* the token table, if the head reads tokens */
     ses_tensor *crf_trans, *crf_start, *crf_end; /* NULL: no CRF */
 } ses_head_params;
 

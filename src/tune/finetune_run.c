@@ -167,8 +167,11 @@ const ses_json *ses_finetune_base_config(const ses_finetune *f)
 static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
-    if (f->o.embed) return ses_tagger_open(f, e) && ses_transfer_config(&f->o.transfer, &f->config, e);
-    f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
+    if (f->o.embed)
+        ses_tagger_open(f, e);
+    else
+        f->config =
+            f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
     return f->config && ses_preset_set(&f->config, f->o.set, f->o.n_set, e) &&
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
