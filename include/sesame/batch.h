@@ -43,6 +43,8 @@ typedef struct ses_batch {
     const int32_t *modal_rows;     /* [tokens] */
     const ses_real *modal_vectors; /* [n_modal, width] */
     int64_t n_modal;
+    /* Bytes of each token's word (taggers), and their cumulative numbers [tokens + 1]. */
+    const int32_t *word_chars, *word_char_cu;
 
     /* Input of the decoder of an encoder-decoder. target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu_seqlens; /* [seqs + 1] */

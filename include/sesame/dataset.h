@@ -30,6 +30,11 @@ typedef struct ses_sequence {
     int32_t label, start, end;
     int32_t cls; /* with tags of a span: position of the CLS token, the answer "none" */
     const ses_real *values;
+    /* words as input (taggers): vectors [n, vector_width] beside the tokens, bytes of the words with
+     * cumulative numbers [n + 1]; NULL: none. All sequences of a dataset have the same kinds. */
+    const float *vectors;
+    int64_t vector_width;
+    const int32_t *chars, *char_cu;
     const int32_t *tags; /* SES_TARGET_SPAN: the answer_mask of the batch; NULL: none */
     const int32_t *target_ids;
     int64_t n_target;

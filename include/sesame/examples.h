@@ -56,6 +56,7 @@ typedef struct ses_data_spec {
     bool no_header, ragged;
     int token_column, tag_column; /* CoNLL columns; 0: the first, the last */
     bool conllu;
+    int tag_scheme;        /* CoNLL: convert labels of spans to 1: BIO, 2: BIOES; 0: as they are */
     bool no_labels;        /* the file has no labels, or they are ignored: for prediction */
     bool skip_bad_answers; /* SQuAD: skip answers that are not in their context; default: fail */
     /* list of labels as in the file, in id order; or pairs with names, "0=negative,1=positive", in which
@@ -126,6 +127,8 @@ size_t ses_examples_label_count(const ses_examples *d);
 const char *ses_examples_label_name(const ses_examples *d, size_t i);
 const char *ses_examples_label_value(const ses_examples *d, size_t i); /* as written in the file */
 size_t ses_examples_skipped(const ses_examples *d); /* answers skipped by skip_bad_answers */
+/* Labels that break the rules of BIOES and were repaired by tag_scheme. */
+size_t ses_examples_repaired(const ses_examples *d);
 
 /* ---- named benchmarks ---- */
 

@@ -70,11 +70,21 @@ const char *ses_finetune_task_name(size_t i, const char **summary);
 /* Data that evaluates sentence vectors. */
 typedef enum { SES_EVAL_AUTO, SES_EVAL_SCORES, SES_EVAL_TRIPLETS } ses_embed_eval;
 
+/* Labels of spans (tag). BIO: B- begins a span, I- continues it; BIOES: E- ends it, S- is a span of one
+ * token. */
+typedef enum {
+    SES_SCHEME_AUTO, /* training: labels as they are; otherwise as the model's */
+    SES_SCHEME_BIO,  /* convert labels: IOB1, BIO and BIOES are read */
+    SES_SCHEME_BIOES
+} ses_label_scheme;
+
 /* Settings of a task; a task reads its own and ignores the others. */
 typedef struct ses_finetune_task_options {
     int64_t max_length;   /* tokens per sequence; longer ones are truncated or split; 0: the task's default */
     const char *metrics;  /* '|' between; NULL: the task's defaults */
     bool all_pieces;      /* tag: every piece of a word gets its label, not only the first */
+    bool crf;             /* tag: train a CRF over the labels of a sequence */
+    int scheme;           /* tag: ses_label_scheme of training labels and of predictions */
     int64_t stride;       /* answer: tokens shared by neighboring windows of a passage */
     int64_t max_answer;   /* answer: maximum length in tokens */
     int64_t n_best;       /* answer: candidate start and end positions */
@@ -132,6 +142,9 @@ typedef struct ses_finetune_options {
     ses_model *open_model;
     const char *const *set; /* [n_set] "KEY=VALUE": changes of the config, e.g. of dropout rates */
     size_t n_set;
+    /* Instead of all three, for the task tag: a new tagger on these embeddings of words, ',' between:
+     * "static:FILE", "transformer:DIR", "word", "char". */
+    const char *embed;
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */
     const char *vectors;

@@ -20,7 +20,8 @@ typedef enum {
     SES_INIT_ZERO,
     SES_INIT_ONE,
     SES_INIT_NORMAL,
-    SES_INIT_FAN_IN /* uniform in +-1 / sqrt(last axis) */
+    SES_INIT_FAN_IN, /* uniform in +-1 / sqrt(last axis) */
+    SES_INIT_TENTH   /* uniform in +-0.1 */
 } ses_init;
 
 /* Who sets a parameter's values. */

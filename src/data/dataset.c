@@ -18,6 +18,10 @@ struct ses_dataset {
     ses_ints cu_seqlens, target_cu_seqlens;   /* [sequences + 1] offsets of the sequences */
     ses_ints label, end;                      /* [sequences]; the start of a span is in label */
     ses_ints cls;                             /* [sequences], or empty: see ses_sequence */
+    ses_ints chars, char_cu;                  /* bytes of words; cumulative numbers over all sequences */
+    float *vectors;                           /* [tokens, vector_width] */
+    size_t vectors_cap;
+    int64_t vector_width;
     ses_real *values;
     size_t values_cap;
     int64_t *origin;
@@ -41,9 +45,11 @@ void ses_dataset_free(ses_dataset *d)
     if (!d) return;
     ses_ints *all[] = { &d->ids,        &d->segments,   &d->tags,
                         &d->target_ids, &d->cu_seqlens, &d->target_cu_seqlens,
-                        &d->label,      &d->end,        &d->cls };
+                        &d->label,      &d->end,        &d->cls,
+                        &d->chars,      &d->char_cu };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(d->values);
+    ses_free(d->vectors);
     ses_free(d->origin);
     ses_free(d);
 }
@@ -58,6 +64,24 @@ static bool reserve(ses_dataset *d, ses_err *e)
     return true;
 }
 
+/* The vectors and bytes of the words of a sequence; its ids are added already. */
+static bool add_words(ses_dataset *d, const ses_sequence *s, ses_err *e)
+{
+    size_t width = (size_t)s->vector_width, from = d->ids.n - (size_t)s->n;
+    if (s->vectors) {
+        d->vector_width = s->vector_width;
+        if (!ses_array_reserve(&d->vectors, &d->vectors_cap, d->ids.n * width, sizeof *d->vectors, e))
+            return false;
+        memcpy(d->vectors + from * width, s->vectors, (size_t)s->n * width * sizeof *s->vectors);
+    }
+    if (!s->char_cu) return true;
+    int32_t before = (int32_t)d->chars.n;
+    if (!d->char_cu.n && !ses_ints_push(&d->char_cu, 0, e)) return false;
+    for (int64_t i = 1; i <= s->n; i++)
+        if (!ses_ints_push(&d->char_cu, before + s->char_cu[i], e)) return false;
+    return ses_ints_append(&d->chars, s->chars, s->char_cu[s->n], e);
+}
+
 bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
     bool masked = d->target == SES_TARGET_SPAN && s->tags, tags = d->target == SES_TARGET_TAGS || masked,
@@ -66,6 +90,7 @@ bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
     if (!reserve(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
         !ses_ints_append(&d->segments, s->segments, s->n, e))
         return false;
+    if (!add_words(d, s, e)) return false;
     if (tags && !ses_ints_append(&d->tags, s->tags, s->n, e)) return false;
     if (masked && !ses_ints_push(&d->cls, s->cls, e)) return false;
     if (text && !ses_ints_append(&d->target_ids, s->target_ids, s->n_target, e)) return false;
@@ -95,6 +120,10 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
                            .end = d->end.p[s],
                            .cls = d->cls.n ? d->cls.p[s] : 0,
                            .values = d->values ? d->values + s * d->width : NULL,
+                           .vectors = d->vectors ? d->vectors + at * d->vector_width : NULL,
+                           .vector_width = d->vector_width,
+                           .chars = d->char_cu.n ? d->chars.p : NULL, /* char_cu counts from here */
+                           .char_cu = d->char_cu.n ? d->char_cu.p + at : NULL,
                            .tags = d->tags.p ? d->tags.p + at : NULL,
                            .target_ids = d->target_ids.p ? d->target_ids.p + target_at : NULL,
                            .n_target = d->target_cu_seqlens.p[s + 1] - target_at,
@@ -112,6 +141,9 @@ struct ses_batches {
     int64_t *batch_order; /* [count] batches in the order of the epoch */
     int64_t count;
     ses_ints ids, segments, cu_seqlens, label, end, tags, target_cu_seqlens, cls, impossible;
+    ses_ints chars, char_cu, modal_rows;
+    ses_real *vectors;
+    size_t vectors_cap;
     ses_real *values;
     size_t values_cap;
 };
@@ -142,9 +174,11 @@ fail:
 void ses_batches_free(ses_batches *b)
 {
     if (!b) return;
-    ses_ints *all[] = { &b->ids,  &b->segments,          &b->cu_seqlens, &b->label,     &b->end,
-                        &b->tags, &b->target_cu_seqlens, &b->cls,        &b->impossible };
+    ses_ints *all[] = { &b->ids,        &b->segments, &b->cu_seqlens,        &b->label,
+                        &b->end,        &b->tags,     &b->target_cu_seqlens, &b->cls,
+                        &b->impossible, &b->chars,    &b->char_cu,           &b->modal_rows };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
+    ses_free(b->vectors);
     ses_free(b->values);
     ses_free(b->order);
     ses_free(b->batch_start);
@@ -271,12 +305,31 @@ static bool add_span(ses_batches *b, const ses_sequence *s, ses_err *e)
             ses_ints_push(&b->impossible, s->start == s->cls, e));
 }
 
+/* Vectors and bytes of words; the ids are added already. */
+static bool add_batch_words(ses_batches *b, const ses_sequence *s, ses_err *e)
+{
+    size_t width = (size_t)s->vector_width, from = b->ids.n - (size_t)s->n;
+    if (s->vectors) {
+        if (!ses_array_reserve(&b->vectors, &b->vectors_cap, b->ids.n * width, sizeof *b->vectors, e))
+            return false;
+        for (size_t i = 0; i < (size_t)s->n * width; i++)
+            b->vectors[from * width + i] = (ses_real)s->vectors[i];
+        for (size_t i = from; i < b->ids.n; i++)
+            if (!ses_ints_push(&b->modal_rows, (int32_t)i, e)) return false;
+    }
+    if (!s->char_cu) return true;
+    int32_t first = s->char_cu[0], before = (int32_t)b->chars.n;
+    for (int64_t i = 1; i <= s->n; i++)
+        if (!ses_ints_push(&b->char_cu, before + s->char_cu[i] - first, e)) return false;
+    return ses_ints_append(&b->chars, s->chars + first, s->char_cu[s->n] - first, e);
+}
+
 /* example: its index in the batch; first: the sequence is its first one. */
 static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
     ses_sequence s = ses_dataset_at(b->d, sequence);
     if (!ses_ints_append(&b->ids, s.ids, s.n, e) || !ses_ints_append(&b->segments, s.segments, s.n, e) ||
-        !ses_ints_push(&b->cu_seqlens, (int32_t)b->ids.n, e))
+        !ses_ints_push(&b->cu_seqlens, (int32_t)b->ids.n, e) || !add_batch_words(b, &s, e))
         return false;
     switch (b->d->target) {
     case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
@@ -299,7 +352,8 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
     b->ids.n = b->segments.n = b->cu_seqlens.n = b->label.n = b->end.n = b->tags.n = 0;
-    b->target_cu_seqlens.n = b->cls.n = b->impossible.n = 0;
+    b->target_cu_seqlens.n = b->cls.n = b->impossible.n = b->chars.n = b->char_cu.n = b->modal_rows.n = 0;
+    if (b->d->char_cu.n && !ses_ints_push(&b->char_cu, 0, e)) return false;
     if (!ses_ints_push(&b->cu_seqlens, 0, e) || !ses_ints_push(&b->target_cu_seqlens, 0, e)) return false;
     for (int64_t i = 0; i < n * c; i++)
         if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
@@ -309,6 +363,9 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
                         .ids = b->ids.p,
                         .segments = b->segments.p,
                         .choices = c > 1 ? c : 0 };
+    if (b->d->vectors)
+        out->modal_rows = b->modal_rows.p, out->modal_vectors = b->vectors, out->n_modal = out->tokens;
+    if (b->char_cu.n) out->word_chars = b->chars.p, out->word_char_cu = b->char_cu.p;
     if (target == SES_TARGET_CLASS) out->labels = b->label.p;
     if (target == SES_TARGET_VALUES) out->targets = b->values;
     if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;

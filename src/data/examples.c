@@ -397,6 +397,7 @@ const char *ses_examples_label_value(const ses_examples *d, size_t i)
     return i < d->n_labels ? d->value[i] : NULL;
 }
 size_t ses_examples_skipped(const ses_examples *d) { return d->skipped; }
+size_t ses_examples_repaired(const ses_examples *d) { return d->repaired; }
 
 bool ses_examples_check_learnable(const ses_examples *d, ses_err *e)
 {

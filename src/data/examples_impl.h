@@ -12,7 +12,7 @@ struct ses_examples {
     ses_data_kind kind;
     ses_arena arena;
     ses_labeled_example *item;
-    size_t n, cap, skipped;
+    size_t n, cap, skipped, repaired;
     const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;
     ses_strmap map;   /* label value to id */

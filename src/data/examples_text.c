@@ -2,6 +2,7 @@
 #include "examples_impl.h"
 
 #include "base/alloc.h"
+#include "base/labels/tag_scheme.h"
 #include "base/unicode/utf8.h"
 #include "io/text_reader.h"
 
@@ -35,10 +36,47 @@ bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
     return ok;
 }
 
+/* The label "PREFIX-TYPE". */
+static bool take_tag(ses_examples *d, char prefix, const ses_tag *t, int32_t *out, ses_err *e)
+{
+    ses_buf b = { 0 };
+    ses_buf_appendf(&b, "%c-%.*s", prefix, (int)t->n, t->type);
+    bool ok = ses_buf_ok(&b, e) && ses_examples_take_label(d, b.data, b.len, out, e);
+    ses_buf_free(&b);
+    return ok;
+}
+
+/* The labels of a sentence, converted to the scheme. A new type gets all labels of the scheme, so that other
+ * data have no unknown ones. */
+static bool take_tags(ses_examples *d, const ses_conll_sentence *s, int32_t *labels, ses_err *e)
+{
+    ses_tag_scheme to = (ses_tag_scheme)d->spec->tag_scheme;
+    const char *prefixes = to == SES_TAGS_BIOES ? "BIES" : "BI";
+    ses_tag *tag = ses_alloc_array(s->n, sizeof *tag, e);
+    bool ok = tag != NULL, bioes = false;
+    for (size_t i = 0; ok && i < s->n; i++) {
+        const ses_string *f = s->field + i * s->n_columns + 1;
+        tag[i] = ses_tag_parse(f->p, f->n);
+        bioes |= tag[i].prefix == 'E' || tag[i].prefix == 'S';
+    }
+    if (ok) d->repaired += ses_tags_convert(tag, s->n, to, bioes);
+    for (size_t i = 0; ok && i < s->n; i++) {
+        const ses_string *f = s->field + i * s->n_columns + 1;
+        bool span = tag[i].prefix && tag[i].prefix != 'O';
+        for (const char *p = prefixes; ok && span && !d->fixed && *p; p++)
+            ok = take_tag(d, *p, &tag[i], &labels[i], e);
+        ok = ok && (span ? take_tag(d, tag[i].prefix, &tag[i], &labels[i], e)
+                         : ses_examples_take_label(d, f->p, f->n, &labels[i], e));
+        if (!ok) ses_wrap(e, "token %zu", i + 1);
+    }
+    ses_free(tag);
+    return ok;
+}
+
 static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_labeled_example *x, ses_err *e)
 {
     ses_string *part = ses_arena_array(&d->arena, s->n, sizeof *part, e);
-    bool tags = s->n_columns > 1;
+    bool tags = s->n_columns > 1, convert = tags && d->spec->tag_scheme != SES_TAGS_PLAIN;
     x->labels = part && tags ? ses_arena_array(&d->arena, s->n, sizeof *x->labels, e) : NULL;
     if (!part || (tags && !x->labels)) return false;
     x->parts = part;
@@ -48,10 +86,10 @@ static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_labe
         const ses_string *f = s->field + i * s->n_columns;
         part[i] = f[0];
         if (!ses_examples_keep(d, &part[i], e)) return false;
-        if (tags && !ses_examples_take_label(d, f[1].p, f[1].n, &x->labels[i], e))
+        if (tags && !convert && !ses_examples_take_label(d, f[1].p, f[1].n, &x->labels[i], e))
             return ses_wrap(e, "token %zu", i + 1);
     }
-    return true;
+    return !convert || take_tags(d, s, x->labels, e);
 }
 
 bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)

@@ -211,6 +211,33 @@ typedef struct ses_additive {
     const ses_real *v;     /* [cols] */
 } ses_additive;
 
+/* A linear-chain CRF over the labeled rows of each sequence; rows with an ignored label are skipped. The
+ * score of labels y is start[y_1] + sum_t x[t][y_t] + sum_t trans[y_t-1][y_t] + end[y_n], its negative log
+ * likelihood the log-sum-exp over all label sequences minus that score. */
+typedef struct ses_crf_chain {
+    int64_t seqs, labels;
+    const int32_t *cu_seqlens, *label; /* [seqs + 1], [tokens] */
+    const ses_real *x;                 /* [tokens][labels] */
+    const ses_real *trans;             /* [labels][labels]: from, to */
+    const ses_real *start, *end;       /* [labels] */
+    /* [tokens][labels]: log probability of each label given the rows up to this one */
+    ses_real *alpha;
+    /* loss[0] = mean over sequences with labels, loss[1] = 1 / their number, or both 0; loss[2 + s] = loss of
+     * sequence s */
+    ses_real *loss;
+} ses_crf_chain;
+
+enum { SES_CRF_CHUNKS = 16 }; /* maximum number of partial sums over sequences */
+
+/* Doubles in ses_crf_grad.work. */
+static inline int64_t ses_crf_work(int64_t labels) { return SES_CRF_CHUNKS * labels * (labels + 4); }
+
+typedef struct ses_crf_grad {
+    const ses_real *dloss;
+    ses_dst dx, dtrans, dstart, dend;
+    double *work; /* [ses_crf_work(labels)] */
+} ses_crf_grad;
+
 enum { SES_MAX_TABLES = 4 };
 
 /* A matrix in 16 or 8 bits per number, from a file or quantized in memory. data may be unaligned. */

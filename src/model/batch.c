@@ -77,7 +77,7 @@ static bool rises(const int32_t *cu, int64_t seqs)
 static bool check_modal(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     if (!b->modal_rows) return true;
-    if (!m->stack[0].modal.w)
+    if (!m->stack[0].c->embed.modal_width)
         return ses_fail(e, SES_EARG, "%s does not read vectors (modal_rows): only tokens", m->desc->name);
     if (!b->modal_vectors || b->n_modal < 1 || b->n_modal > INT32_MAX - b->tokens)
         return ses_fail(e, SES_EARG, "modal_rows needs modal_vectors and their number, n_modal");

@@ -253,6 +253,19 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     return true;
 }
 
+/* "sesame_crf": token classification with a CRF; its value is the scheme of the labels. */
+static bool read_crf(const ses_json *config, ses_config *c, ses_err *e)
+{
+    size_t scheme;
+    if (ses_json_type_of(ses_json_get(config, "sesame_crf")) == SES_JSON_NULL) return true;
+    if (!ses_config_name(config, "sesame_crf", ses_tag_scheme_names, SES_LEN(ses_tag_scheme_names), &scheme,
+                         e))
+        return false;
+    c->crf.enabled = true;
+    c->crf.scheme = (ses_tag_scheme)scheme;
+    return true;
+}
+
 /* Checks that hold for every model. */
 static bool check(const ses_config *c, ses_err *e)
 {
@@ -282,7 +295,8 @@ bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
-    if (!read_labels(config, c, e) || !read_problem(config, c, e) || !read_own_head(config, c, e))
+    if (!read_labels(config, c, e) || !read_problem(config, c, e) || !read_own_head(config, c, e) ||
+        !read_crf(config, c, e))
         return false;
     return (!d->post_read || d->post_read(c, config, e)) && check(c, e) &&
            ses_pruned_heads_read(d, config, c, e);

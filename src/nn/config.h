@@ -4,6 +4,7 @@
 #ifndef SES_NN_CONFIG_H
 #define SES_NN_CONFIG_H
 
+#include "base/labels/tag_scheme.h"
 #include "sesame/ops.h"
 
 /* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
@@ -89,10 +90,11 @@ typedef struct ses_config {
     bool weights_in_out; /* dense weights are stored [in, out] (GPT-2) */
 
     struct {
-        int64_t width;             /* columns of the token table; 0: hidden */
-        int64_t modal_width;       /* columns of vectors that precede a text (MMBT); 0: none */
-        int64_t segments;          /* rows of the segment (token type) table; 0: no table */
-        bool tied;                 /* the LM head's projection is the token table */
+        int64_t width; /* columns of the token table; 0: hidden */
+        int64_t
+            modal_width;  /* columns of vectors that precede a text (MMBT) or describe its words; 0: none */
+        int64_t segments; /* rows of the segment (token type) table; 0: no table */
+        bool tied;        /* the LM head's projection is the token table */
         bool scale_by_sqrt_hidden; /* token vectors are multiplied by sqrt(hidden) */
         bool norm;                 /* norm after the sum of the embeddings */
         bool train_pad;            /* the padding token's vector receives gradients */
@@ -100,6 +102,9 @@ typedef struct ses_config {
         bool project_before_positions;
         bool always_project; /* the projection exists even if width equals hidden */
         bool trigram;        /* input of a token: its vector and both neighbors' (MobileBERT) */
+        /* taggers: columns of the vectors of bytes, units of the LSTM over a word's bytes; 0: not read */
+        int64_t char_width, char_size;
+        bool reproject; /* a dense layer as wide as its input after the embeddings */
     } embed;
 
     /* Word vectors from characters (ELMo). Filters of size[i] characters, count[i] of them. */
@@ -296,6 +301,12 @@ typedef struct ses_config {
         bool scalar_mix; /* heads read a learned mix of all layers (ELMo), not the last layer */
         ses_layer_choice choice;
     } custom_head;
+
+    /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */
+    struct {
+        bool enabled;
+        ses_tag_scheme scheme;
+    } crf;
 
     /* Dropout rates. */
     struct {

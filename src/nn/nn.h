@@ -386,8 +386,14 @@ typedef struct ses_head_params {
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
     ses_batch_norm_params batch_norm[2]; /* ULMFiT's classifier: before custom[i] */
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
-    ses_tensor *token; /* the token table, if the head reads tokens */
+    ses_tensor *token;                           /* the token table, if the head reads tokens */
+    ses_tensor *crf_trans, *crf_start, *crf_end; /* NULL: no CRF */
 } ses_head_params;
+
+/* Parameters of a CRF: names of pytorch-crf behind "own.". */
+#define SES_CRF_TRANSITIONS "own.crf.transitions"
+#define SES_CRF_START "own.crf.start_transitions"
+#define SES_CRF_END "own.crf.end_transitions"
 
 typedef struct ses_head_use { /* a head in a model's class */
     const struct ses_head *head;

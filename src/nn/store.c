@@ -341,6 +341,7 @@ static double initial_value(const ses_param *p, double deviation, ses_rng_key ke
     switch (p->init) {
     case SES_INIT_NORMAL: return deviation * ses_rand_normal(key, i);
     case SES_INIT_FAN_IN: return (2 * (double)ses_rand_unit(key, i) - 1) / sqrt((double)ses_cols(p->tensor));
+    case SES_INIT_TENTH: return 0.1 * (2 * (double)ses_rand_unit(key, i) - 1);
     case SES_INIT_ONE: return 1;
     case SES_INIT_ZERO: break;
     }

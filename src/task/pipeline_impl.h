@@ -41,6 +41,7 @@ struct ses_seq {
     const int32_t *positions, *modal_rows;
     const float *modal_vectors;
     int64_t n_modal;
+    const int32_t *chars, *char_cu; /* bytes of words, with cumulative numbers [n + 1]; NULL: none */
 };
 
 struct ses_request {

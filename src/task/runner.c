@@ -203,6 +203,25 @@ static bool fill_words(ses_pipeline *p, const ses_seq_group *b, int32_t *id, ses
     return true;
 }
 
+/* Bytes of words, if the task has set them: in all sequences or in none. */
+static bool fill_chars(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
+{
+    size_t n = 0;
+    if (!b->seq[0]->char_cu) return true;
+    for (size_t s = 0; s < b->n; s++) n += (size_t)b->seq[s]->char_cu[b->seq[s]->n];
+    int32_t *chars = ses_arena_array(&p->runner.mem, n + 1, sizeof *chars, e);
+    int32_t *cu = ses_arena_array(&p->runner.mem, (size_t)b->tokens + 1, sizeof *cu, e);
+    if (!chars || !cu) return false;
+    out->word_chars = chars, out->word_char_cu = cu;
+    for (size_t s = 0; s < b->n; s++) {
+        const ses_seq *q = b->seq[s];
+        for (size_t i = 0; i < q->n; i++, cu++) cu[1] = cu[0] + q->char_cu[i + 1] - q->char_cu[i];
+        memcpy(chars, q->chars, (size_t)q->char_cu[q->n] * sizeof *chars);
+        chars += q->char_cu[q->n];
+    }
+    return true;
+}
+
 /* Concatenates the sequences; cu_seqlens[s] is where sequence s begins. */
 static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
                        ses_err *e)
@@ -235,7 +254,8 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
     if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
     *request = p->settings.outputs;
     if (n_rows) request->rows = row, request->n_rows = (int64_t)n_rows;
-    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e) && fill_words(p, b, id, out, e);
+    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e) && fill_words(p, b, id, out, e) &&
+           fill_chars(p, b, out, e);
 }
 
 /* ---- running a batch ---- */

@@ -1,6 +1,11 @@
 /* token-classification: labels each token and groups tokens to entity spans. Long texts are read in
- * overlapping windows. Labels are aggregated as in the transformers pipeline. */
+ * overlapping windows. Labels are aggregated as in the transformers pipeline; BIOES labels, which it does not
+ * know, by their prefixes. A CRF gives words the labels of the best sequence; scores are marginal
+ * probabilities, and the other tokens of a word continue its label. */
+#include "base/labels/tag_scheme.h"
+#include "nn/crf_decoder.h"
 #include "pipeline_impl.h"
+#include "task/words/word_stack.h"
 
 #include <stdlib.h>
 
@@ -63,6 +68,11 @@ typedef struct task_state {
     size_t n_ignore;
     int64_t labels;
     ses_string *label; /* [labels] */
+    bool bioes;        /* E- and S- end a span */
+    bool has_crf;
+    ses_crf_decoder crf;
+    ses_word_stack *words; /* a tagger's embeddings; NULL: the model reads tokens */
+    int64_t *inside; /* CRF, [labels]: label of a token inside a word whose first token has this label */
 } task_state;
 
 typedef struct item_state {
@@ -83,6 +93,31 @@ typedef struct piece {
 
 /* ---- opening ---- */
 
+static int64_t find_label(const task_state *task, char prefix, const ses_tag *t)
+{
+    for (int64_t i = 0; i < task->labels; i++) {
+        ses_tag other = ses_tag_parse(task->label[i].p, task->label[i].n);
+        if (other.prefix == prefix && other.n == t->n && !memcmp(other.type, t->type, t->n)) return i;
+    }
+    return -1;
+}
+
+static bool open_crf(ses_pipeline *p, task_state *task, ses_err *e)
+{
+    const char **name = ses_arena_array(&p->mem, (size_t)task->labels, sizeof *name, e);
+    task->inside = ses_arena_array(&p->mem, (size_t)task->labels, sizeof *task->inside, e);
+    if (!name || !task->inside) return false;
+    for (int64_t i = 0; i < task->labels; i++) {
+        ses_tag t = ses_tag_parse(task->label[i].p, task->label[i].n);
+        int64_t in = t.prefix == 'B' || t.prefix == 'S' ? find_label(task, 'I', &t) : -1;
+        task->inside[i] = in < 0 ? i : in;
+        name[i] = ses_arena_strndup(&p->mem, task->label[i].p, task->label[i].n, e);
+        if (!name[i]) return false;
+    }
+    return ses_crf_decoder_init(&task->crf, p->model->store, p->model->c.crf.scheme, name,
+                                (size_t)task->labels, &p->mem, &task->has_crf, e);
+}
+
 static bool open_task(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->settings.args;
@@ -92,7 +127,13 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     for (int64_t i = 0; task->label && i < task->labels; i++) {
         task->label[i] = ses_pipeline_label(p, &p->mem, i, e);
         if (!task->label[i].p) return false;
+        ses_tag t = ses_tag_parse(task->label[i].p, task->label[i].n);
+        task->bioes |= t.prefix == 'E' || t.prefix == 'S';
     }
+    if (task->label && p->model->c.crf.enabled && !open_crf(p, task, e)) return false;
+    bool is_tagger;
+    task->words = ses_word_stack_open(p->dir, p->model->config, p->dev, &is_tagger, e);
+    if (is_tagger && !task->words) return false;
     if (!task->label || !ses_pipeline_split_list(p, &a->ignore, true, &task->ignore, &task->n_ignore, e))
         return false;
     if (a->ignore.n) return true;
@@ -101,7 +142,50 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     return true;
 }
 
+static void close_task(ses_pipeline *p)
+{
+    task_state *task = p->state;
+    if (task) ses_word_stack_free(task->words);
+}
+
 /* ---- tokens ---- */
+
+/* A tagger reads words: splits the text. */
+static bool split_words(ses_request *r, ses_input *in, ses_err *e)
+{
+    item_state *s = r->state;
+    ses_string *word;
+    size_t n, at = 0;
+    uint32_t chars = 0;
+    if (!ses_split_words(r->item.text, &r->mem, &word, &s->word_byte, &n, e)) return false;
+    s->word_char = ses_arena_array(&r->mem, n + 1, sizeof *s->word_char, e);
+    for (size_t i = 0; s->word_char && i < n; i++) {
+        for (; at < s->word_byte[i]; at++) chars += ((unsigned char)r->item.text.p[at] & 0xC0) != 0x80;
+        s->word_char[i] = chars;
+    }
+    *in = (ses_input){ .words = word, .n_words = n };
+    return s->word_char != NULL;
+}
+
+/* The vectors and characters of a sequence's words. */
+static bool add_words(const task_state *task, ses_request *r, const ses_input *in, ses_seq *q, ses_err *e)
+{
+    ses_word_features f;
+    ses_string *word = ses_arena_array(&r->mem, q->n + 1, sizeof *word, e);
+    int32_t *row = ses_arena_array(&r->mem, 2 * q->n + 1, sizeof *row, e);
+    if (!word || !row) return false;
+    for (size_t i = 0; i < q->n; i++) {
+        word[i] = q->word_id[i] < 0 ? (ses_string){ "", 0 } : in->words[q->word_id[i]];
+        row[i] = (int32_t)i, row[q->n + i] = 0;
+    }
+    if (!ses_word_stack_embed(task->words, word, q->n, &r->mem, &f, e)) return false;
+    if (f.vectors) {
+        q->modal_rows = row, q->positions = row + q->n;
+        q->modal_vectors = f.vectors, q->n_modal = (int64_t)q->n;
+    }
+    q->chars = f.chars, q->char_cu = f.char_cu;
+    return true;
+}
 
 /* Joins words given as a list to the item's text. */
 static bool join_words(ses_request *r, ses_err *e)
@@ -145,15 +229,20 @@ static void move_offsets(ses_request *r)
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     const args *a = r->args;
+    const task_state *task = p->state;
     item_state *s = r->state;
     ses_input in = { .text = r->item.text };
     s->stride = a->stride >= 0 ? a->stride : p->settings.max_seq_len / 4;
     if (r->item.list) {
         if (!join_words(r, e)) return false;
         in = (ses_input){ .words = r->item.list, .n_words = r->item.n_list };
-    }
+    } else if (task->words && !split_words(r, &in, e))
+        return false;
+    if (task->words && !in.n_words) return true; /* no words, no sequence */
     if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
     move_offsets(r);
+    for (size_t i = 0; task->words && i < r->n_seqs; i++)
+        if (!add_words(task, r, &in, &r->seq[i], e)) return false;
     s->score = ses_arena_array(&r->mem, r->n_seqs, sizeof *s->score, e);
     return s->score != NULL;
 }
@@ -161,10 +250,12 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
     item_state *s = r->state;
+    const task_state *task = p->state;
     ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
     float *y = rows.x ? ses_arena_array(&r->mem, (size_t)(rows.n * rows.cols), sizeof *y, e) : NULL;
     if (!y) return false;
-    for (int64_t i = 0; i < rows.n; i++)
+    if (task->has_crf) memcpy(y, rows.x, (size_t)(rows.n * rows.cols) * sizeof *y);
+    for (int64_t i = 0; i < rows.n && !task->has_crf; i++)
         ses_softmax_row(y + i * rows.cols, rows.x + i * rows.cols, rows.cols);
     s->score[q - r->seq] = y;
     return true;
@@ -184,6 +275,28 @@ static bool continues_word(const ses_pipeline *p, ses_string text, ses_string to
     ses_string here = { text.p + at.begin, at.end - at.begin };
     if (p->tokenizer_config.has_subword_prefix) return char_count(token) != char_count(here);
     return at.begin > 0 && text.p[at.begin - 1] != ' ' && !(at.begin < text.n && text.p[at.begin] == ' ');
+}
+
+/* Decodes the first tokens of the words among x [n], whose index is a row of `scores`. */
+static bool decode(const task_state *task, ses_request *r, piece *x, size_t n, const float *scores,
+                   ses_err *e)
+{
+    int32_t *row = ses_arena_array(&r->mem, n + 1, sizeof *row, e),
+            *best = ses_arena_array(&r->mem, n + 1, sizeof *best, e), words = 0;
+    float *marginal = ses_arena_array(&r->mem, n * (size_t)task->labels + 1, sizeof *marginal, e);
+    if (!row || !best || !marginal) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!i || !x[i].continues_word) row[words++] = (int32_t)x[i].index;
+    if (!ses_crf_decode(&task->crf, scores, row, words, best, marginal, e)) return false;
+    words = -1;
+    for (size_t i = 0; i < n; i++) {
+        bool first = !i || !x[i].continues_word;
+        words += first;
+        x[i].scores = marginal + words * task->labels;
+        x[i].label = first ? best[words] : task->inside[best[words]];
+        x[i].score = x[i].scores[best[words]];
+    }
+    return true;
 }
 
 /* The tokens of a window without special ones; *n of them. */
@@ -208,9 +321,12 @@ static piece *window_tokens(ses_pipeline *p, ses_request *r, size_t window, size
             x->word = (ses_string){ text.p + x->byte_span.begin, x->byte_span.end - x->byte_span.begin };
             x->continues_word = false;
         }
+        if ((task->has_crf || task->words) && s->word_byte) /* words given as a list */
+            x->continues_word = i && !q->special_mask[i - 1] && q->word_id[i] == q->word_id[i - 1];
         x->label = ses_argmax(x->scores, task->labels);
         x->score = x->scores[x->label];
     }
+    if (out && task->has_crf && !decode(task, r, out, *n, s->score[window], e)) return NULL;
     return out;
 }
 
@@ -270,8 +386,13 @@ static bool combine_words(ses_pipeline *p, ses_request *r, piece *x, size_t *n, 
 }
 
 /* The entity type of a label: PER of "B-PER". *begins: the label starts a new entity. */
-static ses_string entity_type(ses_string label, bool *begins)
+static ses_string entity_type(const task_state *task, ses_string label, bool *begins)
 {
+    ses_tag t = ses_tag_parse(label.p, label.n);
+    if (task->bioes && t.prefix && t.prefix != 'O') {
+        *begins = t.prefix == 'B' || t.prefix == 'S';
+        return (ses_string){ t.type, t.n };
+    }
     bool has_prefix = label.n >= 2 && (label.p[0] == 'B' || label.p[0] == 'I') && label.p[1] == '-';
     *begins = has_prefix && label.p[0] == 'B';
     return has_prefix ? (ses_string){ label.p + 2, label.n - 2 } : label;
@@ -327,8 +448,8 @@ static bool group_tokens(ses_pipeline *p, ses_request *r, const piece *x, size_t
         size_t end = i + 1;
         for (; end < n; end++) {
             bool begins, ignore;
-            ses_string tag = entity_type(task->label[x[end].label], &begins);
-            if (begins || !same(tag, entity_type(task->label[x[end - 1].label], &ignore))) break;
+            ses_string tag = entity_type(task, task->label[x[end].label], &begins);
+            if (begins || !same(tag, entity_type(task, task->label[x[end - 1].label], &ignore))) break;
         }
         if (!add_group(p, r, x + i, end - i, e)) return false;
         i = end;
@@ -397,6 +518,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     const args *a = r->args;
     strategy how = a->strategy < 0 ? NONE : (strategy)a->strategy;
     out->schema = how == NONE ? &each : &grouped;
+    if (!r->n_seqs) return true;
     if (how == NONE) return add_tokens(p, r, e);
     for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;
@@ -434,6 +556,7 @@ const ses_task ses_task_token_classification = {
     .item_schema = { .text = "text", .list = "words|tokens", .list_replaces_text = true },
     .uses_tokenizer_max_length = true,
     .open = open_task,
+    .close = close_task,
     .encode = encode,
     .collect = collect,
     .finish = finish,

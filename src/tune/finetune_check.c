@@ -15,7 +15,7 @@
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
 {
     ses_err ignored = { 0 }; /* labels of the base model may be unreadable or different */
-    if (f->o.config || !f->task->has_label_names) return true;
+    if (f->o.config || f->o.embed || !f->task->has_label_names) return true;
     if (!ses_config_labels(ses_finetune_base_config(f), f->task->data, &f->base_labels, &f->base_has_names,
                            &ignored))
         return true;
@@ -59,7 +59,12 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_training_notify(ses_finetune_on_event, f,
                             "scores are divided by their maximum, %g: a cosine is at most 1",
                             f->tuner->max_abs_target);
-    if (f->o.config) return;
+    if (f->tuner->settings.crf && f->tuner->tag_scheme == SES_TAGS_PLAIN &&
+        ses_tag_names_scheme(f->train_rows) != SES_TAGS_PLAIN)
+        ses_training_notify(ses_finetune_on_event, f,
+                            "the labels follow neither BIO nor BIOES (an I- without a B- before it): the CRF "
+                            "may decode any sequence; --scheme bio or bioes converts them");
+    if (f->o.config || f->o.embed) return;
     if (*missing) ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
     ses_buf b = { 0 };
@@ -90,6 +95,11 @@ void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, 
         ses_training_notify(on_event, ctx,
                             "%s: the last %s tokens do not fill a block of %" PRId64 " and are dropped", name,
                             ses_grouped_text(a, (int64_t)s->n_pending), t->max_tokens);
+    if (s->rows && ses_examples_repaired(s->rows))
+        ses_training_notify(on_event, ctx,
+                            "%s: %s labels break the rules of BIOES and were changed: a span begins and ends "
+                            "where conlleval sees it",
+                            name, ses_grouped_text(a, (int64_t)ses_examples_repaired(s->rows)));
     if (s->n_lost_words)
         ses_training_notify(on_event, ctx,
                             "%s: %s words have no tokens or were truncated: they get no tag and no score",

@@ -48,6 +48,7 @@ bool ses_finetune_resolve_task(const ses_data_options *d, const ses_finetune_tas
         spec->metrics = triplets ? "accuracy" : k->metrics;
         spec->best_metric = triplets ? "accuracy" : k->best_metric;
     }
+    if (k->target == SES_TARGET_TAGS) spec->tag_scheme = o->scheme; /* the same numbers */
     if (o->metrics) spec->metrics = o->metrics;
     return !o->metrics || check_metrics(o->metrics, e);
 }

@@ -33,9 +33,10 @@ struct ses_finetune {
     const ses_finetune_task *task;
     ses_data_spec spec; /* how the training data are read, metrics included */
     bool lower_is_better;
-    ses_device *dev;         /* borrowed */
-    ses_json_doc *config;    /* config.json of the base model */
-    ses_examples *own_train; /* read from files; NULL: the caller's examples */
+    ses_device *dev;              /* borrowed */
+    ses_json_doc *config;         /* config.json of the base model */
+    struct ses_word_stack *words; /* o.embed, until the tuner takes it */
+    ses_examples *own_train;      /* read from files; NULL: the caller's examples */
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
     const char *train_name, *eval_name;   /* for messages: the file names */
@@ -73,6 +74,13 @@ const ses_json *ses_finetune_base_config(const ses_finetune *f);
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
+
+/* tagger_setup.c */
+void ses_tagger_defaults(ses_finetune_options *o);
+/* Opens o.embed: sets f->words and f->config. */
+bool ses_tagger_open(ses_finetune *f, ses_err *e);
+/* The tuner of a new tagger, with a vocabulary of the training data. */
+ses_finetuner *ses_tagger_tuner(ses_finetune *f, const ses_finetuner_options *t, ses_err *e);
 
 /* finetune_check.c */
 /* Base model's order, if the labels are the same. */

@@ -190,6 +190,18 @@ static const ses_opt task_opt[] = {
       .type = SES_OPT_FLAG,
       .offset = AT(all_pieces),
       .help = "tag: label every piece of a word, not only the first" },
+    { .name = "crf",
+      .type = SES_OPT_FLAG,
+      .offset = AT(crf),
+      .help = "tag: train a CRF, which scores the labels of a sequence together" },
+    { .name = "scheme",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(scheme),
+      .def = "auto",
+      .choices = "auto|bio|bioes",
+      .help =
+          "tag: convert IOB1, BIO and BIOES labels: of the data in training, of the model in predictions; "
+          "auto: leave them" },
 };
 #undef AT
 const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt) };

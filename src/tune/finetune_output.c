@@ -102,13 +102,23 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
     return ok;
 }
 
+/* The tokenizer of a tagger exists in memory only. */
+static bool write_tokenizer(const ses_finetuner *t, const char *dir, ses_err *e)
+{
+    if (t->tokenizer_path) return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
+    char *path = ses_path_join(dir, "tokenizer.json", e);
+    bool ok = path && ses_tokenizer_save(t->tokenizer, path, false, e);
+    ses_free(path);
+    return ok;
+}
+
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
     char *state = ses_path_join(dir, "trainer_state.json", e);
     bool ok = state && ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
-              ses_train_folder_tokenizer(f->tuner->tokenizer_path, f->tuner->tokenizer, dir, e) &&
-              copy_generation_config(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
+              write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
+              ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
               write_results(f, dir, "all_results.json", true, true, e) &&

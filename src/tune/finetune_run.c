@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"
@@ -126,8 +127,10 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) != 1)
-        return ses_fail(e, SES_EUSAGE, "set one of model, config and open_model");
+    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) + (o->embed != NULL) != 1)
+        return ses_fail(e, SES_EUSAGE, "set one of model, config, open_model and embed");
+    if (o->embed && task->target != SES_TARGET_TAGS)
+        return ses_fail(e, SES_EUSAGE, "embed makes a tagger: it applies to the task tag only");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -137,7 +140,16 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
-    if (!o->model && !o->tokenizer)
+    if (o->task.crf && task->target != SES_TARGET_TAGS)
+        return ses_fail(e, SES_EUSAGE, "crf applies to the task tag only");
+    if (o->task.crf && (o->task.all_pieces || o->label_smoothing > 0 || o->teacher.model))
+        return ses_fail(e, SES_EUSAGE,
+                        "crf: a word has one label and the loss is the CRF's, so that %s does "
+                        "not apply",
+                        o->task.all_pieces ? "all-pieces"
+                        : o->teacher.model ? "a teacher"
+                                           : "label smoothing");
+    if (!o->model && !o->embed && !o->tokenizer)
         return ses_fail(e, SES_EUSAGE, "a %s needs a tokenizer", o->config ? "config" : "model that is open");
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
@@ -155,8 +167,13 @@ const ses_json *ses_finetune_base_config(const ses_finetune *f)
 static bool read_config(ses_finetune *f, ses_err *e)
 {
     if (f->o.open_model) return true;
-    f->config = f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
-    return f->config && (f->o.config || ses_preset_set(&f->config, f->o.set, f->o.n_set, e)) &&
+    if (f->o.embed)
+        ses_tagger_open(f, e);
+    else
+        f->config =
+            f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
+    bool is_new = f->o.config || f->o.embed; /* fit_config makes the changes */
+    return f->config && (is_new || ses_preset_set(&f->config, f->o.set, f->o.n_set, e)) &&
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
@@ -183,9 +200,9 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 static bool fit_config(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
-    if (!o->config) return true;
+    if (!o->config && !o->embed) return true;
     ses_json_doc *fitted = ses_preset_fit(ses_json_root(f->config), f->tuner->tokenizer, o->set, o->n_set, e);
-    if (!fitted) return ses_wrap(e, "%s", o->config);
+    if (!fitted) return ses_wrap(e, "%s", o->config ? o->config : "tagger");
     ses_json_free(f->config);
     f->config = fitted;
     return true;
@@ -224,9 +241,13 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
-    f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
-    ses_free(tokenizer);
+    if (o->embed)
+        f->tuner = ses_tagger_tuner(f, &t, e);
+    else {
+        char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
+        f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
+        ses_free(tokenizer);
+    }
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
         !ses_finetune_check_metric(f, e) || !fit_config(f, e))
         return false;
@@ -384,6 +405,7 @@ ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses
     f->o = *o;
     f->dev = d;
     f->report.loss = NAN;
+    ses_tagger_defaults(&f->o);
     f->train_name = o->train ? o->train : "training examples";
     f->eval_name = o->eval ? o->eval : "evaluation examples";
     if (!f->o.run.optimizer) f->o.run.optimizer = "adamw";
@@ -403,6 +425,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_finetune_set_free(&f->train);
     ses_finetune_set_free(&f->eval);
     ses_finetuner_free(f->tuner);
+    ses_word_stack_free(f->words);
     ses_examples_free(f->own_train);
     ses_examples_free(f->own_eval);
     ses_examples_free(f->base_labels);

@@ -42,6 +42,14 @@ static const ses_opt opt[] = {
       .value = "PATH",
       .is_model = true,
       .help = "with --config: folder or file of the tokenizer; default: the model's" },
+    { .name = "embed",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.embed),
+      .value = "KIND,...",
+      .help =
+          "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
+          "transformer:DIR (a frozen encoder), word and char (trained); with --scheme bioes and --lr 0.002 "
+          "unless given" },
     { .name = "method",
       .type = SES_OPT_TEXT,
       .offset = AT(method),

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
+#include "task/words/word_stack.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -102,8 +103,7 @@ static bool open_tokenizer(ses_finetuner *t, bool lower, ses_err *e)
     return t->tokens != NULL;
 }
 
-ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
-                                 const char *model_type, ses_device *dev, ses_err *e)
+static ses_finetuner *make(const ses_finetuner_options *o, ses_device *dev, ses_err *e)
 {
     ses_finetuner *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
@@ -114,6 +114,32 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
     t->model = o->model;
     t->borrows_model = o->model != NULL;
     t->dev = dev;
+    return t;
+}
+
+ses_finetuner *ses_finetuner_new_tagger(const ses_finetuner_options *o, ses_tokenizer *tokenizer,
+                                        ses_word_stack *words, ses_device *dev, ses_err *e)
+{
+    ses_finetuner *t = make(o, dev, e);
+    if (!t) {
+        ses_tokenizer_free(tokenizer);
+        ses_word_stack_free(words);
+        return NULL;
+    }
+    t->words = words;
+    t->tokenizer = tokenizer;
+    t->tokens = ses_encode_ctx_new(tokenizer, e);
+    ses_tokenizer_config_from_json(&t->tokenizer_config, NULL, NULL, "tagger", NULL, tokenizer);
+    if (t->tokens) return t;
+    ses_finetuner_free(t);
+    return NULL;
+}
+
+ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
+                                 const char *model_type, ses_device *dev, ses_err *e)
+{
+    ses_finetuner *t = make(o, dev, e);
+    if (!t) return NULL;
     t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
     if (t->tokenizer_path && open_tokenizer(t, false, e) &&
         ses_tokenizer_config_read(&t->tokenizer_config, tokenizer, model_type, ses_model_sets_segments,
@@ -134,6 +160,7 @@ void ses_finetuner_free(ses_finetuner *t)
     else if (!t->borrows_model)
         ses_model_free(t->model);
     ses_classifier_free(t->classifier);
+    ses_word_stack_free(t->words);
     ses_json_free(t->config);
     ses_encode_ctx_free(t->target_tokens);
     ses_tokenizer_free(t->target_tokenizer);
@@ -158,6 +185,7 @@ bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_e
     for (size_t i = 0; i < ses_examples_count(train); i++)
         t->max_abs_target = fmax(t->max_abs_target, fabs(ses_examples_at(train, i)->target));
     if (!t->task->head) return true;
+    if (t->settings.crf) t->tag_scheme = ses_tag_labels_scheme(train);
     if (!named && t->task->target != SES_TARGET_VALUES) return true;
     /* A number: one output, named as in transformers. */
     t->n_labels = named ? ses_examples_label_count(train) : 1;
@@ -199,6 +227,7 @@ static bool is_replaced(const char *key, const ses_finetuner *t)
                 { "problem_type", false } };
     for (size_t i = 0; i < SES_LEN(own); i++)
         if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
+    if (t->settings.crf && !strcmp(key, "sesame_crf")) return true;
     return t->embedding_size && !strcmp(key, "embedding_size");
 }
 
@@ -232,6 +261,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err 
     if (t->embedding_size && ses_json_get(base, "embedding_size"))
         ses_json_member_int(w, "embedding_size", t->embedding_size);
     if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);
+    if (t->settings.crf) ses_json_member_string(w, "sesame_crf", ses_tag_scheme_names[t->tag_scheme]);
     if (t->n_labels) put_labels(w, t);
     ses_json_end_object(w);
     size_t n;
@@ -292,7 +322,11 @@ static bool check_model(const ses_finetuner *t, ses_err *e)
 
 bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
+    bool is_tagger = t->words != NULL;
     t->seed = seed;
+    if (!is_tagger && dir)
+        t->words = ses_word_stack_open(dir, ses_json_root(t->config), t->dev, &is_tagger, e);
+    if (is_tagger && !t->words) return false;
     if (t->model ? !check_model(t, e) : !open_model(t, dir, train, seed, e)) return false;
     int64_t max_tokens = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
     t->max_tokens = t->settings.max_length > 0 && t->settings.max_length < max_tokens ? t->settings.max_length
@@ -311,6 +345,7 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e)
 {
+    if (t->words && !ses_word_stack_save(t->words, dir, e)) return false;
     return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
 }
 

@@ -80,6 +80,8 @@ typedef struct ses_finetuner {
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;
+    ses_tag_scheme tag_scheme;     /* tag: of the training labels */
+    struct ses_word_stack *words;  /* tagger: the vectors of words; NULL: the model reads tokens */
     ses_sentence *sentence;        /* embed: owns `model` */
     ses_store *extra_params;       /* embed: parameters of the loss; or NULL */
     ses_tensor *class_w, *class_b; /* embed: classifier of the softmax loss */
@@ -174,6 +176,9 @@ void ses_finetuner_free(ses_finetuner *t);
 /* A finetuner with a classifier, which it owns also on failure; ses_finetuner_set_labels sets its labels. */
 ses_finetuner *ses_finetuner_new_classifier(const ses_finetuner_options *o, ses_classifier *c,
                                             ses_device *dev, ses_err *e);
+/* A finetuner with a tokenizer in memory and embeddings of words, which it owns also on failure. */
+ses_finetuner *ses_finetuner_new_tagger(const ses_finetuner_options *o, ses_tokenizer *tokenizer,
+                                        struct ses_word_stack *words, ses_device *dev, ses_err *e);
 bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e);
 /* Sets t->config: base with this task's class and labels. */
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err *e);
@@ -198,6 +203,15 @@ bool ses_metric_list_run(const char *metrics, const ses_evaluation *v, const ses
 /* The same for settings.metrics. */
 bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
                          ses_scores *out, ses_err *e);
+
+/* ---- labels of spans: tag_labels.c ---- */
+
+/* The scheme whose rules all sequences of labels follow. */
+ses_tag_scheme ses_tag_labels_scheme(const ses_examples *rows);
+/* The scheme of label names: BIOES if there is an E- or S-, else BIO if there is a B- or I-. */
+ses_tag_scheme ses_tag_names_scheme(const ses_examples *labels);
+/* Converts the names of a sequence, borrowed, to a scheme: label [n], NULL: none. New names are on mem. */
+bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_arena *mem, ses_err *e);
 
 /* ---- helpers of tasks ---- */
 

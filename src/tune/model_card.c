@@ -63,7 +63,7 @@ static void put_metadata(ses_buf *b, const ses_finetune *f)
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     ses_card_put_yaml(b, f->log.energy.source);
     ses_buf_appendf(b, "\n  training_type: %s\n",
-                    o->config || f->tuner->classifier ? "from scratch" : "fine-tuning");
+                    o->config || o->embed || f->tuner->classifier ? "from scratch" : "fine-tuning");
     if (f->eval_rows && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
         ses_card_put_yaml(b, ses_path_name_of(o->run.output).s);
@@ -176,9 +176,9 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     const ses_training_options *r = &o->run;
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
     put_row(b, "base model",
-            o->model    ? ses_model_label_of(o->model).s
-            : o->config ? "random weights"
-                        : "an open model");
+            o->model                ? ses_model_label_of(o->model).s
+            : o->config || o->embed ? "random weights"
+                                    : "an open model");
     ses_buf_puts(b, "| data | ");
     ses_card_put_cell(b, ses_path_name_of(f->train_name).s);
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),

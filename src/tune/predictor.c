@@ -67,6 +67,11 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->settings = ses_finetuner_options_from(&o->task, p->task, &spec);
     p->settings.base = o->base;
     p->spec = ses_finetune_eval_spec(&o->task, p->task, &spec);
+    /* the data get the scheme of the model; BIO is not distinct from IOB1, so it is only made on request */
+    if (p->task->target == SES_TARGET_TAGS && p->has_label_names) {
+        ses_tag_scheme s = ses_tag_names_scheme(p->own_labels);
+        p->spec.tag_scheme = s == SES_TAGS_BIOES || o->task.scheme ? (int)s : SES_TAGS_PLAIN;
+    }
     return p;
 }
 

@@ -1,8 +1,11 @@
 /* Task tag: a label for every word. The first token of a word has its label, or all of them (all_pieces); the
- * prediction is the first token's. */
+ * prediction is the first token's. A CRF (crf) reads the first tokens only. */
 #include "finetuner.h"
 
 #include "generate/logit_scores.h"
+#include "model/model_desc.h"
+#include "nn/crf_decoder.h"
+#include "task/words/word_stack.h"
 
 #include <string.h>
 
@@ -22,6 +25,22 @@ static int32_t *token_labels(ses_finetuner *t, const ses_labeled_example *r, con
     return tags;
 }
 
+/* The features of the words of the tokens. */
+static bool add_words(ses_finetuner *t, const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q,
+                      ses_arena *mem, ses_err *e)
+{
+    ses_word_features f;
+    ses_string *word = ses_arena_array(mem, k->n + 1, sizeof *word, e);
+    if (!word) return false;
+    for (size_t i = 0; i < k->n; i++)
+        word[i] = k->word_id[i] < 0 ? (ses_string){ "", 0 }
+                                    : (ses_string){ r->parts[k->word_id[i]].p, r->parts[k->word_id[i]].n };
+    if (!ses_word_stack_embed(t->words, word, k->n, mem, &f, e)) return false;
+    q->vectors = f.vectors, q->vector_width = ses_word_stack_width(t->words);
+    q->chars = f.chars, q->char_cu = f.char_cu;
+    return true;
+}
+
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
 {
@@ -36,8 +55,9 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     if (ok) s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
-    ok = tags &&
-         ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .tags = tags }, tags + k->n, NULL, e);
+    ses_sequence q = { .tags = tags };
+    ok = tags && (!t->words || add_words(t, r, k, &q, &mem, e)) &&
+         ses_finetuner_add_sequence(t, s, row, k, &q, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
 }
@@ -45,7 +65,12 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
     size_t words = 0;
-    (void)t;
+    bool has_crf;
+    ses_crf_decoder *crf = ses_arena_array(&o->mem, 1, sizeof *crf, e);
+    if (!crf || !ses_crf_decoder_init(crf, t->model->store, t->model->c.crf.scheme, t->label, t->n_labels,
+                                      &o->mem, &has_crf, e))
+        return false;
+    o->state = has_crf ? crf : NULL;
     o->tag_cu = ses_arena_array(&o->mem, s->n_rows + 1, sizeof *o->tag_cu, e);
     if (!o->tag_cu) return false;
     for (size_t r = 0; r < s->n_rows; r++) o->tag_cu[r + 1] = words += ses_examples_at(s->rows, r)->n_parts;
@@ -54,15 +79,28 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outp
     return o->tags != NULL;
 }
 
+/* The best sequence of labels of the words that have a token. */
+static bool decode(ses_finetuner *t, const ses_crf_decoder *crf, const int32_t *word, const float *x,
+                   int64_t n, int32_t *tags, ses_err *e)
+{
+    int32_t *row = ses_finetuner_scratch(t, 2 * (size_t)n, e), count = 0;
+    if (!row) return false;
+    for (int32_t i = 0; i < n; i++)
+        if (word[i] >= 0) row[count++] = i;
+    if (!ses_crf_decode(crf, x, row, count, row + n, NULL, e)) return false;
+    for (int32_t k = 0; k < count; k++) tags[word[row[k]]] = row[n + k];
+    return true;
+}
+
 static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
-    (void)t, (void)e;
     /* one sequence per row: tokens have the same order in the set and in the dataset */
     const int32_t *word = s->word + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
+    int32_t *tags = o->tags + o->tag_cu[s->row[sequence]];
+    if (o->state) return decode(t, o->state, word, x, n, tags, e);
     for (int64_t i = 0; i < n; i++)
-        if (word[i] >= 0)
-            o->tags[o->tag_cu[s->row[sequence]] + (size_t)word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
+        if (word[i] >= 0) tags[word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
     return true;
 }
 
@@ -98,7 +136,8 @@ static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const s
         labels[i] = tag < 0 ? NULL : t->label[tag];
     }
     p->labels = labels;
-    return labels != NULL;
+    return labels && (!t->settings.scheme ||
+                      ses_tag_names_convert(labels, p->n_labels, (ses_tag_scheme)t->settings.scheme, mem, e));
 }
 
 static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
@@ -109,13 +148,16 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     for (size_t i = 0; i < r->n_parts; i++) ses_json_put_stringn(w, r->parts[i].p, r->parts[i].n);
     ses_json_end_array(w);
     int64_t lost = 0;
+    ses_arena mem = { 0 };
+    ses_prediction p = { 0 };
+    bool ok = fill_prediction(t, s, o, row, &p, &mem, NULL);
     ses_json_member_array(w, "tags");
-    for (size_t i = 0; i < r->n_parts; i++) {
-        int32_t tag = o->tags[o->tag_cu[row] + i];
-        ses_json_put_string(w, tag < 0 ? NULL : t->label[tag]);
-        lost += tag < 0;
+    for (size_t i = 0; ok && i < p.n_labels; i++) {
+        ses_json_put_string(w, p.labels[i]);
+        lost += !p.labels[i];
     }
     ses_json_end_array(w);
+    ses_arena_free(&mem);
     if (lost)
         ses_json_put_key(w, "cut"),
             ses_json_put_int(w, lost); /* words without a tag; the key is part of the format */

@@ -73,12 +73,14 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
-    if (!a->s.o.model == !a->s.o.config)
-        return ses_fail(e, SES_EUSAGE,
-                        a->s.o.model
-                            ? "--model starts from trained weights, --config from random ones: set one"
-                            : "--model DIR or --config FILE is required; --model sesame-small is the "
-                              "bundled encoder");
+    if (!!a->s.o.model + !!a->s.o.config + !!a->s.o.embed != 1)
+        return ses_fail(
+            e, SES_EUSAGE,
+            a->s.o.model || a->s.o.config
+                ? "--model starts from trained weights, --config and --embed from random ones: set "
+                  "one"
+                : "--model DIR or --config FILE is required; --model sesame-small is the "
+                  "bundled encoder");
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
     ses_device_options d = ses_compute_device_options(&a->compute);
     ses_run_end end = SES_RUN_COMPLETE;

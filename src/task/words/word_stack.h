@@ -1,0 +1,62 @@
+/* The stacked embeddings of a tagger's words: vectors that are computed before training and kept (static
+ * vectors, a Transformer's), and kinds that the tagger trains itself (word, char). A kind is one file
+ * word_embedder_NAME.c and one line in word_embedders.def.
+ *
+ * Ownership: the caller frees a stack; what ses_word_stack_embed makes belongs to the arena.
+ * Threads: one at a time uses a stack. */
+#ifndef SES_TASK_WORD_STACK_H
+#define SES_TASK_WORD_STACK_H
+
+#include "base/arena.h"
+#include "sesame/json.h"
+#include "sesame/model.h"
+
+enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_CHARS = 50 /* bytes of a word that are read */ };
+
+typedef struct ses_word_embedder_kind {
+    const char *name, *value; /* value: what follows the name, "FILE"; NULL: nothing, the tagger trains it */
+    /* Opens what a path names; *width: columns of its vectors. NULL on failure. */
+    void *(*open)(const char *path, ses_device *dev, int64_t *width, ses_err *e);
+    void (*close)(void *self);
+    /* Writes the vectors of the n words of a sentence to out[i * stride]; out is zeroed. */
+    bool (*embed)(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e);
+    /* Writes a file or folder that `open` reads. */
+    bool (*save)(const void *self, const char *path, ses_err *e);
+} ses_word_embedder_kind;
+
+#define SES_WORD_EMBEDDER(name) extern const ses_word_embedder_kind ses_word_embedder_##name;
+#include "word_embedders.def"
+#undef SES_WORD_EMBEDDER
+
+typedef struct ses_word_stack ses_word_stack;
+
+/* Opens "static:FILE,char,...". */
+ses_word_stack *ses_word_stack_parse(const char *list, ses_device *dev, ses_err *e);
+/* Opens the embeddings of a tagger's folder, which "embeddings" of its config lists; *is_tagger: there are
+ * some. NULL: not a tagger, or an error. */
+ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses_device *dev, bool *is_tagger,
+                                    ses_err *e);
+void ses_word_stack_free(ses_word_stack *s); /* NULL is allowed */
+
+int64_t ses_word_stack_width(const ses_word_stack *s); /* columns of all vectors */
+bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind);
+/* Writes the member "embeddings" of config.json. */
+void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w);
+/* Copies the vectors and models into a tagger's folder. */
+bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e);
+
+typedef struct ses_word_features {
+    float *vectors;           /* [n, width]; NULL: width 0 */
+    int32_t *chars, *char_cu; /* bytes, at most SES_MAX_WORD_CHARS of a word; [n + 1] cumulative numbers */
+} ses_word_features;
+
+/* The features of the n words of a sentence. */
+bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, ses_arena *mem,
+                          ses_word_features *out, ses_err *e);
+
+/* Splits a text into words as in newspaper data: at spaces; punctuation is a word of its own, except inside
+ * words and numbers (U.S, 3.5, twenty-one). byte [n]: where each word begins. */
+bool ses_split_words(ses_string text, ses_arena *mem, ses_string **word, uint32_t **byte, size_t *n,
+                     ses_err *e);
+
+#endif

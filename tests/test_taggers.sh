@@ -1,0 +1,94 @@
+#!/bin/sh
+# CRFs, label schemes and taggers of words from outside: finetune, eval, predict, ner; bad input.
+# Usage: test_taggers.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# IOB1 labels: an entity of two words, one of a single word.
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s N I-PER\n%s N I-PER\nlives V O\nin P O\n%s N I-LOC\n. . O\n\n",
+    i % 2 ? "anna" : "bob", i % 5 ? "good" : "bad", i % 3 ? "paris" : "londons" }' >"$tmp/tags.txt"
+
+# A CRF on an encoder.
+# shellcheck disable=SC2086  # several options
+ok "crf" exits 0 "$sesame" finetune $small --task ner --crf --scheme bioes --train "$tmp/tags.txt" \
+    --eval "$tmp/tags.txt" --epochs 8 -o "$tmp/crf"
+ok "learned" above "$(score eval_f1 "$tmp/crf/all_results.json")" 0.95
+ok "its scheme" grep -q '"sesame_crf": "bioes"' "$tmp/crf/config.json"
+ok "every label of a type" grep -q '"I-LOC"' "$tmp/crf/config.json"
+ok "eval converts the labels" exits 0 "$sesame" eval "$tmp/crf" "$tmp/tags.txt" --task tag --json
+ok "the same score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/crf/eval_results.json")"
+ok "predicts" exits 0 "$sesame" predict "$tmp/crf" "$tmp/tags.txt" --task tag
+ok "BIOES" out_has '"tags": \["B-PER", "E-PER", "O", "O", "S-LOC", "O"\]'
+ok "predicts BIO" exits 0 "$sesame" predict "$tmp/crf" "$tmp/tags.txt" --task tag --scheme bio
+ok "BIO" out_has '"tags": \["B-PER", "I-PER", "O", "O", "B-LOC", "O"\]'
+ok "ner" exits 0 "$sesame" ner -m "$tmp/crf" -a simple --json "anna good lives in londons ."
+ok "spans of BIOES" out_has '"entity_group": "PER".*"word": "anna good", "start": 0, "end": 9'
+ok "pieces of a word" out_has '"entity_group": "LOC".*"word": "londons"'
+# shellcheck disable=SC2086
+ok "no scheme" exits 0 "$sesame" finetune $small --task ner --crf --train "$tmp/tags.txt" --steps 1 -o "$tmp/none"
+ok "notice" err_has 'follow neither BIO nor BIOES'
+ok "none" grep -q '"sesame_crf": "none"' "$tmp/none/config.json"
+printf 'anna E-PER\nlives O\nbob B-PER\n\nanna S-PER\n. O\n' >"$tmp/wrong.txt"
+# shellcheck disable=SC2086
+ok "repairs" exits 0 "$sesame" finetune $small --task ner --scheme bio --train "$tmp/wrong.txt" --steps 1 -o "$tmp/fixed"
+ok "notice" err_has '2 labels break the rules of BIOES'
+ok "BIO labels" grep -q '"B-PER": 0' "$tmp/fixed/config.json"
+# shellcheck disable=SC2086
+ok "crf of another task" exits 2 "$sesame" finetune $small --task classify --crf --train "$tmp/train.tsv" -o "$tmp/x"
+# shellcheck disable=SC2086
+ok "crf and all pieces" exits 2 "$sesame" finetune $small --task tag --crf --all-pieces --train "$tmp/tags.txt" -o "$tmp/x"
+
+# Taggers of words.
+printf '%s 1 0 0\n' anna bob >"$tmp/vectors.txt"
+printf '%s 0 1 0\n' paris londons >>"$tmp/vectors.txt"
+printf '%s 0 0 1\n' lives in . >>"$tmp/vectors.txt"
+tag="--task ner --threads 1 --batch-size 8 --lr 0.01 --train $tmp/tags.txt --eval $tmp/tags.txt --epochs 8"
+# shellcheck disable=SC2086
+ok "tagger" exits 0 "$sesame" finetune $tag --embed "static:$tmp/vectors.txt,char" -o "$tmp/tagger"
+ok "learned" above "$(score eval_f1 "$tmp/tagger/all_results.json")" 0.95
+rm "$tmp/vectors.txt"
+ok "eval needs no other file" exits 0 "$sesame" eval "$tmp/tagger" "$tmp/tags.txt" --task tag --json
+ok "the same score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/tagger/eval_results.json")"
+ok "predict" exits 0 "$sesame" predict "$tmp/tagger" "$tmp/tags.txt" --task tag
+ok "tags" out_has '"tags": \["B-PER", "E-PER", "O", "O", "S-LOC", "O"\]'
+ok "ner" exits 0 "$sesame" ner -m "$tmp/tagger" -a simple --json "Anna good lives in londons."
+ok "words of a text" out_has '"word": "londons", "start": 19, "end": 26'
+ok "ner of words" exits 0 sh -c "echo '{\"words\": [\"anna\", \"good\", \"lives\"]}' | '$sesame' ner -m '$tmp/tagger' --json -f -"
+ok "empty text" exits 0 "$sesame" ner -m "$tmp/tagger" --json " "
+ok "info" exits 0 "$sesame" info "$tmp/tagger"
+ok "model" out_has TaggerForTokenClassification
+# shellcheck disable=SC2086
+ok "on an encoder" exits 0 "$sesame" finetune $tag --embed "transformer:$tmp/crf,word" -o "$tmp/frozen"
+ok "learned" above "$(score eval_f1 "$tmp/frozen/all_results.json")" 0.95
+rm -r "$tmp/crf"
+ok "self-contained" exits 0 "$sesame" ner -m "$tmp/frozen" --json "anna good lives in paris ."
+ok "finds" out_has B-PER
+rm -r "$tmp/frozen/embedding-0-transformer"
+ok "missing embedding" exits 3 "$sesame" ner -m "$tmp/frozen" "anna"
+ok "named" err_has 'embedding-0-transformer'
+run="--task ner --threads 1 --batch-size 8 --lr 0.01 --train $tmp/tags.txt"
+# shellcheck disable=SC2086
+ok "interrupted" exits 0 "$sesame" finetune $run --embed char,word --steps 4 --save-every 2 --schedule constant --warmup 0 -o "$tmp/half"
+# shellcheck disable=SC2086
+ok "whole" exits 0 "$sesame" finetune $run --embed char,word --steps 8 --save-every 2 --schedule constant --warmup 0 -o "$tmp/whole"
+# shellcheck disable=SC2086
+ok "resumed" exits 0 "$sesame" finetune $run --embed char,word --steps 8 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
+ok "the same bits" cmp "$tmp/half/model.safetensors" "$tmp/whole/model.safetensors"
+
+# Bad input.
+# shellcheck disable=SC2086
+ok "no file" exits 3 "$sesame" finetune $tag --embed static:/no/such/file -o "$tmp/x"
+ok "named" err_has '/no/such/file'
+# shellcheck disable=SC2086
+ok "unknown kind" exits 2 "$sesame" finetune $tag --embed glove:x -o "$tmp/x"
+ok "lists the kinds" err_has 'static:FILE, transformer:DIR, word, char'
+# shellcheck disable=SC2086
+ok "model and embed" exits 2 "$sesame" finetune $tag --embed char -m sesame-small -o "$tmp/x"
+printf 'anna B-PER\nlives\n' >"$tmp/columns.txt"
+ok "columns" exits 3 "$sesame" finetune --task ner --embed char --train "$tmp/columns.txt" -o "$tmp/x"
+ok "line" err_has 'columns.txt: line 2'
+awk 'BEGIN { for (i = 0; i < 3000; i++) printf "a"; print " B-PER"; print "b O" }' >"$tmp/long.txt"
+ok "a long word" exits 0 "$sesame" finetune --task ner --embed char,word --train "$tmp/long.txt" --steps 1 -o "$tmp/long"
+ok "nothing was written" test ! -e "$tmp/x"
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
