@@ -482,7 +482,7 @@ static void errors(ses_device *dev)
     o.train = path("rows.csv"), o.train_examples = d;
     rejected(dev, o, "either a training file or training examples");
     o.train = NULL, o.model = path("memory");
-    rejected(dev, o, "one of model, config and open_model");
+    rejected(dev, o, "one of model, config, open_model and embed");
     o = options("fly"), o.train_examples = d;
     rejected(dev, o, "unknown task \"fly\"");
     o = options("classify"), o.train_examples = d, o.run.output = path("memory");

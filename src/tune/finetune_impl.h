@@ -79,6 +79,8 @@ bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
 void ses_tagger_defaults(ses_finetune_options *o);
 /* Opens o.embed: sets f->words and f->config. */
 bool ses_tagger_open(ses_finetune *f, ses_err *e);
+/* Sets the size of the tuner's vocabulary in f->config, which may be the unknown word alone, and o.set. */
+bool ses_tagger_fit(ses_finetune *f, ses_err *e);
 /* The tuner of a new tagger, with a vocabulary of the training data. */
 ses_finetuner *ses_tagger_tuner(ses_finetune *f, const ses_finetuner_options *t, ses_err *e);
 

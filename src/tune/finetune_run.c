@@ -200,9 +200,10 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 static bool fit_config(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
-    if (!o->config && !o->embed) return true;
+    if (o->embed) return ses_tagger_fit(f, e);
+    if (!o->config) return true;
     ses_json_doc *fitted = ses_preset_fit(ses_json_root(f->config), f->tuner->tokenizer, o->set, o->n_set, e);
-    if (!fitted) return ses_wrap(e, "%s", o->config ? o->config : "tagger");
+    if (!fitted) return ses_wrap(e, "%s", o->config);
     ses_json_free(f->config);
     f->config = fitted;
     return true;

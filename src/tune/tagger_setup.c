@@ -5,7 +5,9 @@
 #include "base/json/json_helpers.h"
 #include "base/strmap.h"
 #include "task/words/word_stack.h"
+#include "train/model_presets.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* As in flair: 256 units in each direction, bytes of 25 columns and 25 units. */
@@ -43,6 +45,16 @@ bool ses_tagger_open(ses_finetune *f, ses_err *e)
     ses_json_end_object(w);
     f->config = ses_json_writer_parse(w, e);
     return f->config != NULL;
+}
+
+bool ses_tagger_fit(ses_finetune *f, ses_err *e)
+{
+    char vocab[48];
+    const char *const set[] = { vocab };
+    snprintf(vocab, sizeof vocab, "vocab_size=%lld",
+             (long long)ses_tokenizer_vocab_size(f->tuner->tokenizer));
+    return ses_preset_set(&f->config, set, SES_LEN(set), e) &&
+           ses_preset_set(&f->config, f->o.set, f->o.n_set, e);
 }
 
 /* Numbers the words that occur at least twice, in the order of the data. */
