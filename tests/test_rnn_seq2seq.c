@@ -1,5 +1,6 @@
-/* Sequence to sequence with recurrent layers: texts do not depend on their batch, steps with carried states
- * have the bits of teacher forcing, and mistakes in configs and batches are reported. */
+/* Generation with recurrent layers, sequence to sequence and language models: texts do not depend on their
+ * batch, steps with carried states have the bits of teacher forcing, and mistakes in configs and batches are
+ * reported. */
 #include "check.h"
 
 #include "base/rng.h"
@@ -150,6 +151,54 @@ static void check_generation(const ses_model *m, const texts *x)
     ses_generation_config_free(config);
 }
 
+/* The greedy text of a language model is what teacher forcing predicts, and alone what it is in a batch. */
+static void check_language_model(ses_device *dev)
+{
+    static const char text[] = "{\"model_type\": \"awd-lstm\", \"architectures\": [\"AwdLstmForCausalLM\"], "
+                               "\"vocab_size\": 23, \"embedding_size\": 6, \"hidden_size\": 7, "
+                               "\"num_hidden_layers\": 2, \"initializer_range\": 0.8}";
+    enum { NEW = 8 };
+    static const int32_t id[] = { 3, 9, 4, 11, 2, 7 };
+    static const ses_output_request want = { .logits = true };
+    ses_err e = { 0 };
+    ses_json_doc *doc = ses_json_parse(text, strlen(text), &e);
+    ses_model *m = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 4 }, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    ses_generation_config *config = m ? ses_generation_config_open(m, &e) : NULL;
+    CHECK_MSG(config, "%s", e.msg);
+    ses_prompt prompt[3] = { { .ids = { id, 1 } }, { .ids = { id + 1, 4 } }, { .ids = { id, 6 } } };
+    for (int beams = 1; config && beams < 4; beams += 2) {
+        ses_generate_options o = *ses_generation_config_options(config);
+        o.max_new_tokens = NEW, o.num_beams = beams, o.do_sample = false;
+        ses_generated *all = ses_generate(m, prompt, 3, &o, &e);
+        CHECK_MSG(all && all->n == 3, "%s", e.msg);
+        for (int s = 0; all && s < 3; s++) {
+            const ses_ids *a = &all->sequence[s].ids;
+            ses_generated *one = ses_generate(m, &prompt[s], 1, &o, &e);
+            CHECK(one && one->sequence[0].ids.n == a->n &&
+                  !memcmp(one->sequence[0].ids.id, a->id, (size_t)a->n * sizeof *a->id));
+            ses_generated_free(one);
+            int32_t cu[2] = { 0, (int32_t)a->n };
+            ses_batch b = { .seqs = 1, .tokens = a->n, .cu_seqlens = cu, .ids = a->id };
+            ses_outputs out;
+            ses_tape_reset(t, NULL);
+            CHECK(beams > 1 || ses_model_forward(m, t, &b, &want, &out, &e));
+            const ses_real *row = beams > 1 ? NULL : ses_outputs_find(&out, "logits")->tensor->f;
+            for (int64_t i = prompt[s].ids.n; row && i < a->n; i++) {
+                int32_t best = 0;
+                for (int32_t v = 1; v < 23; v++)
+                    if (row[(i - 1) * 23 + v] > row[(i - 1) * 23 + best]) best = v;
+                CHECK(best == a->id[i]);
+            }
+        }
+        ses_generated_free(all);
+    }
+    ses_generation_config_free(config);
+    ses_tape_free(t);
+    ses_model_free(m);
+    ses_json_free(doc);
+}
+
 static void refuses(ses_device *dev, const char *keys, const char *why)
 {
     char text[512];
@@ -192,6 +241,7 @@ int main(void)
         ses_tape_free(t);
         ses_model_free(m);
     }
+    check_language_model(dev);
     check_configs(dev);
     ses_device_free(dev);
     return check_report();

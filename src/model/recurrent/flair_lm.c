@@ -38,6 +38,7 @@ const ses_model_desc ses_model_flair_lm = {
     .name = "flair-lm",
     .prefix = "",
     .vtable = &ses_lstm_lm_vtable,
+    .carries_state = true,
     .defaults = { .pad_id = -1,
                   .eos_id = -1,
                   .decoder.start_id = -1,
