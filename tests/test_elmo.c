@@ -4,7 +4,7 @@
 #include "elmo_fixture.h"
 #include "model/model_desc.h"
 #include "model/recurrent/elmo_words.h"
-#include "nn/char_word_cache.h"
+#include "nn/chars/char_word_cache.h"
 
 #include <unistd.h>
 

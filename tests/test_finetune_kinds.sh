@@ -180,7 +180,7 @@ ok "from a sentence encoder" exits 0 "$sesame" finetune --model "$tmp/cosine" --
     -o "$tmp/on" --threads 1
 ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/cosine" --task embed --train "$tmp/triplets.tsv" --steps 2 \
     -o "$tmp/on" --threads 1 --overwrite
-refused "no such loss" 2 'unknown "fog"; choose one of negatives, softmax, cosine, contrastive, triplet' --task embed --loss fog \
+refused "no such loss" 2 'unknown "fog"; choose one of negatives, softmax, softmax-product, cosine, contrastive, triplet' --task embed --loss fog \
     --train "$tmp/pairs.tsv"
 refused "a loss of another task" 2 'classify has only one' --task classify --loss cosine --train "$tmp/pairs.tsv"
 refused "contrastive scores" 3 'is 5, not 0 or 1\|is 0.5, not 0 or 1' --task embed --loss contrastive --train "$tmp/pairs.tsv"

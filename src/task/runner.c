@@ -6,7 +6,7 @@
  * to the request) -> report_finished (result to the callback). */
 #include "base/alloc.h"
 #include "base/thread_pool.h"
-#include "nn/char_word_cache.h"
+#include "nn/chars/char_word_cache.h"
 #include "pipeline_impl.h"
 #include "prepared.h"
 #include "tensor/device_impl.h"

@@ -475,22 +475,45 @@ static bool choice(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err 
     return true;
 }
 
-/* The span boundary head applies only to masked spans of pretraining. */
+/* The span boundary head applies only to masked spans, the bidirectional LM head only to labels. */
 static bool show_nothing(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)r, (void)use, (void)s, (void)e;
     return true;
 }
 
+/* The vector of a sentence: a vector of states, as models without a head show them. */
+static bool sentence_vector(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const ses_output *out = ses_run_output(r, use->output);
+    const float *x = ses_run_rows(r, out, s, 1, e);
+    double squares = 0;
+    int64_t n = x ? ses_cols(out->tensor) : 0;
+    if (!x) return false;
+    for (int64_t i = 0; i < n; i++) squares += (double)x[i] * (double)x[i];
+    if (!r->w) return printf("sentence vector: %lld numbers, norm %.4g\n", (long long)n, sqrt(squares)) >= 0;
+    ses_json_put_key(r->w, use->output);
+    ses_json_put_floats(r->w, x, n);
+    return true;
+}
+
 ses_view_fn *ses_view_for_head(const ses_head *h)
 {
     static const ses_view view[] = {
-        { &ses_head_masked_lm, predict },           { &ses_head_causal_lm, predict },
-        { &ses_head_seq2seq_lm, predict },          { &ses_head_span_boundary, show_nothing },
-        { &ses_head_next_sentence, next_sentence }, { &ses_head_sentence_order, sentence_order },
-        { &ses_head_replaced_tokens, replaced },    { &ses_head_sequence_classification, classify },
-        { &ses_head_multiple_choice, choice },      { &ses_head_token_classification, tag },
-        { &ses_head_question_answering, span },     { &ses_head_answer_beam, answer_beam },
+        { &ses_head_masked_lm, predict },
+        { &ses_head_causal_lm, predict },
+        { &ses_head_seq2seq_lm, predict },
+        { &ses_head_span_boundary, show_nothing },
+        { &ses_head_next_sentence, next_sentence },
+        { &ses_head_sentence_order, sentence_order },
+        { &ses_head_replaced_tokens, replaced },
+        { &ses_head_sequence_classification, classify },
+        { &ses_head_multiple_choice, choice },
+        { &ses_head_token_classification, tag },
+        { &ses_head_question_answering, span },
+        { &ses_head_answer_beam, answer_beam },
+        { &ses_head_neighbor_sentences, sentence_vector },
+        { &ses_head_bidirectional_lm, show_nothing },
     };
     for (size_t i = 0; i < SES_LEN(view); i++)
         if (view[i].head == h) return view[i].show;

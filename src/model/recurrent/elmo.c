@@ -5,7 +5,7 @@
 #include "model/model_desc.h"
 
 #include "base/alloc.h"
-#include "nn/char_words.h"
+#include "nn/chars/char_words.h"
 #include "nn/layer_hooks.h"
 #include "tensor/device_impl.h"
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/elmo/word_chars.h"
 #include "model/model_desc.h"
-#include "nn/char_word_cache.h"
+#include "nn/chars/char_word_cache.h"
 
 #include <stdio.h>
 #include <string.h>

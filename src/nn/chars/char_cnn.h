@@ -4,7 +4,7 @@
 #define SES_NN_CHAR_CNN_H
 
 #include "base/elmo/word_chars.h"
-#include "nn.h"
+#include "nn/nn.h"
 
 typedef struct ses_char_cnn {
     ses_tensor *table;               /* [SES_CHARS, chars.width] */
