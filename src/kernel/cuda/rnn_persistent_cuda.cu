@@ -1,5 +1,5 @@
 /* All time steps of a recurrent layer in one kernel: blocks keep the weights in shared memory and wait for
- * each other after each product and after the gates. If the weights do not fit, rnn_cuda.cu runs the steps. */
+ * each other after each product and after the gates. rnn_cuda.cu runs layers whose weights do not fit. */
 #include "rnn_persistent.cuh"
 
 template <class T> struct rnn_run_args {
