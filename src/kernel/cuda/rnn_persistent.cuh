@@ -1,7 +1,7 @@
 /* Matrix products inside a kernel that runs all time steps of a recurrent layer. The product C [m, n] = A B'
  * is split over the blocks of the grid into slices of n and of k; each block keeps its slice of B in shared
  * memory for the whole kernel and writes sums over its slice of k. Tensor cores multiply: bf16, or f32 as
- * three products of tf32 parts, which have an error of a few units in the last place of f32.
+ * three products of tf32 parts, with several times the error of plain f32 products.
  *
  * A lane's 16-byte vector, 8 bf16 or 4 f32 numbers along k, holds the operands of two mma instructions, whose
  * k indices are permuted the same way in A and B: the code is the same for both types. */
