@@ -275,7 +275,8 @@ static float *embedded(ses_word_stack *s, const ses_string *word, size_t n, ses_
 static size_t words_of(const ses_json *list, ses_string *word, size_t max)
 {
     size_t n = 0;
-    for (; n < ses_json_len(list) && n < max; n++) word[n] = text(ses_json_string(ses_json_at(list, n), NULL));
+    for (; n < ses_json_len(list) && n < max; n++)
+        word[n] = text(ses_json_string(ses_json_at(list, n), NULL));
     return n;
 }
 

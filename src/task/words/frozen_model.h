@@ -1,5 +1,5 @@
-/* A model whose hidden states are the vectors of a tagger's words; it is not trained. What several kinds of
- * embeddings share (word_stack.h).
+/* A model whose hidden states are the vectors of a tagger's words; it is not trained. For the kinds of
+ * embeddings that read a model (word_stack.h).
  *
  * Ownership: close frees everything. Threads: one at a time uses a model. */
 #ifndef SES_TASK_FROZEN_MODEL_H

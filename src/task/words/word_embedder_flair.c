@@ -9,6 +9,8 @@
 #include "frozen_model.h"
 #include "model/model_desc.h"
 
+#include <string.h>
+
 static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
 {
     ses_frozen_model *x = ses_frozen_open(path, dev, e);
@@ -20,74 +22,92 @@ static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
     return NULL;
 }
 
-/* The token of the blank or newline at a byte of the text, at or after token `from`; -1: none. */
-static int64_t token_at(const ses_encoding *k, size_t from, size_t byte)
+typedef struct chars {
+    int32_t *id;
+    int64_t *row; /* [words]: the state of each word */
+    size_t n, cap;
+} chars;
+
+static void free_chars(chars *c)
 {
-    size_t i = from;
-    while (i < k->n && k->byte_offset[i].end <= byte) i++;
-    bool alone = i < k->n && k->byte_offset[i].begin == byte && k->byte_offset[i].end == byte + 1;
-    return alone ? (int64_t)i : -1;
+    ses_free(c->id);
+    ses_free(c->row);
 }
 
-/* Writes to row the state that belongs to each word: of a forward model at the token after the word, of a
- * backward model at the token before it, as the first and the last token keep their places. */
-static bool find_rows(const ses_frozen_model *x, const ses_encoding *k, const ses_string *word, size_t n,
-                      int64_t *row, ses_err *e)
+/* Adds the ids of a part of the text. */
+static bool add(ses_frozen_model *x, chars *c, ses_string part, ses_err *e)
 {
-    bool backward = x->model->c.rnn.backward;
-    int64_t before = token_at(k, 0, 0);
-    size_t byte = 1;
-    bool ok = before == 0;
-    for (size_t i = 0; ok && i < n; i++) {
-        byte += word[i].n;
-        int64_t after = token_at(k, (size_t)before + 1, byte++);
-        ok = after >= 0 && (i + 1 < n || (size_t)after + 1 == k->n);
-        row[i] = backward ? (int64_t)k->n - 1 - before : after;
-        before = after;
+    const int32_t *id;
+    size_t n;
+    if (!ses_encode_ids(x->tokens, part.p, part.n, false, &id, &n, e)) return false;
+    if (n > c->cap - c->n) {
+        size_t cap = 2 * (c->n + n) + 64;
+        int32_t *more = ses_realloc_array(c->id, cap, sizeof *more, e);
+        if (!more) return false;
+        c->id = more, c->cap = cap;
     }
-    return ok || ses_fail(e, SES_EUNSUPPORTED,
-                          "%s: its tokenizer does not keep every blank and newline as a token of its own, "
-                          "expected a tokenizer of characters or bytes",
-                          x->dir);
+    if (n) memcpy(c->id + c->n, id, n * sizeof *id);
+    c->n += n;
+    return true;
 }
 
-static int32_t *ids_of(const ses_frozen_model *x, const ses_encoding *k, ses_err *e)
-{
-    int32_t *id = ses_alloc_array(k->n + 1, sizeof *id, e);
-    for (size_t i = 0; id && i < k->n; i++) {
-        bool end = i == 0 || i + 1 == k->n;
-        id[i] = k->id[x->model->c.rnn.backward && !end ? k->n - 1 - i : i];
-    }
-    return id;
-}
-
-static bool encode(ses_frozen_model *x, const ses_string *word, size_t n, ses_err *e)
+/* Fails if the tokens depend on their neighbors; alone: newline and blanks are one token each. */
+static bool check(ses_frozen_model *x, const chars *c, bool alone, const ses_string *word, size_t n,
+                  ses_err *e)
 {
     ses_buf text = { 0 };
-    ses_buf_append(&text, "\n", 1);
-    for (size_t i = 0; i < n; i++) ses_buf_append(&text, word[i].p, word[i].n), ses_buf_append(&text, " ", 1);
-    ses_input in = { .text = { text.data, text.len } };
-    bool ok =
-        ses_buf_ok(&text, e) && ses_encode(x->tokens, &in, &(ses_encode_options){ .no_special = true }, e);
+    const int32_t *id;
+    size_t all;
+    ses_buf_put(&text, '\n');
+    for (size_t i = 0; i < n; i++) ses_buf_append(&text, word[i].p, word[i].n), ses_buf_put(&text, ' ');
+    bool ok = ses_buf_ok(&text, e) && ses_encode_ids(x->tokens, text.data, text.len, false, &id, &all, e);
+    if (ok && (!alone || all != c->n || memcmp(id, c->id, all * sizeof *id) != 0))
+        ok = ses_fail(e, SES_EUNSUPPORTED,
+                      "%s: its tokens are not characters, expected a tokenizer of characters or bytes with "
+                      "blank and newline",
+                      x->dir);
     ses_buf_free(&text);
     return ok;
+}
+
+/* The ids of the text and the row of each word. A backward model reads everything between the first and the
+ * last token in reverse order. */
+static bool read_chars(ses_frozen_model *x, chars *c, const ses_string *word, size_t n, ses_err *e)
+{
+    static const ses_string newline = { "\n", 1 }, blank = { " ", 1 };
+    bool backward = x->model->c.rnn.backward;
+    c->row = ses_alloc_array(n, sizeof *c->row, e);
+    bool ok = c->row && add(x, c, newline, e), alone = c->n == 1;
+    for (size_t i = 0; ok && i < n; i++) {
+        size_t before = c->n;
+        ok = add(x, c, word[i], e);
+        c->row[i] = (int64_t)(backward ? before : c->n + 1) - 1;
+        before = c->n;
+        ok = ok && add(x, c, blank, e);
+        alone = alone && c->n == before + 1;
+    }
+    if (!ok || !check(x, c, alone, word, n, e)) return false;
+    if (!backward) return true;
+    for (size_t i = 0; i < n; i++) c->row[i] = (int64_t)c->n - 1 - c->row[i];
+    for (size_t i = 1, j = c->n - 2; i < j; i++, j--) {
+        int32_t id = c->id[i];
+        c->id[i] = c->id[j], c->id[j] = id;
+    }
+    return true;
 }
 
 static bool embed(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e)
 {
     ses_frozen_model *x = self;
+    chars c = { 0 };
     if (!n) return true;
-    if (!encode(x, word, n, e)) return false;
-    const ses_encoding *k = ses_encode_ctx_result(x->tokens);
-    int64_t *row = ses_alloc_array(n, sizeof *row, e);
-    int32_t *id = row && find_rows(x, k, word, n, row, e) ? ids_of(x, k, e) : NULL;
-    ses_real *y = id ? ses_frozen_states(x, id, NULL, k->n, e) : NULL;
+    ses_real *y = read_chars(x, &c, word, n, e) ? ses_frozen_states(x, c.id, NULL, c.n, e) : NULL;
     for (size_t i = 0; y && i < n; i++)
-        for (int64_t j = 0; j < x->width; j++) out[(int64_t)i * stride + j] = (float)y[row[i] * x->width + j];
+        for (int64_t j = 0; j < x->width; j++)
+            out[(int64_t)i * stride + j] = (float)y[c.row[i] * x->width + j];
     bool ok = y != NULL;
     ses_free(y);
-    ses_free(id);
-    ses_free(row);
+    free_chars(&c);
     return ok;
 }
 
