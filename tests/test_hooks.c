@@ -536,7 +536,7 @@ int main(void)
         if (f->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "tests/golden/%s", f->d_name);
         bool opened = begin(&s, path, dev);
-        if (opened && !ses_model_part_layers(s.m, SES_PART_MAIN)) {
+        if (opened && !ses_model_part_neurons(s.m, SES_PART_MAIN)) {
             test_no_layers(&s);
         } else if (opened && run(&s, (ses_output_request){ .logits = true }, &o)) {
             copy plain = results(&o);

@@ -38,7 +38,12 @@ double ses_model_attention_scale(const ses_model *m, ses_part part, int64_t laye
     return c->attention.scale_by_layer ? scale / (double)(layer + 1) : scale;
 }
 
-/* Recurrent and n-gram models. */
+/* Recurrent and n-gram models have none. */
+static bool has_transformer_layers(const ses_model *m)
+{
+    return ses_model_part_neurons(m, SES_PART_MAIN) > 0;
+}
+
 static bool fail_no_layers(const ses_model *m, const char *what, ses_err *e)
 {
     return ses_fail(e, SES_EUNSUPPORTED,
@@ -49,7 +54,7 @@ static bool fail_no_layers(const ses_model *m, const char *what, ses_err *e)
 static bool check_part(const ses_model *m, ses_part part, const char *what, ses_err *e)
 {
     if (part >= SES_PART_MAIN && part <= SES_PART_CROSS && stack_of(m, part)) return true;
-    if (!stack_of(m, SES_PART_MAIN)) return fail_no_layers(m, "edits", e);
+    if (!has_transformer_layers(m)) return fail_no_layers(m, "edits", e);
     return ses_fail(e, SES_EUNSUPPORTED, "edit of a %s: %s (%s) has no %s", what, m->class->name,
                     m->desc->name, part == SES_PART_CROSS ? "cross attention" : "decoder");
 }
@@ -118,7 +123,9 @@ bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_out
     if (b->cache)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "captures and edits cannot use a KV cache: run the whole text in one pass");
-    if ((r->qkv || r->head_outputs || r->ffn_activations) && !stack_of(m, SES_PART_MAIN))
-        return fail_no_layers(m, "these captures", e);
+    bool inside = r->qkv || r->head_outputs || r->ffn_activations;
+    if (inside && !has_transformer_layers(m)) return fail_no_layers(m, "these captures", e);
+    if (x && (x->n_heads || x->n_neurons || x->n_values) && !has_transformer_layers(m))
+        return fail_no_layers(m, "edits", e);
     return !x || (check_heads_and_neurons(m, x, e) && check_rows(m, b, x, e));
 }
