@@ -130,11 +130,16 @@ static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_reques
     task_state *task = p->state;
     ses_tape *t = p->runner.tape;
     if (!task->rnn_state) return ses_model_forward(p->model, t, b, request, out, e);
+    if (b->seqs != 1)
+        return ses_fail(e, SES_EUSAGE, "--stateful reads one text at a time: leave out --batch-tokens");
     ses_batch with_state = *b;
     with_state.rnn_state = task->rnn_state;
     if (!ses_model_forward(p->model, t, &with_state, request, out, e)) return false;
     const ses_output *state = ses_outputs_find(out, "rnn_state");
-    return (state && ses_tape_read(t, state->tensor, task->rnn_state)) || ses_tape_ok(t, e);
+    if (!state)
+        return ses_fail(e, SES_EUSAGE, "--stateful: the encoder of %s carries no state from text to text",
+                        ses_model_class_name(p->model));
+    return ses_tape_read(t, state->tensor, task->rnn_state) || ses_tape_ok(t, e);
 }
 
 static bool open_task(ses_pipeline *p, ses_err *e)
