@@ -130,7 +130,7 @@ static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_reques
     task_state *task = p->state;
     ses_tape *t = p->runner.tape;
     if (!task->rnn_state) return ses_model_forward(p->model, t, b, request, out, e);
-    if (b->seqs != 1)
+    if (b->seqs != 1) /* --batch-tokens: the runner repeats a failed batch text by text */
         return ses_fail(e, SES_EUSAGE, "--stateful reads one text at a time: leave out --batch-tokens");
     ses_batch with_state = *b;
     with_state.rnn_state = task->rnn_state;
