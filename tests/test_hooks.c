@@ -509,6 +509,19 @@ static void test_transformers(const char *name, ses_device *dev)
     ses_safetensors_free(f);
 }
 
+/* Models without attention heads and neurons. */
+static void test_no_layers(subject *s)
+{
+    static const char message[] = "has no Transformer layers";
+    ses_err e = { 0 };
+    ses_outputs o;
+    ses_tape_reset(s->t, NULL);
+    bool ok = ses_model_forward(s->m, s->t, &s->x.batch, &(ses_output_request){ .qkv = true }, &o, &e);
+    CHECK_MSG(!ok && strstr(e.msg, message), "%s: %s", s->dir, e.msg);
+    refuse(s, &(ses_edits){ .heads = &(ses_head_edit){ 0, 0, 0, 1 }, .n_heads = 1 }, message);
+    refuse(s, &(ses_edits){ .neurons = &(ses_neuron_edit){ 0, 0, 0, 1 }, .n_neurons = 1 }, message);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -522,7 +535,10 @@ int main(void)
         ses_outputs o;
         if (f->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "tests/golden/%s", f->d_name);
-        if (begin(&s, path, dev) && run(&s, (ses_output_request){ .logits = true }, &o)) {
+        bool opened = begin(&s, path, dev);
+        if (opened && !ses_model_part_layers(s.m, SES_PART_MAIN)) {
+            test_no_layers(&s);
+        } else if (opened && run(&s, (ses_output_request){ .logits = true }, &o)) {
             copy plain = results(&o);
             test_captures(&s, &plain);
             test_embeds(&s, &plain);

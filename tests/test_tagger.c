@@ -1,11 +1,13 @@
 /* The tagger of words against PyTorch and pytorch-crf (fixtures/tagger.json, made by tagger.py): scores,
- * loss, gradients, five steps of SGD; batches; saving and opening; words of texts. */
+ * loss, gradients, five steps of SGD; batches; saving and opening; words of texts. Vectors of words by
+ * language models. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "check.h"
 #include "model/model_desc.h"
+#include "model/recurrent/elmo_words.h"
 #include "sesame/json.h"
 #include "task/words/word_stack.h"
 
@@ -242,11 +244,98 @@ static void check_words(ses_device *dev)
     CHECK(s && !ses_word_stack_width(s) && ses_word_stack_embed(s, &long_word, 1, &mem, &f, &e));
     CHECK(s && f.char_cu[1] == SES_MAX_WORD_CHARS && f.chars[0] == 'a' && !f.vectors);
     ses_word_stack_free(s);
-    static const char *const bad[] = { "", "char,char", "static", "char:x", "nothing", "static:/no/file" };
+    static const char *const bad[] = { "",
+                                       "char,char",
+                                       "static",
+                                       "char:x",
+                                       "nothing",
+                                       "static:/no/file",
+                                       "elmo",
+                                       "flair:/no/dir",
+                                       "lm:tests/fixtures/elmo",
+                                       "elmo:tests/fixtures/flair/forward",
+                                       "flair:tests/fixtures/elmo",
+                                       "lm:tests/fixtures/flair/backward" };
     for (size_t i = 0; i < SES_LEN(bad); i++) {
         e = (ses_err){ 0 };
         CHECK_MSG(!ses_word_stack_parse(bad[i], dev, &e) && e.code && *e.msg, "\"%s\"", bad[i]);
     }
+    ses_arena_free(&mem);
+}
+
+/* The vectors of a sentence by a stack. */
+static float *embedded(ses_word_stack *s, const ses_string *word, size_t n, ses_arena *mem)
+{
+    ses_err e = { 0 };
+    ses_word_features f = { 0 };
+    CHECK_MSG(s && ses_word_stack_embed(s, word, n, mem, &f, &e), "%s", e.msg);
+    return f.vectors;
+}
+
+static size_t words_of(const ses_json *list, ses_string *word, size_t max)
+{
+    size_t n = 0;
+    for (; n < ses_json_len(list) && n < max; n++)
+        word[n] = text(ses_json_string(ses_json_at(list, n), NULL));
+    return n;
+}
+
+/* Forward and backward character models and the states of an LM against PyTorch (fixtures/flair.py). */
+static void check_language_models(ses_device *dev)
+{
+    static const char *const kinds[] = { "forward", "backward", "lm" };
+    ses_err e = { 0 };
+    ses_arena mem = { 0 };
+    ses_json_doc *doc = ses_json_load("tests/fixtures/flair/vectors.json", 1 << 20, &e);
+    ses_word_stack *s = ses_word_stack_parse("flair:tests/fixtures/flair/forward,flair:tests/fixtures/flair/"
+                                             "backward,lm:tests/fixtures/flair/forward",
+                                             dev, &e);
+    CHECK_MSG(doc && s, "%s", e.msg);
+    if (!doc || !s) return;
+    const ses_json *f = ses_json_root(doc), *sentences = ses_json_get(f, "sentences");
+    int64_t width = integer(ses_json_get(f, "width"));
+    CHECK(ses_word_stack_width(s) == 3 * width && ses_json_len(sentences) == 3);
+    for (size_t k = 0; k < ses_json_len(sentences); k++) {
+        ses_string word[MAX_TOKENS];
+        size_t n = words_of(ses_json_at(sentences, k), word, MAX_TOKENS);
+        const float *x = embedded(s, word, n, &mem);
+        for (int64_t c = 0; x && c < 3 * (int64_t)n * width; c++) {
+            int64_t kind = c / width % 3, at = c / (3 * width) * width + c % width;
+            const ses_json *want = ses_json_at(ses_json_get(f, kinds[kind]), k);
+            double d = fabs((double)x[c] - number(ses_json_at(want, (size_t)at)));
+            CHECK_MSG(d < 1e-6, "%s: word %d: %g", kinds[kind], (int)(c / (3 * width)), d);
+        }
+    }
+    ses_string odd[] = { text(""), text("a b"), text(""), { "\xff", 1 } };
+    CHECK(embedded(s, odd, 4, &mem) && embedded(s, odd, 1, &mem) && embedded(s, odd, 0, &mem));
+    ses_word_stack_free(s);
+    ses_json_free(doc);
+    ses_arena_free(&mem);
+}
+
+/* The vectors of elmo are the mean of the layers, which test_elmo.c compares. */
+static void check_elmo(ses_device *dev)
+{
+    enum { WORDS = 3, LAYERS = 3, WIDTH = 10 };
+    ses_err e = { 0 };
+    ses_arena mem = { 0 };
+    ses_string word[WORDS] = { text("The"), text("cat"), text("na\xc3\xafve") };
+    float layer[LAYERS][WORDS * WIDTH], *out[LAYERS] = { layer[0], layer[1], layer[2] };
+    size_t first[2] = { 0, WORDS };
+    ses_elmo_words *k = ses_elmo_words_open("tests/fixtures/elmo", dev, &e);
+    ses_word_stack *s = ses_word_stack_parse("elmo:tests/fixtures/elmo", dev, &e);
+    CHECK_MSG(k && s, "%s", e.msg);
+    if (!k || !s) return;
+    CHECK(ses_elmo_words_layers(k) == LAYERS && ses_elmo_words_width(k) == WIDTH &&
+          ses_word_stack_width(s) == WIDTH);
+    CHECK_MSG(ses_elmo_words_run(k, word, first, 1, out, &e), "%s", e.msg);
+    const float *x = embedded(s, word, WORDS, &mem);
+    for (size_t i = 0; x && i < (size_t)WORDS * WIDTH; i++)
+        CHECK(fabs((double)x[i] - ((double)layer[0][i] + (double)layer[1][i] + (double)layer[2][i]) / 3) <
+              1e-6);
+    CHECK(embedded(s, word, 0, &mem));
+    ses_word_stack_free(s);
+    ses_elmo_words_free(k);
     ses_arena_free(&mem);
 }
 
@@ -268,6 +357,8 @@ int main(void)
         check_folder(m, t, dev, &d);
     }
     check_words(dev);
+    check_language_models(dev);
+    check_elmo(dev);
     ses_tape_free(t);
     ses_model_free(m);
     ses_json_free(config);

@@ -62,6 +62,43 @@ ok "learned" above "$(score eval_f1 "$tmp/frozen/all_results.json")" 0.95
 rm -r "$tmp/crf"
 ok "self-contained" exits 0 "$sesame" ner -m "$tmp/frozen" --json "anna good lives in paris ."
 ok "finds" out_has B-PER
+
+# Language models of text, characters and words: tiny ones, trained for a few steps.
+awk 'BEGIN { for (i = 0; i < 60; i++) print i % 2 ? "anna good lives in paris ." : "bob bad lives in londons ." }' >"$tmp/text"
+for type in "bpe 257 bytes" "wordlevel 50 words"; do
+    # shellcheck disable=SC2086
+    set -- $type
+    ok "tokenizer" exits 0 "$sesame" train-tokenizer --type "$1" --vocab-size "$2" -q -o "$tmp/$3.json" "$tmp/text"
+    ok "corpus" exits 0 "$sesame" corpus build --tokenizer "$tmp/$3.json" --line-ends --held-out 10% -o "$tmp/$3" "$tmp/text"
+done
+bytes="pretrain -c $tmp/bytes --tokenizer $tmp/bytes.json --steps 20 --lr 1e-2 --schedule constant --threads 1"
+flair="-p flair-lm --set hidden_size=24 --set embedding_size=8 --objective bptt --length 20"
+# shellcheck disable=SC2086
+{
+    ok "flair" exits 0 "$sesame" $bytes $flair -o "$tmp/flair"
+    ok "backward" exits 0 "$sesame" $bytes $flair --set is_forward_lm=false -o "$tmp/backward"
+    ok "awd-lstm" exits 0 "$sesame" pretrain -c "$tmp/words" --tokenizer "$tmp/words.json" -p ulmfit --set emb_sz=12 --set n_hid=16 \
+        --objective bptt --length 10 --steps 5 --threads 1 -o "$tmp/awd"
+    ok "gpt2" exits 0 "$sesame" $bytes -p gpt2 --objective clm --set n_embd=16 --set n_layer=1 --set n_head=2 --set n_positions=32 --length 32 -o "$tmp/gpt2"
+    cp -r tests/fixtures/elmo "$tmp/elmo"
+    ok "all" exits 0 "$sesame" finetune $tag --embed "elmo:$tmp/elmo,flair:$tmp/flair,flair:$tmp/backward,lm:$tmp/awd,lm:$tmp/gpt2" -o "$tmp/lms"
+    ok "learned" above "$(score eval_f1 "$tmp/lms/all_results.json")" 0.95
+    ok "their sizes" grep -q '"vector_size": 86' "$tmp/lms/config.json" # 10 + 24 + 24 + 12 + 16
+    rm -r "$tmp/elmo" "$tmp/backward"
+    ok "self-contained" exits 0 "$sesame" ner -m "$tmp/lms" -a simple --json "anna good lives in paris ."
+    ok "finds" out_has '"entity_group": "LOC".*"word": "paris"'
+    ok "the same score" exits 0 "$sesame" eval "$tmp/lms" "$tmp/tags.txt" --task tag --json
+    ok "score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/lms/eval_results.json")"
+    ok "words beyond the longest text" exits 0 "$sesame" ner -m "$tmp/lms" "$(awk 'BEGIN { for (i = 0; i < 99; i++) printf "anna " }')"
+    ok "flair without characters" exits 3 "$sesame" finetune $tag --embed "flair:$tmp/awd" -o "$tmp/x"
+    ok "the reason" err_has 'expected a tokenizer of characters or bytes'
+    ok "flair of a Transformer" exits 3 "$sesame" finetune $tag --embed "flair:$tmp/gpt2" -o "$tmp/x"
+    ok "expected" err_has 'expected "flair-lm"'
+    ok "elmo of another model" exits 3 "$sesame" finetune $tag --embed "elmo:$tmp/flair" -o "$tmp/x"
+    ok "expected" err_has 'expected "elmo"'
+    ok "lm of an encoder" exits 3 "$sesame" finetune $tag --embed "lm:$tmp/frozen/embedding-0-transformer" -o "$tmp/x"
+    ok "what to do" err_has 'use transformer:DIR'
+}
 rm -r "$tmp/frozen/embedding-0-transformer"
 ok "missing embedding" exits 3 "$sesame" ner -m "$tmp/frozen" "anna"
 ok "named" err_has 'embedding-0-transformer'
@@ -83,7 +120,7 @@ ok "no file" exits 3 "$sesame" finetune $tag --embed static:/no/such/file -o "$t
 ok "named" err_has '/no/such/file'
 # shellcheck disable=SC2086
 ok "unknown kind" exits 2 "$sesame" finetune $tag --embed glove:x -o "$tmp/x"
-ok "lists the kinds" err_has 'static:FILE, transformer:DIR, word, char'
+ok "lists the kinds" err_has 'static:FILE, transformer:DIR, elmo:DIR, flair:DIR, lm:DIR, word, char'
 # shellcheck disable=SC2086
 ok "model and embed" exits 2 "$sesame" finetune $tag --embed char -m sesame-small -o "$tmp/x"
 printf 'anna B-PER\nlives\n' >"$tmp/columns.txt"

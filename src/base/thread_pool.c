@@ -194,6 +194,10 @@ static void publish(ses_thread_pool *p, int64_t chunks)
 void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
 {
     if (chunks <= 0) return;
+    if (!p) {
+        for (int64_t i = 0; i < chunks; i++) fn(ctx, i, NULL);
+        return;
+    }
     pthread_mutex_lock(&p->job_lock);
     if (chunks == 1 || p->started == 0) {
         for (int64_t i = 0; i < chunks; i++) fn(ctx, i, p->w[0].scratch);

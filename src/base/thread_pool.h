@@ -16,7 +16,7 @@ typedef void ses_chunk_fn(void *ctx, int64_t i, void *scratch);
 ses_thread_pool *ses_thread_pool_new(int threads, ses_err *e); /* the calling thread counts as one */
 void ses_thread_pool_free(ses_thread_pool *p);                 /* p may be NULL */
 int ses_thread_pool_size(const ses_thread_pool *p);
-/* Runs fn for i in [0, chunks) and waits. Must not be called from inside a chunk. */
+/* Runs fn for i in [0, chunks) and waits. Not to be called from a chunk. p NULL: this thread, no scratch. */
 void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx);
 int ses_cpu_count(void); /* cores this process may use */
 

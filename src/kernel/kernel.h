@@ -187,8 +187,8 @@ typedef struct ses_recurrence {
     const ses_real *h0, *c0;               /* [seqs][out], [seqs][size]; NULL: zeros */
     ses_real *y;                           /* row t is at y + t y_row; y_row > out: cell states follow */
     int64_t y_row;
-    /* for the backward pass: activated gates [tokens][G], cell [tokens][size], hidden [tokens][size] (NULL
-     * without proj); always f32 */
+    /* for the backward pass: activated gates [tokens][G] (NULL: not kept), cell [tokens][size] (always f32),
+     * hidden [tokens][size] (NULL without proj) */
     ses_real *gate, *cell, *hidden;
     ses_real *work; /* rnn_work_size numbers */
 } ses_recurrence;

@@ -38,9 +38,18 @@ double ses_model_attention_scale(const ses_model *m, ses_part part, int64_t laye
     return c->attention.scale_by_layer ? scale / (double)(layer + 1) : scale;
 }
 
+/* Recurrent and n-gram models. */
+static bool fail_no_layers(const ses_model *m, const char *what, ses_err *e)
+{
+    return ses_fail(e, SES_EUNSUPPORTED,
+                    "%s (%s) has no Transformer layers: %s need attention heads and neurons", m->class->name,
+                    m->desc->name, what);
+}
+
 static bool check_part(const ses_model *m, ses_part part, const char *what, ses_err *e)
 {
     if (part >= SES_PART_MAIN && part <= SES_PART_CROSS && stack_of(m, part)) return true;
+    if (!stack_of(m, SES_PART_MAIN)) return fail_no_layers(m, "edits", e);
     return ses_fail(e, SES_EUNSUPPORTED, "edit of a %s: %s (%s) has no %s", what, m->class->name,
                     m->desc->name, part == SES_PART_CROSS ? "cross attention" : "decoder");
 }
@@ -109,5 +118,7 @@ bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_out
     if (b->cache)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "captures and edits cannot use a KV cache: run the whole text in one pass");
+    if ((r->qkv || r->head_outputs || r->ffn_activations) && !stack_of(m, SES_PART_MAIN))
+        return fail_no_layers(m, "these captures", e);
     return !x || (check_heads_and_neurons(m, x, e) && check_rows(m, b, x, e));
 }

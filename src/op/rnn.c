@@ -1,6 +1,6 @@
 /* Recurrent layer over each sequence, forward or backward in time; see the kernel rnn for the formulas. All
  * sequences advance together, sorted by length, so that the unfinished ones come first. */
-#include "op.h"
+#include "gemm_weight.h"
 
 #include "tensor/device_impl.h"
 
@@ -22,6 +22,13 @@ static int64_t units(const ses_node *n) { return ses_cols(n->in[X]) / gates(n); 
 static int64_t outputs(const ses_node *n) { return n->in[PROJ] ? ses_rows(n->in[PROJ]) : units(n); }
 static int64_t sequences(const ses_node *n) { return ses_count(n->in[CU_SEQLENS]) - 1; }
 static const ses_real *optional(const ses_tensor *x) { return x ? x->f : NULL; }
+
+/* Cumulative lengths on the host; waits for the device if the caller did not keep them. NULL: failed. */
+static const int32_t *host_cu_seqlens(const ses_node *n)
+{
+    const int32_t *cu = ((const attr *)n->attr)->host_cu_seqlens;
+    return cu ? cu : ses_node_ints(n, CU_SEQLENS);
+}
 
 static bool check_shape(const ses_tensor *x, int64_t rows, int64_t cols, const char *what, ses_err *e)
 {
@@ -52,24 +59,22 @@ static bool check_inputs(const ses_node *n, ses_err *e)
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!check_inputs(n, e)) return false;
-    if (!ses_tape_device(n->tape)->is_host)
-        return ses_fail(e, SES_EUNSUPPORTED, "recurrent layers run on the CPU only");
-    const int32_t *cu = n->in[CU_SEQLENS]->i;
+    const int32_t *cu = host_cu_seqlens(n);
+    if (!cu) return false;
     int64_t T = ses_rows(n->in[X]), H = units(n), P = outputs(n), last = sequences(n);
     for (int64_t s = 0; s < last; s++)
         if (cu[s] > cu[s + 1] || cu[0] || cu[last] != T)
             return ses_fail(e, SES_EARG, "cu_seqlens must rise from 0 to %lld", (long long)T);
     return ses_node_out(n, SES_DIM(T, options(n)->cells ? P + H : P), e) &&
-           ses_node_save(n, 0, T * gates(n) * H, e) && ses_node_save(n, 1, T * H, e) &&
-           (!n->in[PROJ] || ses_node_save(n, 2, T * H, e));
+           (!ses_node_needs_backward(n) || ses_node_save_elems(n, 0, T * gates(n) * H, e)) &&
+           ses_node_save(n, 1, T * H, e) && (!n->in[PROJ] || ses_node_save_elems(n, 2, T * H, e));
 }
 
 /* Sets the schedule of c: sequences by length, the longest first. A counting sort: stable, so that the order
  * is the same on every machine. */
 static bool set_schedule(ses_recurrence *c, const ses_node *n)
 {
-    const int32_t *cu = ((const attr *)n->attr)->host_cu_seqlens;
-    if (!cu) cu = ses_node_ints(n, CU_SEQLENS);
+    const int32_t *cu = host_cu_seqlens(n);
     for (int64_t s = 0; cu && s < c->seqs; s++)
         if (cu[s + 1] - cu[s] > c->steps) c->steps = cu[s + 1] - cu[s];
     int32_t *all = ses_tape_host_alloc(n->tape, (size_t)(c->steps + 2 * c->seqs) + 1, sizeof *all);
@@ -83,12 +88,17 @@ static bool set_schedule(ses_recurrence *c, const ses_node *n)
     for (int64_t i = 0; i < c->seqs; i++)
         first[i] = options(n)->reverse ? cu[order[i] + 1] - 1 : cu[order[i]];
     c->active = active, c->order = order, c->first = first;
-    return true;
+    if (ses_tape_device(n->tape)->is_host) return true;
+    ses_tensor *copy = ses_tape_ints(n->tape, all, c->steps + 2 * c->seqs);
+    c->device_schedule = copy ? copy->i : NULL;
+    return copy != NULL;
 }
 
-/* Packs B of a product once for all steps; NULL: used unpacked. */
-static const void *pack(const ses_node *n, ses_gemm g)
+/* Packs B of a product once for all steps; NULL: used unpacked. w: the weight that is B', or NULL. */
+static const void *pack(const ses_node *n, ses_gemm g, const ses_tensor *w)
 {
+    ses_packed_weight p = w ? ses_pack_get(w, SES_OUT_IN, n->k, n->exec) : (ses_packed_weight){ 0 };
+    if (p.data && p.dtype == SES_REAL) return p.data;
     int64_t size = g.b ? n->k->gemm_pack_size(g.n, g.k) : 0;
     ses_real *packed = size ? ses_scratch(n, size) : NULL;
     if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g.b, g.b_row, g.b_col, g.n, g.k);
@@ -126,8 +136,8 @@ static void forward(const ses_node *n)
 {
     ses_recurrence c;
     if (!begin(&c, n)) return;
-    c.packed_w = pack(n, ses_gemm_nt(NULL, NULL, c.w, c.seqs, gates(n) * c.size, c.out));
-    c.packed_proj = pack(n, ses_gemm_nt(NULL, NULL, c.proj, c.seqs, c.out, c.size));
+    c.packed_w = pack(n, ses_gemm_nt(NULL, NULL, c.w, c.seqs, gates(n) * c.size, c.out), n->in[W]);
+    c.packed_proj = pack(n, ses_gemm_nt(NULL, NULL, c.proj, c.seqs, c.out, c.size), n->in[PROJ]);
     n->k->rnn(n->exec, &c);
 }
 
@@ -136,8 +146,8 @@ static ses_real *states_before(const ses_node *n, const ses_recurrence *c)
 {
     int32_t *row = ses_tape_host_alloc(n->tape, 2 * (size_t)c->tokens, sizeof *row),
             *initial = row + c->tokens;
-    ses_real *y = c->y_row > c->out ? ses_scratch(n, c->tokens * c->out) : c->y,
-             *previous = ses_scratch(n, c->tokens * c->out);
+    ses_real *y = c->y_row > c->out ? ses_scratch_elems(n, c->tokens * c->out) : c->y,
+             *previous = ses_scratch_elems(n, c->tokens * c->out);
     if (!row || !y || !previous) return NULL;
     for (int64_t t = 0; t < c->steps; t++)
         for (int64_t i = 0; i < c->active[t]; i++) {
@@ -164,13 +174,13 @@ static void weight_grads(const ses_node *n, const ses_recurrence *c, const ses_r
     if (previous) {
         ses_gemm p = ses_gemm_tn(dw.data, g->dh, previous, G, c->out, c->tokens);
         p.accumulate = dw.accumulate, p.is_f32 = dw.is_f32;
-        n->k->gemm(n->exec, &p);
+        ses_gemm_grad(n, &p);
     }
     ses_dst dproj = n->in[PROJ] ? ses_grad(n, PROJ) : (ses_dst){ 0 };
     if (dproj.data) {
         ses_gemm p = ses_gemm_tn(dproj.data, g->dprojected, c->hidden, c->out, c->size, c->tokens);
         p.accumulate = dproj.accumulate, p.is_f32 = dproj.is_f32;
-        n->k->gemm(n->exec, &p);
+        ses_gemm_grad(n, &p);
     }
 }
 
@@ -180,17 +190,18 @@ static void backward(const ses_node *n)
     if (!begin(&c, n)) return;
     int64_t G = gates(n) * c.size;
     bool lstm = options(n)->type == SES_RNN_LSTM;
-    ses_rnn_grad g = { .dy = n->out->grad, .dx = ses_scratch(n, c.tokens * G) };
-    g.dh = lstm ? g.dx : ses_scratch(n, c.tokens * G);
-    if (c.proj) g.dprojected = ses_scratch(n, c.tokens * c.out);
+    ses_dst dx = ses_grad(n, X);
+    bool direct = dx.data && !dx.accumulate && (!dx.is_f32 || n->dtype == SES_REAL);
+    ses_rnn_grad g = { .dy = n->out->grad, .dx = direct ? dx.data : ses_scratch_elems(n, c.tokens * G) };
+    g.dh = lstm ? g.dx : ses_scratch_elems(n, c.tokens * G);
+    if (c.proj) g.dprojected = ses_scratch_elems(n, c.tokens * c.out);
     if (!g.dx || !g.dh || (c.proj && !g.dprojected)) return;
     if (c.h0) g.dh0 = ses_grad(n, H0);
     if (c.c0) g.dc0 = ses_grad(n, C0);
-    c.packed_w = pack(n, ses_gemm_nn(NULL, NULL, c.w, c.seqs, c.out, G));
-    c.packed_proj = pack(n, ses_gemm_nn(NULL, NULL, c.proj, c.seqs, c.size, c.out));
+    c.packed_w = pack(n, ses_gemm_nn(NULL, NULL, c.w, c.seqs, c.out, G), NULL);
+    c.packed_proj = pack(n, ses_gemm_nn(NULL, NULL, c.proj, c.seqs, c.size, c.out), NULL);
     n->k->rnn_bwd(n->exec, &c, &g);
-    ses_dst dx = ses_grad(n, X);
-    if (dx.data) n->k->scale(n->exec, dx, g.dx, 1, c.tokens * G);
+    if (dx.data && !direct) n->k->scale(n->exec, dx, g.dx, 1, c.tokens * G);
     weight_grads(n, &c, &g);
 }
 
@@ -230,7 +241,7 @@ static const ses_case cases[] = {
     /* projected and clipped, as in ELMo */
     { .dim = { { 9, 68 }, { 68, 3 }, { 68 }, { 4 }, { 3, 17 }, { 3, 3 }, { 3, 17 } },
       .ints = { [3] = cu },
-      .attr = LSTM(.reverse = true, .cells = true, .cell_clip = 0.6, .proj_clip = 0.9),
+      .attr = LSTM(.reverse = true, .cells = true, .cell_clip = 0.75, .proj_clip = 0.875),
       .tol = 3e-5 },
     { .dim = { { 9, 20 }, { 20, 18 }, { 20 }, { 5 }, { 18, 5 } },
       .ints = { [3] = none },

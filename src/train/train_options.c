@@ -71,7 +71,10 @@ static const ses_opt opt[] = {
       .offset = AT(schedule),
       .def = "linear",
       .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle",
-      .help = "learning-rate schedule" },
+      .value = "NAME",
+      .help =
+          "learning-rate schedule: constant, linear, cosine, inverse_sqrt, polynomial, slanted, plateau or "
+          "one_cycle" },
     { .name = "plateau-decay",
       .type = SES_OPT_REAL,
       .offset = AT(run.plateau_decay),

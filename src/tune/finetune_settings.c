@@ -48,8 +48,8 @@ static const ses_opt opt[] = {
       .value = "KIND,...",
       .help =
           "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
-          "transformer:DIR (a frozen encoder), word and char (trained); with --scheme bioes and --lr 0.002 "
-          "unless given" },
+          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), word "
+          "and char (trained); with --scheme bioes and --lr 0.002 unless given" },
     { .name = "method",
       .type = SES_OPT_TEXT,
       .offset = AT(method),

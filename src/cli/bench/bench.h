@@ -19,7 +19,7 @@ typedef struct ses_bench {
     double peak;     /* GFLOP/s of multiply-adds in registers on these threads; 0: unknown */
     ses_progress progress;
     int64_t done, total;                /* measurements, for the progress line */
-    const char *only;                   /* gemm: rows whose "BENCH SHAPE" contains this; NULL: all */
+    const char *only;                   /* gemm, rnn: rows whose "BENCH SHAPE" contains this; NULL: all */
     const char *model;                  /* model: model folder; NULL: built-in sizes with random weights */
     const ses_opt_list *batches;        /* model: batches for that folder */
     bool train;                         /* model: training steps instead of forward passes */
@@ -44,7 +44,7 @@ typedef struct ses_bench_kind {
 } ses_bench_kind;
 
 extern const ses_bench_kind ses_bench_gemm, ses_bench_ops, ses_bench_model, ses_bench_tokenizer,
-    ses_bench_generate, ses_bench_pipelines, ses_bench_serve;
+    ses_bench_generate, ses_bench_pipelines, ses_bench_rnn, ses_bench_serve;
 
 /* Whether Ctrl-C was pressed: finish the current measurement, show the results and end. */
 bool ses_bench_stopped(void);

@@ -25,7 +25,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, only),
       .value = "TEXT",
-      .help = "gemm: only rows whose name and shape contain TEXT, such as \"gemm_gelu 128x3072x768\"" },
+      .help = "gemm, rnn: only rows whose name and shape contain TEXT, such as \"gemm_gelu 128x3072x768\"" },
     { .name = "model",
       .letter = 'm',
       .type = SES_OPT_TEXT,
@@ -58,7 +58,7 @@ static const ses_opt opt[] = {
 static const ses_bench_kind *const kinds[] = { &ses_bench_gemm,     &ses_bench_ops,
                                                &ses_bench_model,    &ses_bench_tokenizer,
                                                &ses_bench_generate, &ses_bench_pipelines,
-                                               &ses_bench_serve };
+                                               &ses_bench_rnn,      &ses_bench_serve };
 
 static volatile sig_atomic_t stopped; /* set by the signal handler */
 
@@ -75,7 +75,7 @@ static const ses_bench_kind *find_kind(const char *name, ses_err *e)
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
     ses_fail(e, SES_EUSAGE,
-             "unknown benchmark '%s', choose gemm, ops, model, tokenizer, generate, pipelines or serve",
+             "unknown benchmark '%s', choose gemm, ops, model, tokenizer, generate, pipelines, rnn or serve",
              name);
     return NULL;
 }
@@ -164,6 +164,7 @@ const ses_command ses_command_bench = {
         "generate: one decoding step with a KV cache, at a short and at a long context.\n\n"
         "pipelines: texts and tokens per second from text to result, with a small BERT of random "
         "weights.\n\n"
+        "rnn: recurrent networks with random weights, LSTM and GRU: forward passes and training steps.\n\n"
         "serve: requests per second and latency of an HTTP server, with --url; with --model of a server that "
         "the command starts, compared with the same texts in this process. --rate sends requests at random "
         "times, whether or not earlier ones have been answered; latency counts from the time a request was "

@@ -57,6 +57,7 @@ void ses_cuda_word_rounds(ses_kernels *k);
 void ses_cuda_reduce(ses_kernels *k, bool is_bf16);
 void ses_cuda_relative(ses_kernels *k, bool is_bf16);
 void ses_cuda_rms(ses_kernels *k, bool is_bf16);
+void ses_cuda_rnn(ses_kernels *k, bool is_bf16);
 void ses_cuda_rotary(ses_kernels *k, bool is_bf16);
 void ses_cuda_softmax(ses_kernels *k, bool is_bf16);
 

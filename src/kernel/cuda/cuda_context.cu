@@ -178,6 +178,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_relative(&k, is_bf16);
     ses_cuda_rms(&k, is_bf16);
     ses_cuda_batch_norm(&k, is_bf16);
+    ses_cuda_rnn(&k, is_bf16);
     ses_cuda_rotary(&k, is_bf16);
     ses_cuda_softmax(&k, is_bf16);
     ses_cuda_glove(&k);

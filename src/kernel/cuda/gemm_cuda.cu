@@ -111,6 +111,15 @@ static cublasLtEpilogue_t epilogue_of(const plan_key *k)
     return e ? (cublasLtEpilogue_t)e : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+static bool set_parts(ses_blas *b, cublasLtMatrixLayout_t x, int64_t parts, int64_t offset)
+{
+    int32_t count = (int32_t)parts;
+    return b->MatrixLayoutSetAttribute(x, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count) ==
+               CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutSetAttribute(x, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset,
+                                       sizeof offset) == CUBLAS_STATUS_SUCCESS;
+}
+
 /* cuBLASLt's first operand is our B, its second is our A. */
 bool ses_blas_describe(ses_blas *b, plan *p)
 {
@@ -128,7 +137,11 @@ bool ses_blas_describe(ses_blas *b, plan *p)
            (!k->pre_act || set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &k->ldc, sizeof k->ldc)) &&
            b->MatrixLayoutCreate(&p->b, in, b_rows, b_cols, k->ldb) == CUBLAS_STATUS_SUCCESS &&
            b->MatrixLayoutCreate(&p->a, in, a_rows, a_cols, k->lda) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->c, out, (uint64_t)k->n, (uint64_t)k->m, k->ldc) == CUBLAS_STATUS_SUCCESS;
+           b->MatrixLayoutCreate(&p->c, out, (uint64_t)k->n, (uint64_t)k->m, k->ldc) ==
+               CUBLAS_STATUS_SUCCESS &&
+           (!k->splits ||
+            (set_parts(b, p->a, k->splits, k->split_a) && set_parts(b, p->b, k->splits, k->split_b) &&
+             set_parts(b, p->c, k->splits, k->split_c)));
 }
 
 int ses_blas_algos(ses_blas *b, const plan *p, cublasLtMatmulAlgo_t *algos, int max)
@@ -218,20 +231,24 @@ static void autotune_recurring(ses_cuda *gpu, plan *p, const ses_gemm *g)
     gpu->blas->tuning_seconds += seconds() - begin;
 }
 
-static bool run_cublas(ses_cuda *gpu, const ses_gemm *g, bool is_bf16)
+static bool run_plan(ses_cuda *gpu, const ses_gemm *g, const plan_key *key)
 {
     ses_blas *b = gpu->blas;
-    plan_key key;
-    if (!make_key(g, is_bf16, &key)) return false;
     ses_cuda_stream(gpu); /* sets the CUDA device before the library is called */
     pthread_mutex_lock(&gpu->lock);
-    plan *p = plan_for(b, &key);
+    plan *p = plan_for(b, key);
     bool ok = !p->unsupported && set_pointers(b, p, g);
     p->uses++;
     if (ok) autotune_recurring(gpu, p, g);
     ok = ok && ses_blas_run(gpu, p, g, &p->algo, g->c);
     pthread_mutex_unlock(&gpu->lock);
     return ok;
+}
+
+static bool run_cublas(ses_cuda *gpu, const ses_gemm *g, bool is_bf16)
+{
+    plan_key key;
+    return make_key(g, is_bf16, &key) && run_plan(gpu, g, &key);
 }
 
 /* ---- generic kernel for strides that cuBLASLt does not support ---- */
@@ -312,6 +329,25 @@ template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
         for_each_row(x, g->m, n, [=] __device__(int64_t row, int64_t j) {
             to[row * ldc + j] = from_float<T>(act_for<T>(act, to_float(c[row * ldc + j])));
         });
+    }
+}
+
+void ses_gemm_split(ses_exec *x, const ses_gemm *g, int splits, int64_t c_stride, bool is_bf16)
+{
+    plan_key key;
+    ses_gemm part = *g;
+    int64_t size = is_bf16 ? 2 : 4;
+    part.k = g->k / splits, part.is_f32 = true;
+    if (splits > 1 && make_key(&part, is_bf16, &key)) {
+        key.splits = splits, key.split_a = part.k * g->a_col, key.split_b = part.k * g->b_row;
+        key.split_c = c_stride;
+        if (run_plan(x->cuda, &part, &key)) return;
+    }
+    for (int s = 0; s < splits; s++) {
+        is_bf16 ? gemm<bf16>(x, &part) : gemm<float>(x, &part);
+        part.a = (const ses_real *)((const char *)part.a + part.k * g->a_col * size);
+        part.b = (const ses_real *)((const char *)part.b + part.k * g->b_row * size);
+        part.c += c_stride;
     }
 }
 

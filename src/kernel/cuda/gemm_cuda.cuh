@@ -17,12 +17,13 @@ enum {
 #define BLAS_FUNCTIONS(f)                                                                                  \
     f(Create) f(Destroy) f(Matmul) f(MatmulAlgoCheck) f(MatmulAlgoGetHeuristic)                            \
         f(MatmulAlgoConfigGetAttribute) f(MatmulDescCreate) f(MatmulDescDestroy) f(MatmulDescSetAttribute) \
-            f(MatrixLayoutCreate) f(MatrixLayoutDestroy) f(MatmulPreferenceCreate)                         \
-                f(MatmulPreferenceDestroy) f(MatmulPreferenceSetAttribute)
+            f(MatrixLayoutCreate) f(MatrixLayoutDestroy) f(MatrixLayoutSetAttribute)                       \
+                f(MatmulPreferenceCreate) f(MatmulPreferenceDestroy) f(MatmulPreferenceSetAttribute)
 
 /* A shape and its memory layout. */
 struct plan_key {
     int64_t m, n, k, lda, ldb, ldc;
+    int64_t splits, split_a, split_b, split_c; /* parts of k, see ses_gemm_split; 0: not split */
     bool trans_a, trans_b, bias, accumulate;
     bool is_bf16, c_is_f32;            /* a, b and c are bf16; c is f32 */
     bool pre_act;                      /* the pre-activation is stored, too */
@@ -64,5 +65,9 @@ bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasL
 /* Sets the plan's algorithm to the fastest one that gives the same bits. May overwrite g->c. The caller holds
  * the lock and is not capturing. */
 void ses_blas_autotune(ses_cuda *gpu, plan *p, const ses_gemm *g);
+
+/* C = A B in parts of k / splits: part s is stored s c_stride numbers behind c, which is f32. k must be a
+ * multiple of splits. */
+void ses_gemm_split(ses_exec *x, const ses_gemm *g, int splits, int64_t c_stride, bool is_bf16);
 
 #endif

@@ -56,15 +56,18 @@ static void lstm_step(const ses_recurrence *c, int64_t i, int64_t t, ses_real *h
 {
     int64_t H = c->size, row = row_of(c, i, t);
     const ses_real *x = c->x + row * 4 * H, *state = state_before(c, i, t), *before = cell_before(c, i, t);
-    ses_real *gate = c->gate + row * 4 * H, *cell = c->cell + row * H, *y = c->y + row * c->y_row;
+    ses_real *gate = c->gate ? c->gate + row * 4 * H : NULL, *cell = c->cell + row * H,
+             *y = c->y + row * c->y_row;
     for (int64_t j = 0; j < H; j++) {
         double in = logistic((double)x[j] + recurrent(c, state, j)),
                forget = logistic((double)x[H + j] + recurrent(c, state, H + j)),
                g = tanh((double)x[2 * H + j] + recurrent(c, state, 2 * H + j)),
                out = logistic((double)x[3 * H + j] + recurrent(c, state, 3 * H + j));
         double value = clip((before ? forget * (double)before[j] : 0) + in * g, c->cell_clip);
-        gate[j] = (ses_real)in, gate[H + j] = (ses_real)forget;
-        gate[2 * H + j] = (ses_real)g, gate[3 * H + j] = (ses_real)out;
+        if (gate) {
+            gate[j] = (ses_real)in, gate[H + j] = (ses_real)forget;
+            gate[2 * H + j] = (ses_real)g, gate[3 * H + j] = (ses_real)out;
+        }
         cell[j] = (ses_real)value;
         if (c->y_row > c->out) y[c->out + j] = cell[j];
         hidden[j] = (ses_real)(out * tanh(value));
@@ -80,12 +83,12 @@ static void gru_step(const ses_recurrence *c, int64_t i, int64_t t)
 {
     int64_t H = c->size, row = row_of(c, i, t);
     const ses_real *x = c->x + row * 3 * H, *state = state_before(c, i, t);
-    ses_real *gate = c->gate + row * 3 * H, *y = c->y + row * c->y_row;
+    ses_real *gate = c->gate ? c->gate + row * 3 * H : NULL, *y = c->y + row * c->y_row;
     for (int64_t j = 0; j < H; j++) {
         double r = logistic((double)x[j] + recurrent(c, state, j)),
                z = logistic((double)x[H + j] + recurrent(c, state, H + j)),
                cell = recurrent(c, state, 2 * H + j), n = tanh((double)x[2 * H + j] + r * cell);
-        gate[j] = (ses_real)r, gate[H + j] = (ses_real)z, gate[2 * H + j] = (ses_real)n;
+        if (gate) gate[j] = (ses_real)r, gate[H + j] = (ses_real)z, gate[2 * H + j] = (ses_real)n;
         c->cell[row * H + j] = (ses_real)cell;
         y[j] = (ses_real)((1 - z) * n + (state ? z * (double)state[j] : 0));
     }

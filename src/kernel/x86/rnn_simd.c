@@ -1,15 +1,18 @@
 /* Vectorized recurrent layers, see ses_recurrence for the formulas. All sequences that run at a time step
- * advance together: one product with the recurrent weights, then the gates. */
+ * advance together: one product with the recurrent weights, then the gates. If the weights fit the cache of
+ * each core, a thread takes its part of the sequences to their ends; otherwise threads share each step. */
 #include "vec_loop.h"
 #include "vecmath.h"
 
 #include <string.h>
 
 /* One time step for n sequences; rows of h, state, hidden and their gradients are in the order of the
- * schedule. */
+ * schedule. Of several parts, the i-th row is sequence part + parts i. */
 typedef struct step {
+    ses_exec *x;
     const ses_recurrence *c;
     const ses_rnn_grad *g;
+    int64_t part, parts, seqs; /* seqs: of this part */
     int64_t t, n;
     float *h;      /* [n][G]: state times the recurrent weights; backward: gradient of the pre-activations */
     float *state;  /* [n][out]: output of the last step; backward: its gradient */
@@ -19,21 +22,27 @@ typedef struct step {
 } step;
 
 static int64_t gates(const ses_recurrence *c) { return c->type == SES_RNN_LSTM ? 4 : 3; }
-static int64_t row_of(const step *s, int64_t i) { return s->c->first[i] + s->c->stride * s->t; }
+static int64_t sequence_of(const step *s, int64_t i) { return s->part + s->parts * i; }
+static int64_t row_of(const step *s, int64_t i)
+{
+    return s->c->first[sequence_of(s, i)] + s->c->stride * s->t;
+}
+/* The sequences of a part among the first n. */
+static int64_t share(const step *s, int64_t n) { return (n - s->part + s->parts - 1) / s->parts; }
 
 /* Rows of the step before; NULL: zeros. */
 static const float *cell_before(const step *s, int64_t i)
 {
     const ses_recurrence *c = s->c;
     if (s->t) return c->cell + (row_of(s, i) - c->stride) * c->size;
-    return c->c0 ? c->c0 + c->order[i] * c->size : NULL;
+    return c->c0 ? c->c0 + c->order[sequence_of(s, i)] * c->size : NULL;
 }
 
 static const float *state_before(const step *s, int64_t i)
 {
     const ses_recurrence *c = s->c;
     if (s->t) return c->y + (row_of(s, i) - c->stride) * c->y_row;
-    return c->h0 ? c->h0 + c->order[i] * c->out : NULL;
+    return c->h0 ? c->h0 + c->order[sequence_of(s, i)] * c->out : NULL;
 }
 
 VF_INLINE vf get_or_zero(const float *p, int64_t j, int64_t left)
@@ -63,7 +72,7 @@ static void lstm_row(const step *s, int64_t i)
     const ses_recurrence *c = s->c;
     int64_t H = c->size, row = row_of(s, i);
     const float *x = c->x + row * 4 * H, *h = s->h + i * 4 * H, *before = cell_before(s, i);
-    float *gate = c->gate + row * 4 * H, *y = c->y + row * c->y_row,
+    float *gate = c->gate ? c->gate + row * 4 * H : NULL, *y = c->y + row * c->y_row,
           *hidden = c->proj ? c->hidden + row * H : y, *copy = (c->proj ? s->hidden : s->state) + i * H;
     for (int64_t j = 0; j < H; j += VF_LANES) {
         int64_t left = H - j;
@@ -72,8 +81,10 @@ static void lstm_row(const step *s, int64_t i)
         vf cell = vf_fma(f, get_or_zero(before, j, left), vf_mul(in, g));
         if (c->cell_clip > 0) cell = clip(cell, (float)c->cell_clip);
         vf value = vf_mul(o, vf_tanh(cell));
-        vf_put(gate + j, in, left), vf_put(gate + H + j, f, left);
-        vf_put(gate + 2 * H + j, g, left), vf_put(gate + 3 * H + j, o, left);
+        if (gate) {
+            vf_put(gate + j, in, left), vf_put(gate + H + j, f, left);
+            vf_put(gate + 2 * H + j, g, left), vf_put(gate + 3 * H + j, o, left);
+        }
         vf_put(c->cell + row * H + j, cell, left);
         if (c->y_row > c->out) vf_put(y + c->out + j, cell, left);
         vf_put(hidden + j, value, left), vf_put(copy + j, value, left);
@@ -85,14 +96,14 @@ static void gru_row(const step *s, int64_t i)
     const ses_recurrence *c = s->c;
     int64_t H = c->size, row = row_of(s, i);
     const float *x = c->x + row * 3 * H, *h = s->h + i * 3 * H, *before = state_before(s, i);
-    float *gate = c->gate + row * 3 * H;
+    float *gate = c->gate ? c->gate + row * 3 * H : NULL;
     for (int64_t j = 0; j < H; j += VF_LANES) {
         int64_t left = H - j, last = 2 * H + j;
         vf r = vf_sigmoid(preact(s, x, h, j, left)), z = vf_sigmoid(preact(s, x, h, H + j, left)),
            cell = vf_add(vf_get(h + last, left), get_or_zero(c->bias, last, left)),
            n = vf_tanh(vf_fma(r, cell, vf_get(x + last, left))),
            y = vf_fma(z, vf_sub(get_or_zero(before, j, left), n), n);
-        vf_put(gate + j, r, left), vf_put(gate + H + j, z, left), vf_put(gate + last, n, left);
+        if (gate) vf_put(gate + j, r, left), vf_put(gate + H + j, z, left), vf_put(gate + last, n, left);
         vf_put(c->cell + row * H + j, cell, left);
         vf_put(c->y + row * c->y_row + j, y, left), vf_put(s->state + i * H + j, y, left);
     }
@@ -131,13 +142,17 @@ int64_t VF_NAME(ses_k_rnn_work_size)(const ses_recurrence *c)
     return c->seqs * (gates(c) * c->size + 2 * c->out + 2 * c->size);
 }
 
-static step begin(const ses_recurrence *c, const ses_rnn_grad *g)
+/* The part's step, with its rows of the work memory. */
+static step begin(ses_exec *x, const ses_recurrence *c, const ses_rnn_grad *g, int64_t part, int64_t parts)
 {
-    step s = { .c = c, .g = g, .h = c->work };
-    s.state = s.h + c->seqs * gates(c) * c->size;
-    s.hidden = s.state + c->seqs * c->out;
-    s.dcell = s.hidden + c->seqs * c->size;
-    s.dproject = s.dcell + c->seqs * c->size;
+    step s = { .x = x, .c = c, .g = g, .part = part, .parts = parts, .seqs = c->seqs / parts };
+    int64_t rest = c->seqs % parts, before = part * s.seqs + (part < rest ? part : rest);
+    s.seqs += part < rest;
+    s.h = c->work + before * (gates(c) * c->size + 2 * c->out + 2 * c->size);
+    s.state = s.h + s.seqs * gates(c) * c->size;
+    s.hidden = s.state + s.seqs * c->out;
+    s.dcell = s.hidden + s.seqs * c->size;
+    s.dproject = s.dcell + s.seqs * c->size;
     return s;
 }
 
@@ -147,24 +162,25 @@ static ses_gemm product(ses_gemm g, const void *packed)
     return g;
 }
 
-void VF_NAME(ses_k_rnn)(ses_exec *x, const ses_recurrence *c)
+static void run_forward(step s)
 {
-    step s = begin(c, NULL);
+    const ses_recurrence *c = s.c;
     int64_t G = gates(c) * c->size;
-    ses_gemm recur = product(ses_gemm_nt(s.h, s.state, c->w, c->seqs, G, c->out), c->packed_w),
+    ses_gemm recur = product(ses_gemm_nt(s.h, s.state, c->w, s.seqs, G, c->out), c->packed_w),
              project =
-                 product(ses_gemm_nt(s.state, s.hidden, c->proj, c->seqs, c->out, c->size), c->packed_proj);
-    if (!c->h0) memset(s.h, 0, (size_t)(c->seqs * G) * sizeof *s.h);
-    for (int64_t i = 0; c->h0 && i < c->seqs; i++)
-        memcpy(s.state + i * c->out, c->h0 + c->order[i] * c->out, (size_t)c->out * sizeof *s.state);
-    for (; s.t < c->steps; s.t++) {
-        s.n = recur.m = project.m = c->active[s.t];
-        if (s.t || c->h0) VF_NAME(ses_k_gemm)(x, &recur);
+                 product(ses_gemm_nt(s.state, s.hidden, c->proj, s.seqs, c->out, c->size), c->packed_proj);
+    if (!c->h0) memset(s.h, 0, (size_t)(s.seqs * G) * sizeof *s.h);
+    for (int64_t i = 0; c->h0 && i < s.seqs; i++)
+        memcpy(s.state + i * c->out, c->h0 + c->order[sequence_of(&s, i)] * c->out,
+               (size_t)c->out * sizeof *s.state);
+    for (; s.t < c->steps && share(&s, c->active[s.t]) > 0; s.t++) {
+        s.n = recur.m = project.m = share(&s, c->active[s.t]);
+        if (s.t || c->h0) VF_NAME(ses_k_gemm)(s.x, &recur);
         int64_t chunks = ses_chunks(s.n, rows_per_chunk(&s));
-        ses_parallel_for(x->pool, chunks, rows_forward, &s);
+        ses_parallel_for(s.x->pool, chunks, rows_forward, &s);
         if (!c->proj) continue;
-        VF_NAME(ses_k_gemm)(x, &project);
-        ses_parallel_for(x->pool, chunks, project_rows, &s);
+        VF_NAME(ses_k_gemm)(s.x, &project);
+        ses_parallel_for(s.x->pool, chunks, project_rows, &s);
     }
 }
 
@@ -256,28 +272,70 @@ static void add_to(ses_dst to, int64_t at, const float *from, int64_t n)
         vf_put_dst(to, at + j, vf_get(from + j, n - j), n - j);
 }
 
-void VF_NAME(ses_k_rnn_bwd)(ses_exec *x, const ses_recurrence *c, const ses_rnn_grad *g)
+static void run_backward(step s)
 {
-    step s = begin(c, g);
+    const ses_recurrence *c = s.c;
+    const ses_rnn_grad *g = s.g;
     int64_t G = gates(c) * c->size;
-    ses_gemm recur = product(ses_gemm_nn(s.state, s.h, c->w, c->seqs, c->out, G), c->packed_w),
-             project = product(ses_gemm_nn(s.hidden, s.dproject, c->proj, c->seqs, c->size, c->out),
-                               c->packed_proj);
+    ses_gemm recur = product(ses_gemm_nn(s.state, s.h, c->w, s.seqs, c->out, G), c->packed_w),
+             project =
+                 product(ses_gemm_nn(s.hidden, s.dproject, c->proj, s.seqs, c->size, c->out), c->packed_proj);
     recur.accumulate = true; /* added to the gradient that bypasses the gates */
-    memset(s.state, 0, (size_t)(c->seqs * c->out) * sizeof *s.state);
-    memset(s.dcell, 0, (size_t)(c->seqs * c->size) * sizeof *s.dcell);
+    memset(s.state, 0, (size_t)(s.seqs * c->out) * sizeof *s.state);
+    memset(s.dcell, 0, (size_t)(s.seqs * c->size) * sizeof *s.dcell);
     for (s.t = c->steps - 1; s.t >= 0; s.t--) {
-        s.n = recur.m = project.m = c->active[s.t];
+        s.n = recur.m = project.m = share(&s, c->active[s.t]);
+        if (s.n <= 0) continue;
         int64_t chunks = ses_chunks(s.n, rows_per_chunk(&s));
         if (c->proj) {
-            ses_parallel_for(x->pool, chunks, outputs_backward, &s);
-            VF_NAME(ses_k_gemm)(x, &project);
+            ses_parallel_for(s.x->pool, chunks, outputs_backward, &s);
+            VF_NAME(ses_k_gemm)(s.x, &project);
         }
-        ses_parallel_for(x->pool, chunks, rows_backward, &s);
-        if (s.t || g->dh0.data) VF_NAME(ses_k_gemm)(x, &recur);
+        ses_parallel_for(s.x->pool, chunks, rows_backward, &s);
+        if (s.t || g->dh0.data) VF_NAME(ses_k_gemm)(s.x, &recur);
     }
-    for (int64_t i = 0; i < c->seqs; i++) {
-        add_to(g->dh0, c->order[i] * c->out, s.state + i * c->out, c->out);
-        add_to(g->dc0, c->order[i] * c->size, s.dcell + i * c->size, c->size);
+    for (int64_t i = 0; i < s.seqs; i++) {
+        int64_t to = c->order[sequence_of(&s, i)];
+        add_to(g->dh0, to * c->out, s.state + i * c->out, c->out);
+        add_to(g->dc0, to * c->size, s.dcell + i * c->size, c->size);
     }
+}
+
+/* ---- threads ---- */
+
+typedef struct job {
+    const ses_recurrence *c;
+    const ses_rnn_grad *g;
+    int64_t parts;
+} job;
+
+static void run_part(void *ctx, int64_t part, void *scratch)
+{
+    (void)scratch;
+    const job *b = ctx;
+    ses_exec alone = { .pool = NULL };
+    step s = begin(&alone, b->c, b->g, part, b->parts);
+    b->g ? run_backward(s) : run_forward(s);
+}
+
+/* Bits do not depend on the number of parts. */
+static void run_parts(ses_exec *x, const ses_recurrence *c, const ses_rnn_grad *g)
+{
+    enum { ROWS = 8, CACHED = 3 << 18 }; /* rows of a product that are worth a part; weights */
+    int64_t weights = c->out * (gates(c) + (c->proj ? 1 : 0)) * c->size, enough = (c->seqs + ROWS - 1) / ROWS,
+            threads = ses_thread_pool_size(x->pool), parts = threads < enough ? threads : enough;
+    bool packed = c->packed_w && (c->packed_proj || !c->proj);
+    if (parts > 1 && packed && weights <= CACHED) {
+        ses_parallel_for(x->pool, parts, run_part, &(job){ c, g, parts });
+        return;
+    }
+    step s = begin(x, c, g, 0, 1);
+    g ? run_backward(s) : run_forward(s);
+}
+
+void VF_NAME(ses_k_rnn)(ses_exec *x, const ses_recurrence *c) { run_parts(x, c, NULL); }
+
+void VF_NAME(ses_k_rnn_bwd)(ses_exec *x, const ses_recurrence *c, const ses_rnn_grad *g)
+{
+    run_parts(x, c, g);
 }

@@ -1,6 +1,6 @@
 /* The stacked embeddings of a tagger's words: vectors that are computed before training and kept (static
- * vectors, a Transformer's), and kinds that the tagger trains itself (word, char). A kind is one file
- * word_embedder_NAME.c and one line in word_embedders.def.
+ * vectors, states of language models), and kinds that the tagger trains itself (word, char). A kind is one
+ * file word_embedder_NAME.c and one line in word_embedders.def.
  *
  * Ownership: the caller frees a stack; what ses_word_stack_embed makes belongs to the arena.
  * Threads: one at a time uses a stack. */
