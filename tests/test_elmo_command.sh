@@ -54,6 +54,7 @@ head -n 4 "$tmp/alone" >"$tmp/x" && head -n 4 "$tmp/carried" >"$tmp/y" && same "
 tail -n 2 "$tmp/alone" >"$tmp/x" && tail -n 2 "$tmp/carried" >"$tmp/y" && differ "$tmp/x" "$tmp/y"
 "$sesame" features -m sesame-small --stateful x >"$tmp/out" 2>"$tmp/err"
 has "$tmp/err" 'carries no state'
+features $elmo --stateful --batch-tokens 4096 -f "$tmp/two" >"$tmp/x" && same "$tmp/x" "$tmp/carried"
 
 # damaged folders
 mkdir "$tmp/bad" && cp $elmo/options.json "$tmp/bad" && head -c 20000 $elmo/weights.hdf5 >"$tmp/bad/weights.hdf5"

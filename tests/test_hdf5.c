@@ -46,7 +46,7 @@ static void test_good(void)
     s = ses_checkpoint_open(FIXTURES "many.h5", &e);
     CHECK_MSG(ses_safetensors_count(s) == 12, "%s", e.msg);
     for (int i = 0; i < 12 && s; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "d%d", i);
         check_dataset(s, name, SES_F32, 1, (int64_t[]){ 1 }, (float[]){ (float)i });
     }

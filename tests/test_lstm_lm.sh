@@ -71,6 +71,11 @@ err_has 'averages of weights'
 "$sesame" corpus build --tokenizer "$tmp/bytes.json" --line-ends --held-out 10% -o "$tmp/chars" "$tmp/text" >"$tmp/out" || exit 1
 gives 0 pretrain -c "$tmp/chars" --tokenizer "$tmp/bytes.json" -p flair-lm --set hidden_size=32 --set embedding_size=8 --set is_forward_lm=false \
     --objective bptt --length 20 --steps 20 --lr 1e-2 --schedule constant -o "$tmp/flair" --threads 2
+# Layers of different widths.
+gives 3 lens -m "$tmp/flair" 'w1 w2'
+err_has 'has 8 columns, expected 32'
+gives 2 features -m "$tmp/flair" --layers 0,1 --combine mean 'w1 w2'
+err_has 'layer 0 has 8 columns, layer 1 has 32'
 # Errors.
 gives 3 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-tiny --objective bptt -o "$tmp/no"
 err_has 'needs a recurrent model'

@@ -147,6 +147,28 @@ static void check_projected(ses_device *dev, const ses_json *net, const int32_t 
     ses_tape_free(t);
 }
 
+/* More columns than an op has inputs: nnlm with a long context. */
+static void check_concat(ses_device *dev)
+{
+    enum { N = 23 };
+    ses_err e = { 0 };
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_tensor *x[N];
+    ses_real ones[N];
+    for (int i = 0; i < N; i++) {
+        ones[i] = 1;
+        x[i] = ses_tape_input(t, &(ses_real){ (ses_real)i }, SES_DIM(1, 1));
+        x[i]->requires_grad = true;
+    }
+    ses_tensor *y = ses_concat(t, N, x), *w = ses_tape_input(t, ones, SES_DIM(1, N));
+    CHECK_MSG(y && ses_cols(y) == N, "%s", ses_tape_ok(t, &e) ? "" : e.msg);
+    for (int i = 0; y && i < N; i++) CHECK(y->f[i] == (ses_real)i);
+    ses_backward(t, ses_reshape(t, ses_linear(t, y, w, NULL, SES_ACT_NONE, SES_OUT_IN), SES_DIM(1)));
+    CHECK(ses_tape_ok(t, &e));
+    for (int i = 0; i < N; i++) CHECK(x[i]->grad && x[i]->grad[0] == 1);
+    ses_tape_free(t);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -166,6 +188,7 @@ int main(void)
     check_net(dev, "lstm", SES_RNN_LSTM, ses_json_get(nets, "lstm"), cu, seqs, width, size);
     check_net(dev, "gru", SES_RNN_GRU, ses_json_get(nets, "gru"), cu, seqs, width, size);
     check_projected(dev, ses_json_get(root, "projected"), cu, seqs, width, size);
+    check_concat(dev);
     ses_json_free(d);
     ses_device_free(dev);
     return check_report();

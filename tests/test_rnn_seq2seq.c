@@ -101,12 +101,12 @@ static void check_steps(const ses_model *m, ses_tape *t, const texts *x)
     static ses_real all[LARGE], encoded[LARGE], state[LARGE], one[LARGE];
     static const int32_t each[SEQS + 1] = { 0, 1, 2, 3, 4 };
     int64_t V = ses_model_vocab_size(m), n = ses_model_state_size(m);
+    int32_t id[SEQS];
     ses_err e = { 0 };
     ses_batch b = whole(x);
     CHECK(run(m, t, &b, "logits", all, &e) == x->target_cu[SEQS] * V);
     CHECK(run(m, t, &b, "encoder_last_hidden_state", encoded, &e) == x->cu[SEQS] * m->c.hidden);
     for (int step = 0; step < 2; step++) { /* all targets have two tokens */
-        int32_t id[SEQS];
         for (int s = 0; s < SEQS; s++) id[s] = x->target[x->target_cu[s] + step];
         b.target_cu_seqlens = each, b.target_ids = id;
         if (step) b.ids = NULL, b.encoder_states = encoded, b.rnn_state = state;

@@ -110,6 +110,9 @@ ok "whole" exits 0 "$sesame" finetune $run --embed char,word --steps 8 --save-ev
 # shellcheck disable=SC2086
 ok "resumed" exits 0 "$sesame" finetune $run --embed char,word --steps 8 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
 ok "the same bits" cmp "$tmp/half/model.safetensors" "$tmp/whole/model.safetensors"
+# shellcheck disable=SC2086
+ok "resumed with other embeddings" exits 3 "$sesame" finetune $run --embed word,char --steps 9 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
+ok "named" err_has 'started with embed "char,word", not "word,char"'
 
 # Bad input.
 # shellcheck disable=SC2086

@@ -309,6 +309,12 @@ static void test_settings(void)
     run_free(&r);
     ses_err_clear(&e);
     run_prepare(&r, 1, folder);
+    r.o.settings = "{}"; /* a setting that is left out */
+    CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
+    CHECK_MSG(strstr(e.msg, "started with lr 0.01, not null"), "%s", e.msg);
+    run_free(&r);
+    ses_err_clear(&e);
+    run_prepare(&r, 1, folder);
     r.o.seed = 78;
     CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
     CHECK_MSG(strstr(e.msg, "started with seed 77, not 78"), "%s", e.msg);

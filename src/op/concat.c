@@ -53,6 +53,10 @@ const ses_op ses_op_concat = {
 ses_tensor *ses_concat(ses_tape *t, int n, ses_tensor *const x[])
 {
     if (n >= 1 && n <= SES_MAX_IN) return ses_apply(t, &ses_op_concat, x, n, NULL);
-    ses_tape_fail(t, SES_EARG, "concat: %d inputs, expected 1 to %d", n, SES_MAX_IN);
+    if (n > SES_MAX_IN) {
+        ses_tensor *half[] = { ses_concat(t, n / 2, x), ses_concat(t, n - n / 2, x + n / 2) };
+        return ses_apply(t, &ses_op_concat, half, 2, NULL);
+    }
+    ses_tape_fail(t, SES_EARG, "concat: %d inputs, expected at least 1", n);
     return NULL;
 }

@@ -130,11 +130,16 @@ static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_reques
     task_state *task = p->state;
     ses_tape *t = p->runner.tape;
     if (!task->rnn_state) return ses_model_forward(p->model, t, b, request, out, e);
+    if (b->seqs != 1) /* --batch-tokens: the runner repeats a failed batch text by text */
+        return ses_fail(e, SES_EUSAGE, "--stateful reads one text at a time: leave out --batch-tokens");
     ses_batch with_state = *b;
     with_state.rnn_state = task->rnn_state;
     if (!ses_model_forward(p->model, t, &with_state, request, out, e)) return false;
     const ses_output *state = ses_outputs_find(out, "rnn_state");
-    return (state && ses_tape_read(t, state->tensor, task->rnn_state)) || ses_tape_ok(t, e);
+    if (!state)
+        return ses_fail(e, SES_EUSAGE, "--stateful: the encoder of %s carries no state from text to text",
+                        ses_model_class_name(p->model));
+    return ses_tape_read(t, state->tensor, task->rnn_state) || ses_tape_ok(t, e);
 }
 
 static bool open_task(ses_pipeline *p, ses_err *e)
@@ -171,12 +176,20 @@ static float *combine_layers(ses_pipeline *p, ses_request *r, ses_seq *q, int64_
     const task_state *task = p->state;
     bool concat = !a->mix && a->combine == COMBINE_CONCAT;
     float *all = NULL;
+    int64_t width = 0;
     for (int64_t k = 0; k < (int64_t)task->n; k++) {
         char name[32] = "last_hidden_state";
         if (task->layer[k] < ses_model_layer_count(p->model))
             snprintf(name, sizeof name, "hidden_states.%lld", (long long)task->layer[k]);
         ses_output_rows rows = ses_request_output_rows(p, q, name, e);
         if (!rows.x) return NULL;
+        if (all && rows.cols != width) {
+            ses_fail(e, SES_EUSAGE, "layer %lld has %lld columns, layer %lld has %lld: combine equal ones",
+                     (long long)task->layer[0], (long long)width, (long long)task->layer[k],
+                     (long long)rows.cols);
+            return NULL;
+        }
+        width = rows.cols;
         *cols = concat ? (int64_t)task->n * rows.cols : rows.cols;
         if (!all && !(all = ses_arena_array(&r->mem, (size_t)(rows.n * *cols), sizeof *all, e))) return NULL;
         float weight = a->mix ? task->weight[k] : a->combine == COMBINE_MEAN ? 1 / (float)task->n : 1;

@@ -311,7 +311,22 @@ static bool other_setting(const char *key, const char *was, const char *now, ses
                : "resume it with the same settings");
 }
 
-/* Fails on the first setting that differs. */
+/* NULL: the setting is absent. */
+static bool same_setting(const char *key, const ses_json *was, const ses_json *now, ses_err *e)
+{
+    ses_json_writer *a = ses_json_writer_new(0, e), *b = a ? ses_json_writer_new(0, e) : NULL;
+    if (b) now ? ses_json_put_value(a, now) : ses_json_put_null(a);
+    if (b) was ? ses_json_put_value(b, was) : ses_json_put_null(b);
+    const char *x = b ? ses_json_writer_text(a, NULL, e) : NULL,
+               *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
+    bool ok = y && (!strcmp(x, y) || other_setting(key, y, x, e));
+    ses_json_writer_free(a);
+    ses_json_writer_free(b);
+    return ok;
+}
+
+/* Fails on the first setting that differs. Some are written only if they are given: a setting may be absent
+ * in either run. */
 static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
 {
     ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), e);
@@ -319,15 +334,11 @@ static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
     bool ok = d != NULL;
     for (size_t i = 0; ok && i < ses_json_len(now); i++) {
         const char *key = ses_json_key(now, i, NULL);
-        const ses_json *old = ses_json_get(was, key);
-        ses_json_writer *a = ses_json_writer_new(0, e), *b = a ? ses_json_writer_new(0, e) : NULL;
-        if (b) ses_json_put_value(a, ses_json_at(now, i));
-        if (b) old ? ses_json_put_value(b, old) : ses_json_put_null(b);
-        const char *x = b ? ses_json_writer_text(a, NULL, e) : NULL,
-                   *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
-        ok = y && (!strcmp(x, y) || other_setting(key, y, x, e));
-        ses_json_writer_free(a);
-        ses_json_writer_free(b);
+        ok = same_setting(key, ses_json_get(was, key), ses_json_at(now, i), e);
+    }
+    for (size_t i = 0; ok && i < ses_json_len(was); i++) {
+        const char *key = ses_json_key(was, i, NULL);
+        if (!ses_json_get(now, key)) ok = same_setting(key, ses_json_at(was, i), NULL, e);
     }
     ses_json_free(d);
     return ok;

@@ -294,6 +294,9 @@ static char *settings(const ses_finetune *f, ses_err *e)
         snprintf(key, sizeof key, "set_%zu", i);
         ses_json_member_string(w, key, o->set[i]);
     }
+    if (o->embed) ses_json_member_string(w, "embed", o->embed);
+    if (o->task.crf) ses_json_member_bool(w, "crf", true);
+    if (o->task.scheme) ses_json_member_string(w, "scheme", ses_tag_scheme_names[o->task.scheme]);
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);

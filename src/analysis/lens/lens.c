@@ -101,14 +101,18 @@ void ses_lens_close(ses_lens *l)
     *l = (ses_lens){ 0 };
 }
 
-/* Copies rows of an output to the host. */
+/* Copies rows of an output to the host. last: it may have fewer columns than the others. */
 static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, const ses_lens_batch *b,
-                      ses_real *to, ses_err *e)
+                      bool last, ses_real *to, ses_err *e)
 {
     const ses_output *x = ses_outputs_find(out, name);
     if (!x || !x->tensor)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "this model does not give out its layers: a lens cannot read them");
+    int64_t cols = ses_cols(x->tensor);
+    if (last ? cols > l->width : cols != l->width)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s has %lld columns, expected %lld: a lens cannot read it",
+                        name, (long long)cols, (long long)l->width);
     ses_tensor *rows = ses_gather(l->tape, x->tensor, ses_tape_ints(l->tape, b->row, b->n));
     return ses_tape_read(l->tape, rows, to) || ses_tape_ok(l->tape, e);
 }
@@ -134,7 +138,7 @@ bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *stat
     if (!ses_tape_read(l->tape, y->tensor, logits)) return ses_tape_ok(l->tape, e);
     for (int64_t i = 0; i <= l->layers; i++) {
         snprintf(name, sizeof name, "%shidden_states.%lld", l->m->stack[l->decoder].outputs, (long long)i);
-        if (!copy_rows(l, &out, name, b, state[i], e)) return false;
+        if (!copy_rows(l, &out, name, b, i == l->layers, state[i], e)) return false;
     }
     for (int64_t i = 0; i < b->n * l->vocab; i++)
         if (isnan(logits[i]))

@@ -2,11 +2,9 @@
 #include "row_copies.h"
 
 #include "base/alloc.h"
+#include "kernel/word_draws.h"
 
-#include <math.h>
 #include <string.h>
-
-#define FEW_STEPS 0.02f /* steps that need no scale */
 
 bool ses_row_copies_init(ses_row_copies *c, float *base, int64_t rows, int64_t cols, ses_err *e)
 {
@@ -51,14 +49,6 @@ void ses_row_copies_drop(ses_row_copies *c)
     c->n = 0;
 }
 
-static float part_covered(float steps) { return -expm1f(-steps); }
-
-/* The factor of the sum of the changes of k copies. */
-static float scale_of(float steps, float k)
-{
-    return steps < FEW_STEPS ? 1 : part_covered(steps) / (k * part_covered(steps / k));
-}
-
 void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t part, int64_t parts, float step,
                           const ses_kernels *k)
 {
@@ -78,7 +68,6 @@ void ses_row_copies_merge(const ses_row_copies *const *c, size_t n, int64_t part
                 from[copies++] = c[s]->data + at * cols;
                 uses += c[s]->uses[at];
             }
-            k->merge_rows(c[0]->base + row * cols, from, copies, scale_of(step * (float)uses, (float)copies),
-                          cols);
+            k->merge_rows(c[0]->base + row * cols, from, copies, ses_word_scale(step, uses, copies), cols);
         }
 }
