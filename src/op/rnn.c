@@ -144,11 +144,11 @@ static void forward(const ses_node *n)
 /* [T, out]: the state before each row, from earlier rows or h0. */
 static ses_real *states_before(const ses_node *n, const ses_recurrence *c)
 {
-    int32_t *row = ses_tape_host_alloc(n->tape, 2 * (size_t)c->tokens, sizeof *row),
-            *initial = row + c->tokens;
+    int32_t *row = ses_tape_host_alloc(n->tape, 2 * (size_t)c->tokens, sizeof *row);
     ses_real *y = c->y_row > c->out ? ses_scratch_elems(n, c->tokens * c->out) : c->y,
              *previous = ses_scratch_elems(n, c->tokens * c->out);
     if (!row || !y || !previous) return NULL;
+    int32_t *initial = row + c->tokens;
     for (int64_t t = 0; t < c->steps; t++)
         for (int64_t i = 0; i < c->active[t]; i++) {
             int64_t at = c->first[i] + c->stride * t;

@@ -112,6 +112,9 @@ static bool parse_mix(const char *text, task_state *task, ses_err *e)
 /* Texts run one by one, and each state is the next one's start. */
 static bool open_stateful(ses_pipeline *p, ses_err *e)
 {
+    if (p->original) /* the texts of a clone, as in a server, come from several sources */
+        return ses_fail(e, SES_EUSAGE,
+                        "--stateful carries state from text to text: a clone does not support it");
     task_state *task = p->state;
     int64_t size = ses_model_state_size(p->model);
     if (!size)
