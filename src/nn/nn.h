@@ -236,6 +236,9 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory);
 
 /* Default implementations, for vtables. */
+/* Gives out x as hidden state i of the stack, for requests and for heads that mix layers. Returns x, or its
+ * edited rows. */
+ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i);
 bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                           int i);

@@ -406,8 +406,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
                                                               : x;
 }
 
-/* Returns x, or its edited rows. */
-static ses_tensor *output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
+ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
 {
     if (p->hooked) {
         ses_layer_site at = ses_layer_site_of(k, (int)i);
@@ -504,7 +503,7 @@ static ses_tensor *run_layers(void *ctx, ses_tensor *x)
     const layers *l = ctx;
     ses_tape *t = l->p->tape;
     for (int64_t i = 0; i < l->k->depth; i++) {
-        x = output_hidden(l->k, l->p, x, i);
+        x = ses_stack_output_hidden(l->k, l->p, x, i);
         x = l->recompute ? layer_recompute(l->k, l->p, l->ctx, x, (int)i)
                          : layer_run(l->k, l->p, l->ctx, x, (int)i);
         if (l->rewinds) x = ses_tape_rewind(t, l->start, x);
@@ -582,7 +581,7 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
             ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
             c->dropout.final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
-    return output_hidden(k, p, x, k->depth);
+    return ses_stack_output_hidden(k, p, x, k->depth);
 }
 
 ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)

@@ -144,17 +144,6 @@ static void regularize(const pass_state *v, ses_tensor *raw, ses_tensor *dropped
     ses_forward_add_penalty(v->p, ses_scale(t, ses_target_loss(t, step, target, SES_LOSS_MSE), c->rnn.tar));
 }
 
-static ses_tensor *output_hidden(const pass_state *v, ses_tensor *x, int i)
-{
-    if (v->p->hooked) {
-        ses_layer_site at = ses_layer_site_of(v->k, i);
-        x = ses_hook_hidden(v->p, &at, x);
-    }
-    if (v->p->layer) v->p->layer[i] = x;
-    if (v->p->request->hidden_states) ses_forward_output(v->p, SES_PER_TOKEN, x, "hidden_states.%d", i);
-    return x;
-}
-
 static bool begin(pass_state *v)
 {
     ses_forward_ctx *p = v->p;
@@ -175,14 +164,14 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     if (p->hooks_embeds) x = ses_hook_embeds(p, seqs, x);
     x = ses_dropout_types(p, seqs, x, c->rnn.embed_drop);
     x = ses_dropout_locked(p, seqs, ses_dropout(t, x, c->dropout.hidden), c->rnn.input_drop);
-    x = output_hidden(&v, x, 0);
+    x = ses_stack_output_hidden(k, p, x, 0);
     for (int i = 0; i < (int)k->depth; i++) {
         bool last = i + 1 == (int)k->depth;
         ses_tensor *raw = lstm(&v, x, i);
         x = ses_dropout_locked(p, seqs, raw, last ? c->rnn.output_drop : c->rnn.hidden_drop);
         x = ses_dropout(t, x, c->dropout.hidden);
         if (last) regularize(&v, raw, x);
-        x = output_hidden(&v, x, i + 1);
+        x = ses_stack_output_hidden(k, p, x, i + 1);
         ses_tape_wrap_error(t, "layer %d", i);
     }
     if (v.state) {

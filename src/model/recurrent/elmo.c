@@ -124,17 +124,6 @@ static bool loaded(ses_stack *k, ses_store *s, bool random, ses_err *e)
 
 /* ---- forward ---- */
 
-static ses_tensor *output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int i)
-{
-    if (p->hooked) {
-        ses_layer_site at = ses_layer_site_of(k, i);
-        x = ses_hook_hidden(p, &at, x);
-    }
-    if (p->layer) p->layer[i] = x;
-    if (p->request->hidden_states) ses_forward_output(p, SES_PER_TOKEN, x, "hidden_states.%d", i);
-    return x;
-}
-
 /* Columns [from, from + n) of the state of every sequence; NULL: zeros. */
 static ses_tensor *state_columns(ses_forward_ctx *p, const ses_seqs *q, int64_t from, int64_t n)
 {
@@ -174,7 +163,7 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q
     bool wants_state = p->request->rnn_state;
     ses_tensor *state = NULL, *words = ses_char_words_run(&((const elmo *)k->priv)->words, p, q);
     if (p->hooks_embeds) words = ses_hook_embeds(p, q, words);
-    ses_tensor *x[2] = { words, words }, *all = output_hidden(k, p, ses_concat(t, 2, x), 0);
+    ses_tensor *x[2] = { words, words }, *all = ses_stack_output_hidden(k, p, ses_concat(t, 2, x), 0);
     bool edited = p->hooked;
     for (int i = 0; i < (int)k->depth; i++) {
         for (int d = 0; d < 2; d++) {
@@ -185,7 +174,7 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q
             if (!wants_state) x[d] = ses_tape_rewind(t, start, x[d]); /* 4 x units columns of every token */
             if (wants_state) state = state ? ses_concat(t, 2, (ses_tensor *const[]){ state, part }) : part;
         }
-        all = output_hidden(k, p, ses_concat(t, 2, x), i + 1);
+        all = ses_stack_output_hidden(k, p, ses_concat(t, 2, x), i + 1);
         ses_tape_wrap_error(t, "layer %d", i);
     }
     if (wants_state) ses_forward_output(p, SES_PER_SEQUENCE, state, "rnn_state");

@@ -71,17 +71,6 @@ static ses_tensor *run_layer(const ses_stack *k, ses_forward_ctx *p, const ses_s
     return ses_concat(p->tape, 2, y);
 }
 
-static ses_tensor *output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int i)
-{
-    if (p->hooked && i) { /* row edits are `hidden` wide; token vectors are edited as embeddings */
-        ses_layer_site at = ses_layer_site_of(k, i);
-        x = ses_hook_hidden(p, &at, x);
-    }
-    if (p->layer) p->layer[i] = x;
-    if (p->request->hidden_states) ses_forward_output(p, SES_PER_TOKEN, x, "hidden_states.%d", i);
-    return x;
-}
-
 static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     ses_tape *t = p->tape;
@@ -93,13 +82,13 @@ static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q
     x = ses_dropout_tokens(p, q, x, c->rnn.embed_drop, false);
     x = ses_dropout(t, x, c->rnn.input_drop);
     for (int i = 0; i < (int)k->depth; i++) {
-        x = output_hidden(k, p, x, i);
+        x = ses_stack_output_hidden(k, p, x, i);
         if (i) x = ses_dropout(t, x, c->rnn.hidden_drop);
         x = run_layer(k, p, q, x, i);
         if (rewinds) x = ses_tape_rewind(t, start, x);
         ses_tape_wrap_error(t, "layer %d", i);
     }
-    return output_hidden(k, p, x, (int)k->depth);
+    return ses_stack_output_hidden(k, p, x, (int)k->depth);
 }
 
 static const ses_stack_vtable vtable = { .add = add, .run = run };
