@@ -91,10 +91,7 @@ static ses_tensor *run_chars(const tagger *g, ses_forward_ctx *p)
     ses_tensor *id = ses_tape_ints(t, b->word_chars, n),
                *x = ses_embed(t, 1, (ses_tensor *const[]){ g->bytes }, (ses_tensor *const[]){ id }, -1);
     ses_tensor *y = x ? ses_rnn_bidirectional(p, g->chars, x, &words, SES_RNN_LSTM) : NULL;
-    if (!y) return NULL;
-    ses_tensor *last[2] = { ses_rnn_last(p, &words, ses_columns(t, y, 0, size), false),
-                            ses_rnn_last(p, &words, ses_columns(t, y, size, size), true) };
-    return ses_concat(t, 2, last);
+    return y ? ses_rnn_final_states(p, &words, y) : NULL;
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
