@@ -32,6 +32,7 @@
 #include "sesame/batch.h"
 #include "sesame/batch_source.h"
 #include "sesame/cache.h"
+#include "sesame/comm.h"
 #include "sesame/corpus.h"
 #include "sesame/dataset.h"
 #include "sesame/device.h"

@@ -13,6 +13,7 @@
 #define SESAME_TRAINER_H
 
 #include "sesame/batch_source.h"
+#include "sesame/comm.h"
 #include "sesame/model.h"
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
@@ -39,9 +40,18 @@ typedef struct ses_trainer_options {
     ses_schedule schedule;        /* name NULL: constant; total 0: the updates of the run */
     double warmup_ratio;          /* fraction of the run, if schedule.warmup is 0 */
     double max_grad_norm;         /* gradient clipping; 0: none */
-    int64_t accumulate;           /* batches per update; 0: 1. An epoch's last update may have fewer */
-    double epochs;                /* length of the run, if updates is 0 */
-    int64_t updates;              /* length of the run in optimizer steps; 0: epochs */
+    int64_t accumulate; /* batches per update and lane; 0: 1. An epoch's last update may have fewer */
+    /* Distributed training. An update sums lanes x accumulate batches: lane i takes the i-th run of
+     * `accumulate` batches, and the sums of the lanes are added by a fixed binary tree. Each rank computes
+     * consecutive lanes, so the result depends on `lanes`, not on the number of ranks. With lanes above 1 a
+     * step is an update. */
+    ses_comm *comm; /* NULL: one rank */
+    int64_t lanes;  /* at least the number of ranks; 0: the number of ranks */
+    /* Weights each batch by its number of predictions, as one large batch would; false: the mean of the
+     * batches' mean losses, as in transformers. */
+    bool weight_by_tokens;
+    double epochs;   /* length of the run, if updates is 0 */
+    int64_t updates; /* length of the run in optimizer steps; 0: epochs */
     uint64_t seed;
     bool no_dropout;
     bool recompute;         /* gradient checkpointing, see ses_tape_options */

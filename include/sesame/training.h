@@ -17,7 +17,12 @@ typedef struct ses_training_options {
     int64_t steps;            /* updates, instead of epochs; 0: epochs decide */
     int64_t batch_size;       /* sequences per batch */
     int64_t tokens_per_batch; /* fill batches to N tokens, instead of batch_size; 0: batch_size */
-    int64_t accumulate;       /* batches per update; 0: 1 */
+    int64_t accumulate;       /* batches per update and lane; 0: 1 */
+
+    /* Distributed training: see ses_trainer_options. */
+    ses_comm *comm;
+    int64_t lanes;
+    bool weight_by_tokens;
 
     /* Optimizer. */
     const char *optimizer, *schedule; /* names of sesame/optim.h and sesame/schedule.h; NULL: adamw, linear */
