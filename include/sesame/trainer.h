@@ -53,6 +53,8 @@ typedef struct ses_trainer_options {
     /* The number of predictions that `loss` is the mean of, for weight_by_tokens; ctx: loss_ctx. Negative: the
      * loss is no such mean. NULL: the same if loss is set, else the labels of the model's first head. */
     int64_t (*predictions)(void *ctx, const ses_batch *b);
+    /* Gradients are sent in buckets of this many elements; 0: 6,553,600 (26 MB). The bits are the same. */
+    int64_t bucket;
     bool no_overlap; /* send gradients after the backward pass, not during it. The bits are the same */
     double epochs;   /* length of the run, if updates is 0 */
     int64_t updates; /* length of the run in optimizer steps; 0: epochs */
@@ -121,8 +123,8 @@ ses_optim *ses_trainer_optim(const ses_trainer *t);  /* the model's */
  *
  * On a device with bf16 activations the f32 weights that a rank does not own are outdated during training:
  * ses_trainer_gather_weights makes them current, e.g. before they are saved or evaluated in f32. On other
- * devices they always are. ses_trainer_swap_average is ses_optim_swap_ema for all stores of the trainer, and
- * sends the weights to all ranks. */
+ * devices they always are. ses_trainer_swap_average is ses_optim_swap_ema of the model's optimizer, and sends
+ * the weights to all ranks. */
 bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e);
 bool ses_trainer_swap_average(ses_trainer *t, ses_err *e);
 

@@ -209,7 +209,7 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
     } all[] = {
         { "updates", s->updates, 0, t->total_updates },
         { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
-        { "waiting", s->accumulated, 0, t->o.accumulate - 1 },
+        { "waiting", s->accumulated, 0, t->lanes ? 0 : t->o.accumulate - 1 },
         { "batches", s->batches, 0, limit },
         { "sequences", s->sequences, 0, limit },
         { "tokens", s->tokens, 0, limit },

@@ -372,6 +372,18 @@ ses_tensor *ses_objective_mix_loss(void *ctx, ses_tape *t, const ses_batch *b, s
     return l && weight != 1 ? ses_scale(t, l, weight) : l;
 }
 
+int64_t ses_objective_mix_predictions(void *ctx, const ses_batch *b)
+{
+    const ses_objective_mix *mix = ctx;
+    const ses_objective *o = mix->item[mix->n_primary ? mix->primary : 0].objective;
+    const ses_class *class = mix->model->class;
+    if (mix->distill || (o->loss && !o->mean_over_labels)) return -1;
+    for (size_t i = 0; i < SES_LEN(class->head) && class->head[i].head; i++)
+        if (!strcmp(class->head[i].head->name, head_of(mix, o)))
+            return ses_head_predictions(&class->head[i], b);
+    return -1;
+}
+
 /* ---- evaluation ---- */
 
 void ses_metric_sums_add(ses_metric_sums *sums, const char *objective, const char *metric, double sum,
