@@ -295,7 +295,7 @@ static bool prepare_output(ses_pretrain *p, ses_err *e)
     if (p->resumed.is_complete) return true;
     if (!ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
     if (r->resume) return p->o.max_seconds > 0 || ses_pretrain_save_plan(p, e); /* it may be longer */
-    return ses_trainer_delete_checkpoints(p->trainer, e) &&
+    return ses_trainer_delete_checkpoints(p->trainer, e) && ses_run_times_remove(r->output, e) &&
            (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
 }
 

@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WINDOW = 50 }; /* updates per entry of log_history; transformers: 500 */
 
@@ -20,17 +23,40 @@ static double wall_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A killed process may have left an incomplete last line: the next entry starts a new one. */
+/* Whether a line was written before the checkpoint: an update up to its own, or an evaluation up to its last
+ * one. A line that is not a log entry is kept. */
+static bool is_before(const char *line, size_t n, const ses_train_state *at)
+{
+    ses_json_doc *d = ses_json_parse(line, n, NULL);
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    int64_t step = 0;
+    bool known = ses_json_int(ses_json_get(root, "step"), &step), update = ses_json_get(root, "grad_norm");
+    ses_json_free(d);
+    return !known || step <= (update ? at->updates : at->evaluated);
+}
+
+/* Removes what a killed run logged after the checkpoint, and an incomplete last line: a resumed run writes
+ * these lines again. A pipe or device is left alone. */
+static bool truncate_file(const char *path, const ses_train_state *at, ses_err *e)
+{
+    struct stat st;
+    size_t n = 0, kept = 0;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return true;
+    char *text = ses_file_read(path, SIZE_MAX / 2, &n, e);
+    if (!text) return false;
+    for (const char *end; (end = memchr(text + kept, '\n', n - kept));) {
+        if (!is_before(text + kept, (size_t)(end - text) - kept, at)) break;
+        kept = (size_t)(end - text) + 1;
+    }
+    bool ok = kept == n || truncate(path, (off_t)kept) == 0 || ses_fail_write(path, errno, e);
+    ses_free(text);
+    return ok;
+}
+
 static FILE *open_file(const char *path, bool append)
 {
-    FILE *f = fopen(path, append ? "a+" : "w");
-    if (!f) return NULL;
-    setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
-    if (append && !fseek(f, -1, SEEK_END)) {
-        int last = getc(f);
-        fseek(f, 0, SEEK_END);
-        if (last != '\n') putc('\n', f);
-    }
+    FILE *f = fopen(path, append ? "a" : "w");
+    if (f) setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
     return f;
 }
 
@@ -41,12 +67,15 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
                         .trainer = t,
                         .resumed_update = at->updates,
                         .loss_sum = o->before.loss_sum,
-                        .loss_count = o->before.loss_count };
-    if (!o->before.loss_count) {
+                        .loss_count = o->before.loss_count,
+                        .window_sum = o->before.window_sum,
+                        .window = o->before.window };
+    if (!o->before.has_times) {
         l->first_update = at->updates;
         l->first_tokens = at->tokens;
         l->first_sequences = at->sequences;
     }
+    if (o->path && o->append && !truncate_file(o->path, at, e)) return false;
     if (o->path && !(l->file = open_file(o->path, o->append))) return ses_fail_write(o->path, errno, e);
     if (o->tensorboard_dir &&
         !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
@@ -75,17 +104,10 @@ void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_train
                         .loss_count = o->before.loss_count,
                         .energy = add_before((ses_energy){ .source = "totals of the last checkpoint" },
                                              &o->before) };
-    if (o->before.loss_count) return;
+    if (o->before.has_times) return;
     l->first_update = at->updates;
     l->first_tokens = at->tokens;
     l->first_sequences = at->sequences;
-}
-
-static void add_recent(ses_run_log *l)
-{
-    l->recent_loss = l->recent_count ? l->recent_sum / (double)l->recent_count : NAN;
-    l->loss_sum += l->recent_sum, l->loss_count += l->recent_count;
-    l->recent_sum = 0, l->recent_count = 0;
 }
 
 double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->start; }
@@ -98,8 +120,11 @@ ses_run_totals ses_run_log_totals(const ses_run_log *l)
     return (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
                              .joules = x.joules,
                              .gpu_joules = x.gpu_joules,
-                             .loss_sum = l->loss_sum + l->recent_sum,
-                             .loss_count = l->loss_count + l->recent_count };
+                             .loss_sum = l->loss_sum,
+                             .loss_count = l->loss_count,
+                             .has_times = true,
+                             .window_sum = l->window_sum,
+                             .window = l->window };
 }
 
 void ses_run_log_close(ses_run_log *l)
@@ -114,7 +139,6 @@ void ses_run_log_close(ses_run_log *l)
     l->file = NULL;
     ses_event_file_free(l->events);
     l->events = NULL;
-    add_recent(l);
 }
 
 /* ---- updates ---- */
@@ -173,7 +197,7 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s)
 {
     if (!s->updated) return;
     ses_energy_meter_update(&l->meter);
-    l->recent_sum += s->loss, l->recent_count++;
+    l->loss_sum += s->loss, l->loss_count++;
     if (l->file) log_update(l, s, s->loss, false);
     if (l->events) write_update_events(l, s);
     l->window_sum += s->loss;
@@ -214,7 +238,6 @@ bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double 
     ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
     bool ok = put_entry(l, j, true, true, e);
     if (l->events) write_evaluation_events(l, scores, loss);
-    add_recent(l);
     return ok;
 }
 

@@ -20,14 +20,20 @@
 
 /* Sums over a run up to an update. */
 typedef struct ses_run_totals {
-    double seconds, joules, loss_sum;
-    double gpu_joules;  /* part of joules; 0: no GPU, or not measured */
-    int64_t loss_count; /* updates; 0: the totals are unknown */
+    /* Functions of the run, the same for every machine and number of ranks. */
+    double loss_sum;
+    int64_t loss_count;
+    double window_sum; /* losses since the last entry of log_history */
+    int64_t window;
+    /* Measured; false: unknown, 0. */
+    bool has_times;
+    double seconds, joules;
+    double gpu_joules; /* part of joules; 0: no GPU, or not measured */
 } ses_run_totals;
 
 typedef struct ses_run_log_options {
-    const char *path;            /* JSON lines: one line per update and per evaluation; NULL: none */
-    bool append;                 /* to an existing file, for a resumed run */
+    const char *path; /* JSON lines: one line per update and per evaluation; NULL: none */
+    bool append;      /* to an existing file, for a resumed run: lines after its update are removed */
     const char *tensorboard_dir; /* folder of the event files; NULL: none */
     ses_energy_args energy;
     ses_energy_sources counters;
@@ -42,12 +48,9 @@ typedef struct ses_run_log {
     ses_err error;          /* first error of a log; code SES_OK: none */
     double start, seconds;  /* start of the run; its length, set by close */
     int64_t resumed_update; /* updates at open; 0: not resumed */
-    /* First update that the figures cover: 0, or resumed_update if the totals before it are unknown. */
+    /* First update that the figures cover: 0, or resumed_update if the times before it are unknown. */
     int64_t first_update, first_tokens, first_sequences;
-    double recent_loss; /* mean over updates between the last two evaluations; NaN: none */
-    double recent_sum;  /* over updates since the last evaluation */
-    int64_t recent_count;
-    double loss_sum; /* over updates until the last evaluation; close adds the rest */
+    double loss_sum; /* over all updates, in their order: a resumed run gets the same bits */
     int64_t loss_count;
     double window_sum; /* over updates since the last entry of log_history */
     int64_t window;

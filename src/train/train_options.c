@@ -151,11 +151,13 @@ static const ses_opt opt[] = {
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(run.resume),
+      .of_call = true,
       .help = "continue from the newest checkpoint in OUT, by default with its options; start anew if OUT is "
               "empty" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = AT(run.overwrite),
+      .of_call = true,
       .help = "replace the contents of OUT" },
 };
 const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };

@@ -82,7 +82,9 @@ bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e)
 {
     const ses_finetune *f = finetune;
     ses_run_totals totals = ses_run_log_totals(&f->log);
-    return write_run_info(f, &totals, dir, e);
+    return write_run_info(f, &totals, dir, e) &&
+           ses_run_times_add(f->o.run.output, ses_trainer_state(f->trainer), &totals,
+                             ses_comm_size(f->o.run.comm), e);
 }
 
 /* Generation settings of the base model. */

@@ -461,8 +461,9 @@ static bool prepare_output(ses_finetune *f, ses_err *e)
         return false;
     if (f->resumed.is_complete) return true;
     return ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e) &&
-           (r->resume || (ses_trainer_delete_checkpoints(f->trainer, e) &&
-                          (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e))));
+           (r->resume ||
+            (ses_trainer_delete_checkpoints(f->trainer, e) && ses_run_times_remove(r->output, e) &&
+             (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e))));
 }
 
 static ses_run_log_options log_options(const ses_finetune *f)
