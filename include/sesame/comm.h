@@ -23,7 +23,7 @@ typedef struct ses_comm_options {
     double stall_timeout;
 } ses_comm_options;
 
-/* Joins the ranks that a launcher started: blocks until all have joined. Without a launcher, one rank. Fails
+/* Joins the ranks that a launcher started: blocks until all have joined. No launcher: one rank. Fails
  * with SES_EIO if they do not all join in time, with SES_EUNSUPPORTED if a library is missing. */
 ses_comm *ses_comm_open(const ses_comm_options *o, ses_err *e);
 void ses_comm_free(ses_comm *c); /* c may be NULL */

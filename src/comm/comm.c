@@ -1,98 +1,333 @@
-/* Communicators: a single rank; transports of several ranks follow. */
-#include "comm_impl.h"
+/* Communicators: joining, and collective operations on top of a transport's exchange. */
+#define _GNU_SOURCE /* gethostname */
+#include "comm_state.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-struct ses_comm {
-    int rank, size;
+static const ses_transport *const transports[] = {
+#define SES_TRANSPORT(name) &ses_transport_##name,
+#include "transports.def"
+#undef SES_TRANSPORT
 };
+
+static const double default_timeout = 30, default_stall = 1800;
+enum { JOIN_FACTOR = 10 }; /* ranks may take this many timeouts to join */
+
+static bool find_transport(ses_comm *c, ses_err *e)
+{
+    const char *name = c->launch.transport;
+    if (!strcmp(name, "none")) return true;
+    for (size_t i = 0; i < SES_LEN(transports); i++)
+        if (!strcmp(name, transports[i]->name)) c->transport = transports[i];
+    return c->transport ||
+           ses_fail(e, SES_EARG, "unknown transport \"%s\": expected auto, none, tcp or mpi", name);
+}
+
+static void fill_info(ses_rank_info *info)
+{
+    *info = (ses_rank_info){ .pid = getpid() };
+    if (gethostname(info->host, sizeof info->host - 1) || !*info->host)
+        snprintf(info->host, sizeof info->host, "unknown");
+}
+
+/* Tells the other ranks about this one. */
+static bool introduce(ses_comm *c, ses_err *e)
+{
+    ses_rank_info mine;
+    size_t n = (size_t)c->launch.size;
+    if (!(c->info = ses_alloc_array(n, sizeof *c->info, e)) ||
+        !(c->block = ses_alloc_array(2 * n, sizeof *c->block, e)))
+        return false;
+    fill_info(&mine);
+    if (!ses_comm_allgather_equal(c, &mine, sizeof mine, c->info, e)) return false;
+    for (size_t r = 0; r < n; r++) c->info[r].host[SES_HOST_SIZE - 1] = 0;
+    return true;
+}
 
 ses_comm *ses_comm_open(const ses_comm_options *o, ses_err *e)
 {
-    (void)o;
     ses_comm *c = ses_alloc(sizeof *c, e);
-    if (c) c->size = 1;
-    return c;
+    if (!c) return NULL;
+    if (o) c->options = *o;
+    if (!c->options.timeout) c->options.timeout = default_timeout;
+    if (!c->options.stall_timeout) c->options.stall_timeout = default_stall;
+    c->watch.wake_fd = -1;
+    atomic_store(&c->watch.update, -1);
+    bool ok = ses_launch_read(&c->launch, c->options.transport, NULL, NULL, e) && find_transport(c, e);
+    c->options.transport = c->transport ? c->transport->name : "none";
+    if (ok && c->transport) {
+        c->link = c->transport->open(&c->launch, JOIN_FACTOR * c->options.timeout, e);
+        ok = c->link != NULL;
+        if (!ok) ses_wrap(e, "joining by %s", c->transport->name);
+    }
+    if (ok && introduce(c, e)) return c;
+    ses_comm_free(c);
+    return NULL;
 }
 
-void ses_comm_free(ses_comm *c) { ses_free(c); }
-int ses_comm_rank(const ses_comm *c) { return c ? c->rank : 0; }
-int ses_comm_size(const ses_comm *c) { return c ? c->size : 1; }
-
-const char *ses_comm_transport(const ses_comm *c)
+void ses_comm_free(ses_comm *c)
 {
-    (void)c;
-    return "none";
+    if (!c) return;
+    ses_comm_queue_free(c->queue);
+    ses_staging_finish(c, false);
+    if (c->link) c->transport->close(c->link, atomic_load(&c->watch.failed));
+    ses_free(c->info);
+    ses_free(c->block);
+    ses_free(c);
 }
+
+int ses_comm_rank(const ses_comm *c) { return c ? c->launch.rank : 0; }
+int ses_comm_size(const ses_comm *c) { return c ? c->launch.size : 1; }
+int ses_comm_local_rank(const ses_comm *c) { return c ? c->launch.local_rank : -1; }
+const char *ses_comm_transport(const ses_comm *c) { return c ? c->options.transport : "none"; }
 
 const char *ses_comm_host(const ses_comm *c, int rank)
 {
-    (void)c, (void)rank;
-    return "localhost";
+    return c && rank >= 0 && rank < c->launch.size ? c->info[rank].host : "localhost";
+}
+
+/* ---- exchanges ---- */
+
+bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+{
+    int peer = -1;
+    ses_err error = { 0 };
+    ses_watch *w = &c->watch;
+    if (!c->link) return true;
+    if (atomic_load(&w->failed)) return ses_fail(e, SES_EIO, "the run has failed");
+    atomic_fetch_add(&w->entered, 1);
+    atomic_fetch_add(&w->progress, 1);
+    atomic_store(&w->is_waiting, true);
+    bool ok = c->transport->exchange(c->link, send, recv, w, &peer, &error);
+    atomic_store(&w->is_waiting, false);
+    if (ok) return true;
+    atomic_store(&w->failed, true);
+    if (peer >= 0 && c->info) ses_wrap(&error, "rank %d on %s", peer, c->info[peer].host);
+    return ses_fail(e, error.code, "%s", error.msg);
+}
+
+static bool run_queued(void *ctx, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+{
+    return ses_comm_transfer(ctx, send, recv, e);
+}
+
+bool ses_comm_enqueue(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+{
+    if (!c->queue) c->queue = ses_comm_queue_new(c->launch.size, run_queued, c, e);
+    return c->queue && ses_comm_queue_add(c->queue, send, recv, e);
+}
+
+/* Host memory, behind the queued exchanges. */
+static bool transfer_now(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+{
+    return (!c->queue || ses_comm_queue_wait(c->queue, e)) && ses_comm_transfer(c, send, recv, e);
+}
+
+static void copy_own(ses_device *dev, const ses_comm_block *send, const ses_comm_block *recv)
+{
+    if (!send->bytes || send->data == recv->data) return;
+    if (dev)
+        dev->mem->move(dev, recv->data, send->data, send->bytes);
+    else
+        memmove(recv->data, send->data, send->bytes);
 }
 
 bool ses_comm_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *send, const ses_comm_block *recv,
                        ses_err *e)
 {
-    (void)c, (void)e;
-    if (!send->bytes || send->data == recv->data) return true;
-    if (dev)
-        dev->mem->move(dev, recv->data, send->data, send->bytes);
-    else
-        memmove(recv->data, send->data, send->bytes);
-    return true;
+    int rank = ses_comm_rank(c);
+    copy_own(dev, &send[rank], &recv[rank]);
+    if (!c || !c->link) return true;
+    if (!dev || dev->is_host) return transfer_now(c, send, recv, e);
+    return (!c->queue || ses_comm_queue_wait(c->queue, e)) &&
+           ses_staging_exchange(c, dev, send, recv, false, e);
 }
 
 bool ses_comm_exchange_begin(ses_comm *c, ses_device *dev, const ses_comm_block *send,
                              const ses_comm_block *recv, ses_err *e)
 {
-    return ses_comm_exchange(c, dev, send, recv, e);
+    int rank = ses_comm_rank(c);
+    copy_own(dev, &send[rank], &recv[rank]);
+    if (!c || !c->link) return true;
+    if (!dev || dev->is_host) return ses_comm_enqueue(c, send, recv, e);
+    return ses_staging_exchange(c, dev, send, recv, true, e);
 }
 
 bool ses_comm_flush(ses_comm *c, ses_err *e)
 {
-    (void)c, (void)e;
-    return true;
+    if (!c || !c->queue) return true;
+    bool ok = ses_comm_queue_wait(c->queue, e);
+    ses_staging_finish(c, ok);
+    return ok;
 }
+
+/* ---- collectives ---- */
 
 bool ses_comm_allgather(ses_comm *c, ses_device *dev, void *data, const size_t *offset, ses_err *e)
 {
-    (void)c, (void)dev, (void)data, (void)offset, (void)e;
-    return true;
+    if (!c || !c->link) return true;
+    int n = c->launch.size, rank = c->launch.rank;
+    ses_comm_block *send = c->block, *recv = c->block + n;
+    for (int r = 0; r < n; r++) {
+        send[r] = (ses_comm_block){ (char *)data + offset[rank], offset[rank + 1] - offset[rank] };
+        recv[r] = (ses_comm_block){ (char *)data + offset[r], offset[r + 1] - offset[r] };
+    }
+    return ses_comm_exchange(c, dev, send, recv, e);
 }
 
 bool ses_comm_allgather_equal(ses_comm *c, const void *mine, size_t bytes, void *all, ses_err *e)
 {
-    (void)c, (void)e;
-    if (mine != all) memmove(all, mine, bytes);
-    return true;
+    int n = ses_comm_size(c), rank = ses_comm_rank(c);
+    char *to = all;
+    if (bytes && mine != to + (size_t)rank * bytes) memmove(to + (size_t)rank * bytes, mine, bytes);
+    if (n == 1) return true;
+    for (int r = 0; r < n; r++) {
+        c->block[r] = (ses_comm_block){ to + (size_t)rank * bytes, bytes };
+        c->block[n + r] = (ses_comm_block){ to + (size_t)r * bytes, bytes };
+    }
+    return transfer_now(c, c->block, c->block + n, e);
+}
+
+/* The root sends all of it to every rank. */
+static bool bcast_direct(ses_comm *c, void *data, size_t bytes, int root, ses_err *e)
+{
+    int n = c->launch.size;
+    for (int r = 0; r < n; r++) {
+        c->block[r] = (ses_comm_block){ data, c->launch.rank == root ? bytes : 0 };
+        c->block[n + r] = (ses_comm_block){ data, r == root && c->launch.rank != root ? bytes : 0 };
+    }
+    if (c->launch.rank == root) c->block[root].bytes = 0;
+    return transfer_now(c, c->block, c->block + n, e);
+}
+
+/* The root sends a part to every rank, then all ranks send their parts to all: the root's link carries twice
+ * the data, not once per rank. */
+static bool bcast_parts(ses_comm *c, char *data, size_t bytes, int root, ses_err *e)
+{
+    size_t n = (size_t)c->launch.size, part = (bytes + n - 1) / n, rank = (size_t)c->launch.rank;
+    size_t *offset = ses_alloc_array(n + 1, sizeof *offset, e);
+    if (!offset) return false;
+    for (size_t r = 0; r <= n; r++) offset[r] = r * part < bytes ? r * part : bytes;
+    for (size_t r = 0; r < n; r++) {
+        bool from = rank == (size_t)root && r != rank, to = r == (size_t)root && r != rank;
+        c->block[r] = (ses_comm_block){ data + offset[r], from ? offset[r + 1] - offset[r] : 0 };
+        c->block[n + r] = (ses_comm_block){ data + offset[rank], to ? offset[rank + 1] - offset[rank] : 0 };
+    }
+    bool ok = transfer_now(c, c->block, c->block + n, e) && ses_comm_allgather(c, NULL, data, offset, e);
+    ses_free(offset);
+    return ok;
 }
 
 bool ses_comm_bcast(ses_comm *c, void *data, size_t bytes, int root, ses_err *e)
 {
-    (void)c, (void)data, (void)bytes, (void)root, (void)e;
-    return true;
+    enum { DIRECT = 64 << 10 };
+    if (!c || !c->link || !bytes) return true;
+    return bytes <= DIRECT ? bcast_direct(c, data, bytes, root, e) : bcast_parts(c, data, bytes, root, e);
 }
 
 bool ses_comm_barrier(ses_comm *c, ses_err *e)
 {
-    (void)c, (void)e;
-    return true;
+    if (!c || !c->link) return true;
+    char *all = ses_alloc((size_t)c->launch.size, e);
+    if (!all) return false;
+    bool ok = ses_comm_allgather_equal(c, all, 1, all, e);
+    ses_free(all);
+    return ok;
+}
+
+/* ---- agreement ---- */
+
+typedef struct verdict {
+    int32_t failed, code;
+    uint64_t hash;
+} verdict;
+
+static uint64_t text_hash(const char *s) { return ses_hash((ses_hash_key){ 1, 2 }, s, strlen(s)); }
+
+/* "rank 2 on node7, update 57: ", before a message. */
+static void name_rank(const ses_comm *c, int rank, int64_t update, ses_err *e)
+{
+    if (update < 0)
+        ses_wrap(e, "rank %d on %s", rank, c->info[rank].host);
+    else
+        ses_wrap(e, "rank %d on %s, update %lld", rank, c->info[rank].host, (long long)update);
+}
+
+/* All ranks take the error of rank `from`. An error that all ranks have is not one of a rank. */
+static bool take_error(ses_comm *c, int from, bool common, ses_err *e)
+{
+    ses_err error = { 0 };
+    if (from == c->launch.rank) {
+        error = e && e->code ? *e : (ses_err){ .msg = "failed", .code = SES_EIO };
+        if (!common) name_rank(c, from, atomic_load(&c->watch.update), &error);
+    }
+    if (!ses_comm_bcast(c, &error, sizeof error, from, e)) return false;
+    error.msg[sizeof error.msg - 1] = 0;
+    ses_err_clear(e);
+    return ses_fail(e, error.code ? error.code : SES_EIO, "%s", error.msg);
 }
 
 bool ses_comm_all_ok(ses_comm *c, bool ok, ses_err *e)
 {
-    (void)c, (void)e;
-    return ok;
+    if (!c || !c->link) return ok;
+    int n = c->launch.size, first = -1;
+    verdict mine = { !ok, !ok && e ? e->code : 0, !ok && e ? text_hash(e->msg) : 0 };
+    verdict *all = ses_alloc_array((size_t)n, sizeof *all, NULL);
+    ses_err error = { 0 };
+    if (!all) return ses_fail(e, SES_ENOMEM, "out of memory");
+    bool done = ses_comm_allgather_equal(c, &mine, sizeof mine, all, &error), common = true;
+    for (int r = n; r-- > 0;) {
+        if (all[r].failed) first = r;
+        common = common && all[r].failed && all[r].hash == all[0].hash;
+    }
+    ses_free(all);
+    if (!done) {
+        ses_err_clear(e);
+        return ses_fail(e, error.code, "%s", error.msg);
+    }
+    return first < 0 || take_error(c, first, common, e);
+}
+
+enum { AGREE_TEXT = 160 };
+
+static bool report_difference(ses_comm *c, const char *what, const char *text, ses_err *e)
+{
+    char mine[AGREE_TEXT] = { 0 };
+    size_t n = (size_t)c->launch.size;
+    char *all = ses_alloc_array(n, AGREE_TEXT, e);
+    if (!all) return false;
+    snprintf(mine, sizeof mine, "%s", text);
+    bool ok = ses_comm_allgather_equal(c, mine, sizeof mine, all, e);
+    size_t other = 1;
+    while (ok && other < n - 1 && !memcmp(all, all + other * AGREE_TEXT, AGREE_TEXT)) other++;
+    if (ok) {
+        all[AGREE_TEXT - 1] = all[other * AGREE_TEXT + AGREE_TEXT - 1] = 0;
+        ses_fail(e, SES_EARG, "%s differs: rank 0 on %s has \"%s\", rank %zu on %s has \"%s\"", what,
+                 c->info[0].host, all, other, c->info[other].host, all + other * AGREE_TEXT);
+    }
+    ses_free(all);
+    return false;
 }
 
 bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
 {
-    (void)c, (void)what, (void)text, (void)e;
-    return true;
+    if (!c || !c->link) return true;
+    size_t n = (size_t)c->launch.size;
+    uint64_t mine = text_hash(text), *all = ses_alloc_array(n, sizeof *all, e);
+    bool equal = true;
+    if (!all) return false;
+    bool ok = ses_comm_allgather_equal(c, &mine, sizeof mine, all, e);
+    for (size_t r = 0; r < n; r++) equal = equal && all[r] == all[0];
+    ses_free(all);
+    return ok && (equal || report_difference(c, what, text, e));
 }
+
+/* ---- state ---- */
 
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e)
 {
@@ -100,5 +335,17 @@ bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e)
     return true;
 }
 
-void ses_comm_set_update(ses_comm *c, int64_t update) { (void)c, (void)update; }
-void ses_comm_abort(ses_comm *c, const ses_err *why) { (void)c, (void)why; }
+void ses_comm_set_update(ses_comm *c, int64_t update)
+{
+    if (!c) return;
+    atomic_store(&c->watch.update, update);
+    atomic_fetch_add(&c->watch.progress, 1);
+}
+
+void ses_comm_abort(ses_comm *c, const ses_err *why)
+{
+    (void)why;
+    if (c) atomic_store(&c->watch.failed, true);
+}
+
+bool ses_comm_should_report(const ses_comm *c) { return !ses_comm_rank(c); }

@@ -1,0 +1,40 @@
+/* The state of a communicator, shared by the files of this folder. */
+#ifndef SES_COMM_COMM_STATE_H
+#define SES_COMM_COMM_STATE_H
+
+#include "comm_queue.h"
+#include "transport.h"
+
+/* Sent by each rank to all others when it joins. */
+typedef struct ses_rank_info {
+    char host[SES_HOST_SIZE];
+    int64_t pid;
+} ses_rank_info;
+
+/* Device memory that waits in host memory: docs of comm_staging.c. */
+typedef struct ses_staging ses_staging;
+
+struct ses_comm {
+    ses_launch launch;
+    const ses_transport *transport; /* NULL: one rank */
+    void *link;                     /* state of the transport */
+    ses_watch watch;
+    ses_rank_info *info;   /* [size] */
+    ses_comm_block *block; /* [2 * size]: scratch of collectives */
+    ses_comm_queue *queue; /* NULL until something is queued */
+    ses_staging *staging;  /* queued exchanges of device memory, newest first */
+    ses_comm_options options;
+};
+
+/* One exchange of host memory; every collective ends here. The caller has emptied the queue, or is it. */
+bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e);
+/* The same behind the queued ones. */
+bool ses_comm_enqueue(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e);
+
+/* Exchanges device memory through host memory: downloads, exchanges or queues, and uploads. */
+bool ses_staging_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *send,
+                          const ses_comm_block *recv, bool queued, ses_err *e);
+/* Uploads what queued exchanges received (ok), and forgets them. */
+void ses_staging_finish(ses_comm *c, bool ok);
+
+#endif
