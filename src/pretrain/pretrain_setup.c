@@ -339,6 +339,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_int(w, "batch_size", opt->run.tokens_per_batch ? 0 : opt->run.batch_size);
     ses_json_member_int(w, "tokens_per_batch", opt->run.tokens_per_batch);
     ses_json_member_int(w, "accumulate", opt->run.accumulate);
+    ses_training_put_lanes(&opt->run, w);
     ses_json_member_real(w, "batch_ramp", opt->batch_ramp);
     ses_json_member_real(w, "mask_rate", opt->objective.mask_rate);
     ses_json_member_real(w, "mask_rate_end", opt->objective.mask_rate_end);

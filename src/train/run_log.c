@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "comm/comm_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -94,6 +95,54 @@ static ses_energy add_before(ses_energy x, const ses_run_totals *before)
     return x;
 }
 
+/* What a rank has used. */
+typedef struct rank_use {
+    double cpu_joules, gpu_joules;
+    uint64_t peak_memory;
+    bool measured;
+    char gpu[32]; /* PCI bus id; "": none */
+} rank_use;
+
+/* Ranks of one machine read the same counters of its processors, and may share a GPU: each counts once. */
+static void add_rank(ses_energy *sum, const ses_comm *c, const rank_use *all, int r)
+{
+    bool cpu = true, gpu = true;
+    for (int i = 0; i < r; i++) {
+        if (strcmp(ses_comm_host(c, i), ses_comm_host(c, r))) continue;
+        if (all[i].measured && all[r].measured) cpu = false;
+        if (!strcmp(all[i].gpu, all[r].gpu)) gpu = false;
+    }
+    sum->joules += (cpu ? all[r].cpu_joules : 0) + (gpu ? all[r].gpu_joules : 0);
+    sum->gpu_joules += gpu ? all[r].gpu_joules : 0;
+}
+
+/* Replaces the energy of this rank by that of all of them, and its memory by that of the largest. */
+static bool sum_ranks(const ses_run_log *l, ses_energy *x, uint64_t *peak_memory, ses_err *e)
+{
+    ses_comm *c = l->options.comm;
+    int n = ses_comm_size(c);
+    if (n == 1) return true;
+    rank_use mine = { .cpu_joules = x->joules - x->gpu_joules,
+                      .gpu_joules = x->gpu_joules,
+                      .peak_memory = *peak_memory,
+                      .measured = x->measured };
+    snprintf(mine.gpu, sizeof mine.gpu, "%s", l->options.counters.gpu ? l->options.counters.gpu : "");
+    rank_use *all = ses_alloc_array((size_t)n, sizeof *all, e);
+    if (!all || !ses_comm_allgather_equal(c, &mine, sizeof mine, all, e)) {
+        ses_free(all);
+        return false;
+    }
+    x->joules = x->gpu_joules = 0;
+    for (int r = 0; r < n; r++) {
+        add_rank(x, c, all, r);
+        if (all[r].peak_memory > *peak_memory) *peak_memory = all[r].peak_memory;
+    }
+    size_t used = strlen(x->source);
+    snprintf(x->source + used, sizeof x->source - used, "; sum of %d ranks", n);
+    ses_free(all);
+    return true;
+}
+
 void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t)
 {
     const ses_train_state *at = ses_trainer_state(t);
@@ -112,12 +161,14 @@ void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_train
 
 double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->start; }
 
-ses_run_totals ses_run_log_totals(const ses_run_log *l)
+bool ses_run_log_totals(const ses_run_log *l, ses_run_totals *out, ses_err *e)
 {
     ses_energy_meter meter = l->meter; /* the measurement continues */
-    ses_energy x =
-        add_before(ses_energy_meter_stop(&meter, l->options.energy.core_watts), &l->options.before);
-    return (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
+    ses_energy x = ses_energy_meter_stop(&meter, l->options.energy.core_watts);
+    uint64_t peak_memory = 0;
+    if (!sum_ranks(l, &x, &peak_memory, e)) return false;
+    x = add_before(x, &l->options.before);
+    *out = (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
                              .joules = x.joules,
                              .gpu_joules = x.gpu_joules,
                              .loss_sum = l->loss_sum,
@@ -125,14 +176,24 @@ ses_run_totals ses_run_log_totals(const ses_run_log *l)
                              .has_times = true,
                              .window_sum = l->window_sum,
                              .window = l->window };
+    return true;
+}
+
+bool ses_run_log_share(ses_run_log *l, ses_err *e)
+{
+    if (ses_comm_size(l->options.comm) == 1) return true;
+    if (!sum_ranks(l, &l->energy, &l->peak_memory, e)) return false;
+    l->energy = add_before(l->energy, &l->options.before);
+    return true;
 }
 
 void ses_run_log_close(ses_run_log *l)
 {
     if (!l->trainer || l->seconds > 0) return; /* never opened, or closed already */
     l->seconds = fmax(ses_run_log_elapsed(l), 1e-9);
-    l->energy =
-        add_before(ses_energy_meter_stop(&l->meter, l->options.energy.core_watts), &l->options.before);
+    l->energy = ses_energy_meter_stop(&l->meter, l->options.energy.core_watts);
+    l->peak_memory = ses_peak_memory();
+    if (ses_comm_size(l->options.comm) == 1) l->energy = add_before(l->energy, &l->options.before);
     bool bad = l->file && ferror(l->file) != 0;
     if (l->file && (fclose(l->file) || bad) && !l->error.code)
         ses_fail_write(l->options.path, bad ? 0 : errno, &l->error);
@@ -277,6 +338,11 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
     ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
     ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
     ses_energy_put_results(&l->energy, &l->options.energy, out);
-    ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    ses_json_member_int(out, "train_peak_memory_bytes",
+                        (int64_t)(l->peak_memory ? l->peak_memory : ses_peak_memory()));
+    if (l->options.lanes > 1) {
+        ses_json_member_int(out, "train_ranks", ses_comm_size(l->options.comm));
+        ses_json_member_int(out, "train_lanes", l->options.lanes);
+    }
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
 }

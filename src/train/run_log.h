@@ -38,6 +38,8 @@ typedef struct ses_run_log_options {
     ses_energy_args energy;
     ses_energy_sources counters;
     ses_run_totals before; /* resumed run: totals up to its checkpoint */
+    ses_comm *comm;        /* ranks of the run; NULL: one. Ranks other than 0 have no path */
+    int64_t lanes;
 } ses_run_log_options;
 
 typedef struct ses_run_log {
@@ -55,7 +57,8 @@ typedef struct ses_run_log {
     double window_sum; /* over updates since the last entry of log_history */
     int64_t window;
     ses_energy_meter meter;
-    ses_energy energy; /* set by close */
+    ses_energy energy;    /* set by close; of all ranks after share */
+    uint64_t peak_memory; /* the same */
 } ses_run_log;
 
 /* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
@@ -70,7 +73,10 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
 bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e);
 
 double ses_run_log_elapsed(const ses_run_log *l); /* seconds since open, and of the run before a resume */
-ses_run_totals ses_run_log_totals(const ses_run_log *l); /* between open and close */
+/* Between open and close. Energy is that of all ranks, which all call it. */
+bool ses_run_log_totals(const ses_run_log *l, ses_run_totals *out, ses_err *e);
+/* After close, on all ranks: sums their energy. */
+bool ses_run_log_share(ses_run_log *l, ses_err *e);
 double ses_run_log_train_loss(const ses_run_log *l);     /* mean over updates, after close; NaN: none */
 /* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);

@@ -287,6 +287,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "tokens_per_batch", r->tokens_per_batch);
     ses_json_member_int(w, "bucket", o->bucket);
     ses_json_member_int(w, "accumulate", r->accumulate);
+    ses_training_put_lanes(r, w);
     ses_json_member_real(w, "lr", r->lr);
     ses_training_put_optimizer(r, w);
     for (size_t i = 0; i < o->n_set; i++) {
