@@ -236,6 +236,9 @@ static void test_reduce(void)
     ses_k_col_sum_ref(&x, (ses_dst){ y, true }, a, 2, 3, 3);
     CHECK(ALL_NEAR(y, 105, 207, 309));
     CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
+    double part[2] = { 0 };
+    ses_k_sum_squares_parts_ref(&x, part, a, 6, 4);
+    CHECK(near(part[0], 30) && near(part[1], 61));
     enum { N = 50000 };
     static ses_real many[N];
     for (int i = 0; i < N; i++) many[i] = (ses_real)(i % 3);

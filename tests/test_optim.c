@@ -1,8 +1,10 @@
 /* Optimizers against four steps of PyTorch and transformers (bert_adam, lamb: the papers' formulas in
  * double), schedules against transformers; groups, clipping, state. */
 #include "check.h"
+#include "nn/store_impl.h"
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
+#include "train/optim/optim_kind.h"
 
 #include <math.h>
 
@@ -219,6 +221,41 @@ static void test_state(void)
         ses_optim_free(a);
         ses_optim_free(b);
         ses_store_free(s);
+    }
+}
+
+/* Two optimizers of slices, cut inside the matrix unless the kind needs whole tensors, do what one does, and
+ * each lists its part of the state. */
+static void test_slices(void)
+{
+    for (size_t c = 0; c < SES_LEN(cases); c++) {
+        ses_err e = { 0 };
+        ses_optim_options o = cases[c].o;
+        o.name = cases[c].name;
+        o.ema_decay = 0.5;
+        ses_store *s = store_new(), *cut = store_new();
+        int64_t at = ses_optim_needs_whole_tensors(o.name) ? ses_store_flat_offset(cut, 1) : 7;
+        ses_optim *all = ses_optim_new(s, &o, &e), *low = ses_optim_new_slice(cut, &o, 0, at, &e),
+                  *high = ses_optim_new_slice(cut, &o, at, INT64_MAX, &e);
+        for (int t = 1; all && low && high && t <= 4; t++) {
+            set_grads(s, t, 1), set_grads(cut, t, 1);
+            ses_optim_step(all, -1, 1), ses_optim_step(low, -1, 1), ses_optim_step(high, -1, 1);
+        }
+        for (int i = 0; i < ALL; i++)
+            CHECK_MSG(value(s, i) == value(cut, i), "%s (case %zu)[%d]", o.name, c, i);
+        CHECK(ses_optim_state_count(all) == ses_optim_state_count(low));
+        for (size_t i = 0; i < ses_optim_state_count(all); i++) {
+            ses_optim_state x = ses_optim_state_at(all, i), a = ses_optim_state_at(low, i),
+                            b = ses_optim_state_at(high, i);
+            CHECK(x.n == x.total && a.total == x.n && b.total == x.n && a.n + b.n == x.n);
+            CHECK(x.offset == 0 && a.offset == 0 && (b.n == 0 || b.offset == a.n) && !strcmp(a.kind, x.kind));
+            CHECK(!a.n || !memcmp(x.data, a.data, (size_t)a.n * sizeof *a.data));
+            CHECK(!b.n || !memcmp(x.data + b.offset, b.data, (size_t)b.n * sizeof *b.data));
+        }
+        ses_optim_swap_ema(all), ses_optim_swap_ema(low), ses_optim_swap_ema(high);
+        for (int i = 0; i < ALL; i++) CHECK(value(s, i) == value(cut, i));
+        ses_optim_free(all), ses_optim_free(low), ses_optim_free(high);
+        ses_store_free(s), ses_store_free(cut);
     }
 }
 
@@ -467,6 +504,7 @@ int main(void)
     test_steps();
     test_matrices();
     test_state();
+    test_slices();
     test_average();
     test_asgd();
     test_groups();

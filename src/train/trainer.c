@@ -293,6 +293,19 @@ const char *ses_trainer_restore_error(const ses_trainer *t)
 }
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
 
+bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e)
+{
+    (void)t, (void)e;
+    return true;
+}
+
+bool ses_trainer_swap_average(ses_trainer *t, ses_err *e)
+{
+    (void)e;
+    for (size_t i = 0; i < t->n_stores; i++) ses_optim_swap_ema(t->optim[i]);
+    return true;
+}
+
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)
 {
     ses_buf_appendf(&t->log, "{%s}\n", members);

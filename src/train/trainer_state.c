@@ -17,7 +17,8 @@ enum { STATE_MAX = 1 << 28 };
 static const struct {
     const char *key;
     size_t offset;
-    bool optional; /* 0 where a checkpoint lacks it */
+    bool optional; /* 0 if a checkpoint lacks it */
+    bool if_used;  /* written if it is not 0 */
 } counters[] = {
     { "epoch", offsetof(ses_train_state, epoch) },
     { "index", offsetof(ses_train_state, index) },
@@ -29,6 +30,7 @@ static const struct {
     { "evaluated", offsetof(ses_train_state, evaluated) },
     { "best_update", offsetof(ses_train_state, best_update) },
     { "worse", offsetof(ses_train_state, bad_evals) },
+    { "waiting_predictions", offsetof(ses_train_state, accumulated_predictions), true, true },
     { "average_from", offsetof(ses_train_state, average_from), true },
     { "decays", offsetof(ses_train_state, decays), true },
     { "worse_since_decay", offsetof(ses_train_state, decay_evals), true },
@@ -54,6 +56,7 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
         { "sequences", s->sequences, 0, limit },
         { "tokens", s->tokens, 0, limit },
         { "worse", s->bad_evals, 0, limit },
+        { "waiting_predictions", s->accumulated_predictions, 0, limit },
         { "average_from", s->average_from, 0, s->updates },
         { "decays", s->decays, 0, limit },
         { "worse_since_decay", s->decay_evals, 0, limit },
@@ -100,9 +103,10 @@ static bool put_log(const ses_trainer *t, ses_json_writer *w, ses_err *e)
 static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
 {
     ses_json_begin_object(w);
-    for (size_t i = 0; i < SES_LEN(counters); i++) {
-        ses_json_member_int(w, counters[i].key, *counter(&t->at, i));
-    }
+    for (size_t i = 0; i < SES_LEN(counters); i++)
+        if (!counters[i].if_used || *counter(&t->at, i)) {
+            ses_json_member_int(w, counters[i].key, *counter(&t->at, i));
+        }
     ses_json_member_real(w, "waiting_loss", t->at.accumulated_loss);
     if (t->n_scores) {
         ses_json_member_array(w, "scores");
