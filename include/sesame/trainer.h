@@ -138,7 +138,8 @@ typedef struct ses_trainer_hooks {
     bool (*should_stop)(void *ctx);
     /* Evaluates the model: sets *metric, or NaN for no "best" checkpoint. False fails the run. */
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
-    /* Writes further files into dir, a checkpoint that is being saved; none may start with '.'. */
+    /* Writes further files into dir, a checkpoint that is being saved; none may start with '.'. Called on all
+     * ranks; dir is NULL except on rank 0. */
     bool (*add_files)(void *ctx, const char *dir, ses_err *e);
     void (*on_saved)(void *ctx, const char *dir); /* after each checkpoint */
 } ses_trainer_hooks;

@@ -100,8 +100,8 @@ enum { SES_SAFETENSORS_CHUNK = 1 << 20 }; /* bytes that a source produces at a t
 /* ---- a file that several processes write (safetensors_shared.c) ---- */
 
 /* All processes add the same tensors, by ses_safetensors_writer_add_slice. One creates the file, with its
- * header and its final size; then each writes the slices that it holds and syncs them. The bytes are those of
- * ses_safetensors_save. */
+ * header and its final size; then each writes the slices that it holds and syncs them. The file has the same
+ * bytes as one by ses_safetensors_save. */
 bool ses_safetensors_writer_add_slice(ses_safetensors_writer *w, const char *name, ses_dtype dtype,
                                       int64_t count, size_t first, size_t held, ses_tensor_source *source,
                                       void *ctx, ses_err *e);

@@ -310,6 +310,7 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
     o.eval_part = p->part + p->n_parts;
     o.n_eval_parts = p->n_eval;
     o.eval_held_out = p->eval_held_out;
+    o.comm = opt->run.comm;
     return check_pairs(p, o.passages.packing, e) ? ses_curriculum_new(&o, e) : NULL;
 }
 

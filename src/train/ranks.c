@@ -25,8 +25,7 @@ static int64_t checkpoint_lanes(const char *dir)
 {
     char *path = ses_path_join(dir, "trainer_state.json", NULL);
     ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load(path, STATE_MAX, NULL) : NULL;
-    const ses_json *settings =
-        d ? ses_json_get(ses_json_get(ses_json_root(d), "sesame"), "settings") : NULL;
+    const ses_json *settings = d ? ses_json_get(ses_json_get(ses_json_root(d), "sesame"), "settings") : NULL;
     int64_t lanes = settings ? 1 : 0;
     ses_json_int(ses_json_get(settings, "lanes"), &lanes);
     ses_json_free(d);

@@ -9,14 +9,14 @@
 #include "sesame/model.h"
 #include "sesame/training.h"
 
-/* Sets r->lanes if it is 0: those of the newest checkpoint in r->output if the run is resumed, else the
+/* Sets r->lanes if it is 0: the lanes of the newest checkpoint in r->output if the run is resumed, else the
  * number of ranks. Fails if there are more ranks than lanes. */
 bool ses_ranks_set_lanes(ses_training_options *r, ses_err *e);
 
 /* Fails unless all ranks see the folder of rank 0, which exists: they write checkpoints together. */
 bool ses_ranks_check_folder(ses_comm *c, const char *dir, ses_err *e);
 
-/* What the ranks of a run must have in common: what it is, and a text that is equal on all of them. */
+/* A property that the ranks of a run share: its name, and a text that is equal on all of them. */
 typedef struct ses_rank_fact {
     const char *what, *text;
 } ses_rank_fact;

@@ -95,7 +95,7 @@ static ses_energy add_before(ses_energy x, const ses_run_totals *before)
     return x;
 }
 
-/* What a rank has used. */
+/* Energy and memory that a rank has used. */
 typedef struct rank_use {
     double cpu_joules, gpu_joules;
     uint64_t peak_memory;

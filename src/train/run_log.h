@@ -77,7 +77,7 @@ double ses_run_log_elapsed(const ses_run_log *l); /* seconds since open, and of 
 bool ses_run_log_totals(const ses_run_log *l, ses_run_totals *out, ses_err *e);
 /* After close, on all ranks: sums their energy. */
 bool ses_run_log_share(ses_run_log *l, ses_err *e);
-double ses_run_log_train_loss(const ses_run_log *l);     /* mean over updates, after close; NaN: none */
+double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
 /* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
 /* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...); none of a

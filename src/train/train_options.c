@@ -45,15 +45,17 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 65536,
       .value = "G",
-      .help = "groups of batches whose gradients are summed in a fixed order: results depend on G, not on the "
-              "number of ranks, which is at most G; 0: the number of ranks, or as the resumed run" },
+      .help =
+          "groups of batches whose gradients are summed in a fixed order: results depend on G, not on the "
+          "number of ranks, which is at most G; 0: the number of ranks, or as the resumed run" },
     { .name = "loss-mean",
       .type = SES_OPT_CHOICE,
       .offset = AT(loss_mean),
       .def = "batches",
       .choices = "batches|tokens",
-      .help = "mean over the batches of an update: batches: of their mean losses; tokens: of all predictions, as "
-              "one large batch would" },
+      .help =
+          "mean over the batches of an update: batches: of their mean losses; tokens: of all predictions, as "
+          "one large batch would" },
     { .name = "optimizer",
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),

@@ -94,8 +94,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total_updates);
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
     if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
-    if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_dir_lock_new(t->dir, e)))) goto fail;
-    if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
+    if (!ses_trainer_open_dir(t, e)) goto fail;
     if (t->dir && o->source.hash)
         snprintf(t->data_hash, sizeof t->data_hash, "%016" PRIx64, o->source.hash(o->source.ctx));
     if (!unfreeze(t, 0, e)) goto fail;

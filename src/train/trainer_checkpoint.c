@@ -9,8 +9,8 @@
  *   manifest.json                    size and hash of each file
  * It is written under a temporary name, synced and renamed, so it is complete or absent.
  *
- * In distributed training all ranks write: each its slices of the optimizer state, rank 0 everything else. The
- * bytes do not depend on the number of ranks, and any number can continue from them. */
+ * In distributed training all ranks write: each its slices of the optimizer state, rank 0 everything else.
+ * The bytes do not depend on the number of ranks, and any number can continue from them. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,6 +18,7 @@
 #include "comm/comm_impl.h"
 #include "io/safetensors_impl.h"
 #include "manifest.h"
+#include "ranks.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
 #include "trainer_impl.h"
@@ -32,8 +33,8 @@ enum { NAME = 320 };
 
 /* ---- tensor files ---- */
 
-/* A buffer of the run: elements offset .. offset + n - 1 of a tensor of `total` elements. The others belong to
- * other ranks. */
+/* A buffer of the run: elements offset .. offset + n - 1 of a tensor of `total` elements. Other ranks have
+ * the others. */
 typedef struct slice {
     ses_real *data; /* [n], on the device */
     int64_t n, offset, total;
@@ -247,6 +248,18 @@ static bool remove_leftover(void *ctx, const char *name)
     return true;
 }
 
+static bool open_dir(ses_trainer *t, ses_err *e)
+{
+    return ses_dir_make(t->dir, e) && (t->lock = ses_dir_lock_new(t->dir, e)) && ses_dir_recover(t->dir, e);
+}
+
+bool ses_trainer_open_dir(ses_trainer *t, ses_err *e)
+{
+    if (!t->dir) return true;
+    return ses_comm_all_ok(t->o.comm, ses_comm_rank(t->o.comm) || open_dir(t, e), e) &&
+           ses_ranks_check_folder(t->o.comm, t->dir, e);
+}
+
 /* Deletes all checkpoints but the newest keep_checkpoints, the best and the one just saved. */
 static bool prune(ses_trainer *t, const char *saved, ses_err *e)
 {
@@ -299,8 +312,7 @@ static bool write_files(ses_trainer *t, const char *temp, ses_err *e)
     ses_comm *c = t->o.comm;
     bool first = !ses_comm_rank(c);
     if (!ses_comm_all_ok(c, !first || begin_files(t, temp, e), e)) return false;
-    bool ok = !t->hooks || !t->hooks->add_files ||
-              t->hooks->add_files(t->hooks->ctx, first ? temp : NULL, e);
+    bool ok = !t->hooks || !t->hooks->add_files || t->hooks->add_files(t->hooks->ctx, first ? temp : NULL, e);
     ok = ok && write_parts(t, temp, ses_safetensors_fill, e);
     return ses_comm_all_ok(c, ok, e) && ses_comm_all_ok(c, !first || end_files(t, temp, e), e);
 }
@@ -334,7 +346,7 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
                       : NULL;
     bool ok = path && set_best_dir(t, path, e);
     if (first) ses_dir_each(t->dir, remove_leftover, t->dir, NULL);
-    ok = ok && write_files(t, temp, e) &&
+    ok = ok && ses_trainer_gather_weights(t, e) && write_files(t, temp, e) &&
          ses_comm_all_ok(t->o.comm, !first || ses_dir_replace(temp, path, e), e);
     if (!ok && temp && first) ses_dir_remove(temp, NULL);
     if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
