@@ -100,17 +100,28 @@ static bool open_all(ses_pretrain *p, ses_err *e)
 /* All ranks have opened the same corpora and models. */
 static bool agree(ses_pretrain *p, ses_err *e)
 {
-    char corpora[64], options[200];
+    char corpora[64];
+    ses_comm *c = p->o.run.comm;
     uint64_t hash = 1469598103934665603u;
     ses_model *const model[] = { p->model, p->generator };
     for (size_t i = 0; i < p->n_corpora; i++)
         hash = (hash ^ ses_corpus_info_of(p->corpus[i])->content_hash) * 1099511628211u;
     snprintf(corpora, sizeof corpora, "%zu corpora, hash %016" PRIx64, p->n_corpora, hash);
-    snprintf(options, sizeof options, "max-time %g, eval-tokens %" PRId64 ", ema %g", p->o.max_seconds,
-             p->o.eval_tokens, p->o.ema_decay);
-    const ses_rank_fact fact[] = { { "the corpus", corpora }, { "the options of the run", options } };
-    return ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, p->generator ? 2 : 1, e) &&
-           ses_comm_bcast(p->o.run.comm, &p->updates, sizeof p->updates, 0, e);
+    const ses_rank_fact fact[] = { { "the corpus", corpora } };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) {
+        ses_json_begin_object(w);
+        ses_ranks_put_control(&p->o.run, w);
+        ses_json_member_real(w, "max-time", p->o.max_seconds);
+        ses_json_member_int(w, "eval-tokens", p->o.eval_tokens);
+        ses_json_end_object(w);
+    }
+    char *control = ses_ranks_settings_text(w, e);
+    bool ok = ses_comm_all_ok(c, control != NULL, e) && ses_ranks_agree_settings(c, control, e) &&
+              ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, p->generator ? 2 : 1, e) &&
+              ses_comm_bcast(c, &p->updates, sizeof p->updates, 0, e);
+    ses_free(control);
+    return ok;
 }
 
 ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, ses_err *e)

@@ -3,8 +3,10 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "comm/comm_impl.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
+#include "train/ranks.h"
 #include "train/train_options.h"
 
 #include <inttypes.h>
@@ -388,7 +390,9 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
     const ses_pretrain_options *opt = &p->o;
     p->curriculum = ses_pretrain_open_curriculum(p, 0, p->updates ? p->updates : opt->run.steps, e);
     p->settings = p->curriculum ? settings(p, e) : NULL;
-    if (!p->settings) return false;
+    if (!ses_comm_all_ok(opt->run.comm, p->settings != NULL, e) ||
+        !ses_ranks_agree_settings(opt->run.comm, p->settings, e))
+        return false;
     ses_trainer_options o = { .model = p->model,
                               .generator = p->generator,
                               .source = ses_curriculum_source(p->curriculum),
@@ -397,6 +401,9 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
                               .extra_params = { ses_distill_store(p->teacher.distill) },
                               .max_grad_norm = opt->run.max_grad_norm,
                               .accumulate = opt->run.accumulate,
+                              .comm = opt->run.comm,
+                              .lanes = opt->run.lanes,
+                              .weight_by_tokens = opt->run.weight_by_tokens,
                               .recompute = opt->run.recompute,
                               .updates = ses_curriculum_updates(p->curriculum),
                               .seed = (uint64_t)opt->run.seed,

@@ -9,6 +9,7 @@
 #include "checkpoint_dir.h"
 #include "comm/comm_impl.h"
 #include "sesame/version.h"
+#include "settings_compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,25 +132,63 @@ static void describe_device(const ses_device *d, char *text, size_t size)
              ses_dtype_name(d->activation_dtype));
 }
 
-/* Ranks that evaluate or save at different updates would wait for each other. */
-static void describe_control(const ses_training_options *r, char *text, size_t size)
+void ses_ranks_put_control(const ses_training_options *r, ses_json_writer *w)
 {
-    snprintf(text, size,
-             "lanes %" PRId64 ", eval-every %" PRId64 ", save-every %" PRId64 ", keep %" PRId64
-             ", epochs %g, steps %" PRId64 ", seed %" PRId64 ", resume %d, overwrite %d, output %s",
-             r->lanes, r->eval_every, r->save_every, r->keep_checkpoints, r->epochs, r->steps, r->seed,
-             r->resume, r->overwrite, r->output ? r->output : "none");
+    ses_json_member_int(w, "lanes", r->lanes);
+    ses_json_member_int(w, "eval-every", r->eval_every);
+    ses_json_member_int(w, "save-every", r->save_every);
+    ses_json_member_int(w, "keep", r->keep_checkpoints);
+    ses_json_member_real(w, "epochs", r->epochs);
+    ses_json_member_int(w, "steps", r->steps);
+    ses_json_member_int(w, "seed", r->seed);
+    ses_json_member_bool(w, "recompute", r->recompute);
+    ses_json_member_string(w, "output", r->output);
+    ses_json_member_bool(w, "resume", r->resume);
+    ses_json_member_bool(w, "overwrite", r->overwrite);
+}
+
+char *ses_ranks_settings_text(ses_json_writer *w, ses_err *e)
+{
+    const char *text = w ? ses_json_writer_text(w, NULL, e) : NULL;
+    char *copy = text ? ses_strdup(text, e) : NULL;
+    ses_json_writer_free(w);
+    return copy;
+}
+
+/* first: the settings of rank 0. */
+static bool compare_with_first(const char *first, const char *settings, ses_err *e)
+{
+    ses_setting_difference x;
+    ses_json_doc *a = ses_json_parse(first, strlen(first), e),
+                 *b = a ? ses_json_parse(settings, strlen(settings), e) : NULL;
+    bool ok = b && ses_settings_compare(ses_json_root(a), ses_json_root(b), &x, e) &&
+              (!x.key || ses_fail(e, SES_EARG, "%s is %s, but on rank 0 it is %s", x.key, x.b, x.a));
+    ses_json_free(a);
+    ses_json_free(b);
+    return ok;
+}
+
+bool ses_ranks_agree_settings(ses_comm *c, const char *settings, ses_err *e)
+{
+    uint64_t n = strlen(settings) + 1;
+    if (ses_comm_size(c) == 1) return true;
+    if (!ses_comm_bcast(c, &n, sizeof n, 0, e)) return false;
+    char *first = ses_alloc((size_t)n, e);
+    if (first && !ses_comm_rank(c)) memcpy(first, settings, (size_t)n);
+    bool ok = ses_comm_all_ok(c, first != NULL, e) && ses_comm_bcast(c, first, (size_t)n, 0, e) &&
+              ses_comm_all_ok(c, compare_with_first(first, settings, e), e);
+    ses_free(first);
+    return ok;
 }
 
 bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, size_t n,
                      ses_model *const *model, size_t n_models, ses_err *e)
 {
-    char device[320], control[1024], weights[24];
+    char device[320], weights[24];
     ses_comm *c = r->comm;
     if (ses_comm_size(c) == 1) return true;
     const ses_device *dev = ses_store_device(ses_model_store(model[0]));
     describe_device(dev, device, sizeof device);
-    describe_control(r, control, sizeof control);
     if (!ses_comm_agree(c, "the version of Sesame", SES_VERSION, e) ||
         !ses_comm_agree(c, "the device", device, e))
         return false;
@@ -158,7 +197,6 @@ bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, s
         return false;
     for (size_t i = 0; i < n; i++)
         if (!ses_comm_agree(c, fact[i].what, fact[i].text, e)) return false;
-    if (!ses_comm_agree(c, "the options of the run", control, e)) return false;
     bool hashed = hash_weights(model, n_models, weights, sizeof weights, e);
     return ses_comm_all_ok(c, hashed, e) && ses_comm_agree(c, "the model (hash of its weights)", weights, e);
 }

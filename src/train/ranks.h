@@ -6,6 +6,7 @@
 #ifndef SES_TRAIN_RANKS_H
 #define SES_TRAIN_RANKS_H
 
+#include "sesame/json.h"
 #include "sesame/model.h"
 #include "sesame/training.h"
 
@@ -21,10 +22,18 @@ typedef struct ses_rank_fact {
     const char *what, *text;
 } ses_rank_fact;
 
-/* Fails, naming the first rank that differs: the facts in their order, then version, device and instruction
- * set, the options that decide when a run evaluates and saves, and the weights. */
+/* Fails, naming the first rank that differs: version, device and instruction set, the facts in their order,
+ * the weights. */
 bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, size_t n,
                      ses_model *const *model, size_t n_models, ses_err *e);
+
+/* The same for settings, a JSON object: names the first setting that differs from that of rank 0. */
+bool ses_ranks_agree_settings(ses_comm *c, const char *settings, ses_err *e);
+/* Options that decide when a run evaluates, saves and ends, as members of a JSON object: ranks that differ
+ * would wait for each other. */
+void ses_ranks_put_control(const ses_training_options *r, ses_json_writer *w);
+/* The text of a finished object; frees the writer. Free with ses_free. */
+char *ses_ranks_settings_text(ses_json_writer *w, ses_err *e);
 
 /* A failed rank's error, for the line that the run reports: "rank 2 on node7: ...". An error that names a
  * rank stays. Returns false. */

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "checkpoint_dir.h"
+#include "settings_compare.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -156,46 +157,13 @@ static bool other_setting(const char *key, const char *was, const char *now, ses
                : "resume it with the same settings");
 }
 
-/* Settings that are written only if they differ from these values. */
-static void put_default(const char *key, ses_json_writer *w)
-{
-    if (!strcmp(key, "lanes"))
-        ses_json_put_int(w, 1);
-    else if (!strcmp(key, "loss_mean"))
-        ses_json_put_string(w, "batches");
-    else
-        ses_json_put_null(w);
-}
-
-/* NULL: the setting is absent. */
-static bool same_setting(const char *key, const ses_json *was, const ses_json *now, ses_err *e)
-{
-    ses_json_writer *a = ses_json_writer_new(0, e), *b = a ? ses_json_writer_new(0, e) : NULL;
-    if (b) now ? ses_json_put_value(a, now) : put_default(key, a);
-    if (b) was ? ses_json_put_value(b, was) : put_default(key, b);
-    const char *x = b ? ses_json_writer_text(a, NULL, e) : NULL,
-               *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
-    bool ok = y && (!strcmp(x, y) || other_setting(key, y, x, e));
-    ses_json_writer_free(a);
-    ses_json_writer_free(b);
-    return ok;
-}
-
-/* Fails on the first setting that differs. Some are written only if they are given: a setting may be absent
- * in either run. */
+/* Fails on the first setting that differs. */
 static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
 {
+    ses_setting_difference x;
     ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), e);
-    const ses_json *now = d ? ses_json_root(d) : NULL;
-    bool ok = d != NULL;
-    for (size_t i = 0; ok && i < ses_json_len(now); i++) {
-        const char *key = ses_json_key(now, i, NULL);
-        ok = same_setting(key, ses_json_get(was, key), ses_json_at(now, i), e);
-    }
-    for (size_t i = 0; ok && i < ses_json_len(was); i++) {
-        const char *key = ses_json_key(was, i, NULL);
-        if (!ses_json_get(now, key)) ok = same_setting(key, ses_json_at(was, i), NULL, e);
-    }
+    bool ok = d && ses_settings_compare(was, ses_json_root(d), &x, e) &&
+              (!x.key || other_setting(x.key, x.a, x.b, e));
     ses_json_free(d);
     return ok;
 }

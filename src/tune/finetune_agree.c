@@ -2,6 +2,7 @@
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
+#include "comm/comm_impl.h"
 #include "train/ranks.h"
 #include "train/train_options.h"
 
@@ -71,16 +72,28 @@ static uint64_t hash_of(const ses_dataset *data)
 /* All ranks have read the same data and models. */
 bool ses_finetune_agree(ses_finetune *f, ses_err *e)
 {
-    char data[128], options[200];
+    char data[128];
     const ses_finetune_options *o = &f->o;
     ses_model *const model[] = { f->tuner->model };
     if (ses_comm_size(o->run.comm) == 1) return true;
     snprintf(data, sizeof data, "training data %016" PRIx64 ", evaluation data %016" PRIx64,
              hash_of(f->train.data), hash_of(f->eval.data));
-    snprintf(options, sizeof options, "eval-epochs %g, patience %" PRId64 ", metric %s, bootstrap %" PRId64,
-             o->eval_epochs, o->patience, ses_finetune_metric(f), o->bootstrap);
-    const ses_rank_fact fact[] = { { "the data (hash)", data },
-                                   { "the settings", f->settings },
-                                   { "the options of the run", options } };
-    return ses_ranks_agree(&o->run, fact, SES_LEN(fact), model, 1, e);
+    const ses_rank_fact fact[] = { { "the data (hash)", data } };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) {
+        ses_json_begin_object(w);
+        ses_ranks_put_control(&o->run, w);
+        ses_json_member_real(w, "eval-epochs", o->eval_epochs);
+        ses_json_member_int(w, "patience", o->patience);
+        ses_json_member_string(w, "metric", ses_finetune_metric(f));
+        ses_json_member_int(w, "bootstrap", o->bootstrap);
+        ses_json_end_object(w);
+    }
+    char *control = ses_ranks_settings_text(w, e);
+    bool ok = ses_comm_all_ok(o->run.comm, control != NULL, e) &&
+              ses_ranks_agree_settings(o->run.comm, f->settings, e) &&
+              ses_ranks_agree_settings(o->run.comm, control, e) &&
+              ses_ranks_agree(&o->run, fact, SES_LEN(fact), model, 1, e);
+    ses_free(control);
+    return ok;
 }
