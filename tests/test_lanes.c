@@ -246,7 +246,7 @@ static void test_sum(const setting *x)
 
 typedef struct expected {
     setting s;
-    ses_real *weights[2], *state[2], *averages; /* of the model and the extra parameters */
+    ses_real *weights[2], *state[2], *averages; /* model, extra parameters */
     trace t;
 } expected;
 
@@ -272,7 +272,7 @@ static ses_real *state_of(const ses_optim *o)
     return p;
 }
 
-static void compare_state(const ses_optim *o, const ses_real *all, bool cut)
+static void compare_state(const ses_optim *o, const ses_real *all, bool split)
 {
     size_t at = 0, here = 0;
     for (size_t i = 0; i < ses_optim_state_count(o); i++) {
@@ -281,7 +281,7 @@ static void compare_state(const ses_optim *o, const ses_real *all, bool cut)
         at += (size_t)x.total;
         here += (size_t)x.n;
     }
-    CHECK(!cut || !at || here < at);
+    CHECK(!split || !at || here < at);
 }
 
 static void run_rank(ses_comm *c, void *ctx)

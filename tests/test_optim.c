@@ -224,8 +224,8 @@ static void test_state(void)
     }
 }
 
-/* Two optimizers of slices, cut inside the matrix unless the kind needs whole tensors, do what one does, and
- * each lists its part of the state. */
+/* Two optimizers of slices do the steps of one, and each lists its part of the state. The slices end inside
+ * the matrix, unless the kind needs whole tensors. */
 static void test_slices(void)
 {
     for (size_t c = 0; c < SES_LEN(cases); c++) {
@@ -233,16 +233,16 @@ static void test_slices(void)
         ses_optim_options o = cases[c].o;
         o.name = cases[c].name;
         o.ema_decay = 0.5;
-        ses_store *s = store_new(), *cut = store_new();
-        int64_t at = ses_optim_needs_whole_tensors(o.name) ? ses_store_flat_offset(cut, 1) : 7;
-        ses_optim *all = ses_optim_new(s, &o, &e), *low = ses_optim_new_slice(cut, &o, 0, at, &e),
-                  *high = ses_optim_new_slice(cut, &o, at, INT64_MAX, &e);
+        ses_store *s = store_new(), *split = store_new();
+        int64_t at = ses_optim_needs_whole_tensors(o.name) ? ses_store_flat_offset(split, 1) : 7;
+        ses_optim *all = ses_optim_new(s, &o, &e), *low = ses_optim_new_slice(split, &o, 0, at, &e),
+                  *high = ses_optim_new_slice(split, &o, at, INT64_MAX, &e);
         for (int t = 1; all && low && high && t <= 4; t++) {
-            set_grads(s, t, 1), set_grads(cut, t, 1);
+            set_grads(s, t, 1), set_grads(split, t, 1);
             ses_optim_step(all, -1, 1), ses_optim_step(low, -1, 1), ses_optim_step(high, -1, 1);
         }
         for (int i = 0; i < ALL; i++)
-            CHECK_MSG(value(s, i) == value(cut, i), "%s (case %zu)[%d]", o.name, c, i);
+            CHECK_MSG(value(s, i) == value(split, i), "%s (case %zu)[%d]", o.name, c, i);
         CHECK(ses_optim_state_count(all) == ses_optim_state_count(low));
         for (size_t i = 0; i < ses_optim_state_count(all); i++) {
             ses_optim_state x = ses_optim_state_at(all, i), a = ses_optim_state_at(low, i),
@@ -253,9 +253,9 @@ static void test_slices(void)
             CHECK(!b.n || !memcmp(x.data + b.offset, b.data, (size_t)b.n * sizeof *b.data));
         }
         ses_optim_swap_ema(all), ses_optim_swap_ema(low), ses_optim_swap_ema(high);
-        for (int i = 0; i < ALL; i++) CHECK(value(s, i) == value(cut, i));
+        for (int i = 0; i < ALL; i++) CHECK(value(s, i) == value(split, i));
         ses_optim_free(all), ses_optim_free(low), ses_optim_free(high);
-        ses_store_free(s), ses_store_free(cut);
+        ses_store_free(s), ses_store_free(split);
     }
 }
 

@@ -14,7 +14,8 @@ typedef struct ses_flat {
 } ses_flat;
 ses_flat ses_store_flat(const ses_store *s);
 
-/* Where parameter i starts in the flat buffers; -1: its values are elsewhere (shared, or a LoRA base). */
+/* The first element of parameter i in the flat buffers; -1: its values have other memory (shared, or a LoRA
+ * base). */
 int64_t ses_store_flat_offset(const ses_store *s, size_t i);
 
 /* ses_store_sync_bf16 for elements begin .. end - 1 of the flat buffers. */

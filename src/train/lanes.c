@@ -57,7 +57,7 @@ struct ses_lanes {
     ses_real *received[MAX_STORES]; /* [partial sums of the other ranks, elements of the shard] */
     int64_t received_cap[MAX_STORES];
     ses_tape_watch watch;
-    ses_err err; /* of a watched pass; reported by add */
+    ses_err err; /* error of a watched pass, which ses_lanes_add reports */
 };
 
 /* ---- construction ---- */

@@ -1,13 +1,14 @@
-/* The gradient of an update: the sums of its lanes, added by the tree of lane_tree.h, on one or several ranks.
+/* The gradient of an update: the sums of its lanes, added by the tree of lane_tree.h, on one or several
+ * ranks.
  *
- * A rank computes consecutive lanes, one after another, in the stores' gradient buffers. It adds what the tree
- * allows at once and keeps at most log2(lanes) + 1 partial sums. Then the ranks exchange their partial sums:
- * each receives those of the elements it owns (shards.h) and adds them, again by the tree. No step depends on
- * the number of ranks but the question who does it.
+ * A rank computes consecutive lanes, one after another, in the stores' gradient buffers. It adds as far as
+ * the tree allows and keeps at most log2(lanes) + 1 partial sums. Then the ranks exchange partial sums: each
+ * receives the sums of its own elements (shards.h) and adds them, again by the tree. The number of ranks
+ * decides who adds; the tree decides the order.
  *
- * The exchange is done in buckets of a fixed number of elements. With a watched backward pass (ses_lanes_watch), a
- * bucket is sent as soon as the last lane of the rank has completed it. All ranks send the buckets in one
- * order: that in which the first update of rank 0 completed them.
+ * Partial sums are sent in buckets of a fixed number of elements. During a watched backward pass
+ * (ses_lanes_watch) a bucket is sent as soon as the last lane of the rank has completed it. All ranks send
+ * the buckets in one order: that in which the first update of rank 0 completed them.
  *
  * The communicator, device and stores are borrowed. One thread. */
 #ifndef SES_TRAIN_LANES_H
@@ -27,7 +28,7 @@ typedef struct ses_lanes_options {
     size_t n_stores;
     int64_t lanes;
     int64_t bucket;     /* elements; 0: 6,553,600 */
-    bool whole_tensors; /* shards are cut between parameters, not inside */
+    bool whole_tensors; /* a parameter has one owner */
     bool no_overlap;    /* ses_lanes_watch returns NULL */
 } ses_lanes_options;
 

@@ -1,9 +1,9 @@
 /* Who owns which part of a store's flat buffers in distributed training.
  *
- * The flat buffers (store_impl.h) are cut into cells. Cells depend on the store and the kind of optimizer, not
- * on the number of ranks: the sum of squares of the gradient is computed cell by cell and added in order, so
- * the gradient norm has the same bits for any number of ranks. A rank owns consecutive cells: it keeps the
- * optimizer's state of these elements and updates them.
+ * The flat buffers (store_impl.h) are divided into cells. Cells depend on the store and the kind of
+ * optimizer, not on the number of ranks: the sum of squares of the gradient is computed cell by cell and
+ * added in order, so the gradient norm has the same bits for any number of ranks. A rank owns consecutive
+ * cells: it keeps the optimizer's state of these elements and updates them.
  *
  * Elementwise optimizers: at most 256 cells of equal size. Optimizers that need whole tensors: the cells of a
  * parameter have one owner.

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "model/model_desc.h"
 #include "nn/store_impl.h"
-#include "optim/optim_kind.h"
 #include "sesame/ops.h"
+#include "train/optim/optim_kind.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -80,8 +80,9 @@ static bool check_models(const ses_trainer *t, ses_err *e)
 static bool check_weights(const ses_trainer *t, ses_err *e)
 {
     return !t->o.weight_by_tokens || !t->o.loss || t->o.predictions ||
-           ses_fail(e, SES_EUNSUPPORTED,
-                    "batches cannot be weighted by their predictions: this loss is no mean over predictions");
+           ses_fail(
+               e, SES_EUNSUPPORTED,
+               "batches cannot be weighted by their predictions: this loss is not a mean over predictions");
 }
 
 /* Sets models, stores and counters from the options. */
@@ -111,16 +112,14 @@ static bool init_schedule(ses_trainer *t, ses_err *e)
     return true;
 }
 
-/* Rank 0 makes, locks and cleans the folder of all ranks. */
 static bool open_folder(ses_trainer *t, const ses_trainer_options *o, ses_err *e)
 {
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
     bool ok = t->settings && (!o->dir || (t->dir = ses_strdup(o->dir, e)));
-    if (ok && t->dir && t->rank == 0)
-        ok = ses_dir_make(t->dir, e) && (t->lock = ses_dir_lock_new(t->dir, e)) && ses_dir_recover(t->dir, e);
-    if (ok && o->source.hash && (t->dir || t->ranks > 1))
+    if (!ses_comm_all_ok(o->comm, ok, e) || !ses_trainer_open_dir(t, e)) return false;
+    if (o->source.hash && (t->dir || t->ranks > 1))
         snprintf(t->data_hash, sizeof t->data_hash, "%016" PRIx64, o->source.hash(o->source.ctx));
-    return ses_comm_all_ok(o->comm, ok, e);
+    return true;
 }
 
 static bool open_optimizers(ses_trainer *t, ses_err *e)
@@ -180,7 +179,7 @@ bool ses_trainer_wrap_batch(const ses_trainer *t, int64_t index, ses_err *e)
                     t->at.epoch + 1, index + 1, *where ? " (" : "", where, *where ? ")" : "");
 }
 
-/* Is a weight or gradient of parameter i of store m not finite, among those this rank owns? */
+/* Is a weight or gradient of parameter i of store m not finite, among the elements of this rank? */
 static bool is_not_finite(const ses_trainer *t, size_t m, size_t i, bool gradients)
 {
     const ses_tensor *w = ses_store_at(t->store[m], i)->tensor;
@@ -294,7 +293,7 @@ static bool count_predictions(const ses_trainer *t, const ses_batch *b, int64_t 
                           : ses_head_predictions(&t->o.model->class->head[0], b);
     return *n >= 0 ||
            ses_fail(e, SES_EUNSUPPORTED,
-                    "the loss of this batch is no mean over predictions, so that batches cannot be "
+                    "the loss of this batch is not a mean over predictions, so that batches cannot be "
                     "weighted by their number; train without token weights");
 }
 

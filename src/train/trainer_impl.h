@@ -79,6 +79,12 @@ bool ses_trainer_step_lanes(ses_trainer *t, ses_step_result *out, ses_err *e);
 /* Appends to t->score. */
 bool ses_trainer_keep_score(ses_trainer *t, double score, ses_err *e);
 
+/* Creates and locks t->dir on rank 0, and checks that all ranks see it (trainer_checkpoint.c). */
+bool ses_trainer_open_dir(ses_trainer *t, ses_err *e);
+
+/* Reads trainer_state.json: fails with SES_EARG if settings, seed or data differ (trainer_state.c). */
+bool ses_trainer_read_state(ses_trainer *t, const char *path, ses_err *e);
+
 /* Repeats the gradual unfreezing up to the current epoch of a resumed run. */
 bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e);
 

@@ -1,14 +1,13 @@
 /* A step of a trainer with lanes: an update, of which each rank computes its lanes. */
 #include "base/alloc.h"
-#include "optim/optim_kind.h"
+#include "train/optim/optim_kind.h"
 #include "trainer_impl.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What the ranks tell each other in an update: rows [ranks] of `bytes` bytes, a rank's header and then the
- * results of its batches. */
+/* The message of a rank in an update: a header and the results of its batches, `bytes` bytes in all. */
 typedef struct rank_header {
     int64_t wants_stop;
 } rank_header;
@@ -32,7 +31,7 @@ static bool open_rows(ses_trainer *t, ses_err *e)
            (t->rows->all = ses_alloc_array((size_t)t->ranks, t->rows->bytes, e));
 }
 
-/* What must be equal on all ranks. */
+/* Ranks that differ in these would compute something else, or wait for each other. */
 static bool agree(const ses_trainer *t, ses_err *e)
 {
     char text[160];

@@ -14,7 +14,7 @@ static bool is_due(const ses_trainer *t, int64_t every)
     return every == 0 && t->at.index == t->epoch_batches;
 }
 
-/* The last update crossed a multiple of `epochs`. Its batches started at a multiple of the batches per update. */
+/* The last update crossed a multiple of `epochs`. Its first batch is a multiple of the batches per update. */
 static bool crossed_epochs(const ses_trainer *t, double epochs)
 {
     int64_t each = ses_trainer_update_batches(t);
@@ -110,8 +110,8 @@ static bool save_due(const ses_trainer *t, const ses_trainer_hooks *h)
 /* This rank's answer. */
 static bool wants_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
 
-/* Before a step. Several ranks stop after the update in which one of them wanted to: they learn of it from the
- * results of that update, without a message of its own. */
+/* Before a step. Several ranks stop after the update in which one of them wanted to: they learn of it from
+ * the results of that update, without a message of its own. */
 static bool should_stop(ses_trainer *t, const ses_trainer_hooks *h)
 {
     if (t->ranks == 1) return wants_stop(h);

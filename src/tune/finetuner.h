@@ -66,6 +66,8 @@ typedef struct ses_finetuner {
     const ses_lora *lora;
     bool unlabeled; /* the examples have no labels and no target texts */
     ses_device *dev;
+    ses_comm *comm;  /* ranks that share evaluations; borrowed; NULL: one rank */
+    bool is_stopped; /* the last pass ended because the callback of a rank asked for it */
     ses_tokenizer *tokenizer;
     const char *tokenizer_path;
     ses_encode_ctx *tokens;
@@ -189,8 +191,8 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e);
 
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *out, ses_err *e);
-/* progress: called after each batch with the sequences done; false ends the pass with an error. May be
- * NULL. */
+/* progress: called after each batch (of each rank) with the sequences done; false ends the pass with an error
+ * on all ranks. May be NULL. */
 bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *out,
                            bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e);
 

@@ -17,6 +17,7 @@ static const ses_opt opt[] = {
       .offset = AT(grid),
       .value = "NAME=VALUE,VALUE...",
       .help = "one run per value of an option; several: every combination" },
+    SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
 
@@ -67,5 +68,6 @@ const ses_command ses_command_finetune = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_finetune_args),
     .open_stored = open_stored,
+    .uses_ranks = true,
     .run = ses_finetune_command,
 };

@@ -3,6 +3,7 @@
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_pretrain_args, s, ses_pretrain_setting_table),
+    SES_OPT_INCLUDE(ses_pretrain_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_pretrain_args, compute, ses_compute_options),
 };
 
@@ -43,5 +44,6 @@ const ses_command ses_command_pretrain = {
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_pretrain_args),
     .open_stored = open_stored,
+    .uses_ranks = true,
     .run = ses_pretrain_command,
 };

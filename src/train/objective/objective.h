@@ -79,6 +79,7 @@ typedef struct ses_metric_sums {
 } ses_metric_sums;
 void ses_metric_sums_add(ses_metric_sums *sums, const char *objective, const char *metric, double sum,
                          double count);
+void ses_metric_sums_merge(ses_metric_sums *to, const ses_metric_sums *from); /* adds each sum once */
 /* 0: no such metric, or a count of 0. */
 double ses_metric_sums_mean(const ses_metric_sums *sums, const char *objective, const char *metric);
 
