@@ -17,7 +17,8 @@ typedef struct ses_comm ses_comm;
 typedef struct ses_comm_options {
     /* "auto": from the environment (mpirun, srun, torchrun), "none": one rank, "mpi", "tcp". NULL: auto */
     const char *transport;
-    /* Seconds without a heartbeat after which a rank counts as lost; 0: 30. */
+    /* Seconds without a heartbeat after which a rank counts as lost; 0: 30. Ranks have ten
+     * times as long to join. */
     double timeout;
     /* Seconds that a rank may make no progress while others wait for it, heartbeats or not; 0: 1800. */
     double stall_timeout;

@@ -5,8 +5,10 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 static const ses_transport *const transports[] = {
@@ -16,7 +18,10 @@ static const ses_transport *const transports[] = {
 };
 
 static const double default_timeout = 30, default_stall = 1800;
-enum { JOIN_FACTOR = 10 }; /* ranks may take this many timeouts to join */
+enum {
+    JOIN_FACTOR = 10,    /* ranks may take this many timeouts to join */
+    DECISION_SECONDS = 5 /* for the ranks to agree on the error of the run */
+};
 
 static bool find_transport(ses_comm *c, ses_err *e)
 {
@@ -28,25 +33,69 @@ static bool find_transport(ses_comm *c, ses_err *e)
            ses_fail(e, SES_EARG, "unknown transport \"%s\": expected auto, none, tcp or mpi", name);
 }
 
-static void fill_info(ses_rank_info *info)
+static void fill_info(const ses_comm *c, int port, ses_rank_info *info)
 {
+    uint64_t cookie = ses_hash(ses_hash_key_new(), "control", 7); /* that of rank 0 counts */
+    ses_hello h = ses_hello_of(SES_HELLO_CONTROL, c->launch.rank, c->launch.size, cookie, port);
     *info = (ses_rank_info){ .pid = getpid() };
     if (gethostname(info->host, sizeof info->host - 1) || !*info->host)
         snprintf(info->host, sizeof info->host, "unknown");
+    ses_hello_write(&h, info->control);
+}
+
+/* Reads the records of all ranks; the versions are equal. */
+static bool read_info(ses_comm *c, ses_err *e)
+{
+    for (int r = 0; r < c->launch.size; r++) {
+        c->info[r].host[SES_HOST_SIZE - 1] = 0;
+        c->host[r] = c->info[r].host;
+        if (!ses_hello_read(&c->control[r], c->info[r].control) || c->control[r].rank != r)
+            return ses_fail(e, SES_EFORMAT,
+                            "rank %d on %s sent an invalid record: use the same build everywhere", r,
+                            c->host[r]);
+        if (!ses_hello_check_version(&c->control[r], c->host[r], e)) return false;
+    }
+    return true;
 }
 
 /* Tells the other ranks about this one. */
-static bool introduce(ses_comm *c, ses_err *e)
+static bool introduce(ses_comm *c, int port, ses_err *e)
 {
     ses_rank_info mine;
     size_t n = (size_t)c->launch.size;
     if (!(c->info = ses_alloc_array(n, sizeof *c->info, e)) ||
+        !(c->host = ses_alloc_array(n, sizeof *c->host, e)) ||
+        !(c->control = ses_alloc_array(n, sizeof *c->control, e)) ||
         !(c->block = ses_alloc_array(2 * n, sizeof *c->block, e)))
         return false;
-    fill_info(&mine);
-    if (!ses_comm_allgather_equal(c, &mine, sizeof mine, c->info, e)) return false;
-    for (size_t r = 0; r < n; r++) c->info[r].host[SES_HOST_SIZE - 1] = 0;
-    return true;
+    fill_info(c, port, &mine);
+    return ses_comm_allgather_equal(c, &mine, sizeof mine, c->info, e) && read_info(c, e);
+}
+
+/* Connects the ranks of a transport, and their control channel. */
+static bool join(ses_comm *c, ses_err *e)
+{
+    int port = 0, listener = -1;
+    double seconds = JOIN_FACTOR * c->options.timeout;
+    if (!c->transport) return introduce(c, 0, e);
+    c->link = c->transport->open(&c->launch, seconds, e);
+    if (!c->link) return false;
+    c->watch.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->watch.wake_fd < 0) return ses_fail(e, SES_EIO, "eventfd: %s", strerror(errno));
+    listener = ses_net_listen(0, &port, e);
+    if (listener < 0 || !introduce(c, port, e)) {
+        ses_net_close(&listener);
+        return false;
+    }
+    ses_heartbeat_options o = { .rank = c->launch.rank,
+                                .size = c->launch.size,
+                                .control = c->control,
+                                .host = c->host,
+                                .watch = &c->watch,
+                                .timeout = c->options.timeout,
+                                .stall_timeout = c->options.stall_timeout };
+    c->heart = ses_heartbeat_open(&o, listener, seconds, e);
+    return c->heart != NULL;
 }
 
 ses_comm *ses_comm_open(const ses_comm_options *o, ses_err *e)
@@ -60,12 +109,9 @@ ses_comm *ses_comm_open(const ses_comm_options *o, ses_err *e)
     atomic_store(&c->watch.update, -1);
     bool ok = ses_launch_read(&c->launch, c->options.transport, NULL, NULL, e) && find_transport(c, e);
     c->options.transport = c->transport ? c->transport->name : "none";
-    if (ok && c->transport) {
-        c->link = c->transport->open(&c->launch, JOIN_FACTOR * c->options.timeout, e);
-        ok = c->link != NULL;
-        if (!ok) ses_wrap(e, "joining by %s", c->transport->name);
-    }
-    if (ok && introduce(c, e)) return c;
+    if (ok && join(c, e)) return c;
+    if (ok && c->transport) ses_wrap(e, "joining the other ranks by %s", c->transport->name);
+    if (!c->heart) atomic_store(&c->watch.failed, true);
     ses_comm_free(c);
     return NULL;
 }
@@ -75,8 +121,13 @@ void ses_comm_free(ses_comm *c)
     if (!c) return;
     ses_comm_queue_free(c->queue);
     ses_staging_finish(c, false);
-    if (c->link) c->transport->close(c->link, atomic_load(&c->watch.failed));
+    bool ok = !atomic_load(&c->watch.failed) && (!c->heart || ses_heartbeat_leave(c->heart));
+    ses_heartbeat_free(c->heart);
+    if (c->link) c->transport->close(c->link, !ok);
+    ses_net_close(&c->watch.wake_fd);
     ses_free(c->info);
+    ses_free(c->host);
+    ses_free(c->control);
     ses_free(c->block);
     ses_free(c);
 }
@@ -93,22 +144,53 @@ const char *ses_comm_host(const ses_comm *c, int rank)
 
 /* ---- exchanges ---- */
 
+static void name_rank(const ses_comm *c, int rank, int64_t update, ses_err *e);
+
+/* The transfer with `peer` failed: all ranks end with one error. */
+static void end_run(ses_comm *c, int peer, const ses_err *why, ses_err *e)
+{
+    ses_err error = *why;
+    if (!c->heart) {
+        if (peer >= 0 && c->info && *c->info[peer].host) name_rank(c, peer, -1, &error);
+    } else {
+        ses_heartbeat_suspect(c->heart, peer, why);
+        if (!ses_heartbeat_failure(c->heart, c->options.timeout + DECISION_SECONDS, &error)) {
+            name_rank(c, peer < 0 ? c->launch.rank : peer, -1, &error);
+            ses_heartbeat_abort(c->heart, &error, true);
+            ses_heartbeat_failure(c->heart, 1, &error);
+        }
+    }
+    atomic_store(&c->watch.failed, true);
+    ses_err_clear(e);
+    ses_fail(e, error.code, "%s", error.msg);
+}
+
+/* The error of the run, once it has failed. */
+static bool run_error(ses_comm *c, ses_err *e)
+{
+    ses_err error = { 0 };
+    ses_err_clear(e);
+    if (!c->heart || !ses_heartbeat_failure(c->heart, 0, &error))
+        ses_fail(&error, SES_EIO, "the run has failed");
+    return ses_fail(e, error.code, "%s", error.msg);
+}
+
 bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
 {
     int peer = -1;
     ses_err error = { 0 };
     ses_watch *w = &c->watch;
     if (!c->link) return true;
-    if (atomic_load(&w->failed)) return ses_fail(e, SES_EIO, "the run has failed");
+    if (atomic_load(&w->failed)) return run_error(c, e);
     atomic_fetch_add(&w->entered, 1);
     atomic_fetch_add(&w->progress, 1);
     atomic_store(&w->is_waiting, true);
     bool ok = c->transport->exchange(c->link, send, recv, w, &peer, &error);
     atomic_store(&w->is_waiting, false);
     if (ok) return true;
-    atomic_store(&w->failed, true);
-    if (peer >= 0 && c->info) ses_wrap(&error, "rank %d on %s", peer, c->info[peer].host);
-    return ses_fail(e, error.code, "%s", error.msg);
+    if (atomic_load(&w->failed)) return run_error(c, e);
+    end_run(c, peer, &error, e);
+    return false;
 }
 
 static bool run_queued(void *ctx, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
@@ -268,6 +350,7 @@ static bool take_error(ses_comm *c, int from, bool common, ses_err *e)
     }
     if (!ses_comm_bcast(c, &error, sizeof error, from, e)) return false;
     error.msg[sizeof error.msg - 1] = 0;
+    c->common = error;
     ses_err_clear(e);
     return ses_fail(e, error.code ? error.code : SES_EIO, "%s", error.msg);
 }
@@ -344,8 +427,15 @@ void ses_comm_set_update(ses_comm *c, int64_t update)
 
 void ses_comm_abort(ses_comm *c, const ses_err *why)
 {
-    (void)why;
-    if (c) atomic_store(&c->watch.failed, true);
+    if (!c || !c->heart) return;
+    bool complete = *c->common.msg && strstr(why->msg, c->common.msg);
+    ses_heartbeat_abort(c->heart, why, complete);
+    ses_heartbeat_failure(c->heart, DECISION_SECONDS, NULL);
+    atomic_store(&c->watch.failed, true);
 }
 
-bool ses_comm_should_report(const ses_comm *c) { return !ses_comm_rank(c); }
+bool ses_comm_should_report(const ses_comm *c)
+{
+    if (!c || !c->heart || !ses_heartbeat_failure(c->heart, 0, NULL)) return !ses_comm_rank(c);
+    return ses_heartbeat_is_reporter(c->heart);
+}

@@ -3,12 +3,14 @@
 #define SES_COMM_COMM_STATE_H
 
 #include "comm_queue.h"
+#include "heartbeat.h"
 #include "transport.h"
 
 /* Sent by each rank to all others when it joins. */
 typedef struct ses_rank_info {
     char host[SES_HOST_SIZE];
     int64_t pid;
+    unsigned char control[SES_HELLO_BYTES]; /* a hello: version, and where its control channel listens */
 } ses_rank_info;
 
 /* Device memory that waits in host memory: docs of comm_staging.c. */
@@ -24,6 +26,10 @@ struct ses_comm {
     ses_comm_queue *queue; /* NULL until something is queued */
     ses_staging *staging;  /* queued exchanges of device memory, newest first */
     ses_comm_options options;
+    ses_heartbeat *heart; /* NULL while joining */
+    ses_hello *control;   /* [size] */
+    const char **host;    /* [size] */
+    ses_err common;       /* the last error of ses_comm_all_ok: it names its rank */
 };
 
 /* One exchange of host memory; every collective ends here. The caller has emptied the queue, or is it. */

@@ -182,28 +182,44 @@ bool ses_net_wait(int fd, bool write, double deadline)
     }
 }
 
-int ses_net_connect(const ses_ip *ip, int port, double deadline, ses_err *e)
+/* Sets errno on failure. */
+int ses_net_connect_begin(const ses_ip *ip, int port, bool *pending)
 {
     address a;
-    int code = 0;
-    socklen_t size = sizeof code, n = address_of(ip, port, &a);
+    socklen_t n = address_of(ip, port, &a);
     int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        ses_fail(e, SES_EIO, "cannot create a socket: %s", strerror(errno));
-        return -1;
-    }
-    if (connect(fd, &a.any, n)) code = errno;
-    if (code == EINPROGRESS) {
-        if (!ses_net_wait(fd, true, deadline))
-            code = ETIMEDOUT;
-        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size))
-            code = errno;
-    }
-    if (!code) {
-        no_delay(fd);
-        return fd;
-    }
+    if (fd < 0) return -1;
+    no_delay(fd);
+    *pending = false;
+    if (!connect(fd, &a.any, n)) return fd;
+    *pending = errno == EINPROGRESS;
+    if (*pending) return fd;
+    int code = errno;
     close(fd);
+    errno = code;
+    return -1;
+}
+
+bool ses_net_connect_end(int fd)
+{
+    int code = 0;
+    socklen_t size = sizeof code;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size)) return false;
+    errno = code;
+    return !code;
+}
+
+int ses_net_connect(const ses_ip *ip, int port, double deadline, ses_err *e)
+{
+    bool pending = false, ok = true;
+    int fd = ses_net_connect_begin(ip, port, &pending);
+    if (pending) {
+        errno = ETIMEDOUT;
+        ok = ses_net_wait(fd, true, deadline) && ses_net_connect_end(fd);
+    }
+    if (fd >= 0 && ok) return fd;
+    int code = errno;
+    ses_net_close(&fd);
     ses_fail(e, SES_EIO, "cannot connect: %s", strerror(code));
     return -1;
 }

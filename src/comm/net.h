@@ -23,6 +23,10 @@ ses_ip ses_net_peer(int fd);
 
 /* Returns a connected socket without Nagle's delay, or -1. */
 int ses_net_connect(const ses_ip *ip, int port, double deadline, ses_err *e);
+/* The same in two steps: begins (-1: failed at once; *pending: it is not established yet), and checks a
+ * pending one once it is writable. */
+int ses_net_connect_begin(const ses_ip *ip, int port, bool *pending);
+bool ses_net_connect_end(int fd);
 /* Accepts a connection; -1: none is waiting. */
 int ses_net_accept(int listener);
 bool ses_net_send(int fd, const void *p, size_t n, double deadline, ses_err *e);
