@@ -280,6 +280,8 @@ static double time_update(ses_pretrain *p, int64_t length, double budget, ses_er
                               .generator = p->generator,
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,
+                              .predictions = ses_objective_mix_predictions,
+                              .weight_by_tokens = p->o.run.weight_by_tokens,
                               .extra_params = { ses_distill_store(p->teacher.distill) },
                               .max_grad_norm = p->o.run.max_grad_norm,
                               .accumulate = p->o.run.accumulate,

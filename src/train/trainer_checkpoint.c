@@ -306,15 +306,20 @@ static bool end_files(ses_trainer *t, const char *temp, ses_err *e)
     return ok;
 }
 
-/* After each step all ranks know whether it has succeeded on all of them. */
+/* The end of a step of saving: all ranks know whether it has succeeded on all of them. */
+static bool all_saved(const ses_trainer *t, bool ok, ses_err *e)
+{
+    if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
+    return ses_comm_all_ok(t->o.comm, ok, e);
+}
+
 static bool write_files(ses_trainer *t, const char *temp, ses_err *e)
 {
-    ses_comm *c = t->o.comm;
-    bool first = !ses_comm_rank(c);
-    if (!ses_comm_all_ok(c, !first || begin_files(t, temp, e), e)) return false;
+    bool first = !ses_comm_rank(t->o.comm);
+    if (!all_saved(t, !first || begin_files(t, temp, e), e)) return false;
     bool ok = !t->hooks || !t->hooks->add_files || t->hooks->add_files(t->hooks->ctx, first ? temp : NULL, e);
     ok = ok && write_parts(t, temp, ses_safetensors_fill, e);
-    return ses_comm_all_ok(c, ok, e) && ses_comm_all_ok(c, !first || end_files(t, temp, e), e);
+    return all_saved(t, ok, e) && all_saved(t, !first || end_files(t, temp, e), e);
 }
 
 /* Path of the temporary folder: rank 0 chooses its name. Free with ses_free. */
@@ -347,11 +352,10 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
     bool ok = path && set_best_dir(t, path, e);
     if (first) ses_dir_each(t->dir, remove_leftover, t->dir, NULL);
     ok = ok && ses_trainer_gather_weights(t, e) && write_files(t, temp, e) &&
-         ses_comm_all_ok(t->o.comm, !first || ses_dir_replace(temp, path, e), e);
+         all_saved(t, !first || ses_dir_replace(temp, path, e), e);
     if (!ok && temp && first) ses_dir_remove(temp, NULL);
-    if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
     if (ok) t->at.saved = t->at.updates;
-    ok = ok && ses_comm_all_ok(t->o.comm, !first || prune(t, path, e), e);
+    ok = ok && all_saved(t, !first || prune(t, path, e), e);
     ses_free(temp);
     ses_free(path);
     return ok;

@@ -1,0 +1,103 @@
+#!/bin/bash
+# Several hosts on one machine: network namespaces joined by a bridge, with limited bandwidth. Runs pretraining by mpirun,
+# then cuts a link and slows a rank. Needs root, iproute2, tc and Open MPI.
+# Usage: bench/scale/netns.sh BUILD_DIR [HOSTS] [MBIT], from the source folder.
+. tests/counted.sh
+. tests/ranks_fixture.sh
+hosts=${2-3} rate=${3-200}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+name=ses$$
+
+close_net()
+{
+    for ((i = 0; i < hosts; i++)); do ip netns del "$name-$i" 2>/dev/null; done
+    ip link del "$name" 2>/dev/null
+    rm -rf "$tmp"
+}
+trap close_net EXIT
+trap "exit 1" TERM INT
+
+# Host i is the namespace NAME-i with address 10.77.0.(i + 1); this shell's namespace has 10.77.0.254.
+open_net()
+{
+    ip link add "$name" type bridge && ip addr add 10.77.0.254/24 dev "$name" && ip link set "$name" up || return 1
+    for ((i = 0; i < hosts; i++)); do
+        ip netns add "$name-$i" && ip link add "v$i-$$" type veth peer name eth0 netns "$name-$i" &&
+            ip link set "v$i-$$" master "$name" up && ip -n "$name-$i" addr add 10.77.0.$((i + 1))/24 dev eth0 &&
+            ip -n "$name-$i" link set eth0 up && ip -n "$name-$i" link set lo up &&
+            ip netns exec "$name-$i" tc qdisc add dev eth0 root tbf rate "${rate}mbit" burst 256kb latency 50ms &&
+            tc qdisc add dev "v$i-$$" root tbf rate "${rate}mbit" burst 256kb latency 50ms || return 1
+    done
+}
+open_net || { echo 'netns.sh: network namespaces are not possible here' >&2; exit 1; }
+
+# mpirun starts its daemon on a host by this agent instead of ssh: AGENT HOST COMMAND.
+cat >"$tmp/agent" <<END
+#!/bin/bash
+host=\$1
+shift
+exec ip netns exec $name-\$((\${host##*.} - 1)) bash -c "\$*"
+END
+chmod +x "$tmp/agent"
+for ((i = 1; i <= hosts; i++)); do echo "10.77.0.$i slots=1"; done >"$tmp/hosts"
+
+awk 'BEGIN { srand(1); for (i = 0; i < 900; i++) { w = int(rand() * 40); s = ""
+    for (j = 0; j < 4 + i % 9; j++) { s = s " w" w; w = (w * 7 + 3) % 40 } print s; if (i % 6 == 5) print "" } }' >"$tmp/text"
+"$sesame" train-tokenizer --type wordpiece --vocab-size 200 -q -o "$tmp/t.json" "$tmp/text" || exit 1
+"$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 20% -o "$tmp/c" "$tmp/text" >"$tmp/out" || exit 1
+run=(pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-tiny --threads 1 -o out -q --lanes 4 --batch-size 8 --lr 1e-3
+    --eval-every 40 --save-every 20 --keep 2)
+
+# FOLDER, then options of sesame: a rank on each host.
+cluster()
+{
+    folder=$1
+    shift
+    mkdir -p "$tmp/$folder"
+    (cd "$tmp/$folder" && exec mpirun --hostfile "$tmp/hosts" -n "$hosts" --mca plm_rsh_agent "$tmp/agent" \
+        --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
+        --mca routed direct -x ASAN_OPTIONS "$bin" "$@" >"$tmp/out" 2>"$tmp/err")
+}
+
+line() { grep '^sesame: ' "$tmp/err" | tee "$tmp/lines" | head -1; } # of sesame, not of mpirun
+ended() { awk -v a="$at" -v b="$(date +%s%N)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }'; }
+
+ranks 1 whole "${run[@]}" --steps 100
+begin=$(date +%s%N) at=$begin
+cluster three "${run[@]}" --steps 100
+that 'mpirun on several hosts' "[ $? -eq 0 ]"
+that 'the same bytes as one rank' 'same_folder whole three'
+echo "$hosts hosts, $rate Mbit/s: 100 updates in $(ended) s"
+
+cluster cut "${run[@]}" --steps 100000 --rank-timeout 5 &
+job=$!
+reaches cut 40
+at=$(date +%s%N)
+ip link set "v$((hosts - 1))-$$" down
+wait $job
+that 'a cut link ends the run' "[ $? -ne 0 ]"
+echo "a cut link: ended after $(ended) s: $(line)"
+that 'one line names the rank' "[ \$(wc -l <'$tmp/lines') -eq 1 ] && grep -q 'rank $((hosts - 1)) on ' '$tmp/lines'"
+ip link set "v$((hosts - 1))-$$" up
+sleep 1
+cluster cut "${run[@]}" --steps 100 --resume
+that 'resumed after the cut' "[ $? -ne 0 ]" # more updates than 100 are done: refused, the folder is intact
+that 'the folder is intact' "grep -q 'more than 100' '$tmp/err'"
+
+# A slow rank: its link has a twentieth of the bandwidth. Slower, but the same bytes.
+ip netns exec "$name-0" tc qdisc replace dev eth0 root tbf rate "$((rate / 20))mbit" burst 64kb latency 50ms
+at=$(date +%s%N)
+cluster slow "${run[@]}" --steps 100
+that 'a slow link' "[ $? -eq 0 ]"
+that 'a slow link: the same bytes' 'same_folder whole slow'
+echo "a rank with $((rate / 20)) Mbit/s: 100 updates in $(ended) s"
+
+# A rank that stops for 3 seconds and goes on.
+cluster paused "${run[@]}" --steps 400 --rank-timeout 20 &
+job=$!
+reaches paused 40
+for victim in $(ip netns pids "$name-1"); do [ "$(cat "/proc/$victim/comm")" = sesame ] && break; done
+kill -STOP "$victim" && sleep 3 && kill -CONT "$victim"
+wait $job
+that 'a rank that was stopped for 3 s' "[ $? -eq 0 ]"
+counted
