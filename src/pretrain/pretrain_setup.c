@@ -288,7 +288,8 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
                                  .tokens = opt->run.tokens_per_batch,
                                  .batch_ramp = length ? 0 : opt->batch_ramp,
                                  .ramp_from = opt->ramp_from,
-                                 .accumulate = opt->run.accumulate,
+                                 .update_batches =
+                                     opt->run.accumulate * (opt->run.lanes > 1 ? opt->run.lanes : 1),
                                  .updates = updates,
                                  .epochs = opt->run.epochs };
     if (!ses_pretrain_parse_lengths(p, &o, e)) return NULL;
@@ -398,6 +399,7 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
                               .source = ses_curriculum_source(p->curriculum),
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,
+                              .predictions = ses_objective_mix_predictions,
                               .extra_params = { ses_distill_store(p->teacher.distill) },
                               .max_grad_norm = opt->run.max_grad_norm,
                               .accumulate = opt->run.accumulate,
