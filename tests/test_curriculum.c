@@ -64,7 +64,7 @@ static ses_curriculum_options options_of(const parts *p)
                                      .tokens = 500,
                                      .batch_ramp = 0.5,
                                      .ramp_from = 0.2,
-                                     .accumulate = 2,
+                                     .update_batches = 2,
                                      .updates = 200 };
 }
 

@@ -52,7 +52,23 @@ typedef struct lane_run {
     ses_real *target;
 } lane_run;
 
-/* The model's loss and the mean square of the extra parameters minus 1. */
+enum { COLUMNS = 4 };
+
+/* Batch norm of numbers made of the ids, whose running statistics the batch changes. */
+static ses_tensor *normalized(const lane_run *x, ses_tape *t, const ses_batch *b)
+{
+    ses_real *host = malloc((size_t)b->tokens * COLUMNS * sizeof *host), zero[COLUMNS] = { 0 };
+    for (int64_t i = 0; i < b->tokens * COLUMNS; i++)
+        host[i] = (ses_real)((b->ids[i / COLUMNS] * (i + 3)) % 17);
+    ses_tensor *in = ses_tape_input(t, host, (const int64_t[SES_MAX_DIM]){ b->tokens, COLUMNS }), *p[4];
+    for (size_t i = 0; i < 4; i++) p[i] = ses_store_at(x->extra, 1 + i)->tensor;
+    ses_tensor *y = ses_batch_norm(t, in, p[0], p[1], p[2], p[3], 1e-5, 0.1);
+    ses_tensor *first = ses_gather(t, y, ses_tape_ints(t, (const int32_t[]){ 0 }, 1));
+    free(host);
+    return ses_target_loss(t, first, ses_tape_input(t, zero, first->dim), SES_LOSS_MSE);
+}
+
+/* The model's loss, the mean square of the extra parameters minus 1, and that of the normalized numbers. */
 static ses_tensor *extra_loss(void *ctx, ses_tape *t, const ses_batch *b, ses_err *e)
 {
     lane_run *x = ctx;
@@ -60,6 +76,7 @@ static ses_tensor *extra_loss(void *ctx, ses_tape *t, const ses_batch *b, ses_er
     if (!ses_model_forward(x->r.model, t, b, &(ses_output_request){ 0 }, &out, e)) return NULL;
     ses_tensor *w = ses_store_at(x->extra, 0)->tensor;
     ses_tensor *l = ses_target_loss(t, w, ses_tape_input(t, x->target, w->dim), SES_LOSS_MSE);
+    l = ses_add(t, l, ses_scale(t, normalized(x, t, b), 0.01));
     return ses_add(t, out.loss, ses_scale(t, l, 0.1 * (double)b->tokens));
 }
 
@@ -73,6 +90,12 @@ static void add_extra(lane_run *x, ses_err *e)
 {
     x->extra = ses_store_new(x->r.dev, e);
     ses_store_add(x->extra, "extra", (const int64_t[SES_MAX_DIM]){ EXTRA, 1 }, SES_INIT_NORMAL);
+    static const char *const vector[] = { "gain", "bias", "mean", "var" };
+    for (size_t i = 0; i < 4; i++) {
+        ses_tensor *v = ses_store_add(x->extra, vector[i], (const int64_t[SES_MAX_DIM]){ COLUMNS },
+                                      i % 3 ? SES_INIT_ZERO : SES_INIT_ONE);
+        if (i > 1) ses_store_set_role(x->extra, v, SES_PARAM_BUFFER);
+    }
     CHECK(ses_store_alloc_trainable(x->extra, e));
     ses_store_init(x->extra, 1, 9);
     x->target = malloc(EXTRA * sizeof *x->target);
@@ -298,7 +321,8 @@ static void run_rank(ses_comm *c, void *ctx)
     CHECK_MSG(
         !memcmp(ses_store_flat(s).value, want->weights[0], (size_t)ses_store_flat(s).n * sizeof(ses_real)),
         "%s: other weights", want->s.optim);
-    CHECK(!x.extra || !memcmp(ses_store_flat(x.extra).value, want->weights[1], EXTRA * sizeof(ses_real)));
+    CHECK(!x.extra || !memcmp(ses_store_flat(x.extra).value, want->weights[1],
+                              (size_t)ses_store_flat(x.extra).n * sizeof(ses_real)));
     compare_state(x.r.trainer->optim[0], want->state[0], false);
     if (x.extra)
         compare_state(x.r.trainer->optim[1], want->state[1],
@@ -318,6 +342,7 @@ static void test_ranks(const setting *s)
     train(&x, &want.t);
     want.weights[0] = weights_of(ses_model_store(x.r.model));
     if (x.extra) want.weights[1] = weights_of(x.extra);
+    CHECK(!x.extra || ses_store_at(x.extra, 3)->tensor->f[0] != 0); /* a running mean */
     for (size_t i = 0; i < x.r.trainer->n_stores; i++) want.state[i] = state_of(x.r.trainer->optim[i]);
     CHECK(ses_trainer_swap_average(x.r.trainer, &e));
     want.averages = weights_of(ses_model_store(x.r.model));

@@ -108,7 +108,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e);
 void ses_trainer_free(ses_trainer *t); /* t may be NULL */
 
 /* Trains one batch: forward, backward and, if due, an optimizer step; with more than one lane, the batches of
- * one update: `accumulated` is then always 0, and `out` has their sums and means. On failure the state is that
+ * one update: `accumulated` stays 0, and `out` has their sums and means. On failure the state is that
  * before the batch, but gradients may have been added: resume from a checkpoint. */
 bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e);
 

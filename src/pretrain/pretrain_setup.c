@@ -288,7 +288,8 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
                                  .tokens = opt->run.tokens_per_batch,
                                  .batch_ramp = length ? 0 : opt->batch_ramp,
                                  .ramp_from = opt->ramp_from,
-                                 .accumulate = opt->run.accumulate * opt->run.lanes,
+                                 .update_batches =
+                                     opt->run.accumulate * (opt->run.lanes > 1 ? opt->run.lanes : 1),
                                  .updates = updates,
                                  .epochs = opt->run.epochs };
     if (!ses_pretrain_parse_lengths(p, &o, e)) return NULL;

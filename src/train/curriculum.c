@@ -49,7 +49,7 @@ struct ses_curriculum {
 /* Fraction of the full size of batch `number` of the run (batch-size warmup). */
 static double size_fraction(const ses_curriculum *c, int64_t number)
 {
-    double whole = (double)c->o.accumulate * (double)c->updates;
+    double whole = (double)c->o.update_batches * (double)c->updates;
     double ramp = whole * c->o.batch_ramp, done = (double)number;
     return done >= ramp ? 1 : c->o.ramp_from + (1 - c->o.ramp_from) * done / ramp;
 }
@@ -139,7 +139,7 @@ static bool build(ses_curriculum *c, int64_t epoch, int64_t index, ses_err *e)
     int64_t rows = ses_passages_count(p, l->pass, e), number = l->first + index;
     if (rows < 0 || !seek(c, l, epoch, index, rows, e)) return false;
     int64_t n = count_passages(c, l->stage, l->pass, number, c->at.row, rows, e);
-    double progress = fmin(1, (double)number / ((double)c->o.accumulate * (double)c->updates));
+    double progress = fmin(1, (double)number / ((double)c->o.update_batches * (double)c->updates));
     ses_objective_mix *mix = c->o.objectives;
     mix->build.length = c->o.stage[l->stage].length;
     if (n < 0 ||
@@ -265,7 +265,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     ses_curriculum *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     c->o = *o;
-    if (c->o.accumulate < 1) c->o.accumulate = 1;
+    if (c->o.update_batches < 1) c->o.update_batches = 1;
     c->at.epoch = c->next.epoch = -1;
     double sum = 0;
     for (size_t i = 0; i < o->n_stages; i++)
@@ -276,7 +276,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     if (!c->updates) {
         int64_t batches = count_batches(c, 0, 0, 0, INT64_MAX, e);
         if (batches < 0) goto fail;
-        c->updates = (int64_t)ceil(o->epochs * (double)batches / (double)c->o.accumulate);
+        c->updates = (int64_t)ceil(o->epochs * (double)batches / (double)c->o.update_batches);
     }
     if (c->updates < 1) {
         ses_fail(e, SES_EARG, "the run has 0 updates; set epochs or updates above 0");
@@ -285,7 +285,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     for (size_t i = 0; i < o->n_stages; i++) {
         sum += o->stage[i].fraction;
         c->end[i] =
-            c->o.accumulate * (i + 1 == o->n_stages ? c->updates : (int64_t)(sum * (double)c->updates));
+            c->o.update_batches * (i + 1 == o->n_stages ? c->updates : (int64_t)(sum * (double)c->updates));
     }
     return c;
 fail:

@@ -25,7 +25,7 @@ typedef struct ses_curriculum_options {
     int64_t sequences, tokens; /* per batch: N passages, or as many as fit into N tokens; one of them is 0 */
     double batch_ramp;         /* fraction of the run with batch-size warmup, */
     double ramp_from;          /* starting at this fraction of the full size */
-    int64_t accumulate;        /* batches per update */
+    int64_t update_batches;    /* batches per update: lanes times accumulated batches; 0: 1 */
     int64_t updates; /* length of the run; 0: `epochs` over the texts, at the first stage's length */
     double epochs;
     const ses_mixture_part *eval_part; /* evaluation corpora */

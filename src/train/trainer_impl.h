@@ -5,6 +5,7 @@
 
 #include "base/dir.h"
 #include "base/str.h"
+#include "lane_statistics.h"
 #include "lanes.h"
 #include "sesame/trainer.h"
 #include "tensor/device_impl.h"
@@ -21,7 +22,8 @@ struct ses_trainer {
     ses_device *dev;
     ses_tape *tape;
     int rank, ranks;
-    ses_lanes *lanes;             /* NULL: one lane, so one rank */
+    ses_lanes *lanes; /* NULL: one lane, so one rank */
+    ses_lane_statistics statistics;
     struct ses_update_rows *rows; /* results of the batches of an update; NULL without lanes */
     bool wants_stop, must_stop;   /* this rank wants to stop; one of them did in the last update */
     bool weights_outdated;        /* the f32 values of other ranks: see ses_trainer_gather_weights */

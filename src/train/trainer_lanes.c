@@ -55,6 +55,8 @@ bool ses_trainer_open_lanes(ses_trainer *t, ses_err *e)
                             .no_overlap = t->o.no_overlap };
     if (t->o.lanes == 1 && t->ranks == 1) return true;
     return agree(t, e) && ses_comm_attach_device(t->o.comm, t->dev, e) && open_rows(t, e) &&
+           ses_lane_statistics_init(&t->statistics, t->o.comm, t->dev, t->store, t->n_stores, t->o.lanes,
+                                    e) &&
            (t->lanes = ses_lanes_new(&o, e));
 }
 
@@ -65,6 +67,7 @@ void ses_trainer_close_lanes(ses_trainer *t)
         ses_free(t->rows->all);
         ses_free(t->rows);
     }
+    ses_lane_statistics_free(&t->statistics);
     ses_lanes_free(t->lanes);
 }
 
@@ -95,7 +98,9 @@ static bool run_lanes(ses_trainer *t, int64_t n, ses_err *e)
     if (!ses_lanes_begin(t->lanes, (n + each - 1) / each, e)) return false;
     ses_lane_node own = ses_lanes_own(t->lanes);
     ses_batch_row *row = rows_of(t->rows->mine);
+    ses_lane_statistics_begin(&t->statistics);
     for (int64_t lane = own.begin; lane < own.end; lane++) {
+        ses_lane_statistics_before(&t->statistics);
         int64_t end = min(n, (lane + 1) * each);
         for (int64_t i = lane * each; i < end; i++) {
             ses_batch_run r = { .index = t->at.index + i,
@@ -107,9 +112,10 @@ static bool run_lanes(ses_trainer *t, int64_t n, ses_err *e)
             if (i + 1 == end && lane + 1 == own.end) set_next_update(t, n, &r);
             if (!ses_trainer_run_batch(t, &r, row++, e)) return false;
         }
+        ses_lane_statistics_after(&t->statistics, lane - own.begin);
         if (!ses_lanes_add(t->lanes, lane, e)) return false;
     }
-    return ses_lanes_end(t->lanes, e);
+    return ses_lanes_end(t->lanes, e) && ses_lane_statistics_end(&t->statistics, (n + each - 1) / each, e);
 }
 
 /* Collects the results of all batches, in their order in the run. Fails if a loss is not finite. */
