@@ -20,6 +20,7 @@ static const ses_transport *const transports[] = {
 static const double default_timeout = 30, default_stall = 1800;
 enum {
     JOIN_FACTOR = 10,    /* ranks may take this many timeouts to join */
+    CAUSE_SECONDS = 1,   /* a library that fails without a cause may have noticed the loss of a rank first */
     DECISION_SECONDS = 5 /* for the ranks to agree on the error of the run */
 };
 
@@ -121,6 +122,7 @@ void ses_comm_free(ses_comm *c)
     if (!c) return;
     ses_comm_queue_free(c->queue);
     ses_staging_finish(c, false);
+    ses_comm_gpu_close(c, atomic_load(&c->watch.failed));
     bool ok = !atomic_load(&c->watch.failed) && (!c->heart || ses_heartbeat_leave(c->heart));
     ses_heartbeat_free(c->heart);
     if (c->link) c->transport->close(c->link, !ok);
@@ -152,7 +154,7 @@ static void end_run(ses_comm *c, int peer, const ses_err *why, ses_err *e)
     ses_err error = *why;
     if (!c->heart) {
         if (peer >= 0 && c->info && *c->info[peer].host) name_rank(c, peer, -1, &error);
-    } else {
+    } else if (peer >= 0 || !ses_heartbeat_failure(c->heart, CAUSE_SECONDS, &error)) {
         ses_heartbeat_suspect(c->heart, peer, why);
         if (!ses_heartbeat_failure(c->heart, c->options.timeout + DECISION_SECONDS, &error)) {
             name_rank(c, peer < 0 ? c->launch.rank : peer, -1, &error);
@@ -175,22 +177,33 @@ static bool run_error(ses_comm *c, ses_err *e)
     return ses_fail(e, error.code, "%s", error.msg);
 }
 
-bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+bool ses_comm_begin(ses_comm *c, ses_err *e)
 {
-    int peer = -1;
-    ses_err error = { 0 };
     ses_watch *w = &c->watch;
-    if (!c->link) return true;
     if (atomic_load(&w->failed)) return run_error(c, e);
     atomic_fetch_add(&w->entered, 1);
     atomic_fetch_add(&w->progress, 1);
     atomic_store(&w->is_waiting, true);
-    bool ok = c->transport->exchange(c->link, send, recv, w, &peer, &error);
-    atomic_store(&w->is_waiting, false);
+    return true;
+}
+
+bool ses_comm_end(ses_comm *c, bool ok, int peer, const ses_err *error, ses_err *e)
+{
+    atomic_store(&c->watch.is_waiting, false);
     if (ok) return true;
-    if (atomic_load(&w->failed)) return run_error(c, e);
-    end_run(c, peer, &error, e);
+    if (atomic_load(&c->watch.failed)) return run_error(c, e);
+    end_run(c, peer, error, e);
     return false;
+}
+
+bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
+{
+    int peer = -1;
+    ses_err error = { 0 };
+    if (!c->link) return true;
+    if (!ses_comm_begin(c, e)) return false;
+    bool ok = c->transport->exchange(c->link, send, recv, &c->watch, &peer, &error);
+    return ses_comm_end(c, ok, peer, &error, e);
 }
 
 static bool run_queued(void *ctx, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e)
@@ -226,8 +239,9 @@ bool ses_comm_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *send,
     copy_own(dev, &send[rank], &recv[rank]);
     if (!c || !c->link) return true;
     if (!dev || dev->is_host) return transfer_now(c, send, recv, e);
-    return (!c->queue || ses_comm_queue_wait(c->queue, e)) &&
-           ses_staging_exchange(c, dev, send, recv, false, e);
+    if (c->queue && !ses_comm_queue_wait(c->queue, e)) return false;
+    if (ses_comm_gpu_has(c, dev)) return ses_comm_gpu_exchange(c, send, recv, false, e);
+    return ses_staging_exchange(c, dev, send, recv, false, e);
 }
 
 bool ses_comm_exchange_begin(ses_comm *c, ses_device *dev, const ses_comm_block *send,
@@ -237,15 +251,16 @@ bool ses_comm_exchange_begin(ses_comm *c, ses_device *dev, const ses_comm_block 
     copy_own(dev, &send[rank], &recv[rank]);
     if (!c || !c->link) return true;
     if (!dev || dev->is_host) return ses_comm_enqueue(c, send, recv, e);
+    if (ses_comm_gpu_has(c, dev)) return ses_comm_gpu_exchange(c, send, recv, true, e);
     return ses_staging_exchange(c, dev, send, recv, true, e);
 }
 
 bool ses_comm_flush(ses_comm *c, ses_err *e)
 {
-    if (!c || !c->queue) return true;
-    bool ok = ses_comm_queue_wait(c->queue, e);
+    if (!c || !c->link) return true;
+    bool ok = !c->queue || ses_comm_queue_wait(c->queue, e);
     ses_staging_finish(c, ok);
-    return ok;
+    return ok && (!c->gpu || ses_comm_gpu_flush(c, e));
 }
 
 /* ---- collectives ---- */
@@ -414,9 +429,12 @@ bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
 
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e)
 {
-    (void)c, (void)dev, (void)e;
-    return true;
+    if (!c || !c->link || !dev || dev->is_host) return true;
+    return ses_comm_gpu_open(c, dev, e);
 }
+
+const char *ses_comm_device_notice(const ses_comm *c) { return c ? c->notice : ""; }
+const char *ses_comm_library(const ses_comm *c) { return c && c->link ? c->transport->version(c->link) : ""; }
 
 void ses_comm_set_update(ses_comm *c, int64_t update)
 {

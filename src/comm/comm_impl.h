@@ -56,6 +56,12 @@ bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
  * memory. All ranks call it. Does nothing for a CPU. */
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e);
 
+/* Why GPU memory goes through host memory; "" if it does not, or no GPU is attached. */
+const char *ses_comm_device_notice(const ses_comm *c);
+int ses_comm_nccl_version(const ses_comm *c); /* 22809: 2.28.9; 0: NCCL is not installed */
+/* The version of the transport's library, "Open MPI v4.1.4"; "" if it uses none. */
+const char *ses_comm_library(const ses_comm *c);
+
 /* The update that is being computed, for errors and heartbeats. */
 void ses_comm_set_update(ses_comm *c, int64_t update);
 

@@ -13,6 +13,8 @@ typedef struct ses_rank_info {
     unsigned char control[SES_HELLO_BYTES]; /* a hello: version, and where its control channel listens */
 } ses_rank_info;
 
+typedef struct ses_comm_gpu ses_comm_gpu; /* NCCL: comm_nccl.c */
+
 /* Device memory that waits in host memory: docs of comm_staging.c. */
 typedef struct ses_staging ses_staging;
 
@@ -29,11 +31,17 @@ struct ses_comm {
     ses_heartbeat *heart; /* NULL while joining */
     ses_hello *control;   /* [size] */
     const char **host;    /* [size] */
+    ses_comm_gpu *gpu;    /* NULL: no GPU is attached, or NCCL is missing */
+    char notice[400];     /* see ses_comm_device_notice */
     ses_err common;       /* the last error of ses_comm_all_ok: it names its rank */
 };
 
 /* One exchange of host memory; every collective ends here. The caller has emptied the queue, or is it. */
 bool ses_comm_transfer(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e);
+/* Around every transfer: begin fails if the run has failed; end turns an error into the run's. peer: the rank
+ * whose fault it is, -1 if the cause is local or unknown. */
+bool ses_comm_begin(ses_comm *c, ses_err *e);
+bool ses_comm_end(ses_comm *c, bool ok, int peer, const ses_err *error, ses_err *e);
 /* The same behind the queued ones. */
 bool ses_comm_enqueue(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, ses_err *e);
 
@@ -42,5 +50,13 @@ bool ses_staging_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *se
                           const ses_comm_block *recv, bool queued, ses_err *e);
 /* Uploads what queued exchanges received (ok), and forgets them. */
 void ses_staging_finish(ses_comm *c, bool ok);
+
+/* NCCL. All ranks call open; it leaves c->gpu NULL, with a notice, if a rank has no NCCL. */
+bool ses_comm_gpu_open(ses_comm *c, ses_device *dev, ses_err *e);
+bool ses_comm_gpu_has(const ses_comm *c, const ses_device *dev);
+bool ses_comm_gpu_exchange(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, bool queued,
+                           ses_err *e);
+bool ses_comm_gpu_flush(ses_comm *c, ses_err *e);
+void ses_comm_gpu_close(ses_comm *c, bool failed);
 
 #endif

@@ -132,15 +132,29 @@ static bool welcome(meeting *m, ses_err *e)
     return ok;
 }
 
+/* An earlier run that is just ending may still have the port. */
+static bool listen_at(meeting *m, int port, ses_err *e)
+{
+    double end = ses_seconds() + SES_GUEST_SECONDS;
+    ses_err error;
+    int bound;
+    for (;;) {
+        ses_err_clear(&error);
+        m->guests.listener = ses_net_listen(port, &bound, &error);
+        if (m->guests.listener >= 0) return true;
+        if (ses_seconds() > end || ses_seconds() > m->deadline)
+            return ses_fail(e, error.code, "%s", error.msg);
+        nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+    }
+}
+
 static bool host_meeting(meeting *m, ses_err *e)
 {
     const ses_launch *l = m->l;
-    int bound;
     ses_err error = { 0 };
     m->kind = SES_HELLO_JOIN;
     m->cookie = l->job;
-    m->guests.listener = ses_net_listen(l->port, &bound, e);
-    if (m->guests.listener < 0) return false;
+    if (!listen_at(m, l->port, e)) return false;
     m->rank[0] = ses_hello_of(SES_HELLO_JOIN, 0, l->size, l->job, l->port);
     if (accept_ranks(m, 1, &error)) {
         m->cookie = ses_hash(ses_hash_key_new(), "ranks", 5);
