@@ -39,7 +39,7 @@ run() {
     return $ok
 }
 
-# All files but the lock and those that contain times.
+# All files but the lock and files with times.
 compare() {
     diff -rq -x .lock -x runs -x times.jsonl -x train_results.json -x all_results.json -x report.html -x README.md "$1" "$2"
 }

@@ -1,6 +1,6 @@
 /* Running statistics of models (batch norm) in updates with lanes. A forward pass changes them, so they would
- * depend on the batches that a rank has seen. With lanes, every lane starts with the statistics that the
- * update started with, and the update ends with the mean of the lanes' statistics, added in the order of the
+ * depend on the batches that a rank has seen. Instead, every lane starts with the statistics at the start of
+ * the update, and the update ends with the mean of the lanes' statistics, added in the order of the
  * lanes: the same on all ranks, for any number of ranks.
  *
  * Vectors of role SES_PARAM_BUFFER count as such; constant ones keep their bits. Device, stores and
