@@ -1,13 +1,46 @@
-/* One rank of a test under mpirun: the collectives of comm_cases.h. Usage: comm_rank [TRANSPORT]. Prints what
- * failed; rank 0 ends with the count of its checks. */
+/* One rank of a test under mpirun. Usage: comm_rank TRANSPORT [FILE].
+ * The collectives of comm_cases.h; prints what failed, and rank 0 the count of its checks. If FILE is given:
+ * exchanges until one fails, and writes the error to FILE.RANK, "report: " before it on the rank that reports
+ * it. */
 #define _DEFAULT_SOURCE
 #include "comm_cases.h"
+
+static void write_error(const ses_comm *c, const char *file, const ses_err *e)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s.%s", file, getenv("OMPI_COMM_WORLD_RANK"));
+    FILE *f = fopen(path, "w");
+    if (!f) return;
+    fprintf(f, "%s%s\n", c && ses_comm_should_report(c) ? "report: " : "", e->msg);
+    fclose(f);
+}
+
+/* A bounded number of exchanges, small and large. */
+static bool exchange_all(ses_comm *c, ses_err *e)
+{
+    enum { UPDATES = 20, BYTES = 300000 };
+    static unsigned char all[RANKS * BYTES];
+    size_t offset[RANKS + 1] = { 0 };
+    for (int r = 0; r < ses_comm_size(c); r++) offset[r + 1] = offset[r] + BYTES;
+    for (int update = 0; update < UPDATES; update++) {
+        ses_comm_set_update(c, update);
+        if (!ses_comm_allgather(c, NULL, all, offset, e) || !ses_comm_barrier(c, e)) return false;
+    }
+    return true;
+}
 
 int main(int argc, char **argv)
 {
     ses_err e = { 0 };
-    ses_comm_options o = { .transport = argc > 1 ? argv[1] : NULL };
+    const char *file = argc > 2 ? argv[2] : NULL;
+    ses_comm_options o = { .transport = argc > 1 ? argv[1] : NULL, .timeout = file ? 3 : 0 };
     ses_comm *c = ses_comm_open(&o, &e);
+    if (file) {
+        bool ok = c && exchange_all(c, &e);
+        if (!ok) write_error(c, file, &e);
+        ses_comm_free(c);
+        return ok ? 0 : 1;
+    }
     if (!c) {
         printf("%s\n", e.msg);
         return 1;
