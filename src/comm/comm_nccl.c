@@ -24,6 +24,9 @@ struct ses_comm_gpu {
     void *comm, *stream;
 };
 
+/* A non-blocking communicator may still be working on an accepted call. */
+static bool is_accepted(int result) { return result == SES_NCCL_SUCCESS || result == SES_NCCL_IN_PROGRESS; }
+
 static bool nccl_fail(const ses_comm_gpu *g, int result, const char *call, ses_err *e)
 {
     return ses_fail(e, SES_EIO, "%s: %s", call, g->nccl.error_string(result));
@@ -57,8 +60,7 @@ static bool wait_done(ses_comm *c, ses_comm_gpu *g, ses_err *e)
         if (atomic_load(&c->watch.failed)) return ses_fail(e, SES_EIO, "the run has failed");
         int code = g->nccl.async_error(g->comm, &result);
         if (code != SES_NCCL_SUCCESS) return nccl_fail(g, code, "ncclCommGetAsyncError", e);
-        if (result != SES_NCCL_SUCCESS && result != SES_NCCL_IN_PROGRESS)
-            return nccl_fail(g, result, "NCCL", e);
+        if (!is_accepted(result)) return nccl_fail(g, result, "NCCL", e);
         nap(&polls);
     }
     return g->dev->mem->ok(g->dev, e);
@@ -74,9 +76,9 @@ static int add_blocks(const ses_comm *c, const ses_comm_gpu *g, const ses_comm_b
     for (int i = 1; i < c->launch.size; i++) {
         int to = (c->launch.rank + i) % c->launch.size;
         int from = (c->launch.rank + c->launch.size - i) % c->launch.size;
-        if (result == SES_NCCL_SUCCESS && send[to].bytes)
+        if (is_accepted(result) && send[to].bytes)
             result = g->nccl.send(send[to].data, send[to].bytes, SES_NCCL_INT8, to, g->comm, stream);
-        if (result == SES_NCCL_SUCCESS && recv[from].bytes)
+        if (is_accepted(result) && recv[from].bytes)
             result = g->nccl.recv(recv[from].data, recv[from].bytes, SES_NCCL_INT8, from, g->comm, stream);
     }
     return result;
@@ -87,10 +89,10 @@ static bool queue_exchange(ses_comm *c, ses_comm_gpu *g, const ses_comm_block *s
 {
     g->dev->mem->streams->after_device(g->dev, g->stream);
     int result = g->nccl.group_start();
-    if (result != SES_NCCL_SUCCESS) return nccl_fail(g, result, "ncclGroupStart", e);
+    if (!is_accepted(result)) return nccl_fail(g, result, "ncclGroupStart", e);
     int added = add_blocks(c, g, send, recv);
     result = g->nccl.group_end();
-    if (added != SES_NCCL_SUCCESS) return nccl_fail(g, added, "ncclSend or ncclRecv", e);
+    if (!is_accepted(added)) return nccl_fail(g, added, "ncclSend or ncclRecv", e);
     return settle(c, g, result, "ncclGroupEnd", e);
 }
 

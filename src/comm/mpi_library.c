@@ -51,8 +51,10 @@ bool ses_mpi_load(ses_mpi *m, ses_err *e)
     for (size_t i = 0; i < SES_LEN(files) && !library; i++)
         library = dlopen(files[i], RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
     if (!library)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "Open MPI (%s) is not installed; on Debian: apt install openmpi-bin", files[0]);
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "Open MPI (%s) is not installed; on Debian: apt install openmpi-bin. Or use the transport tcp",
+            files[0]);
     return load_all(m, library, e);
 }
 

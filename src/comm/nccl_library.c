@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ISO C has no conversion from void * to a function pointer; POSIX guarantees the representation. */
@@ -44,7 +45,7 @@ bool ses_nccl_load(ses_nccl *n, ses_err *e)
 ses_nccl_config ses_nccl_nonblocking(void)
 {
     const unsigned magic = 0xcafebeef;
-    return (ses_nccl_config){ .size = sizeof(ses_nccl_config),
+    return (ses_nccl_config){ .size = offsetof(ses_nccl_config, split_share) + sizeof(int), /* no padding */
                               .magic = magic,
                               .version = SES_NCCL_MIN_VERSION,
                               .blocking = 0,
