@@ -66,27 +66,27 @@ ranks 2 timed $pretrain --max-time 2s --eval-every -1
 ok "a time budget" codes_are " 0 0"
 
 # A signal to one rank stops all at the same update; another number of ranks continues.
-long="--steps 400 --eval-every 40 --save-every 50 --keep 2"
+long="--steps 600 --eval-every 60 --save-every 50 --keep 2"
 ranks 1 whole $pretrain $long
 start 3 stopped $pretrain $long
 reaches stopped 60
 kill -TERM "$(cat "$tmp/pid.1")"
 finish
 ok "SIGTERM to rank 1" codes_are " 143 143 143"
-ok "SIGTERM: one line" one_line '^stopped after update [0-9]* of 400; the same command with --resume continues$'
+ok "SIGTERM: one line" one_line '^stopped after update [0-9]* of 600; the same command with --resume continues$'
 start 2 stopped pretrain -o out --resume -q
-reaches stopped 200
+reaches stopped 150
 kill -USR1 "$(cat "$tmp/pid.0")"
 finish
 ok "SIGUSR1 to rank 0" codes_are " 138 138"
 start 4 stopped pretrain -o out --resume -q
-reaches stopped 300
+reaches stopped 230
 kill -9 "$(cat "$tmp/pid.2")"
 finish
 ok "a killed rank" codes_are " 1 1 137 1"
 ok "a killed rank: one line" one_line '^sesame: rank 2 on '
 start 3 stopped pretrain -o out --resume -q
-reaches stopped 330
+reaches stopped 300
 kill -9 "$(cat "$tmp/pid.0")"
 finish
 ok "rank 0 killed" codes_are " 137 1 1"
