@@ -354,6 +354,41 @@ static void test_ranks(const setting *s)
     free(want.averages);
 }
 
+/* Gradients sent in bf16: the ranks have equal weights, close to those of f32. */
+static void run_bf16(ses_comm *c, void *ctx)
+{
+    const expected *want = ctx;
+    ses_err e = { 0 };
+    lane_run x;
+    trace t;
+    prepare(&x, &want->s, c, 1);
+    ses_trainer_free(x.r.trainer);
+    x.r.o.comm_bf16 = true;
+    CHECK_MSG(run_start(&x.r, &e), "%s", e.msg);
+    train(&x, &t);
+    ses_flat f = ses_store_flat(ses_model_store(x.r.model));
+    double largest = 0, sum[3] = { 0 }, mine = 0;
+    for (int64_t i = 0; i < f.n; i++) {
+        largest = fmax(largest, fabs((double)f.value[i] - (double)want->weights[0][i]));
+        mine += (double)f.value[i] * (double)(i % 977);
+    }
+    CHECK_MSG(largest > 0 && largest < 1e-3, "%g", largest);
+    CHECK(ses_comm_allgather_equal(c, &mine, sizeof mine, sum, &e) && sum[0] == sum[1] && sum[1] == sum[2]);
+    lane_run_free(&x);
+}
+
+static void test_bf16(void)
+{
+    expected want = { .s = { .optim = "sgd", .lanes = 4, .accumulate = 1, .bucket = 1000 } };
+    lane_run x;
+    prepare(&x, &want.s, NULL, 1);
+    train(&x, &want.t);
+    want.weights[0] = weights_of(ses_model_store(x.r.model));
+    lane_run_free(&x);
+    CHECK(!comm_ranks(3, &(ses_comm_options){ .transport = "tcp" }, run_bf16, &want));
+    free(want.weights[0]);
+}
+
 /* Fewer lanes than ranks, and a NaN on one rank: all of them fail with one message. */
 static void run_failing(ses_comm *c, void *ctx)
 {
@@ -417,6 +452,7 @@ int main(void)
     test_one_lane();
     for (size_t i = 0; i < SES_LEN(sums); i++) test_sum(&sums[i]);
     for (size_t i = 0; i < SES_LEN(ranked); i++) test_ranks(&ranked[i]);
+    test_bf16();
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_failing, NULL));
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_nan, NULL));
     return check_report();
