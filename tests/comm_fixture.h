@@ -14,7 +14,7 @@ enum { RANKS = 5 }; /* at most */
 
 typedef void rank_fn(ses_comm *c, void *ctx);
 
-/* A port that was free a moment ago, below those that the system gives to other sockets. */
+/* A port that was free a moment ago, below the range of ports that the system assigns. */
 static inline int comm_free_port(void)
 {
     for (int i = 0; i < 1000; i++) {

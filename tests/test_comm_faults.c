@@ -183,6 +183,41 @@ static void test_faults(void)
     check_fault(FAULT_COMMON, 1, 3, 3, 2, "out of memory");
 }
 
+/* ---- a whole run is suspended ---- */
+
+static void run_slowly(ses_comm *c, void *ctx)
+{
+    ses_err e = { 0 };
+    (void)ctx;
+    for (int update = 0; update < 100 && !e.code; update++) {
+        ses_comm_set_update(c, update);
+        sleep_seconds(0.02);
+        CHECK_MSG(ses_comm_barrier(c, &e), "%s", e.msg);
+    }
+}
+
+/* All ranks stop for longer than the timeout and continue: the run is not disturbed. */
+static void test_suspended(void)
+{
+    enum { SIZE = 3 };
+    pid_t pid[SIZE];
+    int status, port = comm_free_port();
+    ses_comm_options o = { .timeout = 2 };
+    fflush(stdout);
+    for (int r = 0; r < SIZE; r++) {
+        pid[r] = fork();
+        if (!pid[r]) _exit(comm_rank_main(r, SIZE, port, &o, run_slowly, NULL));
+    }
+    sleep_seconds(1);
+    for (int r = 0; r < SIZE; r++) kill(pid[r], SIGSTOP);
+    sleep_seconds(3);
+    for (int r = 0; r < SIZE; r++) kill(pid[r], SIGCONT);
+    for (int r = 0; r < SIZE; r++) {
+        waitpid(pid[r], &status, 0);
+        CHECK_MSG(WIFEXITED(status) && !WEXITSTATUS(status), "rank %d did not survive a pause", r);
+    }
+}
+
 /* ---- joining ---- */
 
 /* Opens a communicator as a rank and gives its error. */
@@ -323,5 +358,6 @@ int main(void)
         "rank 1 on 127.0.0.1 has version 99 of the protocol between ranks, this rank 1: install the "
         "same build everywhere");
     test_faults();
+    test_suspended();
     return check_report();
 }

@@ -3,11 +3,14 @@
 # killed ranks; errors of one rank. Usage: test_ranks.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 . tests/ranks_fixture.sh
-tune="$small --task classify --train $tmp/train.tsv --eval $tmp/dev.tsv -o out -q --lanes 4"
-awk 'BEGIN { srand(1); for (i = 0; i < 900; i++) { w = int(rand() * 40); s = ""
+# Data for evaluation fill several batches of 4096 tokens, so that each rank has some.
+more() { yes "$1" | head -"$2" | while read -r file; do cat "$file"; done; } # a file several times
+{ head -1 "$tmp/train.tsv"; more "$tmp/rows" 25; } >"$tmp/many.tsv"
+tune="$small --task classify --train $tmp/train.tsv --eval $tmp/many.tsv -o out -q --lanes 4"
+awk 'BEGIN { srand(1); for (i = 0; i < 2400; i++) { w = int(rand() * 40); s = ""
     for (j = 0; j < 4 + i % 9; j++) { s = s " w" w; w = (w * 7 + 3) % 40 } print s; if (i % 6 == 5) print "" } }' >"$tmp/text"
 "$sesame" train-tokenizer --type wordpiece --vocab-size 200 -q -o "$tmp/t.json" "$tmp/text" || exit 1
-"$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 20% -o "$tmp/c" "$tmp/text" >"$tmp/out" || exit 1
+"$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 70% -o "$tmp/c" "$tmp/text" >"$tmp/out" || exit 1
 "$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 30% -o "$tmp/c2" "$tmp/text" >"$tmp/out" || exit 1
 model="--set hidden_size=32 --set num_hidden_layers=2 --set num_attention_heads=2 --set intermediate_size=64"
 pretrain="pretrain -c $tmp/c --tokenizer $tmp/t.json -p bert-tiny $model --threads 1 -o out -q --lanes 4 --batch-size 4"
@@ -33,6 +36,26 @@ done
 ok "results: ranks" grep -q '"train_ranks": 3' "$tmp/pre3/out/train_results.json"
 ok "results: lanes" grep -q '"train_lanes": 4' "$tmp/pre3/out/train_results.json"
 ok "the state is in slices" test "$(find "$tmp/pre3/out/checkpoint-12" -name '*.safetensors' | wc -l)" -eq 2
+
+# Other tasks: outputs per word with a CRF, groups of sequences, vectors.
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s B-PER\nlives O\nin O\n%s B-LOC\n. O\n\n", i % 2 ? "anna" : "bob", i % 3 ? "paris" : "london" }' >"$tmp/tags"
+more "$tmp/tags" 30 >"$tmp/many.tags"
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s film was,%s,%s,%d\n", i % 2 ? "the" : "a", i % 3 ? "bad ." : "good .", i % 3 ? "good ." : "bad .", i % 2 }' >"$tmp/choices"
+{ echo text,a,b,label; cat "$tmp/choices"; } >"$tmp/choose.csv"
+{ echo text,a,b,label; more "$tmp/choices" 20; } >"$tmp/many.csv"
+awk 'BEGIN { print "sentence1\tsentence2\tscore"; for (i = 0; i < 40; i++) printf "the film was %s\tit was %s\t%d\n", i % 2 ? "good" : "bad", i % 3 ? "good" : "bad", (i % 2) == (i % 3 > 0) }' >"$tmp/pairs.tsv"
+kind() # folder, then options: one rank and three
+{
+    kind=$1
+    shift
+    for k in 1 3; do ranks $k "$kind$k" finetune $small -o out -q --lanes 3 --epochs 2 "$@"; done
+    for k in 1 3; do rm -f "$tmp/$kind$k/out/README.md" "$tmp/$kind$k/out/eval_results.json"; done # times
+    ok "$kind: exit codes" codes_are " 0 0 0"
+    ok "$kind: 3 ranks as one" same_folder "${kind}1" "${kind}3"
+}
+kind tag --task tag --crf --train "$tmp/tags" --eval "$tmp/many.tags"
+kind choose --task choose --choices 'a|b' --train "$tmp/choose.csv" --eval "$tmp/many.csv"
+kind embed --task embed --loss cosine --train "$tmp/pairs.tsv" --eval "$tmp/pairs.tsv"
 
 # A generator, LAMB, a time budget.
 lamb="$pretrain -p electra-small --objective rtd --optimizer lamb --steps 6 --save-every 3 --keep 9 --eval-every -1"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Several hosts on one machine: network namespaces joined by a bridge, with limited bandwidth. Runs pretraining by mpirun,
-# then cuts a link and slows a rank. Needs root, iproute2, tc and Open MPI.
+# then takes a link down and slows a rank. Needs root, iproute2, tc and Open MPI.
 # Usage: bench/scale/netns.sh BUILD_DIR [HOSTS] [MBIT], from the source folder.
 . tests/counted.sh
 . tests/ranks_fixture.sh
@@ -80,9 +80,9 @@ that 'mpirun on several hosts' "[ $? -eq 0 ]"
 that 'the same bytes as one rank' 'same_folder whole three'
 echo "$hosts hosts, $rate Mbit/s: 40 updates in $(since "$begin") s"
 
-cluster cut "${run[@]}" --steps 100000 --rank-timeout 5 &
+cluster broken "${run[@]}" --steps 100000 --rank-timeout 5 &
 job=$!
-reaches cut 25
+reaches broken 25
 begin=$(now)
 ip link set "v$((hosts - 1))-$$" down
 until [ -z "$(rank_pids)" ] || awk -v t="$(since "$begin")" 'BEGIN { exit t < 120 }'; do sleep 0.2; done
@@ -92,15 +92,15 @@ sleep 2
 kill -9 "$(cat "$tmp/mpirun")" 2>/dev/null # Open MPI 4.1 itself waits for the lost daemon, with or without keepalive
 wait $job 2>/dev/null
 for pid in $(ip netns pids "$name-$((hosts - 1))"); do kill -9 "$pid"; done
-echo "a cut link: all ranks had ended after $ended s: $(line)"
+echo "a lost link: all ranks had ended after $ended s: $(line)"
 that 'one line names the rank' "[ \$(wc -l <'$tmp/lines') -eq 1 ] && grep -q 'rank $((hosts - 1)) on ' '$tmp/lines'"
 ip link set "v$((hosts - 1))-$$" up
 sleep 1
-cluster cut pretrain -o out --resume -q --steps 100000 &
+cluster broken pretrain -o out --resume -q --steps 100000 &
 job=$!
-last=$(sed -n 's/.*"step": \([0-9]*\)}.*/\1/p' "$tmp/cut/out/log.jsonl" | tail -1)
-reaches cut $((last + 20))
-that 'resumed after the cut' "[ $? -eq 0 ]"
+last=$(tail -1 "$tmp/broken/out/log.jsonl" | sed 's/.*"step": //; s/}.*//')
+reaches broken $((last + 20))
+that 'resumed after the lost link' "[ $? -eq 0 ]"
 kill -USR1 "$(cat "$tmp/mpirun")"
 wait $job
 that 'stopped by SIGUSR1' "[ $? -eq 138 ]"
@@ -114,7 +114,7 @@ that 'a slow link: the same bytes' 'same_folder whole slow'
 echo "a rank with $((rate / 10)) Mbit/s: 40 updates in $(since "$begin") s"
 ip netns exec "$name-0" tc qdisc replace dev eth0 root tbf rate "${rate}mbit" burst 256kb latency 50ms
 
-# A rank that stops for 3 seconds and goes on.
+# A rank that stops for 3 seconds and continues.
 cluster paused "${run[@]}" --steps 40 --rank-timeout 20 &
 job=$!
 reaches paused 10

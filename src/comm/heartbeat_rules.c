@@ -136,6 +136,15 @@ static void handle_abort(ses_heartbeat *h, int r, const ses_control_message *m)
         decide(h, r, &why);
 }
 
+/* Rank r lost another rank. If that is this one, which is well, the cause is taken to be at r. */
+static void handle_suspect(ses_heartbeat *h, int r, const ses_control_message *m)
+{
+    ses_err why = { 0 };
+    bool is_self = m->rank == h->o.rank;
+    ses_fail(&why, SES_EIO, "its connection to rank %d failed: %s", is_self ? h->o.rank : r, m->text);
+    suspect(h, is_self ? r : m->rank, &why);
+}
+
 static void handle_failure(ses_heartbeat *h, int r, const ses_control_message *m)
 {
     ses_err error = { 0 };
@@ -148,7 +157,6 @@ static void handle_failure(ses_heartbeat *h, int r, const ses_control_message *m
 void ses_hb_handle(ses_heartbeat *h, int r, const ses_control_message *m)
 {
     ses_rank_link *l = &h->link[r];
-    ses_err why = { 0 };
     l->heard = ses_seconds();
     if (m->kind == SES_CONTROL_BEAT || m->kind == SES_CONTROL_LEAVE) {
         if (m->progress != l->state.progress || m->entered != l->state.entered) l->moved = l->heard;
@@ -161,8 +169,7 @@ void ses_hb_handle(ses_heartbeat *h, int r, const ses_control_message *m)
         if (!h->o.rank) handle_abort(h, r, m);
         break;
     case SES_CONTROL_SUSPECT:
-        ses_fail(&why, SES_EIO, "its connection to rank %d failed: %s", r, m->text);
-        if (!h->o.rank) suspect(h, m->rank, &why);
+        if (!h->o.rank) handle_suspect(h, r, m);
         break;
     case SES_CONTROL_FAILURE: handle_failure(h, r, m); break;
     case SES_CONTROL_ALL_LEFT:

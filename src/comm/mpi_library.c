@@ -61,7 +61,8 @@ bool ses_mpi_ok(const ses_mpi *m, int code, const char *call, ses_err *e)
     char text[4 * SES_MPI_TEXT] = "";
     int n = 0;
     if (code == SES_MPI_SUCCESS) return true;
-    if (m->error_string(code, text, &n) != SES_MPI_SUCCESS || n < 0 || n >= SES_MPI_TEXT) n = 0;
+    if (!m->is_running || m->error_string(code, text, &n) != SES_MPI_SUCCESS || n < 0 || n >= SES_MPI_TEXT)
+        n = 0;
     return ses_fail(e, SES_EIO, "%s: error %d%s%s", call, code, n ? ": " : "",
                     ses_quoted_of(text, (size_t)n).s);
 }

@@ -22,6 +22,7 @@ typedef struct ses_mpi_status {
 
 /* Handles are pointers to objects of the library. */
 typedef struct ses_mpi {
+    bool is_running; /* initialized: error_string aborts the process before that */
     void *world, *byte, *errors_return;
     int (*init_thread)(int *argc, char ***argv, int required, int *provided);
     int (*initialized)(int *flag);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "mpi_library.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,8 +18,10 @@ enum {
     PART = 4 << 20,
     WINDOW = 4, /* parts of a rank and direction that are under way at once */
     TAG = 77,
-    /* Tests without a result before the first sleep, and nanoseconds of the shortest and longest sleep. */
-    TESTS = 200,
+    /* Tests without a result before other threads are let in, and before the first sleep; nanoseconds of the
+     * shortest and longest sleep. */
+    BUSY_TESTS = 200,
+    TESTS = 1000,
     MIN_SLEEP = 20000,
     MAX_SLEEP = 500000
 };
@@ -83,6 +86,7 @@ static bool start(mpi *t, ses_err *e)
             return ses_fail(e, SES_EUNSUPPORTED,
                             "this build of Open MPI does not support threads (MPI_THREAD_SERIALIZED)");
     }
+    t->m.is_running = true;
     return ses_mpi_ok(m, m->comm_set_errhandler(m->world, m->errors_return), "MPI_Comm_set_errhandler", e) &&
            ses_mpi_ok(m, m->comm_rank(m->world, &t->rank), "MPI_Comm_rank", e) &&
            ses_mpi_ok(m, m->comm_size(m->world, &t->size), "MPI_Comm_size", e);
@@ -241,7 +245,11 @@ static bool exchange(void *self, const ses_comm_block *send, const ses_comm_bloc
             continue;
         }
         if (atomic_load(&w->failed)) return ses_fail(e, SES_EIO, "the run has failed");
-        if (++idle < TESTS) continue;
+        if (++idle < BUSY_TESTS) continue;
+        if (idle < TESTS) {
+            sched_yield();
+            continue;
+        }
         nanosleep(&(struct timespec){ 0, sleep }, NULL);
         if (sleep < MAX_SLEEP) sleep += sleep / 4;
     }

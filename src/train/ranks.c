@@ -1,5 +1,5 @@
 /* The ranks of a training run: see ranks.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "ranks.h"
 
 #include "base/alloc.h"
@@ -11,6 +11,7 @@
 #include "sesame/version.h"
 #include "settings_compare.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,23 @@ static bool hash_weights(ses_model *const *model, size_t n_models, char *text, s
     return true;
 }
 
-/* "cuda NVIDIA H200, bf16" or "cpu, f32": kind and model of the device, not its number. */
+/* Version of cuBLASLt, which an open GPU has loaded and which chooses the algorithms of products; 0: none. */
+static size_t cublas_version(void)
+{
+    static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so" }; /* as in gemm_cuda.cu */
+    size_t version = 0;
+    for (size_t i = 0; !version && i < SES_LEN(names); i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD), *symbol = NULL;
+        size_t (*get)(void) = NULL;
+        if (library) symbol = dlsym(library, "cublasLtGetVersion");
+        memcpy(&get, &symbol, sizeof get);
+        if (get) version = get();
+        if (library) dlclose(library);
+    }
+    return version;
+}
+
+/* "cuda NVIDIA H200, bf16, cuBLAS 130200" or "cpu, f32": kind and model of the device, not its number. */
 static void describe_device(const ses_device *d, char *text, size_t size)
 {
     ses_gpu gpu = { 0 };
@@ -130,6 +147,8 @@ static void describe_device(const ses_device *d, char *text, size_t size)
     if (!d->is_host) ses_gpu_describe(number ? (int)strtol(number + 1, NULL, 10) : 0, &gpu);
     snprintf(text, size, "%.*s%s%s, %s", (int)strcspn(d->name, ":"), d->name, *gpu.name ? " " : "", gpu.name,
              ses_dtype_name(d->activation_dtype));
+    size_t used = strlen(text), version = d->is_host ? 0 : cublas_version();
+    if (version) snprintf(text + used, size - used, ", cuBLAS %zu", version);
 }
 
 void ses_ranks_put_control(const ses_training_options *r, ses_json_writer *w)

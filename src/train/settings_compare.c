@@ -11,6 +11,8 @@ static void put_default(const char *key, ses_json_writer *w)
         ses_json_put_int(w, 1);
     else if (!strcmp(key, "loss_mean"))
         ses_json_put_string(w, "batches");
+    else if (!strcmp(key, "gradients"))
+        ses_json_put_string(w, "f32");
     else
         ses_json_put_null(w);
 }

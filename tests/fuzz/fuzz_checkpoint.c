@@ -10,6 +10,7 @@
 #include "sesame/dataset.h"
 #include "sesame/trainer.h"
 #include "train/manifest.h"
+#include "train/ranks.h"
 
 static const char config[] =
     "{\"architectures\": [\"BertForSequenceClassification\"], \"model_type\": \"bert\", \"vocab_size\": 5, "
@@ -104,6 +105,8 @@ static void resume(file *f, const uint8_t *data, size_t n)
     const ses_train_state *at = ses_trainer_state(trainer);
     MUST(ok == (e.code == SES_OK) && (!ok || from.found));
     MUST(at->updates >= 0 && at->updates <= 4 && at->index >= 0 && at->accumulated >= 0);
+    ses_training_options run = { .output = dir, .resume = true };
+    MUST(ses_ranks_set_lanes(&run, NULL) && run.lanes > 0);
     put(checkpoint, f->name, f->data, f->n);
 }
 

@@ -62,7 +62,10 @@ const ses_command ses_command_finetune = {
         "130, 143, 129 and 138. --resume continues from it and gives the same bits as an uninterrupted run. "
         "Checkpoints are written atomically.\n\n"
         "Several runs (--grid, --seeds) are written to subfolders of OUT named after their values; --resume "
-        "skips the finished ones.",
+        "skips the finished ones.\n\n"
+        "mpirun, srun and torchrun start one run of several processes (ranks); --lanes fixes the result for "
+        "any "
+        "number of them. See docs/SCALE.md.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
