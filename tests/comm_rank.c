@@ -1,7 +1,7 @@
 /* One rank of a test. Usage: comm_rank TRANSPORT [FILE [UPDATES]].
  * The collectives of comm_cases.h; prints what failed, and rank 0 the count of its checks. If FILE is given:
  * makes UPDATES exchanges (20), 10 ms apart, until one fails, and writes the error to FILE.RANK, "report: "
- * before it on the rank that reports it. */
+ * before it on the rank that reports it. Rank KILL_RANK, a variable, is killed in update 10. */
 #define _DEFAULT_SOURCE
 #include "comm_cases.h"
 
@@ -21,13 +21,16 @@ static void write_error(const ses_comm *c, const char *file, const ses_err *e)
 /* A bounded number of exchanges, small and large. */
 static bool exchange_all(ses_comm *c, long updates, ses_err *e)
 {
-    enum { BYTES = 300000 };
+    enum { BYTES = 300000, KILL_UPDATE = 10 };
+    const char *kill_rank = getenv("KILL_RANK");
     static unsigned char all[RANKS * BYTES];
     size_t offset[RANKS + 1] = { 0 };
     for (int r = 0; r < ses_comm_size(c); r++) offset[r + 1] = offset[r] + BYTES;
     for (long update = 0; update < updates; update++) {
         nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
         ses_comm_set_update(c, update);
+        if (update == KILL_UPDATE && kill_rank && strtol(kill_rank, NULL, 10) == ses_comm_rank(c))
+            raise(SIGKILL);
         if (!ses_comm_allgather(c, NULL, all, offset, e) || !ses_comm_barrier(c, e)) return false;
     }
     return true;
@@ -40,6 +43,7 @@ int main(int argc, char **argv)
     ses_comm_options o = { .transport = argc > 1 ? argv[1] : NULL, .timeout = file ? 3 : 0 };
     ses_comm *c = ses_comm_open(&o, &e);
     if (file) {
+        signal(SIGTERM, SIG_IGN); /* mpirun sends it when another rank ends; programs finish their message */
         bool ok = c && exchange_all(c, argc > 3 ? strtol(argv[3], NULL, 10) : 20, &e);
         if (!ok) write_error(c, file, &e);
         ses_comm_free(c);

@@ -3,7 +3,7 @@ build=$1
 passed=0 failed=0 skipped=0
 if ! command -v mpirun >/dev/null 2>&1; then
     echo 'skipped: mpirun is not installed (Debian: openmpi-bin)'
-    echo '0 passed, 0 failed, 26 skipped'
+    echo '0 passed, 0 failed, 29 skipped'
     exit 0
 fi
 # Open MPI refuses root, as which containers run, and more ranks than cores.
@@ -45,6 +45,18 @@ verify 'doctor names the transport' grep -q '2, by mpi (Open MPI' "$dir/out"
 verify 'doctor measures the link' grep -q 'rank 0 - rank 1 .*GB/s' "$dir/out"
 verify 'doctor --mpi --json' doctor --json --quick
 verify 'its JSON is valid' sh -c "\"$build/json_valid\" <\"$dir/out\""
+
+# A killed rank: one of the others reports it, though mpirun ends them all.
+killed() {
+    rm -f "$dir"/error.*
+    KILL_RANK=$1 timeout 60 mpirun --oversubscribe -n 3 "$build/comm_rank" mpi "$dir/error" >"$dir/out" 2>&1
+    code=$?
+    cat "$dir"/error.*
+    [ $code -ne 0 ] && [ $code -ne 124 ] && [ "$(cat "$dir"/error.* | grep -c '^report')" -eq 1 ] &&
+        [ "$(sed 's/^report: //' "$dir"/error.* | sort -u | wc -l)" -eq 1 ] &&
+        grep -q "rank $1 on .*, update 10: its process ended" "$dir"/error.*
+}
+for rank in 0 1 2; do verify "rank $rank is killed" killed $rank; done
 
 # The n-th call of MPI fails on one rank: both ranks end, one reports, and the error names the call.
 real=$(ldconfig -p 2>/dev/null | sed -n 's/.*libmpi\.so\.40 .* => //p' | head -n 1)

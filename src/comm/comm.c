@@ -21,6 +21,7 @@ static const double default_timeout = 30, default_stall = 1800;
 enum {
     JOIN_FACTOR = 10,    /* ranks may take this many timeouts to join */
     CAUSE_SECONDS = 1,   /* a library that fails without a cause may have noticed the loss of a rank first */
+    SMALL_BYTES = 16,    /* size of a rank's value in all_ok, agree and barrier */
     DECISION_SECONDS = 5 /* for the ranks to agree on the error of the run */
 };
 
@@ -67,7 +68,9 @@ static bool introduce(ses_comm *c, int port, ses_err *e)
     if (!(c->info = ses_alloc_array(n, sizeof *c->info, e)) ||
         !(c->host = ses_alloc_array(n, sizeof *c->host, e)) ||
         !(c->control = ses_alloc_array(n, sizeof *c->control, e)) ||
-        !(c->block = ses_alloc_array(2 * n, sizeof *c->block, e)))
+        !(c->block = ses_alloc_array(2 * n, sizeof *c->block, e)) ||
+        !(c->small = ses_alloc_array(n, SMALL_BYTES, e)) ||
+        !(c->offset = ses_alloc_array(n + 1, sizeof *c->offset, e)))
         return false;
     fill_info(c, port, &mine);
     return ses_comm_allgather_equal(c, &mine, sizeof mine, c->info, e) && read_info(c, e);
@@ -131,6 +134,8 @@ void ses_comm_free(ses_comm *c)
     ses_free(c->host);
     ses_free(c->control);
     ses_free(c->block);
+    ses_free(c->small);
+    ses_free(c->offset);
     ses_free(c);
 }
 
@@ -175,6 +180,16 @@ static bool run_error(ses_comm *c, ses_err *e)
     if (!c->heart || !ses_heartbeat_failure(c->heart, 0, &error))
         ses_fail(&error, SES_EIO, "the run has failed");
     return ses_fail(e, error.code, "%s", error.msg);
+}
+
+/* A collective that failed on this rank alone, out of memory for example, ends the run: the others wait. */
+static bool share_failure(ses_comm *c, bool ok, ses_err *e)
+{
+    if (ok || atomic_load(&c->watch.failed)) return ok;
+    ses_err why = { .msg = "out of memory", .code = SES_ENOMEM };
+    if (e && e->code) why = *e;
+    end_run(c, -1, &why, e);
+    return false;
 }
 
 bool ses_comm_begin(ses_comm *c, ses_err *e)
@@ -241,7 +256,7 @@ bool ses_comm_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *send,
     if (!dev || dev->is_host) return transfer_now(c, send, recv, e);
     if (c->queue && !ses_comm_queue_wait(c->queue, e)) return false;
     if (ses_comm_gpu_has(c, dev)) return ses_comm_gpu_exchange(c, send, recv, false, e);
-    return ses_staging_exchange(c, dev, send, recv, false, e);
+    return share_failure(c, ses_staging_exchange(c, dev, send, recv, false, e), e);
 }
 
 bool ses_comm_exchange_begin(ses_comm *c, ses_device *dev, const ses_comm_block *send,
@@ -250,9 +265,9 @@ bool ses_comm_exchange_begin(ses_comm *c, ses_device *dev, const ses_comm_block 
     int rank = ses_comm_rank(c);
     copy_own(dev, &send[rank], &recv[rank]);
     if (!c || !c->link) return true;
-    if (!dev || dev->is_host) return ses_comm_enqueue(c, send, recv, e);
+    if (!dev || dev->is_host) return share_failure(c, ses_comm_enqueue(c, send, recv, e), e);
     if (ses_comm_gpu_has(c, dev)) return ses_comm_gpu_exchange(c, send, recv, true, e);
-    return ses_staging_exchange(c, dev, send, recv, true, e);
+    return share_failure(c, ses_staging_exchange(c, dev, send, recv, true, e), e);
 }
 
 bool ses_comm_flush(ses_comm *c, ses_err *e)
@@ -307,17 +322,14 @@ static bool bcast_direct(ses_comm *c, void *data, size_t bytes, int root, ses_er
 static bool bcast_parts(ses_comm *c, char *data, size_t bytes, int root, ses_err *e)
 {
     size_t n = (size_t)c->launch.size, part = (bytes + n - 1) / n, rank = (size_t)c->launch.rank;
-    size_t *offset = ses_alloc_array(n + 1, sizeof *offset, e);
-    if (!offset) return false;
+    size_t *offset = c->offset;
     for (size_t r = 0; r <= n; r++) offset[r] = r * part < bytes ? r * part : bytes;
     for (size_t r = 0; r < n; r++) {
         bool from = rank == (size_t)root && r != rank, to = r == (size_t)root && r != rank;
         c->block[r] = (ses_comm_block){ data + offset[r], from ? offset[r + 1] - offset[r] : 0 };
         c->block[n + r] = (ses_comm_block){ data + offset[rank], to ? offset[rank + 1] - offset[rank] : 0 };
     }
-    bool ok = transfer_now(c, c->block, c->block + n, e) && ses_comm_allgather(c, NULL, data, offset, e);
-    ses_free(offset);
-    return ok;
+    return transfer_now(c, c->block, c->block + n, e) && ses_comm_allgather(c, NULL, data, offset, e);
 }
 
 bool ses_comm_bcast(ses_comm *c, void *data, size_t bytes, int root, ses_err *e)
@@ -330,11 +342,8 @@ bool ses_comm_bcast(ses_comm *c, void *data, size_t bytes, int root, ses_err *e)
 bool ses_comm_barrier(ses_comm *c, ses_err *e)
 {
     if (!c || !c->link) return true;
-    char *all = ses_alloc((size_t)c->launch.size, e);
-    if (!all) return false;
-    bool ok = ses_comm_allgather_equal(c, all, 1, all, e);
-    ses_free(all);
-    return ok;
+    char *all = c->small;
+    return ses_comm_allgather_equal(c, all + c->launch.rank, 1, all, e);
 }
 
 /* ---- agreement ---- */
@@ -375,15 +384,13 @@ bool ses_comm_all_ok(ses_comm *c, bool ok, ses_err *e)
     if (!c || !c->link) return ok;
     int n = c->launch.size, first = -1;
     verdict mine = { !ok, !ok && e ? e->code : 0, !ok && e ? text_hash(e->msg) : 0 };
-    verdict *all = ses_alloc_array((size_t)n, sizeof *all, NULL);
+    verdict *all = c->small;
     ses_err error = { 0 };
-    if (!all) return ses_fail(e, SES_ENOMEM, "out of memory");
     bool done = ses_comm_allgather_equal(c, &mine, sizeof mine, all, &error), common = true;
     for (int r = n; r-- > 0;) {
         if (all[r].failed) first = r;
         common = common && all[r].failed && all[r].hash == all[0].hash;
     }
-    ses_free(all);
     if (!done) {
         ses_err_clear(e);
         return ses_fail(e, error.code, "%s", error.msg);
@@ -398,7 +405,7 @@ static bool report_difference(ses_comm *c, const char *what, const char *text, s
     char mine[AGREE_TEXT] = { 0 };
     size_t n = (size_t)c->launch.size;
     char *all = ses_alloc_array(n, AGREE_TEXT, e);
-    if (!all) return false;
+    if (!all) return share_failure(c, false, e);
     snprintf(mine, sizeof mine, "%s", text);
     bool ok = ses_comm_allgather_equal(c, mine, sizeof mine, all, e);
     size_t other = 1;
@@ -416,12 +423,10 @@ bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
 {
     if (!c || !c->link) return true;
     size_t n = (size_t)c->launch.size;
-    uint64_t mine = text_hash(text), *all = ses_alloc_array(n, sizeof *all, e);
+    uint64_t mine = text_hash(text), *all = c->small;
     bool equal = true;
-    if (!all) return false;
     bool ok = ses_comm_allgather_equal(c, &mine, sizeof mine, all, e);
     for (size_t r = 0; r < n; r++) equal = equal && all[r] == all[0];
-    ses_free(all);
     return ok && (equal || report_difference(c, what, text, e));
 }
 

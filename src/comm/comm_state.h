@@ -25,6 +25,8 @@ struct ses_comm {
     ses_watch watch;
     ses_rank_info *info;   /* [size] */
     ses_comm_block *block; /* [2 * size]: scratch of collectives */
+    void *small;    /* [size] of 16 bytes: values of collectives, so that these cannot run out of memory */
+    size_t *offset; /* [size + 1]: the same */
     ses_comm_queue *queue; /* NULL until something is queued */
     ses_staging *staging;  /* queued exchanges of device memory, newest first */
     ses_comm_options options;
