@@ -33,6 +33,42 @@ static void test_tree(void)
         }
 }
 
+/* ---- shards ---- */
+
+/* Shards are consecutive, nearly equal (5 %) or of whole tensors, and their cells do not depend on the number
+ * of ranks. */
+static void test_shards(void)
+{
+    enum { TENSORS = 40, ROWS = 500, COLS = 250 };
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    ses_store *store = ses_store_new(dev, &e);
+    for (int i = 0; i < TENSORS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        ses_store_add(store, name, (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
+    }
+    CHECK_MSG(ses_store_alloc_trainable(store, &e), "%s", e.msg);
+    int64_t n = ses_store_flat(store).n, cells[2] = { 0 };
+    for (int whole = 0; whole < 2; whole++)
+        for (int size = 1; size <= 8; size++) {
+            ses_shards x;
+            CHECK(ses_shards_init(&x, store, whole, 0, size, &e) && x.border[0] == 0 && x.border[size] == n);
+            CHECK(ses_shards_first_cell(&x, 0) == 0 && ses_shards_first_cell(&x, size) == x.n_cells);
+            if (size == 1) cells[whole] = x.n_cells;
+            CHECK(x.n_cells == cells[whole] && (whole || x.n_cells <= 256));
+            for (int r = 0; r < size; r++) {
+                int64_t here = x.border[r + 1] - x.border[r];
+                CHECK_MSG(here >= 0 && (double)here <= (double)n / size * (whole ? 1.21 : 1.05),
+                          "%d of %d: %lld", r, size, (long long)here);
+                CHECK(!whole || x.border[r] % (n / TENSORS) == 0);
+            }
+            ses_shards_free(&x);
+        }
+    ses_store_free(store);
+    ses_device_free(dev);
+}
+
 /* ---- runs ---- */
 
 typedef struct setting {
@@ -449,6 +485,7 @@ int main(void)
         { .optim = "adamw", .lanes = 4, .accumulate = 1, .unfreeze = true, .bucket = 2000 },
     };
     test_tree();
+    test_shards();
     test_one_lane();
     for (size_t i = 0; i < SES_LEN(sums); i++) test_sum(&sums[i]);
     for (size_t i = 0; i < SES_LEN(ranked); i++) test_ranks(&ranked[i]);
