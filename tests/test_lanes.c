@@ -390,7 +390,7 @@ static void test_ranks(const setting *s)
     free(want.averages);
 }
 
-/* Gradients sent in bf16: the ranks have equal weights, close to those of f32. */
+/* Gradients sent in bf16: the ranks have equal weights, close to the weights of f32. */
 static void run_bf16(ses_comm *c, void *ctx)
 {
     const expected *want = ctx;

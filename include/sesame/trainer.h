@@ -56,7 +56,7 @@ typedef struct ses_trainer_options {
     /* Gradients are sent in buckets of this many elements; 0: 6,553,600 (26 MB). The bits are the same. */
     int64_t bucket;
     /* Rounds gradients to bf16 before they are sent to another rank: half the bytes. The ranks still agree,
-     * but the result depends on their number, as sums inside a rank are not rounded. No effect on one rank. */
+     * but the result depends on their number: sums inside a rank are not rounded. No effect on one rank. */
     bool comm_bf16;
     bool no_overlap; /* send gradients after the backward pass, not during it. The bits are the same */
     double epochs;   /* length of the run, if updates is 0 */

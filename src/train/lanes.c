@@ -56,7 +56,7 @@ struct ses_lanes {
     size_t rounds;                  /* largest number of partial sums of a rank */
     ses_real *received[MAX_STORES]; /* [partial sums of the other ranks, elements of the shard] */
     int64_t received_cap[MAX_STORES];
-    /* Transport in bf16: the partial sums of this rank [partial sums, flat], and those received. */
+    /* Transport in bf16: partial sums of this rank [partial sums, flat] and received sums. */
     uint16_t *sent_bf16[MAX_STORES], *received_bf16[MAX_STORES];
     size_t sent_cap;
     ses_tape_watch watch;
@@ -279,8 +279,7 @@ static ses_real *own_sum(const ses_lanes *l, size_t store, size_t i)
     return i + 1 < l->from[l->rank].n ? l->stack[i].sum[store] : l->flat[store].grad;
 }
 
-/* Where the i-th partial sum of another rank is received, for the elements that this rank owns: the index in
- * l->received. */
+/* The index in l->received of the i-th partial sum of another rank, for the elements of this rank. */
 static int64_t received_at(const ses_lanes *l, size_t store, int rank, size_t i)
 {
     const ses_shards *x = &l->shards[store];
