@@ -33,6 +33,42 @@ static void test_tree(void)
         }
 }
 
+/* ---- shards ---- */
+
+/* Shards are consecutive, nearly equal (5 %) or of whole tensors, and their cells do not depend on the number
+ * of ranks. */
+static void test_shards(void)
+{
+    enum { TENSORS = 40, ROWS = 500, COLS = 250 };
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    ses_store *store = ses_store_new(dev, &e);
+    for (int i = 0; i < TENSORS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        ses_store_add(store, name, (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
+    }
+    CHECK_MSG(ses_store_alloc_trainable(store, &e), "%s", e.msg);
+    int64_t n = ses_store_flat(store).n, cells[2] = { 0 };
+    for (int whole = 0; whole < 2; whole++)
+        for (int size = 1; size <= 8; size++) {
+            ses_shards x;
+            CHECK(ses_shards_init(&x, store, whole, 0, size, &e) && x.border[0] == 0 && x.border[size] == n);
+            CHECK(ses_shards_first_cell(&x, 0) == 0 && ses_shards_first_cell(&x, size) == x.n_cells);
+            if (size == 1) cells[whole] = x.n_cells;
+            CHECK(x.n_cells == cells[whole] && (whole || x.n_cells <= 256));
+            for (int r = 0; r < size; r++) {
+                int64_t here = x.border[r + 1] - x.border[r];
+                CHECK_MSG(here >= 0 && (double)here <= (double)n / size * (whole ? 1.21 : 1.05),
+                          "%d of %d: %lld", r, size, (long long)here);
+                CHECK(!whole || x.border[r] % (n / TENSORS) == 0);
+            }
+            ses_shards_free(&x);
+        }
+    ses_store_free(store);
+    ses_device_free(dev);
+}
+
 /* ---- runs ---- */
 
 typedef struct setting {
@@ -354,6 +390,41 @@ static void test_ranks(const setting *s)
     free(want.averages);
 }
 
+/* Gradients sent in bf16: the ranks have equal weights, close to the weights of f32. */
+static void run_bf16(ses_comm *c, void *ctx)
+{
+    const expected *want = ctx;
+    ses_err e = { 0 };
+    lane_run x;
+    trace t;
+    prepare(&x, &want->s, c, 1);
+    ses_trainer_free(x.r.trainer);
+    x.r.o.comm_bf16 = true;
+    CHECK_MSG(run_start(&x.r, &e), "%s", e.msg);
+    train(&x, &t);
+    ses_flat f = ses_store_flat(ses_model_store(x.r.model));
+    double largest = 0, sum[3] = { 0 }, mine = 0;
+    for (int64_t i = 0; i < f.n; i++) {
+        largest = fmax(largest, fabs((double)f.value[i] - (double)want->weights[0][i]));
+        mine += (double)f.value[i] * (double)(i % 977);
+    }
+    CHECK_MSG(largest > 0 && largest < 1e-3, "%g", largest);
+    CHECK(ses_comm_allgather_equal(c, &mine, sizeof mine, sum, &e) && sum[0] == sum[1] && sum[1] == sum[2]);
+    lane_run_free(&x);
+}
+
+static void test_bf16(void)
+{
+    expected want = { .s = { .optim = "sgd", .lanes = 4, .accumulate = 1, .bucket = 1000 } };
+    lane_run x;
+    prepare(&x, &want.s, NULL, 1);
+    train(&x, &want.t);
+    want.weights[0] = weights_of(ses_model_store(x.r.model));
+    lane_run_free(&x);
+    CHECK(!comm_ranks(3, &(ses_comm_options){ .transport = "tcp" }, run_bf16, &want));
+    free(want.weights[0]);
+}
+
 /* Fewer lanes than ranks, and a NaN on one rank: all of them fail with one message. */
 static void run_failing(ses_comm *c, void *ctx)
 {
@@ -414,9 +485,11 @@ int main(void)
         { .optim = "adamw", .lanes = 4, .accumulate = 1, .unfreeze = true, .bucket = 2000 },
     };
     test_tree();
+    test_shards();
     test_one_lane();
     for (size_t i = 0; i < SES_LEN(sums); i++) test_sum(&sums[i]);
     for (size_t i = 0; i < SES_LEN(ranked); i++) test_ranks(&ranked[i]);
+    test_bf16();
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_failing, NULL));
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_nan, NULL));
     return check_report();

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Seconds per update of bert-small (batches of 32 x 128 tokens, vocabulary 30522), measured in turn:
-#     accumulate  one rank of two threads, 8 accumulated batches
-#     lanes       one rank of two threads, 8 lanes
-#     ranks       two ranks of one thread, 8 lanes, TCP on this machine
+#     accumulate  one rank of two threads, LANES accumulated batches
+#     lanes       one rank of two threads, LANES lanes
+#     ranks       two ranks of one thread, LANES lanes, TCP on this machine
 #
-#     bench/scale/speed.sh [BUILD [ROUNDS [UPDATES]]]      default: build 3 3
+#     bench/scale/speed.sh [BUILD [ROUNDS [UPDATES [LANES]]]]      default: build 3 3 4
 set -u
-build=${1-build} rounds=${2-3} updates=${3-3}
+build=${1-build} rounds=${2-3} updates=${3-3} lanes=${4-4}
 sesame=$(realpath "$build")/sesame
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -43,9 +43,9 @@ update() {
 
 i=0
 while [ $i -lt "$rounds" ]; do
-    update accumulate 1 --threads 2 --accumulate 8
-    update lanes 1 --threads 2 --lanes 8
-    update ranks 2 --threads 1 --lanes 8
+    update accumulate 1 --threads 2 --accumulate "$lanes"
+    update lanes 1 --threads 2 --lanes "$lanes"
+    update ranks 2 --threads 1 --lanes "$lanes"
     i=$((i + 1))
 done | awk '{ print; n[$1]++; v[$1, n[$1]] = $2; if (!($1 in best) || $2 < best[$1]) best[$1] = $2 }
     END { printf "best: accumulate %.3f s, lanes %.3f s (%.3f), ranks %.3f s (%.3f)\n", best["accumulate"], best["lanes"],

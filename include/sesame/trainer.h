@@ -55,6 +55,9 @@ typedef struct ses_trainer_options {
     int64_t (*predictions)(void *ctx, const ses_batch *b);
     /* Gradients are sent in buckets of this many elements; 0: 6,553,600 (26 MB). The bits are the same. */
     int64_t bucket;
+    /* Rounds gradients to bf16 before they are sent to another rank: half the bytes. The ranks still agree,
+     * but the result depends on their number: sums inside a rank are not rounded. No effect on one rank. */
+    bool comm_bf16;
     bool no_overlap; /* send gradients after the backward pass, not during it. The bits are the same */
     double epochs;   /* length of the run, if updates is 0 */
     int64_t updates; /* length of the run in optimizer steps; 0: epochs */

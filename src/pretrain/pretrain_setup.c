@@ -406,6 +406,7 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
                               .comm = opt->run.comm,
                               .lanes = opt->run.lanes,
                               .weight_by_tokens = opt->run.weight_by_tokens,
+                              .comm_bf16 = opt->run.comm_bf16,
                               .recompute = opt->run.recompute,
                               .updates = ses_curriculum_updates(p->curriculum),
                               .seed = (uint64_t)opt->run.seed,

@@ -56,6 +56,9 @@ struct ses_lanes {
     size_t rounds;                  /* largest number of partial sums of a rank */
     ses_real *received[MAX_STORES]; /* [partial sums of the other ranks, elements of the shard] */
     int64_t received_cap[MAX_STORES];
+    /* Transport in bf16: partial sums of this rank [partial sums, flat] and received sums. */
+    uint16_t *sent_bf16[MAX_STORES], *received_bf16[MAX_STORES];
+    size_t sent_cap;
     ses_tape_watch watch;
     ses_err err; /* error of a watched pass, which ses_lanes_add reports */
 };
@@ -131,6 +134,8 @@ void ses_lanes_free(ses_lanes *l)
         release(l, l->square_on_device[s]);
         release(l, l->vectors[s]);
         release(l, l->received[s]);
+        release(l, l->sent_bf16[s]);
+        release(l, l->received_bf16[s]);
         for (size_t i = 0; i < MAX_DEPTH; i++) release(l, l->stack[i].sum[s]);
     }
     ses_free(l->offset);
@@ -177,18 +182,42 @@ static bool reserve_stack(ses_lanes *l, size_t depth, ses_err *e)
     return true;
 }
 
-static bool reserve_received(ses_lanes *l, ses_err *e)
+static size_t count_others(const ses_lanes *l)
 {
-    ses_device *d = l->o.dev;
     size_t others = 0;
     for (int r = 0; r < l->size; r++) others += r == l->rank ? 0 : l->from[r].n;
+    return others;
+}
+
+/* Makes *p a buffer of n elements of `size` bytes; the old contents are lost. */
+static bool renew(const ses_lanes *l, void *p, size_t n, size_t size, ses_err *e)
+{
+    void **at = p;
+    release(l, *at);
+    return (*at = l->o.dev->mem->alloc(l->o.dev, n * size, e)) != NULL;
+}
+
+/* Buffers of the partial sums of this rank in bf16. */
+static bool reserve_sent(ses_lanes *l, ses_err *e)
+{
+    size_t n = l->from[l->rank].n;
+    if (!l->o.bf16 || l->size == 1 || n <= l->sent_cap) return true;
+    for (size_t s = 0; s < l->o.n_stores; s++)
+        if (!renew(l, &l->sent_bf16[s], n * (size_t)l->flat[s].n, sizeof(uint16_t), e)) return false;
+    l->sent_cap = n;
+    return true;
+}
+
+static bool reserve_received(ses_lanes *l, ses_err *e)
+{
+    size_t others = count_others(l);
     for (size_t s = 0; s < l->o.n_stores; s++) {
         int64_t n = ses_shards_end(&l->shards[s]) - ses_shards_begin(&l->shards[s]);
         int64_t need = n * (int64_t)others;
         if (need <= l->received_cap[s]) continue;
-        release(l, l->received[s]);
         l->received_cap[s] = 0;
-        if (!(l->received[s] = d->mem->alloc(d, (size_t)need * sizeof(ses_real), e))) return false;
+        if (!renew(l, &l->received[s], (size_t)need, sizeof(ses_real), e)) return false;
+        if (l->o.bf16 && !renew(l, &l->received_bf16[s], (size_t)need, sizeof(uint16_t), e)) return false;
         l->received_cap[s] = need;
     }
     return true;
@@ -218,7 +247,7 @@ bool ses_lanes_begin(ses_lanes *l, int64_t lanes, ses_err *e)
         if (l->depth > deepest) deepest = l->depth;
     }
     l->depth = 0;
-    return reserve_stack(l, deepest, e) && reserve_received(l, e);
+    return reserve_stack(l, deepest, e) && reserve_sent(l, e) && reserve_received(l, e);
 }
 
 static void add(const ses_lanes *l, ses_real *to, const ses_real *a, const ses_real *b, int64_t n)
@@ -250,12 +279,20 @@ static ses_real *own_sum(const ses_lanes *l, size_t store, size_t i)
     return i + 1 < l->from[l->rank].n ? l->stack[i].sum[store] : l->flat[store].grad;
 }
 
-/* The i-th partial sum of another rank, for the elements that this rank owns. */
-static ses_real *received_sum(const ses_lanes *l, size_t store, int rank, size_t i)
+/* The index in l->received of the i-th partial sum of another rank, for the elements of this rank. */
+static int64_t received_at(const ses_lanes *l, size_t store, int rank, size_t i)
 {
     const ses_shards *x = &l->shards[store];
     for (int r = 0; r < rank; r++) i += r == l->rank ? 0 : l->from[r].n;
-    return l->received[store] + (int64_t)i * (ses_shards_end(x) - ses_shards_begin(x));
+    return (int64_t)i * (ses_shards_end(x) - ses_shards_begin(x));
+}
+
+/* n elements at index `at` of a buffer to send or receive, in f32 or bf16. */
+static ses_comm_block block_at(const ses_lanes *l, ses_real *real, uint16_t *half, int64_t at, int64_t n)
+{
+    if (n < 1) return (ses_comm_block){ NULL, 0 };
+    if (l->o.bf16) return (ses_comm_block){ half + at, (size_t)n * sizeof *half };
+    return (ses_comm_block){ real + at, (size_t)n * sizeof *real };
 }
 
 /* The part of a bucket that a rank owns. */
@@ -271,21 +308,25 @@ static ses_range owned_part(const ses_lanes *l, const bucket *b, int rank)
 /* Queues the exchange of the i-th partial sums of all ranks. */
 static bool send_round(ses_lanes *l, const bucket *b, size_t i, ses_err *e)
 {
+    size_t s = b->store;
+    ses_device *d = l->o.dev;
     ses_comm_block *send = l->block, *recv = l->block + l->size;
     ses_range mine = owned_part(l, b, l->rank);
-    int64_t base = ses_shards_begin(&l->shards[b->store]);
+    bool sends = i < l->from[l->rank].n;
+    ses_real *sum = sends ? own_sum(l, s, i) : NULL;
+    uint16_t *half = sends && l->o.bf16 ? l->sent_bf16[s] + (int64_t)i * l->flat[s].n : NULL;
+    if (half) d->k_f32.pack_bf16(&d->exec, half + b->begin, sum + b->begin, b->end - b->begin);
     memset(l->block, 0, 2 * (size_t)l->size * sizeof *l->block);
     for (int r = 0; r < l->size; r++) {
         ses_range to = owned_part(l, b, r);
         if (r == l->rank) continue;
-        if (i < l->from[l->rank].n && to.end > to.begin)
-            send[r] = (ses_comm_block){ own_sum(l, b->store, i) + to.begin,
-                                        (size_t)(to.end - to.begin) * sizeof(ses_real) };
-        if (i < l->from[r].n && mine.end > mine.begin)
-            recv[r] = (ses_comm_block){ received_sum(l, b->store, r, i) + (mine.begin - base),
-                                        (size_t)(mine.end - mine.begin) * sizeof(ses_real) };
+        if (sends) send[r] = block_at(l, sum, half, to.begin, to.end - to.begin);
+        if (i < l->from[r].n)
+            recv[r] = block_at(l, l->received[s], l->received_bf16[s],
+                               received_at(l, s, r, i) + mine.begin - ses_shards_begin(&l->shards[s]),
+                               mine.end - mine.begin);
     }
-    return ses_comm_exchange_begin(l->o.comm, l->o.dev, send, recv, e);
+    return ses_comm_exchange_begin(l->o.comm, d, send, recv, e);
 }
 
 /* Completes the rank's last partial sum in a bucket and sends them all. */
@@ -370,7 +411,7 @@ static ses_real *sum_of(const ses_lanes *l, size_t store, ses_lane_node x, ses_r
         for (size_t i = 0; i < l->from[r].n; i++)
             if (l->from[r].node[i].begin == x.begin && l->from[r].node[i].end == x.end)
                 return r == l->rank ? own_sum(l, store, i) + ses_shards_begin(own)
-                                    : received_sum(l, store, r, i);
+                                    : l->received[store] + received_at(l, store, r, i);
     int64_t split = ses_lane_split(x);
     ses_real *a = sum_of(l, store, (ses_lane_node){ x.begin, split }, NULL),
              *b = sum_of(l, store, (ses_lane_node){ split, x.end }, NULL);
@@ -387,6 +428,9 @@ bool ses_lanes_end(ses_lanes *l, ses_err *e)
     for (size_t s = 0; s < l->o.n_stores; s++) {
         const ses_shards *own = &l->shards[s];
         int64_t n = ses_shards_end(own) - ses_shards_begin(own);
+        int64_t others = n * (int64_t)count_others(l);
+        if (l->o.bf16 && others > 0)
+            d->k_f32.unpack_bf16(&d->exec, l->received[s], l->received_bf16[s], others);
         ses_real *grad = l->flat[s].grad + ses_shards_begin(own),
                  *sum = sum_of(l, s, (ses_lane_node){ 0, l->used }, grad);
         if (sum != grad && n > 0) d->mem->move(d, grad, sum, (size_t)n * sizeof *grad);

@@ -29,6 +29,7 @@ typedef struct ses_lanes_options {
     int64_t lanes;
     int64_t bucket;     /* elements; 0: 6,553,600 */
     bool whole_tensors; /* a parameter has one owner */
+    bool bf16;          /* partial sums are rounded to bf16 before they are sent */
     bool no_overlap;    /* ses_lanes_watch returns NULL */
 } ses_lanes_options;
 

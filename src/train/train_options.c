@@ -56,6 +56,13 @@ static const ses_opt opt[] = {
       .help =
           "mean over the batches of an update: batches: of their mean losses; tokens: of all predictions, as "
           "one large batch would" },
+    { .name = "gradients",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(gradients),
+      .def = "f32",
+      .choices = "f32|bf16",
+      .help = "type of gradients sent between ranks; bf16: half the bytes, and results that depend on the "
+              "number of ranks" },
     { .name = "optimizer",
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),
@@ -241,6 +248,7 @@ void ses_training_put_lanes(const ses_training_options *r, ses_json_writer *w)
 {
     if (r->lanes > 1) ses_json_member_int(w, "lanes", r->lanes);
     if (r->weight_by_tokens) ses_json_member_string(w, "loss_mean", "tokens");
+    if (r->comm_bf16) ses_json_member_string(w, "gradients", "bf16");
 }
 
 void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w)
@@ -262,6 +270,7 @@ ses_training_options ses_train_args_options(const ses_train_args *a)
     r.optimizer = ses_optim_name((size_t)a->optimizer, NULL);
     r.schedule = ses_schedule_name((size_t)a->schedule, NULL);
     r.weight_by_tokens = a->loss_mean == 1;
+    r.comm_bf16 = a->gradients == 1;
     r.core_watts = a->energy.core_watts;
     r.co2_per_kwh = a->energy.co2_per_kwh;
     return r;

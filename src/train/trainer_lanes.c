@@ -35,9 +35,11 @@ static bool open_rows(ses_trainer *t, ses_err *e)
 static bool agree(const ses_trainer *t, ses_err *e)
 {
     char text[160];
-    snprintf(text, sizeof text, "%lld lanes of %lld batches, %lld updates, seed %llu, optimizer %s",
+    snprintf(text, sizeof text,
+             "%lld lanes of %lld batches, %lld updates, seed %llu, optimizer %s, gradients %s",
              (long long)t->o.lanes, (long long)t->o.accumulate, (long long)t->total_updates,
-             (unsigned long long)t->o.seed, t->o.optim.name ? t->o.optim.name : "default");
+             (unsigned long long)t->o.seed, t->o.optim.name ? t->o.optim.name : "default",
+             t->o.comm_bf16 ? "bf16" : "f32");
     return ses_comm_agree(t->o.comm, "run", text, e) &&
            ses_comm_agree(t->o.comm, "settings", t->settings, e) &&
            ses_comm_agree(t->o.comm, "training data", t->data_hash, e);
@@ -52,6 +54,7 @@ bool ses_trainer_open_lanes(ses_trainer *t, ses_err *e)
                             .lanes = t->o.lanes,
                             .bucket = t->o.bucket,
                             .whole_tensors = ses_optim_needs_whole_tensors(t->o.optim.name),
+                            .bf16 = t->o.comm_bf16,
                             .no_overlap = t->o.no_overlap };
     if (t->o.lanes == 1 && t->ranks == 1) return true;
     return agree(t, e) && ses_comm_attach_device(t->o.comm, t->dev, e) && open_rows(t, e) &&

@@ -170,6 +170,7 @@ bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *en
                         t->o.schedule.name);
     ses_err local = { 0 }, *why = e ? e : &local;
     t->hooks = h;
+    t->wants_stop = t->must_stop = false;
     bool ok = run(t, h, end, why);
     t->hooks = NULL;
     if (!ok) ses_comm_abort(t->o.comm, why);

@@ -312,6 +312,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .comm = r->comm,
         .lanes = r->lanes,
         .weight_by_tokens = r->weight_by_tokens,
+        .comm_bf16 = r->comm_bf16,
         .epochs = r->epochs,
         .updates = r->steps,
         .seed = (uint64_t)r->seed,
