@@ -60,7 +60,7 @@ static bool open_simulated(simulated *s)
 /* Memory of the device as NCCL exchanges it, or through host memory. */
 static void run_rank(ses_comm *c, void *ctx)
 {
-    simulated s;
+    static simulated s; /* outlives the communicator */
     ses_err e = { 0 };
     CHECK(open_simulated(&s));
     if (*(bool *)ctx) CHECK_MSG(ses_comm_attach_device(c, &s.device, &e), "%s", e.msg);
@@ -72,7 +72,7 @@ static void run_rank(ses_comm *c, void *ctx)
 
 static void run_loss(ses_comm *c, void *ctx)
 {
-    simulated s;
+    static simulated s; /* outlives the communicator */
     ses_err e = { 0 };
     (void)ctx;
     CHECK(open_simulated(&s) && ses_comm_attach_device(c, &s.device, &e));
@@ -92,7 +92,7 @@ static void run_loss(ses_comm *c, void *ctx)
 
 static void run_versions(ses_comm *c, void *ctx)
 {
-    simulated s;
+    static simulated s; /* outlives the communicator */
     ses_err e = { 0 };
     char expected[300];
     CHECK(open_simulated(&s));
