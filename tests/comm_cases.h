@@ -1,4 +1,5 @@
-/* Collectives with many sizes on one rank of a communicator, for test_comm.c and comm_rank.c. */
+/* Collectives with many sizes on one rank of a communicator. dev: NULL, or a device whose memory the host can
+ * read. */
 #ifndef TESTS_COMM_CASES_H
 #define TESTS_COMM_CASES_H
 
@@ -50,31 +51,31 @@ static inline void check_blocks(ses_comm *c, blocks *b, int round)
     }
 }
 
-static inline void run_exchanges(ses_comm *c)
+static inline void run_exchanges(ses_comm *c, ses_device *dev)
 {
     enum { QUEUED = 5 };
     ses_err e = { 0 };
     for (int round = 0; round < 4; round++) {
         blocks b = make_blocks(c, round);
-        CHECK_MSG(ses_comm_exchange(c, NULL, b.send, b.recv, &e), "%s", e.msg);
+        CHECK_MSG(ses_comm_exchange(c, dev, b.send, b.recv, &e), "%s", e.msg);
         check_blocks(c, &b, round);
     }
     blocks queued[QUEUED];
     for (int round = 0; round < QUEUED; round++) {
         queued[round] = make_blocks(c, 10 + round);
         blocks copy = queued[round]; /* the arrays are copied: they may go */
-        CHECK(ses_comm_exchange_begin(c, NULL, copy.send, copy.recv, &e));
+        CHECK(ses_comm_exchange_begin(c, dev, copy.send, copy.recv, &e));
         memset(&copy, 0, sizeof copy);
     }
     blocks now = make_blocks(c, 20); /* behind the queued ones */
-    CHECK(ses_comm_exchange(c, NULL, now.send, now.recv, &e));
+    CHECK(ses_comm_exchange(c, dev, now.send, now.recv, &e));
     CHECK_MSG(ses_comm_flush(c, &e), "%s", e.msg);
     CHECK(ses_comm_flush(c, &e));
     for (int round = 0; round < QUEUED; round++) check_blocks(c, &queued[round], 10 + round);
     check_blocks(c, &now, 20);
 }
 
-static inline void run_gathers(ses_comm *c)
+static inline void run_gathers(ses_comm *c, ses_device *dev)
 {
     static const size_t part[] = { 3, 0, 100001, 64, 1 };
     int n = ses_comm_size(c), me = ses_comm_rank(c);
@@ -83,7 +84,7 @@ static inline void run_gathers(ses_comm *c)
     for (int r = 0; r < n; r++) offset[r + 1] = offset[r] + part[r % 5];
     unsigned char *all = calloc(offset[n] + 1, 1);
     for (size_t i = offset[me]; i < offset[me + 1]; i++) all[i] = pattern(me, 0, i, 1);
-    CHECK_MSG(ses_comm_allgather(c, NULL, all, offset, &e), "%s", e.msg);
+    CHECK_MSG(ses_comm_allgather(c, dev, all, offset, &e), "%s", e.msg);
     for (int r = 0; r < n; r++)
         for (size_t i = offset[r]; i < offset[r + 1]; i++) wrong += all[i] != pattern(r, 0, i, 1);
     CHECK(!wrong && !all[0] && !all[offset[n]]);

@@ -53,8 +53,8 @@ int main(int argc, char **argv)
         printf("%s\n", e.msg);
         return 1;
     }
-    run_exchanges(c);
-    run_gathers(c);
+    run_exchanges(c, NULL);
+    run_gathers(c, NULL);
     run_agreement(c);
     if (!ses_comm_rank(c))
         printf("%d passed, %d failed; %d ranks by %s\n", check_passed, check_failed, ses_comm_size(c),

@@ -138,8 +138,8 @@ static void run_rank(ses_comm *c, void *ctx)
     CHECK(ses_comm_size(c) == *(int *)ctx);
     CHECK_STR(ses_comm_transport(c), ses_comm_size(c) > 1 ? "tcp" : "none");
     CHECK(ses_comm_local_rank(c) == ses_comm_rank(c));
-    run_exchanges(c);
-    run_gathers(c);
+    run_exchanges(c, NULL);
+    run_gathers(c, NULL);
     run_agreement(c);
 }
 
@@ -149,8 +149,8 @@ static void test_ranks(void)
         int failed = comm_ranks(n, NULL, run_rank, &n);
         CHECK_MSG(!failed, "%d of %d ranks failed", failed, n);
     }
-    run_exchanges(NULL); /* no communicator: one rank */
-    run_gathers(NULL);
+    run_exchanges(NULL, NULL); /* no communicator: one rank */
+    run_gathers(NULL, NULL);
 }
 
 int main(void)
