@@ -164,7 +164,8 @@ static bool add_text(build_job *j, ses_string text, int64_t number, ses_err *e)
 
 static bool add_lines(build_job *j, ses_err *e)
 {
-    ses_line_reader in = { .file = &j->file, .n_files = 1 };
+    ses_span whole = ses_line_whole_file(j->file);
+    ses_line_reader in = { .span = &whole, .n_spans = 1 };
     const char *line;
     size_t n;
     ses_line_status got = SES_LINE_END;
