@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const double seconds_between_records = 2; /* each costs two syncs */
+/* Seconds between two records of the progress: so many that syncs take at most one percent of the time. */
+static double pause_after(double cost) { return cost < 1e-3 ? 0.1 : cost > 0.3 ? 30 : 100 * cost; }
 
 bool ses_shard_output_active(const ses_shard_output *o) { return o->before >= 0 && o->path; }
 
@@ -34,11 +35,13 @@ static bool update_hash(ses_shard_output *o, ses_err *e)
 
 static bool save_progress(ses_shard_output *o, ses_err *e)
 {
+    double start = ses_seconds();
     if (!update_hash(o, e)) return false;
     if (fsync(STDOUT_FILENO)) return ses_fail_write(o->partial, errno, e);
     if (!ses_shard_marker_write(o->progress, o->plan, o->identity, &o->at, NULL, e)) return false;
     o->saved_block = o->at.block;
-    o->saved = ses_seconds();
+    double now = ses_seconds();
+    o->next_save = now + pause_after(now - start);
     return true;
 }
 
@@ -73,7 +76,7 @@ bool ses_shard_output_done(ses_shard_output *o, bool failed, ses_err *e)
     o->failed += failed;
     if (o->first == o->n || o->border[o->first].records != o->finished) return true;
     if (!reach_border(o, o->border[o->first++].block, e)) return false;
-    return ses_seconds() - o->saved < seconds_between_records || save_progress(o, e);
+    return ses_seconds() < o->next_save || save_progress(o, e);
 }
 
 /* ---- the beginning ---- */
@@ -183,7 +186,7 @@ bool ses_shard_output_begin(ses_shard_output *o, const ses_call *c, const ses_sh
     }
     o->failed = o->at.failed;
     o->fed_block = o->at.block;
-    o->saved = ses_seconds();
+    o->next_save = ses_seconds() + pause_after(0);
     return ok;
 }
 

@@ -30,7 +30,7 @@ typedef struct ses_shard_output {
     ses_block_border *border; /* of blocks that are fed but not finished: [first, n) */
     size_t first, n, cap;
     uint64_t saved_block; /* of FILE.progress */
-    double saved;         /* when it was written */
+    double next_save;     /* when it is to be written again */
     bool committed;
 } ses_shard_output;
 
