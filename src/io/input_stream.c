@@ -392,4 +392,5 @@ bool ses_input_stream_ready(const ses_input_stream *p)
     return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
 }
 
+uint64_t ses_input_stream_offset(const ses_input_stream *p) { return p->given; }
 uint64_t ses_input_stream_consumed(const ses_input_stream *p) { return p->taken - p->w.n_in; }

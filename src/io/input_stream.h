@@ -16,6 +16,7 @@ bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got
 bool ses_input_stream_ready(const ses_input_stream *p);        /* a read will not block */
 uint64_t ses_input_stream_consumed(const ses_input_stream *p); /* bytes of the file so far, as stored */
 
+uint64_t ses_input_stream_offset(const ses_input_stream *p); /* decompressed bytes so far */
 /* Continues at byte `to` of the decompressed input, at or after the current position. A regular file that is
  * not compressed is not read up to there; others are. Past the end: the end. */
 bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e);

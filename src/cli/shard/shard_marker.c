@@ -26,7 +26,7 @@ enum { CHUNK = 1 << 16, MAX_MARKER = 64 << 20, SAMPLE = 1 << 16 };
 static bool is_neutral(const char *name)
 {
     static const char list[] =
-        "threads|batch-tokens|to|overwrite|shard|file|restart|rebuild|model|adapter|tokenizer|isa";
+        "threads|batch-tokens|to|merge|overwrite|shard|file|restart|rebuild|model|adapter|tokenizer|isa";
     const char *word;
     size_t n;
     for (size_t i = 0; ses_list_at(list, i, &word, &n); i++)
@@ -82,7 +82,8 @@ static int compare_names(const void *a, const void *b)
 static bool hash_file(const char *dir, const char *name, ses_sha *sha, ses_err *e)
 {
     struct stat st;
-    char *path = ses_path_join(dir, name, e);
+    char *path = *dir ? ses_path_join(dir, name, e) : ses_strdup(name, e);
+    name = ses_path_basename(name);
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     bool ok = path != NULL;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
@@ -101,7 +102,8 @@ static bool hash_file(const char *dir, const char *name, ses_sha *sha, ses_err *
 static bool hash_model(const char *model, ses_sha *sha, ses_err *e)
 {
     folder f = { .e = e };
-    if (!ses_path_is_dir(model)) return ses_sha_add(sha, model, strlen(model) + 1), true;
+    if (!ses_path_exists(model)) return ses_sha_add(sha, model, strlen(model) + 1), true;
+    if (!ses_path_is_dir(model)) return hash_file("", model, sha, e);
     bool ok = ses_dir_each(model, add_name, &f, e) && !(e && e->code);
     ok = ok && ses_stable_sort(f.name, f.n, sizeof *f.name, compare_names, e);
     for (size_t i = 0; ok && i < f.n; i++) ok = hash_file(model, f.name[i], sha, e);
