@@ -226,7 +226,7 @@ static void test_marker(void)
     ses_err e = { 0 };
     ses_shard_plan p = { .shard = { 1, 2 }, .blocks = 4, .first = 2, .last = 4 };
     ses_shard_counts n = { .block = 3, .records = 5, .bytes = 70 }, got;
-    strcpy(n.sha256, "abc");
+    memcpy(n.sha256, "abc", 4);
     snprintf(path, sizeof path, "%s/x.progress", folder);
     CHECK(!ses_shard_marker_read(path, &got, &e) && !e.code);
     CHECK(ses_shard_marker_write(path, &p, "{\"a\": 1, \"b\": [2]}", &n, "{\"more\": 7}", &e));

@@ -43,8 +43,8 @@ equal() # COMMAND...
 }
 
 # files of every format: 600 records, several blocks
-awk 'BEGIN { for (i = 0; i < 600; i++) printf "The bell rings %d times, and nobody counts%s.\n", i * i % 97, i % 7 ? "" : ", ever" }' >"$tmp/a.txt"
-awk 'BEGIN { for (i = 0; i < 300; i++) printf "Nobody rings %d bells.\r\n", i; printf "no line end" }' >"$tmp/b.txt"
+awk 'BEGIN { for (i = 0; i < 600; i++) printf "The bell rings %d times, we count%s.\n", i * i % 97, i % 7 ? "" : ", ever" }' >"$tmp/a.txt"
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "We ring %d bells.\r\n", i; printf "no line end" }' >"$tmp/b.txt"
 : >"$tmp/empty"
 awk 'BEGIN { print "id,text,note"; for (i = 0; i < 400; i++) printf "%d,\"The bell\nrings %d times, \"\"so\"\".\",x\n", i, i }' >"$tmp/a.csv"
 awk 'BEGIN { print "id\ttext"; for (i = 0; i < 400; i++) printf "%d\tThe \"bell rings %d times.\n", i, i }' >"$tmp/a.tsv"
@@ -85,7 +85,7 @@ equal token-classification -m tests/pipelines/bert-tag --column text "$tmp/a.csv
 awk -v t="$(printf '\t')" 'BEGIN { for (i = 0; i < 200; i++) printf "Who rings%sThe bell rings %d times.\n", t, i }' >"$tmp/pairs"
 equal question-answering -m tests/pipelines/bert-qa -f "$tmp/pairs"
 equal similarity --json -m tests/pipelines/bert-label -f "$tmp/pairs"
-equal next-sentence --keep tsv --column 1 --no-header --text-pair "Nobody counts." -m tests/pipelines/bert-nsp "$tmp/a.tsv"
+equal next-sentence --keep tsv --column 1 --no-header --text-pair "We count." -m tests/pipelines/bert-nsp "$tmp/a.tsv"
 equal feature-extraction --json -m tests/pipelines/bert-label -f "$tmp/b.txt"
 equal text-generation --json --do-sample --max-new-tokens 3 -f "$tmp/b.txt"
 equal embed -m tests/pipelines/bert-label -o tsv -f "$tmp/a.txt"
@@ -159,7 +159,7 @@ that "a foreign file stays" '[ "$(cat "$tmp/foreign")" = x ]'
 gone "$tmp/foreign.partial" "$tmp/foreign.progress"
 
 # kill -9 in the middle, and the same command again: the same bytes. A pipe slows the input of the second half down.
-awk 'BEGIN { for (i = 0; i < 60000; i++) printf "Line %d: the bell rings %d times, and nobody counts them by the river.\n", i, i * i % 97 }' >"$tmp/long.txt"
+awk 'BEGIN { for (i = 0; i < 60000; i++) printf "Line %d: the bell rings %d times, we count them by the river.\n", i, i * i % 97 }' >"$tmp/long.txt"
 slow="$label --json --threads 1 -f $tmp/long.txt --shard 0/1"
 "$sesame" $slow -q >"$tmp/whole"
 kills=0

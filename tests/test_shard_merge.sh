@@ -18,7 +18,7 @@ run() # CODE COMMAND...
 reports() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "not on stderr: $1"; fi; }
 
 # documents between blank lines, some repeated in other shards; JSON lines
-awk 'BEGIN { for (i = 0; i < 900; i++) { printf "The bell rings %d times.\nNobody counts them, %d.\r\n", i % 131, i % 5
+awk 'BEGIN { for (i = 0; i < 900; i++) { printf "The bell rings %d times.\nWe count them, %d.\r\n", i % 131, i % 5
     if (i % 3 == 0) print i % 2 ? "" : " \t"; if (i % 50 == 0) print "\n\n" } }' >"$tmp/a.txt"
 awk 'BEGIN { for (i = 0; i < 300; i++) printf "{\"text\": \"The bell rings %d times.\\nAnd zqx %d.\"}\n", i % 91, i % 7 }' >"$tmp/b.jsonl"
 printf 'one document only' >"$tmp/c.txt"
@@ -57,7 +57,7 @@ run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
 reports "the shard is not complete"
 sed 's/"split-sentences": false/"split-sentences": true/' "$tmp/save" >"$tmp/part3.1.done"
 run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
-reports "settings or input differ"
+reports "its settings or input differ"
 mv "$tmp/save" "$tmp/part3.1.done"
 run 2 corpus merge "$tmp/part3.0"
 run 3 corpus merge -o "$tmp/corpus" "$tmp/part2.0" "$tmp/part2.1"

@@ -5,9 +5,9 @@
 
 #include "sesame/corpus.h"
 
-/* Documents of a decompressed file. JSON lines: those that start in bytes [begin, end). Plain text: those
- * after the first blank line that starts at `begin` or later, up to the first one that starts at `end` or
- * later. An empty range is not read. */
+/* Documents of a decompressed file. JSON lines: the documents that start in bytes [begin, end). Plain text:
+ * the documents after the first blank line that starts at `begin` or later, up to the first blank line that
+ * starts at `end` or later. An empty range is not read. */
 typedef struct ses_corpus_range {
     uint64_t begin, end; /* end UINT64_MAX: to the end of the file */
 } ses_corpus_range;

@@ -8,7 +8,7 @@
  * decompressed file. path: as it was opened. A plain file is not read up to `begin`, unless quoted fields
  * may contain line ends. */
 bool ses_records_set_range(ses_records *r, const char *path, uint64_t begin, uint64_t end, ses_err *e);
-/* Where the last row starts, in the decompressed file. */
+/* Start of the last row in the decompressed file. */
 uint64_t ses_records_offset(const ses_records *r);
 /* Line number of the last row, less the lines that were skipped, until ses_records_line counts them. */
 uint64_t ses_records_line_read(const ses_records *r);

@@ -34,7 +34,7 @@ uint64_t ses_text_reader_offset(const ses_text_reader *l);
 /* Skips to the first line that starts at byte `to` or later; nothing if that is the next line. path: as it
  * was opened. */
 bool ses_text_reader_skip(ses_text_reader *l, const char *path, uint64_t to, ses_err *e);
-/* Number of the last line. Counts the skipped lines when it is called first; from then on l->line is right. */
+/* Number of the last line. Counts the skipped lines at the first call; from then on l->line is right. */
 uint64_t ses_text_reader_line(ses_text_reader *l);
 
 /* Whether a line has only spaces and tabs. */

@@ -27,7 +27,7 @@ typedef struct job {
     ses_row_writer rows;
     ses_atomic_output to;
     ses_shard_job shard;
-    ses_span part; /* of the shard */
+    ses_span part; /* bytes of the file that belong to the shard */
 } job;
 
 static bool on_row(void *ctx, const ses_records *row, ses_err *e)

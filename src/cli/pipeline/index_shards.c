@@ -49,7 +49,7 @@ bool ses_index_build_shard(ses_text_index *t, const ses_call *c, const ses_text_
 typedef struct merge {
     ses_text_index *t;
     ses_index_builder *builder;
-    ses_vector_index_info info; /* of the first shard */
+    ses_vector_index_info info; /* header of the first shard */
     float *probe;
 } merge;
 
@@ -70,7 +70,7 @@ static bool check_same(const merge *m, const ses_vector_index *x, ses_err *e)
         memcmp(ses_vector_index_probe(x), m->probe, (size_t)i->dim * sizeof *m->probe))
         return ses_fail(e, SES_EARG, "its model, processor or dtype differs from that of the first shard");
     return (a->size == b->size && a->hash == b->hash && a->settings == b->settings) ||
-           ses_fail(e, SES_EARG, "its texts are of another file than those of the first shard");
+           ses_fail(e, SES_EARG, "its texts are of another file than the texts of the first shard");
 }
 
 /* Adds the texts of a shard, after `lines` lines or rows of earlier shards. */

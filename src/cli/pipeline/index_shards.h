@@ -4,8 +4,8 @@
 
 #include "text_index.h"
 
-/* Builds the index of the shard a->shard of a file, and its record INDEX.done. Line numbers are those in the
- * shard. *complete: it exists already, and t is not opened. */
+/* Builds the index of the shard a->shard of a file, and its record INDEX.done. Line numbers count from the
+ * start of the shard. *complete: it exists already, and t is not opened. */
 bool ses_index_build_shard(ses_text_index *t, const ses_call *c, const ses_text_index_args *a,
                            const char *file, bool *complete, ses_err *e);
 

@@ -1,4 +1,4 @@
-/* A pipeline command at work: its input, its model and its output. Ownership: as the parts'. Main thread
+/* State of a pipeline command: input, model and output. Ownership: the command frees each member. Main thread
  * only. */
 #ifndef SES_CLI_PIPELINE_JOB_H
 #define SES_CLI_PIPELINE_JOB_H
@@ -14,7 +14,7 @@ typedef struct ses_pipeline_job {
     const ses_pipeline_args *a;
     ses_pipeline *p;
     ses_line_reader in;
-    ses_records *table; /* of the current file, with --column */
+    ses_records *table; /* rows of the current file, with --column */
     const char *name;   /* current file */
     ses_progress progress;
     ses_npy npy;

@@ -98,7 +98,7 @@ static bool hash_file(const char *dir, const char *name, ses_sha *sha, ses_err *
     return ok;
 }
 
-/* Adds the files of a model folder; a name that is no folder stands for itself. */
+/* Adds the files of a model folder, one file, or a name of a bundled model. */
 static bool hash_model(const char *model, ses_sha *sha, ses_err *e)
 {
     folder f = { .e = e };

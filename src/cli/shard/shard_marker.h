@@ -11,12 +11,12 @@
 #include "cli/command.h"
 #include "shard_plan.h"
 
-/* What has been written so far. */
+/* Counts of the output so far. */
 typedef struct ses_shard_counts {
     uint64_t block;           /* blocks before this one are complete */
     uint64_t records, failed; /* failed: records with an error (--keep-going) */
     uint64_t bytes;
-    char sha256[SES_SHA256_HEX + 1]; /* of these bytes */
+    char sha256[SES_SHA256_HEX + 1]; /* hash of these bytes */
 } ses_shard_counts;
 
 /* More of the identity than the command has: models is a list of folders, ending with NULL; isa may be
@@ -42,8 +42,8 @@ ses_json_doc *ses_shard_marker_read(const char *marker, ses_shard_counts *n, ses
 bool ses_shard_marker_check(const ses_json_doc *marker, const char *name, const char *identity,
                             const char *what, ses_err *e);
 
-/* Whether PATH and PATH.done exist and belong together; prints a line if so. With overwrite, removes the
- * marker. Fails if the marker has another identity. *n: its counts. */
+/* Whether PATH and PATH.done exist and belong together; prints a line if so. overwrite: removes the marker
+ * instead. Fails if the marker has another identity. *n: its counts. */
 bool ses_shard_is_complete(const ses_call *c, const char *path, const char *identity, bool overwrite,
                            ses_shard_counts *n, bool *complete, ses_err *e);
 

@@ -80,7 +80,8 @@ bool ses_shard_set_open(ses_shard_set *s, const char *command, char *const *part
         char *settings = ok ? common_settings(s->marker[i], e) : NULL;
         ok = settings != NULL;
         if (ok && first && strcmp(settings, first))
-            ok = ses_fail(e, SES_EARG, "%s: its settings or input differ from those of %s (see %s.done)",
+            ok = ses_fail(e, SES_EARG,
+                          "%s: its settings or input differ from the settings and input of %s (see %s.done)",
                           part[i], part[0], part[i]);
         if (!first) first = settings, settings = NULL;
         ses_free(settings);

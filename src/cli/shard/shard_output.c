@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Seconds between two records of the progress: so many that syncs take at most one percent of the time. */
+/* Seconds between two records of the progress: syncs take at most one percent of the time. */
 static double pause_after(double cost) { return cost < 1e-3 ? 0.1 : cost > 0.3 ? 30 : 100 * cost; }
 
 bool ses_shard_output_active(const ses_shard_output *o) { return o->before >= 0 && o->path; }

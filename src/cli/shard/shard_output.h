@@ -1,6 +1,6 @@
 /* Resumable output of a shard. Results go to FILE.partial, which is standard output meanwhile; FILE.progress
- * says how many blocks are complete. After an interruption the same command truncates FILE.partial to the last
- * recorded block and continues there, with the same bytes. At the end FILE.partial becomes FILE, and
+ * has the number of complete blocks. After an interruption the same command truncates FILE.partial to the
+ * last recorded block and continues there, with the same bytes. At the end FILE.partial becomes FILE, and
  * FILE.done (shard_marker.h) is written last.
  *
  * A command calls fed for each record it reads and done for each result it has written, in the same order.
@@ -27,9 +27,9 @@ typedef struct ses_shard_output {
     uint64_t fed, finished;   /* records */
     uint64_t failed;          /* records with an error */
     uint64_t fed_block;       /* block of the last record fed */
-    ses_block_border *border; /* of blocks that are fed but not finished: [first, n) */
+    ses_block_border *border; /* [first, n): borders of blocks that are fed but not finished */
     size_t first, n, cap;
-    uint64_t saved_block; /* of FILE.progress */
+    uint64_t saved_block; /* next block in FILE.progress */
     double next_save;     /* when it is to be written again */
     bool committed;
 } ses_shard_output;

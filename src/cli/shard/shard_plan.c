@@ -141,18 +141,6 @@ ses_span *ses_shard_plan_spans(const ses_shard_plan *p, uint64_t from, uint64_t 
     return span;
 }
 
-uint64_t ses_shard_plan_bytes(const ses_shard_plan *p, uint64_t from)
-{
-    uint64_t at = 0, sum = 0;
-    for (size_t i = 0; i < p->n_files; at += p->file[i++].blocks) {
-        const ses_shard_file *f = &p->file[i];
-        uint64_t first = from > at ? from - at : 0, last = p->last > at ? p->last - at : 0;
-        if (first >= f->blocks || first >= last) continue;
-        sum += (last < f->blocks ? last * SES_SHARD_BLOCK : f->bytes) - first * SES_SHARD_BLOCK;
-    }
-    return sum;
-}
-
 /* ---- the hash ---- */
 
 /* Adds bytes [begin, end) of the stored file. */

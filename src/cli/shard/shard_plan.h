@@ -1,5 +1,5 @@
-/* Shards: --shard I/N divides the input of a command into N parts, whose outputs, concatenated, are the output
- * of one process.
+/* Shards: --shard I/N divides the input of a command into N parts. Their outputs, concatenated, are the
+ * output of one process.
  *
  * The input is divided into blocks of SES_SHARD_BLOCK bytes of each (decompressed) file; a record belongs to
  * the block in which it starts. Blocks depend on the input only, and shard I has blocks [I*M/N, (I+1)*M/N) of
@@ -47,17 +47,16 @@ typedef struct ses_shard_plan {
     ses_shard shard;
     ses_shard_file *file;
     size_t n_files;
-    uint64_t blocks, first, last; /* of all files; this shard has [first, last) */
+    uint64_t blocks, first, last; /* number of blocks in all files; this shard has [first, last) */
 } ses_shard_plan;
 
 /* Measures n files; "-" is standard input, which is copied to a temporary file unless it is a regular one.
- * Without a shard nothing is measured and there is one block. *p must be zeroed. */
+ * A shard of count 0 measures nothing and has one block. *p must be zeroed. */
 bool ses_shard_plan_make(ses_shard_plan *p, ses_shard shard, const char *const *file, size_t n, ses_err *e);
 void ses_shard_plan_free(ses_shard_plan *p);
 
-/* The parts of files with blocks [from, to), in order; free with ses_free. Without a shard: all files. */
+/* The parts of files with blocks [from, to), in order; free with ses_free. No shard: all files. */
 ses_span *ses_shard_plan_spans(const ses_shard_plan *p, uint64_t from, uint64_t to, size_t *n, ses_err *e);
-uint64_t ses_shard_plan_bytes(const ses_shard_plan *p, uint64_t from); /* of blocks [from, last) */
 
 /* Hash of the bytes that the output of the shard depends on: its part of plain files, all of compressed ones,
  * and the first block of the first file, which has the names of columns. */

@@ -13,7 +13,7 @@
 
 /* ---- building ---- */
 
-/* The ranges of all files; those of other shards are empty. */
+/* The ranges of all files; the range of a file in other shards is empty. */
 static ses_corpus_range *ranges_of(const ses_shard_plan *p, ses_err *e)
 {
     size_t n;
@@ -29,7 +29,7 @@ static ses_corpus_range *ranges_of(const ses_shard_plan *p, ses_err *e)
     return r;
 }
 
-/* What a merge needs besides the part. */
+/* Facts that a merge needs besides the part. */
 static char *extra_of(const ses_corpus_options *o, const ses_corpus_shard *part, ses_err *e)
 {
     size_t n;
