@@ -14,6 +14,7 @@ gives() {
 err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \"$1\": $(cat "$tmp/err")"; fi; }
 same() { if cmp -s "$1" "$2"; then pass; else fail "$1 and $2 differ"; fi; }
 number() { sed -n "s/.*\"$2\": \([0-9.e-]*\).*/\1/p" "$1" | tail -n 1; }
+equal() { if [ -n "$1" ] && [ "$1" = "$2" ]; then pass; else fail "$1 is not $2"; fi; }
 below() { if awk "BEGIN { exit !($1 < $2) }"; then pass; else fail "$1 is not below $2"; fi; }
 
 # The seventh word repeats the first: only a state remembers it.
@@ -71,6 +72,20 @@ err_has 'averages of weights'
 "$sesame" corpus build --tokenizer "$tmp/bytes.json" --line-ends --held-out 10% -o "$tmp/chars" "$tmp/text" >"$tmp/out" || exit 1
 gives 0 pretrain -c "$tmp/chars" --tokenizer "$tmp/bytes.json" -p flair-lm --set hidden_size=32 --set embedding_size=8 --set is_forward_lm=false \
     --objective bptt --length 20 --steps 20 --lr 1e-2 --schedule constant -o "$tmp/flair" --threads 2
+# It reads a text from its end; as a forward model it reads the reversed text.
+cp -r "$tmp/flair" "$tmp/forward"
+sed 's/"is_forward_lm": false/"is_forward_lm": true/' "$tmp/flair/config.json" >"$tmp/forward/config.json"
+gives 0 perplexity -m "$tmp/flair" --tokens --json 'w1 w21'
+cp "$tmp/out" "$tmp/backward.json"
+gives 0 perplexity -m "$tmp/forward" --tokens --json '12w 1w'
+equal "$(number "$tmp/backward.json" perplexity)" "$(number "$tmp/out" perplexity)"
+gives 3 text-generation -m "$tmp/flair" 'w1'
+err_has 'expected a forward model'
+printf 'w1 w21\n' >"$tmp/line" && printf '12w 1w\n' >"$tmp/enil"
+gives 0 eval "$tmp/flair" "$tmp/line" --task continue --lines --json
+cp "$tmp/out" "$tmp/backward.json"
+gives 0 eval "$tmp/forward" "$tmp/enil" --task continue --lines --json
+equal "$(number "$tmp/backward.json" eval_loss)" "$(number "$tmp/out" eval_loss)"
 # Layers of different widths.
 gives 3 lens -m "$tmp/flair" 'w1 w2'
 err_has 'has 8 columns, expected 32'

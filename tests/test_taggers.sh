@@ -114,6 +114,15 @@ ok "the same bits" cmp "$tmp/half/model.safetensors" "$tmp/whole/model.safetenso
 ok "resumed with other embeddings" exits 3 "$sesame" finetune $run --embed word,char --steps 9 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
 ok "named" err_has 'started with embed "char,word", not "word,char"'
 
+# An explicit learning rate is kept, also if it is the default of other models.
+run="--task ner --threads 1 --train $tmp/tags.txt --steps 1 --embed char"
+# shellcheck disable=SC2086
+ok "a given rate" exits 0 "$sesame" finetune $run --lr 5e-5 --schedule constant --warmup 0 -o "$tmp/rate"
+ok "kept" grep -Eq '"(learning_rate|lr)": 5e-0?5' "$tmp/rate/trainer_state.json"
+# shellcheck disable=SC2086
+ok "no rate" exits 0 "$sesame" finetune $run --schedule constant --warmup 0 -o "$tmp/default"
+ok "the tagger's" grep -Eq '"(learning_rate|lr)": 0.002' "$tmp/default/trainer_state.json"
+
 # Bad input.
 # shellcheck disable=SC2086
 ok "no file" exits 3 "$sesame" finetune $tag --embed static:/no/such/file -o "$tmp/x"

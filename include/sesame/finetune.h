@@ -134,6 +134,9 @@ typedef struct ses_transfer_options {
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
 } ses_transfer_options;
 
+/* Learning rate of taggers of words unless another one is given by name. */
+#define SES_TAGGER_LR 0.002
+
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
     const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
@@ -143,7 +146,8 @@ typedef struct ses_finetune_options {
     const char *const *set; /* [n_set] "KEY=VALUE": changes of the config, e.g. of dropout rates */
     size_t n_set;
     /* Instead of all three, for the task tag: a new tagger on these embeddings of words, ',' between:
-     * "static:FILE", "transformer:DIR", "word", "char". */
+     * "static:FILE", "transformer:DIR", "word", "char". Set a learning rate for a new model, as
+     * SES_TAGGER_LR. */
     const char *embed;
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */

@@ -124,6 +124,7 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     ses_finetune_options o = s->o;
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
+    if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
     o.bootstrap = s->bootstrap.resamples;

@@ -15,11 +15,9 @@ enum { RNN_SIZE = 256, WORD_SIZE = 100, CHAR_SIZE = 25 };
 
 void ses_tagger_defaults(ses_finetune_options *o)
 {
-    ses_finetune_options plain = ses_finetune_defaults();
     if (!o->embed) return;
     o->task.crf = true;
     if (o->task.scheme == SES_SCHEME_AUTO) o->task.scheme = SES_SCHEME_BIOES;
-    if (o->run.lr == plain.run.lr) o->run.lr = 0.002;
 }
 
 bool ses_tagger_open(ses_finetune *f, ses_err *e)

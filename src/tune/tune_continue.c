@@ -3,13 +3,21 @@
 #include "finetuner.h"
 
 #include "base/alloc.h"
+#include "model/model_desc.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+/* Adds a sequence, in the order in which the model reads it. */
 static bool add(ses_finetuner *t, ses_finetune_set *s, int32_t row, const int32_t *id, size_t n, ses_err *e)
 {
+    if (t->model->c.rnn.backward) {
+        int32_t *reversed = ses_finetuner_scratch(t, n, e);
+        if (!reversed) return false;
+        for (size_t i = 0; i < n; i++) reversed[i] = id[n - 1 - i];
+        id = reversed;
+    }
     ses_encoding k = { .n = n, .id = id };
     return ses_finetuner_add_sequence(t, s, row, &k, &(ses_sequence){ .tags = id }, NULL, NULL, e);
 }
