@@ -63,6 +63,26 @@ rm -r "$tmp/crf"
 ok "self-contained" exits 0 "$sesame" ner -m "$tmp/frozen" --json "anna good lives in paris ."
 ok "finds" out_has B-PER
 
+# A window of words and the whole sentence (Collobert et al. 2011); words in lower case and their capital letters.
+for encoder in window sentence; do
+    # shellcheck disable=SC2086
+    ok "$encoder" exits 0 "$sesame" finetune $tag --embed word,caps --encoder $encoder -o "$tmp/$encoder"
+    ok "learned" above "$(score eval_f1 "$tmp/$encoder/all_results.json")" 0.95
+    ok "ner" exits 0 "$sesame" ner -m "$tmp/$encoder" -a simple --json "Anna GOOD lives in londons."
+    ok "lower case" out_has '"entity_group": "PER".*"word": "anna good", "start": 0, "end": 9'
+done
+ok "its encoder" grep -q '"encoder": "sentence"' "$tmp/sentence/config.json"
+ok "a long sentence" exits 0 "$sesame" ner -m "$tmp/sentence" --json "$(awk 'BEGIN { for (i = 0; i < 300; i++) printf "anna " }')"
+# shellcheck disable=SC2086
+{
+    ok "another encoder" exits 2 "$sesame" finetune $tag --embed word --encoder gru -o "$tmp/x"
+    ok "choices" err_has 'choose one of bilstm, window, sentence'
+    ok "an encoder without embeddings" exits 2 "$sesame" finetune $small $tag --encoder window -o "$tmp/x"
+    ok "set embed" err_has 'set embed, too'
+    ok "an even window" exits 3 "$sesame" finetune $tag --embed word --encoder window --set window_size=4 -o "$tmp/x"
+    ok "odd" err_has 'expected an odd number of words'
+}
+
 # Language models of text, characters and words: tiny ones, trained for a few steps.
 awk 'BEGIN { for (i = 0; i < 60; i++) print i % 2 ? "anna good lives in paris ." : "bob bad lives in londons ." }' >"$tmp/text"
 for type in "bpe 257 bytes" "wordlevel 50 words"; do
@@ -84,6 +104,21 @@ flair="-p flair-lm --set hidden_size=24 --set embedding_size=8 --objective bptt 
     ok "all" exits 0 "$sesame" finetune $tag --embed "elmo:$tmp/elmo,flair:$tmp/flair,flair:$tmp/backward,lm:$tmp/awd,lm:$tmp/gpt2" -o "$tmp/lms"
     ok "learned" above "$(score eval_f1 "$tmp/lms/all_results.json")" 0.95
     ok "their sizes" grep -q '"vector_size": 86' "$tmp/lms/config.json" # 10 + 24 + 24 + 12 + 16
+    # TagLM: the states of language models enter after the first layer.
+    lms="elmo:$tmp/elmo,static:$tmp/static.txt,lm:$tmp/awd,char"
+    printf '%s 1 0 0\n' anna bob >"$tmp/static.txt"
+    ok "TagLM" exits 0 "$sesame" finetune $tag --embed "$lms" --lm-layer 1 -o "$tmp/taglm"
+    ok "learned" above "$(score eval_f1 "$tmp/taglm/all_results.json")" 0.95
+    ok "two layers" grep -q '"num_hidden_layers": 2' "$tmp/taglm/config.json"
+    ok "columns of language models" grep -q '"lm_size": 22' "$tmp/taglm/config.json" # 10 + 12
+    ok "the same score" exits 0 "$sesame" eval "$tmp/taglm" "$tmp/tags.txt" --task tag --json
+    ok "score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/taglm/eval_results.json")"
+    ok "no language model" exits 2 "$sesame" finetune $tag --embed char --lm-layer 1 -o "$tmp/x"
+    ok "add one" err_has 'no embedding is a language model'
+    ok "nothing at the input" exits 3 "$sesame" finetune $tag --embed "lm:$tmp/awd" --lm-layer 1 -o "$tmp/x"
+    ok "the first layer" err_has 'a word has no vector'
+    ok "above the last layer" exits 3 "$sesame" finetune $tag --embed "char,lm:$tmp/awd" --lm-layer 2 --set num_hidden_layers=2 -o "$tmp/x"
+    ok "less" err_has 'expected less than'
     rm -r "$tmp/elmo" "$tmp/backward"
     ok "self-contained" exits 0 "$sesame" ner -m "$tmp/lms" -a simple --json "anna good lives in paris ."
     ok "finds" out_has '"entity_group": "LOC".*"word": "paris"'

@@ -149,6 +149,8 @@ typedef struct ses_finetune_options {
      * "static:FILE", "transformer:DIR", "word", "char". Set a learning rate for a new model, as
      * SES_TAGGER_LR. */
     const char *embed;
+    const char *encoder; /* with embed: "bilstm", "window" or "sentence"; NULL: bilstm */
+    int64_t lm_layer;    /* with embed: language models enter after this layer (TagLM: 1); 0: at the input */
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */
     const char *vectors;

@@ -104,7 +104,8 @@ typedef struct ses_config {
         bool trigram;        /* input of a token: its vector and both neighbors' (MobileBERT) */
         /* taggers: columns of the vectors of bytes, units of the LSTM over a word's bytes; 0: not read */
         int64_t char_width, char_size;
-        bool reproject; /* a dense layer as wide as its input after the embeddings */
+        int64_t caps_width; /* taggers: columns of the vector of a word's capital letters; 0: not read */
+        bool reproject;     /* a dense layer as wide as its input after the embeddings */
     } embed;
 
     /* Word vectors from characters (ELMo). Filters of size[i] characters, count[i] of them. */
@@ -197,6 +198,16 @@ typedef struct ses_config {
         bool direct;     /* the vocabulary projection reads the token vectors, too */
         bool excludes_token; /* the hidden state at a token does not depend on the token */
     } input;
+
+    /* Taggers of words. */
+    struct {
+        int64_t encoder; /* index among the encoders of taggers */
+        /* The last late_width columns of the vectors enter after layer late_layer (TagLM); 0: none. */
+        int64_t late_width, late_layer;
+        int64_t window;         /* words that a hidden vector reads */
+        int64_t conv_width;     /* outputs of the convolution */
+        int64_t distance_width; /* columns of the vector of the distance from the word to be labeled */
+    } tagger;
 
     /* Recurrent layers. */
     struct {

@@ -131,6 +131,9 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
         return ses_fail(e, SES_EUSAGE, "set one of model, config, open_model and embed");
     if (o->embed && task->target != SES_TARGET_TAGS)
         return ses_fail(e, SES_EUSAGE, "embed makes a tagger: it applies to the task tag only");
+    if (!o->embed && (o->encoder || o->lm_layer))
+        return ses_fail(e, SES_EUSAGE, "%s is a setting of a tagger: set embed, too",
+                        o->encoder ? "encoder" : "lm-layer");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -295,6 +298,8 @@ static char *settings(const ses_finetune *f, ses_err *e)
         ses_json_member_string(w, key, o->set[i]);
     }
     if (o->embed) ses_json_member_string(w, "embed", o->embed);
+    if (o->encoder) ses_json_member_string(w, "encoder", o->encoder);
+    if (o->lm_layer) ses_json_member_int(w, "lm_layer", o->lm_layer);
     if (o->task.crf) ses_json_member_bool(w, "crf", true);
     if (o->task.scheme) ses_json_member_string(w, "scheme", ses_tag_scheme_names[o->task.scheme]);
     ses_json_member_real(w, "weight_decay", r->weight_decay);

@@ -48,8 +48,24 @@ static const ses_opt opt[] = {
       .value = "KIND,...",
       .help =
           "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
-          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), word "
-          "and char (trained); with --scheme bioes and --lr 0.002 unless given" },
+          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), "
+          "word, "
+          "char and caps (trained); with --scheme bioes and --lr 0.002 unless given" },
+    { .name = "encoder",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.encoder),
+      .value = "NAME",
+      .help =
+          "with --embed, layers of the tagger: bilstm, window (a window of words) or sentence (convolution "
+          "and maximum over the sentence; Collobert et al. 2011); default: bilstm" },
+    { .name = "lm-layer",
+      .type = SES_OPT_INT,
+      .offset = AT(o.lm_layer),
+      .def = "0",
+      .min = 0,
+      .max = 7,
+      .help = "with --embed: the vectors of language models (lm, elmo, flair, transformer) enter after this "
+              "layer of the BiLSTM (TagLM: 1); 0: at the input" },
     { .name = "method",
       .type = SES_OPT_TEXT,
       .offset = AT(method),

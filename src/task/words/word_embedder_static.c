@@ -50,5 +50,11 @@ static bool save(const void *self, const char *path, ses_err *e)
 }
 
 const ses_word_embedder_kind ses_word_embedder_static = {
-    .name = "static", .value = "FILE", .open = open, .close = close, .embed = embed, .save = save
+    .name = "static",
+    .value = "FILE",
+    .context_free = true,
+    .open = open,
+    .close = close,
+    .embed = embed,
+    .save = save,
 };

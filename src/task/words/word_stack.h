@@ -15,6 +15,8 @@ enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_CHARS = 50 /* bytes of a word th
 
 typedef struct ses_word_embedder_kind {
     const char *name, *value; /* value: what follows the name, "FILE"; NULL: nothing, the tagger trains it */
+    bool context_free;        /* a word has the same vector in every sentence */
+    bool reads_chars;         /* the tagger reads the bytes of words */
     /* Opens what a path names; *width: columns of its vectors. NULL on failure. */
     void *(*open)(const char *path, ses_device *dev, int64_t *width, ses_err *e);
     void (*close)(void *self);
@@ -39,6 +41,8 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
 void ses_word_stack_free(ses_word_stack *s); /* NULL is allowed */
 
 int64_t ses_word_stack_width(const ses_word_stack *s); /* columns of all vectors */
+/* Moves the columns of language models behind all others; returns their number. */
+int64_t ses_word_stack_split(ses_word_stack *s);
 bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind);
 /* Writes the member "embeddings" of config.json. */
 void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w);
