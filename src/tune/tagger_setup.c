@@ -41,7 +41,7 @@ static bool find_encoder(const char *name, size_t *i, ses_err *e)
                              ses_quoted_of(name, strlen(name)).s);
 }
 
-/* Where the vectors enter: all of them at the input, or those of language models after a layer. */
+/* Writes where the vectors enter: at the input, or, for language models, after a layer. */
 static bool put_vectors(ses_finetune *f, ses_json_writer *w, ses_err *e)
 {
     int64_t layer = f->o.lm_layer, late = layer ? ses_word_stack_split(f->words) : 0;
@@ -126,7 +126,7 @@ static bool count_words(const ses_examples *d, bool lower, ses_strmap *count, se
     return ok;
 }
 
-/* tokenizer.json: words at spaces, those that occur at least twice; id 0 is an unknown word. */
+/* tokenizer.json: words at spaces, if they occur at least twice; id 0 is an unknown word. */
 static ses_tokenizer *make_tokenizer(const ses_strmap *count, bool lower, ses_err *e)
 {
     int64_t id = 0;

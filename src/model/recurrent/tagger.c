@@ -1,7 +1,7 @@
-/* Tagger of words: stacked vectors of words, an encoder (tagger_encoder.h), and a linear layer with or without
- * a CRF (Collobert et al. 2011, Huang et al. 2015, Lample et al. 2016; as in flair, Akbik et al. 2018). The
- * input of a word is [frozen vectors (ses_batch.modal_vectors) | its trained vector | the vector of its capital
- * letters | the last states of a bidirectional LSTM over its bytes]. */
+/* Tagger of words: stacked vectors of words, an encoder (tagger_encoder.h), and a linear layer with or
+ * without a CRF (Collobert et al. 2011, Huang et al. 2015, Lample et al. 2016; as in flair, Akbik et al.
+ * 2018). The input of a word is [frozen vectors (ses_batch.modal_vectors) | its trained vector | the vector
+ * of its capital letters | the last states of a bidirectional LSTM over its bytes]. */
 #include "tagger_encoder.h"
 
 #include "base/alloc.h"

@@ -15,7 +15,7 @@ typedef struct ses_tagger_params {
     ses_dense reproject;
     ses_rnn_params rnn[SES_MAX_TAGGER_LAYERS][2];
     ses_tensor *pad;      /* [1, width]: the vector of words outside the sentence */
-    ses_dense conv, out;  /* of a window of words, of the hidden layer */
+    ses_dense conv, out;  /* layers over a window of words, over the convolution */
     ses_tensor *distance; /* [distances, width] */
     ses_dense conv_distance;
 } ses_tagger_params;

@@ -1,6 +1,6 @@
-/* sentence: a word is labeled by its whole sentence (Collobert et al. 2011, sentence approach). For each word t
- * a convolution reads the windows around all words i, with vectors of the distances to t; the maximum over i,
- * a linear layer and a hard tanh follow:
+/* sentence: a word is labeled by its whole sentence (Collobert et al. 2011, sentence approach). For each word
+ * t a convolution reads the windows around all words i, with vectors of the distances to t; the maximum over
+ * i, a linear layer and a hard tanh follow:
  *     h(t) = hardtanh(W max_i (A x(i - 1 .. i + 1) + B d(i - 1 - t .. i + 1 - t) + b) + c) */
 #include "tagger_encoder.h"
 
@@ -26,8 +26,8 @@ static void add(ses_tagger_params *g, ses_store *s, const ses_config *c, int64_t
 
 static int64_t clamp(int64_t x, int64_t limit) { return x < -limit ? -limit : x > limit ? limit : x; }
 
-/* [distances, conv]: what the distance of a window from the labeled word adds to the convolution; row 0 is the
- * distance -far, and larger ones are equal. */
+/* [distances, conv]: what the distance of a window from the labeled word adds to the convolution; row 0 is
+ * the distance -far, and larger distances are equal. */
 static ses_tensor *distance_scores(const ses_tagger_params *g, ses_forward_ctx *p, int64_t far)
 {
     ses_tape *t = p->tape;
