@@ -67,6 +67,34 @@ gives 0 text-classification -m "$tmp/u" ' w1 w11 w12'
 gives 3 $tune --optimizer asgd -o "$tmp/no"
 err_has 'averages of weights'
 
+# A plain LSTM: language model (LM-LSTM) and sequence autoencoder (SA-LSTM), whose weights start a classifier.
+plain="-p lstm --set embedding_size=16 --set hidden_size=24"
+gives 0 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" $plain --objective autoencoder --length 40 -b 8 --steps 60 --lr 2e-2 --eval-every 20 --save-every 20 --keep 9 \
+    --threads 2 -o "$tmp/sa"
+below "$(number "$tmp/sa/all_results.json" eval_autoencoder_loss)" 1.9
+mkdir "$tmp/sa2" && cp -r "$tmp/sa/checkpoint-20" "$tmp/sa/pretrain.json" "$tmp/sa2/"
+gives 0 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" $plain --objective autoencoder --length 40 -b 8 --steps 60 --lr 2e-2 --eval-every 20 --save-every 20 --keep 9 \
+    --threads 1 --resume -o "$tmp/sa2"
+same "$tmp/sa/model.safetensors" "$tmp/sa2/model.safetensors"
+gives 0 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" $plain --objective bptt --length 12 --pieces 2 -b 8 --steps 30 --lr 2e-2 --threads 2 -o "$tmp/lmlstm"
+for from in sa lmlstm; do
+    gives 0 finetune -m "$tmp/$from" --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --lr 1e-2 --epochs 4 -b 16 --threads 2 -o "$tmp/$from-c"
+    err_has 'classifier.weight'
+    below 0.9 "$(number "$tmp/$from-c/all_results.json" eval_accuracy)"
+done
+if grep -qF 'embeddings.weight' "$tmp/err"; then fail 'the token vectors are new'; else pass; fi
+gives 0 finetune -m "$tmp/sa" --task classify --set label_gain=true --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --lr 1e-2 --epochs 4 -b 16 --threads 2 -o "$tmp/gain"
+below 0.9 "$(number "$tmp/gain/all_results.json" eval_accuracy)"
+gives 0 text-classification -m "$tmp/gain" ' w1 w11 w12'
+gives 3 finetune -m "$tmp/sa" --task classify --set label_gain=true --head mlp1 --train "$tmp/train.tsv" --steps 1 -o "$tmp/no"
+err_has "the model's own head"
+# The same loss as a fine-tuning task, on the texts of labeled data.
+gives 0 finetune --config lstm --set embedding_size=16 --set hidden_size=24 --tokenizer "$tmp/t.json" --task continue --loss autoencoder --train "$tmp/few" \
+    --eval "$tmp/few" --lr 2e-2 --epochs 3 -b 4 --threads 2 -o "$tmp/ta"
+gives 3 finetune --config gpt2 --set n_layer=1 --set n_embd=16 --set n_head=2 --tokenizer "$tmp/t.json" --task continue --loss autoencoder --train "$tmp/few" --steps 1 -o "$tmp/no"
+err_has 'needs a recurrent language model'
+gives 3 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-tiny --objective autoencoder -o "$tmp/no"
+
 # A character model of reversed texts.
 "$sesame" train-tokenizer --type bpe --vocab-size 257 -q -o "$tmp/bytes.json" "$tmp/text" || exit 1
 "$sesame" corpus build --tokenizer "$tmp/bytes.json" --line-ends --held-out 10% -o "$tmp/chars" "$tmp/text" >"$tmp/out" || exit 1

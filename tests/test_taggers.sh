@@ -149,6 +149,31 @@ ok "the same bits" cmp "$tmp/half/model.safetensors" "$tmp/whole/model.safetenso
 ok "resumed with other embeddings" exits 3 "$sesame" finetune $run --embed word,char --steps 9 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
 ok "named" err_has 'started with embed "char,word", not "word,char"'
 
+# Cross-View Training: few labeled and many unlabeled sentences, resumed bit for bit.
+head -n 14 "$tmp/tags.txt" >"$tmp/few.txt"
+cut -d ' ' -f 1 "$tmp/tags.txt" >"$tmp/plain.txt"
+view="--task ner --embed word,char --train $tmp/few.txt --unlabeled $tmp/plain.txt --threads 1 --batch-size 2 --lr 0.01 --epochs 9 --save-every 6 --keep 9"
+# shellcheck disable=SC2086
+{
+    ok "cross-view" exits 0 "$sesame" finetune $view -o "$tmp/view"
+    ok "no CRF" sh -c "! grep -q sesame_crf '$tmp/view/config.json'"
+    ok "two layers" grep -q '"num_hidden_layers": 2' "$tmp/view/config.json"
+    mkdir "$tmp/view2" && cp -r "$tmp/view/checkpoint-6" "$tmp/view2/"
+    ok "resumed" exits 0 "$sesame" finetune $view --resume -o "$tmp/view2"
+    ok "the same bits" cmp "$tmp/view/model.safetensors" "$tmp/view2/model.safetensors"
+    ok "tags" exits 0 "$sesame" ner -m "$tmp/view" "anna good lives in paris ."
+    ok "without unlabeled data" exits 0 "$sesame" finetune --task ner --embed word,char --train "$tmp/few.txt" --threads 1 --batch-size 2 --lr 0.01 --epochs 1 -o "$tmp/plain"
+    rm "$tmp/view2/all_results.json" && head -n 10 "$tmp/plain.txt" >"$tmp/other.txt"
+    ok "other data" exits 3 "$sesame" finetune $view --unlabeled "$tmp/other.txt" --resume -o "$tmp/view2"
+    ok "named" err_has 'unlabeled_examples'
+    ok "with a CRF" exits 2 "$sesame" finetune $view --crf -o "$tmp/x"
+    ok "leave it out" err_has 'leave out crf'
+    ok "another task" exits 2 "$sesame" finetune $small --task classify --unlabeled "$tmp/plain.txt" --train "$tmp/train.tsv" -o "$tmp/x"
+    ok "tag only" err_has 'the task must be tag'
+    ok "another model" exits 3 "$sesame" finetune $small --task ner --unlabeled "$tmp/plain.txt" --train "$tmp/tags.txt" -o "$tmp/x"
+    ok "what it needs" err_has 'needs a tagger with a bidirectional LSTM'
+}
+
 # An explicit learning rate is kept, also if it is the default of other models.
 run="--task ner --threads 1 --train $tmp/tags.txt --steps 1 --embed char"
 # shellcheck disable=SC2086

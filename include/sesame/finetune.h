@@ -95,7 +95,8 @@ typedef struct ses_finetune_task_options {
     int64_t max_target; /* rewrite: maximum tokens of the output */
     int64_t num_beams;  /* rewrite: beams of evaluation and prediction; 0: as in generation_config.json */
     const char *src_lang, *tgt_lang; /* rewrite: language tokens, "en_XX"; or NULL */
-    const char *loss;          /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives */
+    const char *loss;          /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives;
+                                * continue: causal, autoencoder; NULL: causal */
     const char *pooling;       /* embed: cls, max, mean, ...; NULL: as in the folder, else mean */
     double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
@@ -156,6 +157,9 @@ typedef struct ses_finetune_options {
     const char *vectors;
 
     const char *train, *eval; /* labeled files; eval may be NULL: no evaluation */
+    /* tag: a file of sentences in the format of `train`, whose labels are ignored; Cross-View Training takes
+     * turns with the labeled batches. NULL: none. */
+    const char *unlabeled;
     /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if
      * the model has the same labels, its order is kept, and evaluation labels get the order of the
      * training labels. */

@@ -283,6 +283,7 @@ typedef struct ses_config {
         /* ULMFiT's classifier: width of its inner layer, tokens of a text that it pools, 0: all. Width 0: the
          * classifier reads a summary. */
         int64_t pooled_width, pooled;
+        bool label_gain; /* classifiers: each token predicts the label, with weights that rise linearly */
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
         ses_act score_act;              /* on the classifier's scores */

@@ -3,6 +3,7 @@
 #ifndef SES_TUNE_FINETUNE_IMPL_H
 #define SES_TUNE_FINETUNE_IMPL_H
 
+#include "cross_view.h"
 #include "finetune_data.h"
 #include "finetuner.h"
 #include "sesame/finetune.h"
@@ -49,6 +50,7 @@ struct ses_finetune {
     ses_layer_groups layers;
     ses_lora lora;
     ses_teacher teacher;
+    ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_trainer *trainer;
     char *model_dir; /* o.model resolved: a folder */
     char *settings;  /* JSON object: what a resumed run must have in common */

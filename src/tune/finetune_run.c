@@ -143,6 +143,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
+    if (!ses_cross_view_check(o, task, e)) return false;
     if (o->task.crf && task->target != SES_TARGET_TAGS)
         return ses_fail(e, SES_EUSAGE, "crf applies to the task tag only");
     if (o->task.crf && (o->task.all_pieces || o->label_smoothing > 0 || o->teacher.model))
@@ -300,6 +301,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     if (o->embed) ses_json_member_string(w, "embed", o->embed);
     if (o->encoder) ses_json_member_string(w, "encoder", o->encoder);
     if (o->lm_layer) ses_json_member_int(w, "lm_layer", o->lm_layer);
+    if (f->cross_view) ses_json_member_int(w, "unlabeled_examples", ses_cross_view_size(f->cross_view));
     if (o->task.crf) ses_json_member_bool(w, "crf", true);
     if (o->task.scheme) ses_json_member_string(w, "scheme", ses_tag_scheme_names[o->task.scheme]);
     ses_json_member_real(w, "weight_decay", r->weight_decay);
@@ -328,29 +330,46 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     return ses_training_schedule(r, o, e);
 }
 
+/* Labeled batches, or in turns with unlabeled ones. */
+static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    ses_batching how = { .max_examples = o->run.batch_size,
+                         .max_tokens = o->run.tokens_per_batch,
+                         .bucket_batches = o->bucket,
+                         .seed = (uint64_t)o->run.seed };
+    f->batches = ses_batches_new(f->train.data, &how, e);
+    if (!f->batches) return false;
+    *out = ses_batches_source(f->batches);
+    if (!o->unlabeled) return true;
+    how.max_tokens = how.bucket_batches = 0; /* all epochs have as many batches */
+    f->cross_view = ses_cross_view_new(f->tuner->model, how.seed, e);
+    if (!f->cross_view || !ses_cross_view_read(f->cross_view, f->tuner, &f->spec, o->unlabeled, &how, e))
+        return false;
+    *out = ses_cross_view_source(f->cross_view, *out);
+    return true;
+}
+
 static bool prepare_trainer(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     const ses_training_options *r = &o->run;
     bool taught = o->teacher.model != NULL;
+    ses_batch_source source;
     f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
-    f->batches = ses_batches_new(f->train.data,
-                                 &(ses_batching){ .max_examples = r->batch_size,
-                                                  .max_tokens = r->tokens_per_batch,
-                                                  .bucket_batches = o->bucket,
-                                                  .seed = (uint64_t)r->seed },
-                                 e);
     if (taught && f->task->loss)
         return ses_fail(e, SES_EUNSUPPORTED, "distillation does not apply to %s", f->task->name);
-    f->settings = f->batches ? settings(f, e) : NULL;
+    f->settings = prepare_source(f, &source, e) ? settings(f, e) : NULL;
     if (!f->settings ||
         !ses_teacher_open(&f->teacher, &o->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e))
         return false;
     ses_trainer_options t = {
         .model = f->tuner->model,
-        .extra_params = { taught ? ses_distill_store(f->teacher.distill) : f->tuner->extra_params,
+        .extra_params = { taught          ? ses_distill_store(f->teacher.distill)
+                          : f->cross_view ? ses_cross_view_store(f->cross_view)
+                                          : f->tuner->extra_params,
                           f->tuner->sentence ? ses_sentence_store(f->tuner->sentence) : NULL },
-        .source = ses_batches_source(f->batches),
+        .source = source,
         .max_grad_norm = r->max_grad_norm,
         .accumulate = r->accumulate,
         .epochs = r->epochs,
@@ -358,8 +377,12 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .seed = (uint64_t)r->seed,
         .recompute = r->recompute,
         .label_smoothing = o->label_smoothing,
-        .loss = taught ? ses_distill_loss : f->task->loss,
-        .loss_ctx = taught ? (void *)f->teacher.distill : f->tuner,
+        .loss = taught          ? ses_distill_loss
+                : f->cross_view ? ses_cross_view_loss
+                                : f->task->loss,
+        .loss_ctx = taught          ? (void *)f->teacher.distill
+                    : f->cross_view ? (void *)f->cross_view
+                                    : f->tuner,
         .eval_every = r->eval_every,
         .eval_epochs = o->eval_epochs,
         .lower_is_better = f->lower_is_better,
@@ -430,6 +453,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_run_log_close(&f->log);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
+    ses_cross_view_free(f->cross_view);
     ses_batches_free(f->batches);
     ses_finetune_set_free(&f->train);
     ses_finetune_set_free(&f->eval);

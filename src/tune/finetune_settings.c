@@ -18,6 +18,12 @@ static const ses_opt opt[] = {
       .offset = AT(o.eval),
       .value = "FILE",
       .help = "evaluation data; they select the best checkpoint" },
+    { .name = "unlabeled",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.unlabeled),
+      .value = "FILE",
+      .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
+              "labeled and unlabeled batches in turns" },
     SES_OPT_OUTPUT(ses_finetune_settings, train),
     { .name = "model",
       .letter = 'm',

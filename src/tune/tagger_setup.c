@@ -29,7 +29,7 @@ static const struct {
 void ses_tagger_defaults(ses_finetune_options *o)
 {
     if (!o->embed) return;
-    o->task.crf = true;
+    o->task.crf |= !o->unlabeled;
     if (o->task.scheme == SES_SCHEME_AUTO) o->task.scheme = SES_SCHEME_BIOES;
 }
 
@@ -82,7 +82,7 @@ bool ses_tagger_open(ses_finetune *f, ses_err *e)
         ses_json_member_int(w, "hidden_size", encoders[k].hidden);
     } else {
         ses_json_member_int(w, "rnn_size", RNN_SIZE);
-        ses_json_member_int(w, "num_hidden_layers", f->o.lm_layer + 1);
+        ses_json_member_int(w, "num_hidden_layers", f->o.lm_layer + 1 + (!f->o.lm_layer && f->o.unlabeled));
     }
     ses_json_member_real(w, "word_dropout", encoders[k].word_dropout);
     ses_json_member_real(w, "locked_dropout", encoders[k].locked_dropout);
