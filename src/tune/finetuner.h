@@ -219,6 +219,10 @@ bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_
 bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t row, const ses_encoding *k,
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
+/* unknown_words.c: sets q->chars and q->char_cu if the model reads the characters of words outside its
+ * vocabulary; arrays on mem. */
+bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in, const ses_encoding *k,
+                                     ses_sequence *q, ses_arena *mem, ses_err *e);
 /* Tasks with `cols` logits per row: memory for them; the logits of a sequence to its row (a hook `collect`);
  * true and predicted labels. */
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e);
