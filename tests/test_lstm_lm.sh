@@ -95,6 +95,14 @@ gives 3 finetune --config gpt2 --set n_layer=1 --set n_embd=16 --set n_head=2 --
 err_has 'needs a recurrent language model'
 gives 3 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-tiny --objective autoencoder -o "$tmp/no"
 
+# Empty texts, 100,000 time steps.
+printf 'sentence\tlabel\nw1 w2\tlow\n\thigh\n' >"$tmp/empty.tsv"
+gives 3 finetune -m "$tmp/sa" --task classify --train "$tmp/empty.tsv" --steps 1 -o "$tmp/no"
+err_has 'line 3: an example has no tokens: remove it'
+awk 'BEGIN { for (i = 0; i < 50000; i++) printf "w1 w11 " }' >"$tmp/huge"
+gives 0 text-classification -m "$tmp/gain" -f "$tmp/huge" --json
+gives 0 perplexity -m "$tmp/sa" -f "$tmp/huge"
+
 # A character model of reversed texts.
 "$sesame" train-tokenizer --type bpe --vocab-size 257 -q -o "$tmp/bytes.json" "$tmp/text" || exit 1
 "$sesame" corpus build --tokenizer "$tmp/bytes.json" --line-ends --held-out 10% -o "$tmp/chars" "$tmp/text" >"$tmp/out" || exit 1

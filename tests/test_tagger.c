@@ -8,6 +8,7 @@
 #include "check.h"
 #include "model/model_desc.h"
 #include "model/recurrent/elmo_words.h"
+#include "model/recurrent/tagger_encoder.h"
 #include "sesame/json.h"
 #include "task/words/word_stack.h"
 
@@ -339,6 +340,31 @@ static void check_elmo(ses_device *dev)
     ses_arena_free(&mem);
 }
 
+/* Large and infinite inputs, too, and gradients: 1 inside, 0 outside. */
+static void check_hard_tanh(ses_device *dev)
+{
+    const ses_real
+        x[] = { (ses_real)-INFINITY, -1e9f, -1.5f, -0.5f, 0, 0.25f, 1.5f, 2e7f, (ses_real)INFINITY },
+        want[] = { -1, -1, -1, -0.5f, 0, 0.25f, 1, 1, 1 }, ones[SES_LEN(x)] = { 0 };
+    ses_err e = { 0 };
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_tensor *in = ses_tape_input(t, x, SES_DIM(1, SES_LEN(x)));
+    in->requires_grad = true;
+    ses_tensor *y = ses_tagger_hard_tanh(t, in);
+    for (size_t i = 0; y && i < SES_LEN(x); i++)
+        CHECK_MSG(y->f[i] == want[i], "hard tanh of %g: %g", (double)x[i], (double)y->f[i]);
+    ses_tensor *sum = ses_target_loss(t, y, ses_tape_input(t, ones, SES_DIM(1, SES_LEN(x))), SES_LOSS_MSE);
+    ses_backward(t, sum);
+    CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+    for (size_t i = 0; i < SES_LEN(x); i++) {
+        bool inside = x[i] > -1 && x[i] < 1;
+        double d = inside ? 2 * (double)x[i] / (double)SES_LEN(x) : 0;
+        CHECK_MSG(fabs((double)in->grad[i] - d) < 1e-7, "its gradient at %g: %g", (double)x[i],
+                  (double)in->grad[i]);
+    }
+    ses_tape_free(t);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -357,6 +383,7 @@ int main(void)
         check_folder(m, t, dev, &d);
     }
     check_words(dev);
+    check_hard_tanh(dev);
     check_language_models(dev);
     check_elmo(dev);
     ses_tape_free(t);

@@ -183,6 +183,26 @@ ok "kept" grep -Eq '"(learning_rate|lr)": 5e-0?5' "$tmp/rate/trainer_state.json"
 ok "no rate" exits 0 "$sesame" finetune $run --schedule constant --warmup 0 -o "$tmp/default"
 ok "the tagger's" grep -Eq '"(learning_rate|lr)": 0.002' "$tmp/default/trainer_state.json"
 
+# Words of 5,000 letters, several empty lines between sentences, empty texts, 100,000 words.
+long=$(awk 'BEGIN { for (i = 0; i < 5000; i++) printf "\303\244" }')
+{ printf '\n\n\n%s N I-PER\nx O O\n\n\n\n' "$long" && cat "$tmp/tags.txt" && printf '\n\n'; } >"$tmp/long.txt"
+awk 'BEGIN { for (i = 0; i < 100000; i++) printf "anna " }' >"$tmp/huge.txt"
+for encoder in bilstm window sentence; do
+    ok "long words: $encoder" exits 0 "$sesame" finetune --task ner --embed word,char,caps --encoder $encoder --train "$tmp/long.txt" --lr 0.01 --epochs 6 \
+        --batch-size 8 --threads 1 -o "$tmp/long-$encoder"
+    ok "in a text" exits 0 "$sesame" ner -m "$tmp/long-$encoder" -a simple --json "$long lives in paris"
+    ok "a result" out_has '"start": '
+    ok "no words" exits 0 "$sesame" ner -m "$tmp/long-$encoder" --json ""
+done
+ok "100,000 words" exits 0 "$sesame" ner -m "$tmp/long-bilstm" -a simple --json -f "$tmp/huge.txt"
+ok "to the last one" out_has '"end": 4999[0-9][0-9]'
+cut -d ' ' -f 1 "$tmp/tags.txt" >"$tmp/words.txt"
+ok "a column only" exits 3 "$sesame" finetune --task ner --embed word --train "$tmp/words.txt" --steps 1 -o "$tmp/x"
+ok "named" err_has 'expected a token and its tag'
+printf 'anna 3e38 3e38\nlives 1 2\n' >"$tmp/large.txt"
+ok "infinity" exits 3 "$sesame" finetune --task ner --embed "static:$tmp/large.txt,char" --train "$tmp/tags.txt" --steps 3 --threads 1 -o "$tmp/infinite"
+ok "update and tensor" err_has 'update 1, epoch 1, batch 1.*the loss is nan: NaN or infinity in the'
+
 # Bad input.
 # shellcheck disable=SC2086
 ok "no file" exits 3 "$sesame" finetune $tag --embed static:/no/such/file -o "$tmp/x"

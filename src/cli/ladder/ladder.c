@@ -95,19 +95,24 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
 
 static bool should_continue(void *ctx, int64_t done, int64_t total, double loss)
 {
-    (void)ctx, (void)done, (void)total, (void)loss;
+    (void)total, (void)loss; /* the total may be a limit that is not reached */
+    ses_progress_show(ctx, done);
     return !ses_train_monitor_should_stop();
 }
 
 bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
                                const char *vectors, ses_err *e)
 {
-    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e), .progress = should_continue };
+    ses_progress bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "training steps", 0);
+    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e),
+                              .progress = should_continue,
+                              .ctx = &bar };
     if (!p.kind) return false;
     p.settings.ngrams = r->ngrams;
     p.settings.vectors = vectors;
     ses_finetune_options o = ses_ladder_options(l, dir, seed);
     ses_finetune *f = ses_classifier_finetune(&o, &p, l->dev, e);
+    ses_progress_end(&bar);
     ses_finetune_free(f);
     return f != NULL;
 }

@@ -28,14 +28,19 @@ static ses_tensor *add_constant(ses_tape *t, ses_tensor *x, ses_real by)
     return bias ? ses_affine(t, x, NULL, ses_tape_input(t, bias, SES_DIM(n))) : NULL;
 }
 
-/* relu(x + 1) - relu(x - 1) - 1 */
+/* relu(x + by) */
+static ses_tensor *shifted_relu(ses_tape *t, ses_tensor *x, ses_real by)
+{
+    x = add_constant(t, x, by);
+    return x ? ses_activate(t, x, SES_ACT_RELU) : NULL;
+}
+
+/* 1 - relu(2 - relu(x + 1)): exact also for large and infinite x */
 ses_tensor *ses_tagger_hard_tanh(ses_tape *t, ses_tensor *x)
 {
-    ses_tensor *above = add_constant(t, x, 1), *below = add_constant(t, x, -1);
-    if (!above || !below) return NULL;
-    above = ses_activate(t, above, SES_ACT_RELU);
-    below = ses_scale(t, ses_activate(t, below, SES_ACT_RELU), -1);
-    return add_constant(t, ses_add(t, above, below), -1);
+    x = shifted_relu(t, x, 1);
+    x = x ? shifted_relu(t, ses_scale(t, x, -1), 2) : NULL;
+    return x ? add_constant(t, ses_scale(t, x, -1), 1) : NULL;
 }
 
 bool ses_tagger_check_window(const ses_config *c, ses_err *e)
