@@ -88,7 +88,7 @@ static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
     }
     if (!c->expected) c->expected = count;
     if (count == 1 && c->n_want > 1)
-        return ses_fail(e, SES_EFORMAT, "1 column, expected a token and its tag with blanks or a tab between");
+        return ses_fail(e, SES_EFORMAT, "1 column, expected a token and its tag with a blank or tab between");
     if (count != c->expected)
         return ses_fail(e, SES_EFORMAT, "%zu column%s, the first token has %zu", count, count == 1 ? "" : "s",
                         c->expected);

@@ -99,9 +99,9 @@ bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, 
                              ses_vectors_rung *run, ses_err *e);
 /* ladder_finetune.c: a run of a model or config into dir, with progress; an interrupted one continues. */
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e);
-/* ladder_lm.c: fine-tunes or trains a language model on the training texts, then a classifier that starts from
- * it into dir. Data, and the model of the classifier, are set here; the cost of the first part is added to the
- * row. */
+/* ladder_lm.c: fine-tunes or trains a language model on the training texts, then a classifier that starts
+ * from it into dir. Data, and the model of the classifier, are set here; the cost of the first part is added
+ * to the row. */
 bool ses_ladder_with_lm(ses_ladder *l, const ses_finetune_options *lm, const char *dir,
                         const ses_finetune_options *classifier, ses_err *e);
 /* The same with a new LSTM and this loss of the task continue. */
