@@ -340,6 +340,21 @@ static void check_elmo(ses_device *dev)
     ses_arena_free(&mem);
 }
 
+/* The encoders of tests/golden_words: sentences alone and in a batch, saved and opened. */
+static void check_encoders(ses_device *dev, ses_tape *t, const data *d)
+{
+    static const char *const dir[] = { "tests/golden_words/tagger-window",
+                                       "tests/golden_words/tagger-sentence" };
+    for (size_t i = 0; i < SES_LEN(dir); i++) {
+        ses_err e = { 0 };
+        ses_model *m = ses_model_open(dir[i], dev, NULL, &e);
+        if (!CHECK_MSG(m, "%s", e.msg)) continue;
+        check_batch(m, t, d);
+        check_folder(m, t, dev, d);
+        ses_model_free(m);
+    }
+}
+
 /* Large and infinite inputs, too, and gradients: 1 inside, 0 outside. */
 static void check_hard_tanh(ses_device *dev)
 {
@@ -383,6 +398,7 @@ int main(void)
         check_folder(m, t, dev, &d);
     }
     check_words(dev);
+    check_encoders(dev, t, &d);
     check_hard_tanh(dev);
     check_language_models(dev);
     check_elmo(dev);
