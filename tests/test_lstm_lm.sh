@@ -94,6 +94,7 @@ gives 0 finetune --config lstm --set embedding_size=16 --set hidden_size=24 --to
 gives 3 finetune --config gpt2 --set n_layer=1 --set n_embd=16 --set n_head=2 --tokenizer "$tmp/t.json" --task continue --loss autoencoder --train "$tmp/few" --steps 1 -o "$tmp/no"
 err_has 'needs a recurrent language model'
 gives 3 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-tiny --objective autoencoder -o "$tmp/no"
+gives 2 pretrain -c "$tmp/c" --tokenizer "$tmp/t.json" $plain --objective autoencoder --length 1 -o "$tmp/no"
 
 # Empty texts, 100,000 time steps.
 printf 'sentence\tlabel\nw1 w2\tlow\n\thigh\n' >"$tmp/empty.tsv"

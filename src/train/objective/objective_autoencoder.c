@@ -31,6 +31,13 @@ static int64_t max_passage(const ses_build_ctx *ctx, const ses_objective *o)
     return ctx->length / 2 - (end_token(ctx) >= 0);
 }
 
+static bool check(const ses_build_ctx *ctx, ses_err *e)
+{
+    return max_passage(ctx, NULL) > 0 || ses_fail(e, SES_EUSAGE,
+                                                  "autoencoder: a sequence has a text twice, each with an "
+                                                  "end token: set a length of at least 4");
+}
+
 static ses_tensor *loss(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
                         ses_err *e)
 {
@@ -48,4 +55,5 @@ const ses_objective ses_objective_autoencoder = { .name = "autoencoder",
                                                   .head = "causal-lm",
                                                   .build = build,
                                                   .max_passage = max_passage,
+                                                  .check = check,
                                                   .loss = loss };
