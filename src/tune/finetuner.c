@@ -1,5 +1,5 @@
 /* Parts that all fine-tuning tasks share: labels, the model's config, sequences, the pass over a set. */
-#include "finetuner.h"
+#include "tag_words.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -77,6 +77,7 @@ ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k)
 
 void ses_finetune_set_free(ses_finetune_set *s)
 {
+    ses_tag_words_free(s->words);
     ses_dataset_free(s->data);
     ses_free(s->row);
     ses_free(s->word);

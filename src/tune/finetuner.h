@@ -29,8 +29,9 @@ typedef struct ses_finetune_set {
     size_t n, cap, tokens, tokens_cap;
     int32_t *pending; /* blocks: tokens that do not fill one yet */
     size_t n_pending, pending_cap;
-    int64_t n_truncated;  /* rows with more tokens than fit */
-    int64_t n_lost_words; /* tags: words without a token (truncated or empty) */
+    int64_t n_truncated;         /* rows with more tokens than fit */
+    int64_t n_lost_words;        /* tags: words without a token (truncated or empty) */
+    struct ses_tag_words *words; /* taggers: features of the rows that are being encoded; or NULL */
 } ses_finetune_set;
 
 void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */

@@ -175,12 +175,13 @@ static bool add_chars(const ses_string *word, size_t n, ses_arena *mem, ses_word
     return out->chars && out->char_cu;
 }
 
-bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, ses_arena *mem,
+bool ses_word_stack_embed(ses_word_stack *s, const ses_sentences *text, ses_arena *mem,
                           ses_word_features *out, ses_err *e)
 {
-    size_t cells;
+    size_t cells, n = text->first[text->n];
     *out = (ses_word_features){ 0 };
-    if (ses_word_stack_has(s, &ses_word_embedder_char) && !add_chars(word, n, mem, out, e)) return false;
+    if (ses_word_stack_has(s, &ses_word_embedder_char) && !add_chars(text->word, n, mem, out, e))
+        return false;
     if (!s->width) return true;
     if (!ses_mul_size(n + 1, (size_t)s->width, &cells)) return ses_fail(e, SES_ENOMEM, "too many words");
     float *x = out->vectors = ses_arena_array(mem, cells, sizeof *x, e);
@@ -188,7 +189,7 @@ bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, s
     memset(x, 0, cells * sizeof *x);
     for (size_t i = 0; i < s->n; i++) {
         if (!s->item[i].self) continue;
-        if (!s->item[i].kind->embed(s->item[i].self, word, n, x, s->width, e))
+        if (!s->item[i].kind->embed(s->item[i].self, text, x, s->width, e))
             return ses_wrap(e, "embedding %s", s->item[i].kind->name);
         x += s->item[i].width;
     }
