@@ -507,6 +507,7 @@ static void test_attention(void)
         attention(b, 128, false, 0, 0.1, false, is_bf16);
         attention(b, 40, true, 50, 0.1, true, is_bf16);
         attention(b, 200, true, 0, 0, false, is_bf16);
+        attention(b, 600, false, 0, 0.1, true, is_bf16);
     }
 }
 

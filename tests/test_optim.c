@@ -261,6 +261,24 @@ static int from_level(void *ctx, const ses_param *p)
     return ses_param_level(p, 1) >= *first ? 0 : -1;
 }
 
+/* Levels of parameters: embeddings 0, layers from 1 on, heads above. */
+static void test_levels(void)
+{
+    static const struct {
+        const char *name;
+        int64_t level;
+    } list[] = { { "embed.token", 0 },          { "chars.table", 0 },
+                 { "layer.1.attn.query", 2 },   { "decoder.layer.0.ffn.up", 1 },
+                 { "rnn.weight_ih_l0", 1 },     { "rnn.bias_hh_l1_reverse", 2 },
+                 { "forward.weight_hr_l1", 2 }, { "backward.bias_ih_l0", 1 },
+                 { "own.rnn.weight_ih_l0", 3 }, { "layer.7.attn.query", 2 },
+                 { "predict.weight", 3 },       { "decoder.rnn.weight_hh_l1", 2 } };
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        int64_t level = ses_param_level(&(ses_param){ .name = list[i].name }, 2);
+        CHECK_MSG(level == list[i].level, "%s: level %d", list[i].name, (int)level);
+    }
+}
+
 static void test_regroup(void)
 {
     ses_err e = { 0 };
@@ -470,6 +488,7 @@ int main(void)
     test_average();
     test_asgd();
     test_groups();
+    test_levels();
     test_regroup();
     test_clip();
     test_schedules();

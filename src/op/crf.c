@@ -77,12 +77,14 @@ static const ses_case cases[] = {
     { .dim = { { 9, 17 }, { 17, 17 }, { 17 }, { 17 }, { 9 }, { 4 } }, .ints = { [4] = some, [5] = cu } },
     { .dim = { { 9, 5 }, { 5, 5 }, { 5 }, { 5 }, { 9 }, { 5 } },
       .ints = { [4] = labels, [5] = empty },
-      .scale = 20 },
+      .scale = 20,
+      .tol = 5e-5 },
     { .dim = { { 9, 1 }, { 1, 1 }, { 1 }, { 1 }, { 9 }, { 4 } }, .ints = { [4] = zeros, [5] = cu } },
     { .dim = { { 2, 3 }, { 3, 3 }, { 3 }, { 3 }, { 2 }, { 2 } }, .ints = { [4] = none, [5] = one } },
     { .dim = { { 9, 3 }, { 3, 3 }, { 3 }, { 3 }, { 9 }, { 4 } },
       .ints = { [4] = labels, [5] = cu },
-      .scale = 1e4 },
+      .scale = 1e4,
+      .tol = 5e-5 },
 };
 const ses_op ses_op_crf = {
     .name = "crf",

@@ -170,9 +170,7 @@ static void scale_rows(ses_exec *x, ses_dst y, const ses_real *a, const ses_real
 {
     dst<T> to = dst_of<T>(y);
     const T *from = elems<T>(a);
-    for_each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
-        store(to, row * cols + j, to_float(from[row * cols + j]) * w[row]);
-    });
+    for_each(x, rows * cols, [=] __device__(int64_t i) { store(to, i, to_float(from[i]) * w[i / cols]); });
 }
 
 template <class T>

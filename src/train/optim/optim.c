@@ -68,13 +68,26 @@ int ses_group_by_decay(void *ctx, const ses_param *p)
     return p->decay ? 0 : 1;
 }
 
+static bool begins(const char *name, const char *with) { return !strncmp(name, with, strlen(with)); }
+
+/* The number of a layer in its parameter's name, as "3" in "layer.3.ffn" and "rnn.weight_ih_l3_reverse";
+ * NULL: not part of a layer. */
+static const char *layer_number(const char *name)
+{
+    if (begins(name, "layer.")) return name + strlen("layer.");
+    if (!begins(name, "rnn.") && !begins(name, "forward.") && !begins(name, "backward.")) return NULL;
+    const char *number = strstr(name, "_l");
+    return number ? number + strlen("_l") : NULL;
+}
+
 int64_t ses_param_level(const ses_param *p, int64_t layers)
 {
     const char *decoder = "decoder.", *name = p->name;
-    if (!strncmp(name, decoder, strlen(decoder))) name += strlen(decoder);
-    if (!strncmp(name, "embed", 5)) return 0;
-    if (strncmp(name, "layer.", 6)) return layers + 1;
-    int64_t i = strtoll(name + 6, NULL, 10) + 1;
+    if (begins(name, decoder)) name += strlen(decoder);
+    if (begins(name, "embed") || begins(name, "chars.")) return 0;
+    const char *number = layer_number(name);
+    if (!number) return layers + 1;
+    int64_t i = strtoll(number, NULL, 10) + 1;
     return i < layers ? i : layers;
 }
 
