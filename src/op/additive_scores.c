@@ -69,6 +69,7 @@ static const ses_case cases[] = {
     { .dim = { { 9, 37 }, { 11, 37 }, { 37 }, { 4 }, { 4 } },
       .ints = { [CU_Q] = three, [CU_K] = other },
       .scale = 1e4,
+      .tol = 2e-5,
       .constant = 1u << Q | 1u << K }, /* tanh is 1 or -1, and has no slope */
     /* one step of a decoder: keys of finished sequences follow */
     { .dim = { { 2, 33 }, { 14, 33 }, { 33 }, { 3 }, { 3 } }, .ints = { [CU_Q] = steps, [CU_K] = ends } },

@@ -13,8 +13,8 @@ void ses_tag_words_free(ses_tag_words *b); /* NULL is allowed */
 /* Encodes the words of a row; the result is in t->tokens. */
 bool ses_tag_encode(ses_finetuner *t, const ses_labeled_example *r, ses_err *e);
 
-/* Sets the features of a row of s in q; computes those of the next rows, too, if they are not known. They are
- * valid until the next call, or until mem is freed. Encodes other rows. */
+/* Sets the features of a row of s in q, and computes the features of the next rows, too, if the row's are not
+ * known. Features are valid until the next call, or until mem is freed. Encodes other rows. */
 bool ses_tag_words_get(ses_finetuner *t, ses_finetune_set *s, size_t row, ses_sequence *q, ses_arena *mem,
                        ses_err *e);
 

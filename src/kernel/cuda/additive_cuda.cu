@@ -3,16 +3,16 @@
 #include "reduce_cuda.cuh"
 
 /* A query or key with the other side of its sequence; called by all threads of a block. */
-struct place {
+struct position {
     int64_t row;            /* in its sequence */
     int64_t q, n_q, k, n_k; /* first query and key of the sequence, and their numbers */
     int64_t pairs;          /* scores before the sequence */
 };
 
-/* The place of row `at` by the offsets `cu`, one of both; n_q 0: after the last offset. */
-__device__ static inline place place_of(const ses_additive &a, const int32_t *cu, int64_t at)
+/* The position of row `at` by the offsets `cu`, one of both; n_q 0: after the last offset. */
+__device__ static inline position position_of(const ses_additive &a, const int32_t *cu, int64_t at)
 {
-    place p = {};
+    position p = {};
     if (at >= cu[a.seqs]) return p;
     int64_t s = 0, end = a.seqs; /* cu[s] <= at < cu[end] */
     while (end - s > 1) {
@@ -31,7 +31,7 @@ __device__ static inline place place_of(const ses_additive &a, const int32_t *cu
 
 template <class T> __global__ void additive_scores(ses_additive a, const T *q, const T *k, T *y)
 {
-    place p = place_of(a, a.cu_seqlens_q, blockIdx.x);
+    position p = position_of(a, a.cu_seqlens_q, blockIdx.x);
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     q += blockIdx.x * a.cols;
     for (int64_t j = warp; j < p.n_k; j += WARPS) {
@@ -56,7 +56,7 @@ template <class T> static void additive(ses_exec *x, const ses_additive *a, ses_
 template <class T>
 __global__ void additive_bwd_query(ses_additive a, const T *q, const T *k, const T *dy, dst<T> dq, float *dv)
 {
-    place p = place_of(a, a.cu_seqlens_q, blockIdx.x);
+    position p = position_of(a, a.cu_seqlens_q, blockIdx.x);
     int64_t at = blockIdx.x * a.cols;
     for (int64_t c = threadIdx.x; c < a.cols; c += blockDim.x) {
         float query = to_float(q[at + c]), slope = 0, sum = 0;
@@ -73,7 +73,7 @@ __global__ void additive_bwd_query(ses_additive a, const T *q, const T *k, const
 template <class T>
 __global__ void additive_bwd_key(ses_additive a, const T *q, const T *k, const T *dy, dst<T> dk)
 {
-    place p = place_of(a, a.cu_seqlens_k, blockIdx.x);
+    position p = position_of(a, a.cu_seqlens_k, blockIdx.x);
     int64_t at = blockIdx.x * a.cols;
     for (int64_t c = threadIdx.x; p.n_q && c < a.cols; c += blockDim.x) {
         float key = to_float(k[at + c]), slope = 0;

@@ -97,7 +97,7 @@ template <class T> static void crf(ses_exec *x, const ses_crf_chain *c)
     check_launch(x->cuda);
 }
 
-/* What a chunk of sequences has: sums of dtrans [L, L], dstart and dend [L]; beta and next [L]. */
+/* Memory of a chunk of sequences: sums of dtrans [L, L], dstart and dend [L]; beta and next [L]. */
 struct chunk_work {
     double *dtrans, *dstart, *dend, *beta, *next;
 };

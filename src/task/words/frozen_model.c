@@ -101,7 +101,7 @@ static bool end_text(ses_frozen_texts *t, ses_err *e)
     return true;
 }
 
-/* A part of the texts and what is read from it. */
+/* A part of the texts with its rows. */
 typedef struct part {
     size_t text, n_texts, row, n_rows;
 } part;

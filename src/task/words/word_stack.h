@@ -13,8 +13,8 @@
 
 enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_CHARS = 50 /* bytes of a word that are read */ };
 
-/* The words of n sentences, one sentence after another; sentence s has the words first[s] .. first[s + 1] - 1,
- * and first[0] is 0. */
+/* The words of n sentences, one sentence after another; sentence s has the words first[s] .. first[s + 1] -
+ * 1, and first[0] is 0. */
 typedef struct ses_sentences {
     const ses_string *word;
     const size_t *first; /* [n + 1] */
